@@ -1,0 +1,41 @@
+//! What a run measured: tables, a summary, and a report that needs nothing but a browser.
+//!
+//! Every backend fills the same [`RunResults`]. This crate knows no simulator, no scenario and no clock: the same rows
+//! give the same bytes.
+#![forbid(unsafe_code)]
+
+mod rows;
+mod summary;
+
+pub use rows::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
+pub use summary::{Comparison, Identity, RunInfo, Summary};
+
+/// Everything that one run measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunResults {
+    /// Name of the run, unique in its sweep and fit for a folder: `single-path/vegas` becomes `single-path-vegas`.
+    pub name: String,
+    /// What was set for this run, in the order to show; in a sweep the keys tell the runs apart
+    /// (`algorithm`, `routing`, `seed`).
+    pub parameters: Vec<(String, String)>,
+    /// The resolved scenario, as TOML, that reproduces the run.
+    pub scenario_toml: String,
+    /// One row per flow, by `flow`.
+    pub flows: Vec<FlowRow>,
+    /// One row per link.
+    pub links: Vec<LinkRow>,
+    /// Samples of links, by time; empty if none were asked for.
+    pub link_series: Vec<LinkSample>,
+    /// Samples of senders, by time; empty if none were asked for.
+    pub cwnd: Vec<CwndSample>,
+    /// The few numbers that say how it went.
+    pub summary: Summary,
+}
+
+impl RunResults {
+    /// The value of a parameter.
+    pub fn parameter(&self, key: &str) -> Option<&str> {
+        let found = self.parameters.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.as_str())
+    }
+}

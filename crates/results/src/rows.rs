@@ -1,0 +1,174 @@
+//! The rows of the result tables, one struct per table.
+//!
+//! Every time is an integer with its unit last in the name, so that the same run gives the same bytes on every
+//! machine. Names are shared (`Arc<str>`): a table of 100,000 flows holds each host's name once.
+
+use std::sync::Arc;
+
+/// One flow: what was asked, what arrived and how hard it was. Table `flows`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowRow {
+    /// Number of the flow within the run, from 0 in order of creation.
+    pub flow: u64,
+    /// Sending host.
+    pub src: Arc<str>,
+    /// Receiving host.
+    pub dst: Arc<str>,
+    /// Congestion-control algorithm of the sender.
+    pub algorithm: Arc<str>,
+    /// Label of the traffic that made the flow, or treated/control; empty if there is none.
+    pub group: Arc<str>,
+    /// When the application opened the flow.
+    pub start_ns: u64,
+    /// When the last application byte arrived; `None` if that did not happen within the run.
+    pub end_ns: Option<u64>,
+    /// Application bytes asked for; `None` for a flow that sends as long as it may.
+    pub bytes: Option<u64>,
+    /// Application bytes that the receiver delivered in order.
+    pub delivered_bytes: u64,
+    /// Data packets sent, retransmissions included.
+    pub data_packets_sent: u64,
+    /// Data packets sent again, probes included.
+    pub retransmits: u64,
+    /// Retransmission time-outs that fired.
+    pub rtos: u64,
+    /// Tail-loss probes sent.
+    pub tlp_probes: u64,
+    /// Congestion-experienced marks that the receiver saw on data packets.
+    pub ce_marks: u64,
+    /// ACKs that carried ECN-Echo to the sender.
+    pub ece_acks: u64,
+    /// Data packets that reached the receiving host, duplicates included.
+    pub packets_received: u64,
+    /// IP bytes of those packets.
+    pub ip_bytes_received: u64,
+    /// Mean over those packets of the time from IP send (the host's own queue included) to IP receive; `None` without packets.
+    pub mean_packet_delay_ns: Option<u64>,
+    /// ACK packets that reached the sender.
+    pub acks_received: u64,
+    /// IP bytes of those ACKs.
+    pub ack_ip_bytes_received: u64,
+    /// Mean delay of those ACKs, measured as for data; `None` without ACKs.
+    pub mean_ack_delay_ns: Option<u64>,
+    /// Smallest round trip that the sender measured; `None` before the first sample.
+    pub min_rtt_us: Option<u64>,
+    /// Smoothed round trip at the end; `None` before the first sample.
+    pub srtt_us: Option<u64>,
+    /// Congestion window at the end, in segments.
+    pub final_cwnd: u32,
+}
+
+impl FlowRow {
+    /// Flow completion time; `None` if the flow did not finish.
+    pub fn fct_ns(&self) -> Option<u64> {
+        self.end_ns.map(|end| end.saturating_sub(self.start_ns))
+    }
+}
+
+/// One link over the whole run. Table `links`.
+///
+/// `packets = delivered + dropped_by_failure + in_flight`, and what was offered is `packets + dropped`.
+/// The sum of `packets` over the table is the number of packet-hops of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRow {
+    /// Unique name of the link.
+    pub link: Arc<str>,
+    /// Node at the sending end.
+    pub from: Arc<str>,
+    /// Node at the receiving end.
+    pub to: Arc<str>,
+    /// Tier of the topology, such as `host-edge`; empty if the topology has none.
+    pub tier: Arc<str>,
+    /// Whether the sending end is a host, so that its drops count as host drops, not switch drops.
+    pub from_host: bool,
+    /// Rate, bit/s.
+    pub rate_bps: u64,
+    /// Packets that the queue accepted, all of which the link sends.
+    pub packets: u64,
+    /// Bytes of those packets, with the scenario's framing.
+    pub bytes: u64,
+    /// Packets that reached the far end.
+    pub delivered: u64,
+    /// Packets that the queue refused or threw away early.
+    pub dropped: u64,
+    /// Bytes of those.
+    pub dropped_bytes: u64,
+    /// Accepted packets lost because the link failed.
+    pub dropped_by_failure: u64,
+    /// Packets marked congestion-experienced here.
+    pub marked: u64,
+    /// Packets queued or on the wire when the run ended.
+    pub in_flight: u64,
+    /// Longest queue seen, in packets, the one being sent included.
+    pub max_queue_packets: u64,
+    /// Busy time / run time, 0 to 1.
+    pub utilization: f64,
+}
+
+/// One link at one instant, and what happened there since the sample before. Table `link_series`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkSample {
+    /// Simulated time.
+    pub time_ns: u64,
+    /// Index into the run's `links` table; the file holds the link's name.
+    pub link: u32,
+    /// Packets in the queue at this instant, the one being sent included.
+    pub queue_packets: u32,
+    /// Bytes in the queue at this instant.
+    pub queue_bytes: u64,
+    /// Busy time / time since the sample before, 0 to 1.
+    pub utilization: f64,
+    /// Packets dropped since the sample before.
+    pub drops: u32,
+    /// Packets marked since the sample before.
+    pub marks: u32,
+}
+
+/// Linux's congestion-avoidance states (`icsk_ca_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaState {
+    /// Nothing suspicious.
+    Open,
+    /// Duplicate ACKs or SACKs, not yet a loss.
+    Disorder,
+    /// Window reduced after ECN.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// After a retransmission time-out.
+    Loss,
+}
+
+impl CaState {
+    /// The name in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Disorder => "disorder",
+            Self::Cwr => "cwr",
+            Self::Recovery => "recovery",
+            Self::Loss => "loss",
+        }
+    }
+}
+
+/// One sender at one instant. Table `cwnd`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CwndSample {
+    /// Simulated time.
+    pub time_ns: u64,
+    /// The flow's number, as in `flows`.
+    pub flow: u64,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Slow-start threshold, segments; `None` while it is infinite.
+    pub ssthresh: Option<u32>,
+    /// Smoothed round trip; `None` before the first sample.
+    pub srtt_us: Option<u32>,
+    /// Segments in flight.
+    pub in_flight: u32,
+    /// Congestion-avoidance state.
+    pub state: CaState,
+    /// Pacing rate, bit/s; `None` without pacing.
+    pub pacing_rate_bps: Option<u64>,
+}
