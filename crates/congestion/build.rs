@@ -1,0 +1,52 @@
+//! Compiles every algorithm of `cc/` and writes the table of those that there are.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs};
+
+/// What the contract asks of a native build; `crates/congestion/src/flags.txt` is also used for users' own files.
+const FLAGS: &str = include_str!("src/flags.txt");
+
+fn main() {
+    let cc_dir = Path::new("../../cc");
+    println!("cargo:rerun-if-changed=../../cc");
+    println!("cargo:rerun-if-changed=src/flags.txt");
+    println!("cargo:rerun-if-changed=src/layout.c");
+
+    let mut names: Vec<String> = fs::read_dir(cc_dir)
+        .expect("the folder cc/ stands beside crates/")
+        .map(|entry| entry.expect("cc/ can be listed").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "c"))
+        .map(|path| path.file_stem().expect("a file has a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+
+    let mut registry = String::from("unsafe extern \"C\" {\n");
+    for name in &names {
+        let symbol = format!("cc_algorithm_{name}");
+        compiler(cc_dir)
+            .define("CC_SYMBOL", symbol.as_str())
+            .flag("-Wpadded")
+            .file(cc_dir.join(format!("{name}.c")))
+            .compile(&symbol);
+        writeln!(registry, "    static {symbol}: RawAlgorithm;").expect("writing to a string");
+    }
+    registry.push_str("}\n\nfn raw_builtins() -> Vec<*const RawAlgorithm> {\n    vec![\n");
+    for name in &names {
+        writeln!(registry, "        &raw const cc_algorithm_{name},").expect("writing to a string");
+    }
+    registry.push_str("    ]\n}\n");
+    let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    fs::write(Path::new(&out).join("registry.rs"), registry).expect("OUT_DIR can be written");
+
+    compiler(cc_dir).file("src/layout.c").compile("cc_layout");
+}
+
+fn compiler(cc_dir: &Path) -> cc::Build {
+    let mut build = cc::Build::new();
+    build.include(cc_dir.join("include")).opt_level(2).pic(true).warnings_into_errors(true);
+    for flag in FLAGS.split_whitespace() {
+        build.flag(flag);
+    }
+    build
+}
