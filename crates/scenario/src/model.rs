@@ -341,8 +341,8 @@ pub struct Tcp {
     pub mss: u32,
     /// First window, in segments.
     pub initial_cwnd: u32,
-    /// Slow-start threshold of a new connection; unlimited, if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Slow-start threshold of a new connection; `None`, written `"unlimited"`, is none.
+    #[serde(serialize_with = "or_unlimited")]
     pub initial_ssthresh: Option<Bytes>,
     /// Least retransmission time-out.
     pub rto_min: Time,
@@ -386,6 +386,14 @@ pub struct Tcp {
     pub limit_output: LimitOutput,
 }
 
+/// Writes `None` as a word, because an absent key would mean the preset's value.
+fn or_unlimited<S: serde::Serializer>(bytes: &Option<Bytes>, s: S) -> Result<S::Ok, S::Error> {
+    match bytes {
+        Some(bytes) => bytes.serialize(s),
+        None => s.serialize_str("unlimited"),
+    }
+}
+
 /// A named stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Preset {
@@ -406,7 +414,7 @@ pub enum Algorithm {
     /// One of the algorithms that the caller says it has.
     BuiltIn(String),
     /// A C file of the user's.
-    File(FileRef),
+    File(DataFile),
 }
 
 /// A file that the scenario names.
@@ -418,13 +426,20 @@ pub struct FileRef {
     pub path: PathBuf,
 }
 
+impl FileRef {
+    /// The name without folders.
+    pub fn base_name(&self) -> &str {
+        self.written.rsplit('/').next().unwrap_or(&self.written)
+    }
+}
+
 impl Algorithm {
     /// The name for tables and legends: the built-in's name, or the file's name without `.c`.
     pub fn label(&self) -> &str {
         match self {
             Algorithm::BuiltIn(name) => name,
             Algorithm::File(file) => {
-                let name = file.written.rsplit('/').next().unwrap_or(&file.written);
+                let name = file.file.base_name();
                 name.strip_suffix(".c").unwrap_or(name)
             }
         }
@@ -435,7 +450,7 @@ impl Serialize for Algorithm {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self {
             Algorithm::BuiltIn(name) => s.serialize_str(name),
-            Algorithm::File(file) => s.serialize_str(&file.written),
+            Algorithm::File(file) => file.serialize(s),
         }
     }
 }
@@ -506,8 +521,9 @@ pub struct Traffic {
     pub label: String,
     /// When it begins.
     pub start: Time,
-    /// When its applications stop writing: the end of the run unless given.
-    pub stop: Time,
+    /// When its applications stop writing; the end of the run, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
     /// Congestion control of these flows; [`Tcp::cc`] if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<Algorithm>,
@@ -723,8 +739,8 @@ impl Serialize for Sizes {
     }
 }
 
-/// A data file that was read when the scenario was loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A file that was read when the scenario was loaded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataFile {
     /// Where.
     pub file: FileRef,
