@@ -169,12 +169,13 @@ fn fmt_scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> 
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Time::NEVER {
-            return f.write_str("never");
-        }
         const UNITS: [(u64, &str); 5] =
             [(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns"), (1, "ps")];
-        if self.0 == 0 { f.write_str("0 s") } else { fmt_scaled(f, self.0, &UNITS) }
+        match *self {
+            Time::NEVER => f.write_str("never"),
+            Time::ZERO => f.write_str("0 s"),
+            _ => fmt_scaled(f, self.0, &UNITS),
+        }
     }
 }
 

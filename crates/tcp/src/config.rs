@@ -1,0 +1,123 @@
+//! The switches of a stack: everything in which TCPs, and papers about them, differ.
+
+use congestion::Algorithm;
+use units::Time;
+
+/// When ECN is negotiated (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnMode {
+    /// When the algorithm needs it, as Linux does for TCP_CONG_NEEDS_ECN.
+    Auto,
+    /// Never.
+    Off,
+    /// Always.
+    On,
+}
+
+/// Does the sender space its segments out?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacingMode {
+    /// When the algorithm asks for it.
+    Auto,
+    /// Never.
+    Off,
+    /// Always, at the default rate (2 × cwnd/srtt in slow start, 1.2 × after) where the algorithm sets none.
+    On,
+}
+
+/// Acknowledging less than every segment (RFC 1122 4.2.3.2, RFC 5681 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// Full segments that make an ACK leave at once; 1: no delay.
+    pub segments: u32,
+    /// Longest delay of an ACK. Linux adapts between this and 200 ms; with `quickack` off it is fixed.
+    pub timeout: Time,
+    /// Linux's quick ACKs: the first segments of a connection, and those after a gap or a long pause, are acknowledged
+    /// at once.
+    pub quickack: bool,
+}
+
+/// A stack's settings, shared by all endpoints that use them.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an independent switch of the stack")]
+pub struct Config {
+    /// The congestion-control algorithm.
+    pub algorithm: &'static Algorithm,
+    /// Largest IP packet, bytes: the MSS option is `mtu - 40`, payload is less by the options.
+    pub mtu: u32,
+    /// Initial window, segments.
+    pub initial_cwnd: u32,
+    /// Slow-start threshold at the start, segments.
+    pub initial_ssthresh: u32,
+    /// Least retransmission timeout.
+    pub rto_min: Time,
+    /// Largest retransmission timeout.
+    pub rto_max: Time,
+    /// Timeout before the first RTT sample, that of a SYN included.
+    pub rto_initial: Time,
+    /// Retransmissions of a SYN before giving up.
+    pub syn_retries: u32,
+    /// Selective acknowledgments (RFC 2018), with D-SACK.
+    pub sack: bool,
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Delayed ACKs.
+    pub delayed_ack: DelayedAck,
+    /// RACK loss detection (RFC 8985); without it, three duplicate ACKs (RFC 5681, RFC 6675).
+    pub rack: bool,
+    /// Tail-loss probes (RFC 8985).
+    pub tlp: bool,
+    /// Proportional rate reduction (RFC 9937); without it the window halves at once and inflates (RFC 6582).
+    pub prr: bool,
+    /// F-RTO (RFC 5682).
+    pub frto: bool,
+    /// When ECN is negotiated.
+    pub ecn: EcnMode,
+    /// Return to the restart window after an idle time of more than one RTO (RFC 5681 4.1), and validate the window
+    /// of an application-limited flow.
+    pub slow_start_after_idle: bool,
+    /// Bytes written and not yet acknowledged that the sender holds.
+    pub send_buffer: u32,
+    /// Bytes that the receiver offers at most.
+    pub receive_buffer: u32,
+    /// Pacing.
+    pub pacing: PacingMode,
+    /// Most segments of one burst (TSO); a paced flow sends bursts of 1 ms of its rate, at most this many.
+    pub tso_segments: u32,
+    /// Back-pressure from the host's own queue (TCP small queues): about 1 ms of the pacing rate; without it, a host
+    /// may drop in its own queue.
+    pub limit_output: bool,
+}
+
+impl Config {
+    /// Linux 6.18's defaults.
+    pub fn linux(algorithm: &'static Algorithm) -> Config {
+        Config {
+            algorithm,
+            mtu: 1500,
+            initial_cwnd: 10,
+            initial_ssthresh: congestion::sock::TCP_INFINITE_SSTHRESH,
+            rto_min: Time::from_ms(200),
+            rto_max: Time::from_secs(120),
+            rto_initial: Time::from_secs(1),
+            syn_retries: 6,
+            sack: true,
+            timestamps: true,
+            window_scaling: true,
+            delayed_ack: DelayedAck { segments: 2, timeout: Time::from_ms(40), quickack: true },
+            rack: true,
+            tlp: true,
+            prr: true,
+            frto: true,
+            ecn: EcnMode::Auto,
+            slow_start_after_idle: true,
+            send_buffer: 4 << 20,
+            receive_buffer: 6 << 20,
+            pacing: PacingMode::Auto,
+            tso_segments: 44,
+            limit_output: true,
+        }
+    }
+}
