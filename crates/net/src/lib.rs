@@ -1,0 +1,37 @@
+//! The network between the hosts: [`Topology`], [`Router`], and [`LinkTable`] with its queue disciplines and switch
+//! buffers.
+//!
+//! Nothing here reads a clock, does I/O or draws randomness that it was not handed: the simulator drives it with virtual
+//! time, the emulator with wall-clock time. A topology says what there is, a router turns a pair of hosts into the
+//! links between them, and the link table answers for each packet offered to a link when it leaves, or that it does not.
+//!
+//! ```
+//! use net::{Ecn, LinkParams, LinkTable, Outcome, QueueSpec, Router, Routing, Topology};
+//! use units::{Rate, Time};
+//!
+//! let params = LinkParams { rate: Rate::from_gbps(10), delay: Time::from_us(1), queue: QueueSpec::drop_tail(100) };
+//! let topology = Topology::star(2, |_| params.clone())?;
+//! let router = Router::new(&topology, Routing::SinglePath);
+//! let mut links = LinkTable::new(&topology, 1)?;
+//!
+//! let mut path = Vec::new();
+//! router.path(topology.host(0), topology.host(1), 0, &mut path)?;
+//! let outcome = links.offer(path[0], Time::ZERO, 1538, Ecn::NotEct);
+//! // 1538 bytes of 800 ps each, then 1 us of propagation.
+//! assert!(matches!(outcome, Outcome::Accepted { arrives, .. } if arrives == Time::from_ps(2_230_400)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+mod link;
+mod mix;
+mod queue;
+mod routing;
+mod topology;
+
+pub use error::{NetError, NoPath};
+pub use link::{Ecn, LinkCounters, LinkTable, Outcome, QueueLength};
+pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
+pub use routing::{Router, Routing};
+pub use topology::{Cable, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Tier, Topology};

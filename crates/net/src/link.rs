@@ -1,0 +1,611 @@
+//! [`LinkTable`]: every link of a network, and the answer to "this packet, now".
+//!
+//! A link sends in order of arrival, so the moment at which a packet leaves is known when it arrives: the link needs no
+//! event of its own. What the table keeps per link is when it will have sent everything (`busy_until`), when it will
+//! have sent the oldest queued packet (`head_departs`), and a ring with the lengths of the queued packets, from which
+//! the departures in between follow. Departed packets are taken off the ring by the next offer, one per accepted packet
+//! in the long run; so the queue length is exact at every instant, in packets and in bytes.
+//!
+//! Speed comes from three things. What an offer touches is one cache line per link ([`Hot`]) and two bytes of ring. The
+//! common case, which is a packet limit with or without a packet threshold for marking, compares the queue with `longest`,
+//! the longest that it has ever been: only a packet that makes the queue longer than ever, or a link with anything
+//! unusual (`longest` held at zero), leaves the short path. And rates that are a whole number of picoseconds per byte,
+//! such as all the usual ones, need no division.
+
+use crate::mix::SplitMix64;
+use crate::queue::{Aqm, BufferSpec, Depth, Limit, Red, Verdict};
+use crate::{LinkId, LinkSpec, NetError, NodeId, Topology};
+use units::{Rate, Time};
+
+/// The two ECN bits of an IP header (RFC 3168 section 5), with their code points as values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable: congestion can only be told by a drop.
+    #[default]
+    NotEct = 0b00,
+    /// ECN-capable, code point 01.
+    Ect1 = 0b01,
+    /// ECN-capable, code point 10.
+    Ect0 = 0b10,
+    /// Congestion experienced.
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// May be marked instead of dropped; a packet that is marked already counts as capable.
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Ecn::NotEct)
+    }
+}
+
+/// What became of a packet offered to a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is gone: no room, an early drop, or a link that is down.
+    Dropped,
+    /// It will be sent.
+    Accepted {
+        /// When its last bit leaves the link's near end.
+        departs: Time,
+        /// When its last bit reaches the far end.
+        arrives: Time,
+        /// This link sets the packet to [`Ecn::Ce`]; false for one that is so already.
+        marked: bool,
+    },
+}
+
+/// The queue in front of a link, the packet being sent included whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueLength {
+    /// Packets that have not departed.
+    pub packets: u32,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What a link has done since the start.
+///
+/// `accepted = delivered + lost + in flight`: see [`LinkCounters::conserves`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkCounters {
+    /// Packets accepted.
+    pub accepted: u64,
+    /// Their bytes.
+    pub accepted_bytes: u64,
+    /// Packets that arrived at the far end.
+    pub delivered: u64,
+    /// Packets dropped by the queue: its limit, the shared buffer, or early.
+    pub dropped: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
+    /// Packets that this link set to [`Ecn::Ce`].
+    pub marked: u64,
+    /// Packets accepted and then lost because the link failed before they arrived.
+    pub lost: u64,
+    /// Packets offered while the link was down; not among `accepted` or `dropped`.
+    pub refused: u64,
+    /// The longest queue so far, in packets.
+    pub queue_max: u32,
+}
+
+impl LinkCounters {
+    /// Whether every accepted packet is accounted for when `in_flight` of them are queued or under way.
+    pub const fn conserves(&self, in_flight: u64) -> bool {
+        self.accepted == self.delivered + self.lost + in_flight
+    }
+
+    /// Packets dropped because the link failed or was down.
+    pub const fn dropped_by_failure(&self) -> u64 {
+        self.lost + self.refused
+    }
+}
+
+/// What an offer reads and writes.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+struct Hot {
+    /// When everything accepted so far will have left.
+    busy_until: Time,
+    /// When the oldest queued packet will have left; meaningless while none is queued.
+    head_departs: Time,
+    /// Propagation.
+    delay: Time,
+    /// Packets accepted so far; also the position in the ring where the next one goes.
+    accepted: u64,
+    accepted_bytes: u64,
+    /// Picoseconds per byte, 0 if that is not a whole number below 2^32.
+    ps_per_byte: u32,
+    /// Packets that had not left when last looked.
+    queued: u32,
+    /// The longest queue so far, at most the limit and the ring's capacity; 0 sends every offer down the long path.
+    longest: u32,
+    /// An ECN-capable packet that finds this many is marked; `u32::MAX` for never.
+    mark_at: u32,
+    /// Where the ring starts in the arena.
+    ring: u32,
+    /// Its capacity, as a power of two.
+    ring_log2: u8,
+    /// Changes when the link fails.
+    epoch: u8,
+}
+
+const _: () = assert!(size_of::<Hot>() == 64, "the hot state of a link is one cache line");
+
+/// What an arrival touches: apart from [`Hot`], and four to a cache line.
+#[derive(Debug, Clone, Default)]
+struct Far {
+    delivered: u64,
+    /// A copy of [`Hot::epoch`].
+    epoch: u8,
+}
+
+/// The rest.
+#[derive(Debug, Clone)]
+struct Cold {
+    rate: Rate,
+    limit: Limit,
+    aqm: AqmState,
+    /// The shared buffer that this port draws on.
+    buffer: Option<u32>,
+    down: bool,
+    dropped: u64,
+    dropped_bytes: u64,
+    marked: u64,
+    lost: u64,
+    refused: u64,
+    queue_max: u32,
+}
+
+#[derive(Debug, Clone)]
+enum AqmState {
+    None,
+    Threshold(Depth),
+    Red(Box<Red>),
+}
+
+/// A buffer that the ports of one switch share.
+#[derive(Debug, Clone)]
+struct SharedBuffer {
+    total: u64,
+    alpha: f64,
+    ports: Vec<LinkId>,
+}
+
+/// All links of a network.
+///
+/// Inputs: [`offer`](LinkTable::offer) when a packet reaches the near end, [`arrived`](LinkTable::arrived) when it
+/// reaches the far end, [`fail`](LinkTable::fail) and [`restore`](LinkTable::restore). Times of offers must not decrease:
+/// per link, and among the links of a switch with a shared buffer.
+#[derive(Debug, Clone)]
+pub struct LinkTable {
+    hot: Vec<Hot>,
+    far: Vec<Far>,
+    cold: Vec<Cold>,
+    buffers: Vec<SharedBuffer>,
+    rings: Rings,
+}
+
+impl LinkTable {
+    /// The links of `topology`, all idle. `seed` is what random early detection draws from, each link its own stream.
+    ///
+    /// # Errors
+    /// [`NetError::ZeroRate`], [`NetError::ZeroLimit`], [`NetError::Red`] and [`NetError::Buffer`].
+    pub fn new(topology: &Topology, seed: u64) -> Result<LinkTable, NetError> {
+        let n = topology.links().len();
+        let mut table = LinkTable {
+            hot: Vec::with_capacity(n),
+            far: vec![Far::default(); n],
+            cold: Vec::with_capacity(n),
+            buffers: Vec::new(),
+            rings: Rings::default(),
+        };
+        for (i, spec) in topology.links().iter().enumerate() {
+            let id = LinkId(i as u32);
+            if let Some(error) = fault(topology, id, spec) {
+                return Err(error);
+            }
+            table.hot.push(Hot::new(spec, table.rings.claim(Rings::FIRST_LOG2)));
+            table.cold.push(Cold::new(spec, SplitMix64::new(seed, i as u64)));
+        }
+        for (i, node) in topology.nodes().iter().enumerate() {
+            if let BufferSpec::Shared { total, alpha } = node.buffer {
+                let why = if total.get() == 0 {
+                    "a shared buffer of zero bytes holds no packet"
+                } else if !(alpha > 0.0 && alpha.is_finite()) {
+                    "alpha, the part of the free buffer that a port may take, must be above zero"
+                } else {
+                    let ports = topology.out_links(NodeId(i as u32)).to_vec();
+                    for port in &ports {
+                        table.cold[port.index()].buffer = Some(table.buffers.len() as u32);
+                    }
+                    table.buffers.push(SharedBuffer { total: total.get(), alpha, ports });
+                    continue;
+                };
+                return Err(NetError::Buffer { switch: node.name.clone(), why });
+            }
+        }
+        Ok(table)
+    }
+
+    /// Offers a packet of `len` bytes on the wire to `link` at `now`.
+    #[inline]
+    pub fn offer(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
+        let hot = &mut self.hot[link.index()];
+        if hot.ps_per_byte == 0 {
+            return self.offer_long(link, now, len, ecn);
+        }
+        hot.release_exact(now, &self.rings);
+        if hot.queued >= hot.longest {
+            return self.offer_long(link, now, len, ecn);
+        }
+        let marked = hot.queued >= hot.mark_at && ecn.is_capable() && ecn != Ecn::Ce;
+        if marked {
+            self.cold[link.index()].marked += 1;
+        }
+        hot.accept(now, len, hot.exact(len), marked, &mut self.rings)
+    }
+
+    /// Offers that the short path does not decide: links that are down, have an unusual discipline, rate or buffer, and
+    /// queues that are full or become longer than ever.
+    #[cold]
+    #[inline(never)]
+    fn offer_long(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
+        let i = link.index();
+        if self.cold[i].down {
+            self.cold[i].refused += 1;
+            return Outcome::Dropped;
+        }
+        let Some(marked) = self.admit(link, now, len, ecn) else {
+            self.cold[i].dropped += 1;
+            self.cold[i].dropped_bytes += u64::from(len);
+            return Outcome::Dropped;
+        };
+        let (hot, cold) = (&mut self.hot[i], &mut self.cold[i]);
+        cold.marked += u64::from(marked);
+        cold.queue_max = cold.queue_max.max(hot.queued + 1);
+        if cold.is_plain() {
+            hot.longest = cold.queue_max;
+        }
+        if hot.queued == 1 << hot.ring_log2 {
+            self.rings.grow(hot);
+        }
+        let serialization = hot.serialization(len, cold.rate);
+        hot.accept(now, len, serialization, marked, &mut self.rings)
+    }
+
+    /// Whether the packet is accepted, and if so, whether it is marked.
+    fn admit(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Option<bool> {
+        let i = link.index();
+        self.release(link, now);
+        let hot = &self.hot[i];
+        let packets = hot.queued;
+        let bytes = hot.bytes(&self.rings);
+        // The average of random early detection is over all arrivals, so it comes before the limits.
+        let verdict = match &mut self.cold[i].aqm {
+            AqmState::None => Verdict::Pass,
+            AqmState::Threshold(depth) => {
+                let reached = match *depth {
+                    Depth::Packets(k) => packets >= k,
+                    Depth::Bytes(k) => bytes >= k.get(),
+                };
+                if reached && ecn.is_capable() { Verdict::Mark } else { Verdict::Pass }
+            }
+            AqmState::Red(red) => red.on_arrival(packets, now.saturating_sub(hot.busy_until), ecn),
+        };
+        let len = u64::from(len);
+        let fits = match self.cold[i].limit {
+            Limit::Unlimited => true,
+            Limit::Packets(limit) => packets < limit,
+            Limit::Bytes(limit) => bytes + len <= limit.get(),
+        };
+        if verdict == Verdict::Drop || !fits || !self.buffer_has_room(link, now, bytes, len) {
+            return None;
+        }
+        Some(verdict == Verdict::Mark && ecn != Ecn::Ce)
+    }
+
+    /// Dynamic thresholds: port + len <= alpha * (total - used), and used + len <= total.
+    fn buffer_has_room(&mut self, link: LinkId, now: Time, port_bytes: u64, len: u64) -> bool {
+        let Some(buffer) = self.cold[link.index()].buffer else { return true };
+        let ports = self.buffers[buffer as usize].ports.len();
+        let mut used = 0;
+        for n in 0..ports {
+            let port = self.buffers[buffer as usize].ports[n];
+            self.release(port, now);
+            used += self.hot[port.index()].bytes(&self.rings);
+        }
+        let SharedBuffer { total, alpha, .. } = self.buffers[buffer as usize];
+        used + len <= total && (port_bytes + len) as f64 <= alpha * (total - used) as f64
+    }
+
+    /// Takes what has left by `now` off the ring.
+    fn release(&mut self, link: LinkId, now: Time) {
+        let hot = &mut self.hot[link.index()];
+        hot.release(now, self.cold[link.index()].rate, &self.rings);
+    }
+
+    /// A packet accepted by `link` under `epoch` reaches the far end; false if the link failed under way, in which case
+    /// the packet is lost.
+    #[inline]
+    #[must_use]
+    pub fn arrived(&mut self, link: LinkId, epoch: u8) -> bool {
+        let far = &mut self.far[link.index()];
+        if far.epoch != epoch {
+            self.cold[link.index()].lost += 1;
+            return false;
+        }
+        far.delivered += 1;
+        true
+    }
+
+    /// The epoch to stamp on the packets that `link` accepts now. It wraps: a packet must not be under way over 256
+    /// failures.
+    #[inline]
+    pub fn epoch(&self, link: LinkId) -> u8 {
+        self.hot[link.index()].epoch
+    }
+
+    /// Propagation of `link`.
+    #[inline]
+    pub fn delay(&self, link: LinkId) -> Time {
+        self.hot[link.index()].delay
+    }
+
+    /// Number of links.
+    pub fn len(&self) -> usize {
+        self.hot.len()
+    }
+
+    /// Whether there is no link.
+    pub fn is_empty(&self) -> bool {
+        self.hot.is_empty()
+    }
+
+    /// What is queued at `now`, which must not be before the link's last offer. It changes nothing: later offers may
+    /// come before `now`.
+    pub fn queue_len(&self, link: LinkId, now: Time) -> QueueLength {
+        let mut hot = self.hot[link.index()].clone();
+        hot.release(now, self.cold[link.index()].rate, &self.rings);
+        QueueLength { packets: hot.queued, bytes: hot.bytes(&self.rings) }
+    }
+
+    /// What `link` has done so far.
+    pub fn counters(&self, link: LinkId) -> LinkCounters {
+        let (hot, far, cold) = (&self.hot[link.index()], &self.far[link.index()], &self.cold[link.index()]);
+        LinkCounters {
+            accepted: hot.accepted,
+            accepted_bytes: hot.accepted_bytes,
+            delivered: far.delivered,
+            dropped: cold.dropped,
+            dropped_bytes: cold.dropped_bytes,
+            marked: cold.marked,
+            lost: cold.lost,
+            refused: cold.refused,
+            queue_max: cold.queue_max,
+        }
+    }
+
+    /// The average queue, in packets, of a link with random early detection, as of its last arrival.
+    pub fn red_average(&self, link: LinkId) -> Option<f64> {
+        match &self.cold[link.index()].aqm {
+            AqmState::Red(red) => Some(red.average()),
+            _ => None,
+        }
+    }
+
+    /// `link` fails at `now`: what it holds is lost, what it is offered is refused. No effect if it is down.
+    pub fn fail(&mut self, link: LinkId, now: Time) {
+        let (hot, cold) = (&mut self.hot[link.index()], &mut self.cold[link.index()]);
+        if cold.down {
+            return;
+        }
+        cold.down = true;
+        hot.epoch = hot.epoch.wrapping_add(1);
+        self.far[link.index()].epoch = hot.epoch;
+        hot.longest = 0;
+        hot.queued = 0;
+        hot.busy_until = hot.busy_until.min(now);
+    }
+
+    /// `link` works again, with an empty queue. No effect if it is up.
+    pub fn restore(&mut self, link: LinkId) {
+        let (hot, cold) = (&mut self.hot[link.index()], &mut self.cold[link.index()]);
+        if cold.down {
+            cold.down = false;
+            hot.longest = if cold.is_plain() { cold.queue_max } else { 0 };
+        }
+    }
+
+    /// Whether `link` works.
+    pub fn is_up(&self, link: LinkId) -> bool {
+        !self.cold[link.index()].down
+    }
+}
+
+impl Hot {
+    fn new(spec: &LinkSpec, ring: u32) -> Hot {
+        let mark_at = match spec.queue.aqm {
+            Aqm::Threshold(Depth::Packets(k)) => k,
+            _ => u32::MAX,
+        };
+        Hot {
+            busy_until: Time::ZERO,
+            head_departs: Time::ZERO,
+            delay: spec.delay,
+            accepted: 0,
+            accepted_bytes: 0,
+            ps_per_byte: ps_per_byte(spec.rate),
+            queued: 0,
+            longest: 0,
+            mark_at,
+            ring,
+            ring_log2: Rings::FIRST_LOG2,
+            epoch: 0,
+        }
+    }
+
+    /// Serialization at a rate of whole picoseconds per byte: below 2^16 * 2^32.
+    #[inline]
+    fn exact(&self, len: u16) -> Time {
+        Time::from_ps(u64::from(self.ps_per_byte) * u64::from(len))
+    }
+
+    fn serialization(&self, len: u16, rate: Rate) -> Time {
+        if self.ps_per_byte == 0 { rate.serialization(u64::from(len)) } else { self.exact(len) }
+    }
+
+    /// Where the packet accepted as number `n` is in the arena.
+    #[inline]
+    fn slot(&self, n: u64) -> usize {
+        let mask = (1u32 << self.ring_log2) - 1;
+        (self.ring + (n as u32 & mask)) as usize
+    }
+
+    /// Length of the oldest queued packet.
+    #[inline]
+    fn head_len(&self, rings: &Rings) -> u16 {
+        rings.lengths[self.slot(self.accepted - u64::from(self.queued))]
+    }
+
+    #[inline]
+    fn release_exact(&mut self, now: Time, rings: &Rings) {
+        if self.busy_until <= now {
+            self.queued = 0;
+            return;
+        }
+        // The last packet has not left, so the queue does not run empty in the loop.
+        while self.queued > 0 && self.head_departs <= now {
+            self.queued -= 1;
+            self.head_departs += self.exact(self.head_len(rings));
+        }
+    }
+
+    fn release(&mut self, now: Time, rate: Rate, rings: &Rings) {
+        if self.busy_until <= now {
+            self.queued = 0;
+            return;
+        }
+        while self.queued > 0 && self.head_departs <= now {
+            self.queued -= 1;
+            self.head_departs += self.serialization(self.head_len(rings), rate);
+        }
+    }
+
+    /// Bytes queued, the packet being sent whole.
+    fn bytes(&self, rings: &Rings) -> u64 {
+        if self.queued == 0 {
+            0
+        } else if self.ps_per_byte != 0 {
+            let behind_head = (self.busy_until - self.head_departs).as_ps() / u64::from(self.ps_per_byte);
+            u64::from(self.head_len(rings)) + behind_head
+        } else {
+            let oldest = self.accepted - u64::from(self.queued);
+            (oldest..self.accepted).map(|n| u64::from(rings.lengths[self.slot(n)])).sum()
+        }
+    }
+
+    /// Queues a packet; the ring has room for it.
+    #[inline]
+    fn accept(&mut self, now: Time, len: u16, serialization: Time, marked: bool, rings: &mut Rings) -> Outcome {
+        debug_assert!(self.queued < 1 << self.ring_log2, "a ring never overflows");
+        let departs = self.busy_until.max(now) + serialization;
+        rings.lengths[self.slot(self.accepted)] = len;
+        if self.queued == 0 {
+            self.head_departs = departs;
+        }
+        self.busy_until = departs;
+        self.queued += 1;
+        self.accepted += 1;
+        self.accepted_bytes += u64::from(len);
+        Outcome::Accepted { departs, arrives: departs + self.delay, marked }
+    }
+}
+
+impl Cold {
+    fn new(spec: &LinkSpec, random: SplitMix64) -> Cold {
+        let aqm = match &spec.queue.aqm {
+            Aqm::None => AqmState::None,
+            Aqm::Threshold(depth) => AqmState::Threshold(*depth),
+            Aqm::Red(red) => AqmState::Red(Box::new(Red::new(red, spec.rate, random))),
+        };
+        Cold {
+            rate: spec.rate,
+            limit: spec.queue.limit,
+            aqm,
+            buffer: None,
+            down: false,
+            dropped: 0,
+            dropped_bytes: 0,
+            marked: 0,
+            lost: 0,
+            refused: 0,
+            queue_max: 0,
+        }
+    }
+
+    /// Whether the short path may decide: it knows the queue in packets only.
+    fn is_plain(&self) -> bool {
+        let limit = matches!(self.limit, Limit::Unlimited | Limit::Packets(_));
+        let aqm = matches!(self.aqm, AqmState::None | AqmState::Threshold(Depth::Packets(_)));
+        limit && aqm && self.buffer.is_none()
+    }
+}
+
+/// Picoseconds per byte of `rate` if that is a whole number below 2^32, else 0.
+fn ps_per_byte(rate: Rate) -> u32 {
+    const PS_BITS: u64 = 8_000_000_000_000;
+    if PS_BITS % rate.as_bps() == 0 { u32::try_from(PS_BITS / rate.as_bps()).unwrap_or(0) } else { 0 }
+}
+
+fn fault(topology: &Topology, id: LinkId, spec: &LinkSpec) -> Option<NetError> {
+    let name = || topology.link_name(id);
+    if spec.rate.as_bps() == 0 {
+        return Some(NetError::ZeroRate(name()));
+    }
+    match spec.queue.limit {
+        Limit::Packets(0) => return Some(NetError::ZeroLimit(name())),
+        Limit::Bytes(bytes) if bytes.get() == 0 => return Some(NetError::ZeroLimit(name())),
+        _ => {}
+    }
+    match &spec.queue.aqm {
+        Aqm::Red(red) => red.fault().map(|why| NetError::Red { link: name(), why }),
+        _ => None,
+    }
+}
+
+/// The rings of all links in one vector. A ring doubles when its queue outgrows it; the old half is used again.
+#[derive(Debug, Clone, Default)]
+struct Rings {
+    lengths: Vec<u16>,
+    /// Starts of unused rings, by the logarithm of their capacity.
+    free: [Vec<u32>; 32],
+}
+
+impl Rings {
+    /// Rings start with eight packets, 16 bytes: most ports of a large network never queue more.
+    const FIRST_LOG2: u8 = 3;
+
+    /// Start of an unused ring of `1 << log2` packets.
+    fn claim(&mut self, log2: u8) -> u32 {
+        if let Some(start) = self.free[usize::from(log2)].pop() {
+            return start;
+        }
+        let start = self.lengths.len();
+        let end = start + (1usize << log2);
+        assert!(u32::try_from(end).is_ok(), "over 2^32 packets queued in the network");
+        self.lengths.resize(end, 0);
+        start as u32
+    }
+
+    /// Moves the full ring of `hot` to one of twice the capacity.
+    fn grow(&mut self, hot: &mut Hot) {
+        let old = hot.clone();
+        hot.ring = self.claim(old.ring_log2 + 1);
+        hot.ring_log2 += 1;
+        for n in old.accepted - u64::from(old.queued)..old.accepted {
+            self.lengths[hot.slot(n)] = self.lengths[old.slot(n)];
+        }
+        self.free[usize::from(old.ring_log2)].push(old.ring);
+    }
+}

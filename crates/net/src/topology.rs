@@ -1,0 +1,225 @@
+//! [`Topology`]: what nodes there are, and which one-way links connect them.
+
+mod build;
+
+use crate::{BufferSpec, QueueSpec};
+use std::collections::BTreeMap;
+use units::{Rate, Time};
+
+pub use build::Cable;
+
+/// A node: its index among all nodes. Hosts come first, so a host's number is also its index among hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A one-way link: its index among all links. The other direction of its cable is its neighbour, `id ^ 1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+impl NodeId {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl LinkId {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The other direction of the same cable.
+    #[inline]
+    #[must_use]
+    pub const fn reverse(self) -> LinkId {
+        LinkId(self.0 ^ 1)
+    }
+}
+
+/// Whether a node sends of its own or passes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// An end of connections; it forwards nothing.
+    Host,
+    /// Passes on what it receives.
+    Switch,
+}
+
+/// Where in its kind of network a node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// A host of any network.
+    Host,
+    /// Fat tree: the switch that hosts are attached to.
+    Edge,
+    /// Fat tree: between edge and core.
+    Aggregation,
+    /// Fat tree: between the pods.
+    Core,
+    /// Leaf-spine: the switch that hosts are attached to.
+    Leaf,
+    /// Leaf-spine: between the leaves.
+    Spine,
+    /// A switch of any other network.
+    Switch,
+}
+
+/// Which part of a network a link belongs to, so that rates and queues can be given per part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LinkTier {
+    /// Out of a host: its own interface.
+    FromHost,
+    /// From a switch down to a host.
+    ToHost,
+    /// Fat tree, between edge and aggregation, either direction.
+    EdgeAggregation,
+    /// Fat tree, between aggregation and core, either direction.
+    AggregationCore,
+    /// Leaf-spine, either direction.
+    LeafSpine,
+    /// Dumbbell: the link between its two switches, either direction.
+    Bottleneck,
+    /// Between switches of a network given node by node.
+    Switches,
+}
+
+/// What a link is like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkParams {
+    /// Bits per second on the wire.
+    pub rate: Rate,
+    /// Propagation from the near to the far end.
+    pub delay: Time,
+    /// The queue in front of it.
+    pub queue: QueueSpec,
+}
+
+/// A node of a topology.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Unique.
+    pub name: String,
+    /// Host or switch.
+    pub kind: NodeKind,
+    /// Its place.
+    pub tier: Tier,
+    /// How the ports of a switch share its memory.
+    pub buffer: BufferSpec,
+}
+
+/// A one-way link of a topology.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkSpec {
+    /// Its near end.
+    pub from: NodeId,
+    /// Its far end.
+    pub to: NodeId,
+    /// Bits per second on the wire.
+    pub rate: Rate,
+    /// Propagation.
+    pub delay: Time,
+    /// The queue in front of it.
+    pub queue: QueueSpec,
+    /// Its place.
+    pub tier: LinkTier,
+}
+
+/// A network: hosts with one cable each, switches, and the links between them, all in one piece.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Topology {
+    nodes: Vec<Node>,
+    n_hosts: usize,
+    links: Vec<LinkSpec>,
+    /// Links out of node `i`, in their order: `out[first_out[i]..first_out[i + 1]]`.
+    out: Vec<LinkId>,
+    first_out: Vec<u32>,
+}
+
+impl Topology {
+    /// All nodes, hosts first.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All links; those of one cable are next to each other.
+    pub fn links(&self) -> &[LinkSpec] {
+        &self.links
+    }
+
+    /// How many of the nodes are hosts.
+    pub fn n_hosts(&self) -> usize {
+        self.n_hosts
+    }
+
+    /// Host number `i`, counted from 0.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    pub fn host(&self, i: usize) -> NodeId {
+        assert!(i < self.n_hosts, "host {i} of {}", self.n_hosts);
+        NodeId(i as u32)
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// A link.
+    pub fn link(&self, id: LinkId) -> &LinkSpec {
+        &self.links[id.index()]
+    }
+
+    /// The links out of `node`, in their order.
+    pub fn out_links(&self, node: NodeId) -> &[LinkId] {
+        let (first, end) = (self.first_out[node.index()], self.first_out[node.index() + 1]);
+        &self.out[first as usize..end as usize]
+    }
+
+    /// The link out of a host: its interface.
+    ///
+    /// # Panics
+    /// If `host` is a switch.
+    pub fn nic(&self, host: NodeId) -> LinkId {
+        assert!(host.index() < self.n_hosts, "{} is not a host", self.nodes[host.index()].name);
+        self.out_links(host)[0]
+    }
+
+    /// `"a->b"`.
+    pub fn link_name(&self, id: LinkId) -> String {
+        let link = self.link(id);
+        format!("{}->{}", self.node(link.from).name, self.node(link.to).name)
+    }
+
+    /// The node called `name`; looks at all of them.
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|node| node.name == name).map(|i| NodeId(i as u32))
+    }
+
+    /// The link called `name` (`"a->b"`).
+    pub fn find_link(&self, name: &str) -> Option<LinkId> {
+        let (from, to) = name.split_once("->")?;
+        let (from, to) = (self.find_node(from)?, self.find_node(to)?);
+        self.out_links(from).iter().copied().find(|id| self.link(*id).to == to)
+    }
+
+    /// Gives every switch this kind of buffer.
+    pub fn set_switch_buffers(&mut self, buffer: BufferSpec) {
+        for node in &mut self.nodes[self.n_hosts..] {
+            node.buffer = buffer;
+        }
+    }
+
+    /// Number of nodes by tier, for a description of the network.
+    pub fn count(&self, tier: Tier) -> usize {
+        self.nodes.iter().filter(|node| node.tier == tier).count()
+    }
+
+    /// Names to nodes.
+    fn index_by_name(nodes: &[Node]) -> BTreeMap<&str, NodeId> {
+        nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), NodeId(i as u32))).collect()
+    }
+}
