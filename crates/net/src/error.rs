@@ -5,6 +5,9 @@ use crate::NodeId;
 /// The most nodes that a topology may have.
 pub const NODES_MAX: u64 = 1 << 20;
 
+/// The most cables: more than the largest fat tree of [`NODES_MAX`] nodes has.
+pub const CABLES_MAX: u64 = 1 << 22;
+
 /// Why a topology cannot be built or its links cannot be set up.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NetError {
@@ -17,6 +20,9 @@ pub enum NetError {
     /// More nodes than [`NODES_MAX`].
     #[error("the topology would have {0} nodes; the most is {NODES_MAX}")]
     TooManyNodes(u128),
+    /// More cables than [`CABLES_MAX`].
+    #[error("the topology would have {0} cables; the most is {CABLES_MAX}")]
+    TooManyCables(u128),
     /// A cable names a node that does not exist.
     #[error("a cable ends at `{0}`, which is not among the nodes")]
     UnknownNode(String),

@@ -10,7 +10,7 @@
 //! use units::{Rate, Time};
 //!
 //! let params = LinkParams { rate: Rate::from_gbps(10), delay: Time::from_us(1), queue: QueueSpec::drop_tail(100) };
-//! let topology = Topology::star(2, |_| params.clone())?;
+//! let topology = Topology::star(2, |_| params)?;
 //! let router = Router::new(&topology, Routing::SinglePath);
 //! let mut links = LinkTable::new(&topology, 1)?;
 //!

@@ -7,7 +7,7 @@ use units::{Bytes, Rate, Time};
 /// The queue in front of a link: a limit, and optionally active management below the limit.
 ///
 /// A queue's length counts the packet that is being sent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueSpec {
     /// Beyond this, arrivals are dropped ("drop-tail").
     pub limit: Limit,
@@ -36,7 +36,7 @@ pub enum Depth {
 }
 
 /// Active queue management.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aqm {
     /// None: drop-tail alone.
     None,
@@ -49,7 +49,7 @@ pub enum Aqm {
 
 /// Random early detection (Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM
 /// ToN 1993), thresholds in packets.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RedSpec {
     /// Average queue, in packets, below which nothing happens.
     pub min_th: f64,
@@ -157,7 +157,7 @@ pub(crate) struct Red {
 impl Red {
     pub fn new(spec: &RedSpec, rate: Rate, random: SplitMix64) -> Red {
         let packet_ps = rate.serialization(u64::from(spec.mean_packet)).as_ps() as f64;
-        Red { spec: spec.clone(), avg: 0.0, count: -1, packet_ps, random }
+        Red { spec: *spec, avg: 0.0, count: -1, packet_ps, random }
     }
 
     /// Average queue, in packets.

@@ -87,7 +87,7 @@ pub enum LinkTier {
 }
 
 /// What a link is like.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkParams {
     /// Bits per second on the wire.
     pub rate: Rate,

@@ -4,7 +4,7 @@
 
 use super::{LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Tier, Topology};
 use crate::BufferSpec;
-use crate::error::{NODES_MAX, NetError};
+use crate::error::{CABLES_MAX, NODES_MAX, NetError};
 
 /// A cable of a network that is given cable by cable.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,8 @@ impl Topology {
         let wide = u128::from(k);
         // k³ of a 64-bit k may exceed 128 bits; such a k is far too large in any case.
         let hosts = wide.checked_pow(3).map_or(u128::MAX, |cube| cube / 4);
-        check_size(hosts.saturating_add(wide * wide / 4 * 5))?;
+        let switches = (wide * wide / 4).saturating_mul(5);
+        check_size(hosts.saturating_add(switches), hosts.saturating_mul(3))?;
 
         let half = k as usize / 2;
         let (pods, hosts) = (k as usize, hosts as usize);
@@ -65,7 +66,7 @@ impl Topology {
     /// `leaves` leaf switches with `hosts_per_leaf` hosts each, every leaf connected to each of `spines` spine switches.
     ///
     /// # Errors
-    /// [`NetError::Zero`] and [`NetError::TooManyNodes`].
+    /// [`NetError::Zero`], [`NetError::TooManyNodes`] and [`NetError::TooManyCables`].
     pub fn leaf_spine(
         leaves: u64,
         spines: u64,
@@ -74,7 +75,9 @@ impl Topology {
     ) -> Result<Topology, NetError> {
         check_counts(&[(leaves, "leaf switches"), (spines, "spine switches"), (hosts_per_leaf, "hosts per leaf")])?;
         let hosts = u128::from(leaves) * u128::from(hosts_per_leaf);
-        check_size(hosts.saturating_add(u128::from(leaves) + u128::from(spines)))?;
+        let switches = u128::from(leaves) + u128::from(spines);
+        let uplinks = u128::from(leaves) * u128::from(spines);
+        check_size(hosts.saturating_add(switches), hosts.saturating_add(uplinks))?;
 
         let (hosts, hosts_per_leaf) = (hosts as usize, hosts_per_leaf as usize);
         let mut draft = Draft::new(&params);
@@ -98,7 +101,7 @@ impl Topology {
     /// [`NetError::Zero`] and [`NetError::TooManyNodes`].
     pub fn star(hosts: u64, params: impl Fn(LinkTier) -> LinkParams) -> Result<Topology, NetError> {
         check_counts(&[(hosts, "hosts")])?;
-        check_size(u128::from(hosts) + 1)?;
+        check_size(u128::from(hosts) + 1, u128::from(hosts))?;
         let mut draft = Draft::new(&params);
         draft.add(hosts as usize, "h", Tier::Host);
         let switch = draft.add(1, "s", Tier::Switch);
@@ -115,7 +118,7 @@ impl Topology {
     /// [`NetError::Zero`] and [`NetError::TooManyNodes`].
     pub fn dumbbell(pairs: u64, params: impl Fn(LinkTier) -> LinkParams) -> Result<Topology, NetError> {
         check_counts(&[(pairs, "pairs of hosts")])?;
-        check_size(u128::from(pairs) * 2 + 2)?;
+        check_size(u128::from(pairs) * 2 + 2, u128::from(pairs) * 2 + 1)?;
         let pairs = pairs as usize;
         let mut draft = Draft::new(&params);
         draft.add(pairs, "left", Tier::Host);
@@ -131,12 +134,12 @@ impl Topology {
     /// Any network, by the names of its hosts and switches and its cables.
     ///
     /// # Errors
-    /// [`NetError::Zero`] without hosts, [`NetError::TooManyNodes`], [`NetError::DuplicateName`],
+    /// [`NetError::Zero`] without hosts, [`NetError::TooManyNodes`], [`NetError::TooManyCables`], [`NetError::DuplicateName`],
     /// [`NetError::UnknownNode`], [`NetError::Loop`], [`NetError::ParallelCables`], [`NetError::HostCables`] and
     /// [`NetError::Disconnected`].
     pub fn explicit(hosts: &[String], switches: &[String], cables: &[Cable]) -> Result<Topology, NetError> {
         check_counts(&[(hosts.len() as u64, "hosts")])?;
-        check_size(hosts.len() as u128 + switches.len() as u128)?;
+        check_size(hosts.len() as u128 + switches.len() as u128, cables.len() as u128)?;
         let mut nodes: Vec<Node> = Vec::with_capacity(hosts.len() + switches.len());
         nodes.extend(hosts.iter().map(|name| node(name.clone(), Tier::Host)));
         nodes.extend(switches.iter().map(|name| node(name.clone(), Tier::Switch)));
@@ -197,8 +200,8 @@ fn explicit_links(nodes: &[Node], cables: &[Cable]) -> Result<Vec<LinkSpec>, Net
             (_, NodeKind::Host) => LinkTier::ToHost,
             _ => LinkTier::Switches,
         };
-        links.push(link(a, b, cable.forward.clone(), tier(a, b)));
-        links.push(link(b, a, cable.backward.clone(), tier(b, a)));
+        links.push(link(a, b, cable.forward, tier(a, b)));
+        links.push(link(b, a, cable.backward, tier(b, a)));
     }
     Ok(links)
 }
@@ -277,6 +280,12 @@ fn check_counts(counts: &[(u64, &'static str)]) -> Result<(), NetError> {
     }
 }
 
-fn check_size(nodes: u128) -> Result<(), NetError> {
-    if nodes > u128::from(NODES_MAX) { Err(NetError::TooManyNodes(nodes)) } else { Ok(()) }
+fn check_size(nodes: u128, cables: u128) -> Result<(), NetError> {
+    if nodes > u128::from(NODES_MAX) {
+        Err(NetError::TooManyNodes(nodes))
+    } else if cables > u128::from(CABLES_MAX) {
+        Err(NetError::TooManyCables(cables))
+    } else {
+        Ok(())
+    }
 }
