@@ -7,10 +7,10 @@
 //! in the long run; so the queue length is exact at every instant, in packets and in bytes.
 //!
 //! Speed comes from three things. What an offer touches is one cache line per link ([`Hot`]) and two bytes of ring. The
-//! common case, which is a packet limit with or without a packet threshold for marking, compares the queue with `longest`,
-//! the longest that it has ever been: only a packet that makes the queue longer than ever, or a link with anything
-//! unusual (`longest` held at zero), leaves the short path. And rates that are a whole number of picoseconds per byte,
-//! such as all the usual ones, need no division.
+//! common case, which is a packet limit with or without a packet threshold for marking, compares the queue with
+//! `longest`, the longest that it has ever been: only a packet that makes the queue longer than ever, or a link with
+//! anything unusual (`longest` held at zero), leaves the short path. And rates that are a whole number of picoseconds
+//! per byte, such as all the usual ones, need no division.
 
 use crate::mix::SplitMix64;
 use crate::queue::{Aqm, BufferSpec, Depth, Limit, Red, Verdict};
@@ -175,8 +175,8 @@ struct SharedBuffer {
 /// All links of a network.
 ///
 /// Inputs: [`offer`](LinkTable::offer) when a packet reaches the near end, [`arrived`](LinkTable::arrived) when it
-/// reaches the far end, [`fail`](LinkTable::fail) and [`restore`](LinkTable::restore). Times of offers must not decrease:
-/// per link, and among the links of a switch with a shared buffer.
+/// reaches the far end, [`fail`](LinkTable::fail) and [`restore`](LinkTable::restore). Times of offers must not
+/// decrease: per link, and among the links of a switch with a shared buffer.
 #[derive(Debug, Clone)]
 pub struct LinkTable {
     hot: Vec<Hot>,
@@ -280,14 +280,14 @@ impl LinkTable {
         self.release(link, now);
         let hot = &self.hot[i];
         let packets = hot.queued;
-        let bytes = hot.bytes(&self.rings);
+        let bytes = || hot.bytes(&self.rings);
         // The average of random early detection is over all arrivals, so it comes before the limits.
         let verdict = match &mut self.cold[i].aqm {
             AqmState::None => Verdict::Pass,
             AqmState::Threshold(depth) => {
                 let reached = match *depth {
                     Depth::Packets(k) => packets >= k,
-                    Depth::Bytes(k) => bytes >= k.get(),
+                    Depth::Bytes(k) => bytes() >= k.get(),
                 };
                 if reached && ecn.is_capable() { Verdict::Mark } else { Verdict::Pass }
             }
@@ -297,16 +297,16 @@ impl LinkTable {
         let fits = match self.cold[i].limit {
             Limit::Unlimited => true,
             Limit::Packets(limit) => packets < limit,
-            Limit::Bytes(limit) => bytes + len <= limit.get(),
+            Limit::Bytes(limit) => bytes() + len <= limit.get(),
         };
-        if verdict == Verdict::Drop || !fits || !self.buffer_has_room(link, now, bytes, len) {
+        if verdict == Verdict::Drop || !fits || !self.buffer_has_room(link, now, len) {
             return None;
         }
         Some(verdict == Verdict::Mark && ecn != Ecn::Ce)
     }
 
     /// Dynamic thresholds: port + len <= alpha * (total - used), and used + len <= total.
-    fn buffer_has_room(&mut self, link: LinkId, now: Time, port_bytes: u64, len: u64) -> bool {
+    fn buffer_has_room(&mut self, link: LinkId, now: Time, len: u64) -> bool {
         let Some(buffer) = self.cold[link.index()].buffer else { return true };
         let ports = self.buffers[buffer as usize].ports.len();
         let mut used = 0;
@@ -315,6 +315,7 @@ impl LinkTable {
             self.release(port, now);
             used += self.hot[port.index()].bytes(&self.rings);
         }
+        let port_bytes = self.hot[link.index()].bytes(&self.rings);
         let SharedBuffer { total, alpha, .. } = self.buffers[buffer as usize];
         used + len <= total && (port_bytes + len) as f64 <= alpha * (total - used) as f64
     }

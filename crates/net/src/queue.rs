@@ -64,10 +64,11 @@ pub struct RedSpec {
     pub gentle: bool,
     /// Mark ECN-capable packets where others are dropped early.
     pub ecn: bool,
-    /// Drop ECN-capable packets too where the probability has reached 1 (RFC 3168 section 7); the 1993 paper marks them.
+    /// Drop ECN-capable packets too where the probability has reached 1 (RFC 3168 section 7); the 1993 paper marks
+    /// them.
     pub hard_drop: bool,
-    /// Length, in bytes on the wire, of the packets that an idle link could have sent: the average decays over idle time
-    /// as if that many had found the queue empty.
+    /// Length, in bytes on the wire, of the packets that an idle link could have sent: the average decays over idle
+    /// time as if that many had found the queue empty.
     pub mean_packet: u16,
 }
 

@@ -82,8 +82,8 @@ impl Router {
         }
     }
 
-    /// Writes the links from host `src` to host `dst` into `out`, which is emptied first. `flow_hash` chooses among equal
-    /// paths under [`Routing::Ecmp`].
+    /// Writes the links from host `src` to host `dst` into `out`, which is emptied first. `flow_hash` chooses among
+    /// equal paths under [`Routing::Ecmp`].
     ///
     /// # Errors
     /// [`NoPath`] if working links do not connect the two, if they are the same, or if one is not a host.

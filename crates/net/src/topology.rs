@@ -3,7 +3,6 @@
 mod build;
 
 use crate::{BufferSpec, QueueSpec};
-use std::collections::BTreeMap;
 use units::{Rate, Time};
 
 pub use build::Cable;
@@ -216,10 +215,5 @@ impl Topology {
     /// Number of nodes by tier, for a description of the network.
     pub fn count(&self, tier: Tier) -> usize {
         self.nodes.iter().filter(|node| node.tier == tier).count()
-    }
-
-    /// Names to nodes.
-    fn index_by_name(nodes: &[Node]) -> BTreeMap<&str, NodeId> {
-        nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), NodeId(i as u32))).collect()
     }
 }

@@ -14,8 +14,8 @@ fn red() -> RedSpec {
     RedSpec { min_th, max_th, max_p, w_q, gentle: false, ecn: true, hard_drop: false, mean_packet: 1000 }
 }
 
-/// Puts `depth` packets into the queue, then offers `n` packets, one per departure, each finding `depth`. The weight is 1,
-/// so that the average is the queue. Returns which were marked (None: dropped).
+/// Puts `depth` packets into the queue, then offers `n` packets, one per departure, each finding `depth`. The weight is
+/// 1, so that the average is the queue. Returns which were marked (None: dropped).
 fn at_constant_queue(spec: &RedSpec, depth: u32, n: u64, ecn: Ecn) -> Vec<Option<bool>> {
     let quiet = RedSpec { w_q: 1.0, ..*spec };
     let mut links = one_link(gbps8(), QueueSpec::drop_tail(1000).red(quiet));
@@ -59,8 +59,8 @@ fn the_average_follows_the_queue_and_decays_over_idle_time() {
 
 #[test]
 fn gaps_between_marks_are_uniform() {
-    // avg 10: p_b = 0.1 (10 - 5) / (15 - 5) = 1/20. After a mark the count is 1, 2, ...: p_a = 1/19, 1/18, ..., 1/1, so the
-    // gap is uniform over 1..=19, with a mean of 10.
+    // avg 10: p_b = 0.1 (10 - 5) / (15 - 5) = 1/20. After a mark the count is 1, 2, ...: p_a = 1/19, 1/18, ..., 1/1, so
+    // the gap is uniform over 1..=19, with a mean of 10.
     let outcomes = at_constant_queue(&red(), 10, 200_000, Ecn::Ect0);
     let marks: Vec<usize> = (0..outcomes.len()).filter(|i| outcomes[*i] == Some(true)).collect();
     let mut seen = [0u32; 20];

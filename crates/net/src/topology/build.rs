@@ -5,6 +5,7 @@
 use super::{LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Tier, Topology};
 use crate::BufferSpec;
 use crate::error::{CABLES_MAX, NODES_MAX, NetError};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A cable of a network that is given cable by cable.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,9 +21,9 @@ pub struct Cable {
 }
 
 impl Topology {
-    /// A fat tree of switches with `k` ports (Al-Fares, Loukissas, Vahdat, SIGCOMM 2008): `k` pods of `k/2` edge and `k/2`
-    /// aggregation switches, `k²/4` core switches, `k³/4` hosts `h1`… The aggregation switch number `j` of every pod
-    /// connects to the `k/2` core switches of group `j`.
+    /// A fat tree of switches with `k` ports (Al-Fares, Loukissas, Vahdat, SIGCOMM 2008): `k` pods of `k/2` edge and
+    /// `k/2` aggregation switches, `k²/4` core switches, `k³/4` hosts `h1`… The aggregation switch number `j` of every
+    /// pod connects to the `k/2` core switches of group `j`.
     ///
     /// # Errors
     /// [`NetError::FatTreePorts`] and [`NetError::TooManyNodes`].
@@ -63,7 +64,8 @@ impl Topology {
         Ok(draft.finish())
     }
 
-    /// `leaves` leaf switches with `hosts_per_leaf` hosts each, every leaf connected to each of `spines` spine switches.
+    /// `leaves` leaf switches with `hosts_per_leaf` hosts each, every leaf connected to each of `spines` spine
+    /// switches.
     ///
     /// # Errors
     /// [`NetError::Zero`], [`NetError::TooManyNodes`] and [`NetError::TooManyCables`].
@@ -134,9 +136,9 @@ impl Topology {
     /// Any network, by the names of its hosts and switches and its cables.
     ///
     /// # Errors
-    /// [`NetError::Zero`] without hosts, [`NetError::TooManyNodes`], [`NetError::TooManyCables`], [`NetError::DuplicateName`],
-    /// [`NetError::UnknownNode`], [`NetError::Loop`], [`NetError::ParallelCables`], [`NetError::HostCables`] and
-    /// [`NetError::Disconnected`].
+    /// [`NetError::Zero`] without hosts, [`NetError::TooManyNodes`], [`NetError::TooManyCables`],
+    /// [`NetError::DuplicateName`], [`NetError::UnknownNode`], [`NetError::Loop`], [`NetError::ParallelCables`],
+    /// [`NetError::HostCables`] and [`NetError::Disconnected`].
     pub fn explicit(hosts: &[String], switches: &[String], cables: &[Cable]) -> Result<Topology, NetError> {
         check_counts(&[(hosts.len() as u64, "hosts")])?;
         check_size(hosts.len() as u128 + switches.len() as u128, cables.len() as u128)?;
@@ -177,7 +179,8 @@ impl Topology {
 }
 
 fn explicit_links(nodes: &[Node], cables: &[Cable]) -> Result<Vec<LinkSpec>, NetError> {
-    let by_name = Topology::index_by_name(nodes);
+    let by_name: BTreeMap<&str, NodeId> =
+        nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), NodeId(i as u32))).collect();
     if by_name.len() < nodes.len() {
         let mut names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         names.sort_unstable();
@@ -185,7 +188,7 @@ fn explicit_links(nodes: &[Node], cables: &[Cable]) -> Result<Vec<LinkSpec>, Net
         return Err(NetError::DuplicateName(twice[0].to_string()));
     }
     let find = |name: &str| by_name.get(name).copied().ok_or_else(|| NetError::UnknownNode(name.to_string()));
-    let mut pairs = std::collections::BTreeSet::new();
+    let mut pairs = BTreeSet::new();
     let mut links = Vec::with_capacity(2 * cables.len());
     for cable in cables {
         let (a, b) = (find(&cable.a)?, find(&cable.b)?);
