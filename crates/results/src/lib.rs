@@ -4,11 +4,20 @@
 //! give the same bytes.
 #![forbid(unsafe_code)]
 
+mod axis;
+mod charts;
+mod digest;
+mod palette;
+mod report;
 mod rows;
 mod summary;
+mod tables;
+mod write;
 
+pub use report::Story;
 pub use rows::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
 pub use summary::{Comparison, Identity, RunInfo, Summary};
+pub use write::{RunSummary, SweepWriter, WriteError, write_run, write_sweep};
 
 /// Everything that one run measured.
 #[derive(Clone, Debug, Default, PartialEq)]

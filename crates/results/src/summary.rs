@@ -147,7 +147,9 @@ impl Summary {
         times.sort_unstable();
         self.flows_completed = times.len() as u64;
         let mut mean = Mean::default();
-        times.iter().for_each(|time| mean.add(*time, 1));
+        for time in &times {
+            mean.add(*time, 1);
+        }
         self.mean_fct_ns = mean.value();
         self.median_fct_ns = nearest_rank(&times, 50);
         self.p99_fct_ns = nearest_rank(&times, 99);
@@ -222,6 +224,7 @@ pub struct Comparison {
     pub note: String,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands a reference to the field
 fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_finite() {
         serializer.serialize_f64(*value)

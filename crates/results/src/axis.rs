@@ -1,0 +1,204 @@
+//! Scales, ticks and numbers as people read them. Logarithms are `libm`'s: the same digits on every machine.
+
+/// How a quantity's unit is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// bit/s.
+    Rate,
+    /// Nanoseconds.
+    Time,
+    /// Things.
+    Count,
+}
+
+/// The unit to show a quantity in: divide by `divisor`, write `unit`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Unit {
+    pub divisor: f64,
+    pub unit: &'static str,
+}
+
+impl Quantity {
+    /// The unit in which the largest value has one to three digits before the point, as far as there is one.
+    pub fn unit(self, max: f64) -> Unit {
+        let units: &[(f64, &str)] = match self {
+            Self::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
+            Self::Time => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
+            Self::Count => &[(1.0, "")],
+        };
+        let fitting = units.iter().find(|(divisor, _)| max >= *divisor);
+        let (divisor, unit) = *fitting.unwrap_or(&units[units.len() - 1]);
+        Unit { divisor, unit }
+    }
+}
+
+/// A number for people: thousands separated, four significant digits, no trailing zeros, `–` for one that is not finite.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let size = value.abs();
+    if size >= 1000.0 || size == 0.0 {
+        return separated(value);
+    }
+    let digits = 3 - libm::floor(libm::log10(size)) as i32;
+    let text = format!("{value:.*}", digits.clamp(0, 9) as usize);
+    if text.contains('.') {
+        let shorter = text.trim_end_matches('0').trim_end_matches('.');
+        shorter.to_owned()
+    } else {
+        text
+    }
+}
+
+fn separated(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0.0 {
+        text.insert(0, '−');
+    }
+    text
+}
+
+/// A number short enough for a tick: `20k` for 20,000.
+fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1e9 => format!("{}G", number(value / 1e9)),
+        size if size >= 1e6 => format!("{}M", number(value / 1e6)),
+        size if size >= 1e4 => format!("{}k", number(value / 1e3)),
+        _ => number(value),
+    }
+}
+
+/// A scale from data to the unit interval, with its ticks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Axis {
+    pub label: String,
+    pub ticks: Vec<(f64, String)>,
+    low: f64,
+    high: f64,
+    log: bool,
+}
+
+impl Axis {
+    /// From zero to at least `max`, ending on a tick.
+    pub fn linear(label: impl Into<String>, max: f64) -> Self {
+        let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
+        let step = nice_step(max / 4.0);
+        let count = libm::ceil(max / step - 1e-9).max(1.0);
+        let ticks = (0..=count as usize).map(|index| index as f64 * step);
+        Self {
+            label: label.into(),
+            ticks: ticks.map(|tick| (tick, short(tick))).collect(),
+            low: 0.0,
+            high: count * step,
+            log: false,
+        }
+    }
+
+    /// From zero to exactly `max`: for time, where room after the end would look like missing data.
+    pub fn linear_exact(label: impl Into<String>, max: f64) -> Self {
+        let mut axis = Self::linear(label, max);
+        if max.is_finite() && max > 0.0 {
+            axis.high = max;
+            axis.ticks.retain(|(tick, _)| *tick <= max * (1.0 + 1e-9));
+        }
+        axis
+    }
+
+    /// Logarithmic over `low..=high`, both positive; decades, or 1-2-5 where there are few.
+    pub fn log(label: impl Into<String>, low: f64, high: f64) -> Self {
+        let low = low.max(f64::MIN_POSITIVE);
+        let high = high.max(low * 1.5);
+        let first = libm::floor(libm::log10(low)) as i32;
+        let last = libm::ceil(libm::log10(high)) as i32;
+        let mantissas: &[f64] = if last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let all = (first..=last).flat_map(|power| {
+            let decade = libm::pow(10.0, f64::from(power));
+            mantissas.iter().map(move |mantissa| mantissa * decade)
+        });
+        // The axis ends on the ticks around the data.
+        let all: Vec<f64> = all.collect();
+        let begin = all.iter().rposition(|tick| *tick <= low).unwrap_or(0);
+        let end = all.iter().position(|tick| *tick >= high);
+        let ticks = &all[begin..=end.unwrap_or(all.len() - 1)];
+        Self {
+            label: label.into(),
+            ticks: ticks.iter().map(|tick| (*tick, short(*tick))).collect(),
+            low: ticks[0],
+            high: ticks[ticks.len() - 1],
+            log: true,
+        }
+    }
+
+    /// Where a value lies, 0 to 1; values outside are held at the ends.
+    pub fn place(&self, value: f64) -> f64 {
+        let share = if self.log {
+            let value = value.max(f64::MIN_POSITIVE);
+            libm::log10(value / self.low) / libm::log10(self.high / self.low)
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        share.clamp(0.0, 1.0)
+    }
+}
+
+/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `rough`.
+fn nice_step(rough: f64) -> f64 {
+    let decade = libm::pow(10.0, libm::floor(libm::log10(rough)));
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let fitting = steps.iter().find(|step| *step * decade >= rough * (1.0 - 1e-9));
+    fitting.unwrap_or(&10.0) * decade
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_four_digits_and_separate_thousands() {
+        let cases = [
+            (0.0, "0"),
+            (0.012_346, "0.01235"),
+            (5.4, "5.4"),
+            (99.999_9, "100"),
+            (123.46, "123.5"),
+            (1_234_567.0, "1,234,567"),
+            (-1_500.0, "−1,500"),
+            (f64::NAN, "–"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn linear_axis_ends_on_a_round_tick_at_or_above_the_data() {
+        let axis = Axis::linear("", 87.0);
+        assert_eq!(axis.ticks.last(), Some(&(100.0, "100".to_owned())));
+        assert!((axis.place(50.0) - 0.5).abs() < 1e-12);
+        assert_eq!(Axis::linear("", 0.0).ticks.len(), 5);
+    }
+
+    #[test]
+    fn log_axis_encloses_the_data_and_places_decades_evenly() {
+        let axis = Axis::log("", 0.3, 40.0);
+        assert_eq!(axis.ticks[0].1, "0.2");
+        assert_eq!(axis.ticks[axis.ticks.len() - 1].1, "50");
+        let wide = Axis::log("", 1.0, 10_000.0);
+        assert!((wide.place(100.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn unit_follows_the_largest_value() {
+        assert_eq!(Quantity::Rate.unit(9.4e7).unit, "Mbit/s");
+        assert_eq!(Quantity::Time.unit(420.0).unit, "ns");
+        assert_eq!(Quantity::Time.unit(0.0).unit, "ns");
+    }
+}

@@ -1,0 +1,173 @@
+//! What the report keeps of a run: its summary and curves of a bounded number of points, so that a sweep of many long
+//! runs makes a small file and needs little memory.
+
+use std::collections::BTreeMap;
+
+use crate::{CwndSample, FlowRow, LinkRow, LinkSample, RunResults, Summary, write::RunSummary};
+
+/// Points that a curve keeps: more than a panel has pixels to show.
+const CURVE_POINTS: usize = 240;
+/// Points that a distribution keeps.
+const DISTRIBUTION_POINTS: usize = 200;
+/// Flows whose windows are drawn; more lines in one panel cannot be told apart.
+const CWND_FLOWS: usize = 6;
+/// Links that the report lists.
+const BUSIEST_LINKS: usize = 8;
+
+/// One run, as the report needs it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Digest {
+    pub name: String,
+    /// Folder of the run inside its sweep's.
+    pub folder: Option<String>,
+    pub parameters: Vec<(String, String)>,
+    pub summary: Summary,
+    /// Queue of the fullest link that was sampled.
+    pub queue: Option<Curve>,
+    /// Completion times: (ns, share of the flows that finished in at most that).
+    pub completion: Vec<(u64, f64)>,
+    /// Windows of the first flows that were sampled, in segments.
+    pub cwnd: Vec<Curve>,
+    /// Flows with window samples beyond those.
+    pub cwnd_left_out: usize,
+    /// The links with the longest queues.
+    pub busiest: Vec<LinkRow>,
+}
+
+/// A quantity over time, in slices of time that keep its extremes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Curve {
+    pub label: String,
+    pub points: Vec<Point>,
+}
+
+/// One slice of a curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    pub time_ns: u64,
+    pub low: u32,
+    pub high: u32,
+    pub mean: f64,
+}
+
+impl Digest {
+    pub fn of(run: &RunResults) -> Self {
+        let (cwnd, cwnd_left_out) = windows(&run.cwnd, &run.flows);
+        Self {
+            name: run.name.clone(),
+            folder: None,
+            parameters: run.parameters.clone(),
+            summary: run.summary.clone(),
+            queue: fullest_queue(&run.link_series, &run.links),
+            completion: completion_times(&run.flows),
+            cwnd,
+            cwnd_left_out,
+            busiest: busiest(&run.links),
+        }
+    }
+
+    pub fn summary(&self) -> RunSummary<'_> {
+        RunSummary {
+            name: &self.name,
+            folder: self.folder.clone(),
+            parameters: &self.parameters,
+            summary: &self.summary,
+        }
+    }
+
+    pub fn parameter(&self, key: &str) -> Option<&str> {
+        let found = self.parameters.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The sampled link whose mean queue is longest; the first of equals.
+fn fullest_queue(samples: &[LinkSample], links: &[LinkRow]) -> Option<Curve> {
+    let mut sums = vec![0_u64; links.len()];
+    for sample in samples {
+        sums[sample.link as usize] += u64::from(sample.queue_packets);
+    }
+    let first_sampled = samples.first()?.link as usize;
+    let fullest = (0..links.len()).fold(first_sampled, |best, link| if sums[link] > sums[best] { link } else { best });
+    let of_link = samples.iter().filter(|s| s.link as usize == fullest);
+    Some(Curve {
+        label: links[fullest].link.to_string(),
+        points: thin(of_link.map(|sample| (sample.time_ns, sample.queue_packets))),
+    })
+}
+
+/// Windows of the first flows, and how many flows that leaves out.
+fn windows(samples: &[CwndSample], flows: &[FlowRow]) -> (Vec<Curve>, usize) {
+    let mut by_flow: BTreeMap<u64, Vec<(u64, u32)>> = BTreeMap::new();
+    let mut left_out = std::collections::BTreeSet::new();
+    for sample in samples {
+        if by_flow.len() < CWND_FLOWS || by_flow.contains_key(&sample.flow) {
+            let windows = by_flow.entry(sample.flow).or_default();
+            windows.push((sample.time_ns, sample.cwnd));
+        } else {
+            left_out.insert(sample.flow);
+        }
+    }
+    let label = |number| match flows.iter().find(|flow| flow.flow == number) {
+        Some(flow) => format!("{} → {}", flow.src, flow.dst),
+        None => format!("flow {number}"),
+    };
+    let curves =
+        by_flow.into_iter().map(|(flow, windows)| Curve { label: label(flow), points: thin(windows.into_iter()) });
+    (curves.collect(), left_out.len())
+}
+
+/// Gathers samples, in order of time, into at most `CURVE_POINTS` slices of equal time; few samples stay as they are.
+fn thin(samples: impl Iterator<Item = (u64, u32)> + Clone) -> Vec<Point> {
+    let count = samples.clone().count();
+    let (Some((start, _)), Some((end, _))) = (samples.clone().next(), samples.clone().last()) else {
+        return Vec::new();
+    };
+    if count <= CURVE_POINTS {
+        let point = |(time_ns, value)| Point { time_ns, low: value, high: value, mean: f64::from(value) };
+        return samples.map(point).collect();
+    }
+    let slice = (end - start).div_ceil(CURVE_POINTS as u64).max(1);
+    let mut points: Vec<Point> = Vec::with_capacity(CURVE_POINTS + 1);
+    let mut members = 0_u64;
+    for (time_ns, value) in samples {
+        let begin = start + (time_ns - start) / slice * slice;
+        match points.last_mut() {
+            Some(point) if point.time_ns == begin => {
+                members += 1;
+                point.low = point.low.min(value);
+                point.high = point.high.max(value);
+                point.mean += (f64::from(value) - point.mean) / members as f64;
+            }
+            _ => {
+                members = 1;
+                points.push(Point { time_ns: begin, low: value, high: value, mean: f64::from(value) });
+            }
+        }
+    }
+    points
+}
+
+/// The distribution of completion times, thinned evenly by rank, its ends kept.
+fn completion_times(flows: &[FlowRow]) -> Vec<(u64, f64)> {
+    let mut times: Vec<u64> = flows.iter().filter_map(FlowRow::fct_ns).collect();
+    times.sort_unstable();
+    let count = times.len();
+    let at = |rank: usize| (times[rank], (rank + 1) as f64 / count as f64);
+    if count <= DISTRIBUTION_POINTS {
+        return (0..count).map(at).collect();
+    }
+    let last = DISTRIBUTION_POINTS - 1;
+    let ranks = (0..=last).map(|point| point * (count - 1) / last);
+    ranks.map(at).collect()
+}
+
+/// The links with the longest queues, then the most used; switches and hosts alike.
+fn busiest(links: &[LinkRow]) -> Vec<LinkRow> {
+    let mut order: Vec<&LinkRow> = links.iter().collect();
+    order.sort_by(|a, b| {
+        let by_queue = b.max_queue_packets.cmp(&a.max_queue_packets);
+        by_queue.then(b.utilization.total_cmp(&a.utilization))
+    });
+    order.into_iter().take(BUSIEST_LINKS).cloned().collect()
+}

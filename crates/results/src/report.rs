@@ -1,0 +1,129 @@
+//! `report.html`: one file that needs nothing but a browser, on a screen, a phone or paper.
+//!
+//! Its bytes depend on the runs and the story alone.
+
+mod curves;
+mod facets;
+mod overview;
+mod paper;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::{Comparison, digest::Digest};
+use facets::Facets;
+
+/// What a report says beside the numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Story {
+    /// Heading of the report.
+    pub title: String,
+    /// One or two sentences under it: what was run, and after which paper.
+    pub lead: String,
+    /// What the numbers show, in words; plain text, a paragraph each.
+    pub paragraphs: Vec<String>,
+    /// Our numbers beside the paper's.
+    pub comparisons: Vec<Comparison>,
+}
+
+impl Story {
+    /// A story that says no more than its title.
+    pub fn new(title: &str) -> Self {
+        Self { title: title.to_owned(), ..Self::default() }
+    }
+}
+
+/// Sorts a table of runs by the column whose heading is clicked; without it the page loses nothing else.
+const SORT: &str = "\
+document.querySelectorAll('table.runs').forEach(t=>t.querySelectorAll('thead th').forEach((h,i)=>{\
+h.title='Sort by this column';h.addEventListener('click',()=>{\
+const d=h.dataset.d=h.dataset.d==='1'?'-1':'1',b=t.tBodies[0],\
+k=r=>{const c=r.cells[i];return c.dataset.v===undefined?c.textContent:c.dataset.v===''?Infinity:+c.dataset.v};\
+b.append(...[...b.rows].sort((x,y)=>(k(x)<k(y)?-1:k(x)>k(y)?1:0)*d))})}))";
+
+/// The page.
+pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
+    let facets = Facets::of(runs);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (story.title) }
+                style { (PreEscaped(include_str!("report.css"))) }
+            }
+            body {
+                h1 { (story.title) }
+                @if !story.lead.is_empty() { p.lead { (story.lead) } }
+                @for paragraph in &story.paragraphs { p { (paragraph) } }
+                (paper::section(&story.comparisons))
+                (overview::section(runs, &facets))
+                (curves::completion_times(runs, &facets))
+                (curves::queues(runs, &facets))
+                (curves::windows(runs, &facets))
+                (overview::settings(runs, &facets))
+                (definitions())
+                (footer(runs))
+                script { (PreEscaped(SORT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn definitions() -> Markup {
+    let terms = [
+        (
+            "Throughput per flow",
+            "IP bytes of data that reached the receiver, duplicates included, over the measured time; mean over flows.",
+        ),
+        ("Goodput", "Application bytes delivered in order over the measured time, all flows together."),
+        (
+            "Delay",
+            "From the IP send at the host, its own queue included, to the IP receive; mean over the data packets that arrived.",
+        ),
+        ("Drops", "Packets that the queues of switches refused; drops in the hosts' own queues are counted apart."),
+        ("FCT", "Flow completion time: from opening to the last byte delivered, over the flows that finished."),
+        ("Packet-hops", "Data and ACK packets that a link sent, summed over all links."),
+        (
+            "Queue",
+            "Packets waiting or being sent, on the sampled link with the longest mean queue; the line is the mean of a slice of time, \
+             the band its lowest and highest sample.",
+        ),
+    ];
+    html! {
+        h2 { "How it was measured" }
+        dl { @for (term, meaning) in terms { dt { (term) } dd { (meaning) } } }
+    }
+}
+
+fn footer(runs: &[Digest]) -> Markup {
+    let version = runs.first().map_or("", |run| run.summary.version.as_str());
+    let alone = runs.len() == 1 && runs.iter().all(|run| run.folder.is_none());
+    html! {
+        footer {
+            "OpenTCP " (version) ". The numbers are in " code { "summary.json" } " beside this file, the tables in "
+            @if alone { code { "*.parquet" } ". " code { "opentcp run scenario.toml" } " repeats the run." }
+            @else { "each run’s folder. " code { "opentcp run FOLDER/scenario.toml" } " repeats one of them." }
+        }
+    }
+}
+
+/// A key to colours: (name, colour, dash) each, dash `None` for a filled swatch.
+fn legend(entries: &[(String, usize, Option<usize>)]) -> Markup {
+    html! {
+        ul.legend {
+            @for (name, colour, dash) in entries {
+                li {
+                    svg viewBox="0 0 32 14" aria-hidden="true" {
+                        @match dash {
+                            Some(dash) => line.{ "line s" (colour) " d" (dash) } x1="0" y1="8" x2="32" y2="8" stroke-width="3" {}
+                            None => rect.{ "f" (colour) } width="32" height="14" {}
+                        }
+                    }
+                    (name)
+                }
+            }
+        }
+    }
+}

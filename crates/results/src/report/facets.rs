@@ -1,0 +1,102 @@
+//! Which parameters tell the runs of a sweep apart, and so what becomes a bar, a panel or a setting common to all.
+
+use crate::{digest::Digest, palette::Palette};
+
+/// The parameter whose values become ranges, not bars: runs that differ only in it are repetitions.
+const REPETITION: &str = "seed";
+/// The parameter that owns the colours when it varies.
+const ALGORITHM: &str = "algorithm";
+
+/// How the runs of one report are arranged.
+pub(super) struct Facets {
+    /// Same in every run, in order.
+    pub common: Vec<(String, String)>,
+    /// Different in some, in order.
+    pub varying: Vec<String>,
+    bar_key: Option<String>,
+    palette: Palette,
+}
+
+impl Facets {
+    pub fn of(runs: &[Digest]) -> Self {
+        let mut keys: Vec<&str> = Vec::new();
+        for (key, _) in runs.iter().flat_map(|run| &run.parameters) {
+            if !keys.contains(&key.as_str()) {
+                keys.push(key);
+            }
+        }
+        let (mut common, mut varying) = (Vec::new(), Vec::new());
+        for key in keys {
+            let first = runs[0].parameter(key);
+            match first {
+                Some(value) if runs.iter().all(|run| run.parameter(key) == first) => {
+                    common.push((key.to_owned(), value.to_owned()));
+                }
+                _ => varying.push(key.to_owned()),
+            }
+        }
+        let candidates = || varying.iter().filter(|key| *key != REPETITION);
+        let algorithm = candidates().find(|key| *key == ALGORITHM);
+        let bar_key = algorithm.or_else(|| candidates().next()).cloned();
+        let mut facets = Self { common, varying, bar_key, palette: Palette::default() };
+        let bars: Vec<String> = runs.iter().map(|run| facets.bar(run)).collect();
+        facets.palette = Palette::of(bars.iter().map(String::as_str));
+        facets
+    }
+
+    /// The bar that a run belongs to: its algorithm where that varies.
+    pub fn bar(&self, run: &Digest) -> String {
+        let fallback = || run.parameter(ALGORITHM).unwrap_or(&run.name);
+        match &self.bar_key {
+            Some(key) => run.parameter(key).unwrap_or("–").to_owned(),
+            None if self.varying.is_empty() => run.name.clone(),
+            None => fallback().to_owned(),
+        }
+    }
+
+    /// The panel that a run belongs to: what else varies, `routing: ecmp`; empty if nothing does.
+    pub fn panel(&self, run: &Digest) -> String {
+        let others = self.varying.iter().filter(|key| Some(*key) != self.bar_key.as_ref() && *key != REPETITION);
+        let parts = others.map(|key| format!("{key}: {}", run.parameter(key).unwrap_or("–")));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Everything that tells a run apart, in a few words.
+    pub fn label(&self, run: &Digest) -> String {
+        let values = self.varying.iter().map(|key| {
+            let value = run.parameter(key).unwrap_or("–");
+            match key.as_str() {
+                REPETITION => format!("seed {value}"),
+                _ => value.to_owned(),
+            }
+        });
+        let label = values.collect::<Vec<_>>().join(" · ");
+        if label.is_empty() { run.name.clone() } else { label }
+    }
+
+    /// The colour of a run.
+    pub fn colour(&self, run: &Digest) -> usize {
+        self.palette.colour(&self.bar(run))
+    }
+
+    /// What the bars are, as a heading: `algorithm`.
+    pub fn bar_heading(&self) -> &str {
+        self.bar_key.as_deref().unwrap_or("run")
+    }
+}
+
+/// Groups items by a key, in order of first appearance.
+pub(super) fn grouped<'a, T>(
+    items: impl IntoIterator<Item = &'a T>,
+    key: impl Fn(&T) -> String,
+) -> Vec<(String, Vec<&'a T>)> {
+    let mut groups: Vec<(String, Vec<&T>)> = Vec::new();
+    for item in items {
+        let key = key(item);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups
+}

@@ -1,0 +1,86 @@
+//! The report as text: the same every time, self-contained, small, and safe with any name.
+
+mod common;
+
+use std::fs;
+
+use results::{RunResults, Story, write_run, write_sweep};
+
+fn sweep_html(runs: &[RunResults], story: &Story) -> String {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    write_sweep(&out, runs, story, None).unwrap();
+    fs::read_to_string(out.join("report.html")).unwrap()
+}
+
+fn run_html(run: &RunResults) -> String {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    write_run(&out, run, None).unwrap();
+    fs::read_to_string(out.join("report.html")).unwrap()
+}
+
+#[test]
+fn a_report_refers_to_nothing_outside_itself() {
+    let runs = common::study(1);
+    for html in [sweep_html(&runs, &common::story(&runs)), run_html(&runs[0])] {
+        for outside in ["http:", "https:", "//", "src=", "<link", "@import", "url("] {
+            assert!(!html.contains(outside), "{outside}");
+        }
+    }
+}
+
+#[test]
+fn a_report_is_the_same_every_time_and_without_odd_numbers() {
+    let runs = common::study(1);
+    let html = sweep_html(&runs, &common::story(&runs));
+    assert_eq!(html, sweep_html(&runs, &common::story(&runs)));
+    for odd in ["NaN", "inf\"", "-0.0\""] {
+        assert!(!html.contains(odd), "{odd}");
+    }
+}
+
+#[test]
+fn a_sweep_shows_every_section() {
+    let runs = common::study(2);
+    let html = sweep_html(&runs, &common::story(&runs));
+    for heading in [
+        "Beside the paper",
+        "Figure 2: drops, packets",
+        "The runs compared",
+        "Flow completion times",
+        "Queue over time",
+        "Congestion windows",
+        "What was run",
+        "medians over the seeds",
+        "routing: ecmp",
+    ] {
+        assert!(html.contains(heading), "{heading}");
+    }
+}
+
+#[test]
+fn a_large_sweep_of_long_series_stays_small() {
+    let runs = common::study(4);
+    let html = sweep_html(&runs, &common::story(&runs[..16]));
+    assert!(html.len() < 2_000_000, "{} bytes", html.len());
+    assert!(html.contains("16 more runs are not drawn"), "64 runs, 48 panels");
+}
+
+#[test]
+fn names_are_text_not_markup() {
+    let mut run = common::run(0, "ecmp", 1);
+    run.parameters[0].1 = "<script>alert(1)</script>".to_owned();
+    run.links[6].link = "a\"><b>&".into();
+    run.name = "x<i>".to_owned();
+    let html = run_html(&run);
+    for markup in ["<script>alert", "<b>", "<i>"] {
+        assert!(!html.contains(markup), "{markup}");
+    }
+}
+
+#[test]
+fn an_empty_run_and_a_sweep_of_nothing_still_make_a_page() {
+    assert!(run_html(&RunResults::default()).contains("How it was measured"));
+    assert!(sweep_html(&[], &Story::new("nothing")).contains("nothing"));
+}
