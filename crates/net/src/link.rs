@@ -471,25 +471,24 @@ impl Hot {
 
     #[inline]
     fn release_exact(&mut self, now: Time, rings: &Rings) {
-        if self.busy_until <= now {
-            self.queued = 0;
-            return;
-        }
-        // The last packet has not left, so the queue does not run empty in the loop.
-        while self.queued > 0 && self.head_departs <= now {
-            self.queued -= 1;
-            self.head_departs += self.exact(self.head_len(rings));
-        }
+        self.release_by(now, rings, Hot::exact);
     }
 
     fn release(&mut self, now: Time, rate: Rate, rings: &Rings) {
+        self.release_by(now, rings, |hot, len| hot.serialization(len, rate));
+    }
+
+    /// Takes what has left by `now` off the ring; the packet behind the head leaves one serialization after it.
+    #[inline]
+    fn release_by(&mut self, now: Time, rings: &Rings, serialization: impl Fn(&Hot, u16) -> Time) {
         if self.busy_until <= now {
             self.queued = 0;
             return;
         }
+        // A link that failed has nothing queued although it was busy until then.
         while self.queued > 0 && self.head_departs <= now {
             self.queued -= 1;
-            self.head_departs += self.serialization(self.head_len(rings), rate);
+            self.head_departs += serialization(self, self.head_len(rings));
         }
     }
 
