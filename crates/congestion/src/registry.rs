@@ -78,6 +78,25 @@ impl Algorithm {
         Algorithm::builtins().iter().find(|algorithm| algorithm.name == name)
     }
 
+    /// An algorithm whose table is filled from Rust: how tests and tools see what a host calls.
+    ///
+    /// # Errors
+    /// Names the first required hook that the table lacks.
+    pub fn from_ops(ops: &'static CongestionOps) -> Result<Algorithm, String> {
+        if let Some(hook) = ops.missing_hook() {
+            return Err(format!("its table of operations lacks {hook}"));
+        }
+        Ok(Algorithm {
+            name: ops.name(),
+            ops,
+            title: ops.name(),
+            environment: String::new(),
+            reference: String::new(),
+            category: Category::Unknown,
+            measures: 0,
+        })
+    }
+
     /// Checks that `raw` was compiled against this crate's contract; an error says what does not fit.
     pub(crate) fn from_raw(raw: &'static RawAlgorithm) -> Result<Algorithm, String> {
         if raw.abi != ABI || raw.sock_bytes as usize != size_of::<TcpSock>() {
