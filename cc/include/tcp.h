@@ -268,10 +268,23 @@ struct tcp_sock {
 /* ---- The operations, in Linux's order of meaning ---- */
 
 #if defined(__bpf__)
-/* Members are opaque: what stands in them is a BPF program, whose C type is not the hook's. libbpf matches by name. */
+/*
+ * What stands in the members are BPF programs, which take their arguments as an array of words. They must be pointers to
+ * functions, or libbpf does not connect them; it finds the kernel's members by their names.
+ */
 struct tcp_congestion_ops {
-	void *init, *release, *ssthresh, *cong_avoid, *set_state, *cwnd_event, *in_ack_event, *pkts_acked;
-	void *cong_control, *undo_cwnd, *min_tso_segs, *sndbuf_expand;
+	void (*init)(u64 *ctx);
+	void (*release)(u64 *ctx);
+	u32 (*ssthresh)(u64 *ctx);
+	void (*cong_avoid)(u64 *ctx);
+	void (*set_state)(u64 *ctx);
+	void (*cwnd_event)(u64 *ctx);
+	void (*in_ack_event)(u64 *ctx);
+	void (*pkts_acked)(u64 *ctx);
+	void (*cong_control)(u64 *ctx);
+	u32 (*undo_cwnd)(u64 *ctx);
+	u32 (*min_tso_segs)(u64 *ctx);
+	u32 (*sndbuf_expand)(u64 *ctx);
 	char name[16];
 	u32 flags;
 };
@@ -336,7 +349,7 @@ struct cc_info {
 #define CC_WORDS(...) CC_PICK(__VA_ARGS__, CC_WORDS_4, CC_WORDS_3, CC_WORDS_2, CC_WORDS_1)(__VA_ARGS__)
 #define CC_HOOK(ret, hook, ...)                                                       \
 	static inline __attribute__((always_inline)) ret cc_body_##hook(__VA_ARGS__); \
-	SEC("struct_ops") ret hook(unsigned long long *ctx)                           \
+	SEC("struct_ops") ret hook(u64 *ctx)                                          \
 	{                                                                             \
 		_Pragma("clang diagnostic push")                                      \
 		_Pragma("clang diagnostic ignored \"-Wint-conversion\"")              \
@@ -596,6 +609,45 @@ CC_INLINE u32 minmax_running_max(struct minmax *m, u32 window, u32 t, u32 v)
 		m->s[2] = sample;
 	}
 	return m->s[0].v;
+}
+
+/* ---- Round trips, counted by what was sent in them (vegas, yeah) ---- */
+
+/*
+ * A round ends when data sent after its beginning is acknowledged. Its RTT is the least of its samples: one delayed
+ * ACK, or one burst of the flow's own, then does not pass for a queue.
+ */
+struct rtt_round {
+	u32 base_us;	/* the least RTT of the connection; 0: none seen */
+	u32 least_us;	/* the least of this round; 0: none seen */
+	u32 samples;	/* RTTs seen in this round */
+	u32 end_seq;	/* snd_nxt when the round began */
+};
+
+CC_INLINE void rtt_round_begin(struct rtt_round *round, const struct tcp_sock *tp)
+{
+	round->least_us = 0;
+	round->samples = 0;
+	round->end_seq = tp->snd_nxt;
+}
+
+/* Enter ack_sample.rtt_us. An RTT under 1 us counts as 1, which keeps base_us and least_us fit for divisors. */
+CC_INLINE void rtt_round_sample(struct rtt_round *round, s32 rtt_us)
+{
+	u32 rtt = rtt_us > 0 ? (u32)rtt_us : 1;
+
+	if (rtt_us < 0)
+		return;
+	if (!round->base_us || rtt < round->base_us)
+		round->base_us = rtt;
+	if (!round->least_us || rtt < round->least_us)
+		round->least_us = rtt;
+	round->samples++;
+}
+
+CC_INLINE bool rtt_round_over(const struct rtt_round *round, u32 ack)
+{
+	return after(ack, round->end_seq);
 }
 
 /* ---- Services of the host ---- */
