@@ -1,8 +1,26 @@
 //! The scenario file: one TOML file that says what network, what traffic, what TCP, and what to measure.
+//!
+//! ```text
+//! file + --set ──▶ tree (values that know where they were written) ──▶ sweep ──▶ read ──▶ Scenario
+//! ```
+//!
+//! [`Scenario::load`] reads a file and everything that it names; [`Scenario::parse`] does the same with a text and a
+//! [`Files`] of the caller's, without touching a disk. Both give every mistake that they find, each with its place.
+//! Which algorithms exist is told by the caller ([`Known`]), so that this crate needs none.
 #![forbid(unsafe_code)]
 
+mod bundle;
+mod diagnostic;
+mod load;
 mod model;
+mod overrides;
+mod read;
 mod sizes;
+mod topology;
+mod tree;
 
+pub use bundle::Bundle;
+pub use diagnostic::{Diagnostic, Located};
+pub use load::{Disk, Files, Input, Known, Loaded, Run};
 pub use model::*;
 pub use sizes::{SizeDistribution, SizeError};

@@ -107,9 +107,9 @@ pub enum Topology {
         /// Number of hosts.
         hosts: u32,
     },
-    /// Hosts `h1..hN` on the switch `s1`, `h(N+1)..h(2N)` on `s2`, one link between the two. Pair i is `hi`, `h(N+i)`.
+    /// Hosts `left1`… on the switch `s1`, as many `right1`… on `s2`, one cable between the two switches.
     Dumbbell {
-        /// N.
+        /// Hosts on each side.
         pairs: u32,
     },
     /// Nodes and cables as listed.
@@ -177,9 +177,9 @@ pub enum Tier {
 pub enum Queue {
     /// First in, first out; what does not fit is dropped.
     DropTail(Limit),
-    /// Drop-tail that marks ECN-capable packets arriving to more than a threshold (DCTCP's K).
+    /// Drop-tail that marks ECN-capable packets arriving at or above a threshold (DCTCP's K).
     ThresholdEcn {
-        /// K: a packet is marked if more than this waits when it arrives.
+        /// K: a packet that finds at least this much is marked (RFC 8257 section 3.1).
         #[serde(flatten, with = "mark_keys")]
         mark: Limit,
         /// The queue's end, in the same unit as the mark.
@@ -424,6 +424,18 @@ pub struct FileRef {
     pub written: String,
     /// Where it is: the scenario's folder joined with `written`.
     pub path: PathBuf,
+}
+
+impl Tcp {
+    /// Bytes of a full IP packet: IPv4 and TCP headers, timestamps if on, and the payload.
+    pub fn mtu(&self) -> u32 {
+        self.mss + Tcp::header(self.timestamps)
+    }
+
+    /// Bytes of the IPv4 and TCP headers of a data segment.
+    pub(crate) const fn header(timestamps: bool) -> u32 {
+        if timestamps { 52 } else { 40 }
+    }
 }
 
 impl FileRef {

@@ -1,0 +1,205 @@
+//! What is wrong with a scenario: where, what, and what to write instead.
+
+use crate::tree::Origin;
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceSpan};
+use std::fmt;
+use std::sync::Arc;
+
+/// A text that a diagnostic can point into.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    /// A file's name, or `--set`.
+    pub name: String,
+    pub text: Arc<str>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Problem {
+    /// What is wrong.
+    pub message: String,
+    /// Where.
+    pub at: Origin,
+    /// What to write instead, if there is more to say.
+    pub help: Option<String>,
+}
+
+/// Everything that is wrong with a scenario; never empty. Its `Display` is plain text without terminal colours.
+#[derive(Debug, Clone)]
+pub struct Diagnostic {
+    problems: Vec<Located>,
+}
+
+/// One problem, with the place computed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// The file, or `--set`.
+    pub file: String,
+    /// Line from 1.
+    pub line: usize,
+    /// Column from 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: Option<String>,
+    text: Arc<str>,
+    span: (usize, usize),
+}
+
+impl Diagnostic {
+    pub(crate) fn new(mut problems: Vec<Problem>, sources: &[Source]) -> Diagnostic {
+        assert!(!problems.is_empty(), "a diagnostic says what is wrong");
+        problems.sort_by_key(|problem| (problem.at.source, problem.at.span.start));
+        Diagnostic { problems: problems.into_iter().map(|problem| locate(problem, sources)).collect() }
+    }
+
+    /// For a file that could not be read at all.
+    pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Diagnostic {
+        let at = Origin { source: 0, span: 0..0 };
+        let problem = Problem { message: format!("cannot read the scenario `{name}`: {error}"), at, help: None };
+        Diagnostic::new(vec![problem], &[Source { name: name.to_string(), text: "".into() }])
+    }
+
+    /// The problems, in the order of the file.
+    pub fn problems(&self) -> &[Located] {
+        &self.problems
+    }
+
+    /// The message for people: each problem with the lines that it is about; coloured for a terminal.
+    pub fn render(&self, terminal: bool) -> String {
+        let theme = if terminal { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(110).with_links(false).with_context_lines(1);
+        let mut out = String::new();
+        for problem in &self.problems {
+            handler.render_report(&mut out, problem).expect("writing to a string does not fail");
+        }
+        out
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render(false).trim_end())
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+impl fmt::Display for Located {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Located {}
+
+impl miette::Diagnostic for Located {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        // An unreadable file has no text to show.
+        if self.text.is_empty() { None } else { Some(self) }
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let span = LabeledSpan::underline(SourceSpan::from(self.span));
+        if self.text.is_empty() { None } else { Some(Box::new(std::iter::once(span))) }
+    }
+}
+
+impl miette::SourceCode for Located {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn miette::SpanContents<'a> + 'a>, miette::MietteError> {
+        let contents = self.text.as_ref().read_span(span, before, after)?;
+        Ok(Box::new(miette::MietteSpanContents::new_named(
+            self.file.clone(),
+            contents.data(),
+            *contents.span(),
+            contents.line(),
+            contents.column(),
+            contents.line_count(),
+        )))
+    }
+}
+
+fn locate(problem: Problem, sources: &[Source]) -> Located {
+    let Source { name, text } = sources[problem.at.source].clone();
+    let start = boundary(&text, problem.at.span.start);
+    let end = boundary(&text, problem.at.span.end).max(start);
+    // A table's span can cover many lines; its first line says enough.
+    let end = text[start..end].find('\n').map_or(end, |newline| start + newline);
+    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    Located {
+        file: name,
+        line: text[..start].matches('\n').count() + 1,
+        column: text[line_start..start].chars().count() + 1,
+        message: problem.message,
+        help: problem.help,
+        text,
+        span: (start, end - start),
+    }
+}
+
+/// The nearest place at or before `at` where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
+}
+
+/// The name among `names` that was probably meant, if one is near.
+pub(crate) fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |name: &str| name.chars().count().max(written.chars().count()) / 3 + 1;
+    names
+        .into_iter()
+        .map(|name| (distance(written, name), name))
+        .filter(|(distance, name)| *distance <= near(name))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Edits (insert, delete, replace, swap of neighbours) from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    // Nobody means a long word by a short one, and a row per character is what a hostile key could make slow.
+    const LONGEST: usize = 64;
+    let a: Vec<char> = a.to_lowercase().chars().take(LONGEST).collect();
+    let b: Vec<char> = b.to_lowercase().chars().take(LONGEST).collect();
+    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+/// "a, b or c", each in backticks.
+pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => "none".into(),
+    }
+}
+
+/// "did you mean `x`? allowed: …"
+pub(crate) fn suggestion(written: &str, names: &[&str]) -> String {
+    let allowed = list(names.iter().copied());
+    match nearest(written, names.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`? Allowed: {allowed}"),
+        None => format!("allowed: {allowed}"),
+    }
+}

@@ -1,0 +1,193 @@
+//! From a text to the runs that it asks for.
+
+use crate::diagnostic::{Diagnostic, Problem, Source};
+use crate::model::{FileRef, Scenario};
+use crate::overrides::{Sweep, apply_sets, sweep_of, take_sweep};
+use crate::read::{Context, Reader};
+use crate::tree::{Node, Origin, dotted, one_line, parse_document, put};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the caller has.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Names of the built-in algorithms.
+    pub algorithms: &'a [&'a str],
+}
+
+/// How files that a scenario names are found and read.
+pub trait Files {
+    /// Where a path that was written in the scenario leads.
+    fn resolve(&self, written: &str) -> FileRef;
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// Whatever hinders reading, also that it is not UTF-8.
+    fn read(&self, path: &Path) -> io::Result<String>;
+}
+
+/// The file system; relative paths begin at the scenario's folder.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    /// The scenario's folder.
+    pub base: PathBuf,
+}
+
+impl Files for Disk {
+    fn resolve(&self, written: &str) -> FileRef {
+        FileRef { written: written.to_string(), path: self.base.join(written) }
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        std::fs::read_to_string(path)
+    }
+}
+
+/// A scenario's text and all that is needed to read it.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// Name for messages; its stem is the scenario's default name.
+    pub name: &'a str,
+    /// The TOML text.
+    pub text: &'a str,
+    /// `key=value` overrides, as given to `--set`.
+    pub sets: &'a [String],
+    /// What the caller has.
+    pub known: Known<'a>,
+    /// The files that the scenario names.
+    pub files: &'a dyn Files,
+}
+
+/// A scenario file, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// What is run: one entry without a sweep, else one per combination, the last key of the sweep fastest.
+    pub runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Unique among the runs and fit for a folder's name: the scenario's name without a sweep, else `cc=vegas,seed=2`.
+    pub name: String,
+    /// The swept keys (dotted) and this run's values.
+    pub parameters: Vec<(String, String)>,
+    /// What to run.
+    pub scenario: Scenario,
+}
+
+/// Most runs of a sweep.
+const RUNS_MAX: usize = 100_000;
+/// Problems after which no further run of a sweep is looked at.
+const PROBLEMS_MAX: usize = 20;
+
+impl Scenario {
+    /// Reads a scenario file and the files that it names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub fn load(path: &Path, sets: &[String], known: Known<'_>) -> Result<Loaded, Diagnostic> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| Diagnostic::unreadable(&name, &error))?;
+        let files = Disk { base: path.parent().map(Path::to_path_buf).unwrap_or_default() };
+        Scenario::parse(&Input { name: &name, text: &text, sets, known, files: &files })
+    }
+
+    /// Checks a scenario's text.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub fn parse(input: &Input<'_>) -> Result<Loaded, Diagnostic> {
+        let mut sources = vec![Source { name: input.name.to_string(), text: input.text.into() }];
+        let sets = input.sets.iter().map(|set| Source { name: "--set".into(), text: set.as_str().into() });
+        sources.extend(sets);
+        let (root, sweep) = match tree(input) {
+            Ok(tree) => tree,
+            Err(problems) => return Err(Diagnostic::new(problems, &sources)),
+        };
+        let stem = Path::new(input.name).file_stem().map_or("scenario".into(), |stem| stem.to_string_lossy());
+        let context = Context::new(input.known, input.files, plain_name(&stem), sources);
+        match runs(&root, &sweep, &context) {
+            Ok(runs) => Ok(Loaded { runs }),
+            Err(problems) => Err(Diagnostic::new(problems, &context.sources.borrow())),
+        }
+    }
+}
+
+/// The file's tree with overrides applied, and the sweep taken out.
+fn tree(input: &Input<'_>) -> Result<(Node, Sweep), Vec<Problem>> {
+    let mut root = parse_document(0, input.text).map_err(|errors| {
+        let problem = |error: crate::tree::Syntax| Problem {
+            message: format!("this is not TOML: {}", error.message),
+            at: Origin { source: 0, span: error.span },
+            help: None,
+        };
+        errors.into_iter().map(problem).collect::<Vec<_>>()
+    })?;
+    let set_paths = apply_sets(&mut root, input.sets)?;
+    let mut sweep = sweep_of(take_sweep(&mut root).as_ref())?;
+    // Who sets a swept key wants that one value.
+    sweep.axes.retain(|axis| !set_paths.contains(&dotted(&axis.path)));
+    Ok((root, sweep))
+}
+
+/// Every combination of the sweep's values.
+fn runs(root: &Node, sweep: &Sweep, context: &Context<'_>) -> Result<Vec<Run>, Vec<Problem>> {
+    let total = sweep.axes.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.values.len()));
+    let Some(total) = total.filter(|total| *total <= RUNS_MAX) else {
+        let message = format!("this sweep has too many runs: at most {RUNS_MAX}");
+        return Err(vec![Problem { message, at: sweep.at.clone(), help: None }]);
+    };
+    let (mut runs, mut problems) = (Vec::with_capacity(total), Vec::new());
+    let mut names = BTreeSet::new();
+    for number in 0..total {
+        match run(root, sweep, context, number) {
+            Ok(mut run) => {
+                if !names.insert(run.name.clone()) {
+                    run.name = format!("{}-{}", run.name, number + 1);
+                    names.insert(run.name.clone());
+                }
+                runs.push(run);
+            }
+            Err(found) => {
+                for problem in found {
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+        if problems.len() >= PROBLEMS_MAX {
+            break;
+        }
+    }
+    if problems.is_empty() { Ok(runs) } else { Err(problems) }
+}
+
+/// The run with this number.
+fn run(root: &Node, sweep: &Sweep, context: &Context<'_>, number: usize) -> Result<Run, Vec<Problem>> {
+    let mut root = root.clone();
+    let mut parameters = Vec::new();
+    let mut short = Vec::new();
+    let mut stride = sweep.axes.iter().map(|axis| axis.values.len()).product::<usize>();
+    for axis in &sweep.axes {
+        stride /= axis.values.len();
+        let value = &axis.values[number / stride % axis.values.len()];
+        let text = one_line(&value.value);
+        short.push(format!("{}={text}", sweep.short_name(axis)));
+        parameters.push((dotted(&axis.path), text));
+        put(&mut root, &axis.path, value.clone()).map_err(|(message, at)| vec![Problem { message, at, help: None }])?;
+    }
+    let scenario = Reader::new(context).scenario(&root)?;
+    let name = if short.is_empty() { scenario.name.clone() } else { plain_name(&short.join(",")) };
+    Ok(Run { name, parameters, scenario })
+}
+
+/// A name that every file system takes.
+fn plain_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '=' | ',' | '+');
+    let text: String = name.chars().map(|c| if plain(c) { c } else { '_' }).take(160).collect();
+    let text = text.trim_start_matches(['.', '-']);
+    if text.is_empty() { "scenario".to_string() } else { text.to_string() }
+}

@@ -1,0 +1,362 @@
+//! The `[[traffic]]` list.
+
+use super::{INTEGER_MAX, Reader, Section};
+use crate::diagnostic::suggestion;
+use crate::model::{
+    Across, Arrivals, Connections, DataFile, Pace, Pairs, Senders, Sizes, SizesSource, Topology, TraceFlow, Traffic,
+    TrafficKind, Workload,
+};
+use crate::sizes::{PUBLISHED, SizeDistribution};
+use crate::tree::{Node, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use units::{Bytes, Rate, Time};
+
+const KINDS: [&str; 8] = ["random_pairs", "permutation", "bulk", "incast", "all_to_all", "poisson", "trace", "idle"];
+
+/// Most connections that one entry may have open.
+const CONNECTIONS_MAX: u32 = 1 << 24;
+/// Most bytes of one flow: sums over many flows stay within 64 bits.
+const FLOW_BYTES_MAX: u64 = 1_000_000_000_000_000;
+
+/// What a traffic entry is checked against.
+struct Around<'t> {
+    topology: &'t Topology,
+    /// The end of the run.
+    end: Time,
+    /// Payload of a full segment.
+    mss: u32,
+}
+
+impl Reader<'_, '_> {
+    /// The list of traffic; never empty.
+    pub(super) fn traffic_list(&self, node: &Node, end: Time, topology: &Topology, mss: u32) -> Option<Vec<Traffic>> {
+        let around = Around { topology, end, mss };
+        let Value::Array(items) = &node.value else {
+            return self.problem(&node.at, "traffic is a list: write `[[traffic]]`", None);
+        };
+        if items.is_empty() {
+            return self.problem(&node.at, "there is no traffic", Some("add a `[[traffic]]` entry".to_string()));
+        }
+        let entries: Vec<Option<Traffic>> = items.iter().map(|item| self.traffic(item, &around)).collect();
+        let mut entries: Vec<Traffic> = entries.into_iter().collect::<Option<_>>()?;
+        let mut names = BTreeSet::new();
+        for (entry, item) in entries.iter().zip(items) {
+            if !entry.name.is_empty() && !names.insert(entry.name.clone()) {
+                return self.problem(&item.at, format!("a second traffic entry `{}`", entry.name), None);
+            }
+        }
+        for entry in &mut entries {
+            if entry.name.is_empty() {
+                entry.name = free_name(entry.kind.key(), &names);
+                names.insert(entry.name.clone());
+            }
+            if entry.label.is_empty() {
+                entry.label.clone_from(&entry.name);
+            }
+        }
+        Some(entries)
+    }
+
+    /// One entry; name and label are empty if not given.
+    fn traffic(&self, node: &Node, around: &Around) -> Option<Traffic> {
+        let section = self.section(node, "this traffic")?;
+        let name = section.get("name", |r, n| r.identifier(n)).unwrap_or_default();
+        let label = section.get("label", |r, n| r.text(n).map(str::to_string)).unwrap_or_default();
+        let start = section.get("start", |r, n| r.until(n, around.end)).unwrap_or(Time::ZERO);
+        let stop: Option<Time> = section.get("stop", |r, n| r.quantity(n));
+        let cc = section.get("cc", Self::algorithm);
+        if let Some(stop) = stop.filter(|stop| *stop <= start) {
+            section.problem::<()>("stop", format!("`stop` ({stop}) is not after `start` ({start})"), None);
+        }
+        let kinds: Vec<&'static str> = KINDS.into_iter().filter(|kind| section.take(kind).is_some()).collect();
+        section.finish();
+        match kinds[..] {
+            [kind] => {
+                let inner = self.section(section.take(kind)?, &format!("`{kind}`"))?;
+                let kind = read_kind(kind, &inner, around);
+                inner.finish();
+                Some(Traffic { name, label, start, stop, cc, kind: kind? })
+            }
+            [] => {
+                let help = Some(format!("it has one of {}", crate::diagnostic::list(KINDS)));
+                self.problem(&node.at, "this traffic does not say what is sent", help)
+            }
+            [first, second, ..] => {
+                let help = Some("write a `[[traffic]]` entry for each".to_string());
+                section.problem(second, format!("this traffic is already `{first}`"), help)
+            }
+        }
+    }
+
+    fn host(&self, node: &Node, topology: &Topology) -> Option<String> {
+        let name = self.text(node)?;
+        match topology.host_index(name) {
+            Some(_) => Some(name.to_string()),
+            None => self.unknown_node(node, name, topology, true),
+        }
+    }
+
+    /// A list of different hosts.
+    fn hosts(&self, node: &Node, topology: &Topology) -> Option<Vec<String>> {
+        let hosts = self.each(node, |r, n| r.host(n, topology))?;
+        let mut seen = BTreeSet::new();
+        match hosts.iter().find(|host| !seen.insert(*host)) {
+            Some(twice) => self.problem(&node.at, format!("`{twice}` is listed twice"), None),
+            None => Some(hosts),
+        }
+    }
+
+    fn flow_bytes(&self, node: &Node) -> Option<Bytes> {
+        self.within(node, |bytes: &Bytes| (1..=FLOW_BYTES_MAX).contains(&bytes.get()), "from 1 B to 1000000 GB")
+    }
+
+    fn sizes(&self, node: &Node) -> Option<Sizes> {
+        let text = self.text(node)?;
+        if let Some(name) = PUBLISHED.into_iter().find(|name| *name == text) {
+            let distribution = SizeDistribution::published(name)?;
+            return Some(Sizes { source: SizesSource::Published(name), distribution });
+        }
+        if !has_extension(text, "csv") {
+            let help = format!("{}; or the path of a .csv file", suggestion(text, &PUBLISHED));
+            return self.problem(&node.at, format!("unknown distribution of sizes `{text}`"), Some(help));
+        }
+        let file = self.file(node)?;
+        let cached = self.context.sizes.borrow().get(&file.file.path).cloned();
+        let distribution = match cached {
+            Some(distribution) => distribution,
+            None => match SizeDistribution::parse(&file.text) {
+                Ok(distribution) => Arc::new(distribution),
+                Err(error) => return self.problem_in_file(&file, error.line, &error.message),
+            },
+        };
+        self.context.sizes.borrow_mut().insert(file.file.path.clone(), distribution.clone());
+        Some(Sizes { source: SizesSource::File(file), distribution })
+    }
+}
+
+/// The kind's name, numbered from 2 if it is taken.
+fn free_name(kind: &str, taken: &BTreeSet<String>) -> String {
+    let numbered = (2..).map(|n: u32| format!("{kind}-{n}"));
+    std::iter::once(kind.to_string()).chain(numbered).find(|name| !taken.contains(name)).expect("numbers do not end")
+}
+
+pub(super) fn has_extension(path: &str, extension: &str) -> bool {
+    std::path::Path::new(path).extension().is_some_and(|found| found == extension)
+}
+
+impl TrafficKind {
+    /// Its key in the file.
+    pub fn key(&self) -> &'static str {
+        match self {
+            TrafficKind::RandomPairs { .. } => "random_pairs",
+            TrafficKind::Permutation { .. } => "permutation",
+            TrafficKind::Bulk { .. } => "bulk",
+            TrafficKind::Incast { .. } => "incast",
+            TrafficKind::AllToAll { .. } => "all_to_all",
+            TrafficKind::Poisson { .. } => "poisson",
+            TrafficKind::Trace { .. } => "trace",
+            TrafficKind::Idle { .. } => "idle",
+        }
+    }
+}
+
+fn read_kind(kind: &str, section: &Section, around: &Around) -> Option<TrafficKind> {
+    match kind {
+        "random_pairs" => {
+            let flows = flows(section);
+            let workload = workload(section, around.mss);
+            Some(TrafficKind::RandomPairs { flows: flows?, workload: workload? })
+        }
+        "permutation" => permutation(section, around),
+        "bulk" => bulk(section, around.topology),
+        "incast" => incast(section, around.topology),
+        "all_to_all" => all_to_all(section, around.topology),
+        "poisson" => poisson(section),
+        "trace" => trace(section, around),
+        _ => Some(TrafficKind::Idle { flows: flows(section)? }),
+    }
+}
+
+fn flows(section: &Section) -> Option<u32> {
+    section.require("flows", |r, n| r.count(n, 1, CONNECTIONS_MAX))
+}
+
+/// `on_off` or `bulk`.
+fn workload(section: &Section, mss: u32) -> Option<Workload> {
+    section.exclusive("on_off", "bulk");
+    let bulk = section.get("bulk", |r, n| {
+        let inner = r.section(n, "workload `bulk`")?;
+        let bytes = inner.get("bytes", Reader::flow_bytes);
+        inner.finish();
+        Some(Workload::Bulk { bytes })
+    });
+    let on_off = section.get("on_off", |r, n| {
+        let inner = r.section(n, "workload `on_off`")?;
+        let workload = on_off(&inner, mss);
+        inner.finish();
+        workload
+    });
+    if !section.has("on_off") && !section.has("bulk") {
+        let help =
+            Some("add `bulk = {}` or `on_off = { rate = \"50 Mbit/s\", on = \"1 s\", off = \"1 s\" }`".to_string());
+        return section.reader.problem(&section.at, "these flows do not say what they send", help);
+    }
+    on_off.or(bulk)
+}
+
+fn on_off(section: &Section, mss: u32) -> Option<Workload> {
+    let rate = section.require("rate", Reader::positive::<Rate>);
+    let on = section.get("on", Reader::positive::<Time>).unwrap_or(Time::from_secs(1));
+    let off = section.get("off", Reader::quantity::<Time>).unwrap_or(Time::from_secs(1));
+    let packet = section
+        .get("packet", |r, n| r.within(n, |bytes: &Bytes| (1..=1 << 30).contains(&bytes.get()), "from 1 B to 1 GiB"));
+    Some(Workload::OnOff { rate: rate?, on, off, packet: packet.unwrap_or(Bytes::new(u64::from(mss))) })
+}
+
+fn permutation(section: &Section, around: &Around) -> Option<TrafficKind> {
+    let across = section
+        .get("across", |r, n| r.word(n, &[("hosts", Across::Hosts), ("pods", Across::Pods)]))
+        .unwrap_or(Across::Hosts);
+    let workload = workload(section, around.mss);
+    if across == Across::Pods && around.topology.pods().is_none_or(|pods| pods < 2) {
+        let help = Some("fat trees have pods, and the leaves of a leaf-spine network count as such".to_string());
+        return section.problem("across", "this topology has no two pods", help);
+    }
+    Some(TrafficKind::Permutation { across, workload: workload? })
+}
+
+fn bulk(section: &Section, topology: &Topology) -> Option<TrafficKind> {
+    let from = section.require("from", |r, n| r.host(n, topology));
+    let to = section.require("to", |r, n| r.host(n, topology));
+    let count = section.get("count", |r, n| r.count(n, 1, CONNECTIONS_MAX)).unwrap_or(1);
+    let bytes = section.get("bytes", Reader::flow_bytes);
+    let (from, to) = (from?, to?);
+    if from == to {
+        return section.problem("to", format!("`{to}` would send to itself"), None);
+    }
+    Some(TrafficKind::Bulk { from, to, count, bytes })
+}
+
+fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
+    let receiver = section.get("receiver", |r, n| r.host(n, topology)).unwrap_or_else(|| topology.host_name(0));
+    let senders = section.require("senders", |r, n| match n.value {
+        Value::Array(_) => r.hosts(n, topology).map(Senders::Named),
+        _ => r.count(n, 1, (topology.hosts() - 1) as u32).map(Senders::First),
+    });
+    let bytes = section.require("bytes", Reader::flow_bytes);
+    let repeat = section.get("repeat", |r, n| r.count(n, 1, u32::MAX)).unwrap_or(1);
+    let interval = section.get("interval", Reader::positive::<Time>);
+    let barrier = section.get("barrier", Reader::boolean);
+    let pace = match (interval, barrier) {
+        (Some(_), Some(true)) => {
+            return section.problem("barrier", "`barrier` and `interval` exclude each other", None);
+        }
+        (None, Some(false)) if !section.has("interval") => {
+            let help = Some("add `interval = \"10 ms\"`".to_string());
+            return section.problem("barrier", "without a barrier, rounds need an interval", help);
+        }
+        (Some(interval), _) => Pace::Interval(interval),
+        (None, _) => Pace::Barrier,
+    };
+    let senders = senders?;
+    match &senders {
+        Senders::Named(names) if names.contains(&receiver) => {
+            return section.problem("senders", format!("`{receiver}` would send to itself"), None);
+        }
+        Senders::Named(names) if names.is_empty() => return section.problem("senders", "nobody sends", None),
+        _ => {}
+    }
+    Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace })
+}
+
+fn all_to_all(section: &Section, topology: &Topology) -> Option<TrafficKind> {
+    let bytes = section.require("bytes", Reader::flow_bytes);
+    let rounds = section.get("rounds", |r, n| r.count(n, 1, u32::MAX)).unwrap_or(1);
+    let hosts = section.get("hosts", |r, n| r.hosts(n, topology));
+    let words = [("reuse", Connections::Reuse), ("new", Connections::New)];
+    let connections = section.get("connections", |r, n| r.word(n, &words)).unwrap_or(Connections::Reuse);
+    let count = hosts.as_ref().map_or(topology.hosts(), |hosts| hosts.len() as u64);
+    if count < 2 {
+        return section.problem("hosts", "one host has nobody to send to: at least 2 hosts", None);
+    }
+    let pairs = u128::from(count) * u128::from(count - 1);
+    if pairs > u128::from(CONNECTIONS_MAX) {
+        let help = Some("name fewer `hosts`".to_string());
+        let message = format!("{count} hosts make {pairs} connections, too many: at most {CONNECTIONS_MAX}");
+        return section.problem("hosts", message, help);
+    }
+    Some(TrafficKind::AllToAll { bytes: bytes?, rounds, hosts, connections })
+}
+
+fn poisson(section: &Section) -> Option<TrafficKind> {
+    section.exclusive("load", "flows_per_second");
+    let load = section.get("load", Reader::percentage).map(Arrivals::Load);
+    let rate = section.get("flows_per_second", |r, n| r.number(n, 1e9)).map(Arrivals::FlowsPerSecond);
+    let sizes = section.require("sizes", Reader::sizes);
+    let pairs = section.get("pairs", |r, n| r.word(n, &[("random", Pairs::Random)])).unwrap_or(Pairs::Random);
+    let flows = section.get("flows", |r, n| r.integer(n, 1, INTEGER_MAX));
+    if !section.has("load") && !section.has("flows_per_second") {
+        let help = Some("say `load = \"30 %\"` or `flows_per_second = 1000`".to_string());
+        return section.reader.problem(&section.at, "it is not said how many flows arrive", help);
+    }
+    Some(TrafficKind::Poisson { arrivals: load.or(rate)?, sizes: sizes?, pairs, flows })
+}
+
+fn trace(section: &Section, around: &Around) -> Option<TrafficKind> {
+    let file = section.require("file", Reader::file)?;
+    let flows = read_trace(section.reader, &file, around)?;
+    Some(TrafficKind::Trace { file, flows })
+}
+
+fn read_trace(reader: &Reader, file: &DataFile, around: &Around) -> Option<Arc<[TraceFlow]>> {
+    let mut lines = file
+        .text
+        .lines()
+        .enumerate()
+        .map(|(i, line)| (i + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let header = lines.next();
+    if header.is_none_or(|(_, header)| header.replace(' ', "") != "time_s,src,dst,bytes") {
+        let line = header.map_or(1, |(line, _)| line);
+        return reader.problem_in_file(file, line, "the header of a trace is `time_s,src,dst,bytes`");
+    }
+    let names: BTreeSet<&str> = around.topology.listed_names(true).into_iter().collect();
+    let known = |name: &str| names.contains(name) || (names.is_empty() && around.topology.host_index(name).is_some());
+    let mut flows: Vec<TraceFlow> = Vec::new();
+    for (line, row) in lines {
+        match trace_flow(row, around, &known) {
+            Ok(flow) if flows.last().is_some_and(|before| flow.at < before.at) => {
+                return reader.problem_in_file(file, line, "this flow begins before the one above: sort by time");
+            }
+            Ok(flow) => flows.push(flow),
+            Err(message) => return reader.problem_in_file(file, line, &message),
+        }
+    }
+    Some(flows.into())
+}
+
+fn trace_flow(row: &str, around: &Around, known: &dyn Fn(&str) -> bool) -> Result<TraceFlow, String> {
+    let cells: Vec<&str> = row.split(',').map(str::trim).collect();
+    let [at, from, to, bytes] = cells[..] else {
+        return Err(format!("{} columns; a flow has 4: time_s,src,dst,bytes", cells.len()));
+    };
+    let seconds = at.parse::<f64>().ok().filter(|seconds| *seconds >= 0.0 && *seconds <= around.end.as_secs_f64());
+    let at = seconds
+        .map(Time::from_secs_f64)
+        .ok_or_else(|| format!("`{at}` is not a time in seconds within the run of {}", around.end))?;
+    for name in [from, to] {
+        if !known(name) {
+            return Err(format!("there is no host `{name}`; {}", around.topology.describe_hosts()));
+        }
+    }
+    if from == to {
+        return Err(format!("`{from}` would send to itself"));
+    }
+    let bytes = bytes
+        .parse()
+        .ok()
+        .filter(|bytes| (1..=FLOW_BYTES_MAX).contains(bytes))
+        .ok_or_else(|| format!("`{bytes}` is not a number of bytes, from 1 to {FLOW_BYTES_MAX}"))?;
+    Ok(TraceFlow { at, from: from.into(), to: to.into(), bytes: Bytes::new(bytes) })
+}

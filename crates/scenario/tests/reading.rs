@@ -1,0 +1,502 @@
+//! Scenarios that are right: defaults, overrides, sweeps, and the way back to TOML.
+
+mod common;
+use common::{KNOWN, Memory, RICH, one, parse, parse_with, rich_files};
+use scenario::{
+    Algorithm, Arrivals, Limit, LimitOutput, Pace, Preset, Queue, Queues, Routing, Scenario, Senders, Tier, Topology,
+    TrafficKind, Workload,
+};
+use std::path::Path;
+use units::{Bytes, Rate, Time};
+
+const SMALL: &str = r#"duration = "1 s"
+[network]
+topology = { star = { hosts = 3 } }
+[[traffic]]
+bulk = { from = "h1", to = "h2" }
+"#;
+
+#[test]
+fn what_is_left_out_has_a_default() {
+    let scenario = one(SMALL, &[]);
+    assert_eq!((scenario.name.as_str(), scenario.seed), ("a", 1));
+    assert_eq!(scenario.network.queue, Queue::DropTail(Limit::Packets(100)));
+    assert_eq!(scenario.network.routing, Routing::Ecmp);
+    assert_eq!(scenario.network.tier[&Tier::Host].rate, Rate::from_gbps(10));
+    let tcp = &scenario.tcp;
+    assert_eq!((tcp.preset, tcp.cc.label(), tcp.mss, tcp.mtu()), (Preset::Linux, "cubic", 1448, 1500));
+    assert_eq!((tcp.initial_cwnd, tcp.rto_min, tcp.sack, tcp.rack), (10, Time::from_ms(200), true, true));
+    assert_eq!(scenario.traffic[0].name, "bulk");
+    assert_eq!(scenario.measure.queues, Queues::Links(vec![]));
+}
+
+#[test]
+fn a_preset_is_a_whole_stack_and_each_key_still_counts() {
+    let tcp = one(SMALL, &["tcp.preset=ns-3.25", "tcp.rto_min=2 ms", "tcp.timestamps=false"]).tcp;
+    assert_eq!((tcp.initial_cwnd, tcp.sack, tcp.prr, tcp.cc.label()), (1, false, false, "newreno"));
+    assert_eq!(
+        (tcp.rto_min, tcp.receive_buffer, tcp.limit_output),
+        (Time::from_ms(2), Bytes::new(131_072), LimitOutput::Off)
+    );
+    // 1500 - 20 - 20, without the 12 of the timestamps.
+    assert_eq!(tcp.mss, 1460);
+    let old = one(SMALL, &["tcp.preset=linux-2.6.18"]).tcp;
+    assert_eq!((old.initial_cwnd, old.rack, old.sack, old.cc.label()), (3, false, true, "bic"));
+    // Without SACK what rests on it is off, too.
+    let tcp = one(SMALL, &["tcp.sack=false"]).tcp;
+    assert_eq!((tcp.rack, tcp.tlp, tcp.prr), (false, false, true));
+}
+
+#[test]
+fn every_kind_of_value_is_read() {
+    let loaded = parse_with(RICH, &[], &rich_files()).unwrap_or_else(|error| panic!("{error}"));
+    let scenario = &loaded.runs[0].scenario;
+    assert_eq!(scenario.network.topology, Topology::FatTree { k: 4 });
+    assert_eq!(scenario.network.tier[&Tier::Core].rate, Rate::from_mbps(2500));
+    assert_eq!(scenario.network.tier[&Tier::Host].rate, Rate::from_gbps(1));
+    assert!(matches!(&scenario.tcp.cc, Algorithm::File(file) if &*file.text == "/* one */\n"));
+    assert_eq!((scenario.tcp.cc.label(), scenario.tcp.mss, scenario.tcp.initial_ssthresh), ("my_reno", 8948, None));
+    let names: Vec<&str> = scenario.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "random_pairs",
+            "permutation",
+            "bulk",
+            "bulk-2",
+            "incast",
+            "incast-2",
+            "all_to_all",
+            "poisson",
+            "poisson-2",
+            "trace",
+            "idle"
+        ]
+    );
+    assert_eq!(scenario.traffic[1].label, "shuffle");
+    let kind = |i: usize| &scenario.traffic[i].kind;
+    let workload = Workload::OnOff {
+        rate: Rate::from_mbps(50),
+        on: Time::from_ms(500),
+        off: Time::from_secs(1),
+        packet: Bytes::new(1000),
+    };
+    assert_eq!(*kind(0), TrafficKind::RandomPairs { flows: 3, workload });
+    assert!(matches!(kind(4), TrafficKind::Incast { pace: Pace::Interval(t), receiver, .. }
+        if *t == Time::from_ms(10) && receiver == "h1"));
+    assert!(matches!(kind(5), TrafficKind::Incast { senders: Senders::First(5), pace: Pace::Barrier, .. }));
+    assert!(
+        matches!(kind(7), TrafficKind::Poisson { arrivals: Arrivals::Load(load), .. } if (load.fraction() - 0.3).abs() < 1e-12)
+    );
+    assert!(
+        matches!(kind(9), TrafficKind::Trace { flows, .. } if flows.len() == 2 && flows[1].at == Time::from_ms(250))
+    );
+}
+
+#[test]
+fn a_resolved_scenario_reproduces_itself_byte_by_byte() {
+    let loaded = parse_with(RICH, &[], &rich_files()).unwrap();
+    let first = loaded.runs[0].scenario.bundle();
+    let files = Memory(first.files.iter().map(|(name, text)| (name.clone(), text.to_string())).collect());
+    // Two files of one name are kept apart.
+    assert_eq!(
+        first.files.keys().map(String::as_str).collect::<Vec<_>>(),
+        ["files/2-my_reno.c", "files/flows.csv", "files/my_reno.c", "files/sizes.csv"]
+    );
+    let again = parse_with(&first.toml, &[], &files).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.runs[0].scenario.bundle(), first);
+    assert_eq!(again.runs[0].scenario.network, loaded.runs[0].scenario.network);
+    insta::assert_snapshot!(first.toml, @r##"
+    name = "a"
+    title = "everything"
+    seed = 7
+    duration = "10 s"
+
+    [network]
+    rate = "1 Gbit/s"
+    delay = "2 us"
+    routing = "single-path"
+    framing = "ip"
+
+    [network.topology.fat_tree]
+    k = 4
+
+    [network.queue.threshold_ecn]
+    mark_bytes = "30 kB"
+    bytes = "150 kB"
+
+    [network.nic_queue.drop_tail]
+    packets = 1000
+
+    [network.buffer.shared]
+    bytes = "1 MB"
+    alpha = 0.5
+
+    [network.tier.host]
+    rate = "1 Gbit/s"
+    delay = "2 us"
+
+    [network.tier.host.queue.threshold_ecn]
+    mark_bytes = "30 kB"
+    bytes = "150 kB"
+
+    [network.tier.aggregation]
+    rate = "1 Gbit/s"
+    delay = "2 us"
+
+    [network.tier.aggregation.queue.threshold_ecn]
+    mark_bytes = "30 kB"
+    bytes = "150 kB"
+
+    [network.tier.core]
+    rate = "2.5 Gbit/s"
+    delay = "2 us"
+
+    [network.tier.core.queue.red]
+    min = 5.0
+    max = 15.5
+    max_probability = "7 %"
+    weight = 0.002
+    packets = 100
+    ecn = true
+    gentle = true
+
+    [[network.failure]]
+    link = "a1->c2"
+    at = "1 s"
+    until = "2 s"
+
+    [tcp]
+    preset = "ns-3.25"
+    cc = "files/my_reno.c"
+    mss = 8948
+    initial_cwnd = 1
+    initial_ssthresh = "unlimited"
+    rto_min = "1 s"
+    rto_max = "60 s"
+    rto_initial = "1 s"
+    syn_rto = "3 s"
+    syn_retries = 6
+    sack = false
+    timestamps = true
+    window_scaling = true
+    rack = false
+    tlp = false
+    prr = false
+    frto = false
+    ecn = "auto"
+    pacing = "auto"
+    slow_start_after_idle = false
+    send_buffer = "131.072 kB"
+    receive_buffer = "131.072 kB"
+    tso_segments = 1
+    limit_output = "auto"
+
+    [tcp.delayed_ack]
+    segments = 1
+    timeout = "200 ms"
+    timeout_max = "200 ms"
+    quickack = false
+
+    [measure]
+    warmup = "100 ms"
+    links = "10 ms"
+    cwnd = "1 ms"
+    queues = ["c1->a1", "e1->h1"]
+    queue_sample = "10 ms"
+    packet_delay = true
+
+    [[traffic]]
+    name = "random_pairs"
+    label = "random_pairs"
+    start = "0 s"
+
+    [traffic.random_pairs]
+    flows = 3
+
+    [traffic.random_pairs.on_off]
+    rate = "50 Mbit/s"
+    on = "500 ms"
+    off = "1 s"
+    packet = "1 kB"
+
+    [[traffic]]
+    name = "permutation"
+    label = "shuffle"
+    start = "0 s"
+
+    [traffic.permutation]
+    across = "pods"
+
+    [traffic.permutation.bulk]
+    bytes = "3 MB"
+
+    [[traffic]]
+    name = "bulk"
+    label = "bulk"
+    start = "1 s"
+    stop = "2 s"
+    cc = "vegas"
+
+    [traffic.bulk]
+    from = "h1"
+    to = "h16"
+    count = 2
+
+    [[traffic]]
+    name = "bulk-2"
+    label = "bulk-2"
+    start = "0 s"
+    cc = "files/2-my_reno.c"
+
+    [traffic.bulk]
+    from = "h2"
+    to = "h1"
+    count = 1
+
+    [[traffic]]
+    name = "incast"
+    label = "incast"
+    start = "0 s"
+
+    [traffic.incast]
+    senders = ["h3", "h4"]
+    receiver = "h1"
+    bytes = "20 kB"
+    repeat = 5
+    interval = "10 ms"
+
+    [[traffic]]
+    name = "incast-2"
+    label = "incast-2"
+    start = "0 s"
+
+    [traffic.incast]
+    senders = 5
+    receiver = "h9"
+    bytes = "20 kB"
+    repeat = 1
+    barrier = true
+
+    [[traffic]]
+    name = "all_to_all"
+    label = "all_to_all"
+    start = "0 s"
+
+    [traffic.all_to_all]
+    bytes = "1 MB"
+    rounds = 2
+    hosts = ["h1", "h5", "h9"]
+    connections = "new"
+
+    [[traffic]]
+    name = "poisson"
+    label = "poisson"
+    start = "0 s"
+
+    [traffic.poisson]
+    load = "30 %"
+    sizes = "web-search"
+    pairs = "random"
+    flows = 1000
+
+    [[traffic]]
+    name = "poisson-2"
+    label = "poisson-2"
+    start = "0 s"
+
+    [traffic.poisson]
+    flows_per_second = 12.5
+    sizes = "files/sizes.csv"
+    pairs = "random"
+
+    [[traffic]]
+    name = "trace"
+    label = "trace"
+    start = "0 s"
+
+    [traffic.trace]
+    file = "files/flows.csv"
+
+    [[traffic]]
+    name = "idle"
+    label = "idle"
+    start = "0 s"
+
+    [traffic.idle]
+    flows = 9
+    "##);
+}
+
+#[test]
+fn a_written_scenario_needs_no_preset_and_no_default() {
+    for preset in ["linux", "ns-3.25", "linux-2.6.18"] {
+        let scenario = one(SMALL, &[&format!("tcp.preset={preset}"), "tcp.initial_ssthresh=unlimited"]);
+        // A file name of its own, so that the name must come from the text.
+        let input = scenario.to_toml();
+        assert_eq!(one(&input, &[]), scenario);
+    }
+}
+
+#[test]
+fn an_explicit_network_reproduces_itself() {
+    let text = r#"duration = "1 s"
+[network.topology.explicit]
+nodes = [{ name = "b", kind = "host" }, { name = "a", kind = "host" }, { name = "sw", kind = "switch" }]
+links = [{ a = "b", b = "sw", rate = "1 Mbit/s" }, { a = "sw", b = "a", queue = { drop_tail = { bytes = "9 kB" } } }]
+[[traffic]]
+bulk = { from = "b", to = "a" }
+[measure]
+queues = "all"
+"#;
+    let scenario = one(text, &[]);
+    assert_eq!(scenario.network.topology.host_index("a"), Some(1));
+    assert_eq!(one(&scenario.to_toml(), &[]), scenario);
+}
+
+#[test]
+fn overrides_take_toml_and_bare_words() {
+    let sets = [
+        "seed = 9",
+        "network.rate=25 Gbit/s",
+        "network.topology={ star = { hosts = 9 } }",
+        "traffic.0.bulk.to=h9",
+        "traffic.bulk.bytes='3 MB'",
+        "tcp.sack=false",
+        "name=other",
+    ];
+    let text = SMALL.replace("[[traffic]]", "[[traffic]]\nname = \"bulk\"");
+    let scenario = one(&text, &sets);
+    assert_eq!((scenario.seed, scenario.network.rate), (9, Rate::from_gbps(25)));
+    assert_eq!(scenario.network.topology, Topology::Star { hosts: 9 });
+    assert!(!scenario.tcp.sack);
+    assert_eq!(scenario.name, "other");
+    let kind = &scenario.traffic[0].kind;
+    assert!(matches!(kind, TrafficKind::Bulk { to, bytes, .. } if to == "h9" && *bytes == Some(Bytes::new(3_000_000))));
+}
+
+#[test]
+fn a_sweep_is_the_product_of_its_keys() {
+    let text = format!("{SMALL}[sweep]\n\"tcp.cc\" = [\"vegas\", \"newreno\"]\nseed = [1, 2, 3]\n");
+    let loaded = parse(&text, &[]).unwrap();
+    let names: Vec<&str> = loaded.runs.iter().map(|run| run.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "cc=vegas,seed=1",
+            "cc=vegas,seed=2",
+            "cc=vegas,seed=3",
+            "cc=newreno,seed=1",
+            "cc=newreno,seed=2",
+            "cc=newreno,seed=3"
+        ]
+    );
+    assert_eq!(loaded.runs[4].parameters, [("tcp.cc".into(), "newreno".into()), ("seed".into(), "2".to_string())]);
+    assert_eq!((loaded.runs[4].scenario.seed, loaded.runs[4].scenario.tcp.cc.label()), (2, "newreno"));
+}
+
+#[test]
+fn setting_a_swept_key_ends_its_sweep() {
+    let text = format!("{SMALL}[sweep]\ntcp.cc = [\"vegas\", \"newreno\"]\nseed = [1, 2]\n");
+    let names = |sets: &[&str]| parse(&text, sets).unwrap().runs.into_iter().map(|run| run.name).collect::<Vec<_>>();
+    assert_eq!(names(&["tcp.cc=bbr"]), ["seed=1", "seed=2"]);
+    assert_eq!(names(&["sweep.seed=[5]"]), ["cc=vegas,seed=5", "cc=newreno,seed=5"]);
+    assert_eq!(names(&["tcp.cc=bbr", "seed=3"]), ["a"]);
+    assert_eq!(names(&["sweep.\"tcp.cc\"=['yeah']", "seed=3"]), ["cc=yeah"]);
+}
+
+#[test]
+fn names_of_runs_are_unique_and_fit_folders() {
+    let text = format!(
+        "{SMALL}[sweep]\n\"network.queue\" = [{{ drop_tail = {{ packets = 5 }} }}, {{ drop_tail = {{ bytes = \"5 kB\" }} }}]\n\
+         \"network.tier.host.queue\" = [{{ drop_tail = {{ packets = 5 }} }}]\n\"tcp.cc\" = [\"a/x.c\", \"a_x.c\"]\n"
+    );
+    let files = Memory::of(&[("a/x.c", ""), ("a_x.c", "")]);
+    let loaded = parse_with(&text, &[], &files).unwrap_or_else(|error| panic!("{error}"));
+    let names: Vec<String> = loaded.runs.into_iter().map(|run| run.name).collect();
+    insta::assert_snapshot!(names.join("\n"), @r##"
+    network.queue=drop_tail.packets=5,network.tier.host.queue=drop_tail.packets=5,cc=a_x.c
+    network.queue=drop_tail.packets=5,network.tier.host.queue=drop_tail.packets=5,cc=a_x.c-2
+    network.queue=drop_tail.bytes=5_kB,network.tier.host.queue=drop_tail.packets=5,cc=a_x.c
+    network.queue=drop_tail.bytes=5_kB,network.tier.host.queue=drop_tail.packets=5,cc=a_x.c-4
+    "##);
+}
+
+#[test]
+fn every_scenario_of_the_project_loads_and_reproduces_itself() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    let mut lines = Vec::new();
+    for path in files {
+        let loaded = Scenario::load(&path, &[], KNOWN).unwrap_or_else(|error| panic!("{error}"));
+        let name = path.file_name().unwrap().to_string_lossy().to_string();
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("# "), "{name} opens with what it shows");
+        for run in &loaded.runs {
+            assert_eq!(one(&run.scenario.to_toml(), &[]), run.scenario, "{name} {}", run.name);
+        }
+        lines.push(format!("{name}: {} runs, first {}", loaded.runs.len(), loaded.runs[0].name));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r##"
+    cfi16-fat-tree.toml: 16 runs, first routing=single-path,cc=newreno
+    dctcp-star.toml: 2 runs, first cc=dctcp
+    dumbbell.toml: 1 runs, first dumbbell
+    incast.toml: 6 runs, first cc=newreno,rto_min=200_ms
+    link-failure.toml: 1 runs, first link-failure
+    permutation-fat-tree.toml: 9 runs, first cc=dctcp,seed=1
+    websearch-leaf-spine.toml: 6 runs, first cc=cubic,load=30__
+    "##);
+}
+
+#[test]
+fn a_scenario_that_is_not_there_is_said_so() {
+    let error = Scenario::load(Path::new("no/such.toml"), &[], KNOWN).unwrap_err();
+    assert!(error.to_string().contains("cannot read the scenario `no/such.toml`"), "{error}");
+}
+
+#[test]
+fn a_folder_with_copies_of_the_files_loads_from_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = parse_with(RICH, &[], &rich_files()).unwrap().runs[0].scenario.bundle();
+    std::fs::create_dir(folder.path().join("files")).unwrap();
+    for (name, text) in &bundle.files {
+        std::fs::write(folder.path().join(name), &**text).unwrap();
+    }
+    let path = folder.path().join("scenario.toml");
+    std::fs::write(&path, &bundle.toml).unwrap();
+    let again = Scenario::load(&path, &[], KNOWN).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.runs[0].scenario.bundle(), bundle);
+    let Algorithm::File(file) = &again.runs[0].scenario.tcp.cc else { panic!("a C file") };
+    assert_eq!(file.file.path, folder.path().join("files/my_reno.c"));
+}
+
+#[test]
+fn names_of_generated_nodes_follow_the_wiring() {
+    let tree = Topology::FatTree { k: 6 };
+    assert_eq!((tree.hosts(), tree.switches(), tree.cables()), (54, 45, 162));
+    let links = [
+        ("h1", "e1", true),
+        ("h54", "e18", true),
+        ("h4", "e1", false),
+        ("e1", "a3", true),
+        ("e1", "a4", false),
+        ("a1", "c3", true),
+        ("a1", "c4", false),
+        ("a5", "c4", true),
+        ("a4", "c1", true),
+    ];
+    for (a, b, linked) in links {
+        let text = format!(
+            "duration = \"1 s\"\n[network]\ntopology = {{ fat_tree = {{ k = 6 }} }}\n[[network.failure]]\nlink = \"{a}-{b}\"\nat = \"0 s\"\n[[traffic]]\nidle = {{ flows = 1 }}"
+        );
+        assert_eq!(parse(&text, &[]).is_ok(), linked, "{a}-{b}");
+    }
+    let dumbbell = Topology::Dumbbell { pairs: 2 };
+    let names: Vec<String> = (0..4).map(|i| dumbbell.host_name(i)).collect();
+    assert_eq!(names, ["left1", "left2", "right1", "right2"]);
+    assert!((0..4).all(|i| dumbbell.host_index(&names[i as usize]) == Some(i)));
+    for not_a_host in ["", "h", "h0", "h01", "h55", "e1", "H1", "hé", "h99999999999999999999"] {
+        assert_eq!(tree.host_index(not_a_host), None, "{not_a_host}");
+    }
+}
