@@ -1,0 +1,72 @@
+//! Compiles every algorithm of `cc/` for BPF and writes the table of the objects, which the crate embeds.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// In order of preference. All three give the same programs; Debian's plain `clang` is the distribution's default one.
+const COMPILERS: [&str; 3] = ["clang-16", "clang-19", "clang"];
+
+/// mcpu=v3: 32-bit and jump-less-than instructions, of kernels since 5.1; -g: the BTF that CO-RE needs.
+const FLAGS: &str =
+    "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nostdinc -fwrapv -Wall -Wextra -Werror -fdebug-prefix-map=../../=";
+
+fn main() {
+    println!("cargo:rerun-if-changed=../../cc");
+    println!("cargo:rerun-if-env-changed=PATH");
+    let cc_dir = Path::new("../../cc");
+    let out_dir = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let clang = compiler();
+
+    let mut sources: Vec<PathBuf> = fs::read_dir(cc_dir)
+        .expect("the folder cc/ stands beside crates/")
+        .map(|entry| entry.expect("cc/ can be listed").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "c"))
+        .collect();
+    sources.sort();
+
+    let mut table = String::from("static OBJECTS: &[(&str, &[u8])] = &[\n");
+    for source in &sources {
+        let name = source.file_stem().expect("a file has a name").to_string_lossy();
+        let object = out_dir.join(format!("{name}.bpf.o"));
+        compile(clang, &cc_dir.join("include"), source, &object);
+        writeln!(table, "    ({name:?}, include_bytes!({:?})),", object.display().to_string())
+            .expect("writing to a string");
+    }
+    table.push_str("];\n");
+    fs::write(out_dir.join("objects.rs"), table).expect("OUT_DIR can be written");
+}
+
+/// The first compiler there is that can compile for BPF.
+fn compiler() -> &'static str {
+    let found = COMPILERS.into_iter().find(|clang| {
+        let targets = Command::new(clang).arg("--print-targets").output();
+        targets.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).contains(" bpf "))
+    });
+    found.unwrap_or_else(|| {
+        fail("no clang that can compile for BPF was found (looked for clang-16, clang-19, clang). Install one: apt-get install clang-16")
+    })
+}
+
+fn compile(clang: &str, include: &Path, source: &Path, object: &Path) {
+    let out = Command::new(clang)
+        .args(FLAGS.split_whitespace())
+        .arg("-I")
+        .arg(include)
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(object)
+        .output()
+        .unwrap_or_else(|e| fail(&format!("{clang} could not be run: {e}")));
+    if !out.status.success() {
+        fail(&format!("{clang} does not compile {}:\n{}", source.display(), String::from_utf8_lossy(&out.stderr)));
+    }
+}
+
+/// Ends the build with a message of its own, without a panic's backtrace.
+fn fail(message: &str) -> ! {
+    eprintln!("{message}");
+    std::process::exit(1);
+}

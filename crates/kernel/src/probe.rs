@@ -1,0 +1,120 @@
+//! Can this machine run algorithms in its kernel?
+
+use crate::load::{self, Error, Loaded, Verified};
+use libbpf_rs::ReferencesType;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+use libbpf_rs::btf::{Btf, BtfType};
+use std::fs;
+use std::path::Path;
+
+const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// Why this machine cannot run algorithms in its kernel.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// The process has not the right to load programs.
+    #[error("loading algorithms into the kernel needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")]
+    Privilege,
+    /// The kernel does not describe its types.
+    #[error("the kernel does not describe its types ({VMLINUX_BTF}): it needs CONFIG_DEBUG_INFO_BTF=y")]
+    Btf,
+    /// Congestion control cannot be a BPF program.
+    #[error("the kernel does not take congestion control as BPF programs: it needs CONFIG_BPF_JIT=y, CONFIG_BPF_SYSCALL=y")]
+    StructOps,
+    /// It can, but would stay loaded when the loader ends.
+    #[error("the kernel cannot bind an algorithm to its loader (BPF links of struct_ops): it needs Linux 6.4 or newer")]
+    StructOpsLink,
+}
+
+/// What this machine's kernel offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// As `uname -r` prints it.
+    pub release: String,
+    /// Arguments of the hook `cong_control`: 4 since Linux 6.10, 2 before. Algorithms that have this hook need 4.
+    pub cong_control_arguments: usize,
+}
+
+/// A kernel that takes algorithms. The way to it is [`Kernel::probe`].
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    features: Features,
+}
+
+impl Kernel {
+    /// Looks whether this process may load algorithms into this machine's kernel; loads nothing.
+    ///
+    /// # Errors
+    /// The first thing that is missing.
+    pub fn probe() -> Result<Kernel, Missing> {
+        if !may_load_programs() {
+            return Err(Missing::Privilege);
+        }
+        if !Path::new(VMLINUX_BTF).exists() {
+            return Err(Missing::Btf);
+        }
+        let btf = Btf::from_vmlinux().map_err(|_| Missing::Btf)?;
+        if btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_none() {
+            return Err(Missing::StructOps);
+        }
+        if btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_none() {
+            return Err(Missing::StructOpsLink);
+        }
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
+        let cong_control_arguments = hook_arguments(&btf, "cong_control").ok_or(Missing::StructOps)?;
+        Ok(Kernel { features: Features { release, cong_control_arguments } })
+    }
+
+    /// What the kernel offers.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Loads the built-in algorithm `name` (as in [`crate::builtins`]); the kernel knows it as `ot_NAME`.
+    ///
+    /// # Errors
+    /// No such algorithm, refused by the verifier, or the kernel has an algorithm of that name already.
+    pub fn load(&self, name: &str) -> Result<Loaded, Error> {
+        self.load_object(load::builtin(name)?, name)
+    }
+
+    /// Loads the algorithm of a BPF object file; the kernel knows it by the name that its `CC_OPS` gives. `label` is what
+    /// errors call the object.
+    ///
+    /// # Errors
+    /// Not an algorithm's object, refused by the verifier, or the kernel has an algorithm of that name already.
+    pub fn load_object(&self, bytes: &[u8], label: &str) -> Result<Loaded, Error> {
+        load::load(&self.features, bytes, label)
+    }
+
+    /// Hands the programs of a BPF object file to the verifier, and removes them again. `label` as above.
+    ///
+    /// # Errors
+    /// Not an algorithm's object, or refused by the verifier.
+    pub fn verify(&self, bytes: &[u8], label: &str) -> Result<Verified, Error> {
+        load::verify(&self.features, bytes, label)
+    }
+}
+
+/// Effective capabilities: those of BPF, or the older one that implies them.
+fn may_load_programs() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    let has = |capability: u32| bits & (1 << capability) != 0;
+    has(CAP_NET_ADMIN) && (has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON)))
+}
+
+/// Parameters of a member of `struct tcp_congestion_ops`.
+fn hook_arguments(btf: &Btf<'_>, hook: &str) -> Option<usize> {
+    let ops = btf.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
+    let member = ops.iter().find(|member| member.name.is_some_and(|name| name == hook))?;
+    let pointer = btf.type_by_id::<BtfType<'_>>(member.ty)?.skip_mods_and_typedefs();
+    let target = Ptr::try_from(pointer).ok()?.referenced_type();
+    FuncProto::try_from(target).ok().map(|proto| proto.len())
+}
