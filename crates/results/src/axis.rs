@@ -7,7 +7,9 @@ pub(crate) enum Quantity {
     Rate,
     /// Nanoseconds.
     Time,
-    /// Things.
+    /// Packets.
+    Packets,
+    /// Other things.
     Count,
 }
 
@@ -24,6 +26,7 @@ impl Quantity {
         let units: &[(f64, &str)] = match self {
             Self::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
             Self::Time => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
+            Self::Packets => &[(1.0, "packets")],
             Self::Count => &[(1.0, "")],
         };
         let fitting = units.iter().find(|(divisor, _)| max >= *divisor);
@@ -32,23 +35,29 @@ impl Quantity {
     }
 }
 
-/// A number for people: thousands separated, four significant digits, no trailing zeros, `–` for one that is not finite.
+/// A number for a table: thousands separated, four significant digits, `–` for one that is not finite.
 pub(crate) fn number(value: f64) -> String {
+    significant(value, 4)
+}
+
+/// A number beside a bar: three significant digits are as many as a picture shows.
+pub(crate) fn rounded(value: f64) -> String {
+    significant(value, 3)
+}
+
+/// Whole numbers stay whole, whatever their size.
+fn significant(value: f64, digits: i32) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
     let size = value.abs();
-    if size >= 1000.0 || size == 0.0 {
+    if size >= 1000.0 || size.fract() == 0.0 {
         return separated(value);
     }
-    let digits = 3 - libm::floor(libm::log10(size)) as i32;
-    let text = format!("{value:.*}", digits.clamp(0, 9) as usize);
-    if text.contains('.') {
-        let shorter = text.trim_end_matches('0').trim_end_matches('.');
-        shorter.to_owned()
-    } else {
-        text
-    }
+    let decimals = digits - 1 - libm::floor(libm::log10(size)) as i32;
+    let text = format!("{size:.*}", decimals.clamp(0, 9) as usize);
+    let sign = if value < 0.0 { "−" } else { "" };
+    format!("{sign}{text}")
 }
 
 fn separated(value: f64) -> String {
@@ -66,14 +75,17 @@ fn separated(value: f64) -> String {
     text
 }
 
-/// A number short enough for a tick: `20k` for 20,000.
+/// A number short enough for a tick: `20k` for 20,000, `0.5` for 0.5000.
 fn short(value: f64) -> String {
-    match value.abs() {
-        size if size >= 1e9 => format!("{}G", number(value / 1e9)),
-        size if size >= 1e6 => format!("{}M", number(value / 1e6)),
-        size if size >= 1e4 => format!("{}k", number(value / 1e3)),
-        _ => number(value),
-    }
+    let (value, suffix) = match value.abs() {
+        size if size >= 1e9 => (value / 1e9, "G"),
+        size if size >= 1e6 => (value / 1e6, "M"),
+        size if size >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let text = number(value);
+    let digits = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{digits}{suffix}")
 }
 
 /// A scale from data to the unit interval, with its ticks.
@@ -118,21 +130,23 @@ impl Axis {
         let high = high.max(low * 1.5);
         let first = libm::floor(libm::log10(low)) as i32;
         let last = libm::ceil(libm::log10(high)) as i32;
-        let mantissas: &[f64] = if last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        let all = (first..=last).flat_map(|power| {
-            let decade = libm::pow(10.0, f64::from(power));
-            mantissas.iter().map(move |mantissa| mantissa * decade)
-        });
+        let all: Vec<(f64, bool)> = (first..=last)
+            .flat_map(|power| {
+                let decade = libm::pow(10.0, f64::from(power));
+                [(decade, true), (2.0 * decade, false), (5.0 * decade, false)]
+            })
+            .collect();
         // The axis ends on the ticks around the data.
-        let all: Vec<f64> = all.collect();
-        let begin = all.iter().rposition(|tick| *tick <= low).unwrap_or(0);
-        let end = all.iter().position(|tick| *tick >= high);
-        let ticks = &all[begin..=end.unwrap_or(all.len() - 1)];
+        let begin = all.iter().rposition(|(tick, _)| *tick <= low).unwrap_or(0);
+        let end = all.iter().position(|(tick, _)| *tick >= high);
+        let within = &all[begin..=end.unwrap_or(all.len() - 1)];
+        let few = last - first <= 3;
+        let labelled = within.iter().filter(|(_, decade)| few || *decade);
         Self {
             label: label.into(),
-            ticks: ticks.iter().map(|tick| (*tick, short(*tick))).collect(),
-            low: ticks[0],
-            high: ticks[ticks.len() - 1],
+            ticks: labelled.map(|(tick, _)| (*tick, short(*tick))).collect(),
+            low: within[0].0,
+            high: within[within.len() - 1].0,
             log: true,
         }
     }
@@ -166,8 +180,9 @@ mod tests {
         let cases = [
             (0.0, "0"),
             (0.012_346, "0.01235"),
-            (5.4, "5.4"),
-            (99.999_9, "100"),
+            (5.4, "5.400"),
+            (275.0, "275"),
+            (-0.5, "−0.5000"),
             (123.46, "123.5"),
             (1_234_567.0, "1,234,567"),
             (-1_500.0, "−1,500"),
@@ -176,6 +191,12 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
+    }
+
+    #[test]
+    fn ticks_and_bars_are_shorter() {
+        assert_eq!([0.5, 20_000.0, 2_500_000.0].map(short), ["0.5", "20k", "2.5M"]);
+        assert_eq!(rounded(3.164), "3.16");
     }
 
     #[test]

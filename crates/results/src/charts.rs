@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped};
 
-use crate::axis::{Axis, number};
+use crate::axis::{Axis, number, rounded};
 
 const WIDTH: f64 = 360.0;
 /// Room for a character of the labels, at 11 units of font size.
@@ -172,7 +172,7 @@ impl Bar {
         if paired {
             if let Some(paper) = self.paper {
                 svg.rect("paper", (left, y), (x(paper) - left, height));
-                svg.text("value dim", (x(paper) + 4.0, y + 9.5), &number(paper));
+                svg.text("value dim", (x(paper) + 4.0, y + 9.5), &rounded(paper));
             }
             y += height + 1.0;
         }
@@ -188,7 +188,7 @@ impl Bar {
             end = end.max(x(high));
         }
         let baseline = y + height / 2.0 + 4.0;
-        svg.text("value", (end + 4.0, baseline), &number(self.value));
+        svg.text("value", (end + 4.0, baseline), &rounded(self.value));
     }
 }
 
@@ -196,7 +196,7 @@ impl LineChart<'_> {
     pub fn draw(&self) -> Markup {
         let labels = self.y.ticks.iter().map(|(_, label)| label.chars().count());
         let left = labels.max().unwrap_or(1) as f64 * CHARACTER + 26.0;
-        let (right, top) = (WIDTH - 10.0, 8.0);
+        let (right, top) = (WIDTH - 15.0, 8.0);
         let bottom = self.height - 36.0;
         let mut svg = Svg::new(self.height, self.title);
         let x = |value: f64| left + (right - left) * self.x.place(value);

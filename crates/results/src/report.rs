@@ -80,7 +80,7 @@ fn definitions() -> Markup {
         ("Goodput", "Application bytes delivered in order over the measured time, all flows together."),
         (
             "Delay",
-            "From the IP send at the host, its own queue included, to the IP receive; mean over the data packets that arrived.",
+            "From the IP send at the host, its own queue included, to the IP receive; mean over the data packets that arrived. Delay per flow is the mean of the flows’ own means.",
         ),
         ("Drops", "Packets that the queues of switches refused; drops in the hosts' own queues are counted apart."),
         ("FCT", "Flow completion time: from opening to the last byte delivered, over the flows that finished."),

@@ -1,5 +1,6 @@
 //! The report in a real browser without a window: it draws, runs without errors and fits a phone.
-//! Skipped, saying so, where there is no Chromium. Pictures stay in the target folder for a person to look at.
+//! Skipped, saying so, where there is no Chromium. The pages and pictures of
+//! them stay in the target folder for a person to look at.
 
 mod common;
 
@@ -85,6 +86,8 @@ fn reports_draw_without_errors_and_fit_every_width() {
             let pictures = check(&browser, place, &page, width);
             assert!(pictures >= least, "{pictures} pictures in {name}");
         }
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.html"));
+        fs::copy(&page, kept).unwrap();
         photograph(&browser, place, &page, &format!("{name}-phone.png"), "390,6000");
         photograph(&browser, place, &page, &format!("{name}-desktop.png"), "1280,5000");
     }

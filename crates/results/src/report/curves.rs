@@ -32,7 +32,7 @@ pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
     let panels = grouped(finished(), |run| facets.panel(run));
     let lines = |members: &[&Digest]| -> Vec<Line> {
         let line = |(index, run): (usize, &&Digest)| Line {
-            name: facets.label(run),
+            name: facets.label_in_panel(run),
             points: run.completion.iter().map(|(ns, share)| (*ns as f64 / unit.divisor, *share)).collect(),
             steps: run.completion.len() < 40,
             colour: facets.colour(run),
@@ -52,7 +52,7 @@ pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
                 figure {
                     @if !panel.is_empty() { figcaption { (panel) } }
                     (LineChart { title: "Distribution of flow completion times", x: &x, y: &y, lines, height: 230.0 }.draw())
-                    (legend(&key))
+                    @if key.len() > 1 { (legend(&key)) }
                     @if more > 0 { p.sub { (more) " more runs are not drawn." } }
                 }
             }
@@ -115,7 +115,7 @@ fn multiples(heading: &str, quantity: &str, panels: &[Panel]) -> Markup {
     let left_out = panels.len().saturating_sub(PANELS);
     html! {
         h2 { (heading) }
-        p.sub { "The same axes in every panel." }
+        @if panels.len() > 1 { p.sub { "The same axes in every panel." } }
         div.panels {
             @for panel in panels.iter().take(PANELS) {
                 @let lines: Vec<Line> = panel.curves.iter().map(|(curve, colour)| line(curve, *colour, unit.divisor)).collect();

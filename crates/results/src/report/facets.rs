@@ -39,8 +39,8 @@ impl Facets {
         let algorithm = candidates().find(|key| *key == ALGORITHM);
         let bar_key = algorithm.or_else(|| candidates().next()).cloned();
         let mut facets = Self { common, varying, bar_key, palette: Palette::default() };
-        let bars: Vec<String> = runs.iter().map(|run| facets.bar(run)).collect();
-        facets.palette = Palette::of(bars.iter().map(String::as_str));
+        let owners: Vec<String> = runs.iter().map(|run| facets.colour_owner(run)).collect();
+        facets.palette = Palette::of(owners.iter().map(String::as_str));
         facets
     }
 
@@ -74,9 +74,28 @@ impl Facets {
         if label.is_empty() { run.name.clone() } else { label }
     }
 
+    /// What tells a run apart from the others of its panel.
+    pub fn label_in_panel(&self, run: &Digest) -> String {
+        let bar = self.bar(run);
+        match run.parameter(REPETITION) {
+            Some(seed) if self.varying.iter().any(|key| key == REPETITION) => {
+                format!("{bar} · seed {seed}")
+            }
+            _ => bar,
+        }
+    }
+
     /// The colour of a run.
     pub fn colour(&self, run: &Digest) -> usize {
-        self.palette.colour(&self.bar(run))
+        self.palette.colour(&self.colour_owner(run))
+    }
+
+    /// Bars own colours; a run by itself has its algorithm's.
+    fn colour_owner(&self, run: &Digest) -> String {
+        match run.parameter(ALGORITHM) {
+            Some(algorithm) if self.varying.is_empty() => algorithm.to_owned(),
+            _ => self.bar(run),
+        }
     }
 
     /// What the bars are, as a heading: `algorithm`.

@@ -1,4 +1,4 @@
-//! Our numbers beside the paper's: paired bars, and the table of all of them.
+//! Our numbers beside the paper's: paired bars, and a table under them.
 
 use maud::{Markup, html};
 
@@ -21,10 +21,11 @@ pub(super) fn section(rows: &[Comparison]) -> Markup {
         p.sub { "Dashed bars are the paper’s numbers, filled bars ours." }
         @for (heading, members) in &groups {
             h3 { (heading) }
-            (charts(heading, members, &palette))
+            (panels(heading, members, &palette))
+            @for row in members.iter().filter(|row| !row.note.is_empty()) {
+                p.sub { b { (row.case) } ": " (row.note) }
+            }
         }
-        h3 { "All numbers" }
-        (table(rows))
     }
 }
 
@@ -39,7 +40,8 @@ fn split(case: &str) -> (&str, &str) {
     case.rsplit_once('/').unwrap_or(("", case))
 }
 
-fn charts(heading: &str, rows: &[&Comparison], palette: &Palette) -> Markup {
+/// A chart and its table per environment; the notes stand below, where they have room on a phone.
+fn panels(heading: &str, rows: &[&Comparison], palette: &Palette) -> Markup {
     let values = rows.iter().flat_map(|row| [Some(row.ours), row.paper]);
     let max = values.flatten().fold(0.0, f64::max);
     let axis = Axis::linear(axis_label(rows[0]), max);
@@ -49,9 +51,12 @@ fn charts(heading: &str, rows: &[&Comparison], palette: &Palette) -> Markup {
             @for (environment, members) in &panels {
                 @let bars = bars(members, palette);
                 @let title = format!("{heading} {environment}");
-                figure {
-                    @if !environment.is_empty() { figcaption { (environment) } }
-                    (BarChart { title: &title, axis: &axis, bars: &bars }.draw())
+                div {
+                    figure {
+                        @if !environment.is_empty() { figcaption { (environment) } }
+                        (BarChart { title: &title, axis: &axis, bars: &bars }.draw())
+                    }
+                    (table(members))
                 }
             }
         }
@@ -76,26 +81,20 @@ fn bars(rows: &[&Comparison], palette: &Palette) -> Vec<Bar> {
     rows.iter().map(bar).collect()
 }
 
-fn table(rows: &[Comparison]) -> Markup {
-    let with_notes = rows.iter().any(|row| !row.note.is_empty());
+fn table(rows: &[&Comparison]) -> Markup {
+    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
     html! {
         div.scroll {
             table {
-                thead {
-                    tr {
-                        th { "Case" } th { "Where" } th { "Quantity" } th.n { "Paper" } th.n { "Ours" } th { "Unit" } th.n { "Ours / paper" }
-                        @if with_notes { th { "Note" } }
-                    }
-                }
+                thead { tr { th { "Variant" } th.n { "Paper" } th.n { "Ours" } th.n { "Ours / paper" } } }
                 tbody {
                     @for row in rows {
-                        @let paper = row.paper.map_or_else(|| "–".to_owned(), number);
                         @let ratio = row.paper.filter(|paper| *paper != 0.0).map(|paper| row.ours / paper);
                         tr {
-                            th scope="row" { (row.case) } td { (row.figure) } td { (row.quantity) }
-                            td.n { (paper) } td.n { (number(row.ours)) } td { (row.unit) }
-                            td.n { (ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))) }
-                            @if with_notes { td.note { (row.note) } }
+                            th scope="row" { (split(&row.case).1) }
+                            td.n { (or_dash(row.paper.map(number))) }
+                            td.n { (number(row.ours)) }
+                            td.n { (or_dash(ratio.map(|ratio| format!("{ratio:.2}")))) }
                         }
                     }
                 }
