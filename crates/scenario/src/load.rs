@@ -2,9 +2,9 @@
 
 use crate::diagnostic::{Diagnostic, Problem, Source};
 use crate::model::{FileRef, Scenario};
-use crate::overrides::{Sweep, apply_sets, sweep_of, take_sweep};
+use crate::overrides::{Set, Sweep, parse_sets, take_sweep};
 use crate::read::{Context, Reader};
-use crate::tree::{Node, Origin, dotted, one_line, parse_document, put};
+use crate::tree::{Node, Origin, Path as KeyPath, dotted, one_line, parse_document, put};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -102,21 +102,27 @@ impl Scenario {
         let mut sources = vec![Source { name: input.name.to_string(), text: input.text.into() }];
         let sets = input.sets.iter().map(|set| Source { name: "--set".into(), text: set.as_str().into() });
         sources.extend(sets);
-        let (root, sweep) = match tree(input) {
-            Ok(tree) => tree,
+        let plan = match plan(input) {
+            Ok(plan) => plan,
             Err(problems) => return Err(Diagnostic::new(problems, &sources)),
         };
         let stem = Path::new(input.name).file_stem().map_or("scenario".into(), |stem| stem.to_string_lossy());
         let context = Context::new(input.known, input.files, plain_name(&stem), sources);
-        match runs(&root, &sweep, &context) {
+        match runs(&plan, &context) {
             Ok(runs) => Ok(Loaded { runs }),
             Err(problems) => Err(Diagnostic::new(problems, &context.sources.borrow())),
         }
     }
 }
 
-/// The file's tree with overrides applied, and the sweep taken out.
-fn tree(input: &Input<'_>) -> Result<(Node, Sweep), Vec<Problem>> {
+/// What was written: the file, the sweep over it, and the overrides, which go over both.
+struct Plan {
+    root: Node,
+    sweep: Sweep,
+    sets: Vec<Set>,
+}
+
+fn plan(input: &Input<'_>) -> Result<Plan, Vec<Problem>> {
     let mut root = parse_document(0, input.text).map_err(|errors| {
         let problem = |error: crate::tree::Syntax| Problem {
             message: format!("this is not TOML: {}", error.message),
@@ -125,15 +131,14 @@ fn tree(input: &Input<'_>) -> Result<(Node, Sweep), Vec<Problem>> {
         };
         errors.into_iter().map(problem).collect::<Vec<_>>()
     })?;
-    let set_paths = apply_sets(&mut root, input.sets)?;
-    let mut sweep = sweep_of(take_sweep(&mut root).as_ref())?;
-    // Who sets a swept key wants that one value.
-    sweep.axes.retain(|axis| !set_paths.contains(&dotted(&axis.path)));
-    Ok((root, sweep))
+    let mut sets = parse_sets(input.sets)?;
+    let sweep = take_sweep(&mut root, &mut sets)?;
+    Ok(Plan { root, sweep, sets })
 }
 
 /// Every combination of the sweep's values.
-fn runs(root: &Node, sweep: &Sweep, context: &Context<'_>) -> Result<Vec<Run>, Vec<Problem>> {
+fn runs(plan: &Plan, context: &Context<'_>) -> Result<Vec<Run>, Vec<Problem>> {
+    let sweep = &plan.sweep;
     let total = sweep.axes.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.values.len()));
     let Some(total) = total.filter(|total| *total <= RUNS_MAX) else {
         let message = format!("this sweep has too many runs: at most {RUNS_MAX}");
@@ -142,12 +147,12 @@ fn runs(root: &Node, sweep: &Sweep, context: &Context<'_>) -> Result<Vec<Run>, V
     let (mut runs, mut problems) = (Vec::with_capacity(total), Vec::new());
     let mut names = BTreeSet::new();
     for number in 0..total {
-        match run(root, sweep, context, number) {
+        match run(plan, context, number) {
             Ok(mut run) => {
-                if !names.insert(run.name.clone()) {
-                    run.name = format!("{}-{}", run.name, number + 1);
-                    names.insert(run.name.clone());
-                }
+                let numbered = (2..).map(|n: u32| format!("{}-{n}", run.name));
+                let mut candidates = std::iter::once(run.name.clone()).chain(numbered);
+                run.name = candidates.find(|name| !names.contains(name)).expect("numbers do not end");
+                names.insert(run.name.clone());
                 runs.push(run);
             }
             Err(found) => {
@@ -166,8 +171,12 @@ fn runs(root: &Node, sweep: &Sweep, context: &Context<'_>) -> Result<Vec<Run>, V
 }
 
 /// The run with this number.
-fn run(root: &Node, sweep: &Sweep, context: &Context<'_>, number: usize) -> Result<Run, Vec<Problem>> {
+fn run(plan: &Plan, context: &Context<'_>, number: usize) -> Result<Run, Vec<Problem>> {
+    let Plan { root, sweep, sets } = plan;
     let mut root = root.clone();
+    let mut place = |path: &KeyPath, value: &Node| {
+        put(&mut root, path, value.clone()).map_err(|(message, at)| vec![Problem { message, at, help: None }])
+    };
     let mut parameters = Vec::new();
     let mut short = Vec::new();
     let mut stride = sweep.axes.iter().map(|axis| axis.values.len()).product::<usize>();
@@ -177,7 +186,10 @@ fn run(root: &Node, sweep: &Sweep, context: &Context<'_>, number: usize) -> Resu
         let text = one_line(&value.value);
         short.push(format!("{}={text}", sweep.short_name(axis)));
         parameters.push((dotted(&axis.path), text));
-        put(&mut root, &axis.path, value.clone()).map_err(|(message, at)| vec![Problem { message, at, help: None }])?;
+        place(&axis.path, value)?;
+    }
+    for (path, value) in sets {
+        place(path, value)?;
     }
     let scenario = Reader::new(context).scenario(&root)?;
     let name = if short.is_empty() { scenario.name.clone() } else { plain_name(&short.join(",")) };
@@ -187,7 +199,8 @@ fn run(root: &Node, sweep: &Sweep, context: &Context<'_>, number: usize) -> Resu
 /// A name that every file system takes.
 fn plain_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '=' | ',' | '+');
-    let text: String = name.chars().map(|c| if plain(c) { c } else { '_' }).take(160).collect();
+    let short = name.replace(' ', "").replace('%', "pct");
+    let text: String = short.chars().map(|c| if plain(c) { c } else { '_' }).take(160).collect();
     let text = text.trim_start_matches(['.', '-']);
     if text.is_empty() { "scenario".to_string() } else { text.to_string() }
 }

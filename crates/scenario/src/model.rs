@@ -332,6 +332,7 @@ impl Serialize for LinkRef {
 
 /// How a host speaks TCP: each switch in which papers differ. The defaults are those of [`Preset::Linux`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option of the protocol, as in the RFCs")]
 pub struct Tcp {
     /// The stack whose values the keys that were left out have.
     pub preset: Preset,
@@ -387,6 +388,7 @@ pub struct Tcp {
 }
 
 /// Writes `None` as a word, because an absent key would mean the preset's value.
+#[expect(clippy::ref_option, reason = "the signature that serde calls")]
 fn or_unlimited<S: serde::Serializer>(bytes: &Option<Bytes>, s: S) -> Result<S::Ok, S::Error> {
     match bytes {
         Some(bytes) => bytes.serialize(s),

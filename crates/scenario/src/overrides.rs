@@ -1,24 +1,23 @@
 //! `--set key=value` and `[sweep]`: values put into the tree before it is read.
 
 use crate::diagnostic::Problem;
-use crate::tree::{Entry, Node, Origin, Path, Value, dotted, parse_document, parse_value, put};
+use crate::tree::{Node, Origin, Path, Value, dotted, parse_document, parse_value};
 use std::collections::BTreeSet;
 
-/// Puts every override into the tree; the text of number `i` is source `i + 1`. Gives the paths that were set.
-pub(crate) fn apply_sets(root: &mut Node, sets: &[String]) -> Result<BTreeSet<String>, Vec<Problem>> {
-    let mut paths = BTreeSet::new();
+/// An override: where its value goes.
+pub(crate) type Set = (Path, Node);
+
+/// Reads every override; the text of number `i` is source `i + 1`.
+pub(crate) fn parse_sets(sets: &[String]) -> Result<Vec<Set>, Vec<Problem>> {
     let mut problems = Vec::new();
+    let mut parsed = Vec::new();
     for (i, set) in sets.iter().enumerate() {
-        let result = parse_set(i + 1, set).and_then(|(path, value)| {
-            put(root, &path, value).map_err(|(message, at)| Problem { message, at, help: None })?;
-            Ok(dotted(&path))
-        });
-        match result {
-            Ok(path) => drop(paths.insert(path)),
+        match parse_set(i + 1, set) {
+            Ok(set) => parsed.push(set),
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(paths) } else { Err(problems) }
+    if problems.is_empty() { Ok(parsed) } else { Err(problems) }
 }
 
 fn parse_set(source: usize, text: &str) -> Result<(Path, Node), Problem> {
@@ -60,7 +59,7 @@ fn unquoted_equals(text: &str) -> Option<usize> {
     None
 }
 
-/// A TOML key, dotted; segments of a quoted segment count as its own when they lead through `sweep`.
+/// A TOML key, dotted.
 fn parse_key(source: usize, key: &str) -> Option<Path> {
     if key.contains('\n') {
         return None;
@@ -99,31 +98,29 @@ impl Sweep {
     }
 }
 
-/// Takes the `sweep` table out of the tree.
-pub(crate) fn take_sweep(root: &mut Node) -> Option<Entry> {
-    let Value::Table(entries) = &mut root.value else { return None };
-    let index = entries.iter().position(|entry| entry.key == "sweep")?;
-    Some(entries.remove(index))
-}
-
-/// The axes of a sweep: a list of values at each dotted key, quoted or not.
-pub(crate) fn sweep_of(entry: Option<&Entry>) -> Result<Sweep, Vec<Problem>> {
-    let Some(entry) = entry else {
-        return Ok(Sweep { axes: Vec::new(), at: Origin { source: 0, span: 0..0 } });
-    };
-    let mut sweep = Sweep { axes: Vec::new(), at: entry.key_at.clone() };
+/// Takes the sweep out of the file's tree, and what the overrides say about it out of the overrides.
+///
+/// An override of a swept key, or of something around it, ends that key's sweep: who sets a value wants that one.
+pub(crate) fn take_sweep(root: &mut Node, sets: &mut Vec<Set>) -> Result<Sweep, Vec<Problem>> {
+    let mut sweep = Sweep { axes: Vec::new(), at: root.at.clone() };
     let mut problems = Vec::new();
-    match &entry.value.value {
-        Value::Table(entries) => {
-            for entry in entries {
-                collect(entry, &Path::new(), &mut sweep.axes, &mut problems);
-            }
+    if let Value::Table(entries) = &mut root.value {
+        let index = entries.iter().position(|entry| entry.key == "sweep");
+        if let Some(entry) = index.map(|index| entries.remove(index)) {
+            sweep.at = entry.key_at;
+            collect_all(&entry.value, &Path::new(), &mut sweep.axes, &mut problems);
         }
-        other => problems.push(Problem {
-            message: format!("`sweep` is a table of keys and lists, not {}", other.kind()),
-            at: entry.value.at.clone(),
-            help: None,
-        }),
+    }
+    let (of_sweep, others): (Vec<Set>, Vec<Set>) =
+        std::mem::take(sets).into_iter().partition(|(path, _)| path[0].0 == "sweep");
+    *sets = others;
+    for (path, value) in of_sweep {
+        let mut axes = Vec::new();
+        let key: Path = path[1..].iter().flat_map(|(segment, at)| split(segment, at)).collect();
+        collect_all(&value, &key, &mut axes, &mut problems);
+        sweep.axes.retain(|axis| !within(&axis.path, &key));
+        sweep.axes.extend(axes);
+        sweep.at = value.at;
     }
     let mut seen = BTreeSet::new();
     for axis in &sweep.axes {
@@ -132,27 +129,39 @@ pub(crate) fn sweep_of(entry: Option<&Entry>) -> Result<Sweep, Vec<Problem>> {
             problems.push(Problem { message, at: axis.path[0].1.clone(), help: None });
         }
     }
+    sweep.axes.retain(|axis| !sets.iter().any(|(path, _)| within(&axis.path, path)));
     if problems.is_empty() { Ok(sweep) } else { Err(problems) }
 }
 
-/// The axes at and below one key of the sweep.
-fn collect(entry: &Entry, above: &Path, axes: &mut Vec<Axis>, problems: &mut Vec<Problem>) {
-    let mut path = above.clone();
-    path.extend(entry.key.split('.').map(|segment| (segment.to_string(), entry.key_at.clone())));
-    let mut problem = |message: String, at: &Origin| {
-        let help = Some(format!("write for example `\"{}\" = [1, 2, 3]`", dotted(&path)));
-        problems.push(Problem { message, at: at.clone(), help });
-    };
-    match &entry.value.value {
-        Value::Array(values) if values.is_empty() => {
-            problem("an empty sweep: no value, no run".into(), &entry.value.at)
-        }
-        Value::Array(values) => axes.push(Axis { path, values: values.clone() }),
+/// Whether `path` begins with `outer`.
+fn within(path: &Path, outer: &Path) -> bool {
+    outer.len() <= path.len() && path.iter().zip(outer).all(|(one, other)| one.0 == other.0)
+}
+
+/// The segments of a key that may have been quoted as a whole.
+fn split(key: &str, at: &Origin) -> Path {
+    key.split('.').map(|segment| (segment.to_string(), at.clone())).collect()
+}
+
+/// The axes at and below a value of the sweep, which is at `path`.
+fn collect_all(node: &Node, path: &Path, axes: &mut Vec<Axis>, problems: &mut Vec<Problem>) {
+    let message = match &node.value {
         Value::Table(entries) => {
             for entry in entries {
-                collect(entry, &path, axes, problems);
+                let inner = path.iter().cloned().chain(split(&entry.key, &entry.key_at)).collect();
+                collect_all(&entry.value, &inner, axes, problems);
             }
+            return;
         }
-        other => problem(format!("a swept key has a list of values, not {}", other.kind()), &entry.value.at),
-    }
+        _ if path.is_empty() => format!("`sweep` is a table of keys and lists, not {}", node.value.kind()),
+        Value::Array(values) if values.is_empty() => "an empty sweep: no value, no run".to_string(),
+        Value::Array(values) => {
+            axes.push(Axis { path: path.clone(), values: values.clone() });
+            return;
+        }
+        other => format!("a swept key has a list of values, not {}", other.kind()),
+    };
+    let key = if path.is_empty() { "seed".to_string() } else { dotted(path) };
+    let help = Some(format!("write for example `\"{key}\" = [1, 2, 3]`"));
+    problems.push(Problem { message, at: node.at.clone(), help });
 }

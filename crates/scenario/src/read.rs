@@ -25,6 +25,9 @@ use units::Time;
 /// The largest integer that TOML has.
 pub(crate) const INTEGER_MAX: u64 = i64::MAX as u64;
 
+/// Least percentage.
+const PERCENT_MIN: f64 = 0.0001;
+
 /// What was read from outside, kept over the runs of a sweep, and the texts that problems point into.
 pub(crate) struct Context<'a> {
     pub known: Known<'a>,
@@ -87,16 +90,10 @@ impl<'c, 'a> Reader<'c, 'a> {
 
     fn root(&self, root: &Node) -> Option<Scenario> {
         let section = self.section(root, "the scenario")?;
-        let name = section.get("name", |r, n| r.identifier(n));
+        let name = section.get("name", Self::identifier);
         let title = section.get("title", |r, n| r.text(n).map(str::to_string));
         let seed = section.get("seed", |r, n| r.integer(n, 0, INTEGER_MAX)).unwrap_or(1);
-        let duration = section.require("duration", |r, n| {
-            let duration: Time = r.positive(n)?;
-            if duration > Scenario::DURATION_MAX {
-                return r.problem(&n.at, format!("`{duration}` is too long; at most 8640000 s (100 days)"), None);
-            }
-            Some(duration)
-        });
+        let duration = section.require("duration", Self::span);
         // What is checked against an unreadable duration has been given enough of it.
         let end = duration.unwrap_or(Scenario::DURATION_MAX);
         let tcp = self.tcp(section.take("tcp"))?;
@@ -180,13 +177,12 @@ impl<'c, 'a> Reader<'c, 'a> {
         let Value::Integer(value) = node.value else {
             return self.expected(node, &format!("this is an integer, {rule}"));
         };
-        match value.and_then(|value| u64::try_from(value).ok()).filter(|value| (least..=most).contains(value)) {
-            Some(value) => Some(value),
-            None => {
-                let written = value.map_or_else(|| "this number".to_string(), |value| format!("`{value}`"));
-                self.problem(&node.at, format!("{written} is out of range: {rule}"), None)
-            }
+        let fitting = value.and_then(|value| u64::try_from(value).ok()).filter(|value| (least..=most).contains(value));
+        if fitting.is_none() {
+            let written = value.map_or_else(|| "this number".to_string(), |value| format!("`{value}`"));
+            self.problem::<()>(&node.at, format!("{written} is out of range: {rule}"), None);
         }
+        fitting
     }
 
     /// The same, for a u32; `least` and `most` fit one.
@@ -207,15 +203,15 @@ impl<'c, 'a> Reader<'c, 'a> {
         self.problem(&node.at, format!("`{value}` is out of range: more than 0, at most {most}"), None)
     }
 
-    /// `"30 %"`: more than 0, at most 100.
+    /// `"30 %"`: not nothing, so that what is computed from it stays within bounds, and at most 100.
     pub(crate) fn percentage(&self, node: &Node) -> Option<Percent> {
         let rule = "a percentage is written in quotes with its sign, such as \"30 %\"";
         let Value::Text(text) = &node.value else { return self.expected(node, rule) };
         let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
         match number {
             None => self.problem(&node.at, format!("`{text}` is not a percentage"), Some(rule.to_string())),
-            Some(value) if value > 0.0 && value <= 100.0 => Some(Percent(value)),
-            Some(_) => self.problem(&node.at, format!("`{text}` is out of range: more than 0 %, at most 100 %"), None),
+            Some(value) if (PERCENT_MIN..=100.0).contains(&value) => Some(Percent(value)),
+            Some(_) => self.problem(&node.at, format!("`{text}` is out of range: from {PERCENT_MIN} % to 100 %"), None),
         }
     }
 
@@ -245,6 +241,12 @@ impl<'c, 'a> Reader<'c, 'a> {
         } else {
             self.problem(&node.at, format!("`{value}` is out of range: {rule}"), None)
         }
+    }
+
+    /// A span more than zero that a run could last.
+    pub(crate) fn span(&self, node: &Node) -> Option<Time> {
+        let most = Scenario::DURATION_MAX;
+        self.within(node, |time| *time > Time::ZERO && *time <= most, &format!("more than zero, at most {most}"))
     }
 
     /// An instant or a span within the run.
@@ -312,10 +314,13 @@ impl<'c, 'a> Reader<'c, 'a> {
     /// Notes a problem in line `line` (from 1) of a file that the scenario names.
     pub(crate) fn problem_in_file<T>(&self, file: &DataFile, line: usize, message: &str) -> Option<T> {
         let mut sources = self.context.sources.borrow_mut();
-        let index = sources.iter().position(|source| source.name == file.file.written).unwrap_or_else(|| {
-            sources.push(Source { name: file.file.written.clone(), text: file.text.clone() });
-            sources.len() - 1
-        });
+        let index = sources
+            .iter()
+            .position(|source| source.name == file.file.written && source.text == file.text)
+            .unwrap_or_else(|| {
+                sources.push(Source { name: file.file.written.clone(), text: file.text.clone() });
+                sources.len() - 1
+            });
         let start: usize = file.text.split_inclusive('\n').take(line - 1).map(str::len).sum();
         let length = file.text[start..].lines().next().map_or(0, str::len);
         self.problem(&Origin { source: index, span: start..start + length }, message, None)
@@ -388,12 +393,14 @@ impl<'n, 'c, 'a> Section<'n, 'c, 'a> {
         }
     }
 
-    /// Notes every key that nobody asked for.
-    pub(crate) fn finish(&self) {
+    /// Notes every key that nobody asked for; whether there was none.
+    pub(crate) fn finish(&self) -> bool {
         let asked = self.asked.borrow();
-        for entry in self.entries.iter().filter(|entry| !asked.contains(&entry.key.as_str())) {
+        let unknown: Vec<&Entry> = self.entries.iter().filter(|entry| !asked.contains(&entry.key.as_str())).collect();
+        for entry in &unknown {
             let message = format!("{} has no key `{}`", self.what, entry.key);
             self.reader.problem::<()>(&entry.key_at, message, Some(suggestion(&entry.key, &asked)));
         }
+        unknown.is_empty()
     }
 }

@@ -128,10 +128,10 @@ impl Topology {
             (Topology::LeafSpine { hosts_per_leaf, .. }, Host(x), Switch("l", i)) => {
                 x / u64::from(*hosts_per_leaf) == i
             }
-            (Topology::LeafSpine { .. }, Switch("l", _), Switch("s", _)) => true,
-            (Topology::Star { .. }, Host(_), Switch(..)) => true,
             (Topology::Dumbbell { pairs }, Host(x), Switch(_, i)) => x / u64::from(*pairs) == i,
-            (Topology::Dumbbell { .. }, Switch(_, 0), Switch(_, 1)) => true,
+            (Topology::LeafSpine { .. }, Switch("l", _), Switch("s", _))
+            | (Topology::Star { .. }, Host(_), Switch(..))
+            | (Topology::Dumbbell { .. }, Switch(_, 0), Switch(_, 1)) => true,
             _ => false,
         }
     }

@@ -19,7 +19,7 @@ const DELAY_MIN: Time = Time::from_ns(1);
 const DELAY_MAX: Time = Time::from_secs(1000);
 /// Least rate: the fullest queue still empties before the clock ends.
 pub(super) const RATE_MIN: Rate = Rate::from_bps(10_000);
-const RATE_MAX: Rate = Rate::from_gbps(10_000);
+pub(super) const RATE_MAX: Rate = Rate::from_gbps(10_000);
 /// Bytes that Ethernet adds to an IP packet: header, preamble, check sequence, gap.
 const ETHERNET: u64 = 38;
 
@@ -113,7 +113,7 @@ impl Reader<'_, '_> {
         let section = self.section(node, "a failure")?;
         let link = section.require("link", |r, n| r.link(n, topology, true));
         let at = section.require("at", |r, n| r.until(n, end));
-        let until = section.get("until", Self::quantity::<Time>);
+        let until = section.get("until", Self::span);
         section.finish();
         let (link, at) = (link?, at?);
         if let Some(until) = until.filter(|until| *until <= at) {

@@ -138,21 +138,18 @@ fn read_segments(section: &Section, tcp: &mut Tcp) {
     tcp.mss = section.get("mss", |r, n| r.count(n, MTU_MIN - header, MTU_MAX - header)).unwrap_or(from_mtu);
     set(&mut tcp.window_scaling, section.get("window_scaling", Reader::boolean));
     set(&mut tcp.initial_cwnd, section.get("initial_cwnd", |r, n| r.count(n, 1, 65_535)));
-    set(&mut tcp.initial_ssthresh, section.get("initial_ssthresh", threshold));
+    if let Some(node) = section.take("initial_ssthresh") {
+        tcp.initial_ssthresh = match &node.value {
+            Value::Text(text) if text == "unlimited" => None,
+            _ => section.reader.positive(node),
+        };
+    }
     let buffer = |r: &Reader, n: &Node| {
         let most = Bytes::new(1 << 30);
         r.within(n, |bytes: &Bytes| bytes.get() >= 4096 && *bytes <= most, "from 4096 B to 1 GiB")
     };
     set(&mut tcp.send_buffer, section.get("send_buffer", buffer));
     set(&mut tcp.receive_buffer, section.get("receive_buffer", buffer));
-}
-
-/// `"unlimited"`, or bytes.
-fn threshold(reader: &Reader, node: &Node) -> Option<Option<Bytes>> {
-    match &node.value {
-        Value::Text(text) if text == "unlimited" => Some(None),
-        _ => reader.positive(node).map(Some),
-    }
 }
 
 fn read_timeouts(section: &Section, tcp: &mut Tcp) {

@@ -1,10 +1,11 @@
 //! The `[[traffic]]` list.
 
+use super::network::RATE_MAX;
 use super::{INTEGER_MAX, Reader, Section};
 use crate::diagnostic::suggestion;
 use crate::model::{
-    Across, Arrivals, Connections, DataFile, Pace, Pairs, Senders, Sizes, SizesSource, Topology, TraceFlow, Traffic,
-    TrafficKind, Workload,
+    Across, Arrivals, Connections, DataFile, Pace, Pairs, Scenario, Senders, Sizes, SizesSource, Topology, TraceFlow,
+    Traffic, TrafficKind, Workload,
 };
 use crate::sizes::{PUBLISHED, SizeDistribution};
 use crate::tree::{Node, Value};
@@ -18,6 +19,12 @@ const KINDS: [&str; 8] = ["random_pairs", "permutation", "bulk", "incast", "all_
 const CONNECTIONS_MAX: u32 = 1 << 24;
 /// Most bytes of one flow: sums over many flows stay within 64 bits.
 const FLOW_BYTES_MAX: u64 = 1_000_000_000_000_000;
+
+/// Least rate and largest size of an application's writes: two are at most hours apart.
+const WRITE_RATE_MIN: Rate = Rate::from_bps(1000);
+const WRITE_BYTES_MAX: u64 = 1_000_000;
+/// Least rate of a Poisson process, per second: two flows are hardly ever further apart than a run may last.
+const ARRIVALS_MIN: f64 = 1e-5;
 
 /// What a traffic entry is checked against.
 struct Around<'t> {
@@ -61,16 +68,16 @@ impl Reader<'_, '_> {
     /// One entry; name and label are empty if not given.
     fn traffic(&self, node: &Node, around: &Around) -> Option<Traffic> {
         let section = self.section(node, "this traffic")?;
-        let name = section.get("name", |r, n| r.identifier(n)).unwrap_or_default();
+        let name = section.get("name", Self::identifier).unwrap_or_default();
         let label = section.get("label", |r, n| r.text(n).map(str::to_string)).unwrap_or_default();
         let start = section.get("start", |r, n| r.until(n, around.end)).unwrap_or(Time::ZERO);
-        let stop: Option<Time> = section.get("stop", |r, n| r.quantity(n));
+        let stop = section.get("stop", Self::span);
         let cc = section.get("cc", Self::algorithm);
         if let Some(stop) = stop.filter(|stop| *stop <= start) {
             section.problem::<()>("stop", format!("`stop` ({stop}) is not after `start` ({start})"), None);
         }
         let kinds: Vec<&'static str> = KINDS.into_iter().filter(|kind| section.take(kind).is_some()).collect();
-        section.finish();
+        let all_known = section.finish();
         match kinds[..] {
             [kind] => {
                 let inner = self.section(section.take(kind)?, &format!("`{kind}`"))?;
@@ -78,6 +85,8 @@ impl Reader<'_, '_> {
                 inner.finish();
                 Some(Traffic { name, label, start, stop, cc, kind: kind? })
             }
+            // A misspelled kind has been named.
+            [] if !all_known => None,
             [] => {
                 let help = Some(format!("it has one of {}", crate::diagnostic::list(KINDS)));
                 self.problem(&node.at, "this traffic does not say what is sent", help)
@@ -206,12 +215,20 @@ fn workload(section: &Section, mss: u32) -> Option<Workload> {
 }
 
 fn on_off(section: &Section, mss: u32) -> Option<Workload> {
-    let rate = section.require("rate", Reader::positive::<Rate>);
-    let on = section.get("on", Reader::positive::<Time>).unwrap_or(Time::from_secs(1));
-    let off = section.get("off", Reader::quantity::<Time>).unwrap_or(Time::from_secs(1));
-    let packet = section
-        .get("packet", |r, n| r.within(n, |bytes: &Bytes| (1..=1 << 30).contains(&bytes.get()), "from 1 B to 1 GiB"));
-    Some(Workload::OnOff { rate: rate?, on, off, packet: packet.unwrap_or(Bytes::new(u64::from(mss))) })
+    let rate = section.require("rate", |r, n| {
+        let rule = format!("from {WRITE_RATE_MIN} to {RATE_MAX}");
+        r.within(n, |rate: &Rate| (WRITE_RATE_MIN..=RATE_MAX).contains(rate), &rule)
+    });
+    let on = section.get("on", Reader::span).unwrap_or(Time::from_secs(1));
+    let off = section.get("off", |r, n| {
+        let most = Scenario::DURATION_MAX;
+        r.within(n, |off: &Time| *off <= most, &format!("at most {most}"))
+    });
+    let packet = section.get("packet", |r, n| {
+        r.within(n, |bytes: &Bytes| (1..=WRITE_BYTES_MAX).contains(&bytes.get()), "from 1 B to 1 MB")
+    });
+    let packet = packet.unwrap_or(Bytes::new(u64::from(mss)));
+    Some(Workload::OnOff { rate: rate?, on, off: off.unwrap_or(Time::from_secs(1)), packet })
 }
 
 fn permutation(section: &Section, around: &Around) -> Option<TrafficKind> {
@@ -246,7 +263,7 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
     });
     let bytes = section.require("bytes", Reader::flow_bytes);
     let repeat = section.get("repeat", |r, n| r.count(n, 1, u32::MAX)).unwrap_or(1);
-    let interval = section.get("interval", Reader::positive::<Time>);
+    let interval = section.get("interval", Reader::span);
     let barrier = section.get("barrier", Reader::boolean);
     let pace = match (interval, barrier) {
         (Some(_), Some(true)) => {
@@ -292,7 +309,12 @@ fn all_to_all(section: &Section, topology: &Topology) -> Option<TrafficKind> {
 fn poisson(section: &Section) -> Option<TrafficKind> {
     section.exclusive("load", "flows_per_second");
     let load = section.get("load", Reader::percentage).map(Arrivals::Load);
-    let rate = section.get("flows_per_second", |r, n| r.number(n, 1e9)).map(Arrivals::FlowsPerSecond);
+    let rate = section.get("flows_per_second", |r, n| match r.number(n, 1e9)? {
+        rate if rate < ARRIVALS_MIN => {
+            r.problem(&n.at, format!("`{rate}` is out of range: at least {ARRIVALS_MIN}"), None)
+        }
+        rate => Some(Arrivals::FlowsPerSecond(rate)),
+    });
     let sizes = section.require("sizes", Reader::sizes);
     let pairs = section.get("pairs", |r, n| r.word(n, &[("random", Pairs::Random)])).unwrap_or(Pairs::Random);
     let flows = section.get("flows", |r, n| r.integer(n, 1, INTEGER_MAX));

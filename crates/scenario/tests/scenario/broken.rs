@@ -1,7 +1,6 @@
 //! Scenarios that are wrong, each with the place and the words of the answer.
 
-mod common;
-use common::{Memory, parse, parse_with};
+use crate::common::{Memory, parse, parse_with};
 
 /// Network, TCP, traffic: what a case changes is written in its place.
 fn base(network: &str, tcp: &str, traffic: &str) -> String {
@@ -22,14 +21,41 @@ fn problems(text: &str, sets: &[&str]) -> Vec<String> {
     error.problems().iter().map(line).collect()
 }
 
+/// The base with one line more in its network.
+fn network(line: &str) -> String {
+    base(&format!("{STAR}\n{line}"), "", BULK)
+}
+
+/// The base with another topology.
+fn topology(value: &str) -> String {
+    base(&format!("topology = {{ {value} }}"), "", BULK)
+}
+
+/// The base with a line of TCP.
+fn tcp(line: &str) -> String {
+    base(STAR, line, BULK)
+}
+
+/// The base with other traffic, and whatever follows it.
+fn traffic(lines: &str) -> String {
+    base(STAR, "", lines)
+}
+
+/// Each text is refused, and one of its problems contains what is expected.
+fn refused(cases: &[(String, &str)]) {
+    let mut missed = Vec::new();
+    for (text, expected) in cases {
+        let found = problems(text, &[]);
+        if !found.iter().any(|line| line.contains(expected)) {
+            missed.push(format!("\n{text}\nexpected {expected}\nfound    {found:#?}"));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
 #[test]
-fn each_mistake_is_named_with_its_place() {
-    let network = |line: &str| base(&format!("{STAR}\n{line}"), "", BULK);
-    let topology = |value: &str| base(&format!("topology = {{ {value} }}"), "", BULK);
-    let tcp = |line: &str| base(STAR, line, BULK);
-    let traffic = |line: &str| base(STAR, "", line);
-    let cases: Vec<(String, &str)> = vec![
-        // Keys.
+fn keys_and_syntax_are_checked() {
+    refused(&[
         (network("dellay = \"1 us\""), "4:1 `[network]` has no key `dellay` | did you mean `delay`?"),
         (tcp("initial_cwd = 10"), "5:1 `[tcp]` has no key `initial_cwd` | did you mean `initial_cwnd`?"),
         ("duratoin = \"1 s\"".into(), "1:1 the scenario has no key `duratoin` | did you mean `duration`?"),
@@ -38,14 +64,25 @@ fn each_mistake_is_named_with_its_place() {
             "duration = \"1 s\"\n[network]\ntopology = { star = { hosts = 2 } }".into(),
             "1:1 the scenario lacks `traffic`",
         ),
-        // Units and ranges.
+        ("duration = 10 s".into(), "1:12 this is not TOML:"),
+    ]);
+}
+
+#[test]
+fn units_and_ranges_are_checked() {
+    refused(&[
         (network("rate = \"100 Mbps\""), "4:8 `100 Mbps` has the unit `Mbps`; a rate is written with one of bit/s,"),
         (network("rate = \"10 ms\""), "4:8 `10 ms` has the unit `ms`; a rate"),
         (network("rate = \"0 Mbit/s\""), "4:8 `0 bit/s` is out of range: from 10 kbit/s to 10000 Gbit/s"),
         (network("rate = 100"), "4:8 a quantity is written in quotes with its unit, such as \"10 ms\", not an integer"),
         (network("delay = \"-1 us\""), "4:9 `-1 us` is negative; a time is zero or more"),
         (network("delay = \"0 s\""), "4:9 `0 s` is out of range: from 1 ns to 1000 s (the engine looks ahead"),
-        // Topologies.
+    ]);
+}
+
+#[test]
+fn topologies_are_checked() {
+    refused(&[
         (
             topology("fat_tree = { k = 5 }"),
             "3:31 k = 5 is odd | half of a switch's ports lead up; write k = 4 or k = 6",
@@ -67,7 +104,12 @@ fn each_mistake_is_named_with_its_place() {
             network("tier.core.rate = \"1 Gbit/s\""),
             "4:6 `[network.tier]` of this topology has no key `core` | allowed: `host`",
         ),
-        // Queues.
+    ]);
+}
+
+#[test]
+fn queues_are_checked() {
+    refused(&[
         (network("queue = { drop_tail = { packets = 0 } }"), "4:35 `0` is out of range: from 1 to 1000000"),
         (network("queue = { drop_tail = {} }"), "this queue has no limit | say `packets = 100`"),
         (
@@ -85,13 +127,18 @@ fn each_mistake_is_named_with_its_place() {
         (network("queue = { red = { min = 20, max = 15 } }"), "4:25 `min` (20) is not below `max` (15)"),
         (
             network("queue = { red = { max_probability = \"130 %\" } }"),
-            "4:37 `130 %` is out of range: more than 0 %, at most 100 %",
+            "4:37 `130 %` is out of range: from 0.0001 % to 100 %",
         ),
         (network("queue = { red = { max_probability = 0.1 } }"), "a percentage is written in quotes with its sign"),
-        // Failures.
+    ]);
+}
+
+#[test]
+fn failures_are_checked() {
+    refused(&[
         (
             network("failure = [{ link = \"h1-s1\", at = \"11 s\" }]"),
-            "4:37 `11 s` is out of range: the run ends at 10 s (`duration`)",
+            "4:35 `11 s` is out of range: the run ends at 10 s (`duration`)",
         ),
         (
             network("failure = [{ link = \"h1-s1\", at = \"5 s\", until = \"4 s\" }]"),
@@ -102,7 +149,12 @@ fn each_mistake_is_named_with_its_place() {
             "4:21 there is no node `h9` | hosts are h1 to h4; switches are s1",
         ),
         (network("failure = [{ link = \"h1->h2\", at = \"1 s\" }]"), "4:21 there is no link `h1->h2` | no cable joins"),
-        // TCP.
+    ]);
+}
+
+#[test]
+fn tcp_is_checked() {
+    refused(&[
         (tcp("cc = \"cubik\""), "5:6 unknown algorithm `cubik` | did you mean `cubic`? Allowed: `newreno`, `vegas`"),
         (
             tcp("cc = \"mine.c\""),
@@ -117,54 +169,53 @@ fn each_mistake_is_named_with_its_place() {
             "5:41 an acknowledgement that waits for a second segment",
         ),
         (tcp("sack = \"yes\""), "5:8 this is `true` or `false`, not a text"),
-        // Traffic.
-        (traffic("bulk = { from = \"h1\", to = \"h5\" }"), "6:28 there is no host `h5` | hosts are h1 to h4"),
-        (traffic("bulk = { from = \"h1\", to = \"h1\" }"), "6:28 `h1` would send to itself"),
-        (traffic("bulc = { from = \"h1\", to = \"h2\" }"), "6:1 this traffic has no key `bulc` | did you mean `bulk`?"),
-        (traffic("start = \"1 s\""), "5:1 this traffic does not say what is sent | it has one of `random_pairs`"),
-        (traffic(&format!("{BULK}\nidle = {{ flows = 3 }}")), "7:8 this traffic is already `bulk`"),
-        (traffic("permutation = { across = \"pods\", bulk = {} }"), "6:26 this topology has no two pods"),
-        (traffic("random_pairs = { flows = 3 }"), "6:16 these flows do not say what they send | add `bulk = {}`"),
-        (traffic("incast = { senders = 4, bytes = \"1 kB\" }"), "6:22 `4` is out of range: from 1 to 3"),
-        (traffic("poisson = { load = \"0 %\", sizes = \"web-search\" }"), "6:20 `0 %` is out of range"),
+    ]);
+}
+
+#[test]
+fn traffic_is_checked() {
+    refused(&[
+        (traffic("bulk = { from = \"h1\", to = \"h5\" }"), "7:28 there is no host `h5` | hosts are h1 to h4"),
+        (traffic("bulk = { from = \"h1\", to = \"h1\" }"), "7:28 `h1` would send to itself"),
+        (traffic("bulc = { from = \"h1\", to = \"h2\" }"), "7:1 this traffic has no key `bulc` | did you mean `bulk`?"),
+        (traffic("start = \"1 s\""), "6:1 this traffic does not say what is sent | it has one of `random_pairs`"),
+        (traffic(&format!("{BULK}\nidle = {{ flows = 3 }}")), "8:8 this traffic is already `bulk`"),
+        (traffic("permutation = { across = \"pods\", bulk = {} }"), "7:26 this topology has no two pods"),
+        (traffic("random_pairs = { flows = 3 }"), "7:16 these flows do not say what they send | add `bulk = {}`"),
+        (traffic("incast = { senders = 4, bytes = \"1 kB\" }"), "7:22 `4` is out of range: from 1 to 3"),
+        (traffic("poisson = { load = \"0 %\", sizes = \"web-search\" }"), "7:20 `0 %` is out of range"),
         (
             traffic("poisson = { load = \"9 %\", sizes = \"websearch\" }"),
             "unknown distribution of sizes `websearch` | did you mean `web-search`?",
         ),
-        (traffic("trace = { file = \"nothing.csv\" }"), "6:18 cannot read `nothing.csv`"),
+        (traffic("trace = { file = \"nothing.csv\" }"), "7:18 cannot read `nothing.csv`"),
         (
             traffic(&format!("name = \"a\"\n{BULK}\n[[traffic]]\nname = \"a\"\n{BULK}")),
-            "8:1 a second traffic entry `a`",
+            "9:1 a second traffic entry `a`",
         ),
-        // Measurements.
+    ]);
+}
+
+#[test]
+fn measurements_and_sweeps_are_checked() {
+    refused(&[
         (
             traffic(&format!("{BULK}\n[measure]\nwarmup = \"10 s\"")),
-            "8:10 `10 s` is out of range: it must end before the run does",
+            "9:10 `10 s` is out of range: it must end before the run does",
         ),
-        (traffic(&format!("{BULK}\n[measure]\nqueues = [\"s1-h1\"]")), "8:11 `s1-h1` is not a link | write `a->b`"),
-        (traffic(&format!("{BULK}\n[measure]\nlinks = \"0 s\"")), "8:9 `0 s` is out of range: at least 1 us"),
-        // Sweeps.
-        (traffic(&format!("{BULK}\n[sweep]\nseed = []")), "8:8 an empty sweep: no value, no run"),
-        (traffic(&format!("{BULK}\n[sweep]\nseed = 3")), "8:8 a swept key has a list of values, not an integer"),
+        (traffic(&format!("{BULK}\n[measure]\nqueues = [\"s1-h1\"]")), "9:11 `s1-h1` is not a link | write `a->b`"),
+        (traffic(&format!("{BULK}\n[measure]\nlinks = \"0 s\"")), "9:9 `0 s` is out of range: at least 1 us"),
+        (traffic(&format!("{BULK}\n[sweep]\nseed = []")), "9:8 an empty sweep: no value, no run"),
+        (traffic(&format!("{BULK}\n[sweep]\nseed = 3")), "9:8 a swept key has a list of values, not an integer"),
         (
             traffic(&format!("{BULK}\n[sweep]\n\"tcp.cc\" = [\"vegas\", \"vgas\"]")),
-            "8:22 unknown algorithm `vgas` | did you mean `vegas`?",
+            "9:22 unknown algorithm `vgas` | did you mean `vegas`?",
         ),
         (
             traffic(&format!("{BULK}\n[sweep]\n\"tcp.ccc\" = [\"vegas\"]")),
-            "8:1 `[tcp]` has no key `ccc` | did you mean `cc`?",
+            "9:1 `[tcp]` has no key `ccc` | did you mean `cc`?",
         ),
-        // Not TOML.
-        ("duration = 10 s".into(), "1:14 this is not TOML:"),
-    ];
-    let mut missed = Vec::new();
-    for (text, expected) in cases {
-        let found = problems(&text, &[]);
-        if !found.iter().any(|line| line.contains(expected)) {
-            missed.push(format!("\n{text}\nexpected {expected}\nfound    {found:#?}"));
-        }
-    }
-    assert!(missed.is_empty(), "{}", missed.join("\n"));
+    ]);
 }
 
 #[test]

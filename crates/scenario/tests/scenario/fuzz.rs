@@ -1,7 +1,6 @@
 //! Whatever is written, the answer is a scenario or a message.
 
-mod common;
-use common::{RICH, parse_with, rich_files};
+use crate::common::{RICH, parse_with, rich_files};
 use proptest::prelude::*;
 
 /// Pieces that mean something to the reader, so that a mutation reaches beyond the syntax.

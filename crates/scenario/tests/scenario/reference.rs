@@ -1,0 +1,52 @@
+//! `scenarios/README.md` names every key that the reader knows.
+
+use crate::common::parse;
+
+/// The keys that a section allows, as the answer to a wrong one lists them.
+fn allowed(text: &str) -> Vec<String> {
+    let error = parse(text, &[]).expect_err("there is no such key");
+    let help =
+        error.problems().iter().filter_map(|problem| problem.help.as_ref()).find(|help| help.contains("llowed: "));
+    let help = help.unwrap_or_else(|| panic!("no list of keys in\n{error}"));
+    help.split('`').skip(1).step_by(2).map(str::to_string).collect()
+}
+
+#[test]
+fn the_reference_names_every_key() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/README.md");
+    let reference = std::fs::read_to_string(path).unwrap();
+    let network = |line: &str| format!("[network]\n{line}");
+    let traffic = |line: &str| {
+        format!("duration = \"1 s\"\n[network]\ntopology = {{ star = {{ hosts = 3 }} }}\n[[traffic]]\n{line}")
+    };
+    let sections = [
+        "zzzzzzz = 1".to_string(),
+        network("zzzzzzz = 1"),
+        network("topology = { zzzzzzz = 1 }"),
+        network("topology = { leaf_spine = { zzzzzzz = 1 } }"),
+        network("topology = { explicit = { zzzzzzz = 1 } }"),
+        network("topology = { explicit = { nodes = [{ zzzzzzz = 1 }], links = [] } }"),
+        network("queue = { zzzzzzz = {} }"),
+        network("queue = { drop_tail = { zzzzzzz = 1 } }"),
+        network("queue = { threshold_ecn = { zzzzzzz = 1 } }"),
+        network("queue = { red = { zzzzzzz = 1 } }"),
+        network("buffer = { shared = { zzzzzzz = 1 } }"),
+        "[tcp]\nzzzzzzz = 1".to_string(),
+        "[tcp]\npreset = \"zzzzzzz\"".to_string(),
+        "[tcp]\ndelayed_ack = { zzzzzzz = 1 }".to_string(),
+        traffic("zzzzzzz = 1"),
+        traffic("random_pairs = { zzzzzzz = 1 }"),
+        traffic("random_pairs = { flows = 1, on_off = { zzzzzzz = 1 } }"),
+        traffic("permutation = { zzzzzzz = 1 }"),
+        traffic("bulk = { zzzzzzz = 1 }"),
+        traffic("incast = { zzzzzzz = 1 }"),
+        traffic("all_to_all = { zzzzzzz = 1 }"),
+        traffic("poisson = { zzzzzzz = 1 }"),
+        traffic("idle = { flows = 1 }\n[measure]\nzzzzzzz = 1"),
+    ];
+    for section in sections {
+        for key in allowed(&section) {
+            assert!(reference.contains(&format!("`{key}`")), "`{key}` is missing, of\n{section}");
+        }
+    }
+}
