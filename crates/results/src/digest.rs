@@ -117,35 +117,30 @@ fn windows(samples: &[CwndSample], flows: &[FlowRow]) -> (Vec<Curve>, usize) {
     (curves.collect(), left_out.len())
 }
 
-/// Gathers samples, in order of time, into at most `CURVE_POINTS` slices of equal time; few samples stay as they are.
+/// Gathers samples into at most `CURVE_POINTS` slices of equal time; few samples stay as they are.
 fn thin(samples: impl Iterator<Item = (u64, u32)> + Clone) -> Vec<Point> {
-    let count = samples.clone().count();
-    let (Some((start, _)), Some((end, _))) = (samples.clone().next(), samples.clone().last()) else {
+    let times = || samples.clone().map(|(time_ns, _)| time_ns);
+    let (Some(start), Some(end)) = (times().min(), times().max()) else {
         return Vec::new();
     };
-    if count <= CURVE_POINTS {
-        let point = |(time_ns, value)| Point { time_ns, low: value, high: value, mean: f64::from(value) };
-        return samples.map(point).collect();
+    let lone = |(time_ns, value)| Point { time_ns, low: value, high: value, mean: f64::from(value) };
+    if times().count() <= CURVE_POINTS {
+        return samples.map(lone).collect();
     }
-    let slice = (end - start).div_ceil(CURVE_POINTS as u64).max(1);
-    let mut points: Vec<Point> = Vec::with_capacity(CURVE_POINTS + 1);
-    let mut members = 0_u64;
+    // One more than end - start, so that the last sample falls into the last slice, not after it.
+    let slice_ns = (end - start + 1).div_ceil(CURVE_POINTS as u64);
+    let mut slices: Vec<Option<(u64, Point)>> = vec![None; CURVE_POINTS];
     for (time_ns, value) in samples {
-        let begin = start + (time_ns - start) / slice * slice;
-        match points.last_mut() {
-            Some(point) if point.time_ns == begin => {
-                members += 1;
-                point.low = point.low.min(value);
-                point.high = point.high.max(value);
-                point.mean += (f64::from(value) - point.mean) / members as f64;
-            }
-            _ => {
-                members = 1;
-                points.push(Point { time_ns: begin, low: value, high: value, mean: f64::from(value) });
-            }
-        }
+        let index = (time_ns - start) / slice_ns;
+        let begin = start + index * slice_ns;
+        let (members, point) = slices[index as usize].get_or_insert((0, lone((begin, value))));
+        *members += 1;
+        point.low = point.low.min(value);
+        point.high = point.high.max(value);
+        point.mean += (f64::from(value) - point.mean) / *members as f64;
     }
-    points
+    let filled = slices.into_iter().flatten();
+    filled.map(|(_, point)| point).collect()
 }
 
 /// The distribution of completion times, thinned evenly by rank, its ends kept.
@@ -170,4 +165,28 @@ fn busiest(links: &[LinkRow]) -> Vec<LinkRow> {
         by_queue.then(b.utilization.total_cmp(&a.utilization))
     });
     order.into_iter().take(BUSIEST_LINKS).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_keep_extremes_and_means_whatever_the_order() {
+        let samples = (0..2_400_u64).map(|time| (time, if time == 1_234 { 500 } else { (time % 2) as u32 }));
+        let points = thin(samples.clone());
+        assert_eq!(points.len(), CURVE_POINTS);
+        assert_eq!(points[0], Point { time_ns: 0, low: 0, high: 1, mean: 0.5 });
+        assert_eq!(points.iter().map(|point| point.high).max(), Some(500));
+        let backwards = thin(samples.rev());
+        assert_eq!(backwards.len(), CURVE_POINTS);
+        assert!((backwards[0].mean - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn few_samples_and_samples_of_one_instant_stay() {
+        assert!(thin(std::iter::empty()).is_empty());
+        assert_eq!(thin([(7, 3), (9, 4)].into_iter()).len(), 2);
+        assert_eq!(thin(std::iter::repeat_n((7, 3), 1_000)).len(), 1);
+    }
 }

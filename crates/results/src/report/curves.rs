@@ -66,7 +66,12 @@ pub(super) fn queues(runs: &[Digest], facets: &Facets) -> Markup {
     let panels: Vec<Panel> = with_queue
         .map(|(run, curve)| {
             let colour = facets.colour(run);
-            Panel { caption: facets.label(run), detail: curve.label.clone(), curves: vec![(curve, colour)] }
+            Panel {
+                run: facets.label(run),
+                detail: curve.label.clone(),
+                duration_ns: run.summary.duration_ns,
+                curves: vec![(curve, colour)],
+            }
         })
         .collect();
     multiples("Queue over time", "queue (packets)", &panels)
@@ -85,7 +90,8 @@ fn windows_of<'a>(run: &'a Digest, facets: &Facets) -> Panel<'a> {
     let own = |index| if alone { facets.colour(run) } else { index };
     let curves = run.cwnd.iter().enumerate();
     Panel {
-        caption: facets.label(run),
+        run: facets.label(run),
+        duration_ns: run.summary.duration_ns,
         detail: match run.cwnd_left_out {
             0 => String::new(),
             more => format!("{more} more flows are not drawn"),
@@ -96,8 +102,9 @@ fn windows_of<'a>(run: &'a Digest, facets: &Facets) -> Panel<'a> {
 
 /// One panel of small multiples; each curve with its colour.
 struct Panel<'a> {
-    caption: String,
+    run: String,
     detail: String,
+    duration_ns: u64,
     curves: Vec<(&'a Curve, usize)>,
 }
 
@@ -107,7 +114,8 @@ fn multiples(heading: &str, quantity: &str, panels: &[Panel]) -> Markup {
         return html! {};
     }
     let points = || panels.iter().flat_map(|panel| &panel.curves).flat_map(|(curve, _)| &curve.points);
-    let end = points().map(|point| point.time_ns).max().unwrap_or(0) as f64;
+    let ends = points().map(|point| point.time_ns).chain(panels.iter().map(|panel| panel.duration_ns));
+    let end = ends.max().unwrap_or(0) as f64;
     let top = points().map(|point| point.high).max().unwrap_or(0);
     let unit = Quantity::Time.unit(end);
     let x = Axis::linear_exact(format!("time ({})", unit.unit), end / unit.divisor);
@@ -120,9 +128,12 @@ fn multiples(heading: &str, quantity: &str, panels: &[Panel]) -> Markup {
             @for panel in panels.iter().take(PANELS) {
                 @let lines: Vec<Line> = panel.curves.iter().map(|(curve, colour)| line(curve, *colour, unit.divisor)).collect();
                 @let key: Vec<_> = lines.iter().map(|line| (line.name.clone(), line.colour, Some(0))).collect();
-                @let title = format!("{heading}, {}", panel.caption);
+                @let title = format!("{heading}, {}", panel.run);
                 figure {
-                    figcaption { (panel.caption) " " small { (panel.detail) } }
+                    figcaption {
+                        @if panels.len() > 1 { (panel.run) " " }
+                        small { (panel.detail) }
+                    }
                     (LineChart { title: &title, x: &x, y: &y, lines, height: 170.0 }.draw())
                     @if key.len() > 1 { (legend(&key)) }
                 }
