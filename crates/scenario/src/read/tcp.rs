@@ -45,11 +45,19 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The stacks, as their sources and documentation have them.
+/// The values of a stack.
 fn defaults(preset: Preset) -> Tcp {
-    // Linux 6: net/ipv4/tcp*.c and Documentation/networking/ip-sysctl.
-    let linux = Tcp {
-        preset,
+    match preset {
+        Preset::Linux => linux(),
+        Preset::Linux2_6_18 => linux_2_6_18(),
+        Preset::Ns3_25 => ns_3_25(),
+    }
+}
+
+/// Linux 6: net/ipv4/tcp*.c and Documentation/networking/ip-sysctl.
+fn linux() -> Tcp {
+    Tcp {
+        preset: Preset::Linux,
         cc: Algorithm::BuiltIn("cubic".into()),
         mss: 1448,
         initial_cwnd: 10,
@@ -80,50 +88,56 @@ fn defaults(preset: Preset) -> Tcp {
         // 64 KiB less the headers, in segments of 1448 B.
         tso_segments: 45,
         limit_output: LimitOutput::Auto,
-    };
-    match preset {
-        Preset::Linux => linux,
-        // RFC 2988's initial time-out of 3 s; rate halving, which PRR replaced, reduces over a round trip as PRR does.
-        Preset::Linux2_6_18 => Tcp {
-            cc: Algorithm::BuiltIn("bic".into()),
-            initial_cwnd: 3,
-            rto_initial: Time::from_secs(3),
-            syn_rto: Time::from_secs(3),
-            syn_retries: 5,
-            rack: false,
-            tlp: false,
-            frto: false,
-            send_buffer: Bytes::new(4 << 20),
-            receive_buffer: Bytes::new(4 << 20),
-            limit_output: LimitOutput::Off,
-            ..linux
+    }
+}
+
+/// Linux 2.6.18: RFC 2988's initial time-out of 3 s; rate halving, which PRR replaced, reduces over a round trip as PRR
+/// does.
+fn linux_2_6_18() -> Tcp {
+    Tcp {
+        preset: Preset::Linux2_6_18,
+        cc: Algorithm::BuiltIn("bic".into()),
+        initial_cwnd: 3,
+        rto_initial: Time::from_secs(3),
+        syn_rto: Time::from_secs(3),
+        syn_retries: 5,
+        rack: false,
+        tlp: false,
+        frto: false,
+        send_buffer: Bytes::new(4 << 20),
+        receive_buffer: Bytes::new(4 << 20),
+        limit_output: LimitOutput::Off,
+        ..linux()
+    }
+}
+
+/// ns-3.25: `TcpSocketBase`, `TcpSocket` and `RttEstimator` attributes, `NewReno` recovery of RFC 6582.
+fn ns_3_25() -> Tcp {
+    Tcp {
+        preset: Preset::Ns3_25,
+        cc: Algorithm::BuiltIn("newreno".into()),
+        initial_cwnd: 1,
+        initial_ssthresh: Some(Bytes::new(2_000_000)),
+        rto_min: Time::from_secs(1),
+        rto_max: Time::from_secs(60),
+        syn_rto: Time::from_secs(3),
+        sack: false,
+        delayed_ack: DelayedAck {
+            segments: 2,
+            timeout: Time::from_ms(200),
+            timeout_max: Time::from_ms(200),
+            quickack: false,
         },
-        // ns-3.25: TcpSocketBase, TcpSocket and RttEstimator attributes, NewReno recovery of RFC 6582.
-        Preset::Ns3_25 => Tcp {
-            cc: Algorithm::BuiltIn("newreno".into()),
-            initial_cwnd: 1,
-            initial_ssthresh: Some(Bytes::new(2_000_000)),
-            rto_min: Time::from_secs(1),
-            rto_max: Time::from_secs(60),
-            syn_rto: Time::from_secs(3),
-            sack: false,
-            delayed_ack: DelayedAck {
-                segments: 2,
-                timeout: Time::from_ms(200),
-                timeout_max: Time::from_ms(200),
-                quickack: false,
-            },
-            rack: false,
-            tlp: false,
-            prr: false,
-            frto: false,
-            slow_start_after_idle: false,
-            send_buffer: Bytes::new(131_072),
-            receive_buffer: Bytes::new(131_072),
-            tso_segments: 1,
-            limit_output: LimitOutput::Off,
-            ..linux
-        },
+        rack: false,
+        tlp: false,
+        prr: false,
+        frto: false,
+        slow_start_after_idle: false,
+        send_buffer: Bytes::new(131_072),
+        receive_buffer: Bytes::new(131_072),
+        tso_segments: 1,
+        limit_output: LimitOutput::Off,
+        ..linux()
     }
 }
 

@@ -1,0 +1,247 @@
+//! Who sends what to whom.
+
+use super::{Algorithm, DataFile, Percent};
+use crate::sizes::SizeDistribution;
+use serde::Serialize;
+use std::sync::Arc;
+use units::{Bytes, Rate, Time};
+
+/// One entry of the traffic list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Traffic {
+    /// Unique; the kind's name, numbered if several entries have none.
+    pub name: String,
+    /// The group in tables and legends; the name unless given.
+    pub label: String,
+    /// When it begins.
+    pub start: Time,
+    /// When its applications stop writing; the end of the run, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// Congestion control of these flows; [`Tcp::cc`](super::Tcp::cc) if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cc: Option<Algorithm>,
+    /// What is sent.
+    #[serde(flatten)]
+    pub kind: TrafficKind,
+}
+
+/// Who sends what to whom. Hosts are named; see [`Topology`](super::Topology).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrafficKind {
+    /// Sender and receiver of each flow drawn uniformly with replacement, never the same host.
+    RandomPairs {
+        /// Number of connections.
+        flows: u32,
+        /// What each sends.
+        #[serde(flatten)]
+        workload: Workload,
+    },
+    /// A random derangement: every host sends one flow and receives one.
+    Permutation {
+        /// What the receiver must be apart from.
+        across: Across,
+        /// What each sends.
+        #[serde(flatten)]
+        workload: Workload,
+    },
+    /// Connections between two hosts that send as fast as TCP lets them.
+    Bulk {
+        /// Sender.
+        from: String,
+        /// Receiver, another host.
+        to: String,
+        /// Connections.
+        count: u32,
+        /// Bytes on each; unlimited if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<Bytes>,
+    },
+    /// N hosts answer one at the same instant, again and again, over one connection each.
+    Incast {
+        /// Sending hosts; never the receiver.
+        senders: Senders,
+        /// Receiver; the topology's first host unless given.
+        receiver: String,
+        /// Bytes from each sender in one round.
+        bytes: Bytes,
+        /// Number of rounds.
+        repeat: u32,
+        /// What begins the next round.
+        #[serde(flatten)]
+        pace: Pace,
+    },
+    /// In each round every host sends to every other; a round begins when the last one has finished (MPI's pattern).
+    AllToAll {
+        /// Bytes from each host to each other in one round.
+        bytes: Bytes,
+        /// Number of rounds.
+        rounds: u32,
+        /// The hosts that take part; all of them if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hosts: Option<Vec<String>>,
+        /// Whether a round opens new connections.
+        connections: Connections,
+    },
+    /// Flows that begin at the instants of a Poisson process between random pairs, with sizes from a distribution.
+    Poisson {
+        /// How many.
+        #[serde(flatten)]
+        arrivals: Arrivals,
+        /// How large.
+        sizes: Sizes,
+        /// Between whom.
+        pairs: Pairs,
+        /// No more than so many flows.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        flows: Option<u64>,
+    },
+    /// Flows as listed in a file.
+    Trace {
+        /// CSV with the columns `time_s,src,dst,bytes`.
+        file: DataFile,
+        /// Its rows, in order of time.
+        #[serde(skip)]
+        flows: Arc<[TraceFlow]>,
+    },
+    /// Established connections between random pairs on which nothing is sent: what a connection costs in memory.
+    Idle {
+        /// Number of connections.
+        flows: u32,
+    },
+}
+
+/// What one connection sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workload {
+    /// On for an exponential time, writing at a constant rate, then off for an exponential time; on first
+    /// waits for one off time, as ns-3's application does.
+    OnOff {
+        /// Of the application's payload, while on.
+        rate: Rate,
+        /// Mean time on.
+        on: Time,
+        /// Mean time off; zero is always on.
+        off: Time,
+        /// Bytes of one write; a full segment unless given.
+        packet: Bytes,
+    },
+    /// As fast as TCP lets it.
+    Bulk {
+        /// Bytes in total; unlimited if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<Bytes>,
+    },
+}
+
+/// What a permutation's receiver must be apart from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Across {
+    /// Another host. The default.
+    Hosts,
+    /// A host in another pod (fat tree) or under another leaf (leaf–spine).
+    Pods,
+}
+
+/// The senders of an incast.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Senders {
+    /// So many hosts other than the receiver, the first in the topology's order.
+    First(u32),
+    /// These.
+    Named(Vec<String>),
+}
+
+/// What begins the next round of an incast. Written `barrier = true`, or `interval = "10 ms"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// The last answer of this round. The default.
+    Barrier,
+    /// The clock, this long after the last round began.
+    Interval(Time),
+}
+
+impl Serialize for Pace {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = s.serialize_map(Some(1))?;
+        match self {
+            Pace::Barrier => map.serialize_entry("barrier", &true)?,
+            Pace::Interval(interval) => map.serialize_entry("interval", interval)?,
+        }
+        map.end()
+    }
+}
+
+/// Connections of an all-to-all exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// The same in every round. The default.
+    Reuse,
+    /// Opened anew in every round.
+    New,
+}
+
+/// How many flows arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Fraction of the sum of the hosts' link rates that the payload fills on average, more than 0, at most 1:
+    /// flows per second = load · hosts · host rate / (8 · mean size).
+    Load(Percent),
+    /// In the whole network; more than zero.
+    FlowsPerSecond(f64),
+}
+
+/// Who talks to whom in Poisson traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairs {
+    /// Sender and receiver drawn uniformly, never the same.
+    Random,
+}
+
+/// A distribution of flow sizes and where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sizes {
+    /// `web-search`, `data-mining`, or a file.
+    pub source: SizesSource,
+    /// The distribution.
+    pub distribution: Arc<SizeDistribution>,
+}
+
+/// Where a distribution of flow sizes came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SizesSource {
+    /// A published one, by name.
+    Published(&'static str),
+    /// A file of the user's.
+    File(DataFile),
+}
+
+impl Serialize for Sizes {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match &self.source {
+            SizesSource::Published(name) => s.serialize_str(name),
+            SizesSource::File(file) => file.serialize(s),
+        }
+    }
+}
+
+/// One flow of a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceFlow {
+    /// When it is opened, after the entry's `start`.
+    pub at: Time,
+    /// Sender.
+    pub from: String,
+    /// Receiver, another host.
+    pub to: String,
+    /// Bytes; at least 1.
+    pub bytes: Bytes,
+}
