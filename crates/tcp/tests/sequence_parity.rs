@@ -1,0 +1,174 @@
+//! The endpoint calls the hooks of an algorithm as Linux 6.18 did in seventeen recorded scripts: the same hooks in the
+//! same order with the same columns (`golden/`, whose header says how they were recorded).
+
+#[path = "support/compare.rs"]
+mod compare;
+#[path = "support/golden.rs"]
+mod golden;
+#[path = "support/peer.rs"]
+mod peer;
+#[path = "support/recorder.rs"]
+mod recorder;
+#[path = "support/replay.rs"]
+mod replay;
+
+use compare::{Comparison, Tolerance};
+use recorder::Row;
+use replay::Arrival::{First, Latest};
+use replay::{Anchor, Arrival, Script};
+use tcp::{Config, EcnMode};
+
+/// Every difference that is let pass.
+const TOLERANCES: &[Tolerance] = &[];
+
+/// When a burst left a sender with nothing in flight: its application wrote then.
+fn bursts(rows: &[Row], segments: &[u32]) -> Vec<(f64, u32)> {
+    let starts: Vec<f64> =
+        rows.iter().filter(|row| row.is("cwnd_event", "event", 0) && row.out == 0).map(|row| row.ms).collect();
+    assert_eq!(starts.len(), segments.len(), "one start of transmission per burst");
+    starts.into_iter().zip(segments.iter().copied()).collect()
+}
+
+fn firsts(numbers: impl IntoIterator<Item = u32>) -> Vec<Arrival> {
+    numbers.into_iter().map(First).collect()
+}
+
+fn sender_rows(number: u32) -> Vec<Row> {
+    golden::rows(number).into_iter().filter(|row| row.side == 'S').collect()
+}
+
+fn config(number: u32) -> Config {
+    let algorithm = match number {
+        12 | 13 => &recorder::RENOISH_ECN_CC,
+        14.. => &recorder::HOLDING_CC,
+        _ => &recorder::RENOISH_CC,
+    };
+    Config { ecn: EcnMode::On, ..Config::linux(algorithm) }
+}
+
+fn replay_with(number: u32, config: Config, writes: &[u32], arrivals: Vec<Arrival>, anchor: Option<Anchor>) {
+    let rows = sender_rows(number);
+    let script = Script { number, writes: bursts(&rows, writes), arrivals, anchor };
+    let (seen, shift_ms) = replay::run(&script, &rows, config).unwrap_or_else(|error| {
+        let seen = recorder::take();
+        let tail: Vec<String> = seen.iter().rev().take(12).rev().map(ToString::to_string).collect();
+        panic!("script {number}: {error}\nlast hooks of the endpoint:\n{}", tail.join("\n"))
+    });
+    let comparison = Comparison {
+        tolerances: TOLERANCES.iter().filter(|tolerance| tolerance.script == number).collect(),
+        shift: anchor.map(|anchor| (anchor.ms - 0.1, shift_ms)),
+    };
+    if let Err(error) = comparison.check(&rows, &seen) {
+        panic!("script {number}: {error}");
+    }
+}
+
+fn replay(number: u32, writes: &[u32], arrivals: Vec<Arrival>) {
+    replay_with(number, config(number), writes, arrivals, None);
+}
+
+#[test]
+fn initial_window_of_ten_grows_by_one_per_ack() {
+    replay(1, &[24], firsts(1..=24));
+}
+
+#[test]
+fn one_loss_is_repaired_with_sack() {
+    let mut arrivals = firsts((1..=40).filter(|&n| n != 15));
+    arrivals.push(Latest(15));
+    replay(2, &[40], arrivals);
+}
+
+#[test]
+fn one_loss_is_repaired_without_sack() {
+    let mut arrivals = firsts((1..=38).filter(|&n| n != 15));
+    arrivals.extend([Latest(15), First(39), First(40)]);
+    replay_with(3, Config { sack: false, ..config(3) }, &[40], arrivals, None);
+}
+
+#[test]
+fn a_lost_tail_is_repaired_by_a_probe_and_reduces_the_window_once() {
+    let mut arrivals = firsts(1..=7);
+    arrivals.push(Latest(8));
+    let probe = Anchor { segment: 8, transmission: 2, ms: 247.0 };
+    replay_with(4, config(4), &[8], arrivals, Some(probe));
+}
+
+#[test]
+fn a_burst_lost_with_its_probe_waits_for_the_timeout() {
+    let mut arrivals = firsts(1..=5);
+    arrivals.extend((6..=11).map(Latest));
+    let timeout = Anchor { segment: 6, transmission: 2, ms: 579.14 };
+    replay_with(5, config(5), &[5, 6], arrivals, Some(timeout));
+}
+
+#[test]
+fn idle_longer_than_the_timeout_restarts_from_the_initial_window() {
+    replay(6, &[20, 20], firsts(1..=40));
+}
+
+#[test]
+fn an_echoed_mark_reduces_the_window_once_per_round() {
+    replay(7, &[80], firsts(1..=80));
+}
+
+#[test]
+fn reordering_is_undone_when_the_original_arrives() {
+    let mut arrivals = firsts((1..=30).filter(|&n| n != 15));
+    arrivals.push(First(15));
+    arrivals.extend(firsts(31..=40));
+    arrivals.push(Latest(15));
+    replay(8, &[40], arrivals);
+}
+
+#[test]
+fn a_spurious_timeout_is_undone() {
+    let mut arrivals = firsts((1..=30).chain(34..=60));
+    arrivals.extend([Latest(31), Latest(32), Latest(33), First(31)]);
+    replay(9, &[60], arrivals);
+}
+
+#[test]
+fn an_application_limited_sender_still_reports_every_ack() {
+    replay(10, &[2; 10], firsts(1..=20));
+}
+
+#[test]
+fn three_losses_in_a_window_are_one_reduction() {
+    let mut arrivals = firsts((1..=40).filter(|n| ![15, 17, 19].contains(n)));
+    arrivals.extend([Latest(15), Latest(17), Latest(19)]);
+    replay(11, &[40], arrivals);
+}
+
+#[test]
+fn marks_on_four_segments_are_one_reduction() {
+    replay(12, &[40], firsts(1..=40));
+}
+
+#[test]
+fn marks_on_every_segment_reduce_once_per_round() {
+    replay(13, &[60], firsts(1..=60));
+}
+
+#[test]
+fn rate_samples_of_a_fixed_window() {
+    replay(14, &[40], firsts(1..=40));
+}
+
+#[test]
+fn rate_samples_behind_a_bottleneck() {
+    replay(15, &[60], firsts(1..=60));
+}
+
+#[test]
+fn rate_samples_through_a_recovery() {
+    let mut arrivals = firsts((1..=46).filter(|&n| n != 25));
+    arrivals.push(Latest(25));
+    arrivals.extend(firsts(47..=60));
+    replay(16, &[60], arrivals);
+}
+
+#[test]
+fn rate_samples_of_an_application_limited_sender() {
+    replay(17, &[3, 3, 3, 3, 3, 3, 30], firsts(1..=48));
+}
