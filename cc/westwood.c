@@ -60,12 +60,12 @@ static u32 westwood_filter(u32 bandwidth, u32 sample)
 	return bandwidth ? (u32)(sum >> WESTWOOD_FILTER_SHIFT) : sample;
 }
 
-/* B x RTTmin, segments, rounded down: 2^32 x 2^31 us is 2^63. */
+/* B x RTTmin, segments, rounded to the nearest, for B itself was rounded down: 2^32 x 2^31 us is 2^63. */
 static u32 westwood_path_segments(const struct westwood *westwood)
 {
-	u64 segments = (u64)westwood->bandwidth * westwood->min_rtt_us >> WESTWOOD_BANDWIDTH_SHIFT;
+	u64 scaled = (u64)westwood->bandwidth * westwood->min_rtt_us + (1u << (WESTWOOD_BANDWIDTH_SHIFT - 1));
 
-	return (u32)min_u64(segments, ~0u);
+	return (u32)min_u64(scaled >> WESTWOOD_BANDWIDTH_SHIFT, ~0u);
 }
 
 static void westwood_begin_interval(struct westwood *westwood, const struct tcp_sock *tp)

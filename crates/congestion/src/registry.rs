@@ -58,6 +58,7 @@ pub struct Algorithm {
     reference: String,
     category: Category,
     measures: u32,
+    warnings: String,
 }
 
 impl Algorithm {
@@ -94,6 +95,7 @@ impl Algorithm {
             reference: String::new(),
             category: Category::Unknown,
             measures: 0,
+            warnings: String::new(),
         })
     }
 
@@ -129,7 +131,13 @@ impl Algorithm {
                 _ => Category::Unknown,
             },
             measures: info.map_or(0, |i| i.measures),
+            warnings: String::new(),
         })
+    }
+
+    /// The same with what the compiler said of its file.
+    pub(crate) fn with_warnings(self, warnings: String) -> Algorithm {
+        Algorithm { warnings, ..self }
     }
 
     /// The name that scenarios use.
@@ -171,6 +179,10 @@ impl Algorithm {
     /// Does it model the path?
     pub fn measures_model(&self) -> bool {
         self.measures & 8 != 0
+    }
+    /// What the compiler said of a user's file though it took it; empty for the built-in ones.
+    pub fn warnings(&self) -> &str {
+        &self.warnings
     }
     /// Does it negotiate ECN?
     pub fn needs_ecn(&self) -> bool {

@@ -106,13 +106,13 @@ pub struct TcpSock {
     pub cc_ack_wanted: u8,
     pub cc_ack_ecn_flags: u8,
     pub sk_pacing_shift: u8,
-    cc_pad: u8,
+    pub cc_pad: u8,
     pub icsk_ca_ops: Option<&'static CongestionOps>,
     pub cc_random_state: u32,
     pub icsk_ca_state: u8,
     pub icsk_retransmits: u8,
     pub icsk_ack_pending: u8,
-    cc_pad2: u8,
+    pub cc_pad2: u8,
     pub icsk_ca_priv: [u64; 13],
     pub snd_cwnd: u32,
     pub snd_cwnd_cnt: u32,
@@ -226,7 +226,7 @@ pub struct RateSample {
     pub is_retrans: bool,
     /// Did the receiver probably delay the ACK?
     pub is_ack_delayed: bool,
-    cc_pad: [u8; 5],
+    pub cc_pad: [u8; 5],
 }
 
 impl Default for RateSample {

@@ -1,0 +1,165 @@
+//! Bring your own: a user's C file becomes an algorithm through the same contract as those of `cc/`.
+
+use crate::registry::{Algorithm, RawAlgorithm};
+use crate::toolchain;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_void};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Why a user's file is no algorithm.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The temporary folder that the file is compiled in cannot be made.
+    #[error("{}: no temporary folder to compile it in: {source}", path.display())]
+    Folder {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No compiler.
+    #[error("no C compiler: $CC is not set, and neither cc nor clang nor gcc is there; install gcc or clang")]
+    NoCompiler,
+    /// No compiler for BPF.
+    #[error("no compiler for BPF: neither clang-16 nor clang-19 nor clang is there; install clang")]
+    NoClang,
+    /// The compiler refuses the file, or cannot be run.
+    #[error("{} does not compile; {compiler} says:\n{message}", path.display())]
+    Compile {
+        /// The file.
+        path: PathBuf,
+        /// The compiler's command.
+        compiler: String,
+        /// What the compiler said, word for word.
+        message: String,
+    },
+    /// The file uses something that it only declares.
+    #[error(
+        "{} uses `{symbol}`, which it declares and does not define; \
+         an algorithm has no libraries, only what tcp.h gives it", path.display()
+    )]
+    UndefinedSymbol {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        symbol: String,
+    },
+    /// The object cannot be opened for another reason.
+    #[error("{} compiles, but cannot be opened: {message}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The dynamic linker's words.
+        message: String,
+    },
+    /// The file has no table of operations.
+    #[error(
+        "{} declares no algorithm: it must end with \
+         CC_OPS(name, .ssthresh = ..., .cong_avoid = ..., .undo_cwnd = ...);", path.display()
+    )]
+    NoTable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The table lacks a hook, or is of another contract.
+    #[error("{} does not keep the contract: {message}", path.display())]
+    Contract {
+        /// The file.
+        path: PathBuf,
+        /// What it breaks.
+        message: String,
+    },
+}
+
+impl Algorithm {
+    /// Compiles a user's file natively, against the contract of `cc/include/tcp.h` that is part of this program, and
+    /// opens it. The compiler is `$CC`, or else cc, clang or gcc.
+    ///
+    /// The algorithm stays loaded until the process ends. A file of the same bytes is compiled once.
+    ///
+    /// Compiling does not make a file safe: it runs with this process's rights. [`crate::check_invariants`] tells
+    /// whether it behaves, in a process of its own.
+    ///
+    /// # Errors
+    /// [`LoadError`] says what is wrong with the file, in the compiler's own words where it is the compiler's refusal.
+    pub fn load(path: &Path) -> Result<&'static Algorithm, LoadError> {
+        static LOADED: Mutex<BTreeMap<Vec<u8>, &'static Algorithm>> = Mutex::new(BTreeMap::new());
+
+        let source = read(path)?;
+        // held while compiling: a second thread with the same file waits for the first one's result
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(algorithm) = loaded.get(&source) {
+            return Ok(algorithm);
+        }
+        let compiled = toolchain::compile_shared(path, &source)?;
+        let raw = open(path, &compiled.object)?;
+        let algorithm = Algorithm::from_raw(raw)
+            .map_err(|message| LoadError::Contract { path: path.to_path_buf(), message })?
+            .with_warnings(compiled.warnings);
+        let algorithm: &'static Algorithm = Box::leak(Box::new(algorithm));
+        loaded.insert(source, algorithm);
+        Ok(algorithm)
+    }
+}
+
+/// Compiles a user's file for the kernel: the bytes of a BPF object. Whether the kernel's verifier takes it, only
+/// loading it can tell.
+///
+/// # Errors
+/// [`LoadError::NoClang`] where there is no clang, else what [`Algorithm::load`] says of files that do not compile.
+pub fn compile_for_bpf(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let compiled = toolchain::compile_bpf(path, &read(path)?)?;
+    fs::read(&compiled.object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    fs::read(path).map_err(|source| LoadError::Read { path: path.to_path_buf(), source })
+}
+
+/// Opens a shared object, for good, and finds its table.
+fn open(path: &Path, object: &Path) -> Result<&'static RawAlgorithm, LoadError> {
+    let name = CString::new(object.as_os_str().as_bytes()).expect("a temporary folder's name has no zero byte");
+    // SAFETY: `name` is a C string. Opening runs the object's constructors: code of a file that the user asked to run.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if handle.is_null() {
+        return Err(refusal(path, &last_message()));
+    }
+    // SAFETY: `handle` is open; the name is a C string.
+    let table: *mut c_void = unsafe { libc::dlsym(handle, c"cc_algorithm".as_ptr()) };
+    if table.is_null() {
+        return Err(LoadError::NoTable { path: path.to_path_buf() });
+    }
+    // SAFETY: CC_OPS of the header that the file was compiled with defines that symbol as a constant of this type, and
+    // the object is never closed. A file that defines it as something else has left the contract on purpose.
+    Ok(unsafe { &*table.cast::<RawAlgorithm>() })
+}
+
+fn last_message() -> String {
+    // SAFETY: dlerror answers with null or a C string that lives until the next call of the dl family on this thread.
+    let message = unsafe { libc::dlerror() };
+    if message.is_null() {
+        return "the dynamic linker does not say why".to_string();
+    }
+    // SAFETY: not null, see above.
+    unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
+}
+
+fn refusal(path: &Path, message: &str) -> LoadError {
+    let path = path.to_path_buf();
+    match message.split_once("undefined symbol: ") {
+        Some((_, symbol)) => LoadError::UndefinedSymbol { path, symbol: symbol.trim().to_string() },
+        None => LoadError::Open { path, message: message.to_string() },
+    }
+}

@@ -1,0 +1,235 @@
+//! The operation model: every algorithm, ours or a user's, against one host that does what hosts do, in any order.
+//!
+//! A seed determines a sequence of operations: ACKs of one segment or of a window, duplicate ACKs, losses, timeouts,
+//! marks, undo, idle times, RTTs from 1 µs to 2^31 µs, windows up to 10^6 segments, a state that `init` never saw. After
+//! each call of a hook, what no algorithm may do is looked for ([`Fault`]). The tests drive the built-in algorithms with
+//! it; [`crate::check_invariants`] a user's.
+
+mod host;
+mod rng;
+
+use crate::registry::Algorithm;
+use host::Host;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The largest window of the model, segments: what the files argue their ranges for.
+pub const WINDOW_MAX: u32 = 1_000_000;
+
+/// A hook of the contract, for messages and counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(missing_docs, reason = "the names are those of CongestionOps, where they are documented")]
+pub enum Hook {
+    Init,
+    Release,
+    Ssthresh,
+    CongAvoid,
+    SetState,
+    CwndEvent,
+    InAckEvent,
+    PktsAcked,
+    CongControl,
+    UndoCwnd,
+    MinTsoSegs,
+    SndbufExpand,
+}
+
+/// How many hooks there are.
+pub const HOOKS: usize = 12;
+
+impl Hook {
+    /// All, in the order of the table of operations.
+    pub const ALL: [Hook; HOOKS] = [
+        Hook::Init,
+        Hook::Release,
+        Hook::Ssthresh,
+        Hook::CongAvoid,
+        Hook::SetState,
+        Hook::CwndEvent,
+        Hook::InAckEvent,
+        Hook::PktsAcked,
+        Hook::CongControl,
+        Hook::UndoCwnd,
+        Hook::MinTsoSegs,
+        Hook::SndbufExpand,
+    ];
+
+    /// Its name in C.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hook::Init => "init",
+            Hook::Release => "release",
+            Hook::Ssthresh => "ssthresh",
+            Hook::CongAvoid => "cong_avoid",
+            Hook::SetState => "set_state",
+            Hook::CwndEvent => "cwnd_event",
+            Hook::InAckEvent => "in_ack_event",
+            Hook::PktsAcked => "pkts_acked",
+            Hook::CongControl => "cong_control",
+            Hook::UndoCwnd => "undo_cwnd",
+            Hook::MinTsoSegs => "min_tso_segs",
+            Hook::SndbufExpand => "sndbuf_expand",
+        }
+    }
+}
+
+/// What an algorithm did that none may. Windows and thresholds in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The window is 0 or above its clamp.
+    Window {
+        /// The window.
+        cwnd: u32,
+        /// Its clamp.
+        clamp: u32,
+    },
+    /// One call more than doubled the window, beyond what was acknowledged.
+    Jump {
+        /// Before the call.
+        from: u32,
+        /// After it.
+        to: u32,
+        /// Segments acknowledged by it.
+        acked: u32,
+    },
+    /// The threshold is under 2.
+    Threshold {
+        /// The threshold.
+        ssthresh: u32,
+    },
+    /// `undo_cwnd` answered 0 or more than the clamp.
+    Undo {
+        /// The answer.
+        cwnd: u32,
+        /// The clamp.
+        clamp: u32,
+    },
+    /// It paces, at 0 bytes/s.
+    PacingRateZero,
+    /// It wrote a field that belongs to the host; the kernel would refuse to load it.
+    HostField {
+        /// The field.
+        field: &'static str,
+    },
+    /// The same operations gave another outcome: it remembers something outside its private state.
+    Irreproducible,
+    /// The process died of a signal.
+    Signal {
+        /// Its number.
+        signal: i32,
+    },
+    /// A hook did not return.
+    TimedOut,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Fault::Window { cwnd: 0, .. } => write!(f, "it set snd_cwnd to 0; a window is at least 1"),
+            Fault::Window { cwnd, clamp } => write!(f, "it set snd_cwnd to {cwnd}, above snd_cwnd_clamp {clamp}"),
+            Fault::Jump { from, to, acked } => {
+                write!(f, "one call raised snd_cwnd from {from} to {to} with {acked} segments acknowledged")
+            }
+            Fault::Threshold { ssthresh } => write!(f, "the slow-start threshold is {ssthresh}; it is at least 2"),
+            Fault::Undo { cwnd, clamp } => write!(f, "it wants the window back to {cwnd}, not within 1 to {clamp}"),
+            Fault::PacingRateZero => write!(f, "it paces at 0 bytes/s: nothing would ever be sent"),
+            Fault::HostField { field } => {
+                write!(f, "it wrote {field}, which belongs to the host, or beyond its 104 bytes of private state")
+            }
+            Fault::Irreproducible => {
+                write!(f, "the same operations gave another outcome: it remembers something outside its private state")
+            }
+            Fault::Signal { signal: libc::SIGFPE } => write!(f, "it divided by zero (SIGFPE)"),
+            Fault::Signal { signal: libc::SIGILL } => {
+                write!(f, "it came to code that the compiler took for unreachable, such as a division by zero (SIGILL)")
+            }
+            Fault::Signal { signal: libc::SIGSEGV } => write!(f, "it touched memory that is not its own (SIGSEGV)"),
+            Fault::Signal { signal } => write!(f, "it died of signal {signal}"),
+            Fault::TimedOut => write!(f, "it did not return within {} s", crate::check::SECONDS_MAX),
+        }
+    }
+}
+
+/// A fault, and where it showed: the same seed shows it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {fault} (operation {operation} of seed {seed})", hook.name())]
+pub struct Violation {
+    /// What happened.
+    pub fault: Fault,
+    /// In which hook.
+    pub hook: Hook,
+    /// At which operation, from 0.
+    pub operation: u32,
+    /// Of the sequence that this seed determines.
+    pub seed: u64,
+}
+
+/// What one sequence of operations came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Operations done.
+    pub operations: u32,
+    /// Calls of each hook that the algorithm has, in the order of [`Hook::ALL`].
+    pub calls: [u64; HOOKS],
+    /// The largest window, segments.
+    pub window_max: u32,
+    /// A hash of window, threshold, pacing rate and private state after every call.
+    pub digest: u64,
+}
+
+/// Where a run is, written before each call so that another process can see where it ended.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    seed: AtomicU64,
+    operation: AtomicU32,
+    hook: AtomicU32,
+}
+
+impl Progress {
+    fn begin(&self, seed: u64) {
+        self.seed.store(seed, Ordering::Relaxed);
+    }
+
+    fn at(&self, operation: u32) {
+        self.operation.store(operation, Ordering::Relaxed);
+    }
+
+    fn enter(&self, hook: Hook) {
+        self.hook.store(hook as u32, Ordering::Relaxed);
+    }
+
+    /// A violation where the run is now.
+    pub(crate) fn violation(&self, fault: Fault) -> Violation {
+        Violation {
+            fault,
+            hook: Hook::ALL[self.hook.load(Ordering::Relaxed) as usize % HOOKS],
+            operation: self.operation.load(Ordering::Relaxed),
+            seed: self.seed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Plays `operations` operations of `seed` with `algorithm`, in this process: a division by zero ends it.
+///
+/// # Errors
+/// The first [`Violation`].
+pub fn run(algorithm: &Algorithm, seed: u64, operations: u32) -> Result<Run, Violation> {
+    run_watched(algorithm, seed, operations, &Progress::default())
+}
+
+pub(crate) fn run_watched(
+    algorithm: &Algorithm,
+    seed: u64,
+    operations: u32,
+    progress: &Progress,
+) -> Result<Run, Violation> {
+    progress.begin(seed);
+    progress.at(0);
+    let mut host = Host::new(algorithm, seed, progress)?;
+    for operation in 0..operations {
+        progress.at(operation);
+        host.operate()?;
+    }
+    host.finish(operations)
+}

@@ -1,0 +1,6 @@
+//! The algorithms, one by one: their equations by hand, and the course of a window.
+
+mod equations;
+mod flow;
+mod paths;
+mod trajectories;

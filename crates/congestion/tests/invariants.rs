@@ -1,0 +1,55 @@
+//! What no algorithm may do, over sequences of operations that nobody thought of.
+
+use congestion::{Algorithm, check_invariants, model};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_sequence_of_operations_drives_an_algorithm_out_of_bounds(seed: u64) {
+        for algorithm in Algorithm::builtins() {
+            if let Err(violation) = model::run(algorithm, seed, 400) {
+                prop_assert!(false, "{}: {violation}", algorithm.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_builtin_passes_the_check_that_users_files_get() {
+    for algorithm in Algorithm::builtins() {
+        match check_invariants(algorithm) {
+            Ok(report) => {
+                println!("{}: {report}", algorithm.name());
+                assert_eq!(report.window_max, model::WINDOW_MAX, "{}", algorithm.name());
+            }
+            Err(violation) => panic!("{}: {violation}", algorithm.name()),
+        }
+    }
+}
+
+#[test]
+fn the_model_calls_every_hook_that_an_algorithm_has() {
+    for algorithm in Algorithm::builtins() {
+        let report = check_invariants(algorithm).expect("checked above");
+        let ops = algorithm.ops();
+        let present = [
+            ops.init.is_some(),
+            ops.release.is_some(),
+            ops.ssthresh.is_some(),
+            ops.cong_avoid.is_some(),
+            ops.set_state.is_some(),
+            ops.cwnd_event.is_some(),
+            ops.in_ack_event.is_some(),
+            ops.pkts_acked.is_some(),
+            ops.cong_control.is_some(),
+            ops.undo_cwnd.is_some(),
+            ops.min_tso_segs.is_some(),
+            ops.sndbuf_expand.is_some(),
+        ];
+        for ((hook, calls), present) in model::Hook::ALL.iter().zip(report.calls).zip(present) {
+            assert_eq!(calls > 0, present, "{}: {}", algorithm.name(), hook.name());
+        }
+    }
+}
