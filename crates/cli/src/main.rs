@@ -1,0 +1,56 @@
+//! `opentcp`: simulate scenarios, reproduce papers' figures, check congestion-control algorithms.
+//!
+//! This crate is thin: it reads what the user gave, calls the libraries and prints what came out. Data goes to stdout,
+//! talk to stderr; the exit code is 0 for done, 1 if the work failed, 2 for bad input, 130 if the user stopped it.
+#![forbid(unsafe_code)]
+
+mod cc;
+mod failure;
+mod reproduce;
+mod run;
+mod stop;
+mod sweep;
+mod table;
+mod terminal;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Congestion control of whole networks: simulated, measured, compared.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, disable_help_subcommand = true, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 the run or the comparison failed, 2 bad input, 130 interrupted.
+Data goes to stdout, talk to stderr; with --json, stdout holds one JSON object.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a scenario file and write its results
+    Run(run::Args),
+    /// Reproduce a paper's tables and figures, ours beside theirs
+    Reproduce(reproduce::Args),
+    /// Congestion-control algorithms: list them, check a file of your own
+    #[command(subcommand, after_help = cc::EXAMPLES)]
+    Cc(cc::Command),
+}
+
+fn main() -> ExitCode {
+    let outcome: Result<(), Failure> = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Cc(command) => cc::cc(&command),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{}", failure.message());
+            ExitCode::from(failure.code())
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `opentcp reproduce`: a paper's tables and figures, made again and laid beside the paper's.
+
+mod cfi16;
+
+use crate::failure::Failure;
+use crate::run::RESULTS_FOLDER;
+use crate::sweep::jobs_or_cores;
+use crate::terminal::{print, print_json};
+use clap::builder::PossibleValuesParser;
+use results::Comparison;
+use serde::Serialize;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// A study: its name, what it is, how it is made again.
+struct Study {
+    name: &'static str,
+    about: &'static str,
+    reproduce: fn(&Request) -> Result<Reproduced, Failure>,
+}
+
+const STUDIES: [Study; 1] = [Study {
+    name: "cfi16",
+    about: "eight TCP variants on a 6-ary fat tree (CFI 2016): Figures 2 and 3, Table 4",
+    reproduce: cfi16::reproduce,
+}];
+
+const EXAMPLES: &str = "\
+Studies:
+  cfi16    eight TCP variants on a 6-ary fat tree (CFI 2016): Figures 2 and 3, Table 4
+
+Examples:
+  opentcp reproduce cfi16                      one seed, both routings
+  opentcp reproduce cfi16 --seeds 5            medians and ranges of five seeds
+  opentcp reproduce cfi16 --full               and the experiments that look for the reasons of deviations
+  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to reproduce; everything there is, if absent
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(STUDIES.map(|study| study.name)))]
+    names: Vec<String>,
+    /// Seeds 1 to N; the numbers are then medians, with their ranges
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: u32,
+    /// Also the sweeps and experiments beside the paper's own settings
+    #[arg(long)]
+    full: bool,
+    /// Set a key of the study's scenario, dotted; may be given many times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Folder of the results; replaced if an earlier run made it [default: opentcp-results/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// One JSON object on stdout instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Runs at the same time [default: as many as there are cores]. Results do not depend on it
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// What a study is asked for.
+struct Request<'a> {
+    seeds: u32,
+    full: bool,
+    sets: &'a [String],
+    out: PathBuf,
+    workers: usize,
+}
+
+/// What came out.
+struct Reproduced {
+    /// For people.
+    tables: String,
+    /// In words, computed from the data.
+    findings: Vec<String>,
+    comparisons: Vec<Comparison>,
+    /// Simulated and written in, seconds.
+    wall_s: f64,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Output {
+    studies: Vec<StudyOutput>,
+    comparisons: Vec<Comparison>,
+}
+
+#[derive(Serialize)]
+struct StudyOutput {
+    name: &'static str,
+    out: PathBuf,
+    report: PathBuf,
+    wall_s: f64,
+    findings: Vec<String>,
+}
+
+/// Does the studies that were asked for.
+///
+/// # Errors
+/// What is wrong with the input, or that a run failed, or that the user stopped it.
+pub fn reproduce(args: &Args) -> Result<(), Failure> {
+    let wanted = |study: &&Study| args.names.is_empty() || args.names.iter().any(|name| name == study.name);
+    let wanted: Vec<&Study> = STUDIES.iter().filter(wanted).collect();
+    let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
+    for study in &wanted {
+        eprintln!("{}: {}", study.name, study.about);
+        let out = match &args.out {
+            Some(out) if wanted.len() > 1 => out.join(study.name),
+            Some(out) => out.clone(),
+            None => Path::new(RESULTS_FOLDER).join(study.name),
+        };
+        let workers = jobs_or_cores(args.jobs);
+        let request = Request { seeds: args.seeds, full: args.full, sets: &args.sets, out: out.clone(), workers };
+        let done = (study.reproduce)(&request)?;
+        if !args.json {
+            print(&done.tables)?;
+        }
+        let report = out.join("report.html");
+        eprintln!("report: {}", report.display());
+        output.comparisons.extend(done.comparisons);
+        let (wall_s, findings) = (done.wall_s, done.findings);
+        output.studies.push(StudyOutput { name: study.name, out, report, wall_s, findings });
+    }
+    if args.json { print_json(&output) } else { Ok(()) }
+}

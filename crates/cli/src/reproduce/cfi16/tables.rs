@@ -1,0 +1,70 @@
+//! The study on a terminal.
+
+use super::experiments;
+use super::measured::{Case, Cases, Measured};
+use super::paper;
+use crate::table::{Table, number, optional, wrapped};
+
+/// Columns of a terminal that sentences may fill.
+const WIDTH: usize = 100;
+
+/// A table for each environment, then the findings.
+pub fn render(cases: &Cases, findings: &[String]) -> String {
+    let mut text = String::new();
+    for environment in cases.environments() {
+        let heading = match experiments::ALL.iter().find(|experiment| experiment.name == environment) {
+            Some(experiment) => format!("{environment}, on the single path: {}", experiment.question),
+            None => environment.to_string(),
+        };
+        text.push_str(&format!("\n{heading}\n{}", table(&cases.of(environment))));
+    }
+    text.push_str(
+        "\ndrops: at the 45 switches. throughput: percent of 100 Mbit/s, mean of data and ACK flows as in the paper.\n\
+         data flows: the same without the ACK flows. delay: IP send to IP receive, mean over packets (ours), and over\n\
+         flows' means. core queue: fullest output port of the most used core switch.\n",
+    );
+    for finding in findings {
+        text.push_str(&format!("\n{}\n", wrapped(finding, WIDTH)));
+    }
+    text
+}
+
+fn table(cases: &[&Case]) -> String {
+    let mut table = Table::new([
+        "variant",
+        "drops",
+        "throughput %",
+        "paper",
+        "data flows %",
+        "delay ms",
+        "paper",
+        "flows' mean",
+        "core queue",
+        "% under 20",
+    ]);
+    for case in cases {
+        let line = paper::line(&case.variant);
+        table.row(vec![
+            case.variant.clone(),
+            cell(case, |run| Some(run.drops)),
+            cell(case, |run| run.throughput_percent),
+            optional(line.map(|line| line.throughput_percent)),
+            cell(case, |run| run.goodput_percent),
+            cell(case, |run| run.delay_ms),
+            optional(line.map(|line| line.delay_ms)),
+            cell(case, |run| run.flow_delay_ms),
+            cell(case, |run| run.queue_mean),
+            cell(case, |run| run.queue_low_percent),
+        ]);
+    }
+    table.render()
+}
+
+/// The value of one seed, or the median and the range of several.
+fn cell(case: &Case, quantity: fn(&Measured) -> Option<f64>) -> String {
+    match case.spread(quantity) {
+        None => "–".to_string(),
+        Some(spread) if spread.seeds == 1 => number(spread.median),
+        Some(spread) => format!("{} ({}–{})", number(spread.median), number(spread.low), number(spread.high)),
+    }
+}

@@ -1,0 +1,234 @@
+//! Many runs at once: each on one core, their results handed on in order, so that neither the number of jobs nor the
+//! order in which runs end can be seen in what is written.
+
+use crate::failure::Failure;
+use crate::stop::Stop;
+use crate::table::scaled;
+use crate::terminal::Progress;
+use congestion::Algorithm;
+use results::RunResults;
+use scenario::{DataFile, Scenario};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::Instant;
+use units::Time;
+
+/// How many runs may be finished or under way, per job, before the oldest has been handed on: a bound of the memory
+/// that results take while they wait for a slow run before them.
+const AHEAD: usize = 4;
+
+/// One run to do.
+#[derive(Debug)]
+pub struct Job {
+    /// Unique among the runs.
+    pub name: String,
+    /// What tells it apart, for tables and reports: `algorithm`, `routing`, `seed` and so on.
+    pub parameters: Vec<(String, String)>,
+    /// What to simulate.
+    pub scenario: Scenario,
+}
+
+/// What the user chose: `--jobs`, or as many as there are cores.
+pub fn jobs_or_cores(jobs: Option<NonZeroUsize>) -> usize {
+    jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+}
+
+/// The names of the built-in algorithms.
+pub fn algorithm_names() -> Vec<&'static str> {
+    Algorithm::builtins().iter().map(Algorithm::name).collect()
+}
+
+/// Compiles every algorithm file that the runs name, so that a broken one is known before anything runs.
+///
+/// # Errors
+/// The compiler's own words.
+pub fn check_algorithm_files(jobs: &[Job]) -> Result<(), Failure> {
+    let mut files: BTreeSet<&Path> = BTreeSet::new();
+    for scenario in jobs.iter().map(|job| &job.scenario) {
+        let overrides = scenario.traffic.iter().filter_map(|entry| entry.cc.as_ref());
+        for cc in overrides.chain([&scenario.tcp.cc]) {
+            if let scenario::Algorithm::File(file) = cc {
+                files.insert(&file.file.path);
+            }
+        }
+    }
+    for file in files {
+        let algorithm = Algorithm::load(file).map_err(|error| Failure::Input(error.to_string()))?;
+        if !algorithm.warnings().is_empty() {
+            eprint!("{}", algorithm.warnings());
+        }
+    }
+    Ok(())
+}
+
+/// Does all `jobs`, `workers` at a time, and gives each one's results to `take`, in order.
+///
+/// # Errors
+/// The first failure, of a run or of `take`; the other runs are stopped.
+pub fn run_all(
+    jobs: &[Job],
+    workers: usize,
+    stop: &Stop,
+    mut take: impl FnMut(RunResults) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let progress = Progress::of(jobs.len());
+    let line = Line::new(jobs.len(), workers * AHEAD);
+    let (sender, receiver) = mpsc::channel();
+    let outcome = thread::scope(|scope| {
+        for _ in 0..workers.min(jobs.len()) {
+            let (sender, line, progress) = (sender.clone(), &line, &progress);
+            scope.spawn(move || {
+                while let Some(number) = line.next(stop) {
+                    let outcome = run_one(&jobs[number], progress, stop);
+                    if sender.send((number, outcome)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut handed_on = 0;
+        let mut hand_on = || {
+            for (number, outcome) in receiver {
+                waiting.insert(number, outcome?);
+                while let Some(results) = waiting.remove(&handed_on) {
+                    take(results)?;
+                    handed_on += 1;
+                    line.handed_on(handed_on);
+                }
+            }
+            Ok(())
+        };
+        let outcome = hand_on();
+        if outcome.is_err() {
+            stop.fail();
+            line.handed_on(jobs.len());
+        }
+        outcome
+    });
+    if stop.interrupted() { Err(Failure::Interrupted) } else { outcome }
+}
+
+fn run_one(job: &Job, progress: &Progress, stop: &Stop) -> Result<RunResults, Failure> {
+    let began = Instant::now();
+    let mut watch = Watch { progress, stop };
+    // A broken invariant of ours must not look like the user's mistake, nor leave a half-written folder.
+    let outcome = catch_unwind(AssertUnwindSafe(|| sim::simulate(&job.scenario, &mut watch)));
+    let results = outcome.map_err(|_| {
+        Failure::Run(format!("run {} (seed {}) broke an invariant of the simulator, see above", job.name, job.scenario.seed))
+    })??;
+    let hops = results.summary.packet_hops as f64;
+    let seconds = began.elapsed().as_secs_f64();
+    let words = format!("{}packet-hops in {seconds:.2} s ({}a second)", scaled(hops), scaled(hops / seconds.max(1e-9)));
+    progress.finished(&job.name, &words);
+    Ok(RunResults {
+        name: job.name.clone(),
+        parameters: job.parameters.clone(),
+        scenario_toml: standalone_toml(&job.scenario),
+        ..results
+    })
+}
+
+/// The scenario's text for a folder elsewhere: the files that it names are found from there too.
+fn standalone_toml(scenario: &Scenario) -> String {
+    let mut scenario = scenario.clone();
+    let anchor = |data: &mut DataFile| {
+        if let Ok(path) = std::path::absolute(&data.file.path) {
+            data.file.written = path.display().to_string();
+        }
+    };
+    let anchor_algorithm = |cc: &mut scenario::Algorithm| {
+        if let scenario::Algorithm::File(file) = cc {
+            anchor(file);
+        }
+    };
+    anchor_algorithm(&mut scenario.tcp.cc);
+    for entry in &mut scenario.traffic {
+        entry.cc.iter_mut().for_each(anchor_algorithm);
+        match &mut entry.kind {
+            scenario::TrafficKind::Trace { file, .. } => anchor(file),
+            scenario::TrafficKind::Poisson { sizes, .. } => {
+                if let scenario::SizesSource::File(file) = &mut sizes.source {
+                    anchor(file);
+                }
+            }
+            _ => {}
+        }
+    }
+    scenario.to_toml()
+}
+
+/// Tells the bar, and asks whether to go on.
+struct Watch<'a> {
+    progress: &'a Progress,
+    stop: &'a Stop,
+}
+
+impl sim::Watch for Watch<'_> {
+    fn on_progress(&mut self, _now: Time) -> bool {
+        self.progress.step();
+        !self.stop.is_set()
+    }
+}
+
+/// The runs that wait for a worker, given out in order.
+struct Line {
+    state: Mutex<Position>,
+    moved: Condvar,
+    runs: usize,
+    ahead: usize,
+}
+
+#[derive(Default)]
+struct Position {
+    next: usize,
+    handed_on: usize,
+}
+
+impl Line {
+    fn new(runs: usize, ahead: usize) -> Line {
+        Line { state: Mutex::default(), moved: Condvar::new(), runs, ahead }
+    }
+
+    /// The next run's number, once it is not too far ahead of those handed on; none if there is no more to do.
+    fn next(&self, stop: &Stop) -> Option<usize> {
+        let far = |position: &mut Position| {
+            position.next < self.runs && position.next >= position.handed_on + self.ahead && !stop.is_set()
+        };
+        let mut position = self.moved.wait_while(self.lock(), far).unwrap_or_else(PoisonError::into_inner);
+        if position.next >= self.runs || stop.is_set() {
+            return None;
+        }
+        position.next += 1;
+        Some(position.next - 1)
+    }
+
+    fn handed_on(&self, count: usize) {
+        self.lock().handed_on = count;
+        self.moved.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Position> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_given_out_in_order_and_not_too_far_ahead() {
+        let (line, stop) = (Line::new(4, 2), Stop::default());
+        assert_eq!([line.next(&stop), line.next(&stop)], [Some(0), Some(1)]);
+        line.handed_on(1);
+        assert_eq!(line.next(&stop), Some(2));
+        stop.fail();
+        assert_eq!(line.next(&stop), None, "a stopped line gives out nothing, and does not wait");
+    }
+}

@@ -1,0 +1,88 @@
+//! What is said on stderr while runs go on, and how data gets to stdout.
+
+use crate::failure::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Steps of the bar that a run is worth.
+const STEPS: u64 = 100;
+
+/// Writes to stdout.
+///
+/// # Errors
+/// Whatever hinders writing, except that the reader has seen enough (`opentcp … | head`).
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Run(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints one JSON object.
+///
+/// # Errors
+/// As [`print`], and a number that JSON has no word for.
+pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Run(error.to_string()))?;
+    print(&format!("{json}\n"))
+}
+
+/// Whether a person looks at stderr.
+pub fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// How far the runs are: a bar on a terminal, a line for each run elsewhere.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    runs: usize,
+    finished: AtomicUsize,
+}
+
+impl Progress {
+    /// Of `runs` runs.
+    pub fn of(runs: usize) -> Progress {
+        let bar = is_watched().then(|| {
+            let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}  {elapsed} (about {eta} left)");
+            let bar = ProgressBar::new(runs as u64 * STEPS);
+            bar.with_style(style.expect("the template is a constant"))
+        });
+        let progress = Progress { bar, runs, finished: AtomicUsize::new(0) };
+        progress.say_count();
+        progress
+    }
+
+    /// One hundredth of a run is done.
+    pub fn step(&self) {
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+    }
+
+    /// The run `name` is done; `words` say how it went.
+    pub fn finished(&self, name: &str, words: &str) {
+        let number = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.bar.is_none() {
+            eprintln!("[{number}/{}] {name}: {words}", self.runs);
+        }
+        self.say_count();
+    }
+
+    fn say_count(&self) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("{}/{} runs", self.finished.load(Ordering::Relaxed), self.runs));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
