@@ -3,20 +3,28 @@
 
 #[path = "support/compare.rs"]
 mod compare;
+#[path = "support/duet.rs"]
+mod duet;
 #[path = "support/golden.rs"]
 mod golden;
 #[path = "support/peer.rs"]
 mod peer;
+#[path = "support/receiver.rs"]
+mod receiver;
 #[path = "support/recorder.rs"]
 mod recorder;
 #[path = "support/replay.rs"]
 mod replay;
+#[path = "support/wire.rs"]
+mod wire;
 
-use compare::{Comparison, Tolerance};
+use compare::{Comparison, Tolerance, rare_hooks_agree};
+use duet::{Fault, Title};
 use recorder::Row;
 use replay::Arrival::{First, Latest};
 use replay::{Anchor, Arrival, Script};
 use tcp::{Config, EcnMode};
+use units::Rate;
 
 /// Every difference that is let pass.
 const TOLERANCES: &[Tolerance] = &[];
@@ -171,4 +179,137 @@ fn rate_samples_through_a_recovery() {
 #[test]
 fn rate_samples_of_an_application_limited_sender() {
     replay(17, &[3, 3, 3, 3, 3, 3, 30], firsts(1..=48));
+}
+
+#[test]
+fn the_comparison_notices_every_column_and_argument() {
+    let comparison = Comparison { tolerances: Vec::new(), shift: None };
+    for number in [2, 16] {
+        let rows = sender_rows(number);
+        assert_eq!(comparison.check(&rows, &rows), Ok(()));
+        let at = rows.len() / 2;
+        let changes: [fn(&mut Row); 8] = [
+            |row| row.cwnd += 1,
+            |row| row.ssthresh -= 1,
+            |row| row.out += 1,
+            |row| row.sacked += 1,
+            |row| row.lost += 1,
+            |row| row.retrans += 1,
+            |row| row.delivered += 1,
+            |row| row.ms += 1.5,
+        ];
+        for change in changes {
+            let mut changed = rows.clone();
+            change(&mut changed[at]);
+            assert!(comparison.check(&rows, &changed).is_err());
+        }
+        for argument in 0..rows[at].args.len() {
+            let mut changed = rows.clone();
+            changed[at].args[argument].1 ^= 1 << 20 | 4;
+            assert!(comparison.check(&rows, &changed).is_err(), "{:?}", rows[at].args[argument]);
+        }
+        let mut changed = rows.clone();
+        changed.remove(at);
+        assert!(comparison.check(&rows, &changed).is_err());
+        assert!(comparison.check(&rows, &rows[..rows.len() - 1]).is_err());
+        assert!(comparison.check(&rows[..rows.len() - 1], &rows).is_err());
+    }
+}
+
+// ---- The receiver's side of 12 and 13: which event each data segment causes, and what is owed by then ----
+
+fn replay_receiver(number: u32) {
+    // in_ack_event comes with the segments that Linux's header prediction does not take, which depends on its window
+    let relevant = |row: &Row| row.side == 'R' && (row.hook != "in_ack_event" || row.delivered == 0);
+    let recorded: Vec<Row> = golden::rows(number).into_iter().filter(relevant).collect();
+    let seen: Vec<Row> = receiver::run(&recorded, config(number)).into_iter().filter(relevant).collect();
+    let comparison = Comparison {
+        tolerances: TOLERANCES.iter().filter(|tolerance| tolerance.script == number).collect(),
+        shift: None,
+    };
+    if let Err(error) = comparison.check(&recorded, &seen) {
+        panic!("script {number}, receiver: {error}");
+    }
+}
+
+#[test]
+fn a_receiver_that_needs_ecn_hears_of_four_marked_segments() {
+    replay_receiver(12);
+}
+
+#[test]
+fn a_receiver_that_needs_ecn_hears_of_marks_on_every_segment() {
+    replay_receiver(13);
+}
+
+// ---- Between two endpoints ----
+
+fn duet(number: u32, segments: &[u32], fault: fn(u32) -> Option<Fault>) -> (Vec<Row>, Vec<Row>) {
+    let rows = sender_rows(number);
+    let writes = bursts(&rows, segments);
+    let last_write_ms = writes.last().expect("a write").0;
+    let wait_ms = match number {
+        10 => 30.0,
+        17 => 50.0,
+        _ => 0.0,
+    };
+    let title = Title {
+        writes,
+        open_until_ms: last_write_ms + wait_ms,
+        fault,
+        bottleneck: (15..=17).contains(&number).then_some(Rate::from_mbps(10)),
+    };
+    let config = Config { sack: number != 3, ..config(number) };
+    let seen = duet::run(&title, &config).unwrap_or_else(|error| panic!("script {number}: {error}"));
+    (rows, seen)
+}
+
+/// The hooks that do not come with every ACK are the same in the same order, whatever the receiver merges.
+#[track_caller]
+fn same_events(number: u32, segments: &[u32], fault: fn(u32) -> Option<Fault>) {
+    let (rows, seen) = duet(number, segments, fault);
+    if let Err(error) = rare_hooks_agree(&rows, &seen) {
+        let text: Vec<String> = seen.iter().map(ToString::to_string).collect();
+        panic!("script {number}: {error}\n{}", text.join("\n"));
+    }
+}
+
+fn drops(number: bool) -> Option<Fault> {
+    number.then_some(Fault::Drop)
+}
+
+#[test]
+fn two_endpoints_repair_one_loss() {
+    same_events(2, &[40], |n| drops(n == 15));
+    same_events(3, &[40], |n| drops(n == 15));
+    same_events(11, &[40], |n| drops(matches!(n, 15 | 17 | 19)));
+    same_events(16, &[60], |n| drops(n == 25));
+}
+
+#[test]
+fn two_endpoints_repair_a_lost_tail() {
+    same_events(4, &[8], |n| drops(n == 8));
+    same_events(5, &[5, 6], |n| drops((6..=12).contains(&n)));
+}
+
+#[test]
+fn two_endpoints_take_reordering_back() {
+    same_events(8, &[40], |n| (n == 15).then_some(Fault::DelayMs(3)));
+    same_events(9, &[60], |n| (11..=34).contains(&n).then_some(Fault::DelayMs(400)));
+}
+
+#[test]
+fn two_endpoints_echo_marks() {
+    same_events(7, &[80], |n| (n == 12).then_some(Fault::Mark));
+    same_events(12, &[40], |n| matches!(n, 12..=14 | 20).then_some(Fault::Mark));
+}
+
+#[test]
+fn two_endpoints_without_faults_keep_one_state() {
+    same_events(1, &[24], |_| None);
+    same_events(6, &[20, 20], |_| None);
+    same_events(10, &[2; 10], |_| None);
+    same_events(14, &[40], |_| None);
+    same_events(15, &[60], |_| None);
+    same_events(17, &[3, 3, 3, 3, 3, 3, 30], |_| None);
 }
