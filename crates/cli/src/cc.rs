@@ -88,8 +88,7 @@ fn entries() -> Vec<Entry> {
 }
 
 fn listing() -> String {
-    let mut table =
-        Table::new(["name", "title", "category", "congestion is", "needs ECN", "environment", "reference"]);
+    let mut table = Table::new(["name", "title", "category", "congestion is", "needs ECN", "environment", "reference"]);
     for entry in entries() {
         table.row(vec![
             entry.name.to_string(),

@@ -93,7 +93,7 @@ pub fn run_all(
         drop(sender);
         let mut waiting = BTreeMap::new();
         let mut handed_on = 0;
-        let mut hand_on = || {
+        let hand_on = || {
             for (number, outcome) in receiver {
                 waiting.insert(number, outcome?);
                 while let Some(results) = waiting.remove(&handed_on) {
@@ -120,7 +120,10 @@ fn run_one(job: &Job, progress: &Progress, stop: &Stop) -> Result<RunResults, Fa
     // A broken invariant of ours must not look like the user's mistake, nor leave a half-written folder.
     let outcome = catch_unwind(AssertUnwindSafe(|| sim::simulate(&job.scenario, &mut watch)));
     let results = outcome.map_err(|_| {
-        Failure::Run(format!("run {} (seed {}) broke an invariant of the simulator, see above", job.name, job.scenario.seed))
+        Failure::Run(format!(
+            "run {} (seed {}) broke an invariant of the simulator, see above",
+            job.name, job.scenario.seed
+        ))
     })??;
     let hops = results.summary.packet_hops as f64;
     let seconds = began.elapsed().as_secs_f64();

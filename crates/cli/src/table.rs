@@ -30,10 +30,12 @@ impl Table {
         let layout: Vec<(usize, bool)> = columns.map(|column| (width(column), cells(column).all(is_number))).collect();
         let mut text = String::new();
         for row in std::iter::once(&self.headings).chain(&self.rows) {
-            let padded = row.iter().zip(&layout).map(|(cell, &(width, right))| match right {
-                true => format!("{cell:>width$}"),
-                false => format!("{cell:<width$}"),
-            });
+            let padded =
+                row.iter().zip(&layout).map(
+                    |(cell, &(width, right))| {
+                        if right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+                    },
+                );
             let line = padded.collect::<Vec<_>>().join("  ");
             text.push_str(line.trim_end());
             text.push('\n');

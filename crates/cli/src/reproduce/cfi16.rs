@@ -18,7 +18,7 @@ use crate::stop::Stop;
 use crate::sweep::{Job, algorithm_names, check_algorithm_files, run_all};
 use crate::terminal::is_watched;
 use experiments::Experiment;
-use measured::{Case, Cases, Measured};
+use measured::{Cases, Measured};
 use results::{Comparison, Story, SweepWriter};
 use scenario::{Disk, Input, Known, Routing, Run, Scenario};
 use std::path::PathBuf;

@@ -15,8 +15,14 @@ const LOW_QUEUE: Of = |run| run.queue_low_percent;
 /// The sentences, one paragraph each. A changed scenario that lacks variants has fewer of them.
 pub fn findings(cases: &Cases) -> Vec<String> {
     let (single, ecmp) = (cases.of("single-path"), cases.of("ecmp"));
-    let paragraphs =
-        [level(&single), vegas(&single), drops(&single), vegas_throughput(&single), ranks(&single), ecmp_effect(&single, &ecmp)];
+    let paragraphs = [
+        level(&single),
+        vegas(&single),
+        drops(&single),
+        vegas_throughput(&single),
+        ranks(&single),
+        ecmp_effect(&single, &ecmp),
+    ];
     let mut list: Vec<String> = paragraphs.into_iter().flatten().collect();
     list.extend(experiments(cases));
     list.extend(seeds(&single));
@@ -65,10 +71,17 @@ fn level(cases: &[&Case]) -> Option<String> {
             "the two ranges overlap".to_string()
         } else {
             let factor = (low + high) / (theirs.0 + theirs.1);
-            format!("ours is {} by a factor of {}", if factor < 1.0 { "lower" } else { "higher" }, number(factor.max(1.0 / factor)))
+            format!(
+                "ours is {} by a factor of {}",
+                if factor < 1.0 { "lower" } else { "higher" },
+                number(factor.max(1.0 / factor))
+            )
         };
         let (low, high, theirs) = (number(low), number(high), [number(theirs.0), number(theirs.1)]);
-        Some(format!("{what} {low} to {high} {unit} here, {} to {} {unit} in the paper: {verdict}", theirs[0], theirs[1]))
+        Some(format!(
+            "{what} {low} to {high} {unit} here, {} to {} {unit} in the paper: {verdict}",
+            theirs[0], theirs[1]
+        ))
     };
     let throughput = say("throughput is", "%", THROUGHPUT, range(lines().map(|line| line.throughput_percent))?)?;
     let delay = say("delay is", "ms", DELAY, range(lines().map(|line| line.delay_ms))?);
@@ -82,12 +95,18 @@ fn vegas(cases: &[&Case]) -> Option<String> {
     let mut claims = Vec::new();
     if let (Some(delay), Some((lowest, _))) = (vegas.median(DELAY), range(medians(&others(cases), DELAY))) {
         let (ours, theirs) = (number(delay), paper::line("vegas").map_or(0.0, |line| line.delay_ms));
-        claims.push((delay < lowest, format!("has the lowest delay ({ours} ms, the paper {theirs} ms; the next {} ms)", number(lowest))));
+        claims.push((
+            delay < lowest,
+            format!("has the lowest delay ({ours} ms, the paper {theirs} ms; the next {} ms)", number(lowest)),
+        ));
     }
     let drops = vegas.median(DROPS)?;
     claims.push((drops == 0.0, format!("drops nothing ({} packets)", number(drops))));
     if let Some(low) = vegas.median(LOW_QUEUE) {
-        claims.push((low > 50.0, format!("keeps the core queue under 20 packets most of the time ({} % of the samples)", number(low))));
+        claims.push((
+            low > 50.0,
+            format!("keeps the core queue under 20 packets most of the time ({} % of the samples)", number(low)),
+        ));
     }
     Some(format!("Vegas: {}", judged(claims)))
 }
@@ -100,7 +119,11 @@ fn judged(claims: Vec<(bool, String)>) -> String {
         (_, true) => format!("as the paper says, it {}.", join(held)),
         (true, false) => format!("of what the paper says nothing holds here, that it {}.", join(broken)),
         (false, false) => {
-            format!("as the paper says, it {}. What the paper says and does not hold here: that it {}.", join(held), join(broken))
+            format!(
+                "as the paper says, it {}. What the paper says and does not hold here: that it {}.",
+                join(held),
+                join(broken)
+            )
         }
     }
 }
@@ -122,16 +145,17 @@ fn drops(cases: &[&Case]) -> Option<String> {
         (rank(scalable) < 2, "Scalable is among the two that drop most"),
         (rank(cubic) < 2, "CUBIC is among the two that drop most"),
     ];
-    let pick = |wanted: bool| claims.iter().filter(|(holds, _)| *holds == wanted).map(|(_, text)| *text).collect::<Vec<_>>();
+    let pick =
+        |wanted: bool| claims.iter().filter(|(holds, _)| *holds == wanted).map(|(_, text)| *text).collect::<Vec<_>>();
     let (held, broken) = (pick(true), pick(false));
-    let mut text = format!("Drops, fewest first: {}.", listed.join(", "));
+    let mut sentences = vec![format!("Drops, fewest first: {}.", listed.join(", "))];
     if !held.is_empty() {
-        text.push_str(&format!(" As in the paper's Figure 2: {}.", held.join("; ")));
+        sentences.push(format!("As in the paper's Figure 2: {}.", held.join("; ")));
     }
     if !broken.is_empty() {
-        text.push_str(&format!(" Otherwise than there: that {}, does not hold here.", broken.join("; that ")));
+        sentences.push(format!("Otherwise than there: that {}, does not hold here.", broken.join("; that ")));
     }
-    Some(text)
+    Some(sentences.join(" "))
 }
 
 /// The paper's Vegas is 43 % faster than NewReno.
@@ -169,7 +193,7 @@ fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
         // equal values share the mean of their ranks
         let rank = |value: f64| {
             let below = values.iter().filter(|other| **other < value).count() as f64;
-            let equal = values.iter().filter(|other| **other == value).count() as f64;
+            let equal = values.iter().filter(|other| other.total_cmp(&value).is_eq()).count() as f64;
             below + (equal - 1.0) / 2.0
         };
         values.iter().map(|value| rank(*value)).collect()

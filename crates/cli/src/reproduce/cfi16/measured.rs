@@ -156,17 +156,13 @@ impl Cases {
 mod tests {
     use super::*;
 
-    fn drops(run: &Measured) -> Option<f64> {
-        Some(run.drops)
-    }
-
     #[test]
     fn seeds_give_a_median_and_a_range() {
         let mut cases = Cases::default();
         for drops in [5.0, 1.0, 3.0, 9.0] {
             cases.add("ecmp", "vegas", Measured { drops, ..Measured::default() });
         }
-        let spread = cases.list[0].spread(drops).unwrap();
+        let spread = cases.list[0].spread(|run| Some(run.drops)).unwrap();
         // 1 3 5 9: the middle of 3 and 5
         assert_eq!(spread, Spread { median: 4.0, low: 1.0, high: 9.0, seeds: 4 });
         assert_eq!(cases.list[0].spread(|run| run.delay_ms), None);

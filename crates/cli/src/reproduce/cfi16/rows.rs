@@ -85,7 +85,9 @@ pub fn comparisons(cases: &Cases) -> Vec<Comparison> {
     let mut rows = Vec::new();
     for quantities in [&PRINTED[..], &FURTHER[..]] {
         for environment in &study {
-            rows.extend(quantities.iter().flat_map(|quantity| section(quantity, quantity.figure, &cases.of(environment))));
+            rows.extend(
+                quantities.iter().flat_map(|quantity| section(quantity, quantity.figure, &cases.of(environment))),
+            );
         }
     }
     for environment in experiments {

@@ -10,23 +10,20 @@ const WIDTH: usize = 100;
 
 /// A table for each environment, then the findings.
 pub fn render(cases: &Cases, findings: &[String]) -> String {
-    let mut text = String::new();
+    let mut parts = Vec::new();
     for environment in cases.environments() {
         let heading = match experiments::ALL.iter().find(|experiment| experiment.name == environment) {
             Some(experiment) => format!("{environment}, on the single path: {}", experiment.question),
             None => environment.to_string(),
         };
-        text.push_str(&format!("\n{heading}\n{}", table(&cases.of(environment))));
+        parts.push(format!("{heading}\n{}", table(&cases.of(environment))));
     }
-    text.push_str(
-        "\ndrops: at the 45 switches. throughput: percent of 100 Mbit/s, mean of data and ACK flows as in the paper.\n\
-         data flows: the same without the ACK flows. delay: IP send to IP receive, mean over packets (ours), and over\n\
-         flows' means. core queue: fullest output port of the most used core switch.\n",
-    );
-    for finding in findings {
-        text.push_str(&format!("\n{}\n", wrapped(finding, WIDTH)));
-    }
-    text
+    let key = "drops: at the 45 switches. throughput: percent of 100 Mbit/s, mean of data and ACK flows as in the paper.\n\
+               data flows: the same without the ACK flows. delay: IP send to IP receive, mean over packets (ours), and over\n\
+               flows' means. core queue: fullest output port of the most used core switch.\n";
+    parts.push(key.to_string());
+    parts.extend(findings.iter().map(|finding| format!("{}\n", wrapped(finding, WIDTH))));
+    format!("\n{}", parts.join("\n"))
 }
 
 fn table(cases: &[&Case]) -> String {

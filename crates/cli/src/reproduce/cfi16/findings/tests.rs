@@ -30,7 +30,10 @@ fn change(cases: &mut Cases, variant: &str, change: impl Fn(&mut Measured)) {
 #[test]
 fn the_papers_own_numbers_agree_with_it_in_every_sentence() {
     let text = findings(&as_the_paper()).join("\n");
-    assert!(text.contains("throughput is 5.23 to 5.74 % here, 5.23 to 5.74 % in the paper: the two ranges overlap"), "{text}");
+    assert!(
+        text.contains("throughput is 5.23 to 5.74 % here, 5.23 to 5.74 % in the paper: the two ranges overlap"),
+        "{text}"
+    );
     assert!(text.contains("Vegas: as the paper says, it has the lowest delay (3.36 ms, the paper 3.36 ms; the next 13.0 ms); drops nothing (0 packets)"), "{text}");
     assert!(text.contains("43 % above NewReno's here, 43 % above it in the paper: reproduced."), "{text}");
     assert!(text.contains("Drops, fewest first: Vegas 0, YeAH 50, Westwood+ 400"), "{text}");
@@ -49,7 +52,10 @@ fn what_differs_is_said() {
     let text = findings(&cases).join("\n");
     assert!(text.contains("does not hold here: that it drops nothing (3 packets)"), "{text}");
     assert!(text.contains("2 % above NewReno's here, 43 % above it in the paper: not reproduced."), "{text}");
-    assert!(text.contains("Otherwise than there: that YeAH drops the fewest after Vegas, does not hold here."), "{text}");
+    assert!(
+        text.contains("Otherwise than there: that YeAH drops the fewest after Vegas, does not hold here."),
+        "{text}"
+    );
 }
 
 #[test]

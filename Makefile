@@ -1,0 +1,35 @@
+# One word does each thing, on a fresh machine too: what is missing is installed first (Debian or Ubuntu, as root).
+#   make demo    build, reproduce the fat-tree study, leave its HTML report
+#   make test    every test          make lint    formatting, lints, house rules
+#   make bench   packet-hops/s       make build   target/release/opentcp
+
+CARGO ?= cargo
+SHELL := /bin/bash
+
+.PHONY: build demo test lint bench clean setup
+.DEFAULT_GOAL := build
+
+setup:
+	@tools/setup
+
+build: setup
+	$(CARGO) build --release --locked -p cli
+
+demo: build
+	target/release/opentcp reproduce cfi16
+
+# Release with assertions: simulations are quick and every invariant is checked.
+test: setup
+	$(CARGO) test --profile checked --locked --workspace
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --profile checked --locked --workspace --all-targets -- -D warnings
+	tools/tidy
+	tools/deny
+
+bench: setup
+	$(CARGO) run --release --locked -p bench
+
+clean:
+	$(CARGO) clean
