@@ -226,6 +226,7 @@ pub struct RateSample {
     pub is_retrans: bool,
     /// Did the receiver probably delay the ACK?
     pub is_ack_delayed: bool,
+    /// Padding of the C structure.
     pub cc_pad: [u8; 5],
 }
 

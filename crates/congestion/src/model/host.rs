@@ -35,22 +35,25 @@ type Step = Result<(), Violation>;
 impl<'a> Host<'a> {
     pub(super) fn new(algorithm: &Algorithm, seed: u64, progress: &'a Progress) -> Result<Host<'a>, Violation> {
         let mut rng = Rng::new(seed);
-        let mut sock = TcpSock::default();
         let clamp = if rng.once_in(4) { SMALL_WINDOW + rng.magnitude(WINDOW_MAX) } else { WINDOW_MAX };
-        sock.icsk_ca_ops = Some(algorithm.ops());
-        sock.cc_random_state = rng.next() as u32 | 1;
-        sock.sk_pacing_rate = u64::MAX;
-        sock.sk_max_pacing_rate = u64::MAX;
-        sock.sk_gso_max_size = 65_536;
-        sock.sk_pacing_shift = 10;
-        sock.snd_cwnd_clamp = clamp.min(WINDOW_MAX);
-        sock.snd_cwnd = INITIAL_WINDOW.min(sock.snd_cwnd_clamp);
-        sock.snd_ssthresh = TCP_INFINITE_SSTHRESH;
-        sock.mss_cache = 1448;
-        sock.advmss = 1448;
-        sock.snd_una = rng.next() as u32;
+        let clamp = clamp.min(WINDOW_MAX);
+        let mut sock = TcpSock {
+            icsk_ca_ops: Some(algorithm.ops()),
+            cc_random_state: rng.next() as u32 | 1,
+            sk_pacing_rate: u64::MAX,
+            sk_max_pacing_rate: u64::MAX,
+            sk_gso_max_size: 65_536,
+            sk_pacing_shift: 10,
+            snd_cwnd_clamp: clamp,
+            snd_cwnd: INITIAL_WINDOW.min(clamp),
+            snd_ssthresh: TCP_INFINITE_SSTHRESH,
+            mss_cache: 1448,
+            advmss: 1448,
+            snd_una: rng.next() as u32,
+            rcv_nxt: rng.next() as u32,
+            ..TcpSock::default()
+        };
         sock.snd_nxt = sock.snd_una;
-        sock.rcv_nxt = rng.next() as u32;
         sock.rtt_min.s[0].v = u32::MAX;
         sock.tcp_mstamp = 1 + rng.below(1 << 40);
         if algorithm.needs_ecn() && !rng.once_in(4) {
@@ -236,15 +239,18 @@ impl<'a> Host<'a> {
     }
 
     fn rate_sample(&mut self, acked_sacked: u32, rtt_us: i32, prior_in_flight: u32) -> RateSample {
-        let mut sample = RateSample::default();
-        sample.rtt_us = rtt_us.into();
-        sample.acked_sacked = acked_sacked;
-        sample.prior_in_flight = prior_in_flight;
-        sample.losses = self.rng.below(3) as i32 * i32::from(self.rng.once_in(8));
-        sample.prior_delivered = self.sock.delivered;
-        sample.is_app_limited = self.sock.app_limited != 0;
-        sample.is_retrans = self.rng.once_in(16);
-        sample.is_ack_delayed = self.rng.once_in(16);
+        let losses = self.rng.below(3) as i32 * i32::from(self.rng.once_in(8));
+        let mut sample = RateSample {
+            rtt_us: rtt_us.into(),
+            acked_sacked,
+            prior_in_flight,
+            losses,
+            prior_delivered: self.sock.delivered,
+            is_app_limited: self.sock.app_limited != 0,
+            is_retrans: self.rng.once_in(16),
+            is_ack_delayed: self.rng.once_in(16),
+            ..RateSample::default()
+        };
         if self.rng.once_in(6) {
             return sample;
         }
@@ -393,7 +399,7 @@ impl<'a> Host<'a> {
         if self.sock.ecn_flags & ecn::OK == 0 {
             return Ok(());
         }
-        for _ in 0..1 + self.rng.below(4) {
+        for _ in 0..=self.rng.below(4) {
             self.sock.icsk_ack_pending = self.rng.next() as u8 & 7;
             let event = if self.rng.once_in(2) { CaEvent::EcnIsCe } else { CaEvent::EcnNoCe };
             self.call(Hook::CwndEvent, 0, |sock| sock.ca_cwnd_event(event))?;

@@ -1,32 +1,35 @@
 //! A flow over a path of a fixed pipe and buffer, a round trip at a time.
 //!
 //! In a round of W segments every segment takes base × max(W, pipe) / pipe: what the pipe does not hold stands in the
-//! queue. Each segment is acknowledged by itself, evenly over the round; what an ACK allows is sent at once.
+//! queue. Each segment is acknowledged by itself, evenly over the round; what an ACK allows is sent at once, or as fast
+//! as the algorithm paces.
 
 use congestion::sock::{
     SK_PACING_NEEDED, TCP_CA_CWR, TCP_CA_LOSS, TCP_CA_OPEN, TCP_CA_RECOVERY, TCP_INFINITE_SSTHRESH, ack_flags, ecn,
 };
-use congestion::{AckSample, Algorithm, CaEvent, RateSample, TcpSock};
+use congestion::{AckSample, Algorithm, CaEvent, CongestionOps, RateSample, TcpSock};
 
 pub const MSS: u32 = 1448;
 
 /// A socket with everything that a host sets before `init`, and `init` called.
 pub fn socket(algorithm: &Algorithm, cwnd: u32, ssthresh: u32) -> TcpSock {
-    let mut sock = TcpSock::default();
-    sock.icsk_ca_ops = Some(algorithm.ops());
-    sock.cc_random_state = 1;
-    sock.sk_pacing_rate = u64::MAX;
-    sock.sk_max_pacing_rate = u64::MAX;
-    sock.sk_gso_max_size = 65_536;
-    sock.sk_pacing_shift = 10;
-    sock.snd_cwnd = cwnd;
-    sock.snd_cwnd_clamp = u32::MAX;
-    sock.snd_ssthresh = ssthresh;
-    sock.mss_cache = MSS;
-    sock.is_cwnd_limited = 1;
+    let mut sock = TcpSock {
+        icsk_ca_ops: Some(algorithm.ops()),
+        cc_random_state: 1,
+        sk_pacing_rate: u64::MAX,
+        sk_max_pacing_rate: u64::MAX,
+        sk_gso_max_size: 65_536,
+        sk_pacing_shift: 10,
+        snd_cwnd: cwnd,
+        snd_cwnd_clamp: u32::MAX,
+        snd_ssthresh: ssthresh,
+        mss_cache: MSS,
+        is_cwnd_limited: 1,
+        tcp_mstamp: 1_000_000,
+        delivered: 100_000,
+        ..TcpSock::default()
+    };
     sock.rtt_min.s[0].v = u32::MAX;
-    sock.tcp_mstamp = 1_000_000;
-    sock.delivered = 100_000;
     if algorithm.needs_ecn() {
         sock.ecn_flags = ecn::OK;
     }
@@ -62,8 +65,14 @@ pub struct Flow {
     pub sock: TcpSock,
     path: Path,
     dropped: bool,
-    /// RTT of the round before, µs.
+    /// RTT of this round, µs.
     rtt_us: u32,
+    /// What the next ACK makes the host enter: Recovery or CWR.
+    pending: Option<u8>,
+    /// Bytes × 10^6 that the pacing rate has allowed and that were not sent.
+    credit: u64,
+    /// Each change of the pacing rate: when (µs), and to what (bytes/s).
+    pub rates: Vec<(u64, u64)>,
 }
 
 /// What a round was.
@@ -79,7 +88,7 @@ impl Flow {
         sock.packets_out = 10;
         sock.snd_nxt = 10 * MSS;
         sock.ca_cwnd_event(CaEvent::TxStart);
-        Flow { sock, path, dropped: false, rtt_us: path.base_rtt_us }
+        Flow { sock, path, dropped: false, rtt_us: path.base_rtt_us, pending: None, credit: 0, rates: Vec::new() }
     }
 
     /// One round trip. A queue that overflowed in the round before is a loss in this one.
@@ -95,14 +104,16 @@ impl Flow {
         self.rtt_us = rtt_us;
         match event {
             Event::Timeout => self.timeout(),
-            Event::Loss => self.enter(TCP_CA_RECOVERY),
-            Event::Mark => self.enter(TCP_CA_CWR),
-            Event::Nothing if marked => self.enter(TCP_CA_CWR),
+            Event::Loss => self.pending = Some(TCP_CA_RECOVERY),
+            Event::Mark => self.pending = Some(TCP_CA_CWR),
+            Event::Nothing if marked => self.pending = Some(TCP_CA_CWR),
             Event::Nothing => {}
         }
         if event != Event::Timeout {
             for i in 1..=sent {
-                self.sock.tcp_mstamp = start + u64::from(rtt_us) * u64::from(i) / u64::from(sent);
+                let now = start + u64::from(rtt_us) * u64::from(i) / u64::from(sent);
+                self.credit += self.sock.sk_pacing_rate.min(1 << 40) * (now - self.sock.tcp_mstamp);
+                self.sock.tcp_mstamp = now;
                 self.acknowledge(sent, marked || event == Event::Mark);
             }
             self.leave();
@@ -131,9 +142,16 @@ impl Flow {
         sock.rtt_min.s[0].v = sock.rtt_min.s[0].v.min(rtt);
         sock.ca_pkts_acked(&AckSample { pkts_acked: 1, rtt_us: rtt as i32, in_flight: round * MSS });
         sock.ca_in_ack_event(if marked { ack_flags::SLOWPATH | ack_flags::ECE } else { 0 });
-        if sock.icsk_ca_ops.is_some_and(|ops| ops.has_cong_control()) {
+        if let Some(state) = self.pending.take() {
+            self.enter(state);
+        }
+        let sock = &mut self.sock;
+        if sock.icsk_ca_ops.is_some_and(CongestionOps::has_cong_control) {
             let sample = rate_sample(sock, round, rtt);
             sock.ca_cong_control(sock.snd_una, &sample);
+            if self.rates.last().is_none_or(|&(_, rate)| rate != sock.sk_pacing_rate) {
+                self.rates.push((sock.tcp_mstamp, sock.sk_pacing_rate));
+            }
         } else if matches!(sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY) {
             sock.snd_cwnd = sock.snd_ssthresh.max(sock.snd_cwnd - 1).min(sock.snd_cwnd);
         } else {
@@ -142,19 +160,21 @@ impl Flow {
         self.send();
     }
 
-    /// Fill the window, or what the pacing rate puts into a round trip.
+    /// Fill the window, as far as the pacing rate lets it; a flow with nothing in flight sends one segment at least.
     fn send(&mut self) {
         let sock = &mut self.sock;
-        let mut allowed = sock.snd_cwnd;
-        if sock.sk_pacing_status == SK_PACING_NEEDED {
-            let paced = u128::from(sock.sk_pacing_rate) * u128::from(self.rtt_us) / 1_000_000 / u128::from(MSS);
-            allowed = allowed.min(paced.clamp(1, u32::MAX.into()) as u32);
-        }
-        while sock.packets_out < allowed {
+        let paced = sock.sk_pacing_status == SK_PACING_NEEDED;
+        let price = u64::from(MSS) * 1_000_000;
+        while sock.packets_out < sock.snd_cwnd && (!paced || self.credit >= price || sock.packets_out == 0) {
             sock.packets_out += 1;
             sock.snd_nxt = sock.snd_nxt.wrapping_add(MSS);
+            self.credit = self.credit.saturating_sub(price);
         }
+        // a pacer does not save up for a burst: the host has a segment or two ready, no more
+        self.credit = self.credit.min(2 * price);
         sock.max_packets_out = sock.packets_out;
+        sock.tcp_clock_cache = sock.tcp_mstamp * 1000;
+        sock.tcp_wstamp_ns = sock.tcp_clock_cache;
     }
 
     fn enter(&mut self, state: u8) {
@@ -173,7 +193,7 @@ impl Flow {
     /// The end of a round ends recovery.
     fn leave(&mut self) {
         let sock = &mut self.sock;
-        let reduced = !sock.icsk_ca_ops.is_some_and(|ops| ops.has_cong_control());
+        let reduced = !sock.icsk_ca_ops.is_some_and(CongestionOps::has_cong_control);
         let state = sock.icsk_ca_state;
         if state == TCP_CA_OPEN {
             return;
@@ -201,15 +221,16 @@ impl Flow {
 
 /// Of a segment that was sent one round trip and one round of segments ago.
 fn rate_sample(sock: &TcpSock, round: u32, rtt_us: u32) -> RateSample {
-    let mut sample = RateSample::default();
-    sample.delivered = round as i32;
-    sample.prior_delivered = sock.delivered - round;
-    sample.interval_us = rtt_us.into();
-    sample.snd_interval_us = rtt_us;
-    sample.rcv_interval_us = rtt_us;
-    sample.prior_mstamp = sock.tcp_mstamp - u64::from(rtt_us);
-    sample.rtt_us = rtt_us.into();
-    sample.acked_sacked = 1;
-    sample.prior_in_flight = sock.packets_out + 1;
-    sample
+    RateSample {
+        delivered: round as i32,
+        prior_delivered: sock.delivered - round,
+        interval_us: rtt_us.into(),
+        snd_interval_us: rtt_us,
+        rcv_interval_us: rtt_us,
+        prior_mstamp: sock.tcp_mstamp - u64::from(rtt_us),
+        rtt_us: rtt_us.into(),
+        acked_sacked: 1,
+        prior_in_flight: sock.packets_out + 1,
+        ..RateSample::default()
+    }
 }

@@ -2,5 +2,4 @@
 
 mod equations;
 mod flow;
-mod paths;
 mod trajectories;
