@@ -246,6 +246,7 @@ impl Drill {
     fn expect(&mut self, line: &Line<'_>) {
         let data = line.words.iter().find_map(|word| range(word).filter(|_| !self.follows_sack(line, word)));
         let mut next = data.map(|(start, _)| start);
+        self.collect();
         loop {
             let limit = Time::from_secs_f64(self.zero.as_secs_f64() + (line.at_ms + line.tolerance_ms) / 1e3);
             while self.sent.is_empty() && self.endpoint.poll_timeout() <= limit {
@@ -257,7 +258,7 @@ impl Drill {
             let late = self.ms(at) - line.at_ms;
             let shown = self.show(&segment);
             assert!(late.abs() <= line.tolerance_ms, "`{}`: sent at {:.2} ms: {shown}", line.text, self.ms(at));
-            if let Err(what) = self.matches(&segment, line, next) {
+            if let Err(what) = self.matches(&segment, line, next, data) {
                 panic!("`{}`: {what}: {shown}", line.text);
             }
             let end = segment.seq.wrapping_add(segment.len as u32).wrapping_sub(self.iss);
@@ -272,7 +273,14 @@ impl Drill {
         line.words.windows(2).any(|pair| pair[0] == "sack" && std::ptr::eq(pair[1], word))
     }
 
-    fn matches(&self, segment: &Segment, line: &Line<'_>, start: Option<u32>) -> Result<(), String> {
+    /// `start` is where the data of this segment is to begin, `data` the range of the whole line.
+    fn matches(
+        &self,
+        segment: &Segment,
+        line: &Line<'_>,
+        start: Option<u32>,
+        data: Option<(u32, u32)>,
+    ) -> Result<(), String> {
         let has = |flag: u8| segment.flags & flag != 0;
         let check = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_string()) };
         if let Some(start) = start {
@@ -281,7 +289,9 @@ impl Drill {
         } else {
             check(segment.len == 0, "it carries data")?;
         }
-        check(has(flags::FIN) == line.words.contains(&"fin"), "FIN")?;
+        let end = segment.seq.wrapping_add(segment.len as u32).wrapping_sub(self.iss);
+        let last = data.is_none_or(|(_, last)| last == end);
+        check(has(flags::FIN) == (last && line.words.contains(&"fin")), "FIN")?;
         check(has(flags::SYN) == line.words.contains(&"syn"), "SYN")?;
         check(has(flags::RST) == line.words.contains(&"rst"), "RST")?;
         let mut blocks = segment.sack[..segment.sack_count as usize].iter();
