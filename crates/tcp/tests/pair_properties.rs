@@ -118,7 +118,7 @@ fn transfer(case: &Case) -> Result<Outcome, TestCaseError> {
                 written[end] += pair.act(end, |endpoint, now| endpoint.write(now, missing));
             }
             if !closed[end] && written[end] == case.bytes[end] && pair.ends[end].is_established() {
-                pair.act(end, |endpoint, now| endpoint.close(now));
+                pair.act(end, Endpoint::close);
                 closed[end] = true;
             }
             counts_agree(pair.ends[end].sock())?;

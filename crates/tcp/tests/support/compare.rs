@@ -1,6 +1,7 @@
 //! Compares recorded hooks with those of an endpoint, row by row.
 
 use crate::recorder::Row;
+use congestion::sock::ack_pending;
 use std::fmt::Write as _;
 
 /// What may differ in a stretch of one script, and why.
@@ -30,6 +31,8 @@ pub enum Allows {
 /// Jitter of the recorded path.
 const JITTER_MS: f64 = 1.0;
 const JITTER_US: i64 = 1000;
+/// Bits of ack.pending that say whether an ACK is owed, and at once.
+const DUE: i64 = (ack_pending::SCHED | ack_pending::NOW) as i64;
 
 /// The comparison of one script.
 pub struct Comparison<'a> {
@@ -120,7 +123,7 @@ fn argument_agrees(name: &str, linux: i64, ours: i64) -> bool {
         // 1 and 2 depend on the receiver's window
         "flags" => linux & 4 == ours & 4,
         // PUSHED depends on the sender's writes, TIMER on how many segments came at once
-        "ack.pending" => linux & 17 == ours & 17,
+        "ack.pending" => linux & DUE == ours & DUE,
         "rtt" | "rtt_us" | "interval_us" | "snd_us" | "rcv_us" if linux >= 0 && ours >= 0 => {
             (linux - ours).abs() <= JITTER_US
         }

@@ -77,13 +77,13 @@ pub fn run(title: &Title, config: &Config) -> Result<Vec<Row>, String> {
         }
         if pair.ends[1].received() == total && !closed[1] {
             closed[1] = true;
-            pair.act(1, |endpoint, now| endpoint.close(now));
+            pair.act(1, Endpoint::close);
         }
         let open_until = time_of(title.open_until_ms);
         if closed[1] && !closed[0] && (pair.now >= open_until || next >= open_until) {
             closed[0] = true;
             pair.now = pair.now.max(open_until);
-            pair.act(0, |endpoint, now| endpoint.close(now));
+            pair.act(0, Endpoint::close);
         }
         if next > EPOCH + Time::from_secs(60) || !pair.step() {
             return Err(format!("{} of {total} bytes arrive", pair.ends[1].received()));

@@ -60,6 +60,16 @@ impl<'a> Line<'a> {
         let word = self.words.get(index).copied().unwrap_or("nothing");
         word.parse().unwrap_or_else(|_| panic!("`{}`: `{word}` is no number", self.text))
     }
+
+    fn check(&self, is: u64) {
+        assert_eq!(is, self.number(0), "`{}`", self.text);
+    }
+
+    /// The range of the data; those after `sack` are something else.
+    fn data(&self) -> Option<(u32, u32)> {
+        let of_sack = |index: usize| index > 0 && self.words[index - 1] == "sack";
+        self.words.iter().enumerate().find_map(|(index, word)| range(word).filter(|_| !of_sack(index)))
+    }
 }
 
 fn range(word: &str) -> Option<(u32, u32)> {
@@ -207,17 +217,13 @@ impl Drill {
             }
             "close" => self.endpoint.close(self.now),
             "read" => self.endpoint.set_reading(self.now, line.words[0] == "on"),
-            "cwnd" => self.check(line, self.endpoint.sock().snd_cwnd as u64),
-            "ssthresh" => self.check(line, self.endpoint.sock().snd_ssthresh as u64),
-            "state" => self.check(line, self.endpoint.sock().icsk_ca_state as u64),
-            "received" => self.check(line, self.endpoint.received()),
+            "cwnd" => line.check(self.endpoint.sock().snd_cwnd as u64),
+            "ssthresh" => line.check(self.endpoint.sock().snd_ssthresh as u64),
+            "state" => line.check(self.endpoint.sock().icsk_ca_state as u64),
+            "received" => line.check(self.endpoint.received()),
             op => panic!("`{}`: unknown event `{op}`", line.text),
         }
         self.collect();
-    }
-
-    fn check(&self, line: &Line<'_>, is: u64) {
-        assert_eq!(is, line.number(0), "`{}`", line.text);
     }
 
     fn nothing_sent(&self, line: &Line<'_>) {
@@ -244,7 +250,7 @@ impl Drill {
     }
 
     fn expect(&mut self, line: &Line<'_>) {
-        let data = line.words.iter().find_map(|word| range(word).filter(|_| !self.follows_sack(line, word)));
+        let data = line.data();
         let mut next = data.map(|(start, _)| start);
         self.collect();
         loop {
@@ -267,10 +273,6 @@ impl Drill {
                 _ => return,
             }
         }
-    }
-
-    fn follows_sack(&self, line: &Line<'_>, word: &str) -> bool {
-        line.words.windows(2).any(|pair| pair[0] == "sack" && std::ptr::eq(pair[1], word))
     }
 
     /// `start` is where the data of this segment is to begin, `data` the range of the whole line.

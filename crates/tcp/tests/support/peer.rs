@@ -136,7 +136,8 @@ impl Peer {
             }
             let held = |n: u32| self.received.get((n - 1) as usize).copied().unwrap_or(false);
             let first = (above..=number).rev().take_while(|&n| held(n)).last().expect("the segment itself is held");
-            let end = (number..).take_while(|&n| held(n)).last().expect("the segment itself is held") + 1;
+            let end = (number..=self.received.len() as u32).find(|&n| !held(n));
+            let end = end.unwrap_or(self.received.len() as u32 + 1);
             let block = SackBlock { start: self.start(first), end: self.start(end) };
             if !blocks.contains(&block) {
                 blocks.push(block);

@@ -44,17 +44,27 @@ pub struct Script {
 /// The longest that Linux's timers (two of them in a row, ticks of 4 ms) lag behind exact ones.
 const TIMER_LAG_MS: f64 = 14.0;
 
+/// What a recorded ACK was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// One ACK for all its arrivals.
+    Merged,
+    /// One ACK per arrival: duplicate ACKs that the sender's stack merged.
+    OneByOne,
+    /// The receiver's FIN.
+    Fin,
+    /// That of the sender's FIN.
+    FinAcked,
+}
+
 /// An ACK, or several one by one, that the recording implies.
 #[derive(Clone, Debug)]
 struct Ack {
     ms: f64,
-    /// Arrivals that it reports beyond those of the ACKs before; none: a FIN of the receiver.
+    kind: Kind,
+    /// Arrivals that it reports beyond those of the ACKs before.
     arrivals: std::ops::Range<usize>,
-    /// One ACK per arrival: duplicate ACKs that the sender's stack merged.
-    each: bool,
     ece: bool,
-    fin: bool,
-    fin_acked: bool,
     /// Bytes that the application may have written after it.
     written_segments_max: u32,
 }
@@ -111,17 +121,17 @@ fn acks(script: &Script, rows: &[Row], sack: bool) -> Vec<Ack> {
             peer.arrive(number, 0);
         }
         let last = index + 1 == groups.len();
-        let is_fin = reported == upto && !last && !fin;
-        acks.push(Ack {
-            ms: group.first.ms,
-            arrivals: reported..upto,
-            each: !sack && peer.in_order() == before,
-            ece: group.ece,
-            fin: is_fin,
-            fin_acked: last,
-            written_segments_max: 0,
-        });
-        fin |= is_fin;
+        let kind = if last {
+            Kind::FinAcked
+        } else if reported == upto && !fin {
+            Kind::Fin
+        } else if !sack && peer.in_order() == before {
+            Kind::OneByOne
+        } else {
+            Kind::Merged
+        };
+        acks.push(Ack { ms: group.first.ms, kind, arrivals: reported..upto, ece: group.ece, written_segments_max: 0 });
+        fin |= kind == Kind::Fin;
         sent.push((before, peer.in_order() + last as u32 + group.first.out));
         reported = upto;
     }
@@ -306,7 +316,7 @@ impl Replay {
                 let number = offset / MSS + part + 1;
                 self.sent.push(Transmission { at: now, number, tsval: segment.tsval });
             }
-            if segment.len as u32 % MSS != 0 {
+            if !(segment.len as u32).is_multiple_of(MSS) {
                 return Err(format!("at {:.2} ms a segment of {} bytes leaves", ms_of(now), segment.len));
             }
         }
@@ -320,28 +330,28 @@ impl Replay {
             let mut transmissions = self.sent.iter().filter(|t| t.number == number);
             let transmission = match arrival {
                 Arrival::First(_) => transmissions.next(),
-                Arrival::Latest(_) => transmissions.nth(1).map(|second| transmissions.last().unwrap_or(second)),
+                Arrival::Latest(_) => transmissions.nth(1).map(|second| transmissions.next_back().unwrap_or(second)),
             };
             let Some(transmission) = transmission else {
                 return Err(format!("the recording acknowledges {arrival:?} at {:.2} ms; it was not sent", ack.ms));
             };
             self.peer.arrive(number, transmission.tsval);
-            if ack.each {
+            if ack.kind == Kind::OneByOne {
                 let segment = self.peer.ack(now, ack.ece);
                 self.endpoint.on_segment(now, &segment);
                 self.transmit(now)?;
             }
         }
-        if ack.each {
+        if ack.kind == Kind::OneByOne {
             return Ok(());
         }
-        if ack.fin_acked {
+        if ack.kind == Kind::FinAcked {
             if !self.fin_sent {
                 return Err(format!("the recording acknowledges the FIN at {:.2} ms; it was not sent", ack.ms));
             }
             self.peer.arrive_fin();
         }
-        let segment = if ack.fin { self.peer.fin(now, ack.ece) } else { self.peer.ack(now, ack.ece) };
+        let segment = if ack.kind == Kind::Fin { self.peer.fin(now, ack.ece) } else { self.peer.ack(now, ack.ece) };
         self.endpoint.on_segment(now, &segment);
         Ok(())
     }

@@ -46,7 +46,7 @@ impl<W: FnMut(Time, usize, &Segment) -> Vec<(Time, Segment)>> Pair<W> {
             return true;
         }
         let timed = usize::from(self.ends[0].poll_timeout() > next);
-        self.act(timed, |end, now| end.on_timer(now));
+        self.act(timed, Endpoint::on_timer);
         true
     }
 
