@@ -30,8 +30,8 @@
  *   - In place of S_min, the last segment up to W_max, and the first B segments above it, are spread: the window grows
  *     by one segment per SMOOTH_PART/B = 5 round trips.
  *   - A timeout forgets W_max: what the path held is no longer known.
- *   - The step is computed for the window as it is at every ACK; Linux keeps it for 1/32 s, which is many round trips in
- *     a data centre. Linux's factor for delayed ACKs is not needed: segments are counted, not ACKs.
+ *   - The step is computed at every ACK, for the window as it is; Linux keeps it for 1/32 s, which in a data centre is
+ *     many round trips. Linux's factor for delayed ACKs is not needed: segments are counted, not ACKs.
  */
 #include "tcp.h"
 

@@ -19,10 +19,10 @@
  * prints and recommends.
  *
  * Differences from the RFC
- *   - None of substance in the table: crates/congestion/tests/highspeed_table.rs computes it from the formulas above
- *     and compares. (Like the program of Appendix B, it takes 1/12.8 for 0.078, and begins a row where a has grown by
- *     more than one *since the row before*, fractions included: the rows drift by 0.07 up to the last.)
  *   - Slow start is NewReno's. Limited slow start for large windows (RFC 3742) is a separate, optional change.
+ * The table is the RFC's: crates/congestion/tests/highspeed_table.rs computes it from the formulas above and compares.
+ * Like the program of Appendix B, it writes 1/12.8 for 0.078, and begins a row where a has grown by more than one since
+ * the row before, fractions included: by the last row, a is 73.07 where it should be 73.
  * Difference from Linux: a row holds from its window upwards, as in the RFC. Linux takes the row above, so that a
  * window of 39 already grows by 2.
  */

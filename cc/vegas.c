@@ -41,7 +41,7 @@
 #define VEGAS_BETA 4
 #define VEGAS_GAMMA 1
 
-/* Samples of a round above which its least RTT counts: with delayed ACKs, at least one is not of a delayed ACK. */
+/* Samples of a round above which its least RTT counts: of three, not all come from ACKs that a timer delayed. */
 #define VEGAS_MIN_SAMPLES 2
 
 /* Segments. The smallest window that still gives an ACK at once from a receiver which delays every second. */

@@ -16,8 +16,8 @@
  *
  * Draining its queue would make YeAH starve against flows that do not. So it counts: cwnd_reno is the window that a
  * NewReno flow would have here, half of it after a loss, one more per round in slow mode; decongestion stops at it.
- * If the queue stays long although drained, rounds in slow mode come one after another: NewReno flows compete. rounds
- * in fast mode show that they do not; after more than zeta of those cwnd_reno starts anew.
+ * If the queue stays long although drained, rounds in slow mode come one after another: NewReno flows compete. Rounds
+ * in fast mode show that they do not; after more than zeta of those, cwnd_reno starts anew.
  *
  *   loss     cwnd -= min(max(cwnd / 2^delta, Q), cwnd / 2)       alone: give up what is queued, at least 1/8
  *            cwnd -= cwnd / 2                                     after rho rounds of slow mode in a row
@@ -124,8 +124,7 @@ CC_HOOK(void, yeah_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct yeah *yeah = inet_csk_ca(sk);
 
-	if (tcp_ca_state(sk) == TCP_CA_Open)
-		rtt_round_sample(&yeah->round, sample->rtt_us);
+	rtt_round_sample(&yeah->round, sample->rtt_us);
 }
 
 CC_HOOK(void, yeah_cong_avoid, struct sock *sk, u32 ack, u32 acked)

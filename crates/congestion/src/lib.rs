@@ -1,9 +1,9 @@
 //! The congestion-control algorithms of `cc/`, built natively: what they are, and how a host calls them.
 //!
 //! [`Algorithm::builtins`] lists them, [`Algorithm::named`] finds one, [`Algorithm::load`] compiles and opens a user's
-//! file. [`check_invariants`] plays what happens to flows with an algorithm and looks for what none may do. A host embeds a [`TcpSock`], points its
-//! `icsk_ca_ops` at [`Algorithm::ops`], and calls the hooks (`ca_*` on [`TcpSock`]) in Linux's order. This crate is the
-//! only one that crosses into C.
+//! file. [`check_invariants`] plays what happens to flows with an algorithm and looks for what none may do. A host embeds
+//! a [`TcpSock`], points its `icsk_ca_ops` at [`Algorithm::ops`], and calls the hooks (`ca_*` on [`TcpSock`]) in Linux's
+//! order. This crate is the only one that crosses into C.
 
 #![allow(unsafe_code, reason = "crossing into C is what this crate is for; each block says why it is sound")]
 

@@ -35,7 +35,17 @@ pub enum LoadError {
     /// No compiler for BPF.
     #[error("no compiler for BPF: neither clang-16 nor clang-19 nor clang is there; install clang")]
     NoClang,
-    /// The compiler refuses the file, or cannot be run.
+    /// The compiler that `$CC` names, or that was found, cannot be run.
+    #[error("{}: cannot run the compiler {compiler}: {source}", path.display())]
+    Run {
+        /// The file.
+        path: PathBuf,
+        /// The compiler's command.
+        compiler: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The compiler refuses the file.
     #[error("{} does not compile; {compiler} says:\n{message}", path.display())]
     Compile {
         /// The file.

@@ -66,15 +66,14 @@ fn compile<'a>(
     let object = home.path().join("algorithm.o");
     let mut command = Command::new(&compiler[0]);
     command.args(&compiler[1..]).args(flags).arg("-I").arg(home.path()).arg("-o").arg(&object).arg(&copy);
-    let failed = |message: String| LoadError::Compile {
-        path: path.to_path_buf(),
-        compiler: compiler.join(" "),
-        message: message.trim_end().to_string(),
+    let (path, compiler) = (path.to_path_buf(), compiler.join(" "));
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(source) => return Err(LoadError::Run { path, compiler, source }),
     };
-    let output = command.output().map_err(|error| failed(error.to_string()))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
-        return Err(failed(said));
+        return Err(LoadError::Compile { path, compiler, message: said.trim_end().to_string() });
     }
     Ok(Compiled { object, warnings: said, _folder: home })
 }

@@ -175,6 +175,9 @@ fn warnings_of_a_file_that_compiles_are_kept() {
     let text = with_cong_avoid("u32 unused; tcp_reno_cong_avoid(sk, acked);");
     let algorithm = Algorithm::load(&Desk::new().write(&text)).expect("a warning is no error");
     assert!(algorithm.warnings().contains("unused"), "{}", algorithm.warnings());
+    let padded = with_cong_avoid("struct { u8 a; u32 b; } s = { 0, acked }; tcp_reno_cong_avoid(sk, s.a + s.b);");
+    let algorithm = Algorithm::load(&Desk::new().write(&padded)).expect("padding is no error in a user's file");
+    assert!(algorithm.warnings().contains("padding"), "{}", algorithm.warnings());
 }
 
 #[test]
