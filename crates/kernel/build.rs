@@ -9,8 +9,7 @@ use std::{env, fs};
 const COMPILERS: [&str; 3] = ["clang-16", "clang-19", "clang"];
 
 /// mcpu=v3: 32-bit and jump-less-than instructions, of kernels since 5.1; -g: the BTF that CO-RE needs.
-const FLAGS: &str =
-    "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nostdinc -fwrapv -Wall -Wextra -Werror -fdebug-prefix-map=../../=";
+const FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nostdinc -fwrapv -Wall -Wextra -Werror";
 
 fn main() {
     println!("cargo:rerun-if-changed=../../cc");
@@ -18,6 +17,7 @@ fn main() {
     let cc_dir = Path::new("../../cc");
     let out_dir = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     let clang = compiler();
+    println!("cargo:rustc-env=OPENTCP_BPF_CLANG={clang}");
 
     let mut sources: Vec<PathBuf> = fs::read_dir(cc_dir)
         .expect("the folder cc/ stands beside crates/")

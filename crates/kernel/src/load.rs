@@ -49,7 +49,9 @@ pub enum Error {
         log: String,
     },
     /// The kernel has an algorithm of that name.
-    #[error("the kernel already has an algorithm {name:?}: another process has loaded it, or a socket still uses an older one")]
+    #[error(
+        "the kernel already has an algorithm {name:?}: another process has loaded it, or a socket still uses an older one"
+    )]
     Exists {
         /// The kernel's name of the algorithm.
         name: String,
@@ -143,12 +145,10 @@ pub(crate) fn verify(features: &Features, bytes: &[u8], label: &str) -> Result<V
 fn verified(features: &Features, bytes: &[u8], label: &str) -> Result<(String, Object), Error> {
     let label = label.to_string();
     let (open, log) = captured(|| ObjectBuilder::default().open_memory(bytes));
-    let open = match open {
-        Ok(open) => open,
-        Err(_) => return Err(Error::Object { label, log }),
+    let Ok(open) = open else {
+        return Err(Error::Object { label, log });
     };
-    let names: Vec<String> =
-        open.maps().filter(|map| is_ops(map.map_type())).map(|map| text(map.name())).collect();
+    let names: Vec<String> = open.maps().filter(|map| is_ops(map.map_type())).map(|map| text(map.name())).collect();
     let [name] = names.as_slice() else {
         return Err(Error::NotOneAlgorithm { label, found: names.len() });
     };

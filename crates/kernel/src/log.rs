@@ -27,6 +27,7 @@ pub(crate) fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     (result, lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "the type of libbpf's callback")]
 fn keep(_: PrintLevel, message: String) {
     MESSAGES.with_borrow_mut(|messages| messages.push_str(&message));
 }

@@ -18,13 +18,17 @@ const CAP_BPF: u32 = 39;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// The process has not the right to load programs.
-    #[error("loading algorithms into the kernel needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")]
+    #[error(
+        "loading algorithms into the kernel needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+    )]
     Privilege,
     /// The kernel does not describe its types.
     #[error("the kernel does not describe its types ({VMLINUX_BTF}): it needs CONFIG_DEBUG_INFO_BTF=y")]
     Btf,
     /// Congestion control cannot be a BPF program.
-    #[error("the kernel does not take congestion control as BPF programs: it needs CONFIG_BPF_JIT=y, CONFIG_BPF_SYSCALL=y")]
+    #[error(
+        "the kernel does not take congestion control as BPF programs: it needs CONFIG_BPF_JIT=y, CONFIG_BPF_SYSCALL=y"
+    )]
     StructOps,
     /// It can, but would stay loaded when the loader ends.
     #[error("the kernel cannot bind an algorithm to its loader (BPF links of struct_ops): it needs Linux 6.4 or newer")]

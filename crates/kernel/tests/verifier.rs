@@ -32,3 +32,41 @@ fn an_unknown_name_is_answered_with_those_known() {
     let error = kernel.load("bbrr").expect_err("there is no bbrr");
     assert!(error.to_string().contains("bbr, "), "{error}");
 }
+
+/// The kernel lets no algorithm write the clamp.
+const FORBIDDEN: &str = r#"
+#include "tcp.h"
+CC_HOOK(u32, forbidden_ssthresh, struct sock *sk) { tcp_sk(sk)->snd_cwnd_clamp = 1; return 2; }
+CC_HOOK(void, forbidden_cong_avoid, struct sock *sk, u32 ack, u32 acked) { (void)ack; tcp_reno_cong_avoid(sk, acked); }
+CC_HOOK(u32, forbidden_undo_cwnd, struct sock *sk) { return tcp_reno_undo_cwnd(sk); }
+CC_OPS(forbidden, .ssthresh = forbidden_ssthresh, .cong_avoid = forbidden_cong_avoid, .undo_cwnd = forbidden_undo_cwnd);
+"#;
+
+#[test]
+fn a_refusal_carries_the_end_of_the_verifiers_log() {
+    let Some(kernel) = support::kernel() else { return };
+    let object = support::compile("forbidden", FORBIDDEN);
+    let error = kernel.verify(&object, "forbidden.c").expect_err("the clamp is not an algorithm's to write");
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("no write support to tcp_sock"), "{text}");
+    assert!(text.lines().count() < 60, "{text}");
+}
+
+#[test]
+fn an_object_without_an_algorithm_is_told_so() {
+    let Some(kernel) = support::kernel() else { return };
+    let object = support::compile("nothing", "int nothing;");
+    let error = kernel.verify(&object, "nothing.c").expect_err("there is no CC_OPS");
+    assert!(error.to_string().contains("declares 0 algorithms"), "{error}");
+}
+
+#[test]
+fn a_name_is_there_once() {
+    let Some(kernel) = support::kernel() else { return };
+    let first = kernel.load("newreno").unwrap_or_else(|error| panic!("{error}"));
+    let error = kernel.load("newreno").expect_err("the name is taken");
+    assert!(matches!(&error, Error::Exists { name } if name == first.name()), "{error}");
+    drop(first);
+    assert!(support::eventually(|| kernel.load("newreno").is_ok()), "the name is free again");
+}

@@ -1,14 +1,296 @@
-//! What the tests share.
+//! What the tests share: the kernel, a path of network namespaces, a transfer along it.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use kernel::Kernel;
+use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+use nix::fcntl::{Flock, FlockArg};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// No wait of these tests lasts longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
+
+/// The kernel, for one test at a time: its algorithms' names are there once.
+pub struct Exclusive {
+    kernel: Kernel,
+    _lock: Flock<File>,
+}
+
+impl Deref for Exclusive {
+    type Target = Kernel;
+    fn deref(&self) -> &Kernel {
+        &self.kernel
+    }
+}
 
 /// The kernel, or a printed reason why the test is skipped.
-pub fn kernel() -> Option<Kernel> {
-    match Kernel::probe() {
-        Ok(kernel) => Some(kernel),
+pub fn kernel() -> Option<Exclusive> {
+    let kernel = match Kernel::probe() {
+        Ok(kernel) => kernel,
         Err(missing) => {
             eprintln!("skipped: {missing}");
-            None
+            return None;
+        }
+    };
+    let path = env::temp_dir().join("opentcp-kernel-tests.lock");
+    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let lock = Flock::lock(file, FlockArg::LockExclusive).expect("a file can be locked");
+    Some(Exclusive { kernel, _lock: lock })
+}
+
+/// Compiles C for BPF, as the build does with `cc/`; returns the object file.
+pub fn compile(name: &str, source: &str) -> Vec<u8> {
+    fs::read(compile_to_file(name, source)).expect("the compiler has written the object")
+}
+
+/// The same, as a file for tools.
+pub fn compile_to_file(name: &str, source: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (input, output) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.o")));
+    fs::write(&input, source).expect("the test's folder can be written");
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cc/include");
+    let flags = format!("-target bpf -mcpu=v3 -O2 -g -I {include} -c {} -o {}", input.display(), output.display());
+    run(env!("OPENTCP_BPF_CLANG"), &flags);
+    output
+}
+
+/// Two hosts and a router between them, each a network namespace; removed when dropped, also by a failing test.
+///
+/// ```text
+/// sender 10.77.0.1 --- 10.77.0.2 router 10.77.1.2 --- 10.77.1.1 receiver
+///                                       the bottleneck
+/// ```
+///
+/// The bottleneck is not the sender's own interface: a host whose own queue drops does not count that as loss.
+pub struct Path {
+    sender: String,
+    router: String,
+    receiver: String,
+}
+
+impl Path {
+    /// A bottleneck of `rate_mbit` with a drop-tail queue of `queue_bytes`.
+    pub fn new(rate_mbit: u32, queue_bytes: u32) -> Path {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let id = format!("otk-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = Path { sender: format!("{id}-a"), router: format!("{id}-r"), receiver: format!("{id}-b") };
+        let (a, r, b) = (&path.sender, &path.router, &path.receiver);
+        for namespace in [a, r, b] {
+            ip(&format!("netns add {namespace}"));
+        }
+        for (host, near, subnet) in [(a, "veth0", 0), (b, "veth1", 1)] {
+            ip(&format!("link add host0 netns {host} type veth peer name {near} netns {r}"));
+            ip(&format!("-n {host} address add 10.77.{subnet}.1/24 dev host0"));
+            ip(&format!("-n {host} link set host0 up"));
+            ip(&format!("-n {r} address add 10.77.{subnet}.2/24 dev {near}"));
+            ip(&format!("-n {r} link set {near} up"));
+            ip(&format!("-n {host} route add default via 10.77.{subnet}.2"));
+            // What one test's connections have learnt of the path is not for the next one's.
+            inside(host, || set("net/ipv4/tcp_no_metrics_save", "1"));
+        }
+        inside(r, || set("net/ipv4/ip_forward", "1"));
+        path.tc_at_bottleneck(&format!(
+            "qdisc add dev veth1 root tbf rate {rate_mbit}mbit burst 32kb limit {queue_bytes}"
+        ));
+        path
+    }
+
+    /// Runs `tc ARGUMENTS` in the router's namespace, whose interface `veth1` is the bottleneck.
+    pub fn tc_at_bottleneck(&self, arguments: &str) -> String {
+        run("tc", &format!("-n {} {arguments}", self.router))
+    }
+
+    /// What `ss` says of the sender's connections.
+    pub fn sender_sockets(&self) -> String {
+        run("ss", &format!("-N {} -tinoH", self.sender))
+    }
+
+    /// A connection whose ends use the algorithms given; the sender's is chosen before connecting.
+    pub fn connect(&self, sender: &str, receiver: &str) -> Connection {
+        let receiver = OsString::from(receiver);
+        let listener = inside(&self.receiver, || {
+            let listener = TcpListener::bind((RECEIVER, 0)).expect("the receiver's address is up");
+            setsockopt(&listener, TcpCongestion, &receiver).expect("the receiver's algorithm exists");
+            listener
+        });
+        let port = listener.local_addr().expect("it is bound").port();
+        let source = inside(&self.sender, || {
+            let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+            setsockopt(&fd, TcpCongestion, &OsString::from(sender)).expect("the sender's algorithm exists");
+            TcpStream::from(fd)
+        });
+        // A socket stays in the namespace that it was made in, so the rest needs no entering.
+        let address = SockaddrIn::from(SocketAddrV4::new(RECEIVER, port));
+        connect(source.as_raw_fd(), &address).expect("the receiver listens");
+        let (sink, _) = listener.accept().expect("a connection waits");
+        source.set_write_timeout(Some(PATIENCE)).expect("a socket takes a time-out");
+        sink.set_read_timeout(Some(PATIENCE)).expect("a socket takes a time-out");
+        Connection { source, sink }
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        for namespace in [&self.sender, &self.router, &self.receiver] {
+            // Not run(): a panic while panicking would abort, and leave the second one behind.
+            let _ = Command::new("ip").args(["netns", "del", namespace]).status();
         }
     }
+}
+
+/// Both ends of a connection.
+pub struct Connection {
+    pub source: TcpStream,
+    pub sink: TcpStream,
+}
+
+impl Connection {
+    /// Sends `bytes` bytes of a known pattern, and checks each at the other end. Returns the time it took.
+    pub fn carry(&mut self, bytes: usize) -> Duration {
+        let start = Instant::now();
+        thread::scope(|scope| {
+            let source = &mut self.source;
+            let sender = scope.spawn(move || send_pattern(source, bytes));
+            receive_pattern(&mut self.sink, bytes).expect("the bytes arrive in time");
+            sender.join().expect("the sender does not panic").expect("the bytes leave in time");
+        });
+        start.elapsed()
+    }
+
+    /// Closes both ends; the sender's FIN first.
+    pub fn close(mut self) {
+        self.source.shutdown(Shutdown::Write).expect("an open connection");
+        let rest = self.sink.read(&mut [0; 16]).expect("the end arrives");
+        assert_eq!(rest, 0, "nothing was sent but what was checked");
+    }
+}
+
+/// The algorithm that a socket uses.
+pub fn algorithm(socket: &impl AsFd) -> String {
+    let name = getsockopt(socket, TcpCongestion).expect("a TCP socket has an algorithm");
+    name.to_string_lossy().trim_end_matches('\0').to_string()
+}
+
+/// Lets a socket change to another algorithm.
+pub fn choose(socket: &impl AsFd, name: &str) -> nix::Result<()> {
+    setsockopt(socket, TcpCongestion, &OsString::from(name))
+}
+
+/// Waits until `done`; false when it did not come in time.
+pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while !done() {
+        if start.elapsed() > PATIENCE {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    true
+}
+
+/// The number after `key` in what `ss` prints.
+pub fn number(text: &str, key: &str) -> Option<u64> {
+    text.split_whitespace().find_map(|word| word.strip_prefix(key)).and_then(|number| number.parse().ok())
+}
+
+/// Names of the maps in the kernel; each algorithm's table of operations is one.
+pub fn maps() -> Vec<String> {
+    MapInfoIter::default().map(|map| map.name.to_string_lossy().into_owned()).collect()
+}
+
+/// Names of the programs in the kernel.
+pub fn programs() -> Vec<String> {
+    ProgInfoIter::default().map(|program| program.name.to_string_lossy().into_owned()).collect()
+}
+
+/// Numbers of the links in the kernel.
+pub fn links() -> Vec<u32> {
+    LinkInfoIter::default().map(|link| link.id).collect()
+}
+
+/// Names of the network namespaces, sorted.
+pub fn namespaces() -> Vec<String> {
+    let mut names: Vec<String> = ip("netns list").lines().map(str::to_string).collect();
+    names.sort();
+    names
+}
+
+/// Pseudo-random but reproducible: a repeated or lost block does not pass for another.
+fn pattern(position: usize) -> u8 {
+    ((position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+fn send_pattern(stream: &mut TcpStream, bytes: usize) -> io::Result<()> {
+    let mut block = vec![0; 1 << 16];
+    let mut sent = 0;
+    while sent < bytes {
+        let length = block.len().min(bytes - sent);
+        for (i, byte) in block[..length].iter_mut().enumerate() {
+            *byte = pattern(sent + i);
+        }
+        stream.write_all(&block[..length])?;
+        sent += length;
+    }
+    Ok(())
+}
+
+fn receive_pattern(stream: &mut TcpStream, bytes: usize) -> io::Result<()> {
+    let mut block = vec![0; 1 << 16];
+    let mut received = 0;
+    while received < bytes {
+        let wanted = block.len().min(bytes - received);
+        let length = stream.read(&mut block[..wanted])?;
+        if length == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{received} of {bytes} bytes arrived")));
+        }
+        for (i, &byte) in block[..length].iter().enumerate() {
+            assert_eq!(byte, pattern(received + i), "the byte at {}", received + i);
+        }
+        received += length;
+    }
+    Ok(())
+}
+
+/// Runs `work` on a thread of its own that has entered the namespace.
+fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let file = File::open(format!("/run/netns/{namespace}")).expect("the namespace exists");
+            setns(file, CloneFlags::CLONE_NEWNET).expect("root may enter a namespace");
+            work()
+        });
+        worker.join().expect("work inside the namespace succeeds")
+    })
+}
+
+/// Writes a setting of the namespace that the thread is in.
+fn set(name: &str, value: &str) {
+    fs::write(format!("/proc/sys/{name}"), value).unwrap_or_else(|error| panic!("{name} = {value}: {error}"));
+}
+
+fn ip(arguments: &str) -> String {
+    run("ip", arguments)
+}
+
+/// Runs a command and returns what it prints.
+fn run(program: &str, arguments: &str) -> String {
+    let out = Command::new(program).args(arguments.split_whitespace().map(OsStr::new)).output();
+    let out = out.unwrap_or_else(|error| panic!("{program} cannot be run ({error}); it is in Debian's iproute2"));
+    assert!(out.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).into_owned()
 }

@@ -1,0 +1,119 @@
+//! The algorithms of `cc/` carry bytes between network namespaces, through the running kernel's TCP.
+
+mod support;
+
+use nix::errno::Errno;
+use std::fs;
+use support::{Path, algorithm, choose, eventually};
+
+const MEGABYTE: usize = 1_000_000;
+
+/// Segments; the path holds 150 kB of queue and next to nothing in flight, about 105 of 1448 bytes.
+const SANE_WINDOW: u64 = 10_000;
+
+#[test]
+fn every_algorithm_carries_bytes_through_a_queue_that_overflows() {
+    let Some(kernel) = support::kernel() else { return };
+    let path = Path::new(400, 150_000);
+    for name in kernel::builtins() {
+        let loaded = kernel.load(name).unwrap_or_else(|error| panic!("{error}"));
+        let mut connection = path.connect(loaded.name(), loaded.name());
+        let took = connection.carry(20 * MEGABYTE);
+        assert_eq!(algorithm(&connection.source), loaded.name());
+        assert_eq!(algorithm(&connection.sink), loaded.name());
+
+        let mbit = 160.0 / took.as_secs_f64();
+        let sockets = path.sender_sockets();
+        println!("{name}: {mbit:.0} Mbit/s {}", sockets.trim());
+        assert!(sockets.contains(loaded.name()), "{sockets}");
+        assert!(mbit > 50.0, "{name} used {mbit:.0} of 400 Mbit/s");
+        let cwnd = support::number(&sockets, "cwnd:").expect("a connection has a window");
+        assert!(cwnd < SANE_WINDOW, "{name} has a window of {cwnd} segments");
+        connection.close();
+    }
+}
+
+#[test]
+fn a_live_connection_can_change_from_each_algorithm_to_the_next() {
+    let Some(kernel) = support::kernel() else { return };
+    let path = Path::new(400, 150_000);
+    let all: Vec<_> = kernel::builtins().map(|name| kernel.load(name).unwrap_or_else(|e| panic!("{e}"))).collect();
+    // Not to dctcp: moving there does not negotiate ECN. It starts there, and so has negotiated.
+    let mut connection = path.connect("ot_dctcp", "ot_dctcp");
+    for loaded in all.iter().cycle().take(2 * all.len()) {
+        choose(&connection.source, loaded.name()).expect("the algorithm is loaded");
+        connection.carry(3 * MEGABYTE);
+        assert_eq!(algorithm(&connection.source), loaded.name());
+    }
+    connection.close();
+}
+
+#[test]
+fn dctcp_echoes_the_marks_that_the_path_made_and_no_more() {
+    let Some(kernel) = support::kernel() else { return };
+    let path = Path::new(400, 1_000_000);
+    let marker = support::compile_to_file("marker", include_str!("marker.bpf.c"));
+    path.tc_at_bottleneck("qdisc add dev veth1 clsact");
+    path.tc_at_bottleneck(&format!(
+        "filter add dev veth1 egress bpf direct-action object-file {} section tc",
+        marker.display()
+    ));
+
+    let loaded = kernel.load("dctcp").unwrap_or_else(|error| panic!("{error}"));
+    let mut connection = path.connect(loaded.name(), loaded.name());
+    connection.carry(10 * MEGABYTE);
+    let sockets = path.sender_sockets();
+    let delivered = support::number(&sockets, "delivered:").expect("something was delivered");
+    let marked = support::number(&sockets, "delivered_ce:").unwrap_or(0);
+    println!("marked {marked} of {delivered}: {sockets}");
+    assert!(sockets.contains(" ecn "), "ECN was negotiated: {sockets}");
+    // One eighth by design, of packets that hold several segments. ECN's own echo would repeat each mark over a window.
+    assert!(
+        marked * 20 > delivered && marked * 3 < delivered,
+        "{marked} of {delivered} segments were echoed as marked"
+    );
+    connection.close();
+}
+
+#[test]
+fn unloading_leaves_connections_alone_and_then_nothing_behind() {
+    let Some(kernel) = support::kernel() else { return };
+    let path = Path::new(400, 150_000);
+    let loaded = kernel.load("bbr").unwrap_or_else(|error| panic!("{error}"));
+    let link = loaded.link_id().expect("a loaded algorithm has a link");
+    let mut old = path.connect("ot_bbr", "ot_bbr");
+    let other = path.connect("bbr", "bbr");
+    old.carry(10 * MEGABYTE);
+    assert!(support::links().contains(&link));
+
+    drop(loaded);
+    assert!(eventually(|| choose(&other.source, "ot_bbr") == Err(Errno::ENOENT)), "no further socket may choose it");
+    assert!(!support::links().contains(&link));
+    assert_eq!(algorithm(&old.source), "ot_bbr");
+    old.carry(10 * MEGABYTE);
+    assert!(support::maps().iter().any(|name| name == "ot_bbr"), "an open connection keeps it in memory");
+
+    old.close();
+    assert!(eventually(|| !support::maps().iter().any(|name| name == "ot_bbr")), "{:?}", support::maps());
+    assert!(
+        eventually(|| !support::programs().iter().any(|name| name.starts_with("bbr_"))),
+        "{:?}",
+        support::programs()
+    );
+    other.close();
+}
+
+#[test]
+fn a_path_of_namespaces_changes_nothing_of_the_host_and_goes_away() {
+    let Some(_kernel) = support::kernel() else { return };
+    let settings = || {
+        ["ip_forward", "tcp_no_metrics_save", "tcp_congestion_control", "tcp_available_congestion_control"]
+            .map(|name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("Linux has it"))
+    };
+    let (before, namespaces) = (settings(), support::namespaces());
+    let path = Path::new(100, 50_000);
+    assert_eq!(support::namespaces().len(), namespaces.len() + 3);
+    assert_eq!(settings(), before);
+    drop(path);
+    assert_eq!(support::namespaces(), namespaces);
+}
