@@ -10,8 +10,10 @@ use std::ptr::{self, NonNull};
 const SEEDS: u64 = 64;
 /// Operations of each.
 const OPERATIONS: u32 = 2_000;
-/// What a check may take before it counts as hanging; a usual one takes well under a second.
-pub(crate) const SECONDS_MAX: u32 = 20;
+/// Processor time of a check before it counts as hanging; a usual one takes a tenth of a second.
+pub(crate) const SECONDS_MAX: u32 = 5;
+/// The same in time on the wall, should the child wait for something.
+const WALL_SECONDS_MAX: u32 = 120;
 
 /// What a file was put through without a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +90,10 @@ impl Shared {
         let board = unsafe { self.0.as_ref() };
         if libc::WIFSIGNALED(status) {
             let signal = libc::WTERMSIG(status);
-            let fault = if signal == libc::SIGALRM { Fault::TimedOut } else { Fault::Signal { signal } };
+            let fault = match signal {
+                libc::SIGXCPU | libc::SIGALRM => Fault::TimedOut,
+                _ => Fault::Signal { signal },
+            };
             return Err(board.progress.violation(fault));
         }
         board.outcome.expect("the operation model plays every algorithm to an outcome")
@@ -117,15 +122,20 @@ fn child(algorithm: &Algorithm, shared: &Shared) -> ! {
 /// No endless loop, no core file.
 fn limit_child() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: plain system calls on values of our own; the disposition and mask of SIGALRM may have been inherited.
+    let seconds = libc::rlim_t::from(SECONDS_MAX);
+    let some = libc::rlimit { rlim_cur: seconds, rlim_max: seconds + 1 };
+    // SAFETY: plain system calls on values of our own; dispositions and mask may have been inherited.
     unsafe {
+        let mut ends: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut ends);
+        for signal in [libc::SIGALRM, libc::SIGXCPU] {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::sigaddset(&raw mut ends, signal);
+        }
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const ends, ptr::null_mut());
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-        libc::signal(libc::SIGALRM, libc::SIG_DFL);
-        let mut alarm: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut alarm);
-        libc::sigaddset(&raw mut alarm, libc::SIGALRM);
-        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const alarm, ptr::null_mut());
-        libc::alarm(SECONDS_MAX);
+        libc::setrlimit(libc::RLIMIT_CPU, &raw const some);
+        libc::alarm(WALL_SECONDS_MAX);
     }
 }
 

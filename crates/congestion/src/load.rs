@@ -169,7 +169,17 @@ fn last_message() -> String {
 fn refusal(path: &Path, message: &str) -> LoadError {
     let path = path.to_path_buf();
     match message.split_once("undefined symbol: ") {
+        Some((_, symbol)) if is_soft_float(symbol.trim()) => LoadError::Contract {
+            path,
+            message: format!("it uses floating point ({}); algorithms count in integers", symbol.trim()),
+        },
         Some((_, symbol)) => LoadError::UndefinedSymbol { path, symbol: symbol.trim().to_string() },
         None => LoadError::Open { path, message: message.to_string() },
     }
+}
+
+/// Without floating-point registers clang calls the compiler's library (`__muldf3`, `__fixunsdfsi`, …), where gcc stops.
+fn is_soft_float(symbol: &str) -> bool {
+    let parts = ["df", "sf", "tf"];
+    symbol.starts_with("__") && parts.iter().any(|part| symbol.contains(part))
 }

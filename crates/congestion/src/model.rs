@@ -146,7 +146,7 @@ impl fmt::Display for Fault {
             }
             Fault::Signal { signal: libc::SIGSEGV } => write!(f, "it touched memory that is not its own (SIGSEGV)"),
             Fault::Signal { signal } => write!(f, "it died of signal {signal}"),
-            Fault::TimedOut => write!(f, "it did not return within {} s", crate::check::SECONDS_MAX),
+            Fault::TimedOut => write!(f, "it did not return within {} s of processor time", crate::check::SECONDS_MAX),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Users' files: what is taken, what is refused, and in which words.
 
 use congestion::{Algorithm, Fault, LoadError, check_invariants, compile_for_bpf, model};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
 use tempfile::TempDir;
 
 struct Desk {
@@ -107,13 +108,14 @@ fn a_library_that_is_included_or_called_is_refused_at_its_line() {
     let error = desk.refusal("#include <stdio.h>\n").to_string();
     assert!(error.contains("mine.c:1:") && error.contains("stdio.h"), "{error}");
     let error = desk.refusal(&with_cong_avoid("tp->snd_cwnd = window_for(acked);")).to_string();
-    assert!(error.contains("implicit declaration of function") && error.contains("window_for"), "{error}");
+    assert!(error.contains("mine.c:11:") && error.contains("window_for"), "{error}");
 }
 
 #[test]
 fn floating_point_is_refused() {
     let error = Desk::new().refusal(&with_cong_avoid("tp->snd_cwnd = (u32)((double)tp->snd_cwnd * 1.5);")).to_string();
-    assert!(error.contains("mine.c:11:"), "{error}");
+    // gcc at the line, clang when it is linked
+    assert!(error.contains("mine.c:11:") || error.contains("it uses floating point"), "{error}");
 }
 
 #[test]
@@ -217,4 +219,28 @@ fn a_violation_says_where_it_showed_and_shows_again_there() {
     let said = violation.to_string();
     assert!(said.starts_with("cong_avoid: the slow-start threshold is 1"), "{said}");
     assert!(said.contains(&format!("operation {} of seed {}", violation.operation, violation.seed)), "{said}");
+}
+
+#[test]
+fn an_endless_loop_is_ended() {
+    assert_eq!(Desk::new().fault_of("for (;;) tp->snd_cwnd = 1 + (tp->snd_cwnd & 1);"), Fault::TimedOut);
+}
+
+/// Needs an environment of its own, so it runs itself again in one.
+#[test]
+fn a_compiler_that_cannot_run_or_is_not_there_is_told() {
+    const NAME: &str = "a_compiler_that_cannot_run_or_is_not_there_is_told";
+    if env::var_os("CC_OF_TEST").is_some() {
+        println!("{}", Desk::new().refusal(&with_cong_avoid("")));
+        return;
+    }
+    let say = |cc: &str, path: &str| {
+        let mut again = Command::new(env::current_exe().expect("this test"));
+        again.args([NAME, "--exact", "--nocapture"]).env("CC_OF_TEST", "1").env("CC", cc).env("PATH", path);
+        String::from_utf8_lossy(&again.output().expect("it runs").stdout).into_owned()
+    };
+    let said = say("no-such-compiler -v", "/usr/bin:/bin");
+    assert!(said.contains("cannot run the compiler no-such-compiler -v: No such file"), "{said}");
+    let said = say("", "/nonexistent");
+    assert!(said.contains("no C compiler: $CC is not set, and neither cc nor clang nor gcc is there"), "{said}");
 }
