@@ -5,7 +5,7 @@
  * NewReno's mean window under a drop rate p is 1.2 / sqrt(p). To hold 83,000 segments (10 Gb/s at 100 ms) it may lose
  * one segment in 5 * 10^9, and after a loss it grows for over an hour. HighSpeed keeps NewReno's rule for small
  * windows, where it shares links with NewReno, and gives large windows a response function that needs less than
- * perfect links: a straight line in log w over log p, from (Low_Window 38, Low_P 1.5 * 10^-3), where it leaves
+ * perfect links: a straight line in log w over log p, from (Low_Window 38, Low_P 10^-3), where it leaves
  * NewReno's, to (High_Window 83000, High_P 10^-7). In numbers (section 5):
  *
  *   p(w) = 0.078 / w^1.2

@@ -26,13 +26,14 @@
  *     doubles every *other* round trip, so that a round of constant window can be measured. The least RTT of a round is
  *     that of its first segments, sent before the round's own growth stood in the queue, so it is a fair measure
  *     without the pause; and in a data centre the pauses would be a good part of a short flow.
- *   - On leaving slow start cwnd falls to what the path holds, plus one (as in Linux); the paper subtracts 1/8.
- *   - A loss halves the window as in NewReno. The paper reduces by a quarter on its own fine-grained retransmissions;
- *     those are the host's matter here.
+ *   - On leaving slow start cwnd falls to what the path holds, plus one (as in Linux); the paper only changes the rule.
+ *   - A loss halves the window as in NewReno. The paper retransmits earlier, by a clock of its own (section 3.1), and
+ *     reduces for what it finds so; retransmission is the host's matter here.
  *   - RTT is the least of a round (Linux), not that of one distinguished segment.
  *   - A round of one or two RTT samples may be nothing but delayed ACKs, and teaches nothing: it grows as NewReno.
  * Difference from Linux: BaseRTT is the least RTT of the connection, as in the paper. Linux forgets it after each idle
- * time; a flow that sends in bursts would learn other flows' standing queue as its base.
+ * time; a flow that sends in bursts would learn other flows' standing queue as its base. The price of remembering: when
+ * the route becomes longer, the difference passes for a queue.
  */
 #include "tcp.h"
 
