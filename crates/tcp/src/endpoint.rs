@@ -1,10 +1,10 @@
 //! The endpoint: its state, and what hosts call.
 
 use crate::config::{Config, PacingMode};
-use crate::output::{GSO_MAX_BYTES, PACING_SHIFT};
 use crate::rare::Rare;
 use crate::rtt;
 use crate::scoreboard::Ring;
+use crate::window::{GSO_MAX_BYTES, PACING_SHIFT};
 use congestion::sock::SK_PACING_NEEDED;
 use congestion::{Algorithm, TcpSock};
 use std::sync::Arc;
@@ -86,10 +86,10 @@ pub(crate) mod bit {
     pub const RETRANSMIT: u16 = 1 << 12;
     /// Something of the handshake or another segment beside the stream is to be sent; [`Rare`](crate::rare::Rare) says what.
     pub const SPECIAL: u16 = 1 << 13;
-    /// The sender fell short of data at the end of the last batch because of the receiver's window.
-    pub const RWND_LIMITED: u16 = 1 << 14;
-    /// The algorithm was initialised.
-    pub const CA_READY: u16 = 1 << 15;
+    /// The burst under way has more than one segment.
+    pub const BURST: u16 = 1 << 14;
+    /// The peer scales no windows.
+    pub const NO_WSCALE: u16 = 1 << 15;
 }
 
 /// What [`Endpoint::timer_at`] is for. There is one such timer, as in Linux: each of these replaces the other.
@@ -266,7 +266,7 @@ impl Endpoint {
     /// window and the congestion state as they stand.
     pub fn set_algorithm(&mut self, now: Time, algorithm: &'static Algorithm) {
         self.refresh_clock(now);
-        let ready = self.bits & bit::CA_READY != 0;
+        let ready = self.algorithm_runs();
         if ready {
             self.sock.ca_release();
         }
@@ -345,7 +345,12 @@ impl Endpoint {
         self.sock.bytes_acked + outstanding.saturating_sub(control as u32) as u64
     }
 
-    fn fin_outstanding(&self) -> bool {
+    /// Between init and release.
+    fn algorithm_runs(&self) -> bool {
+        !matches!(self.state, State::Listen | State::SynSent | State::SynReceived) && !self.is_closed()
+    }
+
+    pub(crate) fn fin_outstanding(&self) -> bool {
         matches!(self.state, State::FinWait1 | State::Closing | State::LastAck)
     }
 
@@ -375,11 +380,10 @@ impl Endpoint {
 
     /// The connection ends; the algorithm lets go of it.
     pub(crate) fn finish(&mut self, state: State) {
-        self.state = state;
-        if self.has(bit::CA_READY) {
+        if self.algorithm_runs() {
             self.sock.ca_release();
-            self.bits &= !bit::CA_READY;
         }
+        self.state = state;
         self.timer = TimerKind::None;
         self.timer_at = Time::NEVER;
         self.sock.packets_out = 0;

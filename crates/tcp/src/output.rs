@@ -1,27 +1,461 @@
-use crate::endpoint::Endpoint;
-use crate::segment::Segment;
+//! What is sent: new data as far as the windows allow, retransmissions, ACKs.
+
+use crate::endpoint::{Endpoint, State, TimerKind, bit};
+use crate::rate;
+use crate::scoreboard::{Record, mark};
+use crate::segment::{Ecn, SackBlock, Segment, flags};
+use crate::seq::after;
+use congestion::CaEvent;
+use congestion::sock::{TCP_CA_CWR, TCP_CA_RECOVERY, ack_pending, ecn};
 use units::Time;
 
-/// Most bytes of one burst: what Linux lets a TSO packet hold (64 KiB less headers).
-pub(crate) const GSO_MAX_BYTES: u32 = 65_160;
-/// A TSO burst is `pacing rate >> 10`: about 1 ms.
-pub(crate) const PACING_SHIFT: u8 = 10;
+/// Timestamps start at 1 ms: an echo of 0 means that there is none.
+const TIMESTAMP_OFFSET_MS: u32 = 1;
 
 impl Endpoint {
-    /// The next segment to send, into `out`; false when there is none now.
+    /// The next segment to send, written into `out`; false when there is none now. Call it after every input, until it
+    /// says false; a host whose own queue is full may stop earlier and go on later.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         self.refresh_clock(now);
-        let _ = out;
+        if self.sock.cc_ack_wanted != 0 {
+            self.emit_algorithm_ack(out);
+            return true;
+        }
+        if self.has(bit::RETRANSMIT | bit::SPECIAL) && self.poll_special(now, out) {
+            return true;
+        }
+        if self.may_send_data() && self.send_new(now, out) {
+            return true;
+        }
+        self.burst_left = 0;
+        if self.has(bit::SENT) {
+            self.end_batch(now);
+        }
+        if self.sock.icsk_ack_pending & ack_pending::NOW != 0 && self.is_synchronized() {
+            self.emit_ack(out);
+            return true;
+        }
         false
     }
-    /// Most bytes of this flow in the host's own queue.
-    pub fn output_limit_bytes(&self) -> u64 {
-        u64::MAX
+
+    fn is_synchronized(&self) -> bool {
+        !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::SynReceived)
     }
-    pub(crate) fn pacing_at(&self) -> Time {
-        Time::NEVER
+
+    #[inline]
+    fn may_send_data(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait)
     }
+
+    fn poll_special(&mut self, now: Time, out: &mut Segment) -> bool {
+        if self.has(bit::SPECIAL) {
+            self.bits &= !bit::SPECIAL;
+            return match self.state {
+                State::SynSent | State::SynReceived => self.emit_syn(now, out),
+                State::Closed | State::Listen | State::TimeWait => false,
+                _ => self.emit_window_probe(now, out),
+            };
+        }
+        self.retransmit(now, out)
+    }
+
+    /// Bytes in the send buffer that were not sent.
+    #[inline]
+    pub(crate) fn sendable(&self) -> u64 {
+        let buffered = self.app_end.min(self.sock.bytes_acked + self.config.send_buffer as u64);
+        buffered.saturating_sub(self.sent_end())
+    }
+
+    /// Bytes that the peer's window has left.
+    #[inline]
+    pub(crate) fn window_left(&self) -> u32 {
+        self.snd_wnd.saturating_sub(self.sock.snd_nxt.wrapping_sub(self.sock.snd_una))
+    }
+
+    /// Does the next segment fit the peer's window?
+    pub(crate) fn window_allows_next(&self) -> bool {
+        self.sendable().min(self.sock.mss_cache as u64) <= self.window_left() as u64
+    }
+
+    fn fin_is_next(&self) -> bool {
+        self.bits & (bit::FIN_QUEUED | bit::FIN_SENT) == bit::FIN_QUEUED && self.sent_end() == self.app_end
+    }
+
+    /// The next segment of new data, or FIN, if windows and pacing allow it.
+    #[inline]
+    fn send_new(&mut self, now: Time, out: &mut Segment) -> bool {
+        let sendable = self.sendable();
+        if sendable == 0 && !self.fin_is_next() {
+            return false;
+        }
+        if self.burst_left == 0 {
+            let segments = self.next_burst(sendable);
+            if segments == 0 {
+                self.nothing_sent(now);
+                return false;
+            }
+            self.burst_left = segments.min(u8::MAX as u32) as u8;
+            self.pace(sendable, segments);
+            if segments > 1 {
+                self.bits |= bit::BURST;
+            } else {
+                self.bits &= !bit::BURST;
+            }
+        }
+        self.burst_left -= 1;
+        let len = sendable.min(self.sock.mss_cache as u64) as u16;
+        self.emit_new(now, out, len);
+        true
+    }
+
+    /// How many segments leave back to back now: what Linux sends as one TSO packet.
+    #[inline]
+    fn next_burst(&mut self, sendable: u64) -> u32 {
+        let sock = &self.sock;
+        if self.is_paced() && sock.tcp_wstamp_ns > sock.tcp_clock_cache {
+            return 0;
+        }
+        let in_flight = sock.packets_in_flight();
+        if in_flight >= sock.snd_cwnd {
+            if sendable > 0 {
+                self.validate_window(true);
+            }
+            return 0;
+        }
+        let mss = sock.mss_cache as u64;
+        if sendable <= mss {
+            // a writer that blocks will fill the segment up, unless nothing comes back to wake it
+            let more_to_come = self.app_end > self.sock.bytes_acked + self.config.send_buffer as u64;
+            let waits = more_to_come && sendable < mss && sock.packets_out > 0;
+            return (!waits && sendable <= self.window_left() as u64) as u32;
+        }
+        let window_segments = self.window_left() / sock.mss_cache;
+        if window_segments == 0 {
+            return 0;
+        }
+        let room = sock.snd_cwnd - in_flight;
+        let burst_max = self.burst_max();
+        if burst_max > 1 && self.defers_burst(sendable, room, burst_max) {
+            return 0;
+        }
+        let quota = room.min((self.sock.snd_cwnd >> 1).max(1));
+        let available = (sendable / mss).min(u32::MAX as u64) as u32;
+        burst_max.min(quota).min(window_segments).min(available)
+    }
+
+    /// Nothing may leave now: a closed window is probed.
+    fn nothing_sent(&mut self, now: Time) {
+        if self.sock.packets_out == 0 && self.timer == TimerKind::None && !self.pacing_blocks() {
+            let delay_us = self.persist_us();
+            self.arm(TimerKind::Persist, now, delay_us);
+        }
+    }
+
+    fn emit_new(&mut self, now: Time, out: &mut Segment, len: u16) {
+        let first = self.sock.packets_out == 0;
+        let seq = self.sock.snd_nxt;
+        let ends = self.sent_end() + len as u64 == self.app_end;
+        let fin = ends && self.bits & (bit::FIN_QUEUED | bit::FIN_SENT) == bit::FIN_QUEUED;
+        let mut bits = flags::ACK;
+        if len > 0 && (ends || (self.burst_left == 0 && self.has(bit::BURST))) {
+            bits |= flags::PSH;
+        }
+        if fin {
+            bits |= flags::FIN;
+        }
+        let mut record = Record { seq, len, flags: if fin { mark::FIN } else { 0 }, ..Record::default() };
+        self.count_sent(&mut record);
+        let capable = len > 0 && self.sock.ecn_flags & ecn::OK != 0;
+        if capable && self.sock.ecn_flags & ecn::QUEUE_CWR != 0 {
+            self.sock.ecn_flags &= !ecn::QUEUE_CWR;
+            bits |= flags::CWR;
+        }
+        self.fill(out, seq, len, bits, capable);
+        self.sock.snd_nxt = record.end_seq();
+        self.ring.push(self.sock.packets_out, record);
+        self.sock.packets_out += 1;
+        self.bits |= bit::SENT;
+        if self.in_reduction() {
+            self.rare_mut().prr_out += 1;
+        }
+        if fin {
+            self.bits |= bit::FIN_SENT;
+            self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
+        }
+        if first {
+            self.rearm_rto(now);
+        }
+        self.ack_is_sent();
+    }
+
+    pub(crate) fn in_reduction(&self) -> bool {
+        matches!(self.sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY)
+    }
+
+    /// A segment leaves: its record, the clocks and counts, and the algorithm if nothing was in flight.
+    #[inline]
+    fn count_sent(&mut self, record: &mut Record) {
+        let now_ms = self.now_ms();
+        let sock = &mut self.sock;
+        sock.tcp_wstamp_ns = sock.tcp_wstamp_ns.max(sock.tcp_clock_cache);
+        if record.len > 0 {
+            if sock.packets_in_flight() == 0 {
+                sock.ca_cwnd_event(CaEvent::TxStart);
+            }
+            sock.lsndtime = now_ms;
+            sock.bytes_sent += record.len as u64;
+            self.ring.data_segments_sent += 1;
+        }
+        let sock = &mut self.sock;
+        rate::on_sent(sock, record, sock.tcp_mstamp);
+        if record.len > 0 && self.ato_ms > 0 && self.ms_since_data(now_ms) < self.ato_ms as u32 {
+            self.bits |= bit::PINGPONG;
+        }
+    }
+
+    /// After the last segment of a batch.
+    fn end_batch(&mut self, now: Time) {
+        self.bits &= !bit::SENT;
+        let limited = self.sock.packets_in_flight() >= self.sock.snd_cwnd;
+        self.validate_window(limited);
+        if !self.schedule_probe(now, false) && self.timer == TimerKind::Probe {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// A retransmission or probe that is due.
+    fn retransmit(&mut self, now: Time, out: &mut Segment) -> bool {
+        let Some(rare) = &mut self.rare else {
+            self.bits &= !bit::RETRANSMIT;
+            return false;
+        };
+        if self.sock.packets_out == 0 {
+            rare.probe_now = false;
+            rare.retransmit_head = false;
+            rare.frto_new = false;
+            self.bits &= !bit::RETRANSMIT;
+            return false;
+        }
+        if std::mem::take(&mut rare.probe_now) {
+            self.emit_probe(now, out);
+            return true;
+        }
+        if std::mem::take(&mut rare.retransmit_head) && !self.ring.at(0).is(mark::SACKED | mark::RETRANS) {
+            self.emit_retransmission(out, 0);
+            return true;
+        }
+        if self.rare_mut().frto_new {
+            if self.may_send_data() && self.send_new(now, out) {
+                return true;
+            }
+            self.rare_mut().frto_new = false;
+            if after(self.sock.snd_nxt, self.sock.high_seq) {
+                self.bits &= !bit::RETRANSMIT;
+                return false;
+            }
+            self.rare_mut().frto = false;
+        }
+        if self.pacing_blocks() {
+            return false;
+        }
+        let Some(index) = self.next_lost() else {
+            self.bits &= !bit::RETRANSMIT;
+            return false;
+        };
+        self.emit_retransmission(out, index);
+        if self.in_reduction() {
+            self.rare_mut().prr_out += 1;
+        }
+        if index == 0 && self.timer != TimerKind::Reorder {
+            self.timer = TimerKind::Retransmit;
+            self.rearm_rto(now);
+        }
+        true
+    }
+
+    /// The first lost record that was not sent again, if the window has room for it.
+    fn next_lost(&mut self) -> Option<u32> {
+        let sock = &self.sock;
+        if sock.retrans_out >= sock.lost_out || sock.packets_in_flight() >= sock.snd_cwnd {
+            return None;
+        }
+        let len = sock.packets_out;
+        let hint = self.rare.as_ref().map_or(sock.snd_una, |rare| rare.retransmit_hint);
+        let mut index = if after(hint, sock.snd_una) { self.ring.find(len, hint) } else { 0 };
+        while index < len {
+            let run = self.ring.sacked_run(len, index);
+            if run > 0 {
+                index += run;
+                continue;
+            }
+            let record = self.ring.at(index);
+            if record.flags & (mark::LOST | mark::RETRANS) == mark::LOST {
+                let seq = record.seq;
+                self.rare_mut().retransmit_hint = seq;
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    fn emit_retransmission(&mut self, out: &mut Segment, index: u32) {
+        self.send_again(out, index);
+        let stamp = self.timestamp();
+        let record = self.ring.at_mut(index);
+        record.flags |= mark::RETRANS;
+        let sock = &mut self.sock;
+        sock.retrans_out += 1;
+        sock.undo_retrans = sock.undo_retrans.max(0) + 1;
+        let rare = self.rare_mut();
+        rare.retrans_stamp.get_or_insert(stamp);
+    }
+
+    /// The segment of a record once more.
+    fn send_again(&mut self, out: &mut Segment, index: u32) {
+        let mut record = *self.ring.at(index);
+        let mut bits = flags::ACK;
+        if record.is(mark::FIN) {
+            bits |= flags::FIN;
+        }
+        self.count_sent(&mut record);
+        record.flags |= mark::EVER_RETRANS;
+        *self.ring.at_mut(index) = record;
+        self.pace(record.len as u64, 1);
+        self.fill(out, record.seq, record.len, bits, false);
+        self.rare_mut().stats.retransmits += 1;
+        self.ack_is_sent();
+    }
+
+    /// The tail-loss probe: new data if there is any, else the last segment again (RFC 8985 7.3).
+    fn emit_probe(&mut self, now: Time, out: &mut Segment) {
+        let sendable = self.sendable();
+        let fresh = sendable > 0 && self.may_send_data() && self.window_allows_next();
+        if fresh {
+            self.burst_left = 0;
+            self.bits &= !bit::BURST;
+            self.emit_new(now, out, sendable.min(self.sock.mss_cache as u64) as u16);
+            // the timer is set below, not by the batch's end
+            self.bits &= !bit::SENT;
+            let limited = self.sock.packets_in_flight() >= self.sock.snd_cwnd;
+            self.validate_window(limited);
+        } else {
+            let last = self.sock.packets_out - 1;
+            self.send_again(out, last);
+        }
+        let high = self.sock.snd_nxt;
+        let rare = self.rare_mut();
+        rare.tlp_high_seq = Some(high);
+        rare.tlp_retrans = !fresh;
+        rare.stats.tlp_probes += 1;
+        self.update_slow_ack();
+        self.bits &= !bit::RETRANSMIT;
+        self.disarm();
+        self.rearm_rto(now);
+    }
+
+    /// A closed window is probed by a segment below it, which the peer must answer, or by what little fits.
+    fn emit_window_probe(&mut self, now: Time, out: &mut Segment) -> bool {
+        let fits = self.sendable().min(self.window_left() as u64).min(self.sock.mss_cache as u64) as u16;
+        if fits > 0 && self.may_send_data() {
+            self.burst_left = 0;
+            self.emit_new(now, out, fits);
+        } else {
+            let seq = self.sock.snd_una.wrapping_sub(1);
+            self.fill(out, seq, 0, flags::ACK, false);
+        }
+        true
+    }
+
+    /// The timestamp of now, ms.
+    #[inline]
+    pub(crate) fn timestamp(&self) -> u32 {
+        self.now_ms().wrapping_add(TIMESTAMP_OFFSET_MS)
+    }
+
+    /// The timestamp that a segment sent at this µs carried.
+    pub(crate) fn timestamp_of(&self, sent_us: u32) -> u32 {
+        (rate::full_us(self.sock.tcp_mstamp, sent_us) / 1000) as u32 + TIMESTAMP_OFFSET_MS
+    }
+
+    /// The header. `capable`: new data of a flow that negotiated ECN.
+    #[inline]
+    pub(crate) fn fill(&mut self, out: &mut Segment, seq: u32, len: u16, bits: u8, capable: bool) {
+        let window = self.select_window();
+        let timestamps = self.has(bit::TIMESTAMPS);
+        let ecn_flags = self.sock.ecn_flags;
+        let mut bits = bits;
+        if ecn_flags & (ecn::OK | ecn::DEMAND_CWR) == ecn::OK | ecn::DEMAND_CWR {
+            bits |= flags::ECE;
+        }
+        // an algorithm that lives on marks has everything marked
+        let ect = capable || (ecn_flags & ecn::OK != 0 && self.ops().needs_ecn());
+        *out = Segment {
+            seq,
+            ack: self.sock.rcv_nxt,
+            window,
+            tsval: if timestamps { self.timestamp() } else { 0 },
+            tsecr: if timestamps { self.ts_recent } else { 0 },
+            len,
+            mss: 0,
+            flags: bits,
+            ecn: if ect { Ecn::Ect0 } else { Ecn::NotEct },
+            has_timestamp: timestamps,
+            sack_permitted: false,
+            window_scale: 0,
+            sack_count: 0,
+            sack: [SackBlock::default(); 3],
+        };
+    }
+
+    /// A pure ACK.
+    pub(crate) fn emit_ack(&mut self, out: &mut Segment) {
+        let seq = self.sock.snd_nxt;
+        self.fill(out, seq, 0, flags::ACK, false);
+        self.add_sack_blocks(out);
+        self.count_quick_ack();
+        self.sock.icsk_ack_pending = 0;
+        self.ack_at = Time::NEVER;
+    }
+
+    /// The ACK that the algorithm asked for, as things stood then (DCTCP's receiver, RFC 8257 3.2).
+    fn emit_algorithm_ack(&mut self, out: &mut Segment) {
+        self.sock.cc_ack_wanted = 0;
+        let now_flags = std::mem::replace(&mut self.sock.ecn_flags, self.sock.cc_ack_ecn_flags);
+        let seq = self.sock.snd_nxt;
+        let (wup, wnd) = (self.rcv_wup, self.rcv_wnd);
+        self.fill(out, seq, 0, flags::ACK, false);
+        self.sock.ecn_flags = now_flags;
+        out.ack = self.sock.cc_ack_seq;
+        (self.rcv_wup, self.rcv_wnd) = (wup, wnd);
+    }
+
+    /// A segment with data left: it acknowledged all there was, SACK blocks excepted.
+    #[inline]
+    fn ack_is_sent(&mut self) {
+        if self.sock.icsk_ack_pending == 0 {
+            return;
+        }
+        let blocks = self.rare.as_ref().is_some_and(|rare| rare.dsack.is_some() || !rare.recent.is_empty());
+        if !blocks {
+            self.count_quick_ack();
+            self.sock.icsk_ack_pending = 0;
+            self.ack_at = Time::NEVER;
+        }
+    }
+
+    /// The application writes: notes that the application was the limit, and restarts after an idle time.
     pub(crate) fn before_write(&mut self, now: Time) {
         self.refresh_clock(now);
+        if !self.may_send_data() {
+            return;
+        }
+        self.check_app_limited();
+        if self.config.slow_start_after_idle && self.sock.packets_out == 0 && !self.has_cong_control() {
+            let idle_ms = self.now_ms().wrapping_sub(self.sock.lsndtime);
+            if idle_ms > self.rto_ms() {
+                self.restart_window(idle_ms);
+            }
+        }
     }
 }

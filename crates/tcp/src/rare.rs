@@ -43,6 +43,8 @@ pub(crate) struct Rare {
     pub frto: bool,
     /// An F-RTO test with new data is under way in this batch.
     pub frto_new: bool,
+    /// A tail-loss probe is sent next, whatever the window.
+    pub probe_now: bool,
     /// The oldest segment is retransmitted next, whatever the window.
     pub retransmit_head: bool,
     /// The receiver dropped what it had SACKed.
@@ -65,8 +67,8 @@ pub(crate) struct Rare {
     pub dsack: Option<SackBlock>,
     /// What arrived beyond a gap: sorted, disjoint, not adjacent.
     pub out_of_order: Vec<SackBlock>,
-    /// Blocks in the order of their last growth, newest first (RFC 2018 4).
-    pub recent: Vec<SackBlock>,
+    /// A sequence number in each block, the block that grew last first (RFC 2018 4).
+    pub recent: Vec<u32>,
     /// Sequence number of a FIN that arrived beyond a gap.
     pub fin_seq: Option<u32>,
     /// Bytes in order that the application has not read.
@@ -97,6 +99,7 @@ impl Default for Rare {
             tlp_retrans: false,
             frto: false,
             frto_new: false,
+            probe_now: false,
             retransmit_head: false,
             reneged: false,
             retransmit_hint: 0,

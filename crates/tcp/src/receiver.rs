@@ -1,4 +1,421 @@
-use crate::endpoint::Endpoint;
+//! The receiver's half: what arrives in order and out of order, when to acknowledge it, the window, ECN.
+
+use crate::endpoint::{Endpoint, bit};
+use crate::segment::{Ecn, SACK_BLOCKS_MAX, SackBlock, Segment, flags};
+use crate::seq::{after, before};
+use congestion::CaEvent;
+use congestion::sock::{ack_pending, ecn};
+use units::Time;
+
+/// Linux's least delay of an ACK and the first estimate of the time between segments, ms.
+const ATO_MIN_MS: u8 = 40;
+/// Its largest, ms.
+const ATO_MAX_MS: u32 = 200;
+/// Most quick ACKs in a row.
+const QUICK_ACKS_MAX: u8 = 16;
+/// Gaps between segments of up to this are the ordinary case, ms.
+const TICK_MS: u32 = 4;
+/// Blocks remembered for SACK options: Linux's four.
+const RECENT_MAX: usize = 4;
+
 impl Endpoint {
-    pub(crate) fn drain_unread(&mut self) {}
+    /// The next data in order, of a connection with nothing out of order. False: it is not that, and nothing was changed.
+    #[inline]
+    pub(crate) fn fast_data(&mut self, now: Time, segment: &Segment) -> bool {
+        let len = segment.len as u32;
+        if self.has(bit::SLOW_DATA) || len > self.window_right().wrapping_sub(self.sock.rcv_nxt) {
+            return false;
+        }
+        if segment.has_timestamp && self.sock.rcv_nxt == self.rcv_wup && !before(segment.tsval, self.ts_recent) {
+            self.ts_recent = segment.tsval;
+        }
+        self.sock.rcv_nxt = self.sock.rcv_nxt.wrapping_add(len);
+        self.received += len as u64;
+        self.note_data(segment);
+        self.decide_ack(now, false);
+        true
+    }
+
+    /// The number after the last that the peer may send.
+    #[inline]
+    fn window_right(&self) -> u32 {
+        self.rcv_wup.wrapping_add(self.rcv_wnd)
+    }
+
+    /// Ticks of Linux's clock at HZ = 250.
+    #[inline]
+    fn ticks(now_ms: u32) -> u16 {
+        (now_ms / TICK_MS) as u16
+    }
+
+    /// ms since data last arrived.
+    pub(crate) fn ms_since_data(&self, now_ms: u32) -> u32 {
+        Self::ticks(now_ms).wrapping_sub(self.lrcvtime_ticks) as u32 * TICK_MS
+    }
+
+    /// Data arrived: an ACK is owed, and how soon the next may come is estimated.
+    #[inline]
+    fn note_data(&mut self, segment: &Segment) {
+        self.sock.icsk_ack_pending |= ack_pending::SCHED;
+        if segment.len >= self.rcv_mss {
+            self.rcv_mss = segment.len;
+        }
+        if segment.flags & flags::PSH != 0 {
+            self.sock.icsk_ack_pending |= ack_pending::PUSHED;
+        }
+        let ticks = Self::ticks(self.now_ms());
+        let gap_ms = ticks.wrapping_sub(self.lrcvtime_ticks) as u32 * TICK_MS;
+        self.lrcvtime_ticks = ticks;
+        if self.ato_ms == 0 {
+            self.add_quick_acks(QUICK_ACKS_MAX);
+            self.ato_ms = ATO_MIN_MS;
+        } else if gap_ms <= (ATO_MIN_MS / 2) as u32 {
+            self.ato_ms = (self.ato_ms >> 1) + ATO_MIN_MS / 2;
+        } else if gap_ms < self.ato_ms as u32 {
+            self.ato_ms = ((self.ato_ms >> 1) as u32 + gap_ms).min(ATO_MAX_MS) as u8;
+        } else if gap_ms > self.rto_ms() {
+            // the sender did not restart its window: help it with quick ACKs
+            self.add_quick_acks(QUICK_ACKS_MAX);
+        }
+        if self.sock.ecn_flags & ecn::OK != 0 {
+            self.check_ce(segment);
+        }
+    }
+
+    /// ECN of a data segment: echo until CWR (RFC 3168 6.1.3), or whatever the algorithm does (RFC 8257).
+    fn check_ce(&mut self, segment: &Segment) {
+        let needs = self.ops().needs_ecn();
+        match segment.ecn {
+            Ecn::NotEct => {
+                // ECT was seen before, so this is a retransmission
+                if self.sock.ecn_flags & ecn::SEEN != 0 {
+                    self.enter_quick_acks(2);
+                }
+                return;
+            }
+            Ecn::Ce => {
+                self.rare_mut().stats.ce_received += 1;
+                if needs {
+                    self.sock.ca_cwnd_event(CaEvent::EcnIsCe);
+                }
+                if self.sock.ecn_flags & ecn::DEMAND_CWR == 0 {
+                    // the sender's window may be very small
+                    self.enter_quick_acks(2);
+                    self.sock.ecn_flags |= ecn::DEMAND_CWR;
+                }
+            }
+            Ecn::Ect0 | Ecn::Ect1 => {
+                if needs {
+                    self.sock.ca_cwnd_event(CaEvent::EcnNoCe);
+                }
+            }
+        }
+        self.sock.ecn_flags |= ecn::SEEN;
+    }
+
+    /// The peer has reduced its window.
+    pub(crate) fn accept_cwr(&mut self, segment: &Segment) {
+        if segment.flags & flags::CWR != 0 {
+            self.sock.ecn_flags &= !ecn::DEMAND_CWR;
+            if segment.len > 0 {
+                self.sock.icsk_ack_pending |= ack_pending::NOW;
+            }
+        }
+    }
+
+    fn add_quick_acks(&mut self, most: u8) {
+        if !self.config.delayed_ack.quickack {
+            return;
+        }
+        let quick = self.rcv_wnd / (2 * self.rcv_mss.max(1) as u32);
+        let quick = if quick == 0 { 2 } else { quick.min(most as u32) as u8 };
+        self.quick = self.quick.max(quick);
+    }
+
+    fn enter_quick_acks(&mut self, most: u8) {
+        self.add_quick_acks(most);
+        self.bits &= !bit::PINGPONG;
+        self.ato_ms = ATO_MIN_MS;
+    }
+
+    /// An ACK leaves.
+    #[inline]
+    pub(crate) fn count_quick_ack(&mut self) {
+        if self.quick > 0 && self.sock.icsk_ack_pending & ack_pending::SCHED != 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato_ms = ATO_MIN_MS;
+            }
+        }
+    }
+
+    /// Is the owed ACK sent now, or may it wait for more data?
+    #[inline]
+    pub(crate) fn decide_ack(&mut self, now: Time, out_of_order: bool) {
+        let pending = self.sock.icsk_ack_pending;
+        if pending & (ack_pending::SCHED | ack_pending::NOW) == 0 {
+            return;
+        }
+        let unacknowledged = self.sock.rcv_nxt.wrapping_sub(self.rcv_wup);
+        let bearable = (self.config.delayed_ack.segments.max(1) - 1) * self.rcv_mss as u32;
+        let quick = self.quick > 0 && !self.has(bit::PINGPONG);
+        if unacknowledged > bearable || quick || out_of_order || pending & ack_pending::NOW != 0 {
+            self.sock.icsk_ack_pending |= ack_pending::NOW;
+            return;
+        }
+        self.delay_ack(now);
+    }
+
+    fn delay_ack(&mut self, now: Time) {
+        let delay = self.ack_delay();
+        let at = now.saturating_add(delay);
+        if self.sock.icsk_ack_pending & ack_pending::TIMER != 0 {
+            if self.ack_at <= now.saturating_add(delay / 4) {
+                // it would expire in a moment
+                self.sock.icsk_ack_pending |= ack_pending::NOW;
+                return;
+            }
+            self.ack_at = self.ack_at.min(at);
+        } else {
+            self.ack_at = at;
+        }
+        self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::TIMER;
+    }
+
+    /// Linux adapts the delay to the time between segments; a stack without quick ACKs has a fixed one.
+    #[inline]
+    fn ack_delay(&self) -> Time {
+        let least = self.config.delayed_ack.timeout;
+        if !self.config.delayed_ack.quickack {
+            return least;
+        }
+        if self.ato_ms <= ATO_MIN_MS {
+            return least;
+        }
+        let mut most_ms = ATO_MAX_MS;
+        if self.sock.srtt_us > 0 {
+            most_ms = most_ms.min((self.sock.srtt_us >> 3) / 1000).max(ATO_MIN_MS as u32);
+        }
+        Time::from_ms((self.ato_ms as u32).min(most_ms) as u64).max(least)
+    }
+
+    pub(crate) fn on_delayed_ack_timer(&mut self) {
+        if self.sock.icsk_ack_pending & ack_pending::SCHED == 0 {
+            return;
+        }
+        if self.has(bit::PINGPONG) {
+            self.bits &= !bit::PINGPONG;
+            self.ato_ms = ATO_MIN_MS;
+        } else {
+            // no second segment came in time: wait longer
+            let rto_ms = self.rto_ms().min(ATO_MAX_MS);
+            self.ato_ms = (self.ato_ms as u32 * 2).min(rto_ms).max(1) as u8;
+        }
+        self.sock.icsk_ack_pending |= ack_pending::NOW;
+    }
+
+    /// The window to announce; the right edge never moves back.
+    #[inline]
+    pub(crate) fn select_window(&mut self) -> u32 {
+        let scale = self.bits & bit::WSCALE_MASK;
+        let largest = 65_535_u32 << scale;
+        let free = if self.has(bit::SLOW_DATA) { self.free_window() } else { self.config.receive_buffer };
+        let round = (1_u32 << scale) - 1;
+        let mut window = (free.saturating_add(round) & !round).min(largest);
+        let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
+        let left = if left > largest { 0 } else { left };
+        if window < left {
+            window = (left.saturating_add(round) & !round).min(largest);
+        }
+        self.rcv_wnd = window;
+        self.rcv_wup = self.sock.rcv_nxt;
+        window
+    }
+
+    /// What the buffer has free; nothing when that is too little to be worth a segment (RFC 9293 3.8.6.2.2).
+    fn free_window(&self) -> u32 {
+        let Some(rare) = &self.rare else {
+            return self.config.receive_buffer;
+        };
+        let held: u32 = rare.out_of_order.iter().map(|block| block.end.wrapping_sub(block.start)).sum();
+        let full = self.config.receive_buffer;
+        let free = full.saturating_sub(held.saturating_add(rare.unread));
+        let mss = (self.rcv_mss as u32).min(full);
+        if free < full / 2 && (free < full / 16 || free < mss) { 0 } else { free }
+    }
+
+    /// Data, in order or not, of which at least a part is new or within the window.
+    pub(crate) fn take_data(&mut self, segment: &Segment) -> bool {
+        let (start, end) = (segment.seq, segment.seq.wrapping_add(segment.len as u32));
+        let fin = segment.flags & flags::FIN != 0;
+        let rcv_nxt = self.sock.rcv_nxt;
+        if !after(segment.end_seq(), rcv_nxt) {
+            self.note_duplicate(start, end);
+            return false;
+        }
+        if after(end, self.window_right()) {
+            // beyond the window: the ACK says how far it goes
+            self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::NOW;
+            return false;
+        }
+        if after(start, rcv_nxt) {
+            self.take_out_of_order(segment, start, end, fin);
+            return true;
+        }
+        if before(start, rcv_nxt) && self.has(bit::SACK) {
+            self.rare_mut().dsack = Some(SackBlock { start, end: rcv_nxt });
+        }
+        if segment.len > 0 {
+            self.advance(end);
+            self.note_data(segment);
+        }
+        if fin {
+            self.take_fin();
+        }
+        self.take_from_queue();
+        self.update_slow_data();
+        false
+    }
+
+    /// rcv_nxt moves to `end`.
+    fn advance(&mut self, end: u32) {
+        let len = end.wrapping_sub(self.sock.rcv_nxt);
+        self.sock.rcv_nxt = end;
+        match &mut self.rare {
+            Some(rare) if rare.not_reading => rare.unread += len,
+            _ => self.received += len as u64,
+        }
+    }
+
+    fn note_duplicate(&mut self, start: u32, end: u32) {
+        self.enter_quick_acks(QUICK_ACKS_MAX);
+        if self.has(bit::SACK) && before(start, end) {
+            self.rare_mut().dsack = Some(SackBlock { start, end });
+        }
+        self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::NOW;
+    }
+
+    fn take_out_of_order(&mut self, segment: &Segment, start: u32, end: u32, fin: bool) {
+        if self.sock.ecn_flags & ecn::OK != 0 {
+            self.check_ce(segment);
+        }
+        self.sock.icsk_ack_pending |= ack_pending::SCHED;
+        self.bits |= bit::SLOW_DATA;
+        let sack = self.has(bit::SACK);
+        let rare = self.rare_mut();
+        if fin {
+            rare.fin_seq = Some(end);
+        }
+        if segment.len == 0 {
+            return;
+        }
+        let queue = &mut rare.out_of_order;
+        let first = queue.partition_point(|block| before(block.end, start));
+        let last = queue.partition_point(|block| !after(block.start, end));
+        let overlapping = queue[first..last].iter().find(|block| before(start, block.end) && before(block.start, end));
+        if let (Some(block), true) = (overlapping, sack) {
+            let twice = SackBlock {
+                start: later(start, block.start),
+                end: if before(end, block.end) { end } else { block.end },
+            };
+            rare.dsack = Some(twice);
+        }
+        let mut merged = SackBlock { start, end };
+        for block in &queue[first..last] {
+            if before(block.start, merged.start) {
+                merged.start = block.start;
+            }
+            merged.end = later(block.end, merged.end);
+        }
+        queue.splice(first..last, [merged]);
+        rare.recent.retain(|&seq| before(seq, merged.start) || !before(seq, merged.end));
+        rare.recent.insert(0, start);
+        rare.recent.truncate(RECENT_MAX);
+    }
+
+    /// What the gap held back is in order now.
+    fn take_from_queue(&mut self) {
+        let Some(rare) = &mut self.rare else {
+            return;
+        };
+        let had = !rare.out_of_order.is_empty();
+        let mut end = self.sock.rcv_nxt;
+        let mut taken = 0;
+        for block in &rare.out_of_order {
+            if after(block.start, end) {
+                break;
+            }
+            end = later(block.end, end);
+            taken += 1;
+        }
+        rare.out_of_order.drain(..taken);
+        rare.recent.retain(|&seq| after(seq, end));
+        let empty = rare.out_of_order.is_empty();
+        let fin = rare.fin_seq == Some(end);
+        if after(end, self.sock.rcv_nxt) {
+            self.advance(end);
+        }
+        if had && empty {
+            // RFC 5681 4.2
+            self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::NOW;
+        }
+        if fin && empty {
+            self.rare_mut().fin_seq = None;
+            self.take_fin();
+        }
+    }
+
+    /// Data may take the fast path again.
+    pub(crate) fn update_slow_data(&mut self) {
+        let slow = self.rare.as_ref().is_some_and(|rare| {
+            rare.not_reading || rare.unread > 0 || !rare.out_of_order.is_empty() || rare.fin_seq.is_some()
+        });
+        if slow {
+            self.bits |= bit::SLOW_DATA;
+        } else {
+            self.bits &= !bit::SLOW_DATA;
+        }
+    }
+
+    /// The application reads all there is; a window that was closed is announced anew.
+    pub(crate) fn drain_unread(&mut self) {
+        let Some(rare) = &mut self.rare else {
+            return;
+        };
+        rare.not_reading = false;
+        self.received += std::mem::take(&mut rare.unread) as u64;
+        self.update_slow_data();
+        let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
+        // Linux announces a window that has at least doubled
+        if left <= self.free_window() / 2 {
+            self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::NOW;
+        }
+    }
+
+    /// D-SACK first, then the blocks that grew last (RFC 2883 4, RFC 2018 4).
+    pub(crate) fn add_sack_blocks(&mut self, out: &mut Segment) {
+        let Some(rare) = &mut self.rare else {
+            return;
+        };
+        let mut count = 0;
+        if let Some(twice) = rare.dsack.take() {
+            out.sack[0] = twice;
+            count = 1;
+        }
+        for &seq in &rare.recent {
+            if count == SACK_BLOCKS_MAX {
+                break;
+            }
+            let index = rare.out_of_order.partition_point(|block| !after(block.end, seq));
+            if let Some(block) = rare.out_of_order.get(index) {
+                out.sack[count] = *block;
+                count += 1;
+            }
+        }
+        out.sack_count = count as u8;
+    }
+}
+
+fn later(a: u32, b: u32) -> u32 {
+    if after(a, b) { a } else { b }
 }

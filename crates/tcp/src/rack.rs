@@ -1,0 +1,191 @@
+//! Which segments are lost: RACK (RFC 8985), or three duplicates (RFC 6675, RFC 5681) where RACK is off.
+
+use crate::endpoint::{Endpoint, TimerKind, bit};
+use crate::rate::sent_after;
+use crate::scoreboard::{Record, mark, mark_lost};
+use crate::seq::before;
+use crate::timers::TIMEOUT_MIN_US;
+use congestion::RateSample;
+use congestion::sock::TCP_CA_RECOVERY;
+use units::Time;
+
+/// Recoveries without a D-SACK until the reordering window shrinks back.
+pub(crate) const REO_WND_PERSIST: u8 = 16;
+
+impl Endpoint {
+    /// `record` was delivered: it may be the one sent last of those that were.
+    pub(crate) fn advance_rack(&mut self, record: &Record) {
+        let rtt_us = (self.sock.tcp_mstamp as u32).wrapping_sub(record.sent_us);
+        // sooner than possible: that was the original, not the retransmission
+        if record.is(mark::EVER_RETRANS) && rtt_us < self.sock.min_rtt_us() {
+            return;
+        }
+        let Some(rare) = &mut self.rare else {
+            return;
+        };
+        let rack = &mut rare.rack;
+        rack.advanced = true;
+        rack.rtt_us = rtt_us;
+        if !rack.valid || sent_after(record.sent_us, rack.sent_us, record.end_seq(), rack.end_seq) {
+            rack.valid = true;
+            rack.sent_us = record.sent_us;
+            rack.end_seq = record.end_seq();
+        }
+    }
+
+    /// Was it acknowledged before its retransmission could arrive?
+    pub(crate) fn is_spurious_retransmission(&self, record: &Record, tsecr: u32) -> bool {
+        record.is(mark::EVER_RETRANS) && self.echo_precedes(tsecr, self.timestamp_of(record.sent_us))
+    }
+
+    /// The echoed timestamp is older than `stamp`.
+    pub(crate) fn echo_precedes(&self, tsecr: u32, stamp: u32) -> bool {
+        self.has(bit::TIMESTAMPS) && tsecr != 0 && before(tsecr, stamp)
+    }
+
+    /// How long a segment may be overtaken before it counts as lost, µs.
+    fn reo_wnd_us(&self) -> u32 {
+        let Some(rare) = &self.rare else {
+            return 0;
+        };
+        if rare.reord_seen == 0
+            && (self.sock.icsk_ca_state >= TCP_CA_RECOVERY || self.sock.sacked_out >= rare.reordering)
+        {
+            return 0;
+        }
+        let settle = (self.sock.min_rtt_us() >> 2).saturating_mul(rare.rack.reo_wnd_steps as u32);
+        settle.min(self.sock.srtt_us >> 3)
+    }
+
+    /// D-SACKs widen the reordering window, once a round trip.
+    pub(crate) fn update_reo_wnd(&mut self, rs: &RateSample) {
+        let delivered = self.sock.delivered;
+        let Some(rare) = &mut self.rare else {
+            return;
+        };
+        let rack = &mut rare.rack;
+        if rs.prior_delivered == 0 {
+            return;
+        }
+        if before(rs.prior_delivered, rack.last_delivered) {
+            rack.dsack_seen = false;
+        }
+        if rack.dsack_seen {
+            rack.reo_wnd_steps = rack.reo_wnd_steps.saturating_add(1);
+            rack.dsack_seen = false;
+            rack.last_delivered = delivered;
+            rack.reo_wnd_persist = REO_WND_PERSIST;
+        } else if rack.reo_wnd_persist == 0 {
+            rack.reo_wnd_steps = 1;
+        }
+    }
+
+    /// Marks what was sent long enough before the latest delivery; returns how long to wait for the others, µs.
+    pub(crate) fn detect_losses(&mut self) -> u32 {
+        let reo_wnd = self.reo_wnd_us();
+        let Some(rack) = self.rare.as_ref().map(|rare| rare.rack).filter(|rack| rack.valid) else {
+            return 0;
+        };
+        let now_us = self.sock.tcp_mstamp as u32;
+        let len = self.sock.packets_out;
+        let mut wait_us = 0;
+        let mut index = 0;
+        while index < len {
+            let record = *self.ring.at(index);
+            if record.is(mark::SACKED) {
+                index += self.ring.sacked_run(len, index);
+                continue;
+            }
+            if record.flags & (mark::LOST | mark::RETRANS) == mark::LOST {
+                index += 1;
+                continue;
+            }
+            if !sent_after(rack.sent_us, record.sent_us, rack.end_seq, record.end_seq()) {
+                if record.is(mark::EVER_RETRANS) {
+                    index += 1;
+                    continue;
+                }
+                // first transmissions leave in sequence: all that follow were sent later still
+                break;
+            }
+            let left = rack.rtt_us as i64 + reo_wnd as i64 - now_us.wrapping_sub(record.sent_us) as i64;
+            if left <= 0 {
+                self.mark_lost_at(index);
+            } else {
+                wait_us = wait_us.max(left as u32);
+            }
+            index += 1;
+        }
+        wait_us
+    }
+
+    fn mark_lost_at(&mut self, index: u32) {
+        let mut record = *self.ring.at(index);
+        if mark_lost(&mut self.sock, &mut record) {
+            *self.ring.at_mut(index) = record;
+            self.hint_retransmission(record.seq);
+        }
+    }
+
+    /// The walk of retransmissions begins no later than at `seq`.
+    pub(crate) fn hint_retransmission(&mut self, seq: u32) {
+        let rare = self.rare_mut();
+        if before(seq, rare.retransmit_hint) {
+            rare.retransmit_hint = seq;
+        }
+    }
+
+    /// Looks for losses by what arrived since; true if a reordering timer runs for the others.
+    pub(crate) fn mark_losses_by_rack(&mut self, now: Time) -> bool {
+        let Some(rare) = &mut self.rare else {
+            return false;
+        };
+        if !rare.rack.advanced {
+            return false;
+        }
+        rare.rack.advanced = false;
+        let wait_us = self.detect_losses();
+        if wait_us > 0 {
+            self.arm(TimerKind::Reorder, now, wait_us as u64 + TIMEOUT_MIN_US);
+        }
+        wait_us > 0
+    }
+
+    /// RFC 6675: lost is what has three SACKed segments above it. Retransmissions are left to the timeout.
+    pub(crate) fn mark_losses_by_sacks(&mut self) {
+        let threshold = self.reordering();
+        if self.sock.sacked_out < threshold {
+            return;
+        }
+        let len = self.sock.packets_out;
+        let mut above = self.sock.sacked_out;
+        let mut index = 0;
+        while index < len && above >= threshold {
+            let run = self.ring.sacked_run(len, index);
+            if run > 0 {
+                above = above.saturating_sub(run);
+                index += run;
+                continue;
+            }
+            if !self.ring.at(index).is(mark::LOST | mark::EVER_RETRANS) {
+                self.mark_lost_at(index);
+            }
+            index += 1;
+        }
+    }
+
+    /// Without SACK: the oldest segment after three duplicate ACKs, and at every partial acknowledgment.
+    pub(crate) fn mark_losses_by_duplicates(&mut self, una_advanced: bool) {
+        let recovering = self.sock.icsk_ca_state == TCP_CA_RECOVERY;
+        let before_recovery = self.sock.icsk_ca_state < TCP_CA_RECOVERY;
+        let enough = before_recovery && self.sock.sacked_out >= self.reordering();
+        if (enough || (recovering && una_advanced)) && !self.ring.at(0).is(mark::LOST) {
+            self.mark_lost_at(0);
+        }
+    }
+
+    /// Segments of reordering to tolerate.
+    pub(crate) fn reordering(&self) -> u32 {
+        self.rare.as_ref().map_or(crate::recovery::REORDERING_INITIAL, |rare| rare.reordering)
+    }
+}
