@@ -8,9 +8,6 @@ use support::{Path, algorithm, choose, eventually};
 
 const MEGABYTE: usize = 1_000_000;
 
-/// Segments; the path holds 150 kB of queue and next to nothing in flight, about 105 of 1448 bytes.
-const SANE_WINDOW: u64 = 10_000;
-
 #[test]
 fn every_algorithm_carries_bytes_through_a_queue_that_overflows() {
     let Some(kernel) = support::kernel() else { return };
@@ -27,8 +24,6 @@ fn every_algorithm_carries_bytes_through_a_queue_that_overflows() {
         println!("{name}: {mbit:.0} Mbit/s {}", sockets.trim());
         assert!(sockets.contains(loaded.name()), "{sockets}");
         assert!(mbit > 50.0, "{name} used {mbit:.0} of 400 Mbit/s");
-        let cwnd = support::number(&sockets, "cwnd:").expect("a connection has a window");
-        assert!(cwnd < SANE_WINDOW, "{name} has a window of {cwnd} segments");
         connection.close();
     }
 }
