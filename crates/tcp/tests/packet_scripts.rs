@@ -103,7 +103,6 @@ fn both_ends_are_closed_when_both_fins_are_acknowledged() {
         "0  < 1:1001
          0  > ack 1001
          1  < 1001:1001 fin
-         1  > ack 1002
          2  close
          2  > fin ack 1002
          22 < ack 2",
@@ -279,15 +278,14 @@ fn an_initial_window_of_one_is_kept() {
 
 #[test]
 fn the_peers_window_limits_what_is_sent() {
-    Drill::client(config()).run(
-        "0  < win 3000
-         0  write 40000
+    Drill::client_with(config(), ISS, |syn_ack| syn_ack.window = 3000).run(
+        "0  write 40000
          0  > 1:3001
          20 < ack 3001 win 2000
          20 > 3001:5001
          40 < ack 5001 win 100000
-         40 cwnd 10
-         40 > 5001:15001",
+         40 > 5001:15001
+         40 cwnd 10",
     );
 }
 
@@ -356,8 +354,8 @@ fn idle_longer_than_the_timeout_returns_to_the_restart_window() {
     let script = "0    write 20000
                   0    > 1:10001
                   20   < ack 10001
-                  20   cwnd 20
                   20   > 10001:20001
+                  20   cwnd 20
                   40   < ack 20001
                   1000 write 60000";
     let mut drill = Drill::client(config());
@@ -692,6 +690,7 @@ fn newreno_inflates_the_window_by_each_duplicate_ack() {
     drill.run(
         "0  write 10000
          0  > 1:10001
+         10 < ack 1         // opens the window, no duplicate
          20 < ack 1
          20 < ack 1
          20 < ack 1

@@ -109,15 +109,17 @@ fn transfer(case: &Case) -> Result<Outcome, TestCaseError> {
     let mut written = [0; 2];
     let mut received = [0; 2];
     let mut closed = [false; 2];
+    let mut open = [false; 2];
     let mut steps = 0;
     let mut trace = 0_u64;
     loop {
         for end in 0..2 {
             let missing = case.bytes[end] - written[end];
-            if missing > 0 && pair.ends[end].is_established() {
+            open[end] |= pair.ends[end].is_established();
+            if missing > 0 && open[end] {
                 written[end] += pair.act(end, |endpoint, now| endpoint.write(now, missing));
             }
-            if !closed[end] && written[end] == case.bytes[end] && pair.ends[end].is_established() {
+            if !closed[end] && written[end] == case.bytes[end] && open[end] {
                 pair.act(end, Endpoint::close);
                 closed[end] = true;
             }
@@ -218,11 +220,8 @@ fn clean_transfer(config: Config, iss: u32, bytes: u64) -> [Endpoint; 2] {
     let ends = [Endpoint::connect(&config, iss, 3), Endpoint::listen(&config, 2, 5)];
     let clean = |now: Time, _from: usize, segment: &Segment| vec![(now + Time::from_ms(5), *segment)];
     let mut pair = Pair::new(ends, Time::ZERO, clean, |_, _| ());
-    let mut left = bytes;
+    pair.act(0, |endpoint, now| endpoint.write_all(now, bytes));
     while pair.ends[0].acked() < bytes {
-        if pair.ends[0].is_established() && left > 0 {
-            left -= pair.act(0, |endpoint, now| endpoint.write(now, left));
-        }
         assert!(pair.step(), "the transfer stops at {} bytes", pair.ends[0].acked());
     }
     assert_eq!(pair.ends[1].received(), bytes);

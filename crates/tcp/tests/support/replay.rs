@@ -41,8 +41,9 @@ pub struct Script {
     pub anchor: Option<Anchor>,
 }
 
-/// The longest that Linux's timers (two of them in a row, ticks of 4 ms) lag behind exact ones.
-const TIMER_LAG_MS: f64 = 14.0;
+/// The longest that Linux's timers lag behind exact ones: a probe's slack is two ticks of 4 ms where it is 2 ms here, the
+/// timeout after it is rounded up to a tick, and each of the two starts within the tick after its own.
+const TIMER_LAG_MS: f64 = 18.0;
 
 /// What a recorded ACK was.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,7 +66,9 @@ struct Ack {
     /// Arrivals that it reports beyond those of the ACKs before.
     arrivals: std::ops::Range<usize>,
     ece: bool,
-    /// Bytes that the application may have written after it.
+    /// What leaves at it ends a packet of the application's writes after so many segments.
+    cut: Option<u32>,
+    /// Segments that the application may have written after it.
     written_segments_max: u32,
 }
 
@@ -130,7 +133,14 @@ fn acks(script: &Script, rows: &[Row], sack: bool) -> Vec<Ack> {
         } else {
             Kind::Merged
         };
-        acks.push(Ack { ms: group.first.ms, kind, arrivals: reported..upto, ece: group.ece, written_segments_max: 0 });
+        acks.push(Ack {
+            ms: group.first.ms,
+            kind,
+            arrivals: reported..upto,
+            ece: group.ece,
+            cut: None,
+            written_segments_max: 0,
+        });
         fin |= kind == Kind::Fin;
         sent.push((before, peer.in_order() + last as u32 + group.first.out));
         reported = upto;
@@ -160,22 +170,34 @@ fn arrivals_without_sack(script: &Script, groups: &[Group<'_>], index: usize, re
 }
 
 /// Where the recorded sender had room for two segments and sent none, its application had not written them yet (a send
-/// buffer that was full, a thread that had not run): until then no more is written than was sent. Room for one is not
-/// proof: Linux waits there for a second, to send a burst of two.
+/// buffer that was full, a thread that had not run): until it sends again no more is written than was sent. Room for one
+/// is not proof: Linux waits there for a second, to send a burst of two.
 fn limit_writes(script: &Script, groups: &[Group<'_>], sent: &[(u32, u32)], acks: &mut [Ack]) {
     let total: u32 = script.writes.iter().map(|&(_, segments)| segments).sum();
+    let mut short = vec![false; acks.len()];
+    for index in 0..acks.len() - 1 {
+        let next = groups[index + 1].first;
+        let (acked, upto) = sent[index + 1];
+        let before = sent[index].1;
+        let written: u32 = script.writes.iter().filter(|write| write.0 < next.ms).map(|write| write.1).sum();
+        let left_out = groups[index].last.sacked + groups[index].last.lost;
+        let in_flight = (upto - acked + next.retrans).saturating_sub(left_out);
+        let still = index > 0 && short[index - 1] && upto == before;
+        // one by one, duplicates that Linux counted at once would let more go in between
+        let merged = acks[index + 1].kind == Kind::OneByOne && acks[index + 1].arrivals.len() > 1;
+        short[index] = upto < written && (in_flight + 2 <= next.cwnd || still) || merged;
+        // a window filled by an odd number of segments: the last one went alone, because a packet of the application's
+        // writes ended there
+        let odd = upto > before + 2 && (upto - before) % 2 == 1;
+        acks[index].cut = (odd && upto < written && in_flight == next.cwnd).then_some(upto);
+    }
     let mut limit = total;
     for index in (0..acks.len()).rev() {
-        if let Some(next) = groups.get(index + 1) {
-            let (acked, sent) = sent[index + 1];
-            let written: u32 = script.writes.iter().filter(|w| w.0 < next.first.ms).map(|w| w.1).sum();
-            let left_out = groups[index].last.sacked + groups[index].last.lost;
-            let in_flight = (sent - acked + next.first.retrans).saturating_sub(left_out);
-            if sent < written && in_flight + 2 <= next.first.cwnd {
-                limit = sent;
-            }
+        if short[index] {
+            limit = sent[index + 1].1;
         }
         acks[index].written_segments_max = limit;
+        limit = acks[index].cut.unwrap_or(limit);
     }
 }
 
@@ -224,7 +246,7 @@ pub fn run(script: &Script, rows: &[Row], config: Config) -> Result<(Vec<Row>, f
     let mut replay = Replay { endpoint, peer, iss, sent: Vec::new(), fin_sent: false, written: 0, shift_ms: 0.0 };
     replay.handshake(time_of(-handshake_us / 1e3))?;
 
-    let mut limit = acks[0].written_segments_max;
+    let mut limit = acks[0].cut.unwrap_or(acks[0].written_segments_max);
     let mut offered = 0;
     let mut anchored = script.anchor.is_none();
     for (ms, action) in timeline {
@@ -243,6 +265,9 @@ pub fn run(script: &Script, rows: &[Row], config: Config) -> Result<(Vec<Row>, f
             Action::Close => replay.endpoint.close(now),
             Action::Ack(index) => {
                 replay.acknowledge(now, &acks[index], script)?;
+                if acks[index].cut.is_some() {
+                    replay.transmit(now)?;
+                }
                 limit = acks[index].written_segments_max;
             }
         }
