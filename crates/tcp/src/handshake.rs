@@ -206,10 +206,9 @@ impl Endpoint {
     /// The connection is open: the algorithm begins.
     fn establish(&mut self, now: Time) {
         self.state = State::Established;
-        if self.rare.as_ref().is_some_and(|rare| rare.stats.syn_retransmits > 1) {
-            // RFC 5681 3.1
-            self.sock.snd_cwnd = 1;
-        }
+        // RFC 5681 3.1: a SYN that was lost twice says that the path is congested
+        let lost_twice = self.rare.as_ref().is_some_and(|rare| rare.stats.syn_retransmits > 1);
+        self.sock.snd_cwnd = if lost_twice { 1 } else { self.config.initial_cwnd };
         self.sock.icsk_retransmits = 0;
         self.backoff = 0;
         self.sock.lsndtime = self.now_ms();

@@ -394,6 +394,9 @@ impl Endpoint {
 
     /// D-SACK first, then the blocks that grew last (RFC 2883 4, RFC 2018 4).
     pub(crate) fn add_sack_blocks(&mut self, out: &mut Segment) {
+        if !self.has(bit::SACK) {
+            return;
+        }
         let Some(rare) = &mut self.rare else {
             return;
         };

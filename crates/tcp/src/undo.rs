@@ -4,6 +4,7 @@ use crate::ack::Ack;
 use crate::endpoint::{Endpoint, bit};
 use crate::rack::REO_WND_PERSIST;
 use crate::scoreboard::mark;
+use crate::seq::before;
 use congestion::sock::{TCP_CA_OPEN, ecn};
 
 impl Endpoint {
@@ -11,7 +12,8 @@ impl Endpoint {
     fn original_arrived(&self, ack: &Ack) -> bool {
         match self.rare.as_ref().and_then(|rare| rare.retrans_stamp) {
             Some(stamp) => self.echo_precedes(ack.tsecr, stamp),
-            None => true,
+            // nothing was retransmitted yet; without SACK the stamp may have been cleared at the end of the episode
+            None => self.has(bit::SACK) || before(self.sock.snd_una, self.sock.high_seq),
         }
     }
 
@@ -71,7 +73,7 @@ impl Endpoint {
             return false;
         }
         let highest = self.highest_sack_seq();
-        if crate::seq::before(ack.prior_una, highest) {
+        if before(ack.prior_una, highest) {
             self.note_reordering(ack.prior_una, highest);
         }
         if self.sock.retrans_out > 0 {
