@@ -13,6 +13,7 @@
 //! `nocwr`, `ce`, `ect`, `noect`, `win N`. What a line does not name may be anything. Other events: `write N`, `close`,
 //! `read on`, `read off`, `cwnd N`, `ssthresh N`, `state N`, `received N`.
 
+use congestion::Algorithm;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tcp::{Config, Ecn, Endpoint, SackBlock, Segment, flags};
@@ -20,6 +21,12 @@ use units::Time;
 
 /// Round trip of the handshake.
 pub const RTT_MS: f64 = 20.0;
+
+/// Linux's defaults with NewReno, segments of 1000 bytes and no timestamps, so that numbers stay round.
+pub fn config() -> Config {
+    let newreno = Algorithm::named("newreno").expect("newreno is built in");
+    Config { mtu: 1040, timestamps: false, ..Config::linux(newreno) }
+}
 
 /// An endpoint under test and what it has sent that no line expected yet.
 pub struct Drill {
