@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::stop::Stop;
 use crate::sweep::{Job, algorithm_names, check_algorithm_files, jobs_or_cores, run_all};
 use crate::table::{Table, number, optional};
-use crate::terminal::{is_watched, print, print_json};
+use crate::terminal::{print, print_json};
 use results::{RunInfo, RunResults, RunSummary, Story, Summary, SweepWriter, write_run};
 use scenario::{Known, Loaded, Run, Scenario};
 use serde::Serialize;
@@ -61,8 +61,8 @@ enum Backend {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let names = algorithm_names();
     let known = Known { algorithms: &names };
-    let loaded = Scenario::load(&args.scenario, &args.sets, known)
-        .map_err(|diagnostic| Failure::Input(diagnostic.render(is_watched())))?;
+    let loaded =
+        Scenario::load(&args.scenario, &args.sets, known).map_err(|diagnostic| Failure::scenario(&diagnostic))?;
     let jobs = jobs_of(loaded);
     check_algorithm_files(&jobs)?;
     let scenario = &jobs[0].scenario;

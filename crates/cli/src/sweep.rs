@@ -8,6 +8,7 @@ use crate::terminal::Progress;
 use congestion::Algorithm;
 use results::RunResults;
 use scenario::{DataFile, Scenario};
+use sim::{SimError, Simulation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -116,9 +117,8 @@ pub fn run_all(
 
 fn run_one(job: &Job, progress: &Progress, stop: &Stop) -> Result<RunResults, Failure> {
     let began = Instant::now();
-    let mut watch = Watch { progress, stop };
     // A broken invariant of ours must not look like the user's mistake, nor leave a half-written folder.
-    let outcome = catch_unwind(AssertUnwindSafe(|| sim::simulate(&job.scenario, &mut watch)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&job.scenario, progress, stop)));
     let results = outcome.map_err(|_| {
         Failure::Run(format!(
             "run {} (seed {}) broke an invariant of the simulator, see above",
@@ -166,17 +166,36 @@ fn standalone_toml(scenario: &Scenario) -> String {
     scenario.to_toml()
 }
 
-/// Tells the bar, and asks whether to go on.
-struct Watch<'a> {
-    progress: &'a Progress,
-    stop: &'a Stop,
-}
+/// Packet-hops of work between two looks at whether to go on: some tens of milliseconds.
+const STEP_HOPS: u64 = 1_000_000;
+/// Steps that even an idle run is cut into.
+const STEPS_MIN: u64 = 100;
 
-impl sim::Watch for Watch<'_> {
-    fn on_progress(&mut self, _now: Time) -> bool {
-        self.progress.step();
-        !self.stop.is_set()
+/// [`sim::simulate`] in steps of about equal work, so that it soon ends when it shall. The steps follow from the scenario,
+/// never from the clock on the wall.
+fn simulate(scenario: &Scenario, progress: &Progress, stop: &Stop) -> Result<RunResults, SimError> {
+    let mut simulation = Simulation::new(scenario)?;
+    let end = scenario.duration;
+    let longest = (end / STEPS_MIN).max(Time::from_ps(1));
+    let mut step = Time::from_ms(1).min(longest);
+    let (mut now, mut told) = (Time::ZERO, 0);
+    while now < end {
+        let hops = simulation.packet_hops();
+        now = now.saturating_add(step).min(end);
+        simulation.run_to(now);
+        if stop.is_set() {
+            return Err(SimError::Interrupted);
+        }
+        let done = Progress::share(now, end);
+        progress.advance(done - told);
+        told = done;
+        step = match simulation.packet_hops() - hops {
+            few if few < STEP_HOPS / 2 => (step * 2).min(longest),
+            many if many > STEP_HOPS * 2 => (step / 2).max(Time::from_ps(1)),
+            _ => step,
+        };
     }
+    Ok(simulation.finish())
 }
 
 /// The runs that wait for a worker, given out in order.

@@ -4,9 +4,10 @@ use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use units::Time;
 
 /// Steps of the bar that a run is worth.
-const STEPS: u64 = 100;
+const STEPS: u64 = 1000;
 
 /// Writes to stdout.
 ///
@@ -56,10 +57,15 @@ impl Progress {
         progress
     }
 
-    /// One hundredth of a run is done.
-    pub fn step(&self) {
+    /// How many of a run's steps are done when it has come from 0 to `now` of `end`.
+    pub fn share(now: Time, end: Time) -> u64 {
+        (u128::from(now.as_ps()) * u128::from(STEPS) / u128::from(end.as_ps().max(1))) as u64
+    }
+
+    /// So many more steps of a run are done.
+    pub fn advance(&self, steps: u64) {
         if let Some(bar) = &self.bar {
-            bar.inc(1);
+            bar.inc(steps);
         }
     }
 

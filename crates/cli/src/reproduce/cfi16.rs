@@ -16,7 +16,6 @@ use crate::failure::Failure;
 use crate::run::{Words as _, speed};
 use crate::stop::Stop;
 use crate::sweep::{Job, algorithm_names, check_algorithm_files, run_all};
-use crate::terminal::is_watched;
 use experiments::Experiment;
 use measured::{Cases, Measured};
 use results::{Comparison, Story, SweepWriter};
@@ -72,7 +71,7 @@ fn jobs(request: &Request, experiment: Option<&Experiment>) -> Result<Vec<Job>, 
     // what --set names is found from here
     let files = Disk { base: PathBuf::new() };
     let input = Input { name: NAME, text: TEXT, sets: &sets, known: Known { algorithms: &names }, files: &files };
-    let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::Input(diagnostic.render(is_watched())))?;
+    let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::scenario(&diagnostic))?;
     let extra = |run: &Run| {
         let known = ["network.routing", "tcp.cc", "seed"];
         run.parameters.iter().find(|(key, _)| !known.contains(&key.as_str())).map(|(key, _)| key.clone())

@@ -1,0 +1,9 @@
+//! The program as its users meet it: arguments in; stdout, stderr, exit code and files out.
+
+mod algorithms;
+mod bad_input;
+mod common;
+mod determinism;
+mod interrupt;
+mod output;
+mod reproduce;
