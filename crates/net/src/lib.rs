@@ -33,6 +33,7 @@ mod topology;
 
 pub use error::{NetError, NoPath};
 pub use link::{Ecn, LinkCounters, LinkTable, Outcome, QueueLength};
+pub use mix::SplitMix64;
 pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
 pub use routing::{Router, Routing};
 pub use topology::{Cable, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Tier, Topology};

@@ -52,6 +52,8 @@ pub enum Outcome {
         arrives: Time,
         /// This link sets the packet to [`Ecn::Ce`]; false for one that is so already.
         marked: bool,
+        /// The link's epoch, for [`LinkTable::arrived`].
+        epoch: u8,
     },
 }
 
@@ -229,7 +231,7 @@ impl LinkTable {
     }
 
     /// Offers a packet of `len` bytes on the wire to `link` at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
         let hot = &mut self.hot[link.index()];
         if hot.ps_per_byte == 0 {
@@ -239,10 +241,7 @@ impl LinkTable {
         if hot.queued >= hot.longest {
             return self.offer_long(link, now, len, ecn);
         }
-        let marked = hot.queued >= hot.mark_at && ecn.is_capable() && ecn != Ecn::Ce;
-        if marked {
-            self.cold[link.index()].marked += 1;
-        }
+        let marked = hot.queued >= hot.mark_at && self.cold[link.index()].mark(ecn);
         hot.accept(now, len, hot.exact(len), marked, &mut self.rings)
     }
 
@@ -518,11 +517,19 @@ impl Hot {
         self.queued += 1;
         self.accepted += 1;
         self.accepted_bytes += u64::from(len);
-        Outcome::Accepted { departs, arrives: departs + self.delay, marked }
+        Outcome::Accepted { departs, arrives: departs + self.delay, marked, epoch: self.epoch }
     }
 }
 
 impl Cold {
+    /// Marks a packet that came with `ecn`, if it may be and is not yet.
+    #[inline(never)]
+    fn mark(&mut self, ecn: Ecn) -> bool {
+        let marked = ecn.is_capable() && ecn != Ecn::Ce;
+        self.marked += u64::from(marked);
+        marked
+    }
+
     fn new(spec: &LinkSpec, random: SplitMix64) -> Cold {
         let aqm = match &spec.queue.aqm {
             Aqm::None => AqmState::None,

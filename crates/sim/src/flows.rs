@@ -1,0 +1,146 @@
+//! The connections of a run: opening them, and what is known of each when it ends.
+
+use crate::core::Core;
+use crate::random::Random;
+use net::{LinkId, NodeId, Router, Topology};
+use std::sync::Arc;
+use tcp::Endpoint;
+use units::Time;
+
+/// What an application that never stops has to send.
+pub const UNLIMITED: u64 = u64::MAX / 2;
+
+/// A connection: its sender is socket `2 * flow`, its receiver the next.
+pub struct Flow {
+    pub src: NodeId,
+    pub dst: NodeId,
+    /// The traffic entry that opened it.
+    pub entry: u32,
+    pub start: Time,
+    /// [`Time::NEVER`] until the last byte arrived.
+    pub end: Time,
+    /// Application bytes to send; [`UNLIMITED`].
+    pub bytes: u64,
+}
+
+/// Socket of the sender of `flow`.
+pub fn sender(flow: u32) -> u32 {
+    flow * 2
+}
+
+/// Socket of the receiver of `flow`.
+pub fn receiver(flow: u32) -> u32 {
+    flow * 2 + 1
+}
+
+/// The flow of a socket.
+pub fn flow_of(socket: u32) -> u32 {
+    socket / 2
+}
+
+/// All connections, and what opening one takes.
+pub struct Flows {
+    pub list: Vec<Flow>,
+    pub topology: Topology,
+    pub router: Router,
+    /// Hosts of a pod or leaf, which are numbered in a row; one where there are none.
+    pub hosts_per_pod: usize,
+    random: Random,
+    /// Reused when a path is computed.
+    path: Vec<LinkId>,
+    /// Flows that could not be opened because no path was left.
+    pub unreachable: u64,
+}
+
+impl Flows {
+    pub fn new(topology: Topology, router: Router, pods: Option<usize>, seed: u64) -> Flows {
+        let random = Random::new(seed, u64::from(u32::MAX));
+        let hosts_per_pod = pods.map_or(1, |pods| topology.n_hosts() / pods);
+        Flows { list: Vec::new(), topology, router, hosts_per_pod, random, path: Vec::new(), unreachable: 0 }
+    }
+
+    /// Opens a connection with nothing to send yet; `None` if failures have left no path.
+    pub fn open(&mut self, core: &mut Core, who: Pair, config: &Arc<tcp::Config>) -> Option<u32> {
+        let flow = self.list.len() as u32;
+        let limited = config.limit_output;
+        let ends = [(who.src, who.dst, receiver(flow)), (who.dst, who.src, sender(flow))];
+        let mut routes = [Vec::new(), Vec::new()];
+        for ((from, to, peer), route) in ends.into_iter().zip(&mut routes) {
+            self.path.clear();
+            if self.router.path(from, to, hash_of(peer), &mut self.path).is_err() {
+                self.unreachable += 1;
+                return None;
+            }
+            route.extend_from_slice(&self.path);
+        }
+        let (iss, seed) = (self.random.bits(), self.random.bits());
+        let active = Endpoint::connect(config, iss, seed);
+        core.add_socket(active, &routes[0], receiver(flow), limited);
+        let (iss, seed) = (self.random.bits(), self.random.bits());
+        let passive = Endpoint::listen(config, iss, seed);
+        core.add_socket(passive, &routes[1], sender(flow), limited);
+        let Pair { src, dst, entry } = who;
+        self.list.push(Flow { src, dst, entry, start: core.now(), end: Time::NEVER, bytes: 0 });
+        core.pump(sender(flow));
+        Some(flow)
+    }
+
+    /// The application of `flow` has `bytes` more to send, which block until taken.
+    pub fn write(&mut self, core: &mut Core, flow: u32, bytes: u64) {
+        let now = core.now();
+        self.list[flow as usize].bytes += bytes;
+        core.sockets[sender(flow) as usize].tcp.write_all(now, bytes);
+        core.pump(sender(flow));
+    }
+
+    /// Writes what fits into the send buffer at once; the rest is lost to the application.
+    pub fn write_what_fits(&mut self, core: &mut Core, flow: u32, bytes: u64) {
+        let now = core.now();
+        let taken = core.sockets[sender(flow) as usize].tcp.write(now, bytes);
+        self.list[flow as usize].bytes += taken;
+        core.pump(sender(flow));
+    }
+
+    /// No more will be written to `flow`.
+    pub fn close(core: &mut Core, flow: u32) {
+        let now = core.now();
+        core.sockets[sender(flow) as usize].tcp.close(now);
+        core.pump(sender(flow));
+    }
+
+    /// The last byte of `flow` arrived: the receiver closes too.
+    pub fn finish(&mut self, core: &mut Core, flow: u32) {
+        let now = core.now();
+        self.list[flow as usize].end = now;
+        core.sockets[receiver(flow) as usize].tcp.close(now);
+        core.pump(receiver(flow));
+    }
+
+    /// Gives every open flow whose path has a link that is down a new path, if there is one.
+    pub fn reroute(&mut self, core: &mut Core) {
+        for socket in 0..core.sockets.len() as u32 {
+            let (flow, is_sender) = (&self.list[flow_of(socket) as usize], socket % 2 == 0);
+            if core.sockets[socket as usize].tcp.is_closed() || core.route(socket).all(|link| core.links.is_up(link)) {
+                continue;
+            }
+            let (from, to) = if is_sender { (flow.src, flow.dst) } else { (flow.dst, flow.src) };
+            self.path.clear();
+            if self.router.path(from, to, hash_of(socket ^ 1), &mut self.path).is_ok() {
+                core.reroute(socket, &self.path);
+            }
+        }
+    }
+}
+
+/// Between whom, and for which traffic entry.
+#[derive(Clone, Copy)]
+pub struct Pair {
+    pub src: NodeId,
+    pub dst: NodeId,
+    pub entry: u32,
+}
+
+/// What ECMP hashes of a flow's direction: a stand-in for its addresses and ports.
+fn hash_of(peer: u32) -> u32 {
+    peer.wrapping_mul(0x9e37_79b9) ^ 0x5bd1_e995
+}

@@ -1,0 +1,192 @@
+//! The simulator: the network model on a virtual clock, with simulated hosts and the traffic between them.
+//!
+//! [`simulate`] runs one scenario on one core and gives what it measured. The same scenario and seed give the same
+//! results on every machine: there is one order of events, one source of randomness, and no floating point but in the
+//! traffic's random times, where `libm` computes it.
+//!
+//! ```text
+//! Scenario ─ setup ─▶ Topology, LinkTable, stacks
+//!                         │
+//! traffic ─ opens, writes ─▶ core: calendar ⇄ links, sockets (tcp + cc) ─▶ record ─▶ RunResults
+//! ```
+//!
+//! What makes it fast is told where it is: the event set in `calendar`, a packet's path in `core`, a link's arithmetic in
+//! `net`, a segment's in `tcp`.
+#![forbid(unsafe_code)]
+
+mod calendar;
+mod core;
+mod flows;
+mod nic;
+mod packets;
+mod random;
+mod record;
+mod setup;
+mod traffic;
+
+use crate::core::{Core, Framing};
+use crate::flows::Flows;
+use crate::record::{Baseline, Recorder};
+use crate::traffic::Traffic;
+use net::{LinkId, LinkTable, NetError, Router};
+use results::{Identity, RunResults, Summary};
+use scenario::Scenario;
+use units::Time;
+
+/// Why a scenario cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The network model refuses it.
+    #[error(transparent)]
+    Network(#[from] NetError),
+    /// An algorithm is missing, or a user's file is not one.
+    #[error("{0}")]
+    Algorithm(String),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How far a run is, and whether it may go on.
+pub trait Watch {
+    /// Called a hundred times a run with the simulated time; false stops the run.
+    fn on_progress(&mut self, now: Time) -> bool;
+}
+
+/// Watches nothing.
+impl Watch for () {
+    fn on_progress(&mut self, _: Time) -> bool {
+        true
+    }
+}
+
+/// A run that is set up, to be driven from outside: `simulate` in steps.
+pub struct Simulation {
+    core: Core,
+    traffic: Traffic,
+    recorder: Recorder,
+    /// Failures and repairs, latest first: when, which links, does it fail.
+    failures: Vec<(Time, Vec<LinkId>, bool)>,
+    /// When counting begins.
+    warmup: Time,
+    baseline: Baseline,
+    measure_delay: bool,
+    identity: Identity,
+}
+
+impl Simulation {
+    /// Sets `scenario` up.
+    ///
+    /// # Errors
+    /// [`SimError`]; a checked scenario can only fail for a user's algorithm file.
+    pub fn new(scenario: &Scenario) -> Result<Simulation, SimError> {
+        let topology = setup::topology(scenario)?;
+        let framing = setup::framing_bytes(scenario);
+        let links = LinkTable::new(&topology, scenario.seed)?;
+        let calendar = setup::calendar(&topology, framing);
+        let measure_delay = scenario.measure.packet_delay;
+        let mut core = Core::new(links, calendar, Framing(framing), measure_delay);
+        let recorder = Recorder::new(scenario, &topology);
+        let failures = failures(scenario, &topology);
+        let pods = scenario.network.topology.pods().map(|n| n as usize);
+        let router = Router::new(&topology, setup::routing(scenario));
+        let flows = Flows::new(topology, router, pods, scenario.seed);
+        let traffic = Traffic::new(scenario, setup::stacks(scenario)?, flows, &mut core);
+        let identity = Identity {
+            scenario: scenario.name.clone(),
+            seed: scenario.seed,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
+        };
+        let (warmup, baseline) = (scenario.measure.warmup, Baseline::default());
+        Ok(Simulation { core, traffic, recorder, failures, warmup, baseline, measure_delay, identity })
+    }
+
+    /// Runs up to `end`.
+    pub fn run_to(&mut self, end: Time) {
+        loop {
+            let now = self.core.now();
+            let failure = self.failures.last().map_or(Time::NEVER, |(at, ..)| *at);
+            let sample = self.recorder.next_after(now);
+            let warmed_up = if now < self.warmup { self.warmup } else { Time::NEVER };
+            let next = failure.min(sample).min(warmed_up).min(end);
+            self.core.run_to(next, &mut self.traffic);
+            if next == warmed_up {
+                self.baseline = Baseline::of(&self.core);
+            }
+            if next == failure {
+                let (at, links, fails) = self.failures.pop().expect("it is the next failure");
+                self.fail(at, &links, fails);
+            }
+            if next == sample {
+                self.recorder.sample(&self.core, &self.traffic.flows.topology, next);
+            }
+            if next == end {
+                break;
+            }
+        }
+    }
+
+    fn fail(&mut self, at: Time, links: &[LinkId], fails: bool) {
+        for &link in links {
+            if fails {
+                self.core.links.fail(link, at);
+                self.traffic.flows.router.fail(link);
+            } else {
+                self.core.links.restore(link);
+                self.traffic.flows.router.restore(link);
+            }
+        }
+        self.traffic.flows.reroute(&mut self.core);
+    }
+
+    /// Packets accepted by links so far: the work done.
+    pub fn packet_hops(&self) -> u64 {
+        (0..self.core.links.len() as u32).map(|i| self.core.links.counters(LinkId(i)).accepted).sum()
+    }
+
+    /// What was measured. Name, parameters and scenario text are the caller's to fill in.
+    ///
+    /// # Panics
+    /// If a link has lost count of a packet.
+    pub fn finish(self) -> RunResults {
+        let topology = &self.traffic.flows.topology;
+        let links = record::link_rows(&self.core, topology, &self.baseline);
+        let flows = record::flow_rows(&self.core, &self.traffic, &self.baseline, self.measure_delay);
+        let mut summary = Summary::of(self.identity, &flows, &links);
+        for (name, value) in self.traffic.extra() {
+            summary.insert(name, value);
+        }
+        let Recorder { link_series, cwnd, .. } = self.recorder;
+        RunResults { flows, links, link_series, cwnd, summary, ..RunResults::default() }
+    }
+}
+
+/// Simulates `scenario` from beginning to end.
+///
+/// # Errors
+/// [`SimError`]: a user's algorithm file that is not one, or `watch` said stop.
+pub fn simulate(scenario: &Scenario, watch: &mut impl Watch) -> Result<RunResults, SimError> {
+    const STEPS: u64 = 100;
+    let mut simulation = Simulation::new(scenario)?;
+    for step in 1..=STEPS {
+        // the last step ends exactly at the end
+        let end = if step == STEPS { scenario.duration } else { scenario.duration / STEPS * step };
+        simulation.run_to(end);
+        if !watch.on_progress(end) {
+            return Err(SimError::Interrupted);
+        }
+    }
+    Ok(simulation.finish())
+}
+
+fn failures(scenario: &Scenario, topology: &net::Topology) -> Vec<(Time, Vec<LinkId>, bool)> {
+    let mut list = Vec::new();
+    for failure in &scenario.network.failure {
+        let links = record::find_links(topology, &failure.link);
+        list.extend(failure.until.map(|until| (until, links.clone(), false)));
+        list.push((failure.at, links, true));
+    }
+    list.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
+    list
+}

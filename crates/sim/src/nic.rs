@@ -1,0 +1,53 @@
+//! A host's own queue, and the back-pressure that keeps a flow from filling it (Linux's TCP small queues).
+//!
+//! A flow may have about a millisecond of its pacing rate waiting in its host's interface. When it has more, it waits
+//! until half of that has left, so that the interface never runs dry and one event serves many packets.
+
+use std::collections::VecDeque;
+use units::Time;
+
+/// A data packet waiting in an interface.
+#[derive(Clone, Copy)]
+struct Waiting {
+    departs: Time,
+    socket: u32,
+    len: u32,
+}
+
+/// What waits in one host's interface, of flows with back-pressure.
+#[derive(Default)]
+pub struct Nic {
+    queue: VecDeque<Waiting>,
+}
+
+impl Nic {
+    /// A packet of `socket` was accepted.
+    #[inline]
+    pub fn push(&mut self, socket: u32, len: u32, departs: Time) {
+        self.queue.push_back(Waiting { departs, socket, len });
+    }
+
+    /// Calls `left(socket, len)` for each packet that has left by `now`.
+    #[inline]
+    pub fn release(&mut self, now: Time, mut left: impl FnMut(u32, u32)) {
+        while let Some(first) = self.queue.front() {
+            if first.departs > now {
+                break;
+            }
+            left(first.socket, first.len);
+            self.queue.pop_front();
+        }
+    }
+
+    /// When all but `keep` bytes of the `queued` bytes of `socket` will have left.
+    pub fn drained_to(&self, socket: u32, queued: u32, keep: u32) -> Time {
+        let mut rest = queued;
+        for waiting in self.queue.iter().filter(|w| w.socket == socket) {
+            rest -= waiting.len;
+            if rest <= keep {
+                return waiting.departs;
+            }
+        }
+        Time::ZERO
+    }
+}

@@ -1,0 +1,59 @@
+//! The packets under way: their segments in slots that are used again, the last freed first.
+
+use tcp::Segment;
+use units::Time;
+
+/// A pool of segments. An event carries a slot's number, not the segment: a switch never looks at one.
+#[derive(Default)]
+pub struct Packets {
+    segments: Vec<Segment>,
+    /// When each packet was sent; empty unless delays are measured.
+    sent: Vec<Time>,
+    free: Vec<u32>,
+    measure_delay: bool,
+}
+
+impl Packets {
+    /// An empty pool that remembers, if asked, when each packet was sent.
+    pub fn new(measure_delay: bool) -> Packets {
+        Packets { measure_delay, ..Packets::default() }
+    }
+
+    /// A free slot.
+    #[inline]
+    pub fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.segments.push(Segment::default());
+            if self.measure_delay {
+                self.sent.push(Time::ZERO);
+            }
+            (self.segments.len() - 1) as u32
+        })
+    }
+
+    /// `slot` is free again.
+    #[inline]
+    pub fn give_back(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// The segment in `slot`.
+    #[inline]
+    pub fn segment(&mut self, slot: u32) -> &mut Segment {
+        &mut self.segments[slot as usize]
+    }
+
+    /// Notes that the packet in `slot` is sent at `now`.
+    #[inline]
+    pub fn sent_at(&mut self, slot: u32, now: Time) {
+        if self.measure_delay {
+            self.sent[slot as usize] = now;
+        }
+    }
+
+    /// How long the packet in `slot` has been under way; `None` unless delays are measured.
+    #[inline]
+    pub fn delay(&self, slot: u32, now: Time) -> Option<Time> {
+        if self.measure_delay { Some(now - self.sent[slot as usize]) } else { None }
+    }
+}

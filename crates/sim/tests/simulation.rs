@@ -1,0 +1,255 @@
+//! Whole runs: what must hold whatever the algorithm, and figures that can be worked out by hand.
+
+mod support;
+
+use results::RunResults;
+use support::run;
+
+/// One link's drops, marks and deliveries add up in every run (`link_rows` asserts it); this adds the hops up.
+fn hops(results: &RunResults) -> u64 {
+    results.links.iter().map(|link| link.packets).sum()
+}
+
+#[test]
+fn a_lone_flow_fills_the_link_but_for_headers() {
+    for cc in ["newreno", "cubic", "bbr", "dctcp"] {
+        let results = run(&format!(
+            r#"
+            duration = "2 s"
+            [network]
+            topology = {{ dumbbell = {{ pairs = 1 }} }}
+            rate = "1 Gbit/s"
+            delay = "10 us"
+            [network.tier.bottleneck]
+            rate = "100 Mbit/s"
+            [tcp]
+            cc = "{cc}"
+            [[traffic]]
+            bulk = {{ from = "left1", to = "right1" }}
+            [measure]
+            warmup = "1 s"
+            "#
+        ));
+        // 1448 of the 1538 bytes that a full segment takes on Ethernet are payload
+        let ideal = 100e6 * 1448.0 / 1538.0;
+        let goodput = results.summary.goodput_bps.unwrap();
+        assert!(goodput > 0.97 * ideal && goodput <= 1.001 * ideal, "{cc}: {goodput} of {ideal}");
+    }
+}
+
+#[test]
+fn the_first_packet_takes_as_long_as_its_links() {
+    // h1 -> s1 -> h2: two links of 1 Gbit/s and 5 us. A segment of 1000 payload bytes is 1052 of IP, 1090 on the wire,
+    // 8.72 us a link; it is acknowledged, but of data packets only this one and no other crosses.
+    let results = run(r#"
+        duration = "1 s"
+        [network]
+        topology = { star = { hosts = 2 } }
+        rate = "1 Gbit/s"
+        delay = "5 us"
+        [[traffic]]
+        bulk = { from = "h1", to = "h2", bytes = "1000 B" }
+        [measure]
+        packet_delay = true
+    "#);
+    let flow = &results.flows[0];
+    assert_eq!(flow.delivered_bytes, 1000);
+    // SYN (60 of IP, 98 on the wire: 0.784 us a link), its ACK the same, then the segment
+    let handshake = 2 * 2 * (784 + 5000);
+    let segment = 2 * (8720 + 5000);
+    assert_eq!(flow.fct_ns(), Some(handshake + segment));
+}
+
+#[test]
+fn a_host_with_back_pressure_never_drops_in_its_own_queue() {
+    let text = |limit: &str| {
+        format!(
+            r#"
+            duration = "500 ms"
+            [network]
+            topology = {{ star = {{ hosts = 9 }} }}
+            rate = "100 Mbit/s"
+            delay = "2 ms"
+            queue = {{ drop_tail = {{ packets = 1000 }} }}
+            nic_queue = {{ drop_tail = {{ packets = 10 }} }}
+            [tcp]
+            cc = "scalable"
+            limit_output = {limit}
+            [[traffic]]
+            bulk = {{ from = "h1", to = "h2", count = 8 }}
+            "#
+        )
+    };
+    assert_eq!(run(&text("\"auto\"")).summary.drops_at_hosts, 0);
+    assert!(run(&text("false")).summary.drops_at_hosts > 0, "without it, the same hosts do drop");
+}
+
+#[test]
+fn incast_rounds_end_and_are_timed() {
+    let results = run(r#"
+        duration = "2 s"
+        [network]
+        topology = { star = { hosts = 9 } }
+        rate = "1 Gbit/s"
+        delay = "10 us"
+        [[traffic]]
+        name = "query"
+        incast = { senders = 8, bytes = "20 kB", repeat = 10 }
+    "#);
+    assert_eq!(results.summary.extra["query.rounds_completed"], 10.0);
+    assert_eq!(results.summary.flows_completed, 8);
+    assert_eq!(results.summary.delivered_bytes, 8 * 10 * 20_000);
+    // 160 kB at 1 Gbit/s take 1.28 ms and a little more
+    let median = results.summary.extra["query.round_ms_median"];
+    assert!(median > 1.28, "{median} ms");
+}
+
+#[test]
+fn all_to_all_waits_at_its_barriers() {
+    for connections in ["reuse", "new"] {
+        let results = run(&format!(
+            r#"
+            duration = "2 s"
+            [network]
+            topology = {{ leaf_spine = {{ leaves = 2, spines = 2, hosts_per_leaf = 2 }} }}
+            rate = "1 Gbit/s"
+            delay = "5 us"
+            [[traffic]]
+            name = "mpi"
+            all_to_all = {{ bytes = "100 kB", rounds = 3, connections = "{connections}" }}
+            "#
+        ));
+        assert_eq!(results.summary.extra["mpi.rounds_completed"], 3.0, "{connections}");
+        assert_eq!(results.summary.delivered_bytes, 3 * 12 * 100_000);
+        let flows = if connections == "reuse" { 12 } else { 36 };
+        assert_eq!((results.flows.len(), results.summary.flows_completed), (flows, flows as u64));
+    }
+}
+
+#[test]
+fn poisson_arrivals_bring_the_load_that_was_asked_for() {
+    let results = run(r#"
+        duration = "3 s"
+        [network]
+        topology = { leaf_spine = { leaves = 4, spines = 4, hosts_per_leaf = 4 } }
+        rate = "1 Gbit/s"
+        delay = "2 us"
+        [[traffic]]
+        stop = "2 s"
+        poisson = { load = "20 %", sizes = "web-search" }
+    "#);
+    // 0.2 * 16 Gbit/s / (8 * 1.67 MB) = 240 flows a second, for two seconds; five standard deviations are 110
+    let flows = results.flows.len() as f64;
+    assert!((flows - 480.0).abs() < 110.0, "{flows} flows");
+    assert!(results.summary.flows_completed as f64 > 0.9 * flows);
+}
+
+#[test]
+fn a_cut_link_loses_what_it_holds_and_ecmp_finds_another() {
+    let text = |failure: &str| {
+        format!(
+            r#"
+            duration = "1 s"
+            [network]
+            topology = {{ leaf_spine = {{ leaves = 2, spines = 2, hosts_per_leaf = 4 }} }}
+            rate = "1 Gbit/s"
+            delay = "5 us"
+            {failure}
+            [[traffic]]
+            permutation = {{ across = "pods", bulk = {{ bytes = "20 MB" }} }}
+            "#
+        )
+    };
+    let whole = run(&text(""));
+    let cut = run(&text("[[network.failure]]\nlink = \"l1-s1\"\nat = \"50 ms\""));
+    let lost = |r: &RunResults| r.links.iter().map(|l| l.dropped_by_failure).sum::<u64>();
+    assert_eq!(lost(&whole), 0);
+    assert!(lost(&cut) > 0);
+    // what is lost elsewhere is nothing, and every flow ends on the spine that is left
+    for link in cut.links.iter().filter(|link| link.dropped_by_failure > 0) {
+        assert!(["l1->s1", "s1->l1"].contains(&&*link.link), "{}", link.link);
+    }
+    assert_eq!(cut.summary.flows_completed, 8);
+    assert_eq!(whole.summary.flows_completed, 8);
+    let through = |r: &RunResults, name: &str| r.links.iter().find(|l| &*l.link == name).unwrap().packets;
+    assert!(through(&cut, "l1->s2") > through(&whole, "l1->s2"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_does_not() {
+    let text = |seed: u64| {
+        format!(
+            r#"
+            seed = {seed}
+            duration = "300 ms"
+            [network]
+            topology = {{ fat_tree = {{ k = 4 }} }}
+            rate = "100 Mbit/s"
+            delay = "1 us"
+            queue = {{ red = {{ min = 5, max = 15, ecn = true }} }}
+            [tcp]
+            cc = "bbr"
+            [[traffic]]
+            random_pairs = {{ flows = 20, on_off = {{ rate = "50 Mbit/s", on = "20 ms", off = "20 ms" }} }}
+            [[traffic]]
+            cc = "dctcp"
+            poisson = {{ load = "20 %", sizes = "data-mining" }}
+            [measure]
+            links = "10 ms"
+            cwnd = "10 ms"
+            packet_delay = true
+            "#
+        )
+    };
+    let (first, again, other) = (run(&text(7)), run(&text(7)), run(&text(8)));
+    assert_eq!(first, again);
+    assert_ne!(first.flows, other.flows);
+    assert_eq!(first.summary.packet_hops, hops(&first));
+}
+
+#[test]
+fn warm_up_leaves_out_what_came_before() {
+    let text = |warmup: &str| {
+        format!(
+            r#"
+            duration = "1 s"
+            [network]
+            topology = {{ star = {{ hosts = 2 }} }}
+            rate = "100 Mbit/s"
+            delay = "10 us"
+            [[traffic]]
+            bulk = {{ from = "h1", to = "h2" }}
+            [measure]
+            warmup = "{warmup}"
+            "#
+        )
+    };
+    let (whole, half) = (run(&text("0 s")), run(&text("500 ms")));
+    let ratio = half.summary.delivered_bytes as f64 / whole.summary.delivered_bytes as f64;
+    assert!((ratio - 0.5).abs() < 0.02, "{ratio}");
+    let (whole, half) = (whole.summary.goodput_bps.unwrap(), half.summary.goodput_bps.unwrap());
+    assert!((whole / half - 1.0).abs() < 0.02, "the rate is the same: {whole} and {half}");
+}
+
+#[test]
+fn a_trace_is_replayed_to_the_microsecond() {
+    let folder = std::env::temp_dir().join(format!("opentcp-trace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("flows.csv");
+    std::fs::write(&file, "time_s,src,dst,bytes\n0.010,h1,h2,5000\n0.020,h2,h3,70000\n").unwrap();
+    let results = run(&format!(
+        r#"
+        duration = "1 s"
+        [network]
+        topology = {{ star = {{ hosts = 3 }} }}
+        rate = "1 Gbit/s"
+        delay = "1 us"
+        [[traffic]]
+        trace = {{ file = "{}" }}
+        "#,
+        file.display()
+    ));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let rows: Vec<_> = results.flows.iter().map(|f| (f.start_ns, &*f.src, &*f.dst, f.delivered_bytes)).collect();
+    assert_eq!(rows, [(10_000_000, "h1", "h2", 5_000), (20_000_000, "h2", "h3", 70_000)]);
+}
