@@ -211,7 +211,7 @@ CC_INLINE void bbr_pace(struct sock *sk, const struct bbr *bbr, u32 gain)
 
 	rate = min_u64(rate, sk->sk_max_pacing_rate);
 	if (bbr->pipe_filled || rate > sk->sk_pacing_rate)
-		sk->sk_pacing_rate = rate;
+		sk->sk_pacing_rate = max_u64(rate, 1);	/* zero would be never */
 }
 
 /* rate = 2/ln 2 x cwnd / RTT, of the smoothed RTT, or 1 ms while there is none. */
@@ -226,7 +226,7 @@ CC_INLINE void bbr_pace_initially(struct sock *sk, struct bbr *bbr)
 	else
 		rtt_us = NOMINAL_RTT_US;
 	rate = bbr_gained_rate(bbr_delivery_rate(tp->snd_cwnd, max_u32(rtt_us, 1)), tp->mss_cache, STARTUP_GAIN);
-	sk->sk_pacing_rate = min_u64(rate, sk->sk_max_pacing_rate);
+	sk->sk_pacing_rate = max_u64(min_u64(rate, sk->sk_max_pacing_rate), 1);	/* zero would be never */
 }
 
 /* ---- The window around recoveries and ProbeRTT (4.2.3.4) ---- */
