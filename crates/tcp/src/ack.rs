@@ -1,12 +1,12 @@
 //! The sender's half of an arriving segment: what its acknowledgment says, accounted in Linux's order.
 
-use crate::endpoint::{Endpoint, State, bit};
+use crate::endpoint::{Endpoint, State, TimerKind, bit};
 use crate::rate;
 use crate::scoreboard::mark;
 use crate::segment::{Segment, flags};
 use crate::seq::{after, before};
 use congestion::sock::{TCP_CA_CWR, TCP_CA_OPEN, TCP_CA_RECOVERY, ack_flags};
-use congestion::{AckSample, CongestionOps, RateSample};
+use congestion::{AckSample, CongestionOps, RateSample, TcpSock};
 use units::Time;
 
 /// What was found out about one ACK.
@@ -59,6 +59,22 @@ pub(crate) struct Ack {
     pub sack_delivered: u32,
     /// Start of the lowest segment that arrived after a later one.
     pub reorder_seq: u32,
+}
+
+impl Ack {
+    fn new(now: Time, segment: &Segment, sock: &TcpSock) -> Ack {
+        Ack {
+            now,
+            number: segment.ack,
+            found: found::SLOW_PATH | if segment.seq_len() > 0 { found::DATA } else { 0 },
+            prior_una: sock.snd_una,
+            tsecr: if segment.has_timestamp { segment.tsecr } else { 0 },
+            rs: NO_SAMPLE(),
+            sacked_us: None,
+            sack_delivered: 0,
+            reorder_seq: sock.snd_nxt,
+        }
+    }
 }
 
 /// A sample that nothing was entered into yet.
@@ -197,21 +213,11 @@ impl Endpoint {
         if after(number, self.sock.snd_nxt) {
             return false;
         }
-        let mut ack = Ack {
-            now,
-            number,
-            found: found::SLOW_PATH,
-            prior_una,
-            tsecr: if segment.has_timestamp { segment.tsecr } else { 0 },
-            rs: NO_SAMPLE(),
-            sacked_us: None,
-            sack_delivered: 0,
-            reorder_seq: self.sock.snd_nxt,
-        };
+        let mut ack = Ack::new(now, segment, &self.sock);
         let prior_delivered = self.sock.delivered;
         let prior_lost = self.sock.lost;
         if before(number, prior_una) {
-            self.old_ack(&mut ack, segment, prior_lost, prior_delivered);
+            self.old_ack(&mut ack, segment);
             return true;
         }
         if after(number, prior_una) {
@@ -221,9 +227,6 @@ impl Endpoint {
         let prior_packets = self.sock.packets_out;
         let prior_highest = self.highest_sack_seq();
         ack.rs.prior_in_flight = self.sock.packets_in_flight();
-        if segment.seq_len() > 0 {
-            ack.found |= found::DATA;
-        }
         self.update_window(&mut ack, segment);
         if segment.sack_count > 0 && self.has(bit::SACK) {
             self.tag_sacked(&mut ack, segment);
@@ -262,7 +265,8 @@ impl Endpoint {
         true
     }
 
-    fn old_ack(&mut self, ack: &mut Ack, segment: &Segment, prior_lost: u32, prior_delivered: u32) {
+    /// An ACK that was overtaken may still bring SACK blocks.
+    fn old_ack(&mut self, ack: &mut Ack, segment: &Segment) {
         if segment.sack_count == 0 || !self.has(bit::SACK) {
             return;
         }
@@ -270,19 +274,18 @@ impl Endpoint {
         self.tag_sacked(ack, segment);
         self.count_delivered(ack.sack_delivered, ack.found);
         self.alert(ack, 0);
-        let _ = (prior_lost, prior_delivered);
     }
 
     fn ack_with_nothing_in_flight(&mut self, ack: &Ack) {
         self.call_in_ack_event(ack);
         // the window may have opened, or still be closed
-        if self.timer == crate::endpoint::TimerKind::Persist {
+        if self.timer == TimerKind::Persist {
             if self.window_allows_next() {
                 self.backoff = 0;
                 self.disarm();
             } else {
                 let delay_us = self.persist_us();
-                self.arm(crate::endpoint::TimerKind::Persist, ack.now, delay_us);
+                self.arm(TimerKind::Persist, ack.now, delay_us);
             }
         }
         self.resolve_probe(ack);

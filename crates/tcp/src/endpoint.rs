@@ -368,8 +368,10 @@ impl Endpoint {
     #[inline]
     pub(crate) fn refresh_clock(&mut self, now: Time) {
         let ns = now.as_ns();
-        self.sock.tcp_clock_cache = ns;
-        self.sock.tcp_mstamp = ns / 1000;
+        if ns != self.sock.tcp_clock_cache {
+            self.sock.tcp_clock_cache = ns;
+            self.sock.tcp_mstamp = ns / 1000;
+        }
     }
 
     /// The host's tick counter, ms.

@@ -6,12 +6,14 @@ use crate::seq::{after, before};
 use congestion::sock::{ack_pending, ecn};
 use units::Time;
 
+/// The flags that tell an ordinary segment from all others: of these, it has ACK alone.
+const PLAIN: u8 = flags::SYN | flags::FIN | flags::RST | flags::ACK | flags::ECE | flags::CWR;
+
 impl Endpoint {
     /// A segment has arrived.
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment) {
         self.refresh_clock(now);
-        const PLAIN: u8 = flags::SYN | flags::FIN | flags::RST | flags::ACK | flags::ECE | flags::CWR;
         if self.state == State::Established
             && segment.flags & PLAIN == flags::ACK
             && segment.seq == self.sock.rcv_nxt

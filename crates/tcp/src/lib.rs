@@ -1,4 +1,52 @@
-//! A TCP endpoint without I/O, shaped like Linux's.
+//! A TCP endpoint without I/O, shaped like Linux's (6.18): what a Linux host does on the wire, this does, and it calls a
+//! congestion-control algorithm as Linux calls it, hook by hook.
+//!
+//! # Driving it
+//!
+//! An [`Endpoint`] never reads a clock and never waits. Its host hands it inputs, each with the time:
+//!
+//! - [`Endpoint::on_segment`]: a [`Segment`] has arrived;
+//! - [`Endpoint::on_timer`]: the moment that [`Endpoint::poll_timeout`] named has come (too early does no harm);
+//! - [`Endpoint::write`], [`Endpoint::write_all`], [`Endpoint::close`], [`Endpoint::set_reading`]: the application;
+//! - [`Endpoint::set_algorithm`]: an operator changes the algorithm of a live connection.
+//!
+//! After every input the host calls [`Endpoint::poll_transmit`] until it says false, then looks at
+//! [`Endpoint::poll_timeout`]. Time never goes backwards. A host whose own queue holds
+//! [`Endpoint::output_limit_bytes`] of the flow may stop polling and go on when it has drained: that is TCP small queues.
+//! Payload is counted, not carried.
+//!
+//! # The code
+//!
+//! - `input` takes a segment the short way (new data in order; an ACK of new data in the Open state) or the long one of
+//!   RFC 9293, `handshake` negotiates, `receiver` acknowledges, reassembles and offers the window;
+//! - `ack` accounts an acknowledgment in Linux's order: queue and SACK blocks (`scoreboard`, `sack`), `rtt`, the hooks,
+//!   tail-loss probe, state machine (`recovery`, `rack`, `undo`), rate sample (`rate`), window (`prr` or the algorithm);
+//! - `output` decides what leaves, `window` how much at once (pacing, bursts, validation, restart), `timers` when.
+//!
+//! The socket that algorithms see, [`congestion::TcpSock`], is the endpoint's own state: nothing is copied for a hook.
+//! What few connections need at a time (`rare`) is one box, made when first needed; the retransmission queue is given
+//! back when a flow falls idle. An idle connection is 464 bytes an end.
+//!
+//! # What is the same as in Linux, and what is not
+//!
+//! `tests/` compares with seventeen recorded scripts: the same hooks, in the same order, with the same columns. Each
+//! [`Config`] switch is one in which stacks differ; [`Config::linux`] has 6.18's defaults. Known differences:
+//!
+//! - Timers are exact. Linux's fire on ticks (4 ms at HZ = 250) that round up and start up to a tick late: its timeouts
+//!   come 2 to 8 ms later than theirs are set, a probe and a timeout in a row up to 16 ms (script 5).
+//! - The receive buffer is constant, as the send buffer is: no autotuning. The window is what is free of it.
+//! - Every segment is processed by itself: the kernel may merge segments before TCP sees them (GRO) and duplicate ACKs
+//!   in the backlog of a busy socket (script 3), and it compresses the SACKs of a long gap; here each is answered.
+//! - A delayed ACK waits for its timer even if the application has read all there is and the sender had set PSH; Linux
+//!   would send it upon that read.
+//! - SYNs back off from the first retransmission on (RFC 6298); Linux keeps the first four equally spaced.
+//! - SYN timeouts call no hooks: the algorithm has not begun.
+//! - Payload is a stream without marks of the application's writes: bursts do not end at them. TCP_NODELAY is on; a writer
+//!   that blocks in [`Endpoint::write_all`] fills its segments.
+//! - TIME-WAIT has no timer: the endpoint is closed for its host and still answers what arrives late.
+//!
+//! Deliberately absent: urgent data, simultaneous open, TCP Fast Open, MD5 and AO, keep-alive, path MTU discovery, PAWS
+//! rejection, AccECN, multipath.
 #![forbid(unsafe_code)]
 
 mod ack;

@@ -3,7 +3,7 @@
 use crate::endpoint::{Endpoint, State, TimerKind, bit};
 use crate::rate;
 use crate::scoreboard::{Record, mark};
-use crate::segment::{Ecn, SackBlock, Segment, flags};
+use crate::segment::{Ecn, Segment, flags};
 use crate::seq::after;
 use congestion::CaEvent;
 use congestion::sock::{TCP_CA_CWR, TCP_CA_RECOVERY, ack_pending, ecn};
@@ -390,22 +390,20 @@ impl Endpoint {
         }
         // an algorithm that lives on marks has everything marked
         let ect = capable || (ecn_flags & ecn::OK != 0 && self.ops().needs_ecn());
-        *out = Segment {
-            seq,
-            ack: self.sock.rcv_nxt,
-            window,
-            tsval: if timestamps { self.timestamp() } else { 0 },
-            tsecr: if timestamps { self.ts_recent } else { 0 },
-            len,
-            mss: 0,
-            flags: bits,
-            ecn: if ect { Ecn::Ect0 } else { Ecn::NotEct },
-            has_timestamp: timestamps,
-            sack_permitted: false,
-            window_scale: 0,
-            sack_count: 0,
-            sack: [SackBlock::default(); 3],
-        };
+        // field by field: the slot is the caller's, and blocks beyond sack_count mean nothing
+        out.seq = seq;
+        out.ack = self.sock.rcv_nxt;
+        out.window = window;
+        out.tsval = if timestamps { self.timestamp() } else { 0 };
+        out.tsecr = if timestamps { self.ts_recent } else { 0 };
+        out.len = len;
+        out.mss = 0;
+        out.flags = bits;
+        out.ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
+        out.has_timestamp = timestamps;
+        out.sack_permitted = false;
+        out.window_scale = 0;
+        out.sack_count = 0;
     }
 
     /// A pure ACK.
@@ -444,17 +442,18 @@ impl Endpoint {
         }
     }
 
-    /// The application writes: notes that the application was the limit, and restarts after an idle time.
+    /// The application writes: notes that it was the limit, and restarts after an idle time. As in Linux the clock that
+    /// algorithms see moves only with the transmission that follows.
     pub(crate) fn before_write(&mut self, now: Time) {
-        self.refresh_clock(now);
         if !self.may_send_data() {
             return;
         }
         self.check_app_limited();
         if self.config.slow_start_after_idle && self.sock.packets_out == 0 && !self.has_cong_control() {
-            let idle_ms = self.now_ms().wrapping_sub(self.sock.lsndtime);
+            let now_ms = (now.as_us() / 1000) as u32;
+            let idle_ms = now_ms.wrapping_sub(self.sock.lsndtime);
             if idle_ms > self.rto_ms() {
-                self.restart_window(idle_ms);
+                self.restart_window(now_ms, idle_ms);
             }
         }
     }

@@ -27,6 +27,7 @@ pub(crate) struct Rack {
 
 /// Recovery, reordering, probes, what is out of order.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a condition of its own, of which few hold at a time")]
 pub(crate) struct Rare {
     /// Segments delivered since the reduction began.
     pub prr_delivered: u32,

@@ -1,7 +1,7 @@
 //! The congestion state machine: Open, Disorder, CWR, Recovery, Loss; what enters, leaves and undoes them.
 
 use crate::ack::{Ack, found};
-use crate::endpoint::{Endpoint, bit};
+use crate::endpoint::{Endpoint, TimerKind, bit};
 use crate::scoreboard::{mark, mark_lost};
 use crate::seq::{after, before};
 use congestion::CaEvent;
@@ -11,6 +11,9 @@ use congestion::sock::{
 
 /// Segments of reordering to tolerate at first (RFC 5681: three duplicate ACKs).
 pub(crate) const REORDERING_INITIAL: u32 = 3;
+
+/// Least time until a receiver's reneging is acted upon, µs; half of an RTT if that is more.
+const RENEGING_DELAY_MIN_US: u64 = 10_000;
 
 impl Endpoint {
     pub(crate) fn set_ca_state(&mut self, state: u8) {
@@ -41,8 +44,8 @@ impl Endpoint {
         if ack.found & found::RENEGED != 0 {
             // the receiver forgot: the timeout will find the queue as it is, soon
             ack.found &= !found::SET_TIMER;
-            let delay_us = (self.sock.srtt_us as u64 >> 4).max(10_000);
-            return self.arm(crate::endpoint::TimerKind::Retransmit, ack.now, delay_us);
+            let delay_us = (self.sock.srtt_us as u64 >> 4).max(RENEGING_DELAY_MIN_US);
+            return self.arm(TimerKind::Retransmit, ack.now, delay_us);
         }
         if self.sock.icsk_ca_state == TCP_CA_OPEN {
             self.rare_mut().retrans_stamp = None;

@@ -190,7 +190,7 @@ impl Endpoint {
     }
 
     /// RFC 5681 4.1: after an idle time of more than an RTO the window halves per RTO, down to the restart window.
-    pub(crate) fn restart_window(&mut self, idle_ms: u32) {
+    pub(crate) fn restart_window(&mut self, now_ms: u32, idle_ms: u32) {
         self.sock.ca_cwnd_event(CaEvent::CwndRestart);
         self.sock.snd_ssthresh = self.current_ssthresh();
         let restart = self.config.initial_cwnd.min(self.sock.snd_cwnd);
@@ -202,7 +202,7 @@ impl Endpoint {
             left_ms -= rto_ms;
         }
         self.sock.snd_cwnd = cwnd.max(restart);
-        self.sock.snd_cwnd_stamp = self.now_ms();
+        self.sock.snd_cwnd_stamp = now_ms;
         if let Some(rare) = &mut self.rare {
             rare.cwnd_used = 0;
         }
