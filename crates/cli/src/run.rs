@@ -210,7 +210,7 @@ impl Words for RunInfo {
     fn words(&self) -> String {
         let plural = if self.jobs == 1 { "" } else { "s" };
         let rate = crate::table::scaled(self.packet_hops_per_s);
-        format!("done in {:.1} s: {rate}packet-hops/s with {} job{plural}", self.wall_s, self.jobs)
+        format!("done in {:.1} s: {rate} packet-hops/s with {} job{plural}", self.wall_s, self.jobs)
     }
 }
 

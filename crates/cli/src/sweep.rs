@@ -127,7 +127,8 @@ fn run_one(job: &Job, progress: &Progress, stop: &Stop) -> Result<RunResults, Fa
     })??;
     let hops = results.summary.packet_hops as f64;
     let seconds = began.elapsed().as_secs_f64();
-    let words = format!("{}packet-hops in {seconds:.2} s ({}a second)", scaled(hops), scaled(hops / seconds.max(1e-9)));
+    let words =
+        format!("{} packet-hops in {seconds:.2} s ({} a second)", scaled(hops), scaled(hops / seconds.max(1e-9)));
     progress.finished(&job.name, &words);
     Ok(RunResults {
         name: job.name.clone(),

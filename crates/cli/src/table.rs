@@ -88,7 +88,7 @@ pub fn scaled(value: f64) -> String {
         v if v >= 1e9 => format!("{} G", number(v / 1e9)),
         v if v >= 1e6 => format!("{} M", number(v / 1e6)),
         v if v >= 1e3 => format!("{} k", number(v / 1e3)),
-        v => format!("{} ", number(v)),
+        v => number(v),
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     fn numbers_keep_three_digits() {
         let shown: Vec<String> = [0.0, 5.314, 14.17, 123.4, 0.512, 0.00123].into_iter().map(number).collect();
         assert_eq!(shown, ["0", "5.31", "14.2", "123", "0.512", "0.00123"]);
-        assert_eq!([scaled(12_345_678.0), scaled(999.0)], ["12.3 M", "999 "]);
+        assert_eq!([scaled(12_345_678.0), scaled(999.0)], ["12.3 M", "999"]);
     }
 
     #[test]

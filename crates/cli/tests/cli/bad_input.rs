@@ -42,7 +42,7 @@ fn broken_scenarios_are_answered_with_the_place_and_leave_nothing() {
         (broken("flows = 4", "flows = -4"), "a.toml:11:26", "out of range"),
         (broken("duration = \"1 s\"", "duration = \"0 s\""), "a.toml:2:12", "out of range"),
         (broken("duration = \"1 s\"", "duration = 1"), "a.toml:2:12", "with its unit"),
-        (broken("duration = \"1 s\"", "duration = 1 s"), "a.toml:2:14", "not TOML"),
+        (broken("duration = \"1 s\"", "duration = 1 s"), "a.toml:2:12", "not TOML"),
         (broken("[tcp]", "[tpc]"), "a.toml:8:2", "did you mean `tcp`?"),
         (broken("links = \"50 ms\"", "queues = [\"s1->right9\"]"), "a.toml:13:11", "no node `right9`"),
         (format!("{SMALL}[sweep]\nseed = []\n"), "a.toml:17:8", "an empty sweep"),

@@ -166,12 +166,12 @@ fn vegas_throughput(cases: &[&Case]) -> Option<String> {
     let (ours, theirs) = (percent(ours), percent(theirs));
     // half of the paper's advantage is nearer to it than to none
     let verdict = if ours > theirs / 2.0 { "reproduced" } else { "not reproduced" };
-    let direction = if ours < 0.0 { "below" } else { "above" };
-    Some(format!(
-        "Throughput of Vegas: {} % {direction} NewReno's here, {} % above it in the paper: {verdict}.",
-        number(ours.abs().round()),
-        number(theirs.round())
-    ))
+    let here = match ours.round() {
+        0.0 => "equal to NewReno's here".to_string(),
+        ours if ours < 0.0 => format!("{} % below NewReno's here", number(-ours)),
+        ours => format!("{} % above NewReno's here", number(ours)),
+    };
+    Some(format!("Throughput of Vegas: {here}, {} % above it in the paper: {verdict}.", number(theirs.round())))
 }
 
 /// How alike the orders of the variants are.

@@ -3,7 +3,7 @@
 use super::experiments;
 use super::measured::{Case, Cases, Measured};
 use super::paper;
-use crate::table::{Table, number, optional, wrapped};
+use crate::table::{Table, number, wrapped};
 
 /// Columns of a terminal that sentences may fill.
 const WIDTH: usize = 100;
@@ -45,16 +45,21 @@ fn table(cases: &[&Case]) -> String {
             case.variant.clone(),
             cell(case, |run| Some(run.drops)),
             cell(case, |run| run.throughput_percent),
-            optional(line.map(|line| line.throughput_percent)),
+            printed(line.map(|line| line.throughput_percent)),
             cell(case, |run| run.goodput_percent),
             cell(case, |run| run.delay_ms),
-            optional(line.map(|line| line.delay_ms)),
+            printed(line.map(|line| line.delay_ms)),
             cell(case, |run| run.flow_delay_ms),
             cell(case, |run| run.queue_mean),
             cell(case, |run| run.queue_low_percent),
         ]);
     }
     table.render()
+}
+
+/// With the paper's two decimals.
+fn printed(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_string(), |value| format!("{value:.2}"))
 }
 
 /// The value of one seed, or the median and the range of several.
