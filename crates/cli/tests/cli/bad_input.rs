@@ -46,7 +46,7 @@ fn broken_scenarios_are_answered_with_the_place_and_leave_nothing() {
         (broken("[tcp]", "[tpc]"), "a.toml:8:2", "did you mean `tcp`?"),
         (broken("links = \"50 ms\"", "queues = [\"s1->right9\"]"), "a.toml:13:11", "no node `right9`"),
         (format!("{SMALL}[sweep]\nseed = []\n"), "a.toml:17:8", "an empty sweep"),
-        (String::new(), "a.toml:1:1", "lacks"),
+        ("duration = \"1 s\"\n".to_string(), "a.toml:1:1", "lacks `network`"),
     ];
     for (text, place_of_mistake, words) in cases {
         let place = Place::with(&text);
