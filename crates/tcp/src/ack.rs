@@ -106,20 +106,28 @@ impl Endpoint {
         {
             return false;
         }
+        let len = self.sock.packets_out;
+        let mut marks = 0;
+        let mut n = 0;
+        while n < len {
+            let record = self.ring.at(n);
+            if after(record.end_seq(), segment.ack) {
+                break;
+            }
+            marks |= record.flags;
+            n += 1;
+        }
+        if marks & mark::EVER_RETRANS != 0 {
+            return false;
+        }
+        let first_us = self.ring.at(0).sent_us;
         self.sock.icsk_retransmits = 0;
         self.backoff = 0;
         let mut rs = NO_SAMPLE();
-        rs.prior_in_flight = self.sock.packets_out;
+        rs.prior_in_flight = len;
         self.sock.snd_una = segment.ack;
         self.sock.bytes_acked += newly as u64;
         self.snd_wnd = segment.window;
-
-        let len = self.sock.packets_out;
-        let first_us = self.ring.at(0).sent_us;
-        let mut n = 0;
-        while n < len && !after(self.ring.at(n).end_seq(), segment.ack) {
-            n += 1;
-        }
         if n > 0 {
             self.take_in_order(n, newly, first_us, &mut rs);
         }
