@@ -88,8 +88,12 @@ impl Endpoint {
         };
         let now_us = self.sock.tcp_mstamp as u32;
         let len = self.sock.packets_out;
+        // below the frontier nothing can be lost that was sent after the latest delivery: spare the walk over it
+        let known = rack.oldest_us.filter(|&oldest| before(rack.sent_us, oldest));
+        let mut index = if known.is_some() { self.ring.find(len, rack.frontier) } else { 0 };
+        let mut oldest_us = known.unwrap_or(now_us);
+        let mut frontier = self.sock.snd_nxt;
         let mut wait_us = 0;
-        let mut index = 0;
         while index < len {
             let record = *self.ring.at(index);
             if record.is(mark::SACKED) {
@@ -100,22 +104,28 @@ impl Endpoint {
                 index += 1;
                 continue;
             }
-            if !sent_after(rack.sent_us, record.sent_us, rack.end_seq, record.end_seq()) {
-                if record.is(mark::EVER_RETRANS) {
-                    index += 1;
-                    continue;
-                }
+            let sent_later = !sent_after(rack.sent_us, record.sent_us, rack.end_seq, record.end_seq());
+            if sent_later && !record.is(mark::EVER_RETRANS) {
                 // first transmissions leave in sequence: all that follow were sent later still
+                frontier = record.seq;
                 break;
             }
             let left = rack.rtt_us as i64 + reo_wnd as i64 - now_us.wrapping_sub(record.sent_us) as i64;
-            if left <= 0 {
+            if !sent_later && left <= 0 {
                 self.mark_lost_at(index);
             } else {
-                wait_us = wait_us.max(left as u32);
+                if before(record.sent_us, oldest_us) {
+                    oldest_us = record.sent_us;
+                }
+                if !sent_later {
+                    wait_us = wait_us.max(left as u32);
+                }
             }
             index += 1;
         }
+        let rack = &mut self.rare_mut().rack;
+        rack.oldest_us = Some(oldest_us);
+        rack.frontier = frontier;
         wait_us
     }
 

@@ -23,6 +23,11 @@ pub(crate) struct Rack {
     pub reo_wnd_persist: u8,
     /// `delivered` when the window last grew.
     pub last_delivered: u32,
+    /// Below the frontier every record has arrived, is marked lost, or was sent at this µs or later.
+    /// None: unknown.
+    pub oldest_us: Option<u32>,
+    /// The first record that had not been overtaken when losses were last looked for.
+    pub frontier: u32,
 }
 
 /// Recovery, reordering, probes, what is out of order.
@@ -94,6 +99,8 @@ impl Default for Rare {
                 reo_wnd_steps: 1,
                 reo_wnd_persist: 0,
                 last_delivered: 0,
+                oldest_us: None,
+                frontier: 0,
             },
             retrans_stamp: None,
             tlp_high_seq: None,

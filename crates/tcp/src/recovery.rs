@@ -286,7 +286,9 @@ impl Endpoint {
             *self.ring.at_mut(index) = record;
         }
         let head = self.sock.snd_una;
-        self.rare_mut().retransmit_hint = head;
+        let rare = self.rare_mut();
+        rare.retransmit_hint = head;
+        rare.rack.oldest_us = None;
     }
 
     /// In Loss. True: lost segments are retransmitted now.

@@ -38,8 +38,10 @@ impl Endpoint {
         }
         self.sock.snd_cwnd_stamp = self.now_ms();
         self.sock.undo_marker = 0;
-        // losses are to be looked for again
-        self.rare_mut().rack.advanced = true;
+        // losses are to be looked for again, among all
+        let rack = &mut self.rare_mut().rack;
+        rack.advanced = true;
+        rack.oldest_us = None;
     }
 
     /// Without SACK, high_seq itself must be exceeded: a duplicate ACK of it would start a false recovery (RFC 6582 3.2).
