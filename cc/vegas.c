@@ -30,8 +30,10 @@
  *   - A loss halves the window as in NewReno. The paper retransmits earlier, by a clock of its own (section 3.1), and
  *     reduces for what it finds so; retransmission is the host's matter here.
  *   - RTT is the least of a round (Linux), not that of one distinguished segment.
- *   - A round of one or two RTT samples may be nothing but delayed ACKs, and teaches nothing: it grows as NewReno.
- * Difference from Linux: BaseRTT is the least RTT of the connection, as in the paper. Linux forgets it after each idle
+ *   - A round of a single RTT sample may be nothing but a delayed ACK, and teaches nothing: it grows as NewReno. (Linux
+ *     and ns-3 ask for three samples, which in a data centre, where the path holds less than one segment, leaves every
+ *     flow a standing queue of some five.)
+ * Difference from Linux: BaseRTT is the least RTT of the connection, its handshake included, as in the paper. Linux forgets it after each idle
  * time; a flow that sends in bursts would learn other flows' standing queue as its base. The price of remembering: when
  * the route becomes longer, the difference passes for a queue.
  */
@@ -42,8 +44,8 @@
 #define VEGAS_BETA 4
 #define VEGAS_GAMMA 1
 
-/* Samples of a round above which its least RTT counts: of three, not all come from ACKs that a timer delayed. */
-#define VEGAS_MIN_SAMPLES 2
+/* Samples of a round above which its least RTT counts: of two, at most one comes from an ACK that a timer delayed. */
+#define VEGAS_MIN_SAMPLES 1
 
 /* Segments. The smallest window that still gives an ACK at once from a receiver which delays every second. */
 #define VEGAS_MIN_CWND 2
@@ -97,8 +99,7 @@ CC_HOOK(void, vegas_init, struct sock *sk)
 {
 	struct vegas *vegas = inet_csk_ca(sk);
 
-	vegas->round.base_us = 0;
-	rtt_round_begin(&vegas->round, tcp_sk(sk));
+	rtt_round_init(&vegas->round, tcp_sk(sk));
 }
 
 CC_HOOK(void, vegas_pkts_acked, struct sock *sk, const struct ack_sample *sample)

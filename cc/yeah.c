@@ -112,8 +112,7 @@ CC_HOOK(void, yeah_init, struct sock *sk)
 {
 	struct yeah *yeah = inet_csk_ca(sk);
 
-	yeah->round.base_us = 0;
-	rtt_round_begin(&yeah->round, tcp_sk(sk));
+	rtt_round_init(&yeah->round, tcp_sk(sk));
 	yeah->queue = 0;
 	yeah->cwnd_reno = YEAH_RENO_START;
 	yeah->slow_rounds = 0;

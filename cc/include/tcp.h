@@ -632,6 +632,15 @@ CC_INLINE void rtt_round_begin(struct rtt_round *round, const struct tcp_sock *t
 	round->end_seq = tp->snd_nxt;
 }
 
+/* The handshake's RTT is the first that is known: it was before the flow's own data could queue. */
+CC_INLINE void rtt_round_init(struct rtt_round *round, const struct tcp_sock *tp)
+{
+	u32 rtt = tcp_min_rtt(tp);
+
+	round->base_us = rtt == ~0u ? 0 : max_u32(rtt, 1);
+	rtt_round_begin(round, tp);
+}
+
 /* Enter ack_sample.rtt_us. An RTT under 1 us counts as 1, which keeps base_us and least_us fit for divisors. */
 CC_INLINE void rtt_round_sample(struct rtt_round *round, s32 rtt_us)
 {

@@ -3,14 +3,13 @@
 //! A link sends in order of arrival, so the moment at which a packet leaves is known when it arrives: the link needs no
 //! event of its own. What the table keeps per link is when it will have sent everything (`busy_until`), when it will
 //! have sent the oldest queued packet (`head_departs`), and a ring with the lengths of the queued packets, from which
-//! the departures in between follow. Departed packets are taken off the ring by the next offer, one per accepted packet
-//! in the long run; so the queue length is exact at every instant, in packets and in bytes.
+//! the departures in between follow. So the queue length is exact at every instant, in packets and in bytes.
 //!
-//! Speed comes from three things. What an offer touches is one cache line per link ([`Hot`]) and two bytes of ring. The
-//! common case, which is a packet limit with or without a packet threshold for marking, compares the queue with
-//! `longest`, the longest that it has ever been: only a packet that makes the queue longer than ever, or a link with
-//! anything unusual (`longest` held at zero), leaves the short path. And rates that are a whole number of picoseconds
-//! per byte, such as all the usual ones, need no division.
+//! Speed comes from three things. What an offer touches is one cache line per link ([`Hot`]) and two bytes of ring. In
+//! the common case, which is a packet limit with or without a packet threshold for marking, departed packets stay on the
+//! ring until they matter, and are then taken off many at a time: when the count reaches `trigger`, the lesser of the
+//! marking threshold and the longest that the queue has ever been. (A link with anything unusual has a trigger of zero.)
+//! And rates that are a whole number of picoseconds per byte, such as all the usual ones, need no division.
 
 use crate::mix::SplitMix64;
 use crate::queue::{Aqm, BufferSpec, Depth, Limit, Red, Verdict};
@@ -118,12 +117,11 @@ struct Hot {
     accepted_bytes: u64,
     /// Picoseconds per byte, 0 if that is not a whole number below 2^32.
     ps_per_byte: u32,
-    /// Packets that had not left when last looked.
+    /// Packets that had not left when last looked at: at least as many as there are.
     queued: u32,
-    /// The longest queue so far, at most the limit and the ring's capacity; 0 sends every offer down the long path.
-    longest: u32,
-    /// An ECN-capable packet that finds this many is marked; `u32::MAX` for never.
-    mark_at: u32,
+    /// With fewer queued than this, a packet is accepted and not marked whatever has left meanwhile; 0 sends every offer
+    /// down the long path.
+    trigger: u32,
     /// Where the ring starts in the arena.
     ring: u32,
     /// Its capacity, as a power of two.
@@ -145,6 +143,10 @@ struct Far {
 /// The rest.
 #[derive(Debug, Clone)]
 struct Cold {
+    /// The queue in packets is all that decides, and the rate is exact.
+    plain: bool,
+    /// An ECN-capable packet that finds this many is marked, if the link is plain; `u32::MAX` for never.
+    mark_at: u32,
     rate: Rate,
     limit: Limit,
     aqm: AqmState,
@@ -219,7 +221,9 @@ impl LinkTable {
                 } else {
                     let ports = topology.out_links(NodeId(i as u32)).to_vec();
                     for port in &ports {
-                        table.cold[port.index()].buffer = Some(table.buffers.len() as u32);
+                        let cold = &mut table.cold[port.index()];
+                        cold.buffer = Some(table.buffers.len() as u32);
+                        cold.plain = false;
                     }
                     table.buffers.push(SharedBuffer { total: total.get(), alpha, ports });
                     continue;
@@ -231,17 +235,31 @@ impl LinkTable {
     }
 
     /// Offers a packet of `len` bytes on the wire to `link` at `now`.
-    #[inline(always)]
+    #[inline]
     pub fn offer(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
         let hot = &mut self.hot[link.index()];
-        if hot.ps_per_byte == 0 {
+        if hot.busy_until <= now {
+            hot.queued = 0;
+        }
+        // `queued` counts also what has left since it was last looked at: below the trigger that does not matter
+        if hot.queued >= hot.trigger {
+            return self.offer_exact(link, now, len, ecn);
+        }
+        hot.accept(now, len, hot.exact(len), false, &mut self.rings)
+    }
+
+    /// Offers to a queue that may be at its trigger: what has left is taken off first.
+    #[inline(never)]
+    fn offer_exact(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
+        let (hot, cold) = (&mut self.hot[link.index()], &mut self.cold[link.index()]);
+        if !cold.plain || cold.down {
             return self.offer_long(link, now, len, ecn);
         }
         hot.release_exact(now, &self.rings);
-        if hot.queued >= hot.longest {
+        if hot.queued >= cold.queue_max {
             return self.offer_long(link, now, len, ecn);
         }
-        let marked = hot.queued >= hot.mark_at && self.cold[link.index()].mark(ecn);
+        let marked = hot.queued >= cold.mark_at && cold.mark(ecn);
         hot.accept(now, len, hot.exact(len), marked, &mut self.rings)
     }
 
@@ -263,9 +281,7 @@ impl LinkTable {
         let (hot, cold) = (&mut self.hot[i], &mut self.cold[i]);
         cold.marked += u64::from(marked);
         cold.queue_max = cold.queue_max.max(hot.queued + 1);
-        if cold.is_plain() {
-            hot.longest = cold.queue_max;
-        }
+        hot.trigger = cold.trigger();
         if hot.queued == 1 << hot.ring_log2 {
             self.rings.grow(hot);
         }
@@ -403,7 +419,7 @@ impl LinkTable {
         cold.down = true;
         hot.epoch = hot.epoch.wrapping_add(1);
         self.far[link.index()].epoch = hot.epoch;
-        hot.longest = 0;
+        hot.trigger = 0;
         hot.queued = 0;
         hot.busy_until = hot.busy_until.min(now);
     }
@@ -413,7 +429,7 @@ impl LinkTable {
         let (hot, cold) = (&mut self.hot[link.index()], &mut self.cold[link.index()]);
         if cold.down {
             cold.down = false;
-            hot.longest = if cold.is_plain() { cold.queue_max } else { 0 };
+            hot.trigger = cold.trigger();
         }
     }
 
@@ -425,10 +441,6 @@ impl LinkTable {
 
 impl Hot {
     fn new(spec: &LinkSpec, ring: u32) -> Hot {
-        let mark_at = match spec.queue.aqm {
-            Aqm::Threshold(Depth::Packets(k)) => k,
-            _ => u32::MAX,
-        };
         Hot {
             busy_until: Time::ZERO,
             head_departs: Time::ZERO,
@@ -437,8 +449,7 @@ impl Hot {
             accepted_bytes: 0,
             ps_per_byte: ps_per_byte(spec.rate),
             queued: 0,
-            longest: 0,
-            mark_at,
+            trigger: 0,
             ring,
             ring_log2: Rings::FIRST_LOG2,
             epoch: 0,
@@ -536,7 +547,14 @@ impl Cold {
             Aqm::Threshold(depth) => AqmState::Threshold(*depth),
             Aqm::Red(red) => AqmState::Red(Box::new(Red::new(red, spec.rate, random))),
         };
+        let counts_packets = matches!(spec.queue.limit, Limit::Unlimited | Limit::Packets(_));
+        let marks_packets = matches!(spec.queue.aqm, Aqm::None | Aqm::Threshold(Depth::Packets(_)));
         Cold {
+            plain: counts_packets && marks_packets && ps_per_byte(spec.rate) != 0,
+            mark_at: match spec.queue.aqm {
+                Aqm::Threshold(Depth::Packets(k)) => k,
+                _ => u32::MAX,
+            },
             rate: spec.rate,
             limit: spec.queue.limit,
             aqm,
@@ -551,11 +569,9 @@ impl Cold {
         }
     }
 
-    /// Whether the short path may decide: it knows the queue in packets only.
-    fn is_plain(&self) -> bool {
-        let limit = matches!(self.limit, Limit::Unlimited | Limit::Packets(_));
-        let aqm = matches!(self.aqm, AqmState::None | AqmState::Threshold(Depth::Packets(_)));
-        limit && aqm && self.buffer.is_none()
+    /// Up to where the short path may decide: it neither marks nor lets the queue become longer than ever.
+    fn trigger(&self) -> u32 {
+        if self.plain && !self.down { self.queue_max.min(self.mark_at) } else { 0 }
     }
 }
 

@@ -22,7 +22,7 @@ fn a_packet_leaves_when_those_before_it_have_left() {
     assert_eq!(offer(&mut links, LINK, ns(10), 500), Some(ns(1500)));
     let last = links.offer(LINK, ns(3000), 64, Ecn::NotEct);
     let arrives = ns(3064) + Time::from_us(5);
-    assert_eq!(last, Outcome::Accepted { departs: ns(3064), arrives, marked: false });
+    assert_eq!(last, Outcome::Accepted { departs: ns(3064), arrives, marked: false, epoch: 0 });
     assert_eq!(links.delay(LINK), Time::from_us(5));
 }
 
@@ -242,7 +242,7 @@ proptest! {
             if fits {
                 let departs = model.accept(now, u64::from(len), rate);
                 let marked = found.packets >= mark_at;
-                prop_assert_eq!(outcome, Outcome::Accepted { departs, arrives: departs + links.delay(LINK), marked });
+                prop_assert_eq!(outcome, Outcome::Accepted { departs, arrives: departs + links.delay(LINK), marked, epoch: 0 });
                 accepted += 1;
                 longest = longest.max(found.packets + 1);
             } else {

@@ -118,27 +118,20 @@ const RING_LOG2: u32 = 14;
 const RING: usize = 1 << RING_LOG2;
 /// Events in a chunk: 512 bytes.
 const CHUNK: usize = 32;
-/// Events up to which a lane is sorted by insertion,
-const FEW: usize = 8;
-/// and up to which by comparing all with all.
-const SMALL: usize = 48;
-/// An offset and a place among [`SMALL`] must fit 31 bits, so that one signed comparison orders both.
-const WIDTH_LOG2_MAX: u32 = 25;
+/// Events up to which a lane is sorted by insertion alone.
+const FEW: usize = 4;
+/// An offset must fit 32 bits.
+const WIDTH_LOG2_MAX: u32 = 31;
+/// Most bins of the sort.
+const BINS_LOG2_MAX: u32 = 16;
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Clone)]
-#[repr(align(64))]
-struct Chunk([Event; CHUNK]);
+/// Where a lane's next event goes in the pool; at the start of a chunk, or nowhere yet, a chunk is taken first. All
+/// chunks of a lane but the newest are full.
+type Cursor = u32;
 
-/// The chunks of a lane, newest first.
-#[derive(Clone, Copy)]
-struct List {
-    newest: u32,
-    len: u32,
-}
-
-const EMPTY: List = List { newest: NONE, len: 0 };
+const EMPTY: Cursor = 0;
 
 /// Pending events by bucket.
 pub struct Calendar {
@@ -149,10 +142,11 @@ pub struct Calendar {
     /// The bucket being drained; all earlier ones are empty. Time begins with bucket 1, so that what is scheduled for
     /// time zero has a bucket ahead of it.
     current: u64,
-    ring: Box<[[List; 2]; RING]>,
+    ring: Box<[[Cursor; 2]; RING]>,
     /// One bit a bucket of the ring: has events.
     occupied: Box<[u64; RING / 64]>,
-    pool: Vec<Chunk>,
+    /// Chunks of [`CHUNK`] events.
+    pool: Vec<Event>,
     /// For each chunk of the pool the one that was filled before it in its lane.
     before: Vec<u32>,
     free: Vec<u32>,
@@ -161,8 +155,9 @@ pub struct Calendar {
     /// Host events that were scheduled into the current bucket while it was drained.
     late: BinaryHeap<Waiting>,
     scheduled: u64,
+    /// Scratch of the sort: one counter a bin, and what is to be sorted.
     bins: Vec<u32>,
-    chunk_order: Vec<u32>,
+    unsorted: Vec<Event>,
 }
 
 /// An event outside the ring, ordered so that a heap gives the earliest first, and of one instant the first scheduled.
@@ -199,12 +194,12 @@ impl Calendar {
     /// An empty calendar. `lookahead` is the least time between a packet's acceptance by a link and its arrival;
     /// `horizon` is how far ahead packets are usually scheduled; `density` is how many events a second to expect.
     ///
-    /// Buckets of a dozen events are sorted fastest, so they are made shorter than the lookahead where the ring still
-    /// reaches the horizon.
+    /// Buckets of some hundred events are sorted fastest and stay in the first cache, so they are made shorter than the
+    /// lookahead where the ring still reaches the horizon.
     pub fn new(lookahead: Time, horizon: Time, density: f64) -> Calendar {
         let mut width_log2 = lookahead.as_ps().max(1).ilog2().min(WIDTH_LOG2_MAX);
         let events = |width_log2: u32| density * Time::from_ps(1 << width_log2).as_secs_f64();
-        while events(width_log2) > 16.0 && horizon.as_ps() >> (width_log2 - 1) < RING as u64 {
+        while events(width_log2) > 1000.0 && horizon.as_ps() >> (width_log2 - 1) < RING as u64 {
             width_log2 -= 1;
         }
         Calendar {
@@ -219,8 +214,8 @@ impl Calendar {
             far: BinaryHeap::new(),
             late: BinaryHeap::new(),
             scheduled: 0,
-            bins: Vec::new(),
-            chunk_order: Vec::new(),
+            bins: vec![0; 1 << BINS_LOG2_MAX],
+            unsorted: Vec::new(),
         }
     }
 
@@ -242,39 +237,42 @@ impl Calendar {
         if bucket.wrapping_sub(self.current + 1) < RING as u64 - 1 {
             self.push_ring(lane, bucket, event);
         } else {
-            self.push_aside(lane, bucket, event);
+            self.push_aside(lane, bucket, event.first, event.second);
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn push_ring(&mut self, lane: Lane, bucket: u64, event: Event) {
         let slot = bucket as usize % RING;
-        let list = &mut self.ring[slot][lane as usize];
-        let at = list.len as usize % CHUNK;
-        list.len += 1;
-        if at == 0 {
-            list.newest = Self::take_chunk(&mut self.pool, &mut self.before, &mut self.free, list.newest);
+        let cursor = &mut self.ring[slot][lane as usize];
+        if *cursor as usize % CHUNK == 0 {
+            *cursor = Self::take_chunk(&mut self.pool, &mut self.before, &mut self.free, *cursor);
             self.occupied[slot / 64] |= 1 << (slot % 64);
         }
-        self.pool[list.newest as usize].0[at] = event;
+        let entry = &mut self.pool[*cursor as usize];
+        entry.first = event.first;
+        entry.second = event.second;
+        *cursor += 1;
     }
 
-    /// An unused chunk, to follow `before`.
+    /// Start of an unused chunk, to follow the one that ends at `end`.
     #[inline(never)]
-    fn take_chunk(pool: &mut Vec<Chunk>, links: &mut Vec<u32>, free: &mut Vec<u32>, before: u32) -> u32 {
+    fn take_chunk(pool: &mut Vec<Event>, before: &mut Vec<u32>, free: &mut Vec<u32>, end: Cursor) -> Cursor {
         let chunk = free.pop().unwrap_or_else(|| {
-            pool.push(Chunk([Event::default(); CHUNK]));
-            links.push(NONE);
-            (pool.len() - 1) as u32
+            pool.resize(pool.len() + CHUNK, Event::default());
+            before.push(NONE);
+            (before.len() - 1) as u32
         });
-        links[chunk as usize] = before;
-        chunk
+        before[chunk as usize] = if end == EMPTY { NONE } else { chunk_of(end) };
+        chunk * CHUNK as u32
     }
 
     /// Schedules into the current bucket, or beyond the ring.
     #[cold]
     #[inline(never)]
-    fn push_aside(&mut self, lane: Lane, bucket: u64, event: Event) {
+    fn push_aside(&mut self, lane: Lane, bucket: u64, first: u64, second: u64) {
+        // taken apart, because an event that is passed in memory would live there on the quick path too
+        let event = Event { first, second };
         self.scheduled += 1;
         if bucket <= self.current {
             assert!(lane == Lane::Hosts, "no packet arrives within the lookahead");
@@ -332,56 +330,69 @@ impl Calendar {
     #[inline]
     pub fn drain(&mut self, lane: Lane, out: &mut Vec<Event>) {
         let slot = self.current as usize % RING;
-        let list = std::mem::replace(&mut self.ring[slot][lane as usize], EMPTY);
+        let cursor = std::mem::replace(&mut self.ring[slot][lane as usize], EMPTY);
         out.clear();
-        if list.len == 0 {
+        if cursor == EMPTY {
             return;
         }
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        let len = list.len as usize;
-        if len <= CHUNK {
-            self.free.push(list.newest);
-            sort_small(&self.pool[list.newest as usize].0[..len], out);
-            return;
-        }
-        self.chunk_order.clear();
-        let mut chunk = list.newest;
-        while chunk != NONE {
-            self.chunk_order.push(chunk);
-            chunk = self.before[chunk as usize];
-        }
-        self.free.extend_from_slice(&self.chunk_order);
-        self.chunk_order.reverse();
-        if len <= SMALL {
-            let mut both = [Event::default(); 2 * CHUNK];
-            for (part, &chunk) in both.chunks_exact_mut(CHUNK).zip(&self.chunk_order) {
-                part.copy_from_slice(&self.pool[chunk as usize].0);
+        let newest = chunk_of(cursor);
+        if self.before[newest as usize] == NONE {
+            self.free.push(newest);
+            out.extend_from_slice(&self.pool[newest as usize * CHUNK..cursor as usize]);
+            if out.len() <= FEW {
+                insertion_sort(out);
+                return;
             }
-            sort_small(&both[..len], out);
+            self.unsorted.clear();
+            std::mem::swap(out, &mut self.unsorted);
         } else {
-            self.sort_large(len, out);
+            self.gather(cursor);
         }
+        self.sort_into(out);
     }
 
-    /// A stable counting sort by the upper bits of the offset, then what insertion is left.
-    fn sort_large(&mut self, len: usize, out: &mut Vec<Event>) {
-        // about one event a bin
-        let bin_log2 = len.ilog2().min(self.width_log2);
+    /// Copies a lane of several chunks to `unsorted`, in the order of scheduling.
+    fn gather(&mut self, cursor: Cursor) {
+        let mut chunk = chunk_of(cursor);
+        let first = self.free.len();
+        while chunk != NONE {
+            self.free.push(chunk);
+            chunk = self.before[chunk as usize];
+        }
+        self.unsorted.clear();
+        for &chunk in self.free[first + 1..].iter().rev() {
+            let start = chunk as usize * CHUNK;
+            self.unsorted.extend_from_slice(&self.pool[start..start + CHUNK]);
+        }
+        let newest = self.free[first] as usize * CHUNK;
+        self.unsorted.extend_from_slice(&self.pool[newest..cursor as usize]);
+    }
+
+    /// A stable counting sort of `unsorted` by the upper bits of the offset, then what insertion is left.
+    fn sort_into(&mut self, out: &mut Vec<Event>) {
+        // two bins an event: most hold one or none
+        let len = self.unsorted.len();
+        let bin_log2 = (len.ilog2() + 1).min(self.width_log2).min(BINS_LOG2_MAX);
         let shift = self.width_log2 - bin_log2;
-        let Calendar { bins, pool, chunk_order, .. } = self;
-        bins.clear();
-        bins.resize(1 << bin_log2, 0);
-        for_each_event(pool, chunk_order, len, |event| bins[(event.offset() >> shift) as usize] += 1);
+        let bins = &mut self.bins[..1 << bin_log2];
+        bins.fill(0);
+        let mask = bins.len() - 1;
+        for event in &self.unsorted {
+            bins[(event.offset() >> shift) as usize & mask] += 1;
+        }
         let mut start = 0;
         for bin in &mut *bins {
             start += std::mem::replace(bin, start);
         }
         out.resize(len, Event::default());
-        for_each_event(pool, chunk_order, len, |event| {
-            let bin = &mut bins[(event.offset() >> shift) as usize];
-            out[*bin as usize] = *event;
+        for event in &self.unsorted {
+            let bin = &mut bins[(event.offset() >> shift) as usize & mask];
+            let entry = &mut out[*bin as usize];
+            entry.first = event.first;
+            entry.second = event.second;
             *bin += 1;
-        });
+        }
         insertion_sort(out);
     }
 
@@ -406,50 +417,22 @@ impl Calendar {
 
     /// Every pending event, in no particular order.
     pub fn for_each_pending(&self, mut f: impl FnMut(&Event)) {
-        for list in self.ring.iter().flatten() {
-            let mut chunk = list.newest;
-            let mut len = list.len as usize;
+        for &cursor in self.ring.iter().flatten().filter(|cursor| **cursor != EMPTY) {
+            let (mut chunk, mut end) = (chunk_of(cursor), cursor as usize);
             while chunk != NONE {
-                let here = (len - 1) % CHUNK + 1;
-                self.pool[chunk as usize].0[..here].iter().for_each(&mut f);
-                len -= here;
+                self.pool[chunk as usize * CHUNK..end].iter().for_each(&mut f);
                 chunk = self.before[chunk as usize];
+                end = (chunk as usize).wrapping_add(1).wrapping_mul(CHUNK);
             }
         }
         self.far.iter().chain(&self.late).for_each(|waiting| f(&waiting.event));
     }
 }
 
+/// The chunk that holds the event before `cursor`.
 #[inline]
-fn for_each_event(pool: &[Chunk], order: &[u32], len: usize, mut f: impl FnMut(&Event)) {
-    let (last, full) = order.split_last().expect("a long lane has chunks");
-    for &chunk in full {
-        pool[chunk as usize].0.iter().for_each(&mut f);
-    }
-    let rest = len - full.len() * CHUNK;
-    pool[*last as usize].0[..rest].iter().for_each(&mut f);
-}
-
-/// Sorts up to [`SMALL`] events by offset, stably: each goes to the place that is the number of those before it. All are
-/// compared with all, which has no branch to mispredict and compiles to vector instructions.
-#[inline]
-fn sort_small(events: &[Event], out: &mut Vec<Event>) {
-    if events.len() <= FEW {
-        out.extend_from_slice(events);
-        insertion_sort(out);
-        return;
-    }
-    // keys beyond the events are larger than any
-    let mut keys = [i32::MAX; SMALL.next_multiple_of(4)];
-    for (i, (key, event)) in keys.iter_mut().zip(events).enumerate() {
-        *key = (event.offset() as i32) << 6 | i as i32;
-    }
-    out.resize(events.len(), Event::default());
-    let compared = &keys[..events.len().next_multiple_of(4)];
-    for (key, event) in keys.iter().zip(events) {
-        let place: i32 = compared.iter().map(|other| i32::from(other < key)).sum();
-        out[place as usize] = *event;
-    }
+fn chunk_of(cursor: Cursor) -> u32 {
+    (cursor - 1) / CHUNK as u32
 }
 
 /// Stable insertion sort by offset, of what is nearly sorted.

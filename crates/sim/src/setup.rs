@@ -3,7 +3,9 @@
 use crate::SimError;
 use crate::calendar::Calendar;
 use congestion::Algorithm;
-use net::{Aqm, BufferSpec, Cable, Depth, Limit, LinkParams, LinkSpec, LinkTier, QueueSpec, RedSpec, Routing, Topology};
+use net::{
+    Aqm, BufferSpec, Cable, Depth, Limit, LinkParams, LinkSpec, LinkTier, QueueSpec, RedSpec, Routing, Topology,
+};
 use scenario::{self as file, Scenario};
 use std::sync::Arc;
 use units::{Bytes, Time};
@@ -134,8 +136,8 @@ pub fn calendar(topology: &Topology, framing_bytes: u32) -> Calendar {
     let most = |link: &LinkSpec| match link.queue.limit {
         Limit::Packets(n) => link.delay + link.rate.serialization(u64::from(n.min(1000)) * (FULL_BYTES + framing)),
         Limit::Bytes(n) => link.delay + link.rate.serialization(n.get().min(1_500_000)),
-        // a host's own queue holds about a millisecond
-        Limit::Unlimited => link.delay + Time::from_us(200),
+        // what back-pressure lets a flow have in its host's own queue
+        Limit::Unlimited => link.delay + Time::from_ms(1),
     };
     // full packets one way on every link
     let density: f64 = links.iter().map(|link| link.rate.as_bps() as f64 / 8.0 / FULL_BYTES as f64).sum();

@@ -166,9 +166,8 @@ fn mean_gap(arrivals: &Arrivals, mean_bytes: f64, opener: &Opener) -> Time {
         Arrivals::FlowsPerSecond(rate) => *rate,
         Arrivals::Load(load) => {
             let topology = &opener.flows.topology;
-            let bits: u64 = (0..topology.n_hosts())
-                .map(|i| topology.link(topology.nic(topology.host(i))).rate.as_bps())
-                .sum();
+            let bits: u64 =
+                (0..topology.n_hosts()).map(|i| topology.link(topology.nic(topology.host(i))).rate.as_bps()).sum();
             load.fraction() * bits as f64 / (8.0 * mean_bytes)
         }
     };

@@ -147,14 +147,23 @@ fn vegas_remembers_its_base_over_idle_time() {
 }
 
 #[test]
-fn vegas_learns_nothing_from_a_round_of_two_samples() {
+fn vegas_learns_nothing_from_a_round_of_one_sample() {
     let mut sock = avoiding("vegas", 21);
     sample(&mut sock, 1000);
     sock.ca_set_state(TCP_CA_OPEN);
     sample(&mut sock, 9000);
-    sample(&mut sock, 9000);
     sock.ca_cong_avoid(sock.snd_nxt.wrapping_add(1), 21);
     assert_eq!(sock.snd_cwnd, 22, "NewReno's growth");
+}
+
+#[test]
+fn vegas_takes_the_handshake_for_its_first_base() {
+    let mut sock = socket("vegas", 21);
+    sock.rtt_min.s = [congestion::MinMaxSample { t: 0, v: 1000 }; 3];
+    sock.ca_init();
+    round(&mut sock, 1250);
+    // 21/5 > gamma: slow start ends, with what the path holds and one segment more: 21 x 4/5 + 1 = 17
+    assert_eq!((sock.snd_cwnd, sock.snd_ssthresh), (17, 17));
 }
 
 #[test]
