@@ -158,7 +158,7 @@ fn vegas_learns_nothing_from_a_round_of_one_sample() {
 
 #[test]
 fn vegas_takes_the_handshake_for_its_first_base() {
-    let mut sock = socket("vegas", 21);
+    let mut sock = socket(builtin("vegas"), 21, TCP_INFINITE_SSTHRESH);
     sock.rtt_min.s = [congestion::MinMaxSample { t: 0, v: 1000 }; 3];
     sock.ca_init();
     round(&mut sock, 1250);
