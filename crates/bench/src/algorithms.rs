@@ -6,6 +6,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const PREFIX: &str = "ns per ACK, ";
+/// ACKs that are timed.
+const ACKS: u32 = 20_000_000;
 
 pub fn cases() -> Vec<String> {
     Algorithm::builtins().iter().map(|algorithm| format!("{PREFIX}{}", algorithm.name())).collect()
@@ -13,7 +15,6 @@ pub fn cases() -> Vec<String> {
 
 pub fn run(name: &str) -> Option<Vec<Row>> {
     let algorithm = Algorithm::named(name.strip_prefix(PREFIX)?)?;
-    const ACKS: u32 = 20_000_000;
     let mut sock = socket(algorithm);
     acks(&mut sock, ACKS / 20);
     let start = Instant::now();

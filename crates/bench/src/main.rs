@@ -36,16 +36,12 @@ fn main() -> ExitCode {
     if let [flag, name] = &args[..]
         && flag == "--case"
     {
-        return match run_case(name) {
-            Some(rows) => {
-                println!("{}", serde_json::to_string(&rows).expect("rows are plain data"));
-                ExitCode::SUCCESS
-            }
-            None => {
-                eprintln!("there is no case `{name}`; the cases are: {}", cases().join(", "));
-                ExitCode::from(2)
-            }
+        let Some(rows) = run_case(name) else {
+            eprintln!("there is no case `{name}`; the cases are: {}", cases().join(", "));
+            return ExitCode::from(2);
         };
+        println!("{}", serde_json::to_string(&rows).expect("rows are plain data"));
+        return ExitCode::SUCCESS;
     }
     let wanted = args.first().map_or("", String::as_str);
     let mut rows = Vec::new();

@@ -578,7 +578,7 @@ impl Cold {
 /// Picoseconds per byte of `rate` if that is a whole number below 2^32, else 0.
 fn ps_per_byte(rate: Rate) -> u32 {
     const PS_BITS: u64 = 8_000_000_000_000;
-    if PS_BITS % rate.as_bps() == 0 { u32::try_from(PS_BITS / rate.as_bps()).unwrap_or(0) } else { 0 }
+    if PS_BITS.is_multiple_of(rate.as_bps()) { u32::try_from(PS_BITS / rate.as_bps()).unwrap_or(0) } else { 0 }
 }
 
 fn fault(topology: &Topology, id: LinkId, spec: &LinkSpec) -> Option<NetError> {

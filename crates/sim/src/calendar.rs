@@ -59,7 +59,7 @@ impl Event {
     pub fn onward(self, epoch: u8, marked: bool) -> Event {
         let kept = self.second & (u64::MAX >> 8);
         // CE is both bits of the ECN field
-        Event { second: (kept + 1) | u64::from(epoch) << 56 | u64::from(marked) * (3 << 48), ..self }
+        Event { second: (kept + 1) | (u64::from(epoch) << 56) | (u64::from(marked) * (3 << 48)), ..self }
     }
 
     /// Picoseconds after the start of its bucket.
@@ -245,7 +245,7 @@ impl Calendar {
     fn push_ring(&mut self, lane: Lane, bucket: u64, event: Event) {
         let slot = bucket as usize % RING;
         let cursor = &mut self.ring[slot][lane as usize];
-        if *cursor as usize % CHUNK == 0 {
+        if (*cursor as usize).is_multiple_of(CHUNK) {
             *cursor = Self::take_chunk(&mut self.pool, &mut self.before, &mut self.free, *cursor);
             self.occupied[slot / 64] |= 1 << (slot % 64);
         }
@@ -481,7 +481,7 @@ mod tests {
                 calendar.push(Lane::Hosts, Time::from_ps(t), event(i as u32));
             }
             let mut expected: Vec<(u64, u32)> = times.iter().enumerate().map(|(i, &t)| (t, i as u32)).collect();
-            expected.sort();
+            expected.sort_unstable();
             prop_assert_eq!(drain_all(&mut calendar, Time::from_secs(1)), expected);
         }
     }

@@ -57,7 +57,8 @@ impl Recorder {
 
     /// Takes the samples that are due at `now`.
     pub fn sample(&mut self, core: &Core, topology: &Topology, now: Time) {
-        let due = |interval: Option<Time>| interval.is_some_and(|interval| now.as_ps() % interval.as_ps() == 0);
+        let due =
+            |interval: Option<Time>| interval.is_some_and(|interval| now.as_ps().is_multiple_of(interval.as_ps()));
         if due(self.link_interval) {
             self.sample_links(core, topology, now);
         }

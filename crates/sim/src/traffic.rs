@@ -154,7 +154,7 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
                 | TrafficKind::RandomPairs { workload: Workload::Bulk { bytes }, .. }
                 | TrafficKind::Permutation { workload: Workload::Bulk { bytes }, .. },
                 _,
-            ) => opener.send(src, dst, bytes.map_or(UNLIMITED, |b| b.get())),
+            ) => opener.send(src, dst, bytes.map_or(UNLIMITED, units::Bytes::get)),
             _ => unreachable!("every kind is one of these"),
         }
     }

@@ -28,7 +28,7 @@ impl Topology {
     /// # Errors
     /// [`NetError::FatTreePorts`] and [`NetError::TooManyNodes`].
     pub fn fat_tree(k: u64, params: impl Fn(LinkTier) -> LinkParams) -> Result<Topology, NetError> {
-        if k == 0 || k % 2 != 0 {
+        if k == 0 || !k.is_multiple_of(2) {
             return Err(NetError::FatTreePorts(k));
         }
         let wide = u128::from(k);
