@@ -241,11 +241,11 @@ impl Endpoint {
         }
     }
 
-    /// FIN after all that was written. A second call changes nothing.
+    /// FIN after all that was written; before the SYN is answered, once it is. A second call changes nothing.
     pub fn close(&mut self, now: Time) {
         self.refresh_clock(now);
         match self.state {
-            State::Listen | State::SynSent => self.finish(State::Closed),
+            State::Listen => self.finish(State::Closed),
             State::Closed => {}
             _ => self.bits |= bit::FIN_QUEUED,
         }

@@ -59,6 +59,47 @@ fn a_syn_offers_every_option_that_is_switched_on() {
 }
 
 #[test]
+fn what_is_written_and_closed_before_the_handshake_ends_leaves_after_it() {
+    Drill::connecting(config(), ISS).run(
+        "0       write 1500
+         0       close
+         10      quiet
+         1000~10 > syn
+         1020    < syn
+         1020    > 1:1501 fin ack 1
+         1040    < ack 1502",
+    );
+}
+
+#[test]
+fn a_writer_that_waits_for_the_handshake_fills_the_first_window() {
+    let mut drill = Drill::connecting(config(), ISS);
+    drill.endpoint.write_all(Time::from_secs(1), 12_500);
+    drill.run(
+        "0  close
+         20 < syn
+         20 > 1:10001
+         40 < ack 10001
+         40 > 10001:12501 fin",
+    );
+}
+
+#[test]
+fn a_connection_that_is_closed_before_it_opens_opens_and_closes() {
+    let mut drill = Drill::connecting(config(), ISS);
+    drill.run(
+        "0  close
+         0  close
+         20 < syn
+         20 > fin ack 1
+         40 < ack 2
+         50 < 1:1 fin
+         50 > ack 2",
+    );
+    assert!(drill.endpoint.is_closed());
+}
+
+#[test]
 fn a_lost_fin_is_sent_again() {
     let mut drill = Drill::client(config());
     drill.run(

@@ -7,7 +7,7 @@ mod wire;
 use congestion::{Algorithm, TcpSock};
 use proptest::prelude::*;
 use std::sync::Arc;
-use tcp::{Config, DelayedAck, Ecn, EcnMode, Endpoint, PacingMode, Segment};
+use tcp::{Config, DelayedAck, Ecn, EcnMode, Endpoint, PacingMode, Segment, State};
 use units::Time;
 use wire::Pair;
 
@@ -54,6 +54,8 @@ struct Case {
     faults: Faults,
     bytes: [u64; 2],
     iss: [u32; 2],
+    /// The active end writes and closes without waiting for the handshake.
+    early: bool,
 }
 
 fn wire(faults: &Faults) -> impl FnMut(Time, usize, &Segment) -> Vec<(Time, Segment)> + use<> {
@@ -110,13 +112,13 @@ fn transfer(case: &Case) -> Result<Outcome, TestCaseError> {
     let mut written = [0; 2];
     let mut received = [0; 2];
     let mut closed = [false; 2];
-    let mut open = [false; 2];
+    let mut open = [case.early, false];
     let mut steps = 0;
     let mut trace = 0_u64;
     loop {
         for end in 0..2 {
             let missing = case.bytes[end] - written[end];
-            open[end] |= pair.ends[end].is_established();
+            open[end] |= !matches!(pair.ends[end].state(), State::Listen | State::SynSent | State::SynReceived);
             if missing > 0 && open[end] {
                 written[end] += pair.act(end, |endpoint, now| endpoint.write(now, missing));
             }
@@ -193,11 +195,8 @@ fn cases() -> impl Strategy<Value = Case> {
     // near the wrap as often as not
     let iss = prop_oneof![any::<u32>(), (u32::MAX - 100_000)..=u32::MAX];
     let bytes = (0..600_000_u64, prop_oneof![Just(0_u64), 1..200_000_u64]);
-    (switches(), faults, bytes, (iss.clone(), iss)).prop_map(|(config, faults, bytes, iss)| Case {
-        config,
-        faults,
-        bytes: [bytes.0, bytes.1],
-        iss: [iss.0, iss.1],
+    (switches(), faults, bytes, (iss.clone(), iss), any::<bool>()).prop_map(|(config, faults, bytes, iss, early)| {
+        Case { config, faults, bytes: [bytes.0, bytes.1], iss: [iss.0, iss.1], early }
     })
 }
 

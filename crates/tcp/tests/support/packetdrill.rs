@@ -337,6 +337,7 @@ impl Drill {
         while index < line.words.len() {
             let word = line.words[index];
             match word {
+                "syn" => segment = self.answer(&self.handshake[0]),
                 "fin" => segment.flags |= flags::FIN,
                 "rst" => segment.flags |= flags::RST,
                 "ece" => segment.flags |= flags::ECE,
