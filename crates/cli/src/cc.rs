@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::terminal::{print, print_json};
-use congestion::{Algorithm, Category, check_invariants, compile_for_bpf};
+use congestion::{Algorithm, Category, LoadError, check_invariants, compile_for_bpf};
 use kernel::Kernel;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ pub enum Command {
     /// the compiler's or the verifier's own words. The contract is the header cc/include/tcp.h; docs/algorithms.md
     /// explains it.
     ///
-    /// Checking runs the file's code with your rights.
+    /// Checking runs the file's code with your rights. Exit codes: 0 all passed, 1 a check failed, 2 the file cannot be
+    /// read, does not compile or declares no algorithm.
     #[command(after_help = "Examples:\n  opentcp cc check my_reno.c\n  opentcp run scenarios/dumbbell.toml --set \
                             traffic.new.cc=\"$PWD/my_reno.c\"")]
     Check {
@@ -47,7 +48,7 @@ pub enum Command {
 /// Does what was asked for.
 ///
 /// # Errors
-/// A file that is not there (bad input), or that fails a check.
+/// A file that cannot be read or is no algorithm (bad input), or that fails a check.
 pub fn cc(command: &Command) -> Result<(), Failure> {
     match command {
         Command::List { json: true } => print_json(&Listing { algorithms: entries() }),
@@ -129,7 +130,9 @@ fn check(file: &Path) -> Result<(), Failure> {
         return Err(Failure::Input(format!("cannot read {}: {error}", file.display())));
     }
     let mut steps = Steps::default();
-    let native = steps.step("native build", Algorithm::load(file), |algorithm| {
+    let loaded = Algorithm::load(file);
+    let no_algorithm = matches!(&loaded, Err(error) if !is_of_this_machine(error));
+    let native = steps.step("native build", loaded, |algorithm| {
         let warnings = algorithm.warnings().trim_end();
         let name = format!("algorithm {:?}, {}", algorithm.name(), category(algorithm.category()));
         if warnings.is_empty() { name } else { format!("{name}; the compiler warns:\n{warnings}") }
@@ -141,7 +144,17 @@ fn check(file: &Path) -> Result<(), Failure> {
     if let Some(object) = object {
         verify(&mut steps, &object, file)?;
     }
-    if steps.failed == 0 { Ok(()) } else { Err(Failure::Run(format!("{} fails {}", file.display(), steps.count()))) }
+    if steps.failed == 0 {
+        return Ok(());
+    }
+    let message = format!("{} fails {}", file.display(), steps.count());
+    // What is no algorithm could not be checked; it is bad input, as in a scenario.
+    Err(if no_algorithm { Failure::Input(message) } else { Failure::Run(message) })
+}
+
+/// Whether a build failed for want of a compiler or of room, which says nothing about the file.
+fn is_of_this_machine(error: &LoadError) -> bool {
+    matches!(error, LoadError::NoCompiler | LoadError::NoClang | LoadError::Run { .. } | LoadError::Folder { .. })
 }
 
 /// The kernel's verifier, where this process may ask it.

@@ -23,8 +23,8 @@ Examples:
   opentcp run opentcp-results/dumbbell/scenario.toml      the same run again, byte for byte
 
 In the results folder: report.html for the eye; summary.json, flows.parquet, links.parquet and, if the scenario asks
-for them, link_series.parquet and cwnd.parquet for programs; scenario.toml, every default written out; run.json, how
-fast it went. A sweep has one folder for each run.";
+for them, link_series.parquet and cwnd.parquet for programs; scenario.toml, every default written out, and files/,
+copies of the files that it names; run.json, how fast it went. A sweep has one folder for each run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

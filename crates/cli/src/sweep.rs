@@ -7,7 +7,7 @@ use crate::table::scaled;
 use crate::terminal::Progress;
 use congestion::Algorithm;
 use results::RunResults;
-use scenario::{DataFile, Scenario};
+use scenario::{Bundle, Scenario};
 use sim::{SimError, Simulation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -130,41 +130,9 @@ fn run_one(job: &Job, progress: &Progress, stop: &Stop) -> Result<RunResults, Fa
     let words =
         format!("{} packet-hops in {seconds:.2} s ({} a second)", scaled(hops), scaled(hops / seconds.max(1e-9)));
     progress.finished(&job.name, &words);
-    Ok(RunResults {
-        name: job.name.clone(),
-        parameters: job.parameters.clone(),
-        scenario_toml: standalone_toml(&job.scenario),
-        ..results
-    })
-}
-
-/// The scenario's text for a folder elsewhere: the files that it names are found from there too.
-fn standalone_toml(scenario: &Scenario) -> String {
-    let mut scenario = scenario.clone();
-    let anchor = |data: &mut DataFile| {
-        if let Ok(path) = std::path::absolute(&data.file.path) {
-            data.file.written = path.display().to_string();
-        }
-    };
-    let anchor_algorithm = |cc: &mut scenario::Algorithm| {
-        if let scenario::Algorithm::File(file) = cc {
-            anchor(file);
-        }
-    };
-    anchor_algorithm(&mut scenario.tcp.cc);
-    for entry in &mut scenario.traffic {
-        entry.cc.iter_mut().for_each(anchor_algorithm);
-        match &mut entry.kind {
-            scenario::TrafficKind::Trace { file, .. } => anchor(file),
-            scenario::TrafficKind::Poisson { sizes, .. } => {
-                if let scenario::SizesSource::File(file) = &mut sizes.source {
-                    anchor(file);
-                }
-            }
-            _ => {}
-        }
-    }
-    scenario.to_toml()
+    let Bundle { toml, files } = job.scenario.bundle();
+    let (name, parameters) = (job.name.clone(), job.parameters.clone());
+    Ok(RunResults { name, parameters, scenario_toml: toml, files, ..results })
 }
 
 /// Packet-hops of work between two looks at whether to go on: some tens of milliseconds.

@@ -19,6 +19,9 @@ pub use rows::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
 pub use summary::{Comparison, Identity, RunInfo, Summary};
 pub use write::{RunSummary, SweepWriter, WriteError, write_run, write_sweep};
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 /// Everything that one run measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunResults {
@@ -29,6 +32,8 @@ pub struct RunResults {
     pub parameters: Vec<(String, String)>,
     /// The resolved scenario, as TOML, that reproduces the run.
     pub scenario_toml: String,
+    /// Copies of the files that the scenario names: path relative to it, below `files/`, and text.
+    pub files: BTreeMap<String, Arc<str>>,
     /// One row per flow, by `flow`.
     pub flows: Vec<FlowRow>,
     /// One row per link.

@@ -22,7 +22,10 @@ use crate::{
 /// The file that makes a folder a results folder.
 const SUMMARY: &str = "summary.json";
 
-/// Every file that a results folder may hold.
+/// The folder with copies of the files that a run's scenario names.
+const COPIES: &str = "files";
+
+/// Every file that a results folder may hold, beside copies.
 const FILES: [&str; 8] = [
     SUMMARY,
     "run.json",
@@ -57,6 +60,9 @@ pub enum WriteError {
     /// A run's name cannot be a folder's.
     #[error("a run cannot be named {0:?}: use letters, digits, '.', '-' and '_'")]
     BadName(String),
+    /// A copy would not stand in its folder.
+    #[error("a copy cannot be kept as {0:?}: the path must be below files/")]
+    BadCopy(String),
     /// The operating system refused.
     #[error("cannot write {path}: {source}")]
     Io {
@@ -118,7 +124,8 @@ fn in_order<S: Serializer>(pairs: &&[(String, String)], serializer: S) -> Result
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
-/// Writes one run: its tables, `summary.json`, `scenario.toml`, `report.html`, and `run.json` if there is an `info`.
+/// Writes one run: its tables, `summary.json`, `scenario.toml` with copies of its files, `report.html`, and `run.json` if
+/// there is an `info`.
 ///
 /// # Errors
 /// If `dir` is taken by something that is not a results folder, or the system refuses.
@@ -216,7 +223,19 @@ fn write_tables(dir: &Path, run: &RunResults) -> Result<(), WriteError> {
     if !run.cwnd.is_empty() {
         table("cwnd.parquet", &|path| tables::write_cwnd(path, &run.cwnd, origin))?;
     }
-    write_file(dir, "scenario.toml", run.scenario_toml.as_bytes())
+    write_file(dir, "scenario.toml", run.scenario_toml.as_bytes())?;
+    run.files.iter().try_for_each(|(name, text)| write_copy(dir, name, text))
+}
+
+fn write_copy(dir: &Path, name: &str, text: &str) -> Result<(), WriteError> {
+    let plain = |part: &str| !matches!(part, "" | "." | "..");
+    let inside = name.strip_prefix(COPIES).and_then(|rest| rest.strip_prefix('/'));
+    if !inside.is_some_and(|rest| rest.split('/').all(plain)) {
+        return Err(WriteError::BadCopy(name.to_owned()));
+    }
+    let folder = dir.join(name).parent().map_or_else(|| dir.to_owned(), Path::to_owned);
+    fs::create_dir_all(&folder).map_err(io_error(&folder))?;
+    write_file(dir, name, text.as_bytes())
 }
 
 fn write_json(dir: &Path, name: &str, value: &impl Serialize) -> Result<(), WriteError> {
@@ -240,7 +259,7 @@ fn folder_name(name: &str) -> Result<String, WriteError> {
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let folder: String = name.chars().map(|c| if safe(c) { c } else { '-' }).collect();
     let hidden = folder.is_empty() || folder.starts_with('.');
-    if hidden || FILES.contains(&folder.as_str()) {
+    if hidden || folder == COPIES || FILES.contains(&folder.as_str()) {
         return Err(WriteError::BadName(name.to_owned()));
     }
     Ok(folder)
@@ -334,7 +353,9 @@ fn check_replaceable(dir: &Path) -> Result<(), WriteError> {
     }
     for entry in entries {
         let path = entry.map_err(io_error(dir))?.path();
-        let ours = if path.is_dir() {
+        let ours = if path.ends_with(COPIES) {
+            are_copies(&path, COPIES, &fs::read_to_string(dir.join("scenario.toml")).unwrap_or_default())
+        } else if path.is_dir() {
             path.join(SUMMARY).is_file() && check_replaceable(&path).is_ok()
         } else {
             FILES.iter().any(|file| path.ends_with(file))
@@ -347,4 +368,15 @@ fn check_replaceable(dir: &Path) -> Result<(), WriteError> {
         }
     }
     Ok(())
+}
+
+/// Whether everything in the folder `dir`, called `name` in the scenario, is a file that the scenario names.
+fn are_copies(dir: &Path, name: &str, scenario: &str) -> bool {
+    let Ok(entries) = fs::read_dir(dir) else { return false };
+    entries.into_iter().all(|entry| {
+        let Ok(entry) = entry else { return false };
+        let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+        let path = entry.path();
+        if path.is_dir() { are_copies(&path, &name, scenario) } else { scenario.contains(&format!("\"{name}\"")) }
+    })
 }

@@ -52,6 +52,34 @@ fn a_run_holds_its_tables_summary_scenario_and_report() {
 }
 
 #[test]
+fn copies_of_the_scenarios_files_are_kept_and_replaced() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    let mut run = common::run(0, "ecmp", 1);
+    run.scenario_toml = "cc = \"files/mine.c\"\nother = \"files/2/mine.c\"\n".to_owned();
+    run.files = [("files/mine.c", "one"), ("files/2/mine.c", "two")].map(|(k, v)| (k.to_owned(), v.into())).into();
+    write_run(&out, &run, None).unwrap();
+    assert_eq!(fs::read_to_string(out.join("files/2/mine.c")).unwrap(), "two");
+    write_run(&out, &run, None).unwrap();
+    fs::write(out.join("files/2/notes.md"), "mine").unwrap();
+    let error = write_run(&out, &run, None).unwrap_err();
+    assert!(matches!(error, WriteError::HoldsOther { .. }), "{error}");
+    assert_eq!(fs::read_to_string(out.join("files/2/notes.md")).unwrap(), "mine");
+}
+
+#[test]
+fn a_copy_cannot_leave_its_folder() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["mine.c", "files", "files/", "files/../mine.c", "/files/mine.c", "filesystem/mine.c"] {
+        let mut run = common::run(0, "ecmp", 1);
+        run.files = [(name.to_owned(), "text".into())].into();
+        let error = write_run(&place.path().join("out"), &run, None).unwrap_err();
+        assert!(matches!(error, WriteError::BadCopy(_)), "{name}: {error}");
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn tables_that_were_not_asked_for_are_not_there() {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("out");
@@ -151,7 +179,7 @@ fn folders_that_no_run_wrote_are_refused_and_untouched() {
 fn names_that_cannot_be_folders_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let mut sweep = SweepWriter::create(&place.path().join("out")).unwrap();
-    for name in ["", "..", ".hidden", "summary.json", "report.html"] {
+    for name in ["", "..", ".hidden", "summary.json", "report.html", "files"] {
         let mut run = common::run(0, "ecmp", 1);
         name.clone_into(&mut run.name);
         let error = sweep.add(&run).unwrap_err();

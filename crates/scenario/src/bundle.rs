@@ -9,7 +9,8 @@ use std::sync::Arc;
 pub struct Bundle {
     /// The scenario, every default written out.
     pub toml: String,
-    /// Copies of the files that it names: path relative to the scenario, always `files/NAME`, and text.
+    /// Copies of the files that it names: path relative to the scenario and text. The path is `files/NAME`, or `files/2/NAME`
+    /// where another text has that name: an algorithm is called by its file's name, so the name stays.
     pub files: BTreeMap<String, Arc<str>>,
 }
 
@@ -25,7 +26,7 @@ impl Scenario {
         let mut files: BTreeMap<String, Arc<str>> = BTreeMap::new();
         let mut keep = |data: &mut DataFile| {
             let base = data.file.base_name().to_string();
-            let numbered = (2..).map(|n: u32| format!("files/{n}-{base}"));
+            let numbered = (2..).map(|n: u32| format!("files/{n}/{base}"));
             let mut names = std::iter::once(format!("files/{base}")).chain(numbered);
             // The same text under the same name is one file; another text gets another name.
             let name = names.find(|name| files.get(name).is_none_or(|text| *text == data.text));

@@ -56,9 +56,9 @@ impl Diagnostic {
 
     /// For a file that could not be read at all.
     pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Diagnostic {
-        let at = Origin { source: 0, span: 0..0 };
-        let problem = Problem { message: format!("cannot read the scenario `{name}`: {error}"), at, help: None };
-        Diagnostic::new(vec![problem], &[Source { name: name.to_string(), text: "".into() }])
+        let message = format!("cannot read the scenario `{name}`: {error}");
+        let (file, text) = (name.to_string(), "".into());
+        Diagnostic { problems: vec![Located { file, line: 1, column: 1, message, help: None, text, span: (0, 0) }] }
     }
 
     /// The problems, in the order of the file.
@@ -130,7 +130,11 @@ impl miette::SourceCode for Located {
 }
 
 fn locate(problem: Problem, sources: &[Source]) -> Located {
-    let Source { name, text } = sources[problem.at.source].clone();
+    let Source { name, mut text } = sources[problem.at.source].clone();
+    if text.is_empty() {
+        // An empty file has a first line too, which can be shown with the file's name.
+        text = "\n".into();
+    }
     let start = boundary(&text, problem.at.span.start);
     let end = boundary(&text, problem.at.span.end).max(start);
     // A table's span can cover many lines; its first line says enough.

@@ -60,6 +60,8 @@ impl Value {
 pub fn one_line(value: &Value) -> String {
     let join = |parts: Vec<String>| parts.join("+");
     match value {
+        // Names of runs stand in results, which tell nothing of the machine.
+        Value::Text(text) if text.starts_with('/') => text.rsplit('/').next().unwrap_or(text).to_string(),
         Value::Text(text) => text.clone(),
         Value::Integer(n) => n.map_or_else(|| "?".into(), |n| n.to_string()),
         Value::Float(x) => x.to_string(),

@@ -46,10 +46,20 @@ fn a_file_that_does_not_compile_fails_with_the_compilers_words() {
     let place = Place::new();
     place.write("mine.c", "#include \"tcp.h\"\nint broken(void) { return nothing; }\n");
     let done = place.opentcp(&["cc", "check", "mine.c"]);
-    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert_eq!(done.code, Some(2), "{}", done.stderr);
     assert!(done.stdout.starts_with("native build  failed"), "{}", done.stdout);
     assert!(done.stdout.contains("mine.c:2:27"), "{}", done.stdout);
     assert!(done.stderr.contains("mine.c fails 2 checks"), "{}", done.stderr);
+}
+
+#[test]
+fn a_file_without_an_algorithm_is_bad_input_and_so_is_one_that_is_not_there() {
+    let place = Place::new();
+    place.write("mine.c", "#include \"tcp.h\"\n");
+    for file in ["mine.c", "nothing.c"] {
+        let done = place.opentcp(&["cc", "check", file]);
+        assert_eq!(done.code, Some(2), "{}{}", done.stdout, done.stderr);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Same scenario and seed, same bytes; whatever else differs.
 
-use crate::common::{Place, SMALL, differences};
+use crate::common::{Place, SMALL, differences, files};
 use std::fs;
 
 fn sweep() -> String {
@@ -38,7 +38,7 @@ fn the_scenario_in_the_results_repeats_the_run() {
 }
 
 /// A copy of a built-in algorithm in a file of the same name: the same algorithm, so the same bytes but in the scenario,
-/// which names the file.
+/// which names the file and has a copy of it.
 #[test]
 fn a_copy_of_a_built_in_algorithm_gives_the_same_bytes() {
     let place = Place::with(SMALL);
@@ -48,15 +48,46 @@ fn a_copy_of_a_built_in_algorithm_gives_the_same_bytes() {
         place.succeed(&["run", "a.toml", "--set", &format!("tcp.cc={name}"), "--out", "builtin"]);
         place.succeed(&["run", "a.toml", "--set", &format!("tcp.cc={name}.c"), "--out", "copy"]);
         let differ = differences(&place.join("builtin"), &place.join("copy"));
-        assert_eq!(differ, ["scenario.toml"], "{name}");
+        assert_eq!(differ, [format!("files/{name}.c"), "scenario.toml".to_string()]);
     }
 }
 
+/// Two algorithms of one name and a user's table of sizes, named by absolute paths; then their folder is all that is left.
 #[test]
-fn results_with_a_users_algorithm_can_be_repeated_from_their_folder() {
-    let place = Place::with(SMALL);
-    fs::copy(format!("{}/../../cc/vegas.c", env!("CARGO_MANIFEST_DIR")), place.join("mine.c")).unwrap();
-    place.succeed(&["run", "a.toml", "--set", "tcp.cc=mine.c", "--out", "first"]);
-    place.succeed(&["run", "first/scenario.toml", "--out", "again"]);
-    assert_eq!(differences(&place.join("first"), &place.join("again")), [""; 0]);
+fn results_with_a_users_files_can_be_repeated_elsewhere() {
+    let source = |name: &str| fs::read_to_string(format!("{}/../../cc/{name}.c", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let home = Place::new();
+    for (folder, name) in [("one", "vegas"), ("two", "cubic")] {
+        fs::create_dir(home.join(folder)).unwrap();
+        home.write(&format!("{folder}/mine.c"), &source(name));
+    }
+    home.write("sizes.csv", "bytes,cdf\n1000,0.5\n20000,1\n");
+    let at = |name: &str| home.join(name).display().to_string();
+    let scenario = format!(
+        "{SMALL}[[traffic]]\npoisson = {{ load = \"20 %\", sizes = \"{}\" }}\ncc = \"{}\"\n\
+         [sweep]\n\"tcp.cc\" = [\"{}\", \"newreno\"]\n",
+        at("sizes.csv"),
+        at("two/mine.c"),
+        at("one/mine.c"),
+    );
+    home.write("a.toml", &scenario);
+    home.succeed(&["run", "a.toml", "--out", "first"]);
+
+    let elsewhere = Place::new();
+    fs::rename(home.join("first"), elsewhere.join("first")).unwrap();
+    let machine = home.path().display().to_string();
+    for (name, bytes) in files(&elsewhere.join("first")) {
+        assert!(!String::from_utf8_lossy(&bytes).contains(&machine), "{} names {machine}", name.display());
+        assert!(!name.display().to_string().contains(home.path().file_name().unwrap().to_str().unwrap()));
+    }
+    drop(home);
+    for run in ["cc=mine.c", "cc=newreno"].map(|name| name.replace('=', "-")) {
+        let first = elsewhere.join("first").join(&run);
+        let scenario = first.join("scenario.toml").display().to_string();
+        elsewhere.succeed(&["run", &scenario, "--out", "again"]);
+        assert_eq!(differences(&first, &elsewhere.join("again")), ["report.html", "summary.json"], "{run}");
+        // A run by itself has a report, and a name of its own.
+        elsewhere.succeed(&["run", "again/scenario.toml", "--out", "third"]);
+        assert_eq!(differences(&elsewhere.join("again"), &elsewhere.join("third")), [""; 0], "{run}");
+    }
 }

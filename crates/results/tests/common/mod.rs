@@ -3,7 +3,7 @@
 
 #![allow(dead_code)] // each test file uses a part of it
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use results::{CaState, Comparison, CwndSample, FlowRow, Identity, LinkRow, LinkSample, RunResults, Story, Summary};
 
@@ -142,6 +142,7 @@ pub fn run(algorithm: usize, routing: &str, seed: u64) -> RunResults {
         name: format!("{routing}/{name}-{seed}"),
         parameters: parameters.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
         scenario_toml: format!("seed = {seed}\nalgorithm = \"{name}\"\n"),
+        files: BTreeMap::new(),
         summary: Summary::of(identity, &flows, &links),
         flows,
         links,

@@ -100,7 +100,7 @@ fn a_resolved_scenario_reproduces_itself_byte_by_byte() {
     // Two files of one name are kept apart.
     assert_eq!(
         first.files.keys().map(String::as_str).collect::<Vec<_>>(),
-        ["files/2-my_reno.c", "files/flows.csv", "files/my_reno.c", "files/sizes.csv"]
+        ["files/2/my_reno.c", "files/flows.csv", "files/my_reno.c", "files/sizes.csv"]
     );
     let again = parse_with(&first.toml, &[], &files).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.runs[0].scenario.bundle(), first);
@@ -251,10 +251,21 @@ fn a_scenario_that_is_not_there_is_said_so() {
 }
 
 #[test]
+fn an_empty_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty.toml");
+    for text in ["", "\n", "# nothing"] {
+        std::fs::write(&path, text).unwrap();
+        let error = Scenario::load(&path, &[], KNOWN).unwrap_err().to_string();
+        assert!(error.contains("empty.toml:1:1"), "{text:?}: {error}");
+    }
+}
+
+#[test]
 fn a_folder_with_copies_of_the_files_loads_from_disk() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = parse_with(RICH, &[], &rich_files()).unwrap().runs[0].scenario.bundle();
-    std::fs::create_dir(folder.path().join("files")).unwrap();
+    std::fs::create_dir_all(folder.path().join("files/2")).unwrap();
     for (name, text) in &bundle.files {
         std::fs::write(folder.path().join(name), &**text).unwrap();
     }
