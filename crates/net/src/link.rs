@@ -14,6 +14,8 @@
 use crate::mix::SplitMix64;
 use crate::queue::{Aqm, BufferSpec, Depth, Limit, Red, Verdict};
 use crate::{LinkId, LinkSpec, NetError, NodeId, Topology};
+use prefetch::prefetch;
+use std::hint::select_unpredictable;
 use units::{Rate, Time};
 
 /// The two ECN bits of an IP header (RFC 3168 section 5), with their code points as values.
@@ -234,13 +236,31 @@ impl LinkTable {
         Ok(table)
     }
 
+    /// Asks for what [`offer`](LinkTable::offer) on `link` will touch first; call it some ten offers ahead.
+    #[inline]
+    pub fn prefetch(&self, link: LinkId) {
+        prefetch(&self.hot, link.index());
+    }
+
+    /// Asks for the rest, once the first has had time to come; call it some five offers ahead.
+    #[inline]
+    pub fn prefetch_ring(&self, link: LinkId) {
+        if let Some(hot) = self.hot.get(link.index()) {
+            prefetch(&self.rings.lengths, hot.slot(hot.accepted));
+        }
+    }
+
+    /// Asks for what [`arrived`](LinkTable::arrived) on `link` will touch.
+    #[inline]
+    pub fn prefetch_far(&self, link: LinkId) {
+        prefetch(&self.far, link.index());
+    }
+
     /// Offers a packet of `len` bytes on the wire to `link` at `now`.
     #[inline]
     pub fn offer(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
         let hot = &mut self.hot[link.index()];
-        if hot.busy_until <= now {
-            hot.queued = 0;
-        }
+        hot.forget_if_idle(now);
         // `queued` counts also what has left since it was last looked at: below the trigger that does not matter
         if hot.queued >= hot.trigger {
             return self.offer_exact(link, now, len, ecn);
@@ -488,6 +508,12 @@ impl Hot {
         self.release_by(now, rings, |hot, len| hot.serialization(len, rate));
     }
 
+    /// Nothing is queued on a link that has sent everything.
+    #[inline]
+    fn forget_if_idle(&mut self, now: Time) {
+        self.queued = select_unpredictable(self.busy_until > now, self.queued, 0);
+    }
+
     /// Takes what has left by `now` off the ring; the packet behind the head leaves one serialization after it.
     #[inline]
     fn release_by(&mut self, now: Time, rings: &Rings, serialization: impl Fn(&Hot, u16) -> Time) {
@@ -521,9 +547,7 @@ impl Hot {
         debug_assert!(self.queued < 1 << self.ring_log2, "a ring never overflows");
         let departs = self.busy_until.max(now) + serialization;
         rings.lengths[self.slot(self.accepted)] = len;
-        if self.queued == 0 {
-            self.head_departs = departs;
-        }
+        self.head_departs = select_unpredictable(self.queued == 0, departs, self.head_departs);
         self.busy_until = departs;
         self.queued += 1;
         self.accepted += 1;

@@ -337,19 +337,14 @@ impl Calendar {
         }
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         let newest = chunk_of(cursor);
+        let start = newest as usize * CHUNK;
         if self.before[newest as usize] == NONE {
             self.free.push(newest);
-            out.extend_from_slice(&self.pool[newest as usize * CHUNK..cursor as usize]);
-            if out.len() <= FEW {
-                insertion_sort(out);
-                return;
-            }
-            self.unsorted.clear();
-            std::mem::swap(out, &mut self.unsorted);
+            sort_into(&self.pool[start..cursor as usize], out, &mut self.bins, self.width_log2);
         } else {
             self.gather(cursor);
+            sort_into(&self.unsorted, out, &mut self.bins, self.width_log2);
         }
-        self.sort_into(out);
     }
 
     /// Copies a lane of several chunks to `unsorted`, in the order of scheduling.
@@ -367,33 +362,6 @@ impl Calendar {
         }
         let newest = self.free[first] as usize * CHUNK;
         self.unsorted.extend_from_slice(&self.pool[newest..cursor as usize]);
-    }
-
-    /// A stable counting sort of `unsorted` by the upper bits of the offset, then what insertion is left.
-    fn sort_into(&mut self, out: &mut Vec<Event>) {
-        // two bins an event: most hold one or none
-        let len = self.unsorted.len();
-        let bin_log2 = (len.ilog2() + 1).min(self.width_log2).min(BINS_LOG2_MAX);
-        let shift = self.width_log2 - bin_log2;
-        let bins = &mut self.bins[..1 << bin_log2];
-        bins.fill(0);
-        let mask = bins.len() - 1;
-        for event in &self.unsorted {
-            bins[(event.offset() >> shift) as usize & mask] += 1;
-        }
-        let mut start = 0;
-        for bin in &mut *bins {
-            start += std::mem::replace(bin, start);
-        }
-        out.resize(len, Event::default());
-        for event in &self.unsorted {
-            let bin = &mut bins[(event.offset() >> shift) as usize & mask];
-            let entry = &mut out[*bin as usize];
-            entry.first = event.first;
-            entry.second = event.second;
-            *bin += 1;
-        }
-        insertion_sort(out);
     }
 
     /// The first late event of the current bucket if it is before `offset`.
@@ -435,10 +403,44 @@ fn chunk_of(cursor: Cursor) -> u32 {
     (cursor - 1) / CHUNK as u32
 }
 
+/// A stable counting sort by the upper bits of the offset, then what insertion is left.
+fn sort_into(unsorted: &[Event], out: &mut Vec<Event>, bins: &mut [u32], width_log2: u32) {
+    let len = unsorted.len();
+    if len <= FEW {
+        out.extend_from_slice(unsorted);
+        return insertion_sort(out);
+    }
+    // one to two bins an event: most hold one or none
+    let bin_log2 = (len.ilog2() + 1).min(width_log2).min(BINS_LOG2_MAX);
+    let shift = width_log2 - bin_log2;
+    let bins = &mut bins[..1 << bin_log2];
+    let mask = bins.len() - 1;
+    bins.fill(0);
+    for event in unsorted {
+        bins[(event.offset() >> shift) as usize & mask] += 1;
+    }
+    let mut start = 0;
+    for bin in &mut *bins {
+        start += std::mem::replace(bin, start);
+    }
+    out.resize(len, Event::default());
+    for event in unsorted {
+        let bin = &mut bins[(event.offset() >> shift) as usize & mask];
+        let entry = &mut out[*bin as usize];
+        entry.first = event.first;
+        entry.second = event.second;
+        *bin += 1;
+    }
+    insertion_sort(out);
+}
+
 /// Stable insertion sort by offset, of what is nearly sorted.
 #[inline]
 fn insertion_sort(events: &mut [Event]) {
     for i in 1..events.len() {
+        if events[i - 1].offset() <= events[i].offset() {
+            continue;
+        }
         let event = events[i];
         let mut j = i;
         while j > 0 && events[j - 1].offset() > event.offset() {

@@ -8,11 +8,17 @@ use crate::calendar::{Calendar, Event, Lane, kind};
 use crate::nic::Nic;
 use crate::packets::Packets;
 use net::{Ecn, LinkId, LinkTable, Outcome};
+use prefetch::prefetch_bytes;
 use tcp::{Endpoint, Segment};
 use units::Time;
 
 /// In the table of routes: not a link but the socket where the route ends.
 const SOCKET: u32 = 1 << 31;
+
+/// How many events ahead memory is asked for.
+const AHEAD: usize = 5;
+/// Cache lines of a socket that an ordinary packet touches.
+const SOCKET_LINES: usize = 7;
 
 /// What applications are told, while an event is being handled.
 pub trait Hear {
@@ -187,7 +193,14 @@ impl Core {
         let start = calendar.bucket_start();
         let ahead = &lane.events[lane.next..];
         let due = if until == u32::MAX { ahead.len() } else { ahead.partition_point(|event| event.offset() < until) };
-        for &event in &ahead[..due] {
+        for (i, &event) in ahead[..due].iter().enumerate() {
+            if let Some(soon) = ahead.get(i + 2 * AHEAD) {
+                links.prefetch(LinkId(routes[soon.place() as usize]));
+                links.prefetch_far(LinkId(routes[soon.place() as usize - 1]));
+            }
+            if let Some(next) = ahead.get(i + AHEAD) {
+                links.prefetch_ring(LinkId(routes[next.place() as usize]));
+            }
             let now = start + Time::from_ps(u64::from(event.offset()));
             let place = event.place() as usize;
             let [before, link, next] = routes[place - 1..place + 2] else { unreachable!("a slice of three") };
@@ -227,6 +240,9 @@ impl Core {
         let Drained { events, mut next } = std::mem::take(&mut self.lanes[Lane::Hosts as usize]);
         let start = self.calendar.bucket_start();
         loop {
+            if let Some(soon) = events.get(next + AHEAD) {
+                self.prefetch(*soon);
+            }
             let event = events.get(next).filter(|event| event.offset() < until);
             // what was scheduled earlier comes first at the same offset
             let late = self.calendar.pop_late_before(event.map_or(until, |event| event.offset()));
@@ -242,6 +258,18 @@ impl Core {
             self.at_host(event, hear);
         }
         self.lanes[Lane::Hosts as usize] = Drained { events, next };
+    }
+
+    /// Asks for what a packet at its host will touch.
+    #[inline]
+    fn prefetch(&self, event: Event) {
+        if event.tag() & kind::MASK == kind::PACKET {
+            self.packets.prefetch(event.what());
+            let socket = (self.routes[event.place() as usize] & !SOCKET) as usize;
+            for line in 0..SOCKET_LINES {
+                prefetch_bytes(&self.sockets, socket, line * 64);
+            }
+        }
     }
 
     #[inline]

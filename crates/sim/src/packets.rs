@@ -37,6 +37,12 @@ impl Packets {
         self.free.push(slot);
     }
 
+    /// Asks for the segment in `slot`, some packets ahead of [`Packets::segment`].
+    #[inline]
+    pub fn prefetch(&self, slot: u32) {
+        prefetch::prefetch(&self.segments, slot as usize);
+    }
+
     /// The segment in `slot`.
     #[inline]
     pub fn segment(&mut self, slot: u32) -> &mut Segment {
