@@ -3,7 +3,7 @@
 use crate::config::EcnMode;
 use crate::endpoint::{Endpoint, State, TIMESTAMP_BYTES, TimerKind, bit};
 use crate::rate;
-use crate::scoreboard::{Record, mark};
+use crate::scoreboard::mark;
 use crate::segment::{Ecn, Segment, flags};
 use congestion::sock::{TCP_CA_OPEN, ack_flags, ack_pending, ecn};
 use congestion::{AckSample, RateSample};
@@ -75,11 +75,9 @@ impl Endpoint {
             record.flags |= mark::EVER_RETRANS;
             return;
         }
-        let mut record = Record { seq: self.sock.snd_una, flags: mark::SYN, ..Record::default() };
         self.sock.packets_out = 1;
-        let sent_us = self.sock.tcp_mstamp;
-        rate::on_sent(&mut self.sock, &mut record, sent_us);
-        record.flags |= mark::SAMPLED;
+        let seq = self.sock.snd_una;
+        let record = rate::first_record(&mut self.sock, seq, 0, mark::SYN | mark::SAMPLED);
         self.ring.push(0, record);
     }
 

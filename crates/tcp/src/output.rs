@@ -2,7 +2,7 @@
 
 use crate::endpoint::{Endpoint, State, TimerKind, bit};
 use crate::rate;
-use crate::scoreboard::{Record, mark};
+use crate::scoreboard::mark;
 use crate::segment::{Ecn, Segment, flags};
 use crate::seq::after;
 use congestion::CaEvent;
@@ -15,16 +15,14 @@ const TIMESTAMP_OFFSET_MS: u32 = 1;
 impl Endpoint {
     /// The next segment to send, written into `out`; false when there is none now. Call it after every input, until it
     /// says false; a host whose own queue is full may stop earlier and go on later.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         self.refresh_clock(now);
-        if self.sock.cc_ack_wanted != 0 {
-            self.emit_algorithm_ack(out);
+        let out_of_turn = self.sock.cc_ack_wanted != 0 || self.has(bit::RETRANSMIT | bit::SPECIAL);
+        if out_of_turn && self.poll_special(now, out) {
             return true;
         }
-        if self.has(bit::RETRANSMIT | bit::SPECIAL) && self.poll_special(now, out) {
-            return true;
-        }
-        if self.may_send_data() && self.send_new(now, out) {
+        if self.has_new() && self.send_new(now, out) {
             return true;
         }
         self.burst_left = 0;
@@ -47,7 +45,12 @@ impl Endpoint {
         matches!(self.state, State::Established | State::CloseWait)
     }
 
+    /// What goes before new data.
     fn poll_special(&mut self, now: Time, out: &mut Segment) -> bool {
+        if self.sock.cc_ack_wanted != 0 {
+            self.emit_algorithm_ack(out);
+            return true;
+        }
         if self.has(bit::SPECIAL) {
             self.bits &= !bit::SPECIAL;
             return match self.state {
@@ -56,7 +59,20 @@ impl Endpoint {
                 _ => self.emit_window_probe(now, out),
             };
         }
-        self.retransmit(now, out)
+        self.has(bit::RETRANSMIT) && self.retransmit(now, out)
+    }
+
+    /// Bytes written and not sent, of a connection that has not sent FIN.
+    #[inline]
+    fn unsent_bytes(&self) -> u64 {
+        let outstanding = self.sock.snd_nxt.wrapping_sub(self.sock.snd_una);
+        self.app_end - self.sock.bytes_acked - outstanding as u64
+    }
+
+    /// Is there new data, or FIN, to be sent when the windows allow it?
+    #[inline]
+    fn has_new(&self) -> bool {
+        self.may_send_data() && (self.unsent_bytes() != 0 || self.has(bit::FIN_QUEUED))
     }
 
     /// Bytes in the send buffer that were not sent.
@@ -77,15 +93,12 @@ impl Endpoint {
         self.sendable().min(self.sock.mss_cache as u64) <= self.window_left() as u64
     }
 
-    fn fin_is_next(&self) -> bool {
-        self.bits & (bit::FIN_QUEUED | bit::FIN_SENT) == bit::FIN_QUEUED && self.sent_end() == self.app_end
-    }
-
     /// The next segment of new data, or FIN, if windows and pacing allow it.
-    #[inline]
     fn send_new(&mut self, now: Time, out: &mut Segment) -> bool {
-        let sendable = self.sendable();
-        if sendable == 0 && !self.fin_is_next() {
+        let unsent = self.unsent_bytes();
+        let outstanding = self.sock.snd_nxt.wrapping_sub(self.sock.snd_una);
+        let sendable = unsent.min((self.config.send_buffer as u64).saturating_sub(outstanding as u64));
+        if sendable == 0 && unsent > 0 {
             return false;
         }
         if self.burst_left == 0 {
@@ -112,7 +125,7 @@ impl Endpoint {
     #[inline]
     fn next_burst(&mut self, sendable: u64) -> u32 {
         let sock = &self.sock;
-        if self.is_paced() && sock.tcp_wstamp_ns > sock.tcp_clock_cache {
+        if self.pacing_blocks() {
             return 0;
         }
         let in_flight = sock.packets_in_flight();
@@ -123,14 +136,14 @@ impl Endpoint {
             return 0;
         }
         let mss = sock.mss_cache as u64;
+        let window_left = self.window_left();
         if sendable <= mss {
             // a writer that blocks will fill the segment up, unless nothing comes back to wake it
             let more_to_come = self.app_end > self.sock.bytes_acked + self.config.send_buffer as u64;
             let waits = more_to_come && sendable < mss && sock.packets_out > 0;
-            return (!waits && sendable <= self.window_left() as u64) as u32;
+            return (!waits && sendable <= window_left as u64) as u32;
         }
-        let window_segments = self.window_left() / sock.mss_cache;
-        if window_segments == 0 {
+        if (window_left as u64) < mss {
             return 0;
         }
         let room = sock.snd_cwnd - in_flight;
@@ -138,9 +151,10 @@ impl Endpoint {
         if burst_max > 1 && self.defers_burst(sendable, room, burst_max) {
             return 0;
         }
-        let quota = room.min((self.sock.snd_cwnd >> 1).max(1));
-        let available = (sendable / mss).min(u32::MAX as u64) as u32;
-        burst_max.min(quota).min(window_segments).min(available)
+        let segments = burst_max.min(room).min((self.sock.snd_cwnd >> 1).max(1));
+        // whole segments that there are, and that fit the peer's window: no less as a rule, which is found without dividing
+        let bytes = sendable.min(window_left as u64);
+        if segments as u64 * mss <= bytes { segments } else { (bytes / mss) as u32 }
     }
 
     /// Nothing may leave now: a closed window is probed.
@@ -151,29 +165,33 @@ impl Endpoint {
         }
     }
 
+    /// New data, or FIN alone. The connection has not sent FIN.
     fn emit_new(&mut self, now: Time, out: &mut Segment, len: u16) {
-        let first = self.sock.packets_out == 0;
+        let now_ms = self.now_ms();
         let seq = self.sock.snd_nxt;
-        let ends = self.sent_end() + len as u64 == self.app_end;
-        let fin = ends && self.bits & (bit::FIN_QUEUED | bit::FIN_SENT) == bit::FIN_QUEUED;
+        let ends = self.unsent_bytes() == len as u64;
+        let fin = ends && self.has(bit::FIN_QUEUED);
         let mut bits = flags::ACK;
         if len > 0 && (ends || (self.burst_left == 0 && self.has(bit::BURST))) {
             bits |= flags::PSH;
         }
+        let mut marks = 0;
         if fin {
             bits |= flags::FIN;
+            marks |= mark::FIN;
         }
-        let mut record = Record { seq, len, flags: if fin { mark::FIN } else { 0 }, ..Record::default() };
-        self.count_sent(&mut record);
+        self.count_sent(len, now_ms);
         let capable = len > 0 && self.sock.ecn_flags & ecn::OK != 0;
         if capable && self.sock.ecn_flags & ecn::QUEUE_CWR != 0 {
             self.sock.ecn_flags &= !ecn::QUEUE_CWR;
             bits |= flags::CWR;
         }
         self.fill(out, seq, len, bits, capable);
+        let packets_out = self.sock.packets_out;
+        let record = rate::first_record(&mut self.sock, seq, len, marks);
         self.sock.snd_nxt = record.end_seq();
-        self.ring.push(self.sock.packets_out, record);
-        self.sock.packets_out += 1;
+        self.ring.push(packets_out, record);
+        self.sock.packets_out = packets_out + 1;
         self.bits |= bit::SENT;
         if self.in_reduction() {
             self.rare_mut().prr_out += 1;
@@ -182,33 +200,32 @@ impl Endpoint {
             self.bits |= bit::FIN_SENT;
             self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
         }
-        if first {
+        if packets_out == 0 {
             self.rearm_rto(now);
         }
         self.ack_is_sent();
     }
 
+    #[inline]
     pub(crate) fn in_reduction(&self) -> bool {
         matches!(self.sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY)
     }
 
-    /// A segment leaves: its record, the clocks and counts, and the algorithm if nothing was in flight.
+    /// A segment leaves: the clocks and counts, and the algorithm if nothing was in flight.
     #[inline]
-    fn count_sent(&mut self, record: &mut Record) {
-        let now_ms = self.now_ms();
+    fn count_sent(&mut self, len: u16, now_ms: u32) {
         let sock = &mut self.sock;
         sock.tcp_wstamp_ns = sock.tcp_wstamp_ns.max(sock.tcp_clock_cache);
-        if record.len > 0 {
-            if sock.packets_in_flight() == 0 {
-                sock.ca_cwnd_event(CaEvent::TxStart);
-            }
-            sock.lsndtime = now_ms;
-            sock.bytes_sent += record.len as u64;
-            self.ring.data_segments_sent += 1;
+        if len == 0 {
+            return;
         }
-        let sock = &mut self.sock;
-        rate::on_sent(sock, record, sock.tcp_mstamp);
-        if record.len > 0 && self.ato_ms > 0 && self.ms_since_data(now_ms) < self.ato_ms as u32 {
+        if sock.packets_in_flight() == 0 {
+            sock.ca_cwnd_event(CaEvent::TxStart);
+        }
+        sock.lsndtime = now_ms;
+        sock.bytes_sent += len as u64;
+        self.ring.data_segments_sent += 1;
+        if self.ato_ms > 0 && self.ms_since_data(now_ms) < self.ato_ms as u32 {
             self.bits |= bit::PINGPONG;
         }
     }
@@ -245,7 +262,7 @@ impl Endpoint {
             return true;
         }
         if self.rare_mut().frto_new {
-            if self.may_send_data() && self.send_new(now, out) {
+            if self.has_new() && self.send_new(now, out) {
                 return true;
             }
             self.rare_mut().frto_new = false;
@@ -318,7 +335,8 @@ impl Endpoint {
         if record.is(mark::FIN) {
             bits |= flags::FIN;
         }
-        self.count_sent(&mut record);
+        self.count_sent(record.len, self.now_ms());
+        rate::on_sent(&mut self.sock, &mut record);
         record.flags |= mark::EVER_RETRANS;
         *self.ring.at_mut(index) = record;
         self.pace(record.len as u64, 1);

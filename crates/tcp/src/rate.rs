@@ -17,22 +17,30 @@ pub(crate) fn sent_after(t1: u32, t2: u32, end1: u32, end2: u32) -> bool {
     after(t1, t2) || (t1 == t2 && after(end1, end2))
 }
 
-/// A segment is sent now: what its record remembers.
+/// The record of a segment that is sent now, for the first time.
 #[inline]
-pub(crate) fn on_sent(sock: &mut TcpSock, record: &mut Record, sent_us: u64) {
+pub(crate) fn first_record(sock: &mut TcpSock, seq: u32, len: u16, marks: u8) -> Record {
+    let sent_us = sock.tcp_mstamp;
     if sock.packets_out == 0 {
         sock.first_tx_mstamp = sent_us;
         sock.delivered_mstamp = sent_us;
     }
-    record.sent_us = sent_us as u32;
-    record.first_tx_us = sock.first_tx_mstamp as u32;
-    record.delivered_us = sock.delivered_mstamp as u32;
-    record.delivered = sock.delivered;
-    record.delivered_ce = sock.delivered_ce;
-    record.flags &= !(mark::APP_LIMITED | mark::SAMPLED);
-    if sock.app_limited != 0 {
-        record.flags |= mark::APP_LIMITED;
+    Record {
+        seq,
+        sent_us: sent_us as u32,
+        first_tx_us: sock.first_tx_mstamp as u32,
+        delivered_us: sock.delivered_mstamp as u32,
+        delivered: sock.delivered,
+        delivered_ce: sock.delivered_ce,
+        len,
+        flags: marks | if sock.app_limited != 0 { mark::APP_LIMITED } else { 0 },
     }
+}
+
+/// A segment is sent again now: its record forgets the first time.
+pub(crate) fn on_sent(sock: &mut TcpSock, record: &mut Record) {
+    let marks = record.flags & !(mark::APP_LIMITED | mark::SAMPLED);
+    *record = first_record(sock, record.seq, record.len, marks);
 }
 
 /// A segment was delivered: the sample is that of the one sent last.
@@ -98,11 +106,10 @@ mod tests {
     #[test]
     fn the_longer_of_both_phases_is_the_interval() {
         let mut sock = TcpSock { delivered: 1, tcp_mstamp: 1_000, ..TcpSock::default() };
-        let mut first = Record { len: 100, ..Record::default() };
-        on_sent(&mut sock, &mut first, 1_000);
+        let first = first_record(&mut sock, 0, 100, 0);
         sock.packets_out = 1;
-        let mut second = Record { seq: 100, len: 100, ..Record::default() };
-        on_sent(&mut sock, &mut second, 6_000);
+        sock.tcp_mstamp = 6_000;
+        let second = first_record(&mut sock, 100, 100, 0);
         sock.tcp_mstamp = 21_000;
         sock.delivered = 3;
         sock.rtt_min = congestion::MinMax { s: [congestion::MinMaxSample { t: 0, v: 15_000 }; 3] };

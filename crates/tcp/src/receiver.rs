@@ -219,13 +219,16 @@ impl Endpoint {
     pub(crate) fn select_window(&mut self) -> u32 {
         let scale = self.bits & bit::WSCALE_MASK;
         let largest = 65_535_u32 << scale;
-        let free = if self.has(bit::SLOW_DATA) { self.free_window() } else { self.config.receive_buffer };
         let round = (1_u32 << scale) - 1;
-        let mut window = (free.saturating_add(round) & !round).min(largest);
-        let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
-        let left = if left > largest { 0 } else { left };
-        if window < left {
-            window = (left.saturating_add(round) & !round).min(largest);
+        let round_up = |bytes: u32| (bytes.saturating_add(round) & !round).min(largest);
+        // nothing held or unread: the whole buffer, which is no less than any earlier window
+        let mut window = round_up(self.config.receive_buffer);
+        if self.has(bit::SLOW_DATA) {
+            window = round_up(self.free_window());
+            let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
+            if left <= largest && window < left {
+                window = round_up(left);
+            }
         }
         self.rcv_wnd = window;
         self.rcv_wup = self.sock.rcv_nxt;

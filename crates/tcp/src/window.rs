@@ -28,6 +28,7 @@ impl Endpoint {
         self.sock.sk_pacing_status != 0 && self.config.pacing != crate::config::PacingMode::Off
     }
 
+    #[inline]
     pub(crate) fn pacing_blocks(&self) -> bool {
         self.is_paced() && self.sock.tcp_wstamp_ns > self.sock.tcp_clock_cache
     }
