@@ -2,11 +2,12 @@
 #   make demo    build, reproduce the fat-tree study, leave its HTML report
 #   make test    every test          make lint    formatting, lints, house rules
 #   make bench   packet-hops/s       make build   target/release/opentcp
+#   make fuzz    property tests with new random cases
 
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build demo test lint bench clean setup
+.PHONY: build demo test lint bench fuzz clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -30,6 +31,9 @@ lint: setup
 
 bench: setup
 	$(CARGO) run --release --locked -p bench
+
+fuzz: setup
+	tools/fuzz
 
 clean:
 	$(CARGO) clean
