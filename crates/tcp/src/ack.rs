@@ -89,8 +89,7 @@ impl Endpoint {
         self.ops().has_cong_control()
     }
 
-    /// The ordinary ACK: new data acknowledged in order, nothing lost, nothing marked. False: it is not that, and nothing
-    /// was changed.
+    /// The ordinary ACK: new data acknowledged in order, nothing lost. False: it is not that, and nothing was changed.
     #[inline]
     pub(crate) fn fast_ack(&mut self, now: Time, segment: &Segment) -> bool {
         let sock = &self.sock;
@@ -100,13 +99,14 @@ impl Endpoint {
             || newly > sock.snd_nxt.wrapping_sub(sock.snd_una)
             || segment.sack_count != 0
             || segment.window == 0
-            || sock.icsk_ca_state != TCP_CA_OPEN
+            || !matches!(sock.icsk_ca_state, TCP_CA_OPEN | TCP_CA_CWR)
             || sock.sacked_out | sock.lost_out | sock.retrans_out != 0
             || self.has(bit::SLOW_ACK | bit::FIN_SENT)
         {
             return false;
         }
-        let len = self.sock.packets_out;
+        let marked = segment.flags & flags::ECE != 0 || sock.icsk_ca_state == TCP_CA_CWR;
+        let len = sock.packets_out;
         let mut marks = 0;
         let mut n = 0;
         while n < len {
@@ -117,36 +117,82 @@ impl Endpoint {
             marks |= record.flags;
             n += 1;
         }
-        if marks & mark::EVER_RETRANS != 0 {
+        if marks & mark::EVER_RETRANS != 0 || (marked && !self.is_plain_but_marked(n)) {
             return false;
         }
-        let first_us = self.ring.at(0).sent_us;
-        self.sock.icsk_retransmits = 0;
-        self.backoff = 0;
+        // RFC 7323 4.3
+        if segment.has_timestamp && self.sock.rcv_nxt == self.rcv_wup && !before(segment.tsval, self.ts_recent) {
+            self.ts_recent = segment.tsval;
+        }
+        if marked {
+            self.marked_ack(now, segment, n);
+            return true;
+        }
         let mut rs = NO_SAMPLE();
-        rs.prior_in_flight = len;
-        self.sock.snd_una = segment.ack;
-        self.sock.bytes_acked += newly as u64;
-        self.snd_wnd = segment.window;
+        self.move_una(segment, &mut rs);
         if n > 0 {
-            self.take_in_order(n, newly, first_us, &mut rs);
+            self.take_in_order(n, newly, false, &mut rs);
         }
         self.after_fast_ack(now, segment.ack, n, &mut rs);
         true
     }
 
+    /// Takes an ACK with an echo, or one of the CWR state, the short way too?
+    fn is_plain_but_marked(&self, n: u32) -> bool {
+        let negotiated = self.sock.ecn_flags & congestion::sock::ecn::OK != 0;
+        n > 0 && negotiated && self.has(bit::SACK) && self.ring.at(0).seq == self.sock.snd_una
+    }
+
+    /// The ACK with an echo, or one while an echo has the window reduced, that is otherwise ordinary: all that
+    /// [`Endpoint::slow_ack`] does where nothing is lost, reordered or sent again.
+    fn marked_ack(&mut self, now: Time, segment: &Segment, n: u32) {
+        let mut ack = Ack::new(now, segment, &self.sock);
+        ack.found |= found::UNA_ADVANCED | found::WIN_UPDATE | found::DATA_ACKED | found::SET_TIMER;
+        if segment.flags & flags::ECE != 0 {
+            ack.found |= found::ECE;
+            self.rare_mut().stats.ece_acks += 1;
+        }
+        self.burst_left = 0;
+        self.move_una(segment, &mut ack.rs);
+        let last = *self.ring.at(n - 1);
+        let newly = segment.ack.wrapping_sub(ack.prior_una);
+        self.take_in_order(n, newly, ack.found & found::ECE != 0, &mut ack.rs);
+        self.advance_rack(&last);
+        self.call_pkts_acked_if_any(n, &ack);
+        self.update_reo_wnd(&ack.rs);
+        self.call_in_ack_event(&ack);
+        let (prior_delivered, prior_lost) = (self.sock.delivered.wrapping_sub(n), self.sock.lost);
+        self.finish_ack(&mut ack, prior_delivered, prior_lost);
+    }
+
+    /// The left edge and the window are the segment's.
+    #[inline]
+    fn move_una(&mut self, segment: &Segment, rs: &mut RateSample) {
+        self.sock.icsk_retransmits = 0;
+        self.backoff = 0;
+        rs.prior_in_flight = self.sock.packets_out;
+        self.sock.bytes_acked += segment.ack.wrapping_sub(self.sock.snd_una) as u64;
+        self.sock.snd_una = segment.ack;
+        self.snd_wnd = segment.window;
+    }
+
     /// Takes the `n` oldest segments, delivered in order, off the queue: RTT, delivery, sample.
     #[inline]
-    fn take_in_order(&mut self, n: u32, newly: u32, first_us: u32, rs: &mut RateSample) {
+    fn take_in_order(&mut self, n: u32, newly: u32, ece: bool, rs: &mut RateSample) {
+        let first_us = self.ring.at(0).sent_us;
         let last = *self.ring.at(n - 1);
         self.ring.drop_front(n);
         let sock = &mut self.sock;
         sock.packets_out -= n;
         sock.delivered = sock.delivered.wrapping_add(n);
+        if ece {
+            sock.delivered_ce = sock.delivered_ce.wrapping_add(n);
+        }
         rate::on_delivered(sock, &last, rs);
         let now_us = sock.tcp_mstamp as u32;
         let ca_rtt_us = now_us.wrapping_sub(last.sent_us);
-        rs.is_ack_delayed = n == 1 && newly < sock.mss_cache && rs.prior_delivered.wrapping_add(1) == sock.delivered;
+        let alone = n == 1 && newly < sock.mss_cache && rs.prior_delivered.wrapping_add(1) == sock.delivered;
+        rs.is_ack_delayed = alone && !ece;
         rs.rtt_us = ca_rtt_us as i64;
         let maybe_delayed = rs.is_ack_delayed;
         self.update_rtt_min(ca_rtt_us, maybe_delayed);
@@ -244,9 +290,6 @@ impl Endpoint {
             self.rare_mut().stats.ece_acks += 1;
         }
         self.count_delivered(ack.sack_delivered, ack.found);
-        if let Some(rare) = &mut self.rare {
-            rare.probes_out = 0;
-        }
         if prior_packets == 0 {
             self.ack_with_nothing_in_flight(&ack);
             return true;
@@ -255,22 +298,27 @@ impl Endpoint {
         self.update_reo_wnd(&ack.rs);
         self.call_in_ack_event(&ack);
         self.resolve_probe(&ack);
-        if self.is_dubious(&ack) {
+        self.finish_ack(&mut ack, prior_delivered, prior_lost);
+        true
+    }
+
+    /// What was delivered is accounted: state machine, timer, rate sample, window.
+    fn finish_ack(&mut self, ack: &mut Ack, prior_delivered: u32, prior_lost: u32) {
+        if self.is_dubious(ack) {
             let dup = ack.found & (found::UNA_ADVANCED | found::NOT_DUP | found::DSACK) == 0;
-            self.alert(&mut ack, dup as u32);
+            self.alert(ack, dup as u32);
         }
         if ack.found & found::SET_TIMER != 0 {
-            self.set_xmit_timer(now);
+            self.set_xmit_timer(ack.now);
         }
         let delivered = self.sock.delivered.wrapping_sub(prior_delivered);
         let lost = self.sock.lost.wrapping_sub(prior_lost);
         let reneged = self.rare.as_ref().is_some_and(|rare| rare.reneged);
         rate::generate(&mut self.sock, &mut ack.rs, delivered, lost, reneged);
-        self.control_congestion(&ack, delivered);
+        self.control_congestion(ack, delivered);
         if self.sock.packets_out == 0 && self.state == State::Established {
             self.forget_idle_ring();
         }
-        true
     }
 
     /// An ACK that was overtaken may still bring SACK blocks.

@@ -6,8 +6,8 @@ use crate::seq::{after, before};
 use congestion::sock::{ack_pending, ecn};
 use units::Time;
 
-/// The flags that tell an ordinary segment from all others: of these, it has ACK alone.
-const PLAIN: u8 = flags::SYN | flags::FIN | flags::RST | flags::ACK | flags::ECE | flags::CWR;
+/// The flags that tell an ordinary segment from all others: of these, it has ACK alone. ECE is seen to later.
+const PLAIN: u8 = flags::SYN | flags::FIN | flags::RST | flags::ACK | flags::CWR;
 
 impl Endpoint {
     /// A segment has arrived.
@@ -22,7 +22,10 @@ impl Endpoint {
             let done = if segment.len == 0 {
                 self.fast_ack(now, segment)
             } else {
-                segment.ack == self.sock.snd_una && segment.sack_count == 0 && self.fast_data(now, segment)
+                segment.flags & flags::ECE == 0
+                    && segment.ack == self.sock.snd_una
+                    && segment.sack_count == 0
+                    && self.fast_data(now, segment)
             };
             if done {
                 return;

@@ -82,12 +82,21 @@ impl Endpoint {
 
     /// Marks what was sent long enough before the latest delivery; returns how long to wait for the others, µs.
     pub(crate) fn detect_losses(&mut self) -> u32 {
-        let reo_wnd = self.reo_wnd_us();
         let Some(rack) = self.rare.as_ref().map(|rare| rare.rack).filter(|rack| rack.valid) else {
             return 0;
         };
         let now_us = self.sock.tcp_mstamp as u32;
         let len = self.sock.packets_out;
+        if len == 0 {
+            return 0;
+        }
+        // the usual case: what was delivered last was sent before the oldest, and the others were sent later still
+        let head = self.ring.at(0);
+        let overtaken = sent_after(rack.sent_us, head.sent_us, rack.end_seq, head.end_seq());
+        if !overtaken && !head.is(mark::SACKED | mark::EVER_RETRANS) {
+            return 0;
+        }
+        let reo_wnd = self.reo_wnd_us();
         // below the frontier nothing can be lost that was sent after the latest delivery: spare the walk over it
         let known = rack.oldest_us.filter(|&oldest| before(rack.sent_us, oldest));
         let mut index = if known.is_some() { self.ring.find(len, rack.frontier) } else { 0 };

@@ -67,8 +67,6 @@ pub(crate) struct Rare {
     pub dsack_dups: u32,
     /// Most segments in flight since the window was last full.
     pub cwnd_used: u32,
-    /// Probes of a closed window in a row.
-    pub probes_out: u8,
     /// Segments to be sent again with the next pure ACK: a D-SACK (RFC 2883).
     pub dsack: Option<SackBlock>,
     /// What arrived beyond a gap: sorted, disjoint, not adjacent.
@@ -116,7 +114,6 @@ impl Default for Rare {
             reord_seen: 0,
             dsack_dups: 0,
             cwnd_used: 0,
-            probes_out: 0,
             dsack: None,
             out_of_order: Vec::new(),
             recent: Vec::new(),

@@ -173,9 +173,7 @@ impl Endpoint {
             self.backoff = 0;
             return;
         }
-        let rare = self.rare_mut();
-        rare.probes_out = rare.probes_out.saturating_add(1);
-        rare.stats.window_probes += 1;
+        self.rare_mut().stats.window_probes += 1;
         self.bits |= bit::SPECIAL;
         self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
         let delay_us = self.persist_us();
