@@ -7,11 +7,14 @@
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build demo test lint bench fuzz clean setup
+.PHONY: build demo test lint bench fuzz clean setup setup-tests
 .DEFAULT_GOAL := build
 
 setup:
 	@tools/setup
+
+setup-tests:
+	@tools/setup test
 
 build: setup
 	$(CARGO) build --release --locked -p cli
@@ -20,7 +23,7 @@ demo: build
 	target/release/opentcp reproduce cfi16
 
 # Release with assertions: simulations are quick and every invariant is checked.
-test: setup
+test: setup-tests
 	$(CARGO) test --profile checked --locked --workspace
 
 lint: setup
