@@ -6,6 +6,7 @@
 
 mod cc;
 mod failure;
+mod options;
 mod reproduce;
 mod run;
 mod stop;

@@ -3,14 +3,12 @@
 mod cfi16;
 
 use crate::failure::Failure;
-use crate::run::RESULTS_FOLDER;
-use crate::sweep::jobs_or_cores;
+use crate::options::Options;
 use crate::terminal::{print, print_json};
 use clap::builder::PossibleValuesParser;
 use results::Comparison;
 use serde::Serialize;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A study: its name, what it is, how it is made again.
 struct Study {
@@ -50,15 +48,8 @@ pub struct Args {
     /// Set a key of the study's scenario, dotted; may be given many times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Folder of the results; replaced if an earlier run made it [default: opentcp-results/NAME]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// One JSON object on stdout instead of tables
-    #[arg(long)]
-    json: bool,
-    /// Runs at the same time [default: as many as there are cores]. Results do not depend on it
-    #[arg(long, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    options: Options,
 }
 
 /// What a study is asked for.
@@ -107,15 +98,14 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
     for study in &wanted {
         eprintln!("{}: {}", study.name, study.about);
-        let out = match &args.out {
+        let out = match &args.options.out {
             Some(out) if wanted.len() > 1 => out.join(study.name),
-            Some(out) => out.clone(),
-            None => Path::new(RESULTS_FOLDER).join(study.name),
+            _ => args.options.folder(study.name),
         };
-        let workers = jobs_or_cores(args.jobs);
+        let workers = args.options.workers();
         let request = Request { seeds: args.seeds, full: args.full, sets: &args.sets, out: out.clone(), workers };
         let done = (study.reproduce)(&request)?;
-        if !args.json {
+        if !args.options.json {
             print(&done.tables)?;
         }
         let report = out.join("report.html");
@@ -124,5 +114,5 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
         let (wall_s, findings) = (done.wall_s, done.findings);
         output.studies.push(StudyOutput { name: study.name, out, report, wall_s, findings });
     }
-    if args.json { print_json(&output) } else { Ok(()) }
+    if args.options.json { print_json(&output) } else { Ok(()) }
 }

@@ -1,19 +1,16 @@
 //! `opentcp run`: a scenario file becomes a folder of results.
 
 use crate::failure::Failure;
+use crate::options::Options;
 use crate::stop::Stop;
-use crate::sweep::{Job, algorithm_names, check_algorithm_files, jobs_or_cores, run_all};
+use crate::sweep::{Job, algorithm_names, check_algorithm_files, run_all};
 use crate::table::{Table, number, optional};
 use crate::terminal::{print, print_json};
 use results::{RunInfo, RunResults, RunSummary, Story, Summary, SweepWriter, write_run};
 use scenario::{Known, Loaded, Run, Scenario};
 use serde::Serialize;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// Where results go unless the user says otherwise.
-pub const RESULTS_FOLDER: &str = "opentcp-results";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,15 +31,8 @@ pub struct Args {
     /// Set a key of the scenario, dotted; may be given many times. A swept key is swept no more
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Folder of the results; replaced if an earlier run made it [default: opentcp-results/NAME]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// One JSON object on stdout instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Runs at the same time [default: as many as there are cores]. Results do not depend on it
-    #[arg(long, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    options: Options,
     /// What runs the scenario
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
@@ -66,12 +56,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let jobs = jobs_of(loaded);
     check_algorithm_files(&jobs)?;
     let scenario = &jobs[0].scenario;
-    let out = args.out.clone().unwrap_or_else(|| Path::new(RESULTS_FOLDER).join(&scenario.name));
+    let out = args.options.folder(&scenario.name);
     let title = scenario.title.clone().unwrap_or_else(|| scenario.name.clone());
     let Backend::Sim = args.backend;
-    let done = execute(&jobs, jobs_or_cores(args.jobs), &out, &title)?;
+    let done = execute(&jobs, args.options.workers(), &out, &title)?;
     let report = out.join("report.html");
-    if args.json {
+    if args.options.json {
         let runs = done.runs.iter().map(Kept::summary).collect();
         print_json(&Output { scenario: &scenario.name, out: &out, report: &report, runs, run: &done.info })?;
     } else {

@@ -10,7 +10,6 @@ use results::RunResults;
 use scenario::{Bundle, Scenario};
 use sim::{SimError, Simulation};
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -31,11 +30,6 @@ pub struct Job {
     pub parameters: Vec<(String, String)>,
     /// What to simulate.
     pub scenario: Scenario,
-}
-
-/// What the user chose: `--jobs`, or as many as there are cores.
-pub fn jobs_or_cores(jobs: Option<NonZeroUsize>) -> usize {
-    jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }
 
 /// The names of the built-in algorithms.
