@@ -119,7 +119,7 @@ const RING: usize = 1 << RING_LOG2;
 /// Events in a chunk: 512 bytes.
 const CHUNK: usize = 32;
 /// Events up to which a lane is sorted by insertion alone.
-const FEW: usize = 4;
+const FEW: usize = 8;
 /// An offset must fit 32 bits.
 const WIDTH_LOG2_MAX: u32 = 31;
 /// Most bins of the sort.

@@ -17,8 +17,8 @@ const SOCKET: u32 = 1 << 31;
 
 /// How many events ahead memory is asked for.
 const AHEAD: usize = 5;
-/// Cache lines of a socket that an ordinary packet touches.
-const SOCKET_LINES: usize = 7;
+/// Cache lines of a socket.
+const SOCKET_LINES: usize = size_of::<Socket>().div_ceil(64);
 
 /// What applications are told, while an event is being handled.
 pub trait Hear {

@@ -101,6 +101,17 @@ impl Flows {
         core.pump(sender(flow));
     }
 
+    /// The applications of `entry` stop writing; one that was never to stop has asked for what it has written by now.
+    pub fn stop_writing(&mut self, core: &mut Core, entry: u32) {
+        for (i, flow) in self.list.iter_mut().enumerate().filter(|(_, flow)| flow.entry == entry) {
+            let socket = sender(i as u32);
+            let tcp = &mut core.sockets[socket as usize].tcp;
+            tcp.stop_writing();
+            flow.bytes = flow.bytes.min(tcp.acked() + tcp.queued());
+            core.pump(socket);
+        }
+    }
+
     /// No more will be written to `flow`.
     pub fn close(core: &mut Core, flow: u32) {
         let now = core.now();

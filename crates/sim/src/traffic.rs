@@ -41,6 +41,8 @@ enum State {
 
 /// Event of an entry: it begins, or does what it does next.
 const NEXT: u32 = u32::MAX;
+/// Event of an entry: its applications stop writing.
+const STOP: u32 = u32::MAX - 1;
 
 impl Traffic {
     /// Schedules the start of every entry of `scenario`; `configs` has one stack an entry.
@@ -48,6 +50,9 @@ impl Traffic {
         let mut entries = Vec::new();
         for (i, (entry, config)) in scenario.traffic.iter().zip(configs).enumerate() {
             core.schedule_app(entry.start, i as u32, NEXT);
+            if let Some(stop) = entry.stop {
+                core.schedule_app(stop, i as u32, STOP);
+            }
             entries.push(Source {
                 state: State::of(entry, scenario),
                 entry: entry.clone(),
@@ -104,7 +109,11 @@ impl Traffic {
                     opener.core.schedule_app(at, what, NEXT);
                 }
             }
-            (_, State::Rounds(rounds)) => rounds.begin(&mut opener),
+            (_, State::Rounds(rounds)) => {
+                if opener.core.now() < source.entry.stop.unwrap_or(Time::NEVER) {
+                    rounds.begin(&mut opener);
+                }
+            }
             (kind, state) => begin_once(kind, state, &mut source.random, &mut opener),
         }
     }
@@ -199,6 +208,9 @@ impl Hear for Traffic {
             }
             self.next(core, what);
             return;
+        }
+        if which == STOP {
+            return self.flows.stop_writing(core, what);
         }
         let source = &mut self.entries[what as usize];
         if let State::OnOff(on_off) = &mut source.state {

@@ -208,6 +208,26 @@ fn the_same_seed_gives_the_same_run_and_another_does_not() {
 }
 
 #[test]
+fn an_application_that_stops_is_served_to_its_last_byte() {
+    let results = run(r#"
+        duration = "2 s"
+        [network]
+        topology = { star = { hosts = 2 } }
+        rate = "100 Mbit/s"
+        delay = "10 us"
+        [[traffic]]
+        stop = "1 s"
+        bulk = { from = "h1", to = "h2" }
+    "#);
+    let flow = &results.flows[0];
+    assert_eq!(Some(flow.delivered_bytes), flow.bytes);
+    // a second of the link, and what the send buffer of 4 MiB had taken
+    let second = 100e6 / 8.0 * 1448.0 / 1538.0;
+    let delivered = flow.delivered_bytes as f64;
+    assert!(delivered > second && delivered < 1.02 * second + f64::from(4 << 20), "{delivered}");
+}
+
+#[test]
 fn warm_up_leaves_out_what_came_before() {
     let text = |warmup: &str| {
         format!(

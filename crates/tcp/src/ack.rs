@@ -120,10 +120,7 @@ impl Endpoint {
         if marks & mark::EVER_RETRANS != 0 || (marked && !self.is_plain_but_marked(n)) {
             return false;
         }
-        // RFC 7323 4.3
-        if segment.has_timestamp && self.sock.rcv_nxt == self.rcv_wup && !before(segment.tsval, self.ts_recent) {
-            self.ts_recent = segment.tsval;
-        }
+        self.note_timestamp(segment);
         if marked {
             self.marked_ack(now, segment, n);
             return true;

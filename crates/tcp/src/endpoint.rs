@@ -241,6 +241,11 @@ impl Endpoint {
         }
     }
 
+    /// A writer that blocks in [`Endpoint::write_all`] gives up: what the send buffer has taken is still sent.
+    pub fn stop_writing(&mut self) {
+        self.app_end = self.app_end.min(self.sock.bytes_acked + self.config.send_buffer as u64);
+    }
+
     /// FIN after all that was written; before the SYN is answered, once it is. A second call changes nothing.
     pub fn close(&mut self, now: Time) {
         self.refresh_clock(now);

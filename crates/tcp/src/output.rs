@@ -166,6 +166,8 @@ impl Endpoint {
     }
 
     /// New data, or FIN alone. The connection has not sent FIN.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "once a packet, and the call would be a third of the work")]
     fn emit_new(&mut self, now: Time, out: &mut Segment, len: u16) {
         let now_ms = self.now_ms();
         let seq = self.sock.snd_nxt;
@@ -397,15 +399,14 @@ impl Endpoint {
     }
 
     /// The header. `capable`: new data of a flow that negotiated ECN.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "once a packet, and the call would be half of the work")]
     pub(crate) fn fill(&mut self, out: &mut Segment, seq: u32, len: u16, bits: u8, capable: bool) {
         let window = self.select_window();
         let timestamps = self.has(bit::TIMESTAMPS);
         let ecn_flags = self.sock.ecn_flags;
-        let mut bits = bits;
-        if ecn_flags & (ecn::OK | ecn::DEMAND_CWR) == ecn::OK | ecn::DEMAND_CWR {
-            bits |= flags::ECE;
-        }
+        let echo = ecn_flags & (ecn::OK | ecn::DEMAND_CWR) == ecn::OK | ecn::DEMAND_CWR;
+        let bits = if echo { bits | flags::ECE } else { bits };
         // an algorithm that lives on marks has everything marked
         let ect = capable || (ecn_flags & ecn::OK != 0 && self.ops().needs_ecn());
         // field by field: the slot is the caller's, and blocks beyond sack_count mean nothing

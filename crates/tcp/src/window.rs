@@ -96,12 +96,13 @@ impl Endpoint {
         let least = if self.ops().has_min_tso_segs() { self.sock.ca_min_tso_segs() } else { 2 };
         let sock = &self.sock;
         let gso_max = sock.sk_gso_max_size as u64;
-        let mut bytes = sock.sk_pacing_rate >> sock.sk_pacing_shift;
         let halvings = sock.min_rtt_us() >> BURST_RTT_SHIFT;
-        if halvings < u32::BITS {
-            bytes = bytes.saturating_add(gso_max >> halvings);
+        let mut bytes = gso_max;
+        if halvings > 0 {
+            let more = if halvings < u32::BITS { gso_max >> halvings } else { 0 };
+            bytes = (sock.sk_pacing_rate >> sock.sk_pacing_shift).saturating_add(more).min(gso_max);
         }
-        let segments = bytes.min(gso_max) as u32 / sock.mss_cache;
+        let segments = bytes as u32 / sock.mss_cache;
         segments.max(least).min(most)
     }
 
