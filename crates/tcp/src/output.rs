@@ -403,7 +403,7 @@ impl Endpoint {
     #[allow(clippy::inline_always, reason = "once a packet, and the call would be half of the work")]
     pub(crate) fn fill(&mut self, out: &mut Segment, seq: u32, len: u16, bits: u8, capable: bool) {
         let window = self.select_window();
-        let timestamps = self.has(bit::TIMESTAMPS);
+        let (tsval, tsecr) = if self.has(bit::TIMESTAMPS) { (self.timestamp(), self.ts_recent) } else { (0, 0) };
         let ecn_flags = self.sock.ecn_flags;
         let echo = ecn_flags & (ecn::OK | ecn::DEMAND_CWR) == ecn::OK | ecn::DEMAND_CWR;
         let bits = if echo { bits | flags::ECE } else { bits };
@@ -413,13 +413,13 @@ impl Endpoint {
         out.seq = seq;
         out.ack = self.sock.rcv_nxt;
         out.window = window;
-        out.tsval = if timestamps { self.timestamp() } else { 0 };
-        out.tsecr = if timestamps { self.ts_recent } else { 0 };
+        out.tsval = tsval;
+        out.tsecr = tsecr;
         out.len = len;
         out.mss = 0;
         out.flags = bits;
         out.ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
-        out.has_timestamp = timestamps;
+        out.has_timestamp = self.has(bit::TIMESTAMPS);
         out.sack_permitted = false;
         out.window_scale = 0;
         out.sack_count = 0;

@@ -36,6 +36,7 @@ impl Endpoint {
 
     /// Of a segment in order: the timestamp to echo is that of the first that the next ACK acknowledges (RFC 7323 4.3).
     #[inline]
+    #[allow(clippy::needless_bitwise_bool, reason = "see below")]
     pub(crate) fn note_timestamp(&mut self, segment: &Segment) {
         // every second segment is the first after an ACK: no branch, which would be mispredicted as often
         let first = segment.has_timestamp & (self.sock.rcv_nxt == self.rcv_wup);
