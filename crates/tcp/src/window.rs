@@ -115,7 +115,8 @@ impl Endpoint {
         let room_bytes = room.saturating_mul(sock.mss_cache);
         let window_left = self.window_left();
         let limit = window_left.min(room_bytes);
-        if limit >= third || limit / sock.mss_cache >= burst_max {
+        let whole = if room_bytes <= window_left { room } else { window_left / sock.mss_cache };
+        if limit >= third || whole >= burst_max {
             return false;
         }
         if sock.icsk_ca_state >= congestion::sock::TCP_CA_RECOVERY || sock.packets_out == 0 {
