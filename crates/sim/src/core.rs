@@ -49,22 +49,14 @@ pub struct Socket {
 /// What reached a socket from the network.
 #[derive(Clone, Copy, Default)]
 pub struct Received {
-    pub packets: u32,
-    pub ce_marks: u32,
     pub ip_bytes: u64,
-    /// Sum over the packets; zero unless delays are measured.
-    pub delay: Time,
+    pub packets: u32,
 }
 
 impl Received {
     /// What came after `earlier`.
     pub fn since(&self, earlier: &Received) -> Received {
-        Received {
-            packets: self.packets - earlier.packets,
-            ce_marks: self.ce_marks - earlier.ce_marks,
-            ip_bytes: self.ip_bytes - earlier.ip_bytes,
-            delay: self.delay - earlier.delay,
-        }
+        Received { ip_bytes: self.ip_bytes - earlier.ip_bytes, packets: self.packets - earlier.packets }
     }
 }
 
@@ -75,12 +67,15 @@ pub struct Framing(pub u32);
 pub struct Core {
     pub links: LinkTable,
     pub sockets: Vec<Socket>,
+    /// For each socket the sum of the delays of what it received; empty unless delays are measured.
+    pub delays: Vec<Time>,
     calendar: Calendar,
     packets: Packets,
     /// For each socket the links of its route, then `SOCKET | peer`.
     routes: Vec<u32>,
     nics: Vec<Nic>,
     framing: Framing,
+    measure_delay: bool,
     lanes: [Drained; 2],
     now: Time,
 }
@@ -99,6 +94,8 @@ impl Core {
             nics: (0..links.len()).map(|_| Nic::default()).collect(),
             links,
             sockets: Vec::new(),
+            delays: Vec::new(),
+            measure_delay,
             calendar,
             packets: Packets::new(measure_delay),
             routes: Vec::new(),
@@ -108,9 +105,19 @@ impl Core {
         }
     }
 
+    /// Makes room for `flows` more flows with routes of about `hops` links: growing by doubling would take twice the
+    /// memory at its peak.
+    pub fn reserve(&mut self, flows: usize, hops: usize) {
+        self.sockets.reserve_exact(2 * flows);
+        self.routes.reserve_exact(2 * flows * (hops + 1));
+    }
+
     /// Adds a socket whose packets take `route` to the socket `peer`; its number.
     pub fn add_socket(&mut self, tcp: Endpoint, route: &[LinkId], peer: u32, limited: bool) -> u32 {
         let start = self.add_route(route, peer);
+        if self.measure_delay {
+            self.delays.push(Time::ZERO);
+        }
         self.sockets.push(Socket {
             tcp,
             notify_at: u64::MAX,
@@ -297,16 +304,14 @@ impl Core {
         let id = self.routes[at] & !SOCKET;
         let socket = &mut self.sockets[id as usize];
         let segment = self.packets.segment(event.what());
-        let ce = event.tag() & 3 == Ecn::Ce as u8;
-        if ce {
+        if event.tag() & 3 == Ecn::Ce as u8 {
             segment.ecn = tcp::Ecn::Ce;
         }
         socket.received.packets += 1;
-        socket.received.ce_marks += u32::from(ce);
         socket.received.ip_bytes += u64::from(u32::from(event.len()) - self.framing.0);
         socket.tcp.on_segment(now, segment);
         if let Some(delay) = self.packets.delay(event.what(), now) {
-            socket.received.delay += delay;
+            self.delays[id as usize] += delay;
         }
         self.packets.give_back(event.what());
         self.pump(id);

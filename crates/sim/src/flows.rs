@@ -12,8 +12,6 @@ pub const UNLIMITED: u64 = u64::MAX / 2;
 
 /// A connection: its sender is socket `2 * flow`, its receiver the next.
 pub struct Flow {
-    pub src: NodeId,
-    pub dst: NodeId,
     /// The traffic entry that opened it.
     pub entry: u32,
     pub start: Time,
@@ -59,6 +57,16 @@ impl Flows {
         Flows { list: Vec::new(), topology, router, hosts_per_pod, random, path: Vec::new(), unreachable: 0 }
     }
 
+    /// Makes room for `n` more connections.
+    pub fn reserve(&mut self, core: &mut Core, n: usize) {
+        // the two hosts farthest apart by number are also farthest apart in every topology that has a formula
+        let (first, last) = (self.topology.host(0), self.topology.host(self.topology.n_hosts() - 1));
+        self.path.clear();
+        let hops = self.router.path(first, last, 0, &mut self.path).map_or(0, |()| self.path.len());
+        self.list.reserve_exact(n);
+        core.reserve(n, hops);
+    }
+
     /// Opens a connection with nothing to send yet; `None` if failures have left no path.
     pub fn open(&mut self, core: &mut Core, who: Pair, config: &Arc<tcp::Config>) -> Option<u32> {
         let flow = self.list.len() as u32;
@@ -79,8 +87,7 @@ impl Flows {
         let (iss, seed) = (self.random.bits(), self.random.bits());
         let passive = Endpoint::listen(config, iss, seed);
         core.add_socket(passive, &routes[1], sender(flow), limited);
-        let Pair { src, dst, entry } = who;
-        self.list.push(Flow { src, dst, entry, start: core.now(), end: Time::NEVER, bytes: 0 });
+        self.list.push(Flow { entry: who.entry, start: core.now(), end: Time::NEVER, bytes: 0 });
         core.pump(sender(flow));
         Some(flow)
     }
@@ -127,14 +134,19 @@ impl Flows {
         core.pump(receiver(flow));
     }
 
+    /// The host that `socket` is on: where its route begins.
+    pub fn host_of(&self, core: &Core, socket: usize) -> NodeId {
+        let first = core.route(socket as u32).next().expect("a route is at least one link");
+        self.topology.link(first).from
+    }
+
     /// Gives every open flow whose path has a link that is down a new path, if there is one.
     pub fn reroute(&mut self, core: &mut Core) {
         for socket in 0..core.sockets.len() as u32 {
-            let (flow, is_sender) = (&self.list[flow_of(socket) as usize], socket % 2 == 0);
             if core.sockets[socket as usize].tcp.is_closed() || core.route(socket).all(|link| core.links.is_up(link)) {
                 continue;
             }
-            let (from, to) = if is_sender { (flow.src, flow.dst) } else { (flow.dst, flow.src) };
+            let (from, to) = (self.host_of(core, socket as usize), self.host_of(core, socket as usize ^ 1));
             self.path.clear();
             if self.router.path(from, to, hash_of(socket ^ 1), &mut self.path).is_ok() {
                 core.reroute(socket, &self.path);

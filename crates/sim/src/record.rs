@@ -146,6 +146,7 @@ pub struct Baseline {
 #[derive(Clone, Copy, Default)]
 struct SocketBase {
     received: Received,
+    delay: Time,
     delivered: u64,
     stats: tcp::Stats,
 }
@@ -153,15 +154,16 @@ struct SocketBase {
 impl Baseline {
     /// The counters of `core` now.
     pub fn of(core: &Core) -> Baseline {
-        let base = |socket: &Socket| SocketBase {
+        let base = |(i, socket): (usize, &Socket)| SocketBase {
             received: socket.received,
+            delay: core.delays.get(i).copied().unwrap_or_default(),
             delivered: socket.tcp.received(),
             stats: socket.tcp.stats(),
         };
         Baseline {
             at: core.now(),
             links: (0..core.links.len() as u32).map(|i| core.links.counters(LinkId(i))).collect(),
-            sockets: core.sockets.iter().map(base).collect(),
+            sockets: core.sockets.iter().enumerate().map(base).collect(),
         }
     }
 }
@@ -177,11 +179,12 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, measure_delay:
         let [from_base, to_base] = ends.map(|id| base.sockets.get(id).copied().unwrap_or_default());
         let (algorithm, group) = traffic.names(flow);
         let (sock, stats, stats_base) = (from.tcp.sock(), from.tcp.stats(), from_base.stats);
+        let [ack_delay, data_delay] = ends.map(|id| core.delays.get(id).copied().unwrap_or_default());
         let (data, acks) = (to.received.since(&to_base.received), from.received.since(&from_base.received));
         FlowRow {
             flow: i as u64,
-            src: names.shared(&topology.node(flow.src).name),
-            dst: names.shared(&topology.node(flow.dst).name),
+            src: names.shared(&topology.node(traffic.flows.host_of(core, ends[0])).name),
+            dst: names.shared(&topology.node(traffic.flows.host_of(core, ends[1])).name),
             algorithm: names.shared(algorithm),
             group: names.shared(group),
             start_ns: flow.start.as_ns(),
@@ -192,14 +195,14 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, measure_delay:
             retransmits: u64::from(stats.retransmits - stats_base.retransmits),
             rtos: u64::from(stats.rtos - stats_base.rtos),
             tlp_probes: u64::from(stats.tlp_probes - stats_base.tlp_probes),
-            ce_marks: u64::from(data.ce_marks),
+            ce_marks: u64::from(to.tcp.stats().ce_received - to_base.stats.ce_received),
             ece_acks: u64::from(stats.ece_acks - stats_base.ece_acks),
             packets_received: u64::from(data.packets),
             ip_bytes_received: data.ip_bytes,
-            mean_packet_delay_ns: mean(data.delay, u64::from(data.packets)),
+            mean_packet_delay_ns: mean(data_delay - to_base.delay, u64::from(data.packets)),
             acks_received: u64::from(acks.packets),
             ack_ip_bytes_received: acks.ip_bytes,
-            mean_ack_delay_ns: mean(acks.delay, u64::from(acks.packets)),
+            mean_ack_delay_ns: mean(ack_delay - from_base.delay, u64::from(acks.packets)),
             min_rtt_us: (sock.min_rtt_us() != u32::MAX && sock.srtt_us > 0).then(|| u64::from(sock.min_rtt_us())),
             srtt_us: (sock.srtt_us > 0).then(|| u64::from(sock.srtt_us >> 3)),
             final_cwnd: sock.snd_cwnd,

@@ -37,10 +37,14 @@ enum State {
     Poisson(u64),
     /// The next row.
     Trace(usize),
+    /// Connections still to be opened.
+    Idle(u32),
 }
 
 /// Event of an entry: it begins, or does what it does next.
 const NEXT: u32 = u32::MAX;
+/// Between two idle connections' openings: what counts is what they cost when they are there, not a burst of handshakes.
+const IDLE_GAP: Time = Time::from_us(100);
 /// Event of an entry: its applications stop writing.
 const STOP: u32 = u32::MAX - 1;
 
@@ -109,6 +113,18 @@ impl Traffic {
                     opener.core.schedule_app(at, what, NEXT);
                 }
             }
+            (_, State::Idle(left)) => {
+                if opener.flows.list.is_empty() {
+                    opener.flows.reserve(opener.core, *left as usize);
+                }
+                if *left > 0 {
+                    *left -= 1;
+                    let (src, dst) = opener.random_pair(&mut source.random);
+                    opener.open(src, dst);
+                    let at = opener.core.now() + IDLE_GAP;
+                    opener.core.schedule_app(at, what, NEXT);
+                }
+            }
             (_, State::Rounds(rounds)) => {
                 if opener.core.now() < source.entry.stop.unwrap_or(Time::NEVER) {
                     rounds.begin(&mut opener);
@@ -130,6 +146,7 @@ impl State {
             TrafficKind::Incast { .. } | TrafficKind::AllToAll { .. } => State::Rounds(Rounds::default()),
             TrafficKind::Poisson { .. } => State::Poisson(0),
             TrafficKind::Trace { .. } => State::Trace(0),
+            TrafficKind::Idle { flows } => State::Idle(*flows),
             _ => State::Once,
         }
     }
@@ -138,9 +155,7 @@ impl State {
 /// Entries that open all their flows when they begin.
 fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener: &mut Opener) {
     let pairs: Vec<(NodeId, NodeId)> = match kind {
-        TrafficKind::RandomPairs { flows, .. } | TrafficKind::Idle { flows } => {
-            (0..*flows).map(|_| opener.random_pair(random)).collect()
-        }
+        TrafficKind::RandomPairs { flows, .. } => (0..*flows).map(|_| opener.random_pair(random)).collect(),
         TrafficKind::Permutation { across, .. } => opener.permutation(*across, random),
         TrafficKind::Bulk { from, to, count, .. } => {
             let pair = (opener.host(from), opener.host(to));
@@ -148,11 +163,9 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
         }
         _ => unreachable!("kinds with a state of their own begin elsewhere"),
     };
+    opener.flows.reserve(opener.core, pairs.len());
     for (src, dst) in pairs {
         match (kind, &mut *state) {
-            (TrafficKind::Idle { .. }, _) => {
-                opener.open(src, dst);
-            }
             (_, State::OnOff(on_off)) => {
                 if let Some(flow) = opener.open(src, dst) {
                     on_off.add(opener.core, opener.entry, flow, random);
