@@ -159,7 +159,32 @@ impl Endpoint {
         self.update_reo_wnd(&ack.rs);
         self.call_in_ack_event(&ack);
         let (prior_delivered, prior_lost) = (self.sock.delivered.wrapping_sub(n), self.sock.lost);
+        if !self.goes_on_reducing(ack.found) {
+            self.alert(&mut ack, 0);
+        }
         self.finish_ack(&mut ack, prior_delivered, prior_lost);
+    }
+
+    /// In the midst of a reduction, nothing overtaken: then [`Endpoint::alert`] would decide nothing, and what it would
+    /// note is noted here. False: nothing was changed.
+    #[inline]
+    fn goes_on_reducing(&mut self, found: u32) -> bool {
+        let sock = &mut self.sock;
+        let Some(rare) = &mut self.rare else {
+            return false;
+        };
+        if sock.icsk_ca_state != TCP_CA_CWR || !before(sock.snd_una, sock.high_seq) || sock.packets_out == 0 {
+            return false;
+        }
+        if rare.rack.overtook(self.ring.at(0)) || self.ring.at(0).is(mark::EVER_RETRANS) {
+            return false;
+        }
+        if found & found::ECE != 0 {
+            sock.prior_ssthresh = 0;
+        }
+        rare.retrans_stamp = None;
+        rare.rack.advanced = false;
+        true
     }
 
     /// The left edge and the window are the segment's.
@@ -295,16 +320,16 @@ impl Endpoint {
         self.update_reo_wnd(&ack.rs);
         self.call_in_ack_event(&ack);
         self.resolve_probe(&ack);
+        if self.is_dubious(&ack) {
+            let dup = ack.found & (found::UNA_ADVANCED | found::NOT_DUP | found::DSACK) == 0;
+            self.alert(&mut ack, dup as u32);
+        }
         self.finish_ack(&mut ack, prior_delivered, prior_lost);
         true
     }
 
-    /// What was delivered is accounted: state machine, timer, rate sample, window.
+    /// What was delivered and lost is accounted: timer, rate sample, window.
     fn finish_ack(&mut self, ack: &mut Ack, prior_delivered: u32, prior_lost: u32) {
-        if self.is_dubious(ack) {
-            let dup = ack.found & (found::UNA_ADVANCED | found::NOT_DUP | found::DSACK) == 0;
-            self.alert(ack, dup as u32);
-        }
         if ack.found & found::SET_TIMER != 0 {
             self.set_xmit_timer(ack.now);
         }

@@ -1,6 +1,7 @@
 //! Which segments are lost: RACK (RFC 8985), or three duplicates (RFC 6675, RFC 5681) where RACK is off.
 
 use crate::endpoint::{Endpoint, TimerKind, bit};
+use crate::rare::Rack;
 use crate::rate::sent_after;
 use crate::scoreboard::{Record, mark, mark_lost};
 use crate::seq::before;
@@ -11,6 +12,14 @@ use units::Time;
 
 /// Recoveries without a D-SACK until the reordering window shrinks back.
 pub(crate) const REO_WND_PERSIST: u8 = 16;
+
+impl Rack {
+    /// Was `record` sent before what was delivered last?
+    #[inline]
+    pub(crate) fn overtook(&self, record: &Record) -> bool {
+        sent_after(self.sent_us, record.sent_us, self.end_seq, record.end_seq())
+    }
+}
 
 impl Endpoint {
     /// `record` was delivered: it may be the one sent last of those that were.
@@ -92,8 +101,7 @@ impl Endpoint {
         }
         // the usual case: what was delivered last was sent before the oldest, and the others were sent later still
         let head = self.ring.at(0);
-        let overtaken = sent_after(rack.sent_us, head.sent_us, rack.end_seq, head.end_seq());
-        if !overtaken && !head.is(mark::SACKED | mark::EVER_RETRANS) {
+        if !rack.overtook(head) && !head.is(mark::SACKED | mark::EVER_RETRANS) {
             return 0;
         }
         let reo_wnd = self.reo_wnd_us();
@@ -113,7 +121,7 @@ impl Endpoint {
                 index += 1;
                 continue;
             }
-            let sent_later = !sent_after(rack.sent_us, record.sent_us, rack.end_seq, record.end_seq());
+            let sent_later = !rack.overtook(&record);
             if sent_later && !record.is(mark::EVER_RETRANS) {
                 // first transmissions leave in sequence: all that follow were sent later still
                 frontier = record.seq;
