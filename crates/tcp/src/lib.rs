@@ -17,7 +17,7 @@
 //!
 //! # The code
 //!
-//! - `input` takes a segment the short way (new data in order; an ACK of new data in the Open state) or the long one of
+//! - `input` takes a segment the short way (new data in order; an ACK of new data with no loss, echoes included) or the long one of
 //!   RFC 9293, `handshake` negotiates, `receiver` acknowledges, reassembles and offers the window;
 //! - `ack` accounts an acknowledgment in Linux's order: queue and SACK blocks (`scoreboard`, `sack`), `rtt`, the hooks,
 //!   tail-loss probe, state machine (`recovery`, `rack`, `undo`), rate sample (`rate`), window (`prr` or the algorithm);
