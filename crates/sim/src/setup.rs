@@ -189,6 +189,7 @@ fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
         },
         rto_min: tcp.rto_min,
         rto_max: tcp.rto_max,
+        syn_rto: tcp.syn_rto,
         rto_initial: tcp.rto_initial,
         syn_retries: tcp.syn_retries,
         sack: tcp.sack,
@@ -197,6 +198,7 @@ fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
         delayed_ack: tcp::DelayedAck {
             segments: tcp.delayed_ack.segments,
             timeout: tcp.delayed_ack.timeout,
+            timeout_max: tcp.delayed_ack.timeout_max,
             quickack: tcp.delayed_ack.quickack,
         },
         rack: tcp.rack,

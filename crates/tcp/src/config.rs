@@ -30,8 +30,10 @@ pub enum PacingMode {
 pub struct DelayedAck {
     /// Full segments that make an ACK leave at once; 1: no delay.
     pub segments: u32,
-    /// Longest delay of an ACK. Linux adapts between this and 200 ms; with `quickack` off it is fixed.
+    /// Longest delay of an ACK. Linux adapts it upwards; with `quickack` off it is fixed.
     pub timeout: Time,
+    /// What Linux's adaptation ends at, up to its 200 ms; without `quickack` the delay is `timeout`.
+    pub timeout_max: Time,
     /// Linux's quick ACKs: the first segments of a connection, and those after a gap or a long pause, are acknowledged
     /// at once.
     pub quickack: bool,
@@ -53,7 +55,10 @@ pub struct Config {
     pub rto_min: Time,
     /// Largest retransmission timeout.
     pub rto_max: Time,
-    /// Timeout before the first RTT sample, that of a SYN included.
+    /// Timeout of the first SYN.
+    pub syn_rto: Time,
+    /// Timeout of data before the first RTT sample. Only a handshake that was sent again leaves none, so it is at least
+    /// 3 s (RFC 6298 5.7).
     pub rto_initial: Time,
     /// Retransmissions of a SYN before giving up.
     pub syn_retries: u32,
@@ -101,12 +106,18 @@ impl Config {
             initial_ssthresh: congestion::sock::TCP_INFINITE_SSTHRESH,
             rto_min: Time::from_ms(200),
             rto_max: Time::from_secs(120),
+            syn_rto: Time::from_secs(1),
             rto_initial: Time::from_secs(1),
             syn_retries: 6,
             sack: true,
             timestamps: true,
             window_scaling: true,
-            delayed_ack: DelayedAck { segments: 2, timeout: Time::from_ms(40), quickack: true },
+            delayed_ack: DelayedAck {
+                segments: 2,
+                timeout: Time::from_ms(40),
+                timeout_max: Time::from_ms(200),
+                quickack: true,
+            },
             rack: true,
             tlp: true,
             prr: true,

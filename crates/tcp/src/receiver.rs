@@ -204,7 +204,7 @@ impl Endpoint {
         if self.sock.srtt_us > 0 {
             most_ms = most_ms.min((self.sock.srtt_us >> 3) / 1000).max(ATO_MIN_MS as u32);
         }
-        Time::from_ms((self.ato_ms as u32).min(most_ms) as u64).max(least)
+        Time::from_ms((self.ato_ms as u32).min(most_ms) as u64).min(self.config.delayed_ack.timeout_max).max(least)
     }
 
     pub(crate) fn on_delayed_ack_timer(&mut self) {

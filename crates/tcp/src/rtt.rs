@@ -58,7 +58,7 @@ impl Endpoint {
         let base = if self.sock.srtt_us != 0 {
             (self.sock.srtt_us >> 3) as u64 + self.rttvar_us as u64
         } else if matches!(self.state, State::SynSent | State::SynReceived) {
-            self.config.rto_initial.as_us()
+            self.config.syn_rto.as_us()
         } else {
             self.config.rto_initial.as_us().max(RTO_FALLBACK_US)
         };

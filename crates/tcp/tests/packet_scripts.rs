@@ -17,7 +17,15 @@ use units::Time;
 
 /// Acknowledges every second segment, or after 40 ms.
 fn delaying() -> Config {
-    Config { delayed_ack: DelayedAck { segments: 2, timeout: Time::from_ms(40), quickack: false }, ..config() }
+    Config {
+        delayed_ack: DelayedAck {
+            segments: 2,
+            timeout: Time::from_ms(40),
+            timeout_max: Time::from_ms(200),
+            quickack: false,
+        },
+        ..config()
+    }
 }
 
 // ---- Opening and closing ----
@@ -189,7 +197,7 @@ fn a_single_segment_is_acknowledged_on_timeout() {
 
 #[test]
 fn a_delay_of_one_segment_acknowledges_each() {
-    let each = DelayedAck { segments: 1, timeout: Time::from_ms(40), quickack: false };
+    let each = DelayedAck { segments: 1, timeout: Time::from_ms(40), timeout_max: Time::from_ms(200), quickack: false };
     Drill::client(Config { delayed_ack: each, ..config() }).run(
         "0 < 1:1001
          0 > ack 1001

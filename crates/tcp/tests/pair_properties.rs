@@ -165,7 +165,12 @@ fn switches() -> impl Strategy<Value = Config> {
             sack: bit(1),
             timestamps: bit(2),
             window_scaling: bit(3),
-            delayed_ack: DelayedAck { segments: ack_segments, timeout: Time::from_ms(ack_ms), quickack: bit(4) },
+            delayed_ack: DelayedAck {
+                segments: ack_segments,
+                timeout: Time::from_ms(ack_ms),
+                timeout_max: Time::from_ms(200),
+                quickack: bit(4),
+            },
             rack: bit(5),
             tlp: bit(6),
             prr: bit(7),
