@@ -103,9 +103,13 @@ impl Flows {
     /// Writes what fits into the send buffer at once; the rest is lost to the application.
     pub fn write_what_fits(&mut self, core: &mut Core, flow: u32, bytes: u64) {
         let now = core.now();
-        let taken = core.sockets[sender(flow) as usize].tcp.write(now, bytes);
-        self.list[flow as usize].bytes += taken;
-        core.pump(sender(flow));
+        let tcp = &mut core.sockets[sender(flow) as usize].tcp;
+        // a whole segment that could not be sent before this will not be sent because of what is written behind it
+        let held_up = tcp.unsent() >= u64::from(tcp.sock().mss_cache);
+        self.list[flow as usize].bytes += tcp.write(now, bytes);
+        if !held_up {
+            core.pump(sender(flow));
+        }
     }
 
     /// The applications of `entry` stop writing; one that was never to stop has asked for what it has written by now.
