@@ -73,7 +73,11 @@ impl Traffic {
             State::Rounds(rounds) => rounds.summary(&source.entry.name),
             _ => Vec::new(),
         };
-        self.entries.iter().flat_map(rounds).collect()
+        let mut rows: Vec<(String, f64)> = self.entries.iter().flat_map(rounds).collect();
+        if self.flows.unreachable > 0 {
+            rows.push(("flows_without_a_path".into(), self.flows.unreachable as f64));
+        }
+        rows
     }
 
     /// The flow's congestion control and the entry's label.

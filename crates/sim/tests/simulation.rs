@@ -176,6 +176,25 @@ fn a_cut_link_loses_what_it_holds_and_ecmp_finds_another() {
 }
 
 #[test]
+fn a_flow_without_a_path_is_counted_and_not_opened() {
+    let results = run(r#"
+        duration = "100 ms"
+        [network]
+        topology = { star = { hosts = 3 } }
+        rate = "1 Gbit/s"
+        delay = "1 us"
+        [[network.failure]]
+        link = "h1-s1"
+        at = "1 ms"
+        [[traffic]]
+        start = "10 ms"
+        bulk = { from = "h1", to = "h2" }
+    "#);
+    assert!(results.flows.is_empty());
+    assert_eq!(results.summary.extra["flows_without_a_path"], 1.0);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run_and_another_does_not() {
     let text = |seed: u64| {
         format!(
