@@ -126,8 +126,8 @@ struct Hot {
     trigger: u32,
     /// Where the ring starts in the arena.
     ring: u32,
-    /// Its capacity, as a power of two.
-    ring_log2: u8,
+    /// Its capacity, a power of two, less one.
+    ring_mask: u32,
     /// Changes when the link fails.
     epoch: u8,
 }
@@ -302,7 +302,7 @@ impl LinkTable {
         cold.marked += u64::from(marked);
         cold.queue_max = cold.queue_max.max(hot.queued + 1);
         hot.trigger = cold.trigger();
-        if hot.queued == 1 << hot.ring_log2 {
+        if hot.queued > hot.ring_mask {
             self.rings.grow(hot);
         }
         let serialization = hot.serialization(len, cold.rate);
@@ -471,7 +471,7 @@ impl Hot {
             queued: 0,
             trigger: 0,
             ring,
-            ring_log2: Rings::FIRST_LOG2,
+            ring_mask: (1 << Rings::FIRST_LOG2) - 1,
             epoch: 0,
         }
     }
@@ -489,8 +489,7 @@ impl Hot {
     /// Where the packet accepted as number `n` is in the arena.
     #[inline]
     fn slot(&self, n: u64) -> usize {
-        let mask = (1u32 << self.ring_log2) - 1;
-        (self.ring + (n as u32 & mask)) as usize
+        (self.ring + (n as u32 & self.ring_mask)) as usize
     }
 
     /// Length of the oldest queued packet.
@@ -544,7 +543,7 @@ impl Hot {
     /// Queues a packet; the ring has room for it.
     #[inline]
     fn accept(&mut self, now: Time, len: u16, serialization: Time, marked: bool, rings: &mut Rings) -> Outcome {
-        debug_assert!(self.queued < 1 << self.ring_log2, "a ring never overflows");
+        debug_assert!(self.queued <= self.ring_mask, "a ring never overflows");
         let departs = self.busy_until.max(now) + serialization;
         rings.lengths[self.slot(self.accepted)] = len;
         self.head_departs = select_unpredictable(self.queued == 0, departs, self.head_departs);
@@ -648,11 +647,12 @@ impl Rings {
     /// Moves the full ring of `hot` to one of twice the capacity.
     fn grow(&mut self, hot: &mut Hot) {
         let old = hot.clone();
-        hot.ring = self.claim(old.ring_log2 + 1);
-        hot.ring_log2 += 1;
+        let old_log2 = (old.ring_mask + 1).ilog2() as u8;
+        hot.ring = self.claim(old_log2 + 1);
+        hot.ring_mask = 2 * old.ring_mask + 1;
         for n in old.accepted - u64::from(old.queued)..old.accepted {
             self.lengths[hot.slot(n)] = self.lengths[old.slot(n)];
         }
-        self.free[usize::from(old.ring_log2)].push(old.ring);
+        self.free[usize::from(old_log2)].push(old.ring);
     }
 }

@@ -1,22 +1,18 @@
 //! The network in motion: events, links, packets and the sockets at both ends. What traffic there is, it is told.
 //!
-//! [`Core::run_to`] walks the calendar. Packets that arrive at switches are offered to their next link; packets and
-//! timers at hosts go to a socket's TCP, and what that has to send is offered to the host's own link. Whatever an
+//! [`Core::run_to`] takes events off the calendar. Packets that arrive at switches are offered to their next link; packets
+//! and timers at hosts go to a socket's TCP, and what that has to send is offered to the host's own link. Whatever an
 //! application should know of is handed to a [`Hear`].
 
-use crate::calendar::{Calendar, Event, Lane, kind};
+use crate::calendar::{Calendar, Event, kind};
+use crate::fabric::{AHEAD, Fabric, Routes};
 use crate::nic::Nic;
 use crate::packets::Packets;
-use net::{Ecn, LinkId, LinkTable, Outcome};
+use net::{Ecn, LinkId, LinkTable};
 use prefetch::prefetch_bytes;
 use tcp::{Endpoint, Segment};
 use units::Time;
 
-/// In the table of routes: not a link but the socket where the route ends.
-const SOCKET: u32 = 1 << 31;
-
-/// How many events ahead memory is asked for.
-const AHEAD: usize = 5;
 /// Cache lines of a socket.
 const SOCKET_LINES: usize = size_of::<Socket>().div_ceil(64);
 
@@ -65,24 +61,22 @@ impl Received {
 pub struct Framing(pub u32);
 
 pub struct Core {
-    pub links: LinkTable,
+    pub fabric: Fabric,
     pub sockets: Vec<Socket>,
     /// For each socket the sum of the delays of what it received; empty unless delays are measured.
     pub delays: Vec<Time>,
-    calendar: Calendar,
-    packets: Packets,
-    /// For each socket the links of its route, then `SOCKET | peer`.
-    routes: Vec<u32>,
     nics: Vec<Nic>,
     framing: Framing,
     measure_delay: bool,
-    lanes: [Drained; 2],
+    /// The open bucket, if the calendar lays it out: packets at switches, and what concerns hosts.
+    switches: Lane,
+    hosts: Lane,
     now: Time,
 }
 
-/// A drained lane, and how far it has been walked.
+/// Events in order, and how many have happened.
 #[derive(Default)]
-struct Drained {
+struct Lane {
     events: Vec<Event>,
     next: usize,
 }
@@ -92,15 +86,13 @@ impl Core {
     pub fn new(links: LinkTable, calendar: Calendar, framing: Framing, measure_delay: bool) -> Core {
         Core {
             nics: (0..links.len()).map(|_| Nic::default()).collect(),
-            links,
+            fabric: Fabric { links, packets: Packets::new(measure_delay), calendar, routes: Routes::default() },
             sockets: Vec::new(),
             delays: Vec::new(),
             measure_delay,
-            calendar,
-            packets: Packets::new(measure_delay),
-            routes: Vec::new(),
             framing,
-            lanes: [Drained::default(), Drained::default()],
+            switches: Lane::default(),
+            hosts: Lane::default(),
             now: Time::ZERO,
         }
     }
@@ -109,12 +101,12 @@ impl Core {
     /// memory at its peak.
     pub fn reserve(&mut self, flows: usize, hops: usize) {
         self.sockets.reserve_exact(2 * flows);
-        self.routes.reserve_exact(2 * flows * (hops + 1));
+        self.fabric.routes.reserve(2 * flows * (hops + 1));
     }
 
     /// Adds a socket whose packets take `route` to the socket `peer`; its number.
     pub fn add_socket(&mut self, tcp: Endpoint, route: &[LinkId], peer: u32, limited: bool) -> u32 {
-        let start = self.add_route(route, peer);
+        let start = self.fabric.routes.add(route, peer);
         if self.measure_delay {
             self.delays.push(Time::ZERO);
         }
@@ -131,23 +123,15 @@ impl Core {
         (self.sockets.len() - 1) as u32
     }
 
-    fn add_route(&mut self, route: &[LinkId], peer: u32) -> u32 {
-        let start = self.routes.len() as u32;
-        self.routes.extend(route.iter().map(|link| link.0));
-        self.routes.push(SOCKET | peer);
-        start
-    }
-
     /// The links from `socket` to its peer.
     pub fn route(&self, socket: u32) -> impl Iterator<Item = LinkId> {
-        let start = self.sockets[socket as usize].route as usize;
-        self.routes[start..].iter().take_while(|&&hop| hop & SOCKET == 0).map(|&hop| LinkId(hop))
+        self.fabric.routes.links(self.sockets[socket as usize].route)
     }
 
     /// From now on packets of `socket` take `route`; those under way stay on the old one.
     pub fn reroute(&mut self, socket: u32, route: &[LinkId]) {
         let peer = socket ^ 1;
-        self.sockets[socket as usize].route = self.add_route(route, peer);
+        self.sockets[socket as usize].route = self.fabric.routes.add(route, peer);
     }
 
     /// The application hears of it when `socket` has delivered `bytes` in all.
@@ -157,7 +141,7 @@ impl Core {
 
     /// Calls [`Hear::on_app`] at `at`.
     pub fn schedule_app(&mut self, at: Time, what: u32, which: u32) {
-        self.calendar.push(Lane::Hosts, at, Event::host(kind::APP, what, which));
+        self.fabric.calendar.push(at, Event::host(kind::APP, what, which));
     }
 
     /// The time of the event being handled.
@@ -168,91 +152,57 @@ impl Core {
     /// Handles every event before `end`. Events at `end` and later stay.
     pub fn run_to(&mut self, end: Time, hear: &mut impl Hear) {
         loop {
-            let bucket_end = self.calendar.bucket_end();
-            if self.bucket_is_open() {
-                let until = if end >= bucket_end { u32::MAX } else { self.offset_of(end) };
-                self.walk_switches(until);
-                self.walk_hosts(until, hear);
+            let (start, bucket_end) = (self.fabric.calendar.start(), self.fabric.calendar.end());
+            let until = if end >= bucket_end { u32::MAX } else { end.saturating_sub(start).as_ps() as u32 };
+            if self.fabric.calendar.sorts() {
+                self.walk_lanes(until, hear);
+            } else {
+                self.walk_mixed(until, hear);
             }
-            if end < bucket_end || !self.calendar.advance(end) {
+            if end < bucket_end || !self.fabric.calendar.advance(end) {
                 break;
             }
-            for (lane, drained) in [Lane::Switches, Lane::Hosts].into_iter().zip(&mut self.lanes) {
-                self.calendar.drain(lane, &mut drained.events);
-                drained.next = 0;
+            if self.fabric.calendar.sorts() {
+                self.fabric.calendar.drain([&mut self.switches.events, &mut self.hosts.events]);
+                (self.switches.next, self.hosts.next) = (0, 0);
             }
         }
         self.now = end;
     }
 
-    /// Is a bucket drained and not yet walked to its end?
-    fn bucket_is_open(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.next < lane.events.len()) || self.calendar.has_late()
-    }
-
-    fn offset_of(&self, at: Time) -> u32 {
-        at.saturating_sub(self.calendar.bucket_start()).as_ps() as u32
-    }
-
-    /// Packets at switches, up to the offset `until`.
-    fn walk_switches(&mut self, until: u32) {
-        let Core { lanes: [lane, _], links, calendar, routes, packets, .. } = self;
-        let start = calendar.bucket_start();
-        let ahead = &lane.events[lane.next..];
-        let due = if until == u32::MAX { ahead.len() } else { ahead.partition_point(|event| event.offset() < until) };
-        for (i, &event) in ahead[..due].iter().enumerate() {
-            if let Some(soon) = ahead.get(i + 2 * AHEAD) {
-                links.prefetch(LinkId(routes[soon.place() as usize]));
-                links.prefetch_far(LinkId(routes[soon.place() as usize - 1]));
-            }
-            if let Some(next) = ahead.get(i + AHEAD) {
-                links.prefetch_ring(LinkId(routes[next.place() as usize]));
-            }
+    /// Whatever the open bucket holds, up to the offset `until`.
+    fn walk_mixed(&mut self, until: u32, hear: &mut impl Hear) {
+        let start = self.fabric.calendar.start();
+        while let Some(event) = self.fabric.calendar.pop(until) {
             let now = start + Time::from_ps(u64::from(event.offset()));
-            let place = event.place() as usize;
-            let [before, link, next] = routes[place - 1..place + 2] else { unreachable!("a slice of three") };
-            if !links.arrived(LinkId(before), event.epoch()) {
-                packets.give_back(event.what());
-                continue;
-            }
-            match links.offer(LinkId(link), now, event.len(), ecn_of(event.tag())) {
-                Outcome::Accepted { arrives, marked, epoch, .. } => {
-                    calendar.push(lane_of(next), arrives, event.onward(epoch, marked));
-                }
-                Outcome::Dropped => packets.give_back(event.what()),
-            }
-        }
-        lane.next += due;
-    }
-
-    /// Offers the packet of `event` to the link at its place on the route; when it departs.
-    #[inline]
-    fn offer(&mut self, event: Event) -> Option<Time> {
-        let place = event.place() as usize;
-        let [link, next] = self.routes[place..place + 2] else { unreachable!("a slice of two") };
-        match self.links.offer(LinkId(link), self.now, event.len(), ecn_of(event.tag())) {
-            Outcome::Accepted { departs, arrives, marked, epoch } => {
-                self.calendar.push(lane_of(next), arrives, event.onward(epoch, marked));
-                Some(departs)
-            }
-            Outcome::Dropped => {
-                self.packets.give_back(event.what());
-                None
+            if event.is_at_switch() {
+                self.fabric.forward(now, event);
+            } else {
+                self.now = now;
+                self.at_host(event, hear);
             }
         }
     }
 
-    /// What concerns hosts, up to the offset `until`.
-    fn walk_hosts(&mut self, until: u32, hear: &mut impl Hear) {
-        let Drained { events, mut next } = std::mem::take(&mut self.lanes[Lane::Hosts as usize]);
-        let start = self.calendar.bucket_start();
+    /// The two lanes of the open bucket, up to the offset `until`: first the packets at switches, to which hosts add nothing.
+    fn walk_lanes(&mut self, until: u32, hear: &mut impl Hear) {
+        let Lane { events, next } = &mut self.switches;
+        let due = match until {
+            u32::MAX => events.len(),
+            _ => *next + events[*next..].partition_point(|event| event.offset() < until),
+        };
+        self.fabric.walk(&events[*next..due]);
+        *next = due;
+
+        let Lane { events, mut next } = std::mem::take(&mut self.hosts);
+        let start = self.fabric.calendar.start();
         loop {
             if let Some(soon) = events.get(next + AHEAD) {
                 self.prefetch(*soon);
             }
             let event = events.get(next).filter(|event| event.offset() < until);
             // what was scheduled earlier comes first at the same offset
-            let late = self.calendar.pop_late_before(event.map_or(until, |event| event.offset()));
+            let late = self.fabric.calendar.pop(event.map_or(until, |event| event.offset()));
             let event = match (late, event) {
                 (Some(late), _) => late,
                 (None, Some(event)) => {
@@ -264,25 +214,25 @@ impl Core {
             self.now = start + Time::from_ps(u64::from(event.offset()));
             self.at_host(event, hear);
         }
-        self.lanes[Lane::Hosts as usize] = Drained { events, next };
+        self.hosts = Lane { events, next };
     }
 
     /// Asks for what a packet at its host will touch.
     #[inline]
     fn prefetch(&self, event: Event) {
-        if event.tag() & kind::MASK == kind::PACKET {
-            self.packets.prefetch(event.what());
-            let socket = (self.routes[event.place() as usize] & !SOCKET) as usize;
+        if event.tag() & kind::MASK == kind::DELIVERY {
+            self.fabric.packets.prefetch(event.what());
+            let socket = self.fabric.routes.hop(event.place())[1].socket() as usize;
             for line in 0..SOCKET_LINES {
                 prefetch_bytes(&self.sockets, socket, line * 64);
             }
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn at_host(&mut self, event: Event, hear: &mut impl Hear) {
         match event.tag() & kind::MASK {
-            kind::PACKET => self.deliver(event, hear),
+            kind::DELIVERY => self.deliver(event, hear),
             kind::TIMER => self.on_timer(event.place(), hear),
             kind::WAKE => {
                 self.sockets[event.place() as usize].held_back = false;
@@ -296,24 +246,23 @@ impl Core {
     #[inline]
     fn deliver(&mut self, event: Event, hear: &mut impl Hear) {
         let now = self.now;
-        let at = event.place() as usize;
-        if !self.links.arrived(LinkId(self.routes[at - 1]), event.epoch()) {
-            self.packets.give_back(event.what());
-            return;
+        let [link, socket] = self.fabric.routes.hop(event.place());
+        if !self.fabric.links.arrived(link.link(), event.epoch()) {
+            return self.fabric.packets.give_back(event.what());
         }
-        let id = self.routes[at] & !SOCKET;
+        let id = socket.socket();
         let socket = &mut self.sockets[id as usize];
-        let segment = self.packets.segment(event.what());
+        let segment = self.fabric.packets.segment(event.what());
         if event.tag() & 3 == Ecn::Ce as u8 {
             segment.ecn = tcp::Ecn::Ce;
         }
         socket.received.packets += 1;
         socket.received.ip_bytes += u64::from(u32::from(event.len()) - self.framing.0);
         socket.tcp.on_segment(now, segment);
-        if let Some(delay) = self.packets.delay(event.what(), now) {
+        if let Some(delay) = self.fabric.packets.delay(event.what(), now) {
             self.delays[id as usize] += delay;
         }
-        self.packets.give_back(event.what());
+        self.fabric.packets.give_back(event.what());
         self.pump(id);
         self.tell(id, hear);
     }
@@ -351,10 +300,10 @@ impl Core {
             if socket.nic_bytes > 0 && self.holds_back(id) {
                 break;
             }
-            let slot = self.packets.take();
+            let slot = self.fabric.packets.take();
             let socket = &mut self.sockets[id as usize];
-            if !socket.tcp.poll_transmit(now, self.packets.segment(slot)) {
-                self.packets.give_back(slot);
+            if !socket.tcp.poll_transmit(now, self.fabric.packets.segment(slot)) {
+                self.fabric.packets.give_back(slot);
                 break;
             }
             self.send(id, slot);
@@ -364,7 +313,7 @@ impl Core {
         if deadline < socket.armed {
             let at = deadline.max(now);
             socket.armed = at;
-            self.calendar.push(Lane::Hosts, at, Event::host(kind::TIMER, 0, id));
+            self.fabric.calendar.push(at, Event::host(kind::TIMER, 0, id));
         }
     }
 
@@ -373,15 +322,16 @@ impl Core {
     fn send(&mut self, id: u32, slot: u32) {
         let now = self.now;
         let socket = &mut self.sockets[id as usize];
-        let segment: &Segment = self.packets.segment(slot);
+        let segment: &Segment = self.fabric.packets.segment(slot);
         let (payload, ecn) = (segment.len, segment.ecn);
         let len = (segment.ip_bytes() + self.framing.0) as u16;
         let (place, limited) = (socket.route, socket.limited && payload > 0);
-        self.packets.sent_at(slot, now);
-        let departs = self.offer(Event::packet(slot, place, len, ecn as u8));
+        self.fabric.packets.sent_at(slot, now);
+        let [link, _] = self.fabric.routes.hop(place);
+        let departs = self.fabric.offer(now, link, Event::packet(slot, place, len, ecn as u8));
         if limited && let Some(departs) = departs {
             self.sockets[id as usize].nic_bytes += u32::from(len);
-            self.nics[self.routes[place as usize] as usize].push(id, u32::from(len), departs);
+            self.nics[link.link().index()].push(id, u32::from(len), departs);
         }
     }
 
@@ -392,7 +342,7 @@ impl Core {
         if socket.held_back {
             return true;
         }
-        let nic = &mut self.nics[self.routes[socket.route as usize] as usize];
+        let nic = &mut self.nics[self.fabric.routes.hop(socket.route)[0].link().index()];
         let sockets = &mut self.sockets;
         nic.release(now, |id, len| sockets[id as usize].nic_bytes -= len);
         let socket = &mut self.sockets[id as usize];
@@ -402,35 +352,13 @@ impl Core {
         }
         socket.held_back = true;
         let at = nic.drained_to(id, socket.nic_bytes, limit / 2).max(now);
-        self.calendar.push(Lane::Hosts, at, Event::host(kind::WAKE, 0, id));
+        self.fabric.calendar.push(at, Event::host(kind::WAKE, 0, id));
         true
     }
 
-    /// Packets under way on each link: those whose arrival at its far end is pending.
+    /// Packets under way on each link.
     pub fn in_flight(&self) -> Vec<u64> {
-        let mut count = vec![0; self.links.len()];
-        let mut add = |event: &Event| {
-            if event.tag() & kind::MASK == kind::PACKET {
-                count[self.routes[event.place() as usize - 1] as usize] += 1;
-            }
-        };
-        self.calendar.for_each_pending(&mut add);
-        for lane in &self.lanes {
-            lane.events[lane.next..].iter().for_each(&mut add);
-        }
-        count
+        let drained = [&self.switches, &self.hosts].into_iter().flat_map(|lane| &lane.events[lane.next..]);
+        self.fabric.in_flight(drained)
     }
-}
-
-/// Where a packet's arrival belongs whose next hop is this entry of the table of routes.
-#[inline]
-fn lane_of(next: u32) -> Lane {
-    if next & SOCKET == 0 { Lane::Switches } else { Lane::Hosts }
-}
-
-/// The ECN field of a packet event's tag.
-#[inline]
-fn ecn_of(tag: u8) -> Ecn {
-    const FIELD: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
-    FIELD[usize::from(tag & 3)]
 }

@@ -147,7 +147,9 @@ impl Flows {
     /// Gives every open flow whose path has a link that is down a new path, if there is one.
     pub fn reroute(&mut self, core: &mut Core) {
         for socket in 0..core.sockets.len() as u32 {
-            if core.sockets[socket as usize].tcp.is_closed() || core.route(socket).all(|link| core.links.is_up(link)) {
+            if core.sockets[socket as usize].tcp.is_closed()
+                || core.route(socket).all(|link| core.fabric.links.is_up(link))
+            {
                 continue;
             }
             let (from, to) = (self.host_of(core, socket as usize), self.host_of(core, socket as usize ^ 1));

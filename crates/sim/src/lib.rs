@@ -16,6 +16,7 @@
 
 mod calendar;
 mod core;
+mod fabric;
 mod flows;
 mod nic;
 mod packets;
@@ -130,10 +131,10 @@ impl Simulation {
     fn fail(&mut self, at: Time, links: &[LinkId], fails: bool) {
         for &link in links {
             if fails {
-                self.core.links.fail(link, at);
+                self.core.fabric.links.fail(link, at);
                 self.traffic.flows.router.fail(link);
             } else {
-                self.core.links.restore(link);
+                self.core.fabric.links.restore(link);
                 self.traffic.flows.router.restore(link);
             }
         }
@@ -142,7 +143,7 @@ impl Simulation {
 
     /// Packets accepted by links so far: the work done.
     pub fn packet_hops(&self) -> u64 {
-        (0..self.core.links.len() as u32).map(|i| self.core.links.counters(LinkId(i)).accepted).sum()
+        (0..self.core.fabric.links.len() as u32).map(|i| self.core.fabric.links.counters(LinkId(i)).accepted).sum()
     }
 
     /// What was measured. Name, parameters and scenario text are the caller's to fill in.

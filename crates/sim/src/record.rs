@@ -71,8 +71,8 @@ impl Recorder {
         let span = now - self.last_at;
         self.last_at = now;
         for (link, (last, last_sent)) in self.links.iter().zip(&mut self.last) {
-            let counters = core.links.counters(*link);
-            let queue = core.links.queue_len(*link, now);
+            let counters = core.fabric.links.counters(*link);
+            let queue = core.fabric.links.queue_len(*link, now);
             let sent = counters.accepted_bytes - queue.bytes;
             let drops = |c: &LinkCounters| c.dropped + c.dropped_by_failure();
             self.link_series.push(LinkSample {
@@ -162,7 +162,7 @@ impl Baseline {
         };
         Baseline {
             at: core.now(),
-            links: (0..core.links.len() as u32).map(|i| core.links.counters(LinkId(i))).collect(),
+            links: (0..core.fabric.links.len() as u32).map(|i| core.fabric.links.counters(LinkId(i))).collect(),
             sockets: core.sockets.iter().enumerate().map(base).collect(),
         }
     }
@@ -221,13 +221,13 @@ pub fn link_rows(core: &Core, topology: &Topology, base: &Baseline) -> Vec<LinkR
     let span = core.now() - base.at;
     let mut row = |(i, spec): (usize, &net::LinkSpec)| {
         let (id, in_flight) = (LinkId(i as u32), in_flight[i]);
-        let (end, start) = (core.links.counters(id), base.links.get(i).copied().unwrap_or_default());
+        let (end, start) = (core.fabric.links.counters(id), base.links.get(i).copied().unwrap_or_default());
         assert!(
             end.conserves(in_flight),
             "link {}: {end:?} with {in_flight} in flight does not add up",
             topology.link_name(id)
         );
-        let queued = core.links.queue_len(id, core.now()).bytes;
+        let queued = core.fabric.links.queue_len(id, core.now()).bytes;
         let sent = (end.accepted_bytes - start.accepted_bytes).saturating_sub(queued);
         LinkRow {
             link: topology.link_name(id).into(),

@@ -1,0 +1,154 @@
+//! The links with the packets on them: what happens between two hosts.
+
+use crate::calendar::{Calendar, Event};
+use crate::packets::Packets;
+use net::{Ecn, LinkId, LinkTable, Outcome};
+use units::Time;
+
+/// How many events ahead memory is asked for.
+pub const AHEAD: usize = 5;
+/// Networks of so many links are not at home in the first cache.
+const MANY_LINKS: usize = 500;
+
+/// Links, packets and what is to happen to them.
+pub struct Fabric {
+    pub links: LinkTable,
+    pub packets: Packets,
+    pub calendar: Calendar,
+    pub routes: Routes,
+}
+
+impl Fabric {
+    /// The packets at switches among `events`, sorted, of the open bucket.
+    pub fn walk(&mut self, events: &[Event]) {
+        // where all is in the first cache, prefetching costs more than it gives
+        if self.links.len() >= MANY_LINKS {
+            self.walk_and_prefetch::<true>(events);
+        } else {
+            self.walk_and_prefetch::<false>(events);
+        }
+    }
+
+    fn walk_and_prefetch<const PREFETCH: bool>(&mut self, events: &[Event]) {
+        let start = self.calendar.start();
+        for (i, &event) in events.iter().enumerate() {
+            if PREFETCH && let Some(soon) = events.get(i + 2 * AHEAD) {
+                let [link, next] = self.routes.hop(soon.place());
+                self.links.prefetch(next.link());
+                self.links.prefetch_far(link.link());
+            }
+            if PREFETCH && let Some(soon) = events.get(i + AHEAD) {
+                self.links.prefetch_ring(self.routes.hop(soon.place())[1].link());
+            }
+            self.forward(start + Time::from_ps(u64::from(event.offset())), event);
+        }
+    }
+
+    /// A packet reaches a switch at `now`: the next link of its route takes it on.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
+    pub fn forward(&mut self, now: Time, event: Event) {
+        let [link, next] = self.routes.hop(event.place());
+        if self.links.arrived(link.link(), event.epoch()) {
+            self.offer(now, next, event.onward());
+        } else {
+            self.packets.give_back(event.what());
+        }
+    }
+
+    /// Offers the packet of `event` to the link at its place on the route, which is `hop`; when it departs.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
+    pub fn offer(&mut self, now: Time, hop: Hop, event: Event) -> Option<Time> {
+        match self.links.offer(hop.link(), now, event.len(), ecn_of(event.tag())) {
+            Outcome::Accepted { departs, arrives, marked, epoch } => {
+                self.calendar.push(arrives, event.accepted(epoch, marked, hop.is_last()));
+                Some(departs)
+            }
+            Outcome::Dropped => {
+                self.packets.give_back(event.what());
+                None
+            }
+        }
+    }
+
+    /// Packets under way on each link: those whose arrival at its far end is pending, `drained` ones included.
+    pub fn in_flight<'a>(&self, drained: impl Iterator<Item = &'a Event>) -> Vec<u64> {
+        let mut count = vec![0; self.links.len()];
+        let mut add = |event: &Event| {
+            if event.is_packet() {
+                count[self.routes.hop(event.place())[0].link().index()] += 1;
+            }
+        };
+        self.calendar.for_each_pending(&mut add);
+        drained.for_each(add);
+        count
+    }
+}
+
+/// The routes of all sockets, one after the other: links, then the socket at the end.
+#[derive(Default)]
+pub struct Routes(Vec<Hop>);
+
+/// An entry of a route: a link, with a mark on the one that leads to the host; or the socket there.
+#[derive(Clone, Copy)]
+pub struct Hop(u32);
+
+const SOCKET: u32 = 1 << 31;
+const LAST: u32 = 1 << 30;
+
+impl Routes {
+    /// Makes room for `entries` more.
+    pub fn reserve(&mut self, entries: usize) {
+        self.0.reserve_exact(entries);
+    }
+
+    /// Adds a route of at least one link to the socket `peer`; where it starts.
+    pub fn add(&mut self, links: &[LinkId], peer: u32) -> u32 {
+        let start = self.0.len() as u32;
+        self.0.extend(links.iter().map(|link| Hop(link.0)));
+        if let Some(last) = self.0.last_mut() {
+            last.0 |= LAST;
+        }
+        self.0.push(Hop(SOCKET | peer));
+        start
+    }
+
+    /// The links of the route that starts at `place`.
+    pub fn links(&self, place: u32) -> impl Iterator<Item = LinkId> {
+        self.0[place as usize..].iter().take_while(|hop| hop.0 & SOCKET == 0).map(|hop| hop.link())
+    }
+
+    /// The link at `place`, and what comes after it.
+    #[inline]
+    pub fn hop(&self, place: u32) -> [Hop; 2] {
+        let Some(hop) = self.0[place as usize..].first_chunk() else { unreachable!("a route ends with a socket") };
+        *hop
+    }
+}
+
+impl Hop {
+    /// The link.
+    #[inline]
+    pub fn link(self) -> LinkId {
+        LinkId(self.0 & !LAST)
+    }
+
+    /// The socket, if it is one.
+    #[inline]
+    pub fn socket(self) -> u32 {
+        self.0 & !SOCKET
+    }
+
+    #[inline]
+    fn is_last(self) -> bool {
+        self.0 & LAST != 0
+    }
+}
+
+/// The ECN field of a packet event's tag.
+#[inline]
+fn ecn_of(tag: u8) -> Ecn {
+    const FIELD: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+    FIELD[usize::from(tag & 3)]
+}
