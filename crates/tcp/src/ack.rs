@@ -110,7 +110,7 @@ impl Endpoint {
         let mut marks = 0;
         let mut n = 0;
         while n < len {
-            let record = self.ring.at(n);
+            let record = self.busy.at(n);
             if after(record.end_seq(), segment.ack) {
                 break;
             }
@@ -137,7 +137,7 @@ impl Endpoint {
     /// Takes an ACK with an echo, or one of the CWR state, the short way too?
     fn is_plain_but_marked(&self, n: u32) -> bool {
         let negotiated = self.sock.ecn_flags & congestion::sock::ecn::OK != 0;
-        n > 0 && negotiated && self.has(bit::SACK) && self.ring.at(0).seq == self.sock.snd_una
+        n > 0 && negotiated && self.has(bit::SACK) && self.busy.at(0).seq == self.sock.snd_una
     }
 
     /// The ACK with an echo, or one while an echo has the window reduced, that is otherwise ordinary: all that
@@ -151,7 +151,7 @@ impl Endpoint {
         }
         self.burst_left = 0;
         self.move_una(segment, &mut ack.rs);
-        let last = *self.ring.at(n - 1);
+        let last = *self.busy.at(n - 1);
         let newly = segment.ack.wrapping_sub(ack.prior_una);
         self.take_in_order(n, newly, ack.found & found::ECE != 0, &mut ack.rs);
         self.advance_rack(&last);
@@ -170,13 +170,17 @@ impl Endpoint {
     #[inline]
     fn goes_on_reducing(&mut self, found: u32) -> bool {
         let sock = &mut self.sock;
-        let Some(rare) = &mut self.rare else {
+        let Some(work) = self.busy.work_mut() else {
+            return false;
+        };
+        let Some(rare) = &mut work.rare else {
             return false;
         };
         if sock.icsk_ca_state != TCP_CA_CWR || !before(sock.snd_una, sock.high_seq) || sock.packets_out == 0 {
             return false;
         }
-        if rare.rack.overtook(self.ring.at(0)) || self.ring.at(0).is(mark::EVER_RETRANS) {
+        let oldest = work.ring.at(0);
+        if rare.rack.overtook(oldest) || oldest.is(mark::EVER_RETRANS) {
             return false;
         }
         if found & found::ECE != 0 {
@@ -201,9 +205,9 @@ impl Endpoint {
     /// Takes the `n` oldest segments, delivered in order, off the queue: RTT, delivery, sample.
     #[inline]
     fn take_in_order(&mut self, n: u32, newly: u32, ece: bool, rs: &mut RateSample) {
-        let first_us = self.ring.at(0).sent_us;
-        let last = *self.ring.at(n - 1);
-        self.ring.drop_front(n);
+        let first_us = self.busy.at(0).sent_us;
+        let last = *self.busy.at(n - 1);
+        self.busy.ring_mut().drop_front(n);
         let sock = &mut self.sock;
         sock.packets_out -= n;
         sock.delivered = sock.delivered.wrapping_add(n);
@@ -256,8 +260,8 @@ impl Endpoint {
     /// A queue that is empty for want of data gives its memory back.
     #[inline]
     pub(crate) fn forget_idle_ring(&mut self) {
-        if self.app_end == self.sock.bytes_acked {
-            self.ring.free();
+        if self.app_end() == self.sock.bytes_acked {
+            self.busy.free(&self.sock);
         }
     }
 
@@ -335,7 +339,7 @@ impl Endpoint {
         }
         let delivered = self.sock.delivered.wrapping_sub(prior_delivered);
         let lost = self.sock.lost.wrapping_sub(prior_lost);
-        let reneged = self.rare.as_ref().is_some_and(|rare| rare.reneged);
+        let reneged = self.busy.rare().is_some_and(|rare| rare.reneged);
         rate::generate(&mut self.sock, &mut ack.rs, delivered, lost, reneged);
         self.control_congestion(ack, delivered);
         if self.sock.packets_out == 0 && self.state == State::Established {
@@ -401,7 +405,7 @@ impl Endpoint {
         let mut reorder_seq = ack.number;
         let mut n = 0;
         while n < len {
-            let record = *self.ring.at(n);
+            let record = *self.busy.at(n);
             if after(record.end_seq(), self.sock.snd_una) {
                 break;
             }
@@ -434,9 +438,9 @@ impl Endpoint {
             rate::on_delivered(&mut self.sock, &record, &mut ack.rs);
             ack.found |= found::DATA_ACKED;
         }
-        self.ring.drop_front(n);
+        self.busy.ring_mut().drop_front(n);
         self.sock.packets_out -= n;
-        if n < len && self.ring.at(0).is(mark::SACKED) {
+        if n < len && self.busy.at(0).is(mark::SACKED) {
             ack.found |= found::RENEGED;
         }
         let rtt_updated = self.measure_rtt(ack, sent_us, n, prior_sacked);
@@ -448,7 +452,7 @@ impl Endpoint {
                 self.note_reordering(reorder_seq, prior_highest);
             }
         } else if let (Some((first, _)), true) = (ack.sacked_us, rtt_updated && len > 0)
-            && before(first, self.ring.at(0).sent_us)
+            && before(first, self.busy.at(0).sent_us)
         {
             // an RTT from before the oldest was sent again: the timeout would never come if others' SACKs moved it
             ack.found |= found::SET_TIMER;
@@ -517,7 +521,7 @@ impl Endpoint {
     }
 
     fn may_raise_window(&self, found: u32) -> bool {
-        let reordered = self.rare.as_ref().is_some_and(|rare| rare.reordering > crate::recovery::REORDERING_INITIAL);
+        let reordered = self.busy.rare().is_some_and(|rare| rare.reordering > crate::recovery::REORDERING_INITIAL);
         let progress = found::DATA_ACKED | if reordered { found::DATA_SACKED } else { 0 };
         found & progress != 0
     }

@@ -66,7 +66,7 @@ impl Endpoint {
     #[inline]
     fn unsent_bytes(&self) -> u64 {
         let outstanding = self.sock.snd_nxt.wrapping_sub(self.sock.snd_una);
-        self.app_end - self.sock.bytes_acked - outstanding as u64
+        self.app_end() - self.sock.bytes_acked - outstanding as u64
     }
 
     /// Is there new data, or FIN, to be sent when the windows allow it?
@@ -78,7 +78,7 @@ impl Endpoint {
     /// Bytes in the send buffer that were not sent.
     #[inline]
     pub(crate) fn sendable(&self) -> u64 {
-        let buffered = self.app_end.min(self.sock.bytes_acked + self.config.send_buffer as u64);
+        let buffered = self.app_end().min(self.sock.bytes_acked + self.config.send_buffer as u64);
         buffered.saturating_sub(self.sent_end())
     }
 
@@ -139,7 +139,7 @@ impl Endpoint {
         let window_left = self.window_left();
         if sendable <= mss {
             // a writer that blocks will fill the segment up, unless nothing comes back to wake it
-            let more_to_come = self.app_end > self.sock.bytes_acked + self.config.send_buffer as u64;
+            let more_to_come = self.app_end() > self.sock.bytes_acked + self.config.send_buffer as u64;
             let waits = more_to_come && sendable < mss && sock.packets_out > 0;
             return (!waits && sendable <= window_left as u64) as u32;
         }
@@ -192,7 +192,7 @@ impl Endpoint {
         let packets_out = self.sock.packets_out;
         let record = rate::first_record(&mut self.sock, seq, len, marks);
         self.sock.snd_nxt = record.end_seq();
-        self.ring.push(packets_out, record);
+        self.busy.make(&self.sock).ring.push(packets_out, record);
         self.sock.packets_out = packets_out + 1;
         self.bits |= bit::SENT;
         if self.in_reduction() {
@@ -226,7 +226,7 @@ impl Endpoint {
         }
         sock.lsndtime = now_ms;
         sock.bytes_sent += len as u64;
-        self.ring.data_segments_sent += 1;
+        self.data_segments_sent += 1;
         if self.ato_ms > 0 && self.ms_since_data(now_ms) < self.ato_ms as u32 {
             self.bits |= bit::PINGPONG;
         }
@@ -244,7 +244,7 @@ impl Endpoint {
 
     /// A retransmission or probe that is due.
     fn retransmit(&mut self, now: Time, out: &mut Segment) -> bool {
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             self.bits &= !bit::RETRANSMIT;
             return false;
         };
@@ -259,7 +259,7 @@ impl Endpoint {
             self.emit_probe(now, out);
             return true;
         }
-        if std::mem::take(&mut rare.retransmit_head) && !self.ring.at(0).is(mark::SACKED | mark::RETRANS) {
+        if std::mem::take(&mut rare.retransmit_head) && !self.busy.at(0).is(mark::SACKED | mark::RETRANS) {
             self.emit_retransmission(out, 0);
             return true;
         }
@@ -299,15 +299,15 @@ impl Endpoint {
             return None;
         }
         let len = sock.packets_out;
-        let hint = self.rare.as_ref().map_or(sock.snd_una, |rare| rare.retransmit_hint);
-        let mut index = if after(hint, sock.snd_una) { self.ring.find(len, hint) } else { 0 };
+        let hint = self.busy.rare().map_or(sock.snd_una, |rare| rare.retransmit_hint);
+        let mut index = if after(hint, sock.snd_una) { self.busy.ring().find(len, hint) } else { 0 };
         while index < len {
-            let run = self.ring.sacked_run(len, index);
+            let run = self.busy.ring_mut().sacked_run(len, index);
             if run > 0 {
                 index += run;
                 continue;
             }
-            let record = self.ring.at(index);
+            let record = self.busy.at(index);
             if record.flags & (mark::LOST | mark::RETRANS) == mark::LOST {
                 let seq = record.seq;
                 self.rare_mut().retransmit_hint = seq;
@@ -321,7 +321,7 @@ impl Endpoint {
     fn emit_retransmission(&mut self, out: &mut Segment, index: u32) {
         self.send_again(out, index);
         let stamp = self.timestamp();
-        let record = self.ring.at_mut(index);
+        let record = self.busy.at_mut(index);
         record.flags |= mark::RETRANS;
         let sock = &mut self.sock;
         sock.retrans_out += 1;
@@ -332,7 +332,7 @@ impl Endpoint {
 
     /// The segment of a record once more.
     fn send_again(&mut self, out: &mut Segment, index: u32) {
-        let mut record = *self.ring.at(index);
+        let mut record = *self.busy.at(index);
         let mut bits = flags::ACK;
         if record.is(mark::FIN) {
             bits |= flags::FIN;
@@ -340,7 +340,7 @@ impl Endpoint {
         self.count_sent(record.len, self.now_ms());
         rate::on_sent(&mut self.sock, &mut record);
         record.flags |= mark::EVER_RETRANS;
-        *self.ring.at_mut(index) = record;
+        *self.busy.at_mut(index) = record;
         self.pace(record.len as u64, 1);
         self.fill(out, record.seq, record.len, bits, false);
         self.rare_mut().stats.retransmits += 1;
@@ -453,7 +453,7 @@ impl Endpoint {
         if self.sock.icsk_ack_pending == 0 {
             return;
         }
-        let blocks = self.rare.as_ref().is_some_and(|rare| rare.dsack.is_some() || !rare.recent.is_empty());
+        let blocks = self.busy.rare().is_some_and(|rare| rare.dsack.is_some() || !rare.recent.is_empty());
         if !blocks {
             self.count_quick_ack();
             self.sock.icsk_ack_pending = 0;

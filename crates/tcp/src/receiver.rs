@@ -245,7 +245,7 @@ impl Endpoint {
 
     /// What the buffer has free; nothing when that is too little to be worth a segment (RFC 9293 3.8.6.2.2).
     fn free_window(&self) -> u32 {
-        let Some(rare) = &self.rare else {
+        let Some(rare) = self.busy.rare() else {
             return self.config.receive_buffer;
         };
         let held: u32 = rare.out_of_order.iter().map(|block| block.end.wrapping_sub(block.start)).sum();
@@ -292,7 +292,7 @@ impl Endpoint {
     fn advance(&mut self, end: u32) {
         let len = end.wrapping_sub(self.sock.rcv_nxt);
         self.sock.rcv_nxt = end;
-        match &mut self.rare {
+        match self.busy.rare_mut() {
             Some(rare) if rare.not_reading => rare.unread += len,
             _ => self.received += len as u64,
         }
@@ -346,7 +346,7 @@ impl Endpoint {
 
     /// What the gap held back is in order now.
     fn take_from_queue(&mut self) {
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         let had = !rare.out_of_order.is_empty();
@@ -378,7 +378,7 @@ impl Endpoint {
 
     /// Data may take the fast path again.
     pub(crate) fn update_slow_data(&mut self) {
-        let slow = self.rare.as_ref().is_some_and(|rare| {
+        let slow = self.busy.rare().is_some_and(|rare| {
             rare.not_reading || rare.unread > 0 || !rare.out_of_order.is_empty() || rare.fin_seq.is_some()
         });
         if slow {
@@ -390,7 +390,7 @@ impl Endpoint {
 
     /// The application reads all there is; a window that was closed is announced anew.
     pub(crate) fn drain_unread(&mut self) {
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         rare.not_reading = false;
@@ -408,7 +408,7 @@ impl Endpoint {
         if !self.has(bit::SACK) {
             return;
         }
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         let mut count = 0;

@@ -71,8 +71,6 @@ pub(crate) struct Ring {
     /// Capacity: a power of two, or 0.
     slots: Box<[Record]>,
     head: u32,
-    /// Segments with payload sent so far; it stands here because here are four bytes to spare.
-    pub data_segments_sent: u32,
 }
 
 impl Ring {

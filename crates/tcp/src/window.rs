@@ -50,7 +50,7 @@ impl Endpoint {
         let prior_ns = sock.tcp_wstamp_ns;
         sock.tcp_wstamp_ns = prior_ns.max(sock.tcp_clock_cache);
         let rate = sock.sk_pacing_rate;
-        if rate == u64::MAX || rate == 0 || self.ring.data_segments_sent < UNPACED_SEGMENTS {
+        if rate == u64::MAX || rate == 0 || self.data_segments_sent < UNPACED_SEGMENTS {
             return;
         }
         let bytes = sendable.min(segments as u64 * sock.mss_cache as u64);
@@ -126,7 +126,7 @@ impl Endpoint {
         if sock.tcp_clock_cache.saturating_sub(sock.tcp_wstamp_ns) > NS_PER_MS {
             return false;
         }
-        let head_us = crate::rate::full_us(sock.tcp_mstamp, self.ring.at(0).sent_us);
+        let head_us = crate::rate::full_us(sock.tcp_mstamp, self.busy.at(0).sent_us);
         let srtt_ns = sock.srtt_us as u64 * 125;
         let expected_ns = head_us * 1000 + srtt_ns;
         if expected_ns.saturating_sub(sock.tcp_clock_cache) > (srtt_ns / 2).min(NS_PER_MS) {
@@ -157,7 +157,7 @@ impl Endpoint {
             sock.cwnd_usage_seq = sock.snd_nxt;
         }
         if limited || self.is_cwnd_limited() {
-            if let Some(rare) = &mut self.rare {
+            if let Some(rare) = self.busy.rare_mut() {
                 rare.cwnd_used = 0;
             }
             self.sock.snd_cwnd_stamp = now_ms;
@@ -170,7 +170,7 @@ impl Endpoint {
     fn starve(&mut self, now_ms: u32) {
         let packets_out = self.sock.packets_out;
         // below the initial window it makes no difference how much
-        if packets_out > self.config.initial_cwnd || self.rare.is_some() {
+        if packets_out > self.config.initial_cwnd || self.busy.rare().is_some() {
             let rare = self.rare_mut();
             rare.cwnd_used = rare.cwnd_used.max(packets_out);
         }
@@ -178,14 +178,14 @@ impl Endpoint {
         if !self.config.slow_start_after_idle || unused_ms < self.rto_ms() || self.has_cong_control() {
             return;
         }
-        let blocked = self.app_end > self.sock.bytes_acked + self.config.send_buffer as u64;
+        let blocked = self.app_end() > self.sock.bytes_acked + self.config.send_buffer as u64;
         if self.sock.icsk_ca_state == TCP_CA_OPEN && !blocked {
-            let used = self.rare.as_ref().map_or(0, |rare| rare.cwnd_used).max(self.config.initial_cwnd);
+            let used = self.busy.rare().map_or(0, |rare| rare.cwnd_used).max(self.config.initial_cwnd);
             if used < self.sock.snd_cwnd {
                 self.sock.snd_ssthresh = self.current_ssthresh();
                 self.sock.snd_cwnd = (self.sock.snd_cwnd + used) >> 1;
             }
-            if let Some(rare) = &mut self.rare {
+            if let Some(rare) = self.busy.rare_mut() {
                 rare.cwnd_used = 0;
             }
         }
@@ -206,7 +206,7 @@ impl Endpoint {
         }
         self.sock.snd_cwnd = cwnd.max(restart);
         self.sock.snd_cwnd_stamp = now_ms;
-        if let Some(rare) = &mut self.rare {
+        if let Some(rare) = self.busy.rare_mut() {
             rare.cwnd_used = 0;
         }
     }
