@@ -25,15 +25,15 @@ const _: () = assert!(size_of::<Work>() == 64);
 impl Work {
     /// Nothing written, nothing in flight, no timer: what the absence of the box stands for.
     #[cold]
-    fn new(sock: &TcpSock) -> Box<Work> {
-        Box::new(Work {
+    fn new(sock: &TcpSock) -> Work {
+        Work {
             ring: Ring::default(),
             app_end: sock.bytes_acked,
             timer_at: Time::NEVER,
             rare: None,
-            // no sample comes before the round trip that begins now, so any earlier number would do as well
+            // where every sample leaves it once all is acknowledged
             rtt_seq: sock.snd_una,
-        })
+        }
     }
 
     /// Is it as a new one would be?
@@ -53,7 +53,7 @@ impl Busy {
     /// The box, made if there is none.
     #[inline]
     pub fn make(&mut self, sock: &TcpSock) -> &mut Work {
-        self.0.get_or_insert_with(|| Work::new(sock))
+        self.0.get_or_insert_with(|| Box::new(Work::new(sock)))
     }
 
     #[inline]
@@ -110,5 +110,31 @@ impl Busy {
                 self.0 = None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_box_is_given_back_only_if_it_tells_nothing() {
+        let sock = TcpSock { bytes_acked: 5000, snd_una: 6000, ..TcpSock::default() };
+        let tells: [fn(&mut Work); 4] = [
+            |work| work.app_end += 1,
+            |work| work.timer_at = Time::from_ms(1),
+            |work| work.rtt_seq -= 1,
+            |work| work.rare = Some(Box::default()),
+        ];
+        for tell in tells {
+            let mut busy = Busy::default();
+            tell(busy.make(&sock));
+            busy.free(&sock);
+            assert!(busy.work().is_some());
+        }
+        let mut busy = Busy::default();
+        busy.make(&sock).ring.push(0, Record::default());
+        busy.free(&sock);
+        assert!(busy.work().is_none());
     }
 }

@@ -86,8 +86,8 @@ pub(crate) mod bit {
     pub const RETRANSMIT: u16 = 1 << 12;
     /// Something of the handshake or another segment beside the stream is to be sent; [`Rare`](crate::rare::Rare) says what.
     pub const SPECIAL: u16 = 1 << 13;
-    /// The burst under way has more than one segment.
-    pub const BURST: u16 = 1 << 14;
+    /// The window last announced is less than the buffer, or was a SYN's.
+    pub const NARROW: u16 = 1 << 14;
     /// The peer scales no windows.
     pub const NO_WSCALE: u16 = 1 << 15;
 }
@@ -203,7 +203,8 @@ impl Endpoint {
             rttvar_us: 0,
             mdev_max_us: 0,
             data_segments_sent: 0,
-            bits: if config.window_scaling { wanted_scale } else { 0 }
+            bits: bit::NARROW
+                | if config.window_scaling { wanted_scale } else { 0 }
                 | if config.sack { bit::SACK } else { 0 }
                 | if config.timestamps { bit::TIMESTAMPS } else { 0 },
             lrcvtime_ticks: 0,
@@ -241,6 +242,9 @@ impl Endpoint {
         let buffered = self.sock.bytes_acked + self.config.send_buffer as u64;
         if let Some(work) = self.busy.work_mut() {
             work.app_end = work.app_end.min(buffered);
+        }
+        if self.unsent() == 0 {
+            self.burst_left = 0;
         }
     }
 
@@ -397,6 +401,7 @@ impl Endpoint {
         self.state = state;
         self.disarm();
         self.sock.packets_out = 0;
+        self.burst_left = 0;
         self.busy.free(&self.sock);
     }
 }

@@ -35,6 +35,7 @@ impl Endpoint {
         // the window of a SYN is not scaled
         out.window = self.config.receive_buffer.min(65_535);
         self.rcv_wnd = out.window;
+        self.bits |= bit::NARROW;
         if active {
             out.ack = 0;
         }

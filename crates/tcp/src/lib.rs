@@ -10,8 +10,8 @@
 //! - [`Endpoint::write`], [`Endpoint::write_all`], [`Endpoint::close`], [`Endpoint::set_reading`]: the application;
 //! - [`Endpoint::set_algorithm`]: an operator changes the algorithm of a live connection.
 //!
-//! After every input the host calls [`Endpoint::poll_transmit`] until it says false, then looks at
-//! [`Endpoint::poll_timeout`]. Time never goes backwards. A host whose own queue holds
+//! After every input the host calls [`Endpoint::poll_transmit`] until it says false ([`Endpoint::wants_transmit`] tells it
+//! cheaply where that is at once), then looks at [`Endpoint::poll_timeout`]. Time never goes backwards. A host whose own queue holds
 //! [`Endpoint::output_limit_bytes`] of the flow may stop polling and go on when it has drained: that is TCP small queues.
 //! Payload is counted, not carried.
 //!

@@ -18,8 +18,11 @@ impl Endpoint {
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         self.refresh_clock(now);
-        let out_of_turn = self.sock.cc_ack_wanted != 0 || self.has(bit::RETRANSMIT | bit::SPECIAL);
+        let out_of_turn = (self.sock.cc_ack_wanted != 0) | self.has(bit::RETRANSMIT | bit::SPECIAL);
         if out_of_turn && self.poll_special(now, out) {
+            return true;
+        }
+        if self.burst_left > 0 && self.next_of_burst(out) {
             return true;
         }
         if self.has_new() && self.send_new(now, out) {
@@ -34,6 +37,14 @@ impl Endpoint {
             return true;
         }
         false
+    }
+
+    /// Is it worth to call [`Endpoint::poll_transmit`]? False: it would say false and change nothing. A host that asks
+    /// this first spares itself the place for a segment where there is none, as after most data that arrives.
+    #[inline]
+    pub fn wants_transmit(&self) -> bool {
+        let owed = self.sock.cc_ack_wanted | (self.sock.icsk_ack_pending & ack_pending::NOW);
+        (owed != 0) | self.has(bit::RETRANSMIT | bit::SPECIAL | bit::SENT) || self.has_new()
     }
 
     fn is_synchronized(&self) -> bool {
@@ -101,7 +112,8 @@ impl Endpoint {
         if sendable == 0 && unsent > 0 {
             return false;
         }
-        if self.burst_left == 0 {
+        let begun = self.burst_left > 0;
+        if !begun {
             let segments = self.next_burst(sendable);
             if segments == 0 {
                 self.nothing_sent(now);
@@ -109,15 +121,25 @@ impl Endpoint {
             }
             self.burst_left = segments.min(u8::MAX as u32) as u8;
             self.pace(sendable, segments);
-            if segments > 1 {
-                self.bits |= bit::BURST;
-            } else {
-                self.bits &= !bit::BURST;
-            }
         }
         self.burst_left -= 1;
-        let len = sendable.min(self.sock.mss_cache as u64) as u16;
-        self.emit_new(now, out, len);
+        let ends_burst = begun && self.burst_left == 0;
+        self.emit_new(now, out, sendable.min(self.sock.mss_cache as u64) as u16, ends_burst);
+        true
+    }
+
+    /// The next segment of a burst under way. It asks neither windows nor pacing: [`Endpoint::next_burst`] did so for the whole
+    /// burst, and since then ACKs can only have made room. False: it is the last that was written, or the first in
+    /// flight, and takes the long way.
+    #[inline]
+    fn next_of_burst(&mut self, out: &mut Segment) -> bool {
+        let mss = self.sock.mss_cache;
+        if self.unsent_bytes() <= mss as u64 || self.sock.packets_in_flight() == 0 {
+            return false;
+        }
+        self.burst_left -= 1;
+        let ends_burst = self.burst_left == 0;
+        self.emit_amid(out, mss as u16, ends_burst);
         true
     }
 
@@ -131,7 +153,7 @@ impl Endpoint {
         let in_flight = sock.packets_in_flight();
         if in_flight >= sock.snd_cwnd {
             if sendable > 0 {
-                self.validate_window(true);
+                self.note_window_limited();
             }
             return 0;
         }
@@ -147,11 +169,11 @@ impl Endpoint {
             return 0;
         }
         let room = sock.snd_cwnd - in_flight;
-        let burst_max = self.burst_max();
-        if burst_max > 1 && self.defers_burst(sendable, room, burst_max) {
+        let largest = self.largest_burst();
+        if self.defers_burst(sendable, room, &largest) {
             return 0;
         }
-        let segments = burst_max.min(room).min((self.sock.snd_cwnd >> 1).max(1));
+        let segments = largest.segments(self.sock.mss_cache).min(room).min((self.sock.snd_cwnd >> 1).max(1));
         // whole segments that there are, and that fit the peer's window: no less as a rule, which is found without dividing
         let bytes = sendable.min(window_left as u64);
         if segments as u64 * mss <= bytes { segments } else { (bytes / mss) as u32 }
@@ -165,16 +187,42 @@ impl Endpoint {
         }
     }
 
+    /// A full segment in the midst of a stream: something is in flight, and more waits to be sent. So there is no FIN, no
+    /// timer to start, no algorithm to tell that sending begins; the rest is what [`Endpoint::emit_new`] does.
+    #[inline]
+    fn emit_amid(&mut self, out: &mut Segment, len: u16, ends_burst: bool) {
+        let now_ms = self.now_ms();
+        let seq = self.sock.snd_nxt;
+        let mut bits = if ends_burst { flags::ACK | flags::PSH } else { flags::ACK };
+        let capable = self.sock.ecn_flags & ecn::OK != 0;
+        if self.sock.ecn_flags & ecn::QUEUE_CWR != 0 && capable {
+            self.sock.ecn_flags &= !ecn::QUEUE_CWR;
+            bits |= flags::CWR;
+        }
+        self.fill(out, seq, len, bits, capable);
+        self.bits |= bit::SENT;
+        self.count_data(len, now_ms);
+        let sock = &mut self.sock;
+        sock.tcp_wstamp_ns = sock.tcp_wstamp_ns.max(sock.tcp_clock_cache);
+        let record = rate::record_amid(sock, seq, len, 0);
+        let work = self.busy.make(sock);
+        work.ring.push(sock.packets_out, record);
+        sock.snd_nxt = seq.wrapping_add(len as u32);
+        sock.packets_out += 1;
+        if matches!(sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY) {
+            work.rare.get_or_insert_default().prr_out += 1;
+        }
+        self.ack_is_sent();
+    }
+
     /// New data, or FIN alone. The connection has not sent FIN.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "once a packet, and the call would be a third of the work")]
-    fn emit_new(&mut self, now: Time, out: &mut Segment, len: u16) {
+    fn emit_new(&mut self, now: Time, out: &mut Segment, len: u16, ends_burst: bool) {
         let now_ms = self.now_ms();
         let seq = self.sock.snd_nxt;
         let ends = self.unsent_bytes() == len as u64;
         let fin = ends && self.has(bit::FIN_QUEUED);
         let mut bits = flags::ACK;
-        if len > 0 && (ends || (self.burst_left == 0 && self.has(bit::BURST))) {
+        if len > 0 && (ends || ends_burst) {
             bits |= flags::PSH;
         }
         let mut marks = 0;
@@ -182,6 +230,7 @@ impl Endpoint {
             bits |= flags::FIN;
             marks |= mark::FIN;
         }
+        self.bits |= bit::SENT;
         self.count_sent(len, now_ms);
         let capable = len > 0 && self.sock.ecn_flags & ecn::OK != 0;
         if capable && self.sock.ecn_flags & ecn::QUEUE_CWR != 0 {
@@ -194,7 +243,6 @@ impl Endpoint {
         self.sock.snd_nxt = record.end_seq();
         self.busy.make(&self.sock).ring.push(packets_out, record);
         self.sock.packets_out = packets_out + 1;
-        self.bits |= bit::SENT;
         if self.in_reduction() {
             self.rare_mut().prr_out += 1;
         }
@@ -224,8 +272,14 @@ impl Endpoint {
         if sock.packets_in_flight() == 0 {
             sock.ca_cwnd_event(CaEvent::TxStart);
         }
-        sock.lsndtime = now_ms;
-        sock.bytes_sent += len as u64;
+        self.count_data(len, now_ms);
+    }
+
+    /// Payload leaves: how much, and when; if soon after data came, the flow is two-way.
+    #[inline]
+    fn count_data(&mut self, len: u16, now_ms: u32) {
+        self.sock.lsndtime = now_ms;
+        self.sock.bytes_sent += len as u64;
         self.data_segments_sent += 1;
         if self.ato_ms > 0 && self.ms_since_data(now_ms) < self.ato_ms as u32 {
             self.bits |= bit::PINGPONG;
@@ -353,8 +407,7 @@ impl Endpoint {
         let fresh = sendable > 0 && self.may_send_data() && self.window_allows_next();
         if fresh {
             self.burst_left = 0;
-            self.bits &= !bit::BURST;
-            self.emit_new(now, out, sendable.min(self.sock.mss_cache as u64) as u16);
+            self.emit_new(now, out, sendable.min(self.sock.mss_cache as u64) as u16, false);
             // the timer is set below, not by the batch's end
             self.bits &= !bit::SENT;
             let limited = self.sock.packets_in_flight() >= self.sock.snd_cwnd;
@@ -379,7 +432,7 @@ impl Endpoint {
         let fits = self.sendable().min(self.window_left() as u64).min(self.sock.mss_cache as u64) as u16;
         if fits > 0 && self.may_send_data() {
             self.burst_left = 0;
-            self.emit_new(now, out, fits);
+            self.emit_new(now, out, fits, false);
         } else {
             let seq = self.sock.snd_una.wrapping_sub(1);
             self.fill(out, seq, 0, flags::ACK, false);
@@ -445,6 +498,7 @@ impl Endpoint {
         self.sock.ecn_flags = now_flags;
         out.ack = self.sock.cc_ack_seq;
         (self.rcv_wup, self.rcv_wnd) = (wup, wnd);
+        self.bits |= bit::NARROW;
     }
 
     /// A segment with data left: it acknowledged all there was, SACK blocks excepted.

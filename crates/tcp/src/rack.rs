@@ -6,7 +6,6 @@ use crate::rate::sent_after;
 use crate::scoreboard::{Record, mark, mark_lost};
 use crate::seq::before;
 use crate::timers::TIMEOUT_MIN_US;
-use congestion::RateSample;
 use congestion::sock::TCP_CA_RECOVERY;
 use units::Time;
 
@@ -23,6 +22,7 @@ impl Rack {
 
 impl Endpoint {
     /// `record` was delivered: it may be the one sent last of those that were.
+    #[inline]
     pub(crate) fn advance_rack(&mut self, record: &Record) {
         let rtt_us = (self.sock.tcp_mstamp as u32).wrapping_sub(record.sent_us);
         // sooner than possible: that was the original, not the retransmission
@@ -67,16 +67,17 @@ impl Endpoint {
     }
 
     /// D-SACKs widen the reordering window, once a round trip.
-    pub(crate) fn update_reo_wnd(&mut self, rs: &RateSample) {
+    #[inline]
+    pub(crate) fn update_reo_wnd(&mut self, prior_delivered: u32) {
         let delivered = self.sock.delivered;
         let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         let rack = &mut rare.rack;
-        if rs.prior_delivered == 0 {
+        if prior_delivered == 0 {
             return;
         }
-        if before(rs.prior_delivered, rack.last_delivered) {
+        if before(prior_delivered, rack.last_delivered) {
             rack.dsack_seen = false;
         }
         if rack.dsack_seen {

@@ -101,6 +101,21 @@ impl Ring {
         *self.at_mut(len) = record;
     }
 
+    /// How many of the `len` records end by `ack`, oldest first, and the marks that any of them bears.
+    #[inline]
+    pub fn acknowledged(&self, len: u32, ack: u32) -> (u32, u8) {
+        let (mut n, mut marks) = (0, 0);
+        while n < len {
+            let record = self.at(n);
+            if crate::seq::after(record.end_seq(), ack) {
+                break;
+            }
+            marks |= record.flags;
+            n += 1;
+        }
+        (n, marks)
+    }
+
     /// Forgets the `n` oldest.
     #[inline]
     pub fn drop_front(&mut self, n: u32) {
