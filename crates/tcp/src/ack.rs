@@ -105,18 +105,8 @@ impl Endpoint {
         {
             return false;
         }
+        let (n, marks) = self.busy.ring().acknowledged(sock.packets_out, segment.ack);
         let marked = segment.flags & flags::ECE != 0 || sock.icsk_ca_state == TCP_CA_CWR;
-        let len = sock.packets_out;
-        let mut marks = 0;
-        let mut n = 0;
-        while n < len {
-            let record = self.ring.at(n);
-            if after(record.end_seq(), segment.ack) {
-                break;
-            }
-            marks |= record.flags;
-            n += 1;
-        }
         if marks & mark::EVER_RETRANS != 0 || (marked && !self.is_plain_but_marked(n)) {
             return false;
         }
@@ -130,56 +120,92 @@ impl Endpoint {
         if n > 0 {
             self.take_in_order(n, newly, false, &mut rs);
         }
-        self.after_fast_ack(now, segment.ack, n, &mut rs);
+        self.after_fast_ack(now, segment.ack, n, rs);
         true
     }
 
     /// Takes an ACK with an echo, or one of the CWR state, the short way too?
     fn is_plain_but_marked(&self, n: u32) -> bool {
         let negotiated = self.sock.ecn_flags & congestion::sock::ecn::OK != 0;
-        n > 0 && negotiated && self.has(bit::SACK) && self.ring.at(0).seq == self.sock.snd_una
+        n > 0 && negotiated && self.has(bit::SACK) && self.busy.at(0).seq == self.sock.snd_una
     }
 
     /// The ACK with an echo, or one while an echo has the window reduced, that is otherwise ordinary: all that
     /// [`Endpoint::slow_ack`] does where nothing is lost, reordered or sent again.
     fn marked_ack(&mut self, now: Time, segment: &Segment, n: u32) {
-        let mut ack = Ack::new(now, segment, &self.sock);
-        ack.found |= found::UNA_ADVANCED | found::WIN_UPDATE | found::DATA_ACKED | found::SET_TIMER;
-        if segment.flags & flags::ECE != 0 {
-            ack.found |= found::ECE;
+        let ece = segment.flags & flags::ECE != 0;
+        let prior_una = self.sock.snd_una;
+        let mut rs = NO_SAMPLE();
+        if ece {
             self.rare_mut().stats.ece_acks += 1;
         }
         self.burst_left = 0;
-        self.move_una(segment, &mut ack.rs);
-        let last = *self.ring.at(n - 1);
-        let newly = segment.ack.wrapping_sub(ack.prior_una);
-        self.take_in_order(n, newly, ack.found & found::ECE != 0, &mut ack.rs);
+        self.move_una(segment, &mut rs);
+        let last = *self.busy.at(n - 1);
+        self.take_in_order(n, segment.ack.wrapping_sub(prior_una), ece, &mut rs);
         self.advance_rack(&last);
-        self.call_pkts_acked_if_any(n, &ack);
-        self.update_reo_wnd(&ack.rs);
-        self.call_in_ack_event(&ack);
-        let (prior_delivered, prior_lost) = (self.sock.delivered.wrapping_sub(n), self.sock.lost);
-        if !self.goes_on_reducing(ack.found) {
-            self.alert(&mut ack, 0);
+        if self.ops().has_pkts_acked() {
+            self.call_pkts_acked(n, &rs);
         }
+        self.update_reo_wnd(rs.prior_delivered);
+        if self.ops().has_in_ack_event() {
+            let echo = if ece { ack_flags::ECE } else { 0 };
+            self.sock.ca_in_ack_event(ack_flags::WIN_UPDATE | ack_flags::SLOWPATH | echo);
+        }
+        if self.goes_on_reducing(ece) {
+            self.after_marked_ack(now, segment.ack, n, rs);
+        } else {
+            let ack = Ack { prior_una, rs, ..Ack::new(now, segment, &self.sock) };
+            self.alert_marked(segment, n, ack);
+        }
+    }
+
+    /// The rest of a marked ACK that the state machine has to see.
+    fn alert_marked(&mut self, segment: &Segment, n: u32, mut ack: Ack) {
+        let (prior_delivered, prior_lost) = (self.sock.delivered.wrapping_sub(n), self.sock.lost);
+        ack.found |= found::UNA_ADVANCED | found::WIN_UPDATE | found::DATA_ACKED | found::SET_TIMER;
+        if segment.flags & flags::ECE != 0 {
+            ack.found |= found::ECE;
+        }
+        self.alert(&mut ack, 0);
         self.finish_ack(&mut ack, prior_delivered, prior_lost);
+    }
+
+    /// What [`Endpoint::finish_ack`] does where nothing was lost and the reduction goes on.
+    #[inline]
+    fn after_marked_ack(&mut self, now: Time, number: u32, n: u32, mut rs: RateSample) {
+        self.set_xmit_timer(now);
+        let reneged = self.busy.rare().is_some_and(|rare| rare.reneged);
+        rate::generate(&mut self.sock, &mut rs, n, 0, reneged);
+        if self.has_cong_control() {
+            self.control_with_sample(number, rs);
+            return;
+        }
+        if self.config.prr {
+            self.reduce_window(n, 0, found::UNA_ADVANCED);
+        }
+        self.update_pacing_rate();
     }
 
     /// In the midst of a reduction, nothing overtaken: then [`Endpoint::alert`] would decide nothing, and what it would
     /// note is noted here. False: nothing was changed.
     #[inline]
-    fn goes_on_reducing(&mut self, found: u32) -> bool {
+    fn goes_on_reducing(&mut self, ece: bool) -> bool {
         let sock = &mut self.sock;
-        let Some(rare) = &mut self.rare else {
+        let Some(work) = self.busy.work_mut() else {
+            return false;
+        };
+        let Some(rare) = &mut work.rare else {
             return false;
         };
         if sock.icsk_ca_state != TCP_CA_CWR || !before(sock.snd_una, sock.high_seq) || sock.packets_out == 0 {
             return false;
         }
-        if rare.rack.overtook(self.ring.at(0)) || self.ring.at(0).is(mark::EVER_RETRANS) {
+        let oldest = work.ring.at(0);
+        if rare.rack.overtook(oldest) || oldest.is(mark::EVER_RETRANS) {
             return false;
         }
-        if found & found::ECE != 0 {
+        if ece {
             sock.prior_ssthresh = 0;
         }
         rare.retrans_stamp = None;
@@ -201,9 +227,10 @@ impl Endpoint {
     /// Takes the `n` oldest segments, delivered in order, off the queue: RTT, delivery, sample.
     #[inline]
     fn take_in_order(&mut self, n: u32, newly: u32, ece: bool, rs: &mut RateSample) {
-        let first_us = self.ring.at(0).sent_us;
-        let last = *self.ring.at(n - 1);
-        self.ring.drop_front(n);
+        let ring = self.busy.ring_mut();
+        let first_us = ring.at(0).sent_us;
+        let last = *ring.at(n - 1);
+        ring.drop_front(n);
         let sock = &mut self.sock;
         sock.packets_out -= n;
         sock.delivered = sock.delivered.wrapping_add(n);
@@ -222,10 +249,10 @@ impl Endpoint {
     }
 
     #[inline]
-    fn after_fast_ack(&mut self, now: Time, number: u32, n: u32, rs: &mut RateSample) {
+    fn after_fast_ack(&mut self, now: Time, number: u32, n: u32, mut rs: RateSample) {
         let ops = self.ops();
         if ops.has_pkts_acked() {
-            self.call_pkts_acked(n, rs);
+            self.call_pkts_acked(n, &rs);
         }
         if ops.has_in_ack_event() {
             self.sock.ca_in_ack_event(ack_flags::WIN_UPDATE);
@@ -236,15 +263,21 @@ impl Endpoint {
         } else if n > 0 {
             self.set_xmit_timer(now);
         }
-        rate::generate(&mut self.sock, rs, n, 0, false);
+        rate::generate(&mut self.sock, &mut rs, n, 0, false);
         if ops.has_cong_control() {
-            self.sock.ca_cong_control(number, rs);
+            self.control_with_sample(number, rs);
         } else {
             if n > 0 {
                 self.avoid_congestion(number, n);
             }
             self.update_pacing_rate();
         }
+    }
+
+    /// The sample is passed by value so that it need not be put together for algorithms that are not shown it.
+    #[inline(never)]
+    fn control_with_sample(&mut self, number: u32, rs: RateSample) {
+        self.sock.ca_cong_control(number, &rs);
     }
 
     #[inline]
@@ -256,11 +289,12 @@ impl Endpoint {
     /// A queue that is empty for want of data gives its memory back.
     #[inline]
     pub(crate) fn forget_idle_ring(&mut self) {
-        if self.app_end == self.sock.bytes_acked {
-            self.ring.free();
+        if self.app_end() == self.sock.bytes_acked {
+            self.busy.free(&self.sock);
         }
     }
 
+    #[inline]
     fn call_pkts_acked(&mut self, n: u32, rs: &RateSample) {
         let sock = &mut self.sock;
         let in_flight = sock.mss_cache.wrapping_mul(sock.delivered.wrapping_sub(rs.prior_delivered));
@@ -317,7 +351,7 @@ impl Endpoint {
             return true;
         }
         self.clean_queue(&mut ack, prior_highest);
-        self.update_reo_wnd(&ack.rs);
+        self.update_reo_wnd(ack.rs.prior_delivered);
         self.call_in_ack_event(&ack);
         self.resolve_probe(&ack);
         if self.is_dubious(&ack) {
@@ -335,7 +369,7 @@ impl Endpoint {
         }
         let delivered = self.sock.delivered.wrapping_sub(prior_delivered);
         let lost = self.sock.lost.wrapping_sub(prior_lost);
-        let reneged = self.rare.as_ref().is_some_and(|rare| rare.reneged);
+        let reneged = self.busy.rare().is_some_and(|rare| rare.reneged);
         rate::generate(&mut self.sock, &mut ack.rs, delivered, lost, reneged);
         self.control_congestion(ack, delivered);
         if self.sock.packets_out == 0 && self.state == State::Established {
@@ -401,7 +435,7 @@ impl Endpoint {
         let mut reorder_seq = ack.number;
         let mut n = 0;
         while n < len {
-            let record = *self.ring.at(n);
+            let record = *self.busy.at(n);
             if after(record.end_seq(), self.sock.snd_una) {
                 break;
             }
@@ -434,9 +468,9 @@ impl Endpoint {
             rate::on_delivered(&mut self.sock, &record, &mut ack.rs);
             ack.found |= found::DATA_ACKED;
         }
-        self.ring.drop_front(n);
+        self.busy.ring_mut().drop_front(n);
         self.sock.packets_out -= n;
-        if n < len && self.ring.at(0).is(mark::SACKED) {
+        if n < len && self.busy.at(0).is(mark::SACKED) {
             ack.found |= found::RENEGED;
         }
         let rtt_updated = self.measure_rtt(ack, sent_us, n, prior_sacked);
@@ -448,7 +482,7 @@ impl Endpoint {
                 self.note_reordering(reorder_seq, prior_highest);
             }
         } else if let (Some((first, _)), true) = (ack.sacked_us, rtt_updated && len > 0)
-            && before(first, self.ring.at(0).sent_us)
+            && before(first, self.busy.at(0).sent_us)
         {
             // an RTT from before the oldest was sent again: the timeout would never come if others' SACKs moved it
             ack.found |= found::SET_TIMER;
@@ -517,7 +551,7 @@ impl Endpoint {
     }
 
     fn may_raise_window(&self, found: u32) -> bool {
-        let reordered = self.rare.as_ref().is_some_and(|rare| rare.reordering > crate::recovery::REORDERING_INITIAL);
+        let reordered = self.busy.rare().is_some_and(|rare| rare.reordering > crate::recovery::REORDERING_INITIAL);
         let progress = found::DATA_ACKED | if reordered { found::DATA_SACKED } else { 0 };
         found & progress != 0
     }

@@ -1,9 +1,9 @@
 //! The endpoint: its state, and what hosts call.
 
+use crate::busy::Busy;
 use crate::config::{Config, PacingMode};
 use crate::rare::Rare;
 use crate::rtt;
-use crate::scoreboard::Ring;
 use crate::window::{GSO_MAX_BYTES, PACING_SHIFT};
 use congestion::sock::SK_PACING_NEEDED;
 use congestion::{Algorithm, TcpSock};
@@ -86,13 +86,13 @@ pub(crate) mod bit {
     pub const RETRANSMIT: u16 = 1 << 12;
     /// Something of the handshake or another segment beside the stream is to be sent; [`Rare`](crate::rare::Rare) says what.
     pub const SPECIAL: u16 = 1 << 13;
-    /// The burst under way has more than one segment.
-    pub const BURST: u16 = 1 << 14;
+    /// The window last announced is less than the buffer, or was a SYN's.
+    pub const NARROW: u16 = 1 << 14;
     /// The peer scales no windows.
     pub const NO_WSCALE: u16 = 1 << 15;
 }
 
-/// What [`Endpoint::timer_at`] is for. There is one such timer, as in Linux: each of these replaces the other.
+/// What [`Endpoint::timer`] is for. There is one such timer, as in Linux: each of these replaces the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum TimerKind {
@@ -115,14 +115,11 @@ pub(crate) const TIMESTAMP_BYTES: u32 = 12;
 pub struct Endpoint {
     /// What algorithms see, and most of what TCP itself keeps.
     pub(crate) sock: TcpSock,
-    pub(crate) ring: Ring,
+    /// Queue, timer and all that an idle connection does without.
+    pub(crate) busy: Busy,
     pub(crate) config: Arc<Config>,
-    pub(crate) rare: Option<Box<Rare>>,
-    /// Payload bytes that the application has written or wants to, since the beginning.
-    pub(crate) app_end: u64,
     /// Payload bytes handed to the application in order.
     pub(crate) received: u64,
-    pub(crate) timer_at: Time,
     pub(crate) ack_at: Time,
     /// The peer's window, bytes.
     pub(crate) snd_wnd: u32,
@@ -136,8 +133,8 @@ pub struct Endpoint {
     pub(crate) rttvar_us: u32,
     /// Its maximum in this round trip, µs.
     pub(crate) mdev_max_us: u32,
-    /// snd_nxt when this round trip began.
-    pub(crate) rtt_seq: u32,
+    /// Segments with payload sent so far.
+    pub(crate) data_segments_sent: u32,
     pub(crate) bits: u16,
     /// When data last came, ticks of 4 ms (Linux's at HZ = 250).
     pub(crate) lrcvtime_ticks: u16,
@@ -156,7 +153,7 @@ pub struct Endpoint {
 }
 
 // 100,000 idle flows, both ends, in under 1 KB each
-const _: () = assert!(size_of::<Endpoint>() <= 464);
+const _: () = assert!(size_of::<Endpoint>() <= 424);
 
 impl Endpoint {
     /// The active end: its SYN comes from [`Endpoint::poll_transmit`]. `iss` is the initial sequence number; `seed` starts
@@ -195,12 +192,9 @@ impl Endpoint {
         };
         Endpoint {
             sock,
-            ring: Ring::default(),
+            busy: Busy::default(),
             config: Arc::clone(config),
-            rare: None,
-            app_end: 0,
             received: 0,
-            timer_at: Time::NEVER,
             ack_at: Time::NEVER,
             snd_wnd: 0,
             rcv_wup: 0,
@@ -208,8 +202,9 @@ impl Endpoint {
             ts_recent: 0,
             rttvar_us: 0,
             mdev_max_us: 0,
-            rtt_seq: iss,
-            bits: if config.window_scaling { wanted_scale } else { 0 }
+            data_segments_sent: 0,
+            bits: bit::NARROW
+                | if config.window_scaling { wanted_scale } else { 0 }
                 | if config.sack { bit::SACK } else { 0 }
                 | if config.timestamps { bit::TIMESTAMPS } else { 0 },
             lrcvtime_ticks: 0,
@@ -228,7 +223,7 @@ impl Endpoint {
         let taken = bytes.min(self.send_room());
         if taken > 0 {
             self.before_write(now);
-            self.app_end += taken;
+            self.busy.make(&self.sock).app_end += taken;
         }
         taken
     }
@@ -237,13 +232,20 @@ impl Endpoint {
     pub fn write_all(&mut self, now: Time, bytes: u64) {
         if bytes > 0 && self.bits & bit::FIN_QUEUED == 0 {
             self.before_write(now);
-            self.app_end = self.app_end.saturating_add(bytes);
+            let work = self.busy.make(&self.sock);
+            work.app_end = work.app_end.saturating_add(bytes);
         }
     }
 
     /// A writer that blocks in [`Endpoint::write_all`] gives up: what the send buffer has taken is still sent.
     pub fn stop_writing(&mut self) {
-        self.app_end = self.app_end.min(self.sock.bytes_acked + self.config.send_buffer as u64);
+        let buffered = self.sock.bytes_acked + self.config.send_buffer as u64;
+        if let Some(work) = self.busy.work_mut() {
+            work.app_end = work.app_end.min(buffered);
+        }
+        if self.unsent() == 0 {
+            self.burst_left = 0;
+        }
     }
 
     /// FIN after all that was written; before the SYN is answered, once it is. A second call changes nothing.
@@ -284,7 +286,7 @@ impl Endpoint {
     /// The earliest moment at which [`Endpoint::on_timer`] has something to do; [`Time::NEVER`] if none.
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        let at = self.timer_at.min(self.ack_at);
+        let at = self.busy.work().map_or(self.ack_at, |work| work.timer_at.min(self.ack_at));
         if self.sock.sk_pacing_status == 0 { at } else { at.min(self.pacing_at()) }
     }
 
@@ -315,12 +317,12 @@ impl Endpoint {
 
     /// Payload bytes written (those that a blocked writer holds included) and not sent.
     pub fn unsent(&self) -> u64 {
-        self.app_end - self.sent_end()
+        self.app_end() - self.sent_end()
     }
 
     /// Payload bytes written and not acknowledged.
     pub fn queued(&self) -> u64 {
-        self.app_end - self.sock.bytes_acked
+        self.app_end() - self.sock.bytes_acked
     }
 
     /// Bytes that [`Endpoint::write`] would take now.
@@ -328,7 +330,7 @@ impl Endpoint {
         if self.bits & bit::FIN_QUEUED != 0 || self.is_closed() {
             return 0;
         }
-        (self.sock.bytes_acked + self.config.send_buffer as u64).saturating_sub(self.app_end)
+        (self.sock.bytes_acked + self.config.send_buffer as u64).saturating_sub(self.app_end())
     }
 
     /// What algorithms see.
@@ -338,8 +340,14 @@ impl Endpoint {
 
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
-        let rare = self.rare.as_ref().map_or_else(Stats::default, |rare| rare.stats);
-        Stats { data_segments_sent: self.ring.data_segments_sent, ..rare }
+        let rare = self.busy.rare().map_or_else(Stats::default, |rare| rare.stats);
+        Stats { data_segments_sent: self.data_segments_sent, ..rare }
+    }
+
+    /// Payload bytes that the application has written or wants to, since the beginning.
+    #[inline]
+    pub(crate) fn app_end(&self) -> u64 {
+        self.busy.work().map_or(self.sock.bytes_acked, |work| work.app_end)
     }
 
     /// Payload offset of snd_nxt.
@@ -362,7 +370,7 @@ impl Endpoint {
     /// The rarely used state, made when first needed.
     #[inline]
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+        self.busy.make(&self.sock).rare.get_or_insert_default()
     }
 
     pub(crate) fn has(&self, bits: u16) -> bool {
@@ -391,9 +399,9 @@ impl Endpoint {
             self.sock.ca_release();
         }
         self.state = state;
-        self.timer = TimerKind::None;
-        self.timer_at = Time::NEVER;
+        self.disarm();
         self.sock.packets_out = 0;
-        self.ring.free();
+        self.burst_left = 0;
+        self.busy.free(&self.sock);
     }
 }

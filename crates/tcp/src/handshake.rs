@@ -35,6 +35,7 @@ impl Endpoint {
         // the window of a SYN is not scaled
         out.window = self.config.receive_buffer.min(65_535);
         self.rcv_wnd = out.window;
+        self.bits |= bit::NARROW;
         if active {
             out.ack = 0;
         }
@@ -70,7 +71,7 @@ impl Endpoint {
     fn record_syn(&mut self, again: bool) {
         if again && self.sock.packets_out == 1 {
             let sent_us = self.sock.tcp_mstamp as u32;
-            let record = self.ring.at_mut(0);
+            let record = self.busy.at_mut(0);
             record.sent_us = sent_us;
             record.flags |= mark::EVER_RETRANS;
             return;
@@ -78,7 +79,7 @@ impl Endpoint {
         self.sock.packets_out = 1;
         let seq = self.sock.snd_una;
         let record = rate::first_record(&mut self.sock, seq, 0, mark::SYN | mark::SAMPLED);
-        self.ring.push(0, record);
+        self.busy.make(&self.sock).ring.push(0, record);
     }
 
     fn scale(&self) -> u8 {
@@ -171,12 +172,12 @@ impl Endpoint {
             self.sock.ecn_flags = 0;
         }
         self.negotiate(segment);
-        let record = *self.ring.at(0);
+        let record = *self.busy.at(0);
         let mut rs = RateSample { delivered: 0, interval_us: 0, prior_in_flight: 1, ..RateSample::default() };
         self.sock.snd_una = segment.ack;
         self.sock.delivered += 1;
         self.sock.packets_out = 0;
-        self.ring.drop_front(1);
+        self.busy.ring_mut().drop_front(1);
         let rtt_us = if !record.is(mark::EVER_RETRANS) {
             Some((self.sock.tcp_mstamp as u32).wrapping_sub(record.sent_us))
         } else if self.has(bit::TIMESTAMPS) {
@@ -205,7 +206,7 @@ impl Endpoint {
     fn establish(&mut self, now: Time) {
         self.state = State::Established;
         // RFC 5681 3.1: a SYN that was lost twice says that the path is congested
-        let lost_twice = self.rare.as_ref().is_some_and(|rare| rare.stats.syn_retransmits > 1);
+        let lost_twice = self.busy.rare().is_some_and(|rare| rare.stats.syn_retransmits > 1);
         self.sock.snd_cwnd = if lost_twice { 1 } else { self.config.initial_cwnd };
         self.sock.icsk_retransmits = 0;
         self.backoff = 0;
@@ -216,11 +217,11 @@ impl Endpoint {
             self.update_pacing_rate();
         }
         self.sock.ca_init();
-        if self.app_end > 0 {
+        if self.app_end() > 0 {
             // a writer has been waiting
             self.before_write(now);
         } else {
-            self.ring.free();
+            self.busy.free(&self.sock);
         }
     }
 }

@@ -112,7 +112,7 @@ impl Endpoint {
         match self.state {
             State::FinWait1 => {
                 self.state = State::FinWait2;
-                self.ring.free();
+                self.busy.free(&self.sock);
             }
             State::Closing => self.finish(State::TimeWait),
             State::LastAck => self.finish(State::Closed),

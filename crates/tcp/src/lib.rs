@@ -10,8 +10,8 @@
 //! - [`Endpoint::write`], [`Endpoint::write_all`], [`Endpoint::close`], [`Endpoint::set_reading`]: the application;
 //! - [`Endpoint::set_algorithm`]: an operator changes the algorithm of a live connection.
 //!
-//! After every input the host calls [`Endpoint::poll_transmit`] until it says false, then looks at
-//! [`Endpoint::poll_timeout`]. Time never goes backwards. A host whose own queue holds
+//! After every input the host calls [`Endpoint::poll_transmit`] until it says false ([`Endpoint::wants_transmit`] tells it
+//! cheaply where that is at once), then looks at [`Endpoint::poll_timeout`]. Time never goes backwards. A host whose own queue holds
 //! [`Endpoint::output_limit_bytes`] of the flow may stop polling and go on when it has drained: that is TCP small queues.
 //! Payload is counted, not carried.
 //!
@@ -24,8 +24,8 @@
 //! - `output` decides what leaves, `window` how much at once (pacing, bursts, validation, restart), `timers` when.
 //!
 //! The socket that algorithms see, [`congestion::TcpSock`], is the endpoint's own state: nothing is copied for a hook.
-//! What few connections need at a time (`rare`) is one box, made when first needed; the retransmission queue is given
-//! back when a flow falls idle. An idle connection is 464 bytes an end.
+//! What an idle connection can do without (`busy`) is one box, made when first needed and given back when a flow falls idle;
+//! what few connections need (`rare`) is another in that. An idle connection is 424 bytes an end.
 //!
 //! # What is the same as in Linux, and what is not
 //!
@@ -50,6 +50,7 @@
 #![forbid(unsafe_code)]
 
 mod ack;
+mod busy;
 mod config;
 mod endpoint;
 mod handshake;

@@ -18,8 +18,11 @@ impl Endpoint {
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         self.refresh_clock(now);
-        let out_of_turn = self.sock.cc_ack_wanted != 0 || self.has(bit::RETRANSMIT | bit::SPECIAL);
+        let out_of_turn = (self.sock.cc_ack_wanted != 0) | self.has(bit::RETRANSMIT | bit::SPECIAL);
         if out_of_turn && self.poll_special(now, out) {
+            return true;
+        }
+        if self.burst_left > 0 && self.next_of_burst(out) {
             return true;
         }
         if self.has_new() && self.send_new(now, out) {
@@ -34,6 +37,14 @@ impl Endpoint {
             return true;
         }
         false
+    }
+
+    /// Is it worth to call [`Endpoint::poll_transmit`]? False: it would say false and change nothing. A host that asks
+    /// this first spares itself the place for a segment where there is none, as after most data that arrives.
+    #[inline]
+    pub fn wants_transmit(&self) -> bool {
+        let owed = self.sock.cc_ack_wanted | (self.sock.icsk_ack_pending & ack_pending::NOW);
+        (owed != 0) | self.has(bit::RETRANSMIT | bit::SPECIAL | bit::SENT) || self.has_new()
     }
 
     fn is_synchronized(&self) -> bool {
@@ -66,7 +77,7 @@ impl Endpoint {
     #[inline]
     fn unsent_bytes(&self) -> u64 {
         let outstanding = self.sock.snd_nxt.wrapping_sub(self.sock.snd_una);
-        self.app_end - self.sock.bytes_acked - outstanding as u64
+        self.app_end() - self.sock.bytes_acked - outstanding as u64
     }
 
     /// Is there new data, or FIN, to be sent when the windows allow it?
@@ -78,7 +89,7 @@ impl Endpoint {
     /// Bytes in the send buffer that were not sent.
     #[inline]
     pub(crate) fn sendable(&self) -> u64 {
-        let buffered = self.app_end.min(self.sock.bytes_acked + self.config.send_buffer as u64);
+        let buffered = self.app_end().min(self.sock.bytes_acked + self.config.send_buffer as u64);
         buffered.saturating_sub(self.sent_end())
     }
 
@@ -101,7 +112,8 @@ impl Endpoint {
         if sendable == 0 && unsent > 0 {
             return false;
         }
-        if self.burst_left == 0 {
+        let begun = self.burst_left > 0;
+        if !begun {
             let segments = self.next_burst(sendable);
             if segments == 0 {
                 self.nothing_sent(now);
@@ -109,15 +121,25 @@ impl Endpoint {
             }
             self.burst_left = segments.min(u8::MAX as u32) as u8;
             self.pace(sendable, segments);
-            if segments > 1 {
-                self.bits |= bit::BURST;
-            } else {
-                self.bits &= !bit::BURST;
-            }
         }
         self.burst_left -= 1;
-        let len = sendable.min(self.sock.mss_cache as u64) as u16;
-        self.emit_new(now, out, len);
+        let ends_burst = begun && self.burst_left == 0;
+        self.emit_new(now, out, sendable.min(self.sock.mss_cache as u64) as u16, ends_burst);
+        true
+    }
+
+    /// The next segment of a burst under way. It asks neither windows nor pacing: [`Endpoint::next_burst`] did so for the whole
+    /// burst, and since then ACKs can only have made room. False: it is the last that was written, or the first in
+    /// flight, and takes the long way.
+    #[inline]
+    fn next_of_burst(&mut self, out: &mut Segment) -> bool {
+        let mss = self.sock.mss_cache;
+        if self.unsent_bytes() <= mss as u64 || self.sock.packets_in_flight() == 0 {
+            return false;
+        }
+        self.burst_left -= 1;
+        let ends_burst = self.burst_left == 0;
+        self.emit_amid(out, mss as u16, ends_burst);
         true
     }
 
@@ -131,7 +153,7 @@ impl Endpoint {
         let in_flight = sock.packets_in_flight();
         if in_flight >= sock.snd_cwnd {
             if sendable > 0 {
-                self.validate_window(true);
+                self.note_window_limited();
             }
             return 0;
         }
@@ -139,7 +161,7 @@ impl Endpoint {
         let window_left = self.window_left();
         if sendable <= mss {
             // a writer that blocks will fill the segment up, unless nothing comes back to wake it
-            let more_to_come = self.app_end > self.sock.bytes_acked + self.config.send_buffer as u64;
+            let more_to_come = self.app_end() > self.sock.bytes_acked + self.config.send_buffer as u64;
             let waits = more_to_come && sendable < mss && sock.packets_out > 0;
             return (!waits && sendable <= window_left as u64) as u32;
         }
@@ -147,11 +169,11 @@ impl Endpoint {
             return 0;
         }
         let room = sock.snd_cwnd - in_flight;
-        let burst_max = self.burst_max();
-        if burst_max > 1 && self.defers_burst(sendable, room, burst_max) {
+        let largest = self.largest_burst();
+        if self.defers_burst(sendable, room, &largest) {
             return 0;
         }
-        let segments = burst_max.min(room).min((self.sock.snd_cwnd >> 1).max(1));
+        let segments = largest.segments(self.sock.mss_cache).min(room).min((self.sock.snd_cwnd >> 1).max(1));
         // whole segments that there are, and that fit the peer's window: no less as a rule, which is found without dividing
         let bytes = sendable.min(window_left as u64);
         if segments as u64 * mss <= bytes { segments } else { (bytes / mss) as u32 }
@@ -165,16 +187,42 @@ impl Endpoint {
         }
     }
 
+    /// A full segment in the midst of a stream: something is in flight, and more waits to be sent. So there is no FIN, no
+    /// timer to start, no algorithm to tell that sending begins; the rest is what [`Endpoint::emit_new`] does.
+    #[inline]
+    fn emit_amid(&mut self, out: &mut Segment, len: u16, ends_burst: bool) {
+        let now_ms = self.now_ms();
+        let seq = self.sock.snd_nxt;
+        let mut bits = if ends_burst { flags::ACK | flags::PSH } else { flags::ACK };
+        let capable = self.sock.ecn_flags & ecn::OK != 0;
+        if self.sock.ecn_flags & ecn::QUEUE_CWR != 0 && capable {
+            self.sock.ecn_flags &= !ecn::QUEUE_CWR;
+            bits |= flags::CWR;
+        }
+        self.fill(out, seq, len, bits, capable);
+        self.bits |= bit::SENT;
+        self.count_data(len, now_ms);
+        let sock = &mut self.sock;
+        sock.tcp_wstamp_ns = sock.tcp_wstamp_ns.max(sock.tcp_clock_cache);
+        let record = rate::record_amid(sock, seq, len, 0);
+        let work = self.busy.make(sock);
+        work.ring.push(sock.packets_out, record);
+        sock.snd_nxt = seq.wrapping_add(len as u32);
+        sock.packets_out += 1;
+        if matches!(sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY) {
+            work.rare.get_or_insert_default().prr_out += 1;
+        }
+        self.ack_is_sent();
+    }
+
     /// New data, or FIN alone. The connection has not sent FIN.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "once a packet, and the call would be a third of the work")]
-    fn emit_new(&mut self, now: Time, out: &mut Segment, len: u16) {
+    fn emit_new(&mut self, now: Time, out: &mut Segment, len: u16, ends_burst: bool) {
         let now_ms = self.now_ms();
         let seq = self.sock.snd_nxt;
         let ends = self.unsent_bytes() == len as u64;
         let fin = ends && self.has(bit::FIN_QUEUED);
         let mut bits = flags::ACK;
-        if len > 0 && (ends || (self.burst_left == 0 && self.has(bit::BURST))) {
+        if len > 0 && (ends || ends_burst) {
             bits |= flags::PSH;
         }
         let mut marks = 0;
@@ -182,6 +230,7 @@ impl Endpoint {
             bits |= flags::FIN;
             marks |= mark::FIN;
         }
+        self.bits |= bit::SENT;
         self.count_sent(len, now_ms);
         let capable = len > 0 && self.sock.ecn_flags & ecn::OK != 0;
         if capable && self.sock.ecn_flags & ecn::QUEUE_CWR != 0 {
@@ -192,9 +241,8 @@ impl Endpoint {
         let packets_out = self.sock.packets_out;
         let record = rate::first_record(&mut self.sock, seq, len, marks);
         self.sock.snd_nxt = record.end_seq();
-        self.ring.push(packets_out, record);
+        self.busy.make(&self.sock).ring.push(packets_out, record);
         self.sock.packets_out = packets_out + 1;
-        self.bits |= bit::SENT;
         if self.in_reduction() {
             self.rare_mut().prr_out += 1;
         }
@@ -224,9 +272,15 @@ impl Endpoint {
         if sock.packets_in_flight() == 0 {
             sock.ca_cwnd_event(CaEvent::TxStart);
         }
-        sock.lsndtime = now_ms;
-        sock.bytes_sent += len as u64;
-        self.ring.data_segments_sent += 1;
+        self.count_data(len, now_ms);
+    }
+
+    /// Payload leaves: how much, and when; if soon after data came, the flow is two-way.
+    #[inline]
+    fn count_data(&mut self, len: u16, now_ms: u32) {
+        self.sock.lsndtime = now_ms;
+        self.sock.bytes_sent += len as u64;
+        self.data_segments_sent += 1;
         if self.ato_ms > 0 && self.ms_since_data(now_ms) < self.ato_ms as u32 {
             self.bits |= bit::PINGPONG;
         }
@@ -244,7 +298,7 @@ impl Endpoint {
 
     /// A retransmission or probe that is due.
     fn retransmit(&mut self, now: Time, out: &mut Segment) -> bool {
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             self.bits &= !bit::RETRANSMIT;
             return false;
         };
@@ -259,7 +313,7 @@ impl Endpoint {
             self.emit_probe(now, out);
             return true;
         }
-        if std::mem::take(&mut rare.retransmit_head) && !self.ring.at(0).is(mark::SACKED | mark::RETRANS) {
+        if std::mem::take(&mut rare.retransmit_head) && !self.busy.at(0).is(mark::SACKED | mark::RETRANS) {
             self.emit_retransmission(out, 0);
             return true;
         }
@@ -299,15 +353,15 @@ impl Endpoint {
             return None;
         }
         let len = sock.packets_out;
-        let hint = self.rare.as_ref().map_or(sock.snd_una, |rare| rare.retransmit_hint);
-        let mut index = if after(hint, sock.snd_una) { self.ring.find(len, hint) } else { 0 };
+        let hint = self.busy.rare().map_or(sock.snd_una, |rare| rare.retransmit_hint);
+        let mut index = if after(hint, sock.snd_una) { self.busy.ring().find(len, hint) } else { 0 };
         while index < len {
-            let run = self.ring.sacked_run(len, index);
+            let run = self.busy.ring_mut().sacked_run(len, index);
             if run > 0 {
                 index += run;
                 continue;
             }
-            let record = self.ring.at(index);
+            let record = self.busy.at(index);
             if record.flags & (mark::LOST | mark::RETRANS) == mark::LOST {
                 let seq = record.seq;
                 self.rare_mut().retransmit_hint = seq;
@@ -321,7 +375,7 @@ impl Endpoint {
     fn emit_retransmission(&mut self, out: &mut Segment, index: u32) {
         self.send_again(out, index);
         let stamp = self.timestamp();
-        let record = self.ring.at_mut(index);
+        let record = self.busy.at_mut(index);
         record.flags |= mark::RETRANS;
         let sock = &mut self.sock;
         sock.retrans_out += 1;
@@ -332,7 +386,7 @@ impl Endpoint {
 
     /// The segment of a record once more.
     fn send_again(&mut self, out: &mut Segment, index: u32) {
-        let mut record = *self.ring.at(index);
+        let mut record = *self.busy.at(index);
         let mut bits = flags::ACK;
         if record.is(mark::FIN) {
             bits |= flags::FIN;
@@ -340,7 +394,7 @@ impl Endpoint {
         self.count_sent(record.len, self.now_ms());
         rate::on_sent(&mut self.sock, &mut record);
         record.flags |= mark::EVER_RETRANS;
-        *self.ring.at_mut(index) = record;
+        *self.busy.at_mut(index) = record;
         self.pace(record.len as u64, 1);
         self.fill(out, record.seq, record.len, bits, false);
         self.rare_mut().stats.retransmits += 1;
@@ -353,8 +407,7 @@ impl Endpoint {
         let fresh = sendable > 0 && self.may_send_data() && self.window_allows_next();
         if fresh {
             self.burst_left = 0;
-            self.bits &= !bit::BURST;
-            self.emit_new(now, out, sendable.min(self.sock.mss_cache as u64) as u16);
+            self.emit_new(now, out, sendable.min(self.sock.mss_cache as u64) as u16, false);
             // the timer is set below, not by the batch's end
             self.bits &= !bit::SENT;
             let limited = self.sock.packets_in_flight() >= self.sock.snd_cwnd;
@@ -379,7 +432,7 @@ impl Endpoint {
         let fits = self.sendable().min(self.window_left() as u64).min(self.sock.mss_cache as u64) as u16;
         if fits > 0 && self.may_send_data() {
             self.burst_left = 0;
-            self.emit_new(now, out, fits);
+            self.emit_new(now, out, fits, false);
         } else {
             let seq = self.sock.snd_una.wrapping_sub(1);
             self.fill(out, seq, 0, flags::ACK, false);
@@ -445,6 +498,7 @@ impl Endpoint {
         self.sock.ecn_flags = now_flags;
         out.ack = self.sock.cc_ack_seq;
         (self.rcv_wup, self.rcv_wnd) = (wup, wnd);
+        self.bits |= bit::NARROW;
     }
 
     /// A segment with data left: it acknowledged all there was, SACK blocks excepted.
@@ -453,7 +507,7 @@ impl Endpoint {
         if self.sock.icsk_ack_pending == 0 {
             return;
         }
-        let blocks = self.rare.as_ref().is_some_and(|rare| rare.dsack.is_some() || !rare.recent.is_empty());
+        let blocks = self.busy.rare().is_some_and(|rare| rare.dsack.is_some() || !rare.recent.is_empty());
         if !blocks {
             self.count_quick_ack();
             self.sock.icsk_ack_pending = 0;

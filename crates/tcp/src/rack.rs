@@ -6,7 +6,6 @@ use crate::rate::sent_after;
 use crate::scoreboard::{Record, mark, mark_lost};
 use crate::seq::before;
 use crate::timers::TIMEOUT_MIN_US;
-use congestion::RateSample;
 use congestion::sock::TCP_CA_RECOVERY;
 use units::Time;
 
@@ -23,13 +22,14 @@ impl Rack {
 
 impl Endpoint {
     /// `record` was delivered: it may be the one sent last of those that were.
+    #[inline]
     pub(crate) fn advance_rack(&mut self, record: &Record) {
         let rtt_us = (self.sock.tcp_mstamp as u32).wrapping_sub(record.sent_us);
         // sooner than possible: that was the original, not the retransmission
         if record.is(mark::EVER_RETRANS) && rtt_us < self.sock.min_rtt_us() {
             return;
         }
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         let rack = &mut rare.rack;
@@ -54,7 +54,7 @@ impl Endpoint {
 
     /// How long a segment may be overtaken before it counts as lost, µs.
     fn reo_wnd_us(&self) -> u32 {
-        let Some(rare) = &self.rare else {
+        let Some(rare) = self.busy.rare() else {
             return 0;
         };
         if rare.reord_seen == 0
@@ -67,16 +67,17 @@ impl Endpoint {
     }
 
     /// D-SACKs widen the reordering window, once a round trip.
-    pub(crate) fn update_reo_wnd(&mut self, rs: &RateSample) {
+    #[inline]
+    pub(crate) fn update_reo_wnd(&mut self, prior_delivered: u32) {
         let delivered = self.sock.delivered;
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         let rack = &mut rare.rack;
-        if rs.prior_delivered == 0 {
+        if prior_delivered == 0 {
             return;
         }
-        if before(rs.prior_delivered, rack.last_delivered) {
+        if before(prior_delivered, rack.last_delivered) {
             rack.dsack_seen = false;
         }
         if rack.dsack_seen {
@@ -91,7 +92,7 @@ impl Endpoint {
 
     /// Marks what was sent long enough before the latest delivery; returns how long to wait for the others, µs.
     pub(crate) fn detect_losses(&mut self) -> u32 {
-        let Some(rack) = self.rare.as_ref().map(|rare| rare.rack).filter(|rack| rack.valid) else {
+        let Some(rack) = self.busy.rare().map(|rare| rare.rack).filter(|rack| rack.valid) else {
             return 0;
         };
         let now_us = self.sock.tcp_mstamp as u32;
@@ -100,21 +101,21 @@ impl Endpoint {
             return 0;
         }
         // the usual case: what was delivered last was sent before the oldest, and the others were sent later still
-        let head = self.ring.at(0);
+        let head = self.busy.at(0);
         if !rack.overtook(head) && !head.is(mark::SACKED | mark::EVER_RETRANS) {
             return 0;
         }
         let reo_wnd = self.reo_wnd_us();
         // below the frontier nothing can be lost that was sent after the latest delivery: spare the walk over it
         let known = rack.oldest_us.filter(|&oldest| before(rack.sent_us, oldest));
-        let mut index = if known.is_some() { self.ring.find(len, rack.frontier) } else { 0 };
+        let mut index = if known.is_some() { self.busy.ring().find(len, rack.frontier) } else { 0 };
         let mut oldest_us = known.unwrap_or(now_us);
         let mut frontier = self.sock.snd_nxt;
         let mut wait_us = 0;
         while index < len {
-            let record = *self.ring.at(index);
+            let record = *self.busy.at(index);
             if record.is(mark::SACKED) {
-                index += self.ring.sacked_run(len, index);
+                index += self.busy.ring_mut().sacked_run(len, index);
                 continue;
             }
             if record.flags & (mark::LOST | mark::RETRANS) == mark::LOST {
@@ -147,9 +148,9 @@ impl Endpoint {
     }
 
     fn mark_lost_at(&mut self, index: u32) {
-        let mut record = *self.ring.at(index);
+        let mut record = *self.busy.at(index);
         if mark_lost(&mut self.sock, &mut record) {
-            *self.ring.at_mut(index) = record;
+            *self.busy.at_mut(index) = record;
             self.hint_retransmission(record.seq);
         }
     }
@@ -164,7 +165,7 @@ impl Endpoint {
 
     /// Looks for losses by what arrived since; true if a reordering timer runs for the others.
     pub(crate) fn mark_losses_by_rack(&mut self, now: Time) -> bool {
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return false;
         };
         if !rare.rack.advanced {
@@ -188,13 +189,13 @@ impl Endpoint {
         let mut above = self.sock.sacked_out;
         let mut index = 0;
         while index < len && above >= threshold {
-            let run = self.ring.sacked_run(len, index);
+            let run = self.busy.ring_mut().sacked_run(len, index);
             if run > 0 {
                 above = above.saturating_sub(run);
                 index += run;
                 continue;
             }
-            if !self.ring.at(index).is(mark::LOST | mark::EVER_RETRANS) {
+            if !self.busy.at(index).is(mark::LOST | mark::EVER_RETRANS) {
                 self.mark_lost_at(index);
             }
             index += 1;
@@ -206,13 +207,13 @@ impl Endpoint {
         let recovering = self.sock.icsk_ca_state == TCP_CA_RECOVERY;
         let before_recovery = self.sock.icsk_ca_state < TCP_CA_RECOVERY;
         let enough = before_recovery && self.sock.sacked_out >= self.reordering();
-        if (enough || (recovering && una_advanced)) && !self.ring.at(0).is(mark::LOST) {
+        if (enough || (recovering && una_advanced)) && !self.busy.at(0).is(mark::LOST) {
             self.mark_lost_at(0);
         }
     }
 
     /// Segments of reordering to tolerate.
     pub(crate) fn reordering(&self) -> u32 {
-        self.rare.as_ref().map_or(crate::recovery::REORDERING_INITIAL, |rare| rare.reordering)
+        self.busy.rare().map_or(crate::recovery::REORDERING_INITIAL, |rare| rare.reordering)
     }
 }

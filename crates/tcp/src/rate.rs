@@ -20,14 +20,19 @@ pub(crate) fn sent_after(t1: u32, t2: u32, end1: u32, end2: u32) -> bool {
 /// The record of a segment that is sent now, for the first time.
 #[inline]
 pub(crate) fn first_record(sock: &mut TcpSock, seq: u32, len: u16, marks: u8) -> Record {
-    let sent_us = sock.tcp_mstamp;
     if sock.packets_out == 0 {
-        sock.first_tx_mstamp = sent_us;
-        sock.delivered_mstamp = sent_us;
+        sock.first_tx_mstamp = sock.tcp_mstamp;
+        sock.delivered_mstamp = sock.tcp_mstamp;
     }
+    record_amid(sock, seq, len, marks)
+}
+
+/// The same while something is in flight.
+#[inline]
+pub(crate) fn record_amid(sock: &TcpSock, seq: u32, len: u16, marks: u8) -> Record {
     Record {
         seq,
-        sent_us: sent_us as u32,
+        sent_us: sock.tcp_mstamp as u32,
         first_tx_us: sock.first_tx_mstamp as u32,
         delivered_us: sock.delivered_mstamp as u32,
         delivered: sock.delivered,
@@ -49,8 +54,8 @@ pub(crate) fn on_delivered(sock: &mut TcpSock, record: &Record, rs: &mut RateSam
     if record.is(mark::SAMPLED) {
         return;
     }
-    let newest = sent_after(record.sent_us, sock.first_tx_mstamp as u32, record.end_seq(), rs.last_end_seq);
-    if rs.prior_delivered == 0 || newest {
+    let newest = || sent_after(record.sent_us, sock.first_tx_mstamp as u32, record.end_seq(), rs.last_end_seq);
+    if rs.prior_delivered == 0 || newest() {
         rs.prior_delivered = record.delivered;
         rs.prior_delivered_ce = record.delivered_ce;
         rs.prior_mstamp = full_us(sock.tcp_mstamp, record.delivered_us);

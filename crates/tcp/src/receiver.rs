@@ -91,6 +91,7 @@ impl Endpoint {
     }
 
     /// ECN of a data segment: echo until CWR (RFC 3168 6.1.3), or whatever the algorithm does (RFC 8257).
+    #[inline]
     fn check_ce(&mut self, segment: &Segment) {
         let needs = self.ops().needs_ecn();
         match segment.ecn {
@@ -159,6 +160,7 @@ impl Endpoint {
 
     /// Is the owed ACK sent now, or may it wait for more data?
     #[inline]
+    #[allow(clippy::needless_bitwise_bool, reason = "see below")]
     pub(crate) fn decide_ack(&mut self, now: Time, out_of_order: bool) {
         let pending = self.sock.icsk_ack_pending;
         if pending & (ack_pending::SCHED | ack_pending::NOW) == 0 {
@@ -166,40 +168,39 @@ impl Endpoint {
         }
         let unacknowledged = self.sock.rcv_nxt.wrapping_sub(self.rcv_wup);
         let bearable = (self.config.delayed_ack.segments.max(1) - 1) * self.rcv_mss as u32;
-        let quick = self.quick > 0 && !self.has(bit::PINGPONG);
-        if unacknowledged > bearable || quick || out_of_order || pending & ack_pending::NOW != 0 {
+        let quick = (self.quick > 0) & !self.has(bit::PINGPONG);
+        let at_once = (unacknowledged > bearable) | quick | out_of_order | (pending & ack_pending::NOW != 0);
+        if !at_once & (pending & ack_pending::TIMER != 0) {
+            return self.delay_ack_further(now);
+        }
+        // every second segment is acknowledged at once: no branch, which would be mispredicted as often
+        let delayed_to = now.saturating_add(self.ack_delay());
+        self.ack_at = if at_once { self.ack_at } else { delayed_to };
+        let more = if at_once { ack_pending::NOW } else { ack_pending::SCHED | ack_pending::TIMER };
+        self.sock.icsk_ack_pending = pending | more;
+    }
+
+    /// The timer runs already.
+    fn delay_ack_further(&mut self, now: Time) {
+        let delay = self.ack_delay();
+        if self.ack_at <= now.saturating_add(delay / 4) {
+            // it would expire in a moment
             self.sock.icsk_ack_pending |= ack_pending::NOW;
             return;
         }
-        self.delay_ack(now);
-    }
-
-    fn delay_ack(&mut self, now: Time) {
-        let delay = self.ack_delay();
-        let at = now.saturating_add(delay);
-        if self.sock.icsk_ack_pending & ack_pending::TIMER != 0 {
-            if self.ack_at <= now.saturating_add(delay / 4) {
-                // it would expire in a moment
-                self.sock.icsk_ack_pending |= ack_pending::NOW;
-                return;
-            }
-            self.ack_at = self.ack_at.min(at);
-        } else {
-            self.ack_at = at;
-        }
+        self.ack_at = self.ack_at.min(now.saturating_add(delay));
         self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::TIMER;
     }
 
     /// Linux adapts the delay to the time between segments; a stack without quick ACKs has a fixed one.
     #[inline]
     fn ack_delay(&self) -> Time {
+        let adapts = (self.ato_ms > ATO_MIN_MS) & self.config.delayed_ack.quickack;
+        if adapts { self.adapted_delay() } else { self.config.delayed_ack.timeout }
+    }
+
+    fn adapted_delay(&self) -> Time {
         let least = self.config.delayed_ack.timeout;
-        if !self.config.delayed_ack.quickack {
-            return least;
-        }
-        if self.ato_ms <= ATO_MIN_MS {
-            return least;
-        }
         let mut most_ms = ATO_MAX_MS;
         if self.sock.srtt_us > 0 {
             most_ms = most_ms.min((self.sock.srtt_us >> 3) / 1000).max(ATO_MIN_MS as u32);
@@ -225,27 +226,37 @@ impl Endpoint {
     /// The window to announce; the right edge never moves back.
     #[inline]
     pub(crate) fn select_window(&mut self) -> u32 {
+        if self.has(bit::SLOW_DATA | bit::NARROW) {
+            self.measure_window();
+        }
+        self.rcv_wup = self.sock.rcv_nxt;
+        self.rcv_wnd
+    }
+
+    /// The window anew: the whole buffer, which is no less than any earlier window, if nothing is held or unread.
+    #[cold]
+    fn measure_window(&mut self) {
         let scale = self.bits & bit::WSCALE_MASK;
         let largest = 65_535_u32 << scale;
         let round = (1_u32 << scale) - 1;
         let round_up = |bytes: u32| (bytes.saturating_add(round) & !round).min(largest);
-        // nothing held or unread: the whole buffer, which is no less than any earlier window
-        let mut window = round_up(self.config.receive_buffer);
-        if self.has(bit::SLOW_DATA) {
-            window = round_up(self.free_window());
-            let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
-            if left <= largest && window < left {
-                window = round_up(left);
-            }
+        if !self.has(bit::SLOW_DATA) {
+            self.rcv_wnd = round_up(self.config.receive_buffer);
+            self.bits &= !bit::NARROW;
+            return;
+        }
+        let mut window = round_up(self.free_window());
+        let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
+        if left <= largest && window < left {
+            window = round_up(left);
         }
         self.rcv_wnd = window;
-        self.rcv_wup = self.sock.rcv_nxt;
-        window
+        self.bits |= bit::NARROW;
     }
 
     /// What the buffer has free; nothing when that is too little to be worth a segment (RFC 9293 3.8.6.2.2).
     fn free_window(&self) -> u32 {
-        let Some(rare) = &self.rare else {
+        let Some(rare) = self.busy.rare() else {
             return self.config.receive_buffer;
         };
         let held: u32 = rare.out_of_order.iter().map(|block| block.end.wrapping_sub(block.start)).sum();
@@ -292,7 +303,7 @@ impl Endpoint {
     fn advance(&mut self, end: u32) {
         let len = end.wrapping_sub(self.sock.rcv_nxt);
         self.sock.rcv_nxt = end;
-        match &mut self.rare {
+        match self.busy.rare_mut() {
             Some(rare) if rare.not_reading => rare.unread += len,
             _ => self.received += len as u64,
         }
@@ -346,7 +357,7 @@ impl Endpoint {
 
     /// What the gap held back is in order now.
     fn take_from_queue(&mut self) {
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         let had = !rare.out_of_order.is_empty();
@@ -378,7 +389,7 @@ impl Endpoint {
 
     /// Data may take the fast path again.
     pub(crate) fn update_slow_data(&mut self) {
-        let slow = self.rare.as_ref().is_some_and(|rare| {
+        let slow = self.busy.rare().is_some_and(|rare| {
             rare.not_reading || rare.unread > 0 || !rare.out_of_order.is_empty() || rare.fin_seq.is_some()
         });
         if slow {
@@ -390,7 +401,7 @@ impl Endpoint {
 
     /// The application reads all there is; a window that was closed is announced anew.
     pub(crate) fn drain_unread(&mut self) {
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         rare.not_reading = false;
@@ -408,7 +419,7 @@ impl Endpoint {
         if !self.has(bit::SACK) {
             return;
         }
-        let Some(rare) = &mut self.rare else {
+        let Some(rare) = self.busy.rare_mut() else {
             return;
         };
         let mut count = 0;

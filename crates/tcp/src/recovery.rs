@@ -196,7 +196,7 @@ impl Endpoint {
 
     fn init_undo(&mut self) {
         self.sock.undo_marker = self.sock.snd_una;
-        let probe = self.rare.as_ref().is_some_and(|rare| rare.tlp_high_seq.is_some() && rare.tlp_retrans);
+        let probe = self.busy.rare().is_some_and(|rare| rare.tlp_high_seq.is_some() && rare.tlp_retrans);
         let retransmissions = self.sock.retrans_out as i32 + probe as i32;
         // 0 means "all retransmissions were for nothing"; before the first one that must not be believed
         self.sock.undo_retrans = if retransmissions == 0 { -1 } else { retransmissions };
@@ -266,7 +266,7 @@ impl Endpoint {
 
     /// At a timeout all is lost but what was sent within the last round trip.
     fn mark_lost_by_timeout(&mut self) {
-        let reneged = self.ring.at(0).is(mark::SACKED);
+        let reneged = self.busy.at(0).is(mark::SACKED);
         let sack = self.has(bit::SACK);
         if reneged || !sack {
             self.sock.sacked_out = 0;
@@ -275,7 +275,7 @@ impl Endpoint {
         let now_us = self.sock.tcp_mstamp as u32;
         let rtt_us = self.sock.srtt_us >> 3;
         for index in 0..self.sock.packets_out {
-            let mut record = *self.ring.at(index);
+            let mut record = *self.busy.at(index);
             if reneged {
                 record.flags &= !mark::SACKED;
             }
@@ -283,7 +283,7 @@ impl Endpoint {
             if index == 0 || !recent || reneged {
                 mark_lost(&mut self.sock, &mut record);
             }
-            *self.ring.at_mut(index) = record;
+            *self.busy.at_mut(index) = record;
         }
         let head = self.sock.snd_una;
         let rare = self.rare_mut();
@@ -355,13 +355,13 @@ impl Endpoint {
     }
 
     pub(crate) fn any_retransmission_left(&self) -> bool {
-        self.sock.retrans_out > 0 || (self.sock.packets_out > 0 && self.ring.at(0).is(mark::EVER_RETRANS))
+        self.sock.retrans_out > 0 || (self.sock.packets_out > 0 && self.busy.at(0).is(mark::EVER_RETRANS))
     }
 
     /// A tail-loss probe is answered (RFC 8985 7.4).
     pub(crate) fn resolve_probe(&mut self, ack: &Ack) {
         let Some((high, retransmission)) =
-            self.rare.as_ref().and_then(|rare| Some((rare.tlp_high_seq?, rare.tlp_retrans)))
+            self.busy.rare().and_then(|rare| Some((rare.tlp_high_seq?, rare.tlp_retrans)))
         else {
             return;
         };
@@ -386,7 +386,7 @@ impl Endpoint {
 
     /// ACKs take the fast path again once no probe is outstanding.
     pub(crate) fn update_slow_ack(&mut self) {
-        let probe = self.rare.as_ref().is_some_and(|rare| rare.tlp_high_seq.is_some());
+        let probe = self.busy.rare().is_some_and(|rare| rare.tlp_high_seq.is_some());
         if probe {
             self.bits |= bit::SLOW_ACK;
         } else {

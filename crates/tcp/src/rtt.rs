@@ -75,7 +75,9 @@ impl Endpoint {
             sock.mdev_us = rtt_us << 1;
             self.rttvar_us = sock.mdev_us.max(rto_min);
             self.mdev_max_us = self.rttvar_us;
-            self.rtt_seq = sock.snd_nxt;
+            if let Some(work) = self.busy.work_mut() {
+                work.rtt_seq = sock.snd_nxt;
+            }
             return;
         }
         // srtt = 7/8 srtt + 1/8 rtt
@@ -91,11 +93,13 @@ impl Endpoint {
             self.mdev_max_us = sock.mdev_us;
             self.rttvar_us = self.rttvar_us.max(self.mdev_max_us);
         }
-        if after(sock.snd_una, self.rtt_seq) {
+        if let Some(work) = self.busy.work_mut()
+            && after(sock.snd_una, work.rtt_seq)
+        {
             if self.mdev_max_us < self.rttvar_us {
                 self.rttvar_us -= (self.rttvar_us - self.mdev_max_us) >> 2;
             }
-            self.rtt_seq = sock.snd_nxt;
+            work.rtt_seq = sock.snd_nxt;
             self.mdev_max_us = rto_min;
         }
     }

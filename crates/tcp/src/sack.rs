@@ -14,7 +14,7 @@ const REORDERING_MAX: u32 = 300;
 impl Endpoint {
     /// End of the highest SACKed segment, snd_una if there is none.
     pub(crate) fn highest_sack_seq(&self) -> u32 {
-        match &self.rare {
+        match self.busy.rare() {
             Some(rare) if self.sock.sacked_out > 0 => rare.highest_sack,
             _ => self.sock.snd_una,
         }
@@ -79,9 +79,9 @@ impl Endpoint {
 
     fn tag_block(&mut self, ack: &mut Ack, block: SackBlock, d_sack: bool) {
         let len = self.sock.packets_out;
-        let mut index = self.ring.find(len, block.start);
+        let mut index = self.busy.ring().find(len, block.start);
         while index < len {
-            let record = self.ring.at(index);
+            let record = self.busy.at(index);
             if after(record.end_seq(), block.end) {
                 break;
             }
@@ -90,7 +90,7 @@ impl Endpoint {
                 continue;
             }
             if record.is(mark::SACKED) && !d_sack {
-                index += self.ring.sacked_run(len, index);
+                index += self.busy.ring_mut().sacked_run(len, index);
                 continue;
             }
             self.tag_record(ack, index, d_sack);
@@ -99,7 +99,7 @@ impl Endpoint {
     }
 
     fn tag_record(&mut self, ack: &mut Ack, index: u32, d_sack: bool) {
-        let mut record = *self.ring.at(index);
+        let mut record = *self.busy.at(index);
         let (start, end) = (record.seq, record.end_seq());
         let ever = record.is(mark::EVER_RETRANS);
         if d_sack && ever {
@@ -158,7 +158,7 @@ impl Endpoint {
             record.flags &= !mark::RETRANS;
             self.sock.retrans_out -= 1;
         }
-        *self.ring.at_mut(index) = record;
+        *self.busy.at_mut(index) = record;
     }
 
     /// A segment from `low` on arrived after one that ends at `highest`: tolerate that much from now on.

@@ -71,8 +71,6 @@ pub(crate) struct Ring {
     /// Capacity: a power of two, or 0.
     slots: Box<[Record]>,
     head: u32,
-    /// Segments with payload sent so far; it stands here because here are four bytes to spare.
-    pub data_segments_sent: u32,
 }
 
 impl Ring {
@@ -101,6 +99,21 @@ impl Ring {
             self.grow(len);
         }
         *self.at_mut(len) = record;
+    }
+
+    /// How many of the `len` records end by `ack`, oldest first, and the marks that any of them bears.
+    #[inline]
+    pub fn acknowledged(&self, len: u32, ack: u32) -> (u32, u8) {
+        let (mut n, mut marks) = (0, 0);
+        while n < len {
+            let record = self.at(n);
+            if crate::seq::after(record.end_seq(), ack) {
+                break;
+            }
+            marks |= record.flags;
+            n += 1;
+        }
+        (n, marks)
     }
 
     /// Forgets the `n` oldest.

@@ -20,7 +20,7 @@ impl Endpoint {
             self.ack_at = Time::NEVER;
             self.on_delayed_ack_timer();
         }
-        if self.timer_at <= now {
+        if self.busy.work().is_some_and(|work| work.timer_at <= now) {
             let kind = self.timer;
             self.disarm();
             match kind {
@@ -38,18 +38,21 @@ impl Endpoint {
     pub(crate) fn arm(&mut self, kind: TimerKind, now: Time, delay_us: u64) {
         let paced_ns = self.sock.tcp_wstamp_ns.saturating_sub(self.sock.tcp_clock_cache);
         self.timer = kind;
-        self.timer_at = now.saturating_add(Time::from_ps(delay_us.saturating_mul(1_000_000) + paced_ns * 1_000));
+        self.busy.make(&self.sock).timer_at =
+            now.saturating_add(Time::from_ps(delay_us.saturating_mul(1_000_000) + paced_ns * 1_000));
     }
 
     #[inline]
     pub(crate) fn disarm(&mut self) {
         self.timer = TimerKind::None;
-        self.timer_at = Time::NEVER;
+        if let Some(work) = self.busy.work_mut() {
+            work.timer_at = Time::NEVER;
+        }
     }
 
     /// µs until the oldest segment's timeout; negative once it is over.
     fn rto_left_us(&self) -> i64 {
-        let elapsed = (self.sock.tcp_mstamp as u32).wrapping_sub(self.ring.at(0).sent_us);
+        let elapsed = (self.sock.tcp_mstamp as u32).wrapping_sub(self.busy.at(0).sent_us);
         self.rto_us() as i64 - elapsed as i64
     }
 
@@ -136,7 +139,7 @@ impl Endpoint {
 
     /// Two RTTs of silence: one more segment, new or the last one again, so that the receiver says what is missing.
     fn on_probe_timer(&mut self, now: Time) {
-        let outstanding = self.rare.as_ref().is_some_and(|rare| rare.tlp_high_seq.is_some());
+        let outstanding = self.busy.rare().is_some_and(|rare| rare.tlp_high_seq.is_some());
         if self.sock.packets_out == 0 || outstanding {
             return self.rearm_rto(now);
         }

@@ -10,7 +10,7 @@ use congestion::sock::{TCP_CA_OPEN, ecn};
 impl Endpoint {
     /// The ACK was caused by an original, not by a retransmission.
     fn original_arrived(&self, ack: &Ack) -> bool {
-        match self.rare.as_ref().and_then(|rare| rare.retrans_stamp) {
+        match self.busy.rare().and_then(|rare| rare.retrans_stamp) {
             Some(stamp) => self.echo_precedes(ack.tsecr, stamp),
             // nothing was retransmitted yet; without SACK the stamp may have been cleared at the end of the episode
             None => self.has(bit::SACK) || before(self.sock.snd_una, self.sock.high_seq),
@@ -24,7 +24,7 @@ impl Endpoint {
     fn undo_reduction(&mut self, unmark_lost: bool) {
         if unmark_lost {
             for index in 0..self.sock.packets_out {
-                self.ring.at_mut(index).flags &= !mark::LOST;
+                self.busy.at_mut(index).flags &= !mark::LOST;
             }
             self.sock.lost_out = 0;
         }

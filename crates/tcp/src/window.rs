@@ -22,6 +22,30 @@ const NS_PER_MS: u64 = 1_000_000;
 const PACING_SLOW_START: u64 = 200;
 const PACING_AVOIDANCE: u64 = 120;
 
+/// How large a burst may be.
+pub(crate) struct Burst {
+    /// Whole segments of so many bytes.
+    bytes: u32,
+    /// But no less segments than this,
+    least: u32,
+    /// and no more than this.
+    most: u32,
+}
+
+impl Burst {
+    #[inline]
+    pub(crate) fn segments(&self, mss: u32) -> u32 {
+        (self.bytes / mss).max(self.least).min(self.most)
+    }
+
+    /// `segments() <= whole`, without dividing: it is asked at every ACK, and the answer is mostly no.
+    #[inline]
+    fn is_within(&self, whole: u32, mss: u32) -> bool {
+        let fits = self.least <= whole && (self.bytes as u64) < (whole as u64 + 1) * mss as u64;
+        fits || self.most <= whole
+    }
+}
+
 impl Endpoint {
     #[inline]
     pub(crate) fn is_paced(&self) -> bool {
@@ -50,7 +74,7 @@ impl Endpoint {
         let prior_ns = sock.tcp_wstamp_ns;
         sock.tcp_wstamp_ns = prior_ns.max(sock.tcp_clock_cache);
         let rate = sock.sk_pacing_rate;
-        if rate == u64::MAX || rate == 0 || self.ring.data_segments_sent < UNPACED_SEGMENTS {
+        if rate == u64::MAX || rate == 0 || self.data_segments_sent < UNPACED_SEGMENTS {
             return;
         }
         let bytes = sendable.min(segments as u64 * sock.mss_cache as u64);
@@ -86,12 +110,12 @@ impl Endpoint {
         limit.min(u32::MAX as u64) as u32
     }
 
-    /// Segments of the largest burst now: 1 ms of the pacing rate, more on short paths.
+    /// The largest burst now: 1 ms of the pacing rate, more on short paths.
     #[inline]
-    pub(crate) fn burst_max(&mut self) -> u32 {
+    pub(crate) fn largest_burst(&mut self) -> Burst {
         let most = self.config.tso_segments.max(1);
         if most == 1 {
-            return 1;
+            return Burst { bytes: 0, least: 1, most };
         }
         let least = if self.ops().has_min_tso_segs() { self.sock.ca_min_tso_segs() } else { 2 };
         let sock = &self.sock;
@@ -102,13 +126,12 @@ impl Endpoint {
             let more = if halvings < u32::BITS { gso_max >> halvings } else { 0 };
             bytes = (sock.sk_pacing_rate >> sock.sk_pacing_shift).saturating_add(more).min(gso_max);
         }
-        let segments = bytes as u32 / sock.mss_cache;
-        segments.max(least).min(most)
+        Burst { bytes: bytes as u32, least, most }
     }
 
     /// Is it better to wait for an ACK that lets a larger burst leave (Linux: tcp_tso_should_defer)?
     #[inline]
-    pub(crate) fn defers_burst(&mut self, sendable: u64, room: u32, burst_max: u32) -> bool {
+    pub(crate) fn defers_burst(&mut self, sendable: u64, room: u32, largest: &Burst) -> bool {
         let sock = &self.sock;
         // a third of the window, or a whole burst: go
         let third = self.snd_wnd.min(sock.snd_cwnd.saturating_mul(sock.mss_cache)) / BURST_WINDOW_DIVISOR;
@@ -116,7 +139,7 @@ impl Endpoint {
         let window_left = self.window_left();
         let limit = window_left.min(room_bytes);
         let whole = if room_bytes <= window_left { room } else { window_left / sock.mss_cache };
-        if limit >= third || whole >= burst_max {
+        if limit >= third || largest.is_within(whole, sock.mss_cache) {
             return false;
         }
         if sock.icsk_ca_state >= congestion::sock::TCP_CA_RECOVERY || sock.packets_out == 0 {
@@ -126,14 +149,14 @@ impl Endpoint {
         if sock.tcp_clock_cache.saturating_sub(sock.tcp_wstamp_ns) > NS_PER_MS {
             return false;
         }
-        let head_us = crate::rate::full_us(sock.tcp_mstamp, self.ring.at(0).sent_us);
+        let head_us = crate::rate::full_us(sock.tcp_mstamp, self.busy.at(0).sent_us);
         let srtt_ns = sock.srtt_us as u64 * 125;
         let expected_ns = head_us * 1000 + srtt_ns;
         if expected_ns.saturating_sub(sock.tcp_clock_cache) > (srtt_ns / 2).min(NS_PER_MS) {
             return false;
         }
         if room_bytes < window_left && room_bytes as u64 <= sendable {
-            self.validate_window(true);
+            self.note_window_limited();
         }
         true
     }
@@ -143,34 +166,46 @@ impl Endpoint {
         sock.is_cwnd_limited != 0 || (sock.in_slow_start() && sock.snd_cwnd < 2 * sock.max_packets_out)
     }
 
-    /// After sending: was it the window that limited it? A window that is not used for an RTO decays (RFC 7661's cause).
+    /// It was the congestion window that limited what is sent.
     #[inline]
-    pub(crate) fn validate_window(&mut self, limited: bool) {
+    pub(crate) fn note_window_limited(&mut self) {
         let now_ms = self.now_ms();
         let sock = &mut self.sock;
-        if limited
-            || !crate::seq::before(sock.snd_una, sock.cwnd_usage_seq)
-            || (sock.is_cwnd_limited == 0 && sock.packets_out > sock.max_packets_out)
-        {
-            sock.is_cwnd_limited = limited as u8;
+        sock.is_cwnd_limited = 1;
+        sock.max_packets_out = sock.packets_out;
+        sock.cwnd_usage_seq = sock.snd_nxt;
+        self.note_window_used(now_ms);
+    }
+
+    #[inline]
+    fn note_window_used(&mut self, now_ms: u32) {
+        if let Some(rare) = self.busy.rare_mut() {
+            rare.cwnd_used = 0;
+        }
+        self.sock.snd_cwnd_stamp = now_ms;
+    }
+
+    /// After sending: was it the window that limited it? A window that is not used for an RTO decays (RFC 7661's cause).
+    pub(crate) fn validate_window(&mut self, limited: bool) {
+        if limited {
+            return self.note_window_limited();
+        }
+        let now_ms = self.now_ms();
+        let sock = &mut self.sock;
+        let exceeded = sock.is_cwnd_limited == 0 && sock.packets_out > sock.max_packets_out;
+        if exceeded || !crate::seq::before(sock.snd_una, sock.cwnd_usage_seq) {
+            sock.is_cwnd_limited = 0;
             sock.max_packets_out = sock.packets_out;
             sock.cwnd_usage_seq = sock.snd_nxt;
         }
-        if limited || self.is_cwnd_limited() {
-            if let Some(rare) = &mut self.rare {
-                rare.cwnd_used = 0;
-            }
-            self.sock.snd_cwnd_stamp = now_ms;
-        } else {
-            self.starve(now_ms);
-        }
+        if self.is_cwnd_limited() { self.note_window_used(now_ms) } else { self.starve(now_ms) }
     }
 
     /// The application does not fill the window.
     fn starve(&mut self, now_ms: u32) {
         let packets_out = self.sock.packets_out;
         // below the initial window it makes no difference how much
-        if packets_out > self.config.initial_cwnd || self.rare.is_some() {
+        if packets_out > self.config.initial_cwnd || self.busy.rare().is_some() {
             let rare = self.rare_mut();
             rare.cwnd_used = rare.cwnd_used.max(packets_out);
         }
@@ -178,14 +213,14 @@ impl Endpoint {
         if !self.config.slow_start_after_idle || unused_ms < self.rto_ms() || self.has_cong_control() {
             return;
         }
-        let blocked = self.app_end > self.sock.bytes_acked + self.config.send_buffer as u64;
+        let blocked = self.app_end() > self.sock.bytes_acked + self.config.send_buffer as u64;
         if self.sock.icsk_ca_state == TCP_CA_OPEN && !blocked {
-            let used = self.rare.as_ref().map_or(0, |rare| rare.cwnd_used).max(self.config.initial_cwnd);
+            let used = self.busy.rare().map_or(0, |rare| rare.cwnd_used).max(self.config.initial_cwnd);
             if used < self.sock.snd_cwnd {
                 self.sock.snd_ssthresh = self.current_ssthresh();
                 self.sock.snd_cwnd = (self.sock.snd_cwnd + used) >> 1;
             }
-            if let Some(rare) = &mut self.rare {
+            if let Some(rare) = self.busy.rare_mut() {
                 rare.cwnd_used = 0;
             }
         }
@@ -206,7 +241,7 @@ impl Endpoint {
         }
         self.sock.snd_cwnd = cwnd.max(restart);
         self.sock.snd_cwnd_stamp = now_ms;
-        if let Some(rare) = &mut self.rare {
+        if let Some(rare) = self.busy.rare_mut() {
             rare.cwnd_used = 0;
         }
     }
@@ -217,6 +252,24 @@ impl Endpoint {
         let in_flight = sock.packets_in_flight();
         if self.sendable() < sock.mss_cache as u64 && in_flight < sock.snd_cwnd && sock.lost_out <= sock.retrans_out {
             self.sock.app_limited = sock.delivered.wrapping_add(in_flight).max(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_compared_as_it_is_counted() {
+        for bytes in [0, 999, 1000, 1999, 2000, 5001, 65_160] {
+            for (least, most) in [(1, 1), (2, 44), (2, 3), (5, 4)] {
+                let burst = Burst { bytes, least, most };
+                for whole in 0..70 {
+                    let counted = burst.segments(1000) <= whole;
+                    assert_eq!(burst.is_within(whole, 1000), counted, "{bytes} {least} {most} {whole}");
+                }
+            }
         }
     }
 }

@@ -251,7 +251,12 @@ impl Drill {
 
     fn collect(&mut self) {
         let mut segment = Segment::default();
-        while self.endpoint.poll_transmit(self.now, &mut segment) {
+        loop {
+            let wanted = self.endpoint.wants_transmit();
+            if !self.endpoint.poll_transmit(self.now, &mut segment) {
+                break;
+            }
+            assert!(wanted, "a host that asks first would have missed {segment:?}");
             self.sent.push_back((self.now, segment));
         }
     }

@@ -61,7 +61,12 @@ impl<W: FnMut(Time, usize, &Segment) -> Vec<(Time, Segment)>> Pair<W> {
     fn transmit(&mut self, from: usize) {
         (self.enter)(from, self.now);
         let mut segment = Segment::default();
-        while self.ends[from].poll_transmit(self.now, &mut segment) {
+        loop {
+            let wanted = self.ends[from].wants_transmit();
+            if !self.ends[from].poll_transmit(self.now, &mut segment) {
+                break;
+            }
+            assert!(wanted, "a host that asks first would have missed {segment:?}");
             for (at, copy) in (self.wire)(self.now, from, &segment) {
                 self.flying.insert((at, self.order), (1 - from, copy));
                 self.order += 1;
