@@ -95,12 +95,17 @@ struct {
 	int (*max_entries)[1 << 24];
 } trace_ring SEC(".maps");
 
-/* The record of the call that a socket is in. Hooks of a socket run one at a time; the socket is locked. */
+/* Of a socket, which is locked while a hook runs: hooks of a socket run one at a time. */
+struct trace_flow {
+	struct trace_record record;	/* of the call that it is in, or that was last */
+	u64 ops;			/* its algorithm then: the socket may have gone over to another since */
+};
+
 struct {
 	int (*type)[MAP_TYPE_SK_STORAGE];
 	int (*map_flags)[MAP_NO_PREALLOC];
 	int *key;
-	struct trace_record *value;
+	struct trace_flow *value;
 } trace_store SEC(".maps");
 
 /* Calls that left no record: no memory for the socket's, or the ring was full. Users read it. */
@@ -226,10 +231,13 @@ TRACE_INLINE void trace_arguments(struct trace_record *record, enum trace_hook h
 TRACE_INLINE void trace_before(enum trace_hook hook, u64 *ctx)
 {
 	struct sock *sk = (struct sock *)ctx[0];
-	struct trace_record *record = bpf_storage(&trace_store, sk, 0, STORAGE_CREATE);
+	struct trace_flow *flow = bpf_storage(&trace_store, sk, 0, STORAGE_CREATE);
+	struct trace_record *record;
 
-	if (!record)
+	if (!flow)
 		return;
+	flow->ops = (u64)inet_csk(sk)->icsk_ca_ops;
+	record = &flow->record;
 	record->call.hook = hook;
 	record->call.socket = (u64)sk;
 	record->services.draws = record->services.acks = 0;
@@ -253,18 +261,18 @@ TRACE_INLINE void trace_after(struct sock *sk, u64 value)
 	record->call.number++;
 }
 
-/* tcp_cong_state_set(sk, new state): of sockets that a hook has been called for. */
+/* tcp_cong_state_set(sk, new state): of sockets that use the algorithm, once a hook has been called. */
 SEC("tp_btf/tcp_cong_state_set") int trace_state(u64 *ctx)
 {
 	struct sock *sk = (struct sock *)ctx[0];
 	struct tcp_sock *tp = bpf_to_tcp_sock(sk);
-	struct trace_record *record = tp ? bpf_storage(&trace_store, tp, 0, 0) : 0;
+	struct trace_flow *flow = tp ? bpf_storage(&trace_store, tp, 0, 0) : 0;
 	struct trace_call call = { .hook = TRACE_STATE, .socket = (u64)tp, .argument = (u8)ctx[1] };
 
-	if (!record)
+	if (!flow || flow->ops != (u64)inet_csk((struct sock *)tp)->icsk_ca_ops)
 		return 0;
 	call.value = tcp_ca_state((struct sock *)tp);
-	call.number = record->call.number++;
+	call.number = flow->record.call.number++;
 	if (bpf_ring_output(&trace_ring, &call, sizeof(call), RING_NO_WAKEUP))
 		__sync_fetch_and_add(&trace_lost, 1);
 	return 0;

@@ -221,6 +221,12 @@ impl Call {
         Some(Call { hook, head, read, before, samples, services, private_before, private_after, after })
     }
 
+    /// A call of which every word is 0.
+    #[cfg(test)]
+    pub(crate) fn blank(hook: Hook) -> Call {
+        Call::read(hook, Head::default(), &mut std::iter::repeat(0)).expect("the words do not end")
+    }
+
     /// Segments newly delivered by the ACK, of cong_avoid and cong_control.
     pub fn acked(&self) -> Option<u64> {
         match self.hook {
