@@ -164,7 +164,8 @@ pub struct Call {
     pub read: ReadOnly,
     /// What it may write, as it found it.
     pub before: Written,
-    samples: Samples,
+    /// The sample that pkts_acked or cong_control was called with.
+    pub samples: Samples,
     services: Services,
     private_before: Private,
     private_after: Private,
@@ -348,53 +349,54 @@ impl Written {
 impl ReadOnly {
     fn socket(&self) -> TcpSock {
         let sample = |t: u64, v: u64| MinMaxSample { t: t as u32, v: v as u32 };
-        let mut sock = TcpSock::default();
-        sock.sk_max_pacing_rate = self.sk_max_pacing_rate;
-        sock.sk_gso_max_size = self.sk_gso_max_size as u32;
-        sock.sk_pacing_shift = self.sk_pacing_shift as u8;
-        sock.icsk_ca_state = self.icsk_ca_state as u8;
-        sock.icsk_retransmits = self.icsk_retransmits as u8;
-        sock.snd_cwnd_clamp = self.snd_cwnd_clamp as u32;
-        sock.snd_una = self.snd_una as u32;
-        sock.snd_nxt = self.snd_nxt as u32;
-        sock.rcv_nxt = self.rcv_nxt as u32;
-        sock.mss_cache = self.mss_cache as u32;
-        sock.packets_out = self.packets_out as u32;
-        sock.sacked_out = self.sacked_out as u32;
-        sock.lost_out = self.lost_out as u32;
-        sock.retrans_out = self.retrans_out as u32;
-        sock.delivered = self.delivered as u32;
-        sock.delivered_ce = self.delivered_ce as u32;
-        sock.lost = self.lost as u32;
-        sock.max_packets_out = self.max_packets_out as u32;
-        sock.cwnd_usage_seq = self.cwnd_usage_seq as u32;
-        sock.srtt_us = self.srtt_us as u32;
-        sock.mdev_us = self.mdev_us as u32;
-        sock.rtt_min = MinMax {
-            s: [
-                sample(self.rtt_min_t0, self.rtt_min_v0),
-                sample(self.rtt_min_t1, self.rtt_min_v1),
-                sample(self.rtt_min_t2, self.rtt_min_v2),
-            ],
-        };
-        sock.tcp_mstamp = self.tcp_mstamp;
-        sock.delivered_mstamp = self.delivered_mstamp;
-        sock.first_tx_mstamp = self.first_tx_mstamp;
-        sock.tcp_clock_cache = self.tcp_clock_cache;
-        sock.tcp_wstamp_ns = self.tcp_wstamp_ns;
-        sock.prior_cwnd = self.prior_cwnd as u32;
-        sock.prior_ssthresh = self.prior_ssthresh as u32;
-        sock.high_seq = self.high_seq as u32;
-        sock.undo_marker = self.undo_marker as u32;
-        sock.undo_retrans = self.undo_retrans as i32;
-        sock.rate_delivered = self.rate_delivered as u32;
-        sock.rate_interval_us = self.rate_interval_us as u32;
-        sock.lsndtime = self.lsndtime as u32;
-        sock.advmss = self.advmss as u16;
-        sock.is_cwnd_limited = self.is_cwnd_limited as u8;
-        sock.bytes_acked = self.bytes_acked;
-        sock.bytes_sent = self.bytes_sent;
-        sock
+        TcpSock {
+            sk_max_pacing_rate: self.sk_max_pacing_rate,
+            sk_gso_max_size: self.sk_gso_max_size as u32,
+            sk_pacing_shift: self.sk_pacing_shift as u8,
+            icsk_ca_state: self.icsk_ca_state as u8,
+            icsk_retransmits: self.icsk_retransmits as u8,
+            snd_cwnd_clamp: self.snd_cwnd_clamp as u32,
+            snd_una: self.snd_una as u32,
+            snd_nxt: self.snd_nxt as u32,
+            rcv_nxt: self.rcv_nxt as u32,
+            mss_cache: self.mss_cache as u32,
+            packets_out: self.packets_out as u32,
+            sacked_out: self.sacked_out as u32,
+            lost_out: self.lost_out as u32,
+            retrans_out: self.retrans_out as u32,
+            delivered: self.delivered as u32,
+            delivered_ce: self.delivered_ce as u32,
+            lost: self.lost as u32,
+            max_packets_out: self.max_packets_out as u32,
+            cwnd_usage_seq: self.cwnd_usage_seq as u32,
+            srtt_us: self.srtt_us as u32,
+            mdev_us: self.mdev_us as u32,
+            rtt_min: MinMax {
+                s: [
+                    sample(self.rtt_min_t0, self.rtt_min_v0),
+                    sample(self.rtt_min_t1, self.rtt_min_v1),
+                    sample(self.rtt_min_t2, self.rtt_min_v2),
+                ],
+            },
+            tcp_mstamp: self.tcp_mstamp,
+            delivered_mstamp: self.delivered_mstamp,
+            first_tx_mstamp: self.first_tx_mstamp,
+            tcp_clock_cache: self.tcp_clock_cache,
+            tcp_wstamp_ns: self.tcp_wstamp_ns,
+            prior_cwnd: self.prior_cwnd as u32,
+            prior_ssthresh: self.prior_ssthresh as u32,
+            high_seq: self.high_seq as u32,
+            undo_marker: self.undo_marker as u32,
+            undo_retrans: self.undo_retrans as i32,
+            rate_delivered: self.rate_delivered as u32,
+            rate_interval_us: self.rate_interval_us as u32,
+            lsndtime: self.lsndtime as u32,
+            advmss: self.advmss as u16,
+            is_cwnd_limited: self.is_cwnd_limited as u8,
+            bytes_acked: self.bytes_acked,
+            bytes_sent: self.bytes_sent,
+            ..TcpSock::default()
+        }
     }
 
     fn of(sock: &TcpSock) -> ReadOnly {
@@ -513,7 +515,7 @@ fn seed_for(number: u32) -> u32 {
 
 /// The y with y ^ y << by = x: from the low bits up, `by` at a time.
 fn undo_left(x: u32, by: u32) -> u32 {
-    (0..32 / by + 1).fold(x, |y, _| x ^ (y << by))
+    (0..=32 / by).fold(x, |y, _| x ^ (y << by))
 }
 
 /// The y with y ^ y >> by = x, for by of at least 16: the high half is x's own.

@@ -127,7 +127,9 @@ fn every_recorded_call_is_repeated_to_the_byte() {
         }
         assert!(start.elapsed() < patience, "after {patience:?}: {:?}", totals(&tallies));
         play(round, weather, &traces, &|| {
-            readers.iter().for_each(|reader| reader.drain().expect("a buffer can be read"));
+            for reader in &readers {
+                reader.drain().expect("a buffer can be read");
+            }
         });
     }
     report(&traces, &tallies, start.elapsed());

@@ -281,7 +281,7 @@ fn receive_pattern(stream: &mut TcpStream, bytes: usize) -> io::Result<()> {
 }
 
 /// Runs `work` on a thread of its own that has entered the namespace.
-fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+pub fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let file = File::open(format!("/run/netns/{namespace}")).expect("the namespace exists");
@@ -293,11 +293,11 @@ fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Writes a setting of the namespace that the thread is in.
-fn set(name: &str, value: &str) {
+pub fn set(name: &str, value: &str) {
     fs::write(format!("/proc/sys/{name}"), value).unwrap_or_else(|error| panic!("{name} = {value}: {error}"));
 }
 
-fn ip(arguments: &str) -> String {
+pub fn ip(arguments: &str) -> String {
     run("ip", arguments)
 }
 
