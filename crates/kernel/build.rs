@@ -1,4 +1,5 @@
-//! Compiles every algorithm of `cc/` for BPF and writes the table of the objects, which the crate embeds.
+//! Compiles every algorithm of `cc/` for BPF, as it is and for tracing, and writes the tables of the objects, which the crate
+//! embeds.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ const FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nost
 
 fn main() {
     println!("cargo:rerun-if-changed=../../cc");
+    println!("cargo:rerun-if-changed=../../bpf/trace.c");
     println!("cargo:rerun-if-env-changed=PATH");
     let cc_dir = Path::new("../../cc");
     let out_dir = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -26,16 +28,29 @@ fn main() {
         .collect();
     sources.sort();
 
-    let mut table = String::from("static OBJECTS: &[(&str, &[u8])] = &[\n");
+    let mut objects = String::from("static OBJECTS: &[(&str, &[u8])] = &[\n");
+    let mut traced = String::from("static TRACED: &[(&str, &[u8])] = &[\n");
     for source in &sources {
         let name = source.file_stem().expect("a file has a name").to_string_lossy();
         let object = out_dir.join(format!("{name}.bpf.o"));
-        compile(clang, &cc_dir.join("include"), source, &object);
-        writeln!(table, "    ({name:?}, include_bytes!({:?})),", object.display().to_string())
-            .expect("writing to a string");
+        compile(clang, &[], source, &object);
+        list(&mut objects, &name, &object);
+
+        let object = out_dir.join(format!("{name}.trace.bpf.o"));
+        let which = [format!("-DTRACE_NAME={name}"), format!("-DTRACE_FILE=\"{name}.c\"")];
+        compile(clang, &which, Path::new("../../bpf/trace.c"), &object);
+        list(&mut traced, &name, &object);
     }
-    table.push_str("];\n");
-    fs::write(out_dir.join("objects.rs"), table).expect("OUT_DIR can be written");
+    for (file, mut table) in [("objects.rs", objects), ("traced.rs", traced)] {
+        table.push_str("];\n");
+        fs::write(out_dir.join(file), table).expect("OUT_DIR can be written");
+    }
+}
+
+/// Adds an object to a table.
+fn list(table: &mut String, name: &str, object: &Path) {
+    writeln!(table, "    ({name:?}, include_bytes!({:?})),", object.display().to_string())
+        .expect("writing to a string");
 }
 
 /// The first compiler there is that can compile for BPF.
@@ -49,11 +64,11 @@ fn compiler() -> &'static str {
     })
 }
 
-fn compile(clang: &str, include: &Path, source: &Path, object: &Path) {
+fn compile(clang: &str, defines: &[String], source: &Path, object: &Path) {
     let out = Command::new(clang)
         .args(FLAGS.split_whitespace())
-        .arg("-I")
-        .arg(include)
+        .args(["-I", "../../cc/include", "-I", "../../cc"])
+        .args(defines)
         .arg("-c")
         .arg(source)
         .arg("-o")

@@ -12,6 +12,8 @@ mod load;
 pub mod model;
 mod ops;
 mod registry;
+pub mod replay;
+pub mod replay_watch;
 pub mod sock;
 mod toolchain;
 

@@ -12,9 +12,11 @@
 mod load;
 mod log;
 mod probe;
+mod trace;
 
 pub use load::{Error, Loaded, Program, Verified};
 pub use probe::{Features, Kernel, Missing};
+pub use trace::{Reader, Trace, traced_object};
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 

@@ -347,7 +347,7 @@ impl Endpoint {
         }
         self.count_delivered(ack.sack_delivered, ack.found);
         if prior_packets == 0 {
-            self.ack_with_nothing_in_flight(&ack);
+            self.ack_with_nothing_in_flight(&mut ack);
             return true;
         }
         self.clean_queue(&mut ack, prior_highest);
@@ -388,8 +388,12 @@ impl Endpoint {
         self.alert(ack, 0);
     }
 
-    fn ack_with_nothing_in_flight(&mut self, ack: &Ack) {
+    fn ack_with_nothing_in_flight(&mut self, ack: &mut Ack) {
         self.call_in_ack_event(ack);
+        // the last of the duplicates that show a reduction to have been wrong may come after everything is acknowledged
+        if ack.found & found::DSACK != 0 {
+            self.alert(ack, 0);
+        }
         // the window may have opened, or still be closed
         if self.timer == TimerKind::Persist {
             if self.window_allows_next() {

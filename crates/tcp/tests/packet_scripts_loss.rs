@@ -36,6 +36,28 @@ fn three_duplicate_acks_with_sack_retransmit() {
 }
 
 #[test]
+fn a_duplicate_reported_after_everything_is_acknowledged_undoes_the_reduction() {
+    // the one retransmission arrived twice, so nothing had been lost: cwnd was 11 before, ssthresh without a limit
+    let mut drill = Drill::client(config());
+    drill.run(
+        "0    write 10000
+         0    > 1:10001
+         20   < ack 1001
+         20.1 < ack 1001 sack 2001:3001
+         20.2 < ack 1001 sack 2001:4001
+         20.3 < ack 1001 sack 2001:5001
+         20.3 > 1001:2001
+         40   < ack 10001
+         40   state 0
+         40   ssthresh 5
+         60   < ack 10001 sack 1001:2001
+         60   cwnd 11",
+    );
+    assert_eq!(drill.endpoint.stats().undos, 1);
+    assert_eq!(drill.endpoint.sock().snd_ssthresh, congestion::sock::TCP_INFINITE_SSTHRESH);
+}
+
+#[test]
 fn three_duplicate_acks_without_rack_retransmit() {
     Drill::client(Config { rack: false, tlp: false, ..config() }).run(
         "0    write 10000

@@ -69,6 +69,13 @@ pub fn compile_to_file(name: &str, source: &str) -> PathBuf {
     output
 }
 
+/// Bytes as a file, for tools.
+pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, bytes).expect("the test's folder can be written");
+    path
+}
+
 /// Two hosts and a router between them, each a network namespace; removed when dropped, also by a failing test.
 ///
 /// ```text
@@ -113,6 +120,13 @@ impl Path {
     /// Runs `tc ARGUMENTS` in the router's namespace, whose interface `veth1` is the bottleneck.
     pub fn tc_at_bottleneck(&self, arguments: &str) -> String {
         run("tc", &format!("-n {} {arguments}", self.router))
+    }
+
+    /// Runs `ip ARGUMENTS` in both hosts' namespaces, whose interface is `host0`.
+    pub fn ip_at_hosts(&self, arguments: &str) {
+        for host in [&self.sender, &self.receiver] {
+            ip(&format!("-n {host} {arguments}"));
+        }
     }
 
     /// What `ss` says of the sender's connections.
@@ -267,7 +281,7 @@ fn receive_pattern(stream: &mut TcpStream, bytes: usize) -> io::Result<()> {
 }
 
 /// Runs `work` on a thread of its own that has entered the namespace.
-fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+pub fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let file = File::open(format!("/run/netns/{namespace}")).expect("the namespace exists");
@@ -279,11 +293,11 @@ fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Writes a setting of the namespace that the thread is in.
-fn set(name: &str, value: &str) {
+pub fn set(name: &str, value: &str) {
     fs::write(format!("/proc/sys/{name}"), value).unwrap_or_else(|error| panic!("{name} = {value}: {error}"));
 }
 
-fn ip(arguments: &str) -> String {
+pub fn ip(arguments: &str) -> String {
     run("ip", arguments)
 }
 
