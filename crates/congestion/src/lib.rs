@@ -8,11 +8,14 @@
 #![allow(unsafe_code, reason = "crossing into C is what this crate is for; each block says why it is sound")]
 
 mod check;
+mod elf;
+mod foreign;
 mod load;
 pub mod model;
 mod ops;
 mod registry;
 pub mod sock;
+mod table;
 mod toolchain;
 
 pub use check::{Report, check_invariants};
