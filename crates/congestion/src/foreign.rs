@@ -153,7 +153,7 @@ pub(crate) fn warnings(shown: &str, said: String) -> String {
         let Some((_, words)) = line.split_once("warning: ") else { continue };
         let Some((name, reason)) = by_attribute(words, "warning") else { return said };
         let reason = reason.split(" [-W").next().unwrap_or(reason);
-        writeln!(told, "line {}: {name}: {reason}", line_of(shown, &lines, i)).expect("writing to a string");
+        writeln!(told, "{shown}:{}: {name}: {reason}", line_of(shown, &lines, i)).expect("writing to a string");
     }
     told
 }

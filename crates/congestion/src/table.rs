@@ -84,7 +84,9 @@ fn check_license(elf: &Elf<'_>) -> Result<(), String> {
 }
 
 fn one_table(symbols: &[Symbol]) -> Result<&Symbol, String> {
-    let tables: Vec<&Symbol> = symbols.iter().filter(|symbol| TABLES.contains(&symbol.section.as_str())).collect();
+    // the linker puts marks of its own, without a size, where sections end
+    let is_table = |symbol: &&Symbol| symbol.size > 0 && TABLES.contains(&symbol.section.as_str());
+    let tables: Vec<&Symbol> = symbols.iter().filter(is_table).collect();
     match tables.as_slice() {
         [table] => Ok(table),
         [] => Err("it declares no algorithm: no struct tcp_congestion_ops has SEC(\".struct_ops\") or \

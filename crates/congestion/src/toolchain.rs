@@ -104,10 +104,9 @@ fn compile(
         let warnings = if is_foreign { foreign::warnings(&shown, said) } else { said };
         return Ok(Compiled { object, warnings, _folder: home });
     }
-    if is_foreign {
-        if let Some(message) = foreign::explain(&shown, &said).or_else(|| foreign::explain_header(&shown, &said)) {
-            return Err(LoadError::NotOffered { path, message });
-        }
+    let ours = || foreign::explain(&shown, &said).or_else(|| foreign::explain_header(&shown, &said));
+    if let Some(message) = is_foreign.then(ours).flatten() {
+        return Err(LoadError::NotOffered { path, message });
     }
     Err(LoadError::Compile { path, compiler, message: said.trim_end().to_string() })
 }

@@ -27,7 +27,7 @@ fn a_helper_that_finds_nothing_warns_at_its_line() {
     let line = line_of(&fs::read_to_string(fixture("dctcp.c")).expect("readable"), "int *seed");
     let words =
         "bpf_sk_storage_get: in the simulator it answers NULL: no other program has stored anything with the socket";
-    assert_eq!(dctcp.warnings(), format!("line {line}: {words}\n"));
+    assert_eq!(dctcp.warnings(), format!("{}:{line}: {words}\n", fixture("dctcp.c").display()));
     let cubic = Algorithm::load(&fixture("cubic.c")).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(cubic.warnings(), "");
 }
@@ -138,8 +138,8 @@ fn a_hook_sees_its_sockets_clock_and_random_numbers() {
     assert_eq!(state[0], 5_000_123_000, "ns");
     assert_eq!(state[1] >> 32, 5_000, "ticks of a millisecond, as lsndtime");
     assert_ne!(state[1] as u32, 0, "random");
-    assert_eq!(state[2], 1000 | (6 << 16 | 18 << 8) << 32, "CONFIG_HZ and version");
-    assert_eq!(state[3], 1 | 3 << 32, "before() and a bitfield");
+    assert_eq!((state[2] as u32, state[2] >> 32), (1000, 0x0006_1200), "CONFIG_HZ, and version 6.18");
+    assert_eq!((state[3] as u32, state[3] >> 32), (1, 3), "before() and a bitfield");
     let other = TcpSock { cc_random_state: 7, ..sock.clone() };
     let mut other = TcpSock { tcp_mstamp: 1_000, ..other };
     other.ca_init();
@@ -165,6 +165,37 @@ fn the_kernels_own_hooks_are_those_of_cc() {
     let algorithm = load(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut sock = TcpSock { icsk_ca_ops: Some(algorithm.ops()), snd_cwnd: 100, ..TcpSock::default() };
     assert_eq!(sock.ca_ssthresh(), 70, "CUBIC's beta, not Reno's half");
+}
+
+#[test]
+fn every_kernel_function_that_is_offered_links() {
+    let kfuncs = include_str!("../src/foreign/kfuncs.c");
+    let (mut declared, mut used) = (String::new(), String::new());
+    for line in kfuncs.lines() {
+        for (start, answer) in [("HOOK_VOID(", "void"), ("HOOK_U32(", "__u32")] {
+            if let Some((name, _)) = line.strip_prefix(start).and_then(|rest| rest.split_once(',')) {
+                declared.push_str(&["extern ", answer, " ", name, "() __ksym;\n"].concat());
+                used.push_str(&["(void *)", name, ", "].concat());
+            }
+        }
+    }
+    assert!(declared.lines().count() == 20, "{declared}");
+    let text = WHOLE.replace("struct seen {", &format!("{declared}void *used[] = {{ {used} }};\nstruct seen {{"));
+    load(&text).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn loops_and_random_numbers_of_bpf_run() {
+    let body = "int i; tp->snd_cwnd = 0; bpf_for(i, 2, 5) tp->snd_cwnd += i; bpf_repeat(3) tp->snd_cwnd++; \
+                bpf_loop(acked, (void *)step, tp, 0); return;";
+    let step = "static long step(__u32 i, struct tcp_sock *tp) { tp->snd_cwnd += 100; return i == 3; }\nstruct seen {";
+    let text = WHOLE.replace("/* body */", body).replace("struct seen {", step);
+    let algorithm = load(&text).unwrap_or_else(|error| panic!("{error}"));
+    let mut sock = TcpSock { icsk_ca_ops: Some(algorithm.ops()), ..TcpSock::default() };
+    sock.ca_cong_avoid(0, 2);
+    assert_eq!(sock.snd_cwnd, 2 + 3 + 4 + 3 + 200);
+    sock.ca_cong_avoid(0, 9);
+    assert_eq!(sock.snd_cwnd, 2 + 3 + 4 + 3 + 400, "the callback ends the loop");
 }
 
 #[test]
