@@ -8,6 +8,8 @@
 #![allow(unsafe_code, reason = "crossing into C is what this crate is for; each block says why it is sound")]
 
 mod check;
+mod elf;
+mod foreign;
 mod load;
 pub mod model;
 mod ops;
@@ -15,6 +17,7 @@ mod registry;
 pub mod replay;
 pub mod replay_watch;
 pub mod sock;
+mod table;
 mod toolchain;
 
 pub use check::{Report, check_invariants};

@@ -1,6 +1,8 @@
 //! Bring your own: a user's C file becomes an algorithm through the same contract as those of `cc/`.
 
+use crate::foreign;
 use crate::registry::{Algorithm, RawAlgorithm};
+use crate::table;
 use crate::toolchain;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_void};
@@ -55,6 +57,14 @@ pub enum LoadError {
         /// What the compiler said, word for word.
         message: String,
     },
+    /// A file written for libbpf uses what the host of a native build does not offer.
+    #[error("{} uses what is not offered here:{message}", path.display())]
+    NotOffered {
+        /// The file.
+        path: PathBuf,
+        /// What, in which line, and what there is instead.
+        message: String,
+    },
     /// The file uses something that it only declares.
     #[error(
         "{} uses `{symbol}`, which it declares and does not define; \
@@ -95,7 +105,8 @@ pub enum LoadError {
 
 impl Algorithm {
     /// Compiles a user's file natively, against the contract of `cc/include/tcp.h` that is part of this program, and
-    /// opens it. The compiler is `$CC`, or else cc, clang or gcc.
+    /// opens it. The compiler is `$CC`, or else cc, clang or gcc. A file written for libbpf (it includes vmlinux.h or
+    /// another of libbpf's headers) is compiled unmodified, against headers of this program's own.
     ///
     /// The algorithm stays loaded until the process ends. A file of the same bytes is compiled once.
     ///
@@ -114,10 +125,7 @@ impl Algorithm {
             return Ok(algorithm);
         }
         let compiled = toolchain::compile_shared(path, &source)?;
-        let raw = open(path, &compiled.object)?;
-        let algorithm = Algorithm::from_raw(raw)
-            .map_err(|message| LoadError::Contract { path: path.to_path_buf(), message })?
-            .with_warnings(compiled.warnings);
+        let algorithm = open(path, &source, &compiled.object)?.with_warnings(compiled.warnings);
         let algorithm: &'static Algorithm = Box::leak(Box::new(algorithm));
         loaded.insert(source, algorithm);
         Ok(algorithm)
@@ -139,21 +147,35 @@ fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
 }
 
 /// Opens a shared object, for good, and finds its table.
-fn open(path: &Path, object: &Path) -> Result<&'static RawAlgorithm, LoadError> {
+fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadError> {
+    let foreign = foreign::is_foreign(source);
     let name = CString::new(object.as_os_str().as_bytes()).expect("a temporary folder's name has no zero byte");
     // SAFETY: `name` is a C string. Opening runs the object's constructors: code of a file that the user asked to run.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
-        return Err(refusal(path, &last_message()));
+        return Err(match refusal(path, &last_message()) {
+            LoadError::UndefinedSymbol { path, symbol } if foreign => {
+                LoadError::NotOffered { path, message: foreign::missing_kfunc(source, &symbol) }
+            }
+            error => error,
+        });
     }
+    let contract = |message| LoadError::Contract { path: path.to_path_buf(), message };
+    let symbol = if foreign { c"cc_foreign" } else { c"cc_algorithm" };
     // SAFETY: `handle` is open; the name is a C string.
-    let table: *mut c_void = unsafe { libc::dlsym(handle, c"cc_algorithm".as_ptr()) };
+    let table: *mut c_void = unsafe { libc::dlsym(handle, symbol.as_ptr()) };
     if table.is_null() {
         return Err(LoadError::NoTable { path: path.to_path_buf() });
     }
+    if foreign {
+        let bytes = fs::read(object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })?;
+        // SAFETY: vmlinux.h of the headers that the file was compiled with defines the symbol as a constant of this
+        // type, `bytes` is the file that was opened, and it is never closed.
+        return unsafe { table::algorithm(table.cast(), &bytes) }.map_err(contract);
+    }
     // SAFETY: CC_OPS of the header that the file was compiled with defines that symbol as a constant of this type, and
     // the object is never closed. A file that defines it as something else has left the contract on purpose.
-    Ok(unsafe { &*table.cast::<RawAlgorithm>() })
+    Algorithm::from_raw(unsafe { &*table.cast::<RawAlgorithm>() }).map_err(contract)
 }
 
 fn last_message() -> String {

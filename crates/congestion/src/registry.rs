@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
 
 /// `CC_ABI` of the header that this crate was written for.
-const ABI: u32 = 1;
+pub(crate) const ABI: u32 = 1;
 
 #[repr(C)]
 struct RawInfo {

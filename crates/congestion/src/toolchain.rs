@@ -1,5 +1,6 @@
 //! Running C compilers on a user's file, in a private folder where `tcp.h` is this crate's own.
 
+use crate::foreign::{self, Surroundings};
 use crate::load::LoadError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,13 +8,23 @@ use std::{env, fs, io};
 use tempfile::TempDir;
 
 /// The contract that users' files include, as it was when this program was built.
-const HEADER: &str = include_str!("../../../cc/include/tcp.h");
+pub(crate) const HEADER: &str = include_str!("../../../cc/include/tcp.h");
 
 /// What the contract asks of a native build, as `build.rs` uses it too.
 const NATIVE_FLAGS: &str = include_str!("flags.txt");
 
 /// A call of what nobody declared would otherwise show only when the object is opened, without a line number.
 const SHARED_FLAGS: &str = "-O2 -shared -fPIC -Wpadded -Werror=implicit-function-declaration";
+
+/// Foreign files keep the kernel's habits: unused parameters, casts of the private state, functions that are not static.
+const FOREIGN_FLAGS: &str = "-std=gnu11 -ffreestanding -nostdinc -fwrapv -mgeneral-regs-only -O2 -shared -fPIC -Wall \
+    -Wno-unused-function -Wno-unused-variable -Wno-unused-const-variable -fno-strict-aliasing -fvisibility=hidden \
+    -Werror=implicit-function-declaration";
+
+/// A bitfield that is read as such would be read where it lies in this crate's header, not in the kernel.
+const FOREIGN_BPF_FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nostdinc -Wall \
+    -Wno-unused-function -Wno-unused-variable -Wno-unused-const-variable -Wno-missing-declarations \
+    -Werror=implicit-function-declaration -Werror=deprecated-declarations";
 
 /// What the kernel's loader is given; see `crates/kernel`.
 const BPF_FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror=implicit-function-declaration";
@@ -30,15 +41,26 @@ pub(crate) struct Compiled {
 /// Compiles the text `source` of `path` to a shared object, with `$CC`, or else cc, clang or gcc.
 pub(crate) fn compile_shared(path: &Path, source: &[u8]) -> Result<Compiled, LoadError> {
     let compiler = native_compiler().ok_or(LoadError::NoCompiler)?;
-    let flags = NATIVE_FLAGS.split_whitespace().chain(SHARED_FLAGS.split_whitespace());
-    compile(path, source, &compiler, flags)
+    if foreign::is_foreign(source) {
+        let around = foreign::surroundings(source);
+        return compile(path, source, &compiler, &words(&[FOREIGN_FLAGS]), &around);
+    }
+    compile(path, source, &compiler, &words(&[NATIVE_FLAGS, SHARED_FLAGS]), &Surroundings::default())
 }
 
 /// Compiles the text `source` of `path` to a BPF object, with the first of clang-16, clang-19 and clang that there is.
 pub(crate) fn compile_bpf(path: &Path, source: &[u8]) -> Result<Compiled, LoadError> {
     let clang = ["clang-16", "clang-19", "clang"].into_iter().find(|name| is_program(name));
     let compiler = vec![clang.ok_or(LoadError::NoClang)?.to_string()];
-    compile(path, source, &compiler, BPF_FLAGS.split_whitespace().chain(["-c"]))
+    if foreign::is_foreign(source) {
+        let around = Surroundings { linked: Vec::new(), ..foreign::surroundings(source) };
+        return compile(path, source, &compiler, &words(&[FOREIGN_BPF_FLAGS, "-c"]), &around);
+    }
+    compile(path, source, &compiler, &words(&[BPF_FLAGS, "-c"]), &Surroundings::default())
+}
+
+fn words<'a>(flags: &[&'a str]) -> Vec<&'a str> {
+    flags.iter().flat_map(|flags| flags.split_whitespace()).collect()
 }
 
 /// The command and its first arguments: `CC="ccache gcc"` is usual.
@@ -55,27 +77,38 @@ fn is_program(name: &str) -> bool {
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()))
 }
 
-fn compile<'a>(
+fn compile(
     path: &Path,
     source: &[u8],
     compiler: &[String],
-    flags: impl Iterator<Item = &'a str>,
+    flags: &[&str],
+    around: &Surroundings,
 ) -> Result<Compiled, LoadError> {
     let folder = |source| LoadError::Folder { path: path.to_path_buf(), source };
     let (home, copy) = private_copy(path, source).map_err(folder)?;
+    foreign::write(home.path(), around).map_err(folder)?;
     let object = home.path().join("algorithm.o");
     let mut command = Command::new(&compiler[0]);
-    command.args(&compiler[1..]).args(flags).arg("-I").arg(home.path()).arg("-o").arg(&object).arg(&copy);
+    command.args(&compiler[1..]).args(flags).args(&around.defines).arg("-I").arg(home.path()).arg("-o").arg(&object);
+    // its words are looked into where a file is foreign, so they are asked for in one language
+    command.arg(&copy).args(around.linked.iter().map(|name| home.path().join(name))).env("LC_ALL", "C");
     let (path, compiler) = (path.to_path_buf(), compiler.join(" "));
     let output = match command.output() {
         Ok(output) => output,
         Err(source) => return Err(LoadError::Run { path, compiler, source }),
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if !output.status.success() {
-        return Err(LoadError::Compile { path, compiler, message: said.trim_end().to_string() });
+    let shown = path.to_string_lossy().into_owned();
+    let is_foreign = !around.files.is_empty();
+    if output.status.success() {
+        let warnings = if is_foreign { foreign::warnings(&shown, said) } else { said };
+        return Ok(Compiled { object, warnings, _folder: home });
     }
-    Ok(Compiled { object, warnings: said, _folder: home })
+    let ours = || foreign::explain(&shown, &said).or_else(|| foreign::explain_header(&shown, &said));
+    if let Some(message) = is_foreign.then(ours).flatten() {
+        return Err(LoadError::NotOffered { path, message });
+    }
+    Err(LoadError::Compile { path, compiler, message: said.trim_end().to_string() })
 }
 
 /// A folder that only this user can enter, with `tcp.h` and a copy of the file in it: the copy is what was read, so what

@@ -1,0 +1,124 @@
+//! Algorithms written for libbpf, unmodified, through the program: checked, and run in scenarios.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{fs, str};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../congestion/tests/foreign").join(name)
+}
+
+fn opentcp(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_opentcp")).args(args).current_dir(folder).output().expect("it runs")
+}
+
+/// Runs a scenario with the algorithm of a file beside it; what `--json` says of the run.
+fn run(scenario: &str, algorithm: &str) -> serde_json::Value {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("a.toml"), scenario).expect("written");
+    fs::write(folder.path().join("theirs.c"), algorithm).expect("written");
+    let done = opentcp(folder.path(), &["run", "a.toml", "--json"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    said["runs"][0]["summary"].clone()
+}
+
+fn number(summary: &serde_json::Value, key: &str) -> f64 {
+    summary[key].as_f64().unwrap_or_else(|| panic!("{key} is a number in {summary}"))
+}
+
+const LOSS: &str = r#"
+duration = "20 s"
+[network]
+topology = { dumbbell = { pairs = 1 } }
+rate = "100 Mbit/s"
+delay = "1 ms"
+[network.tier.bottleneck]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { drop_tail = { packets = 50 } }
+[[traffic]]
+name = "one"
+bulk = { from = "left1", to = "right1" }
+cc = "theirs.c"
+[measure]
+warmup = "2 s"
+"#;
+
+const MARKS: &str = r#"
+duration = "4 s"
+[network]
+topology = { star = { hosts = 3 } }
+rate = "100 Mbit/s"
+delay = "125 us"
+queue = { threshold_ecn = { mark_packets = 20, packets = 120 } }
+[[traffic]]
+name = "first"
+bulk = { from = "h1", to = "h3" }
+cc = "theirs.c"
+[[traffic]]
+name = "second"
+bulk = { from = "h2", to = "h3" }
+cc = "theirs.c"
+[measure]
+warmup = "1 s"
+"#;
+
+#[test]
+fn cubic_fills_a_link_and_gives_way_at_losses() {
+    let source = fs::read_to_string(fixture("cubic.c")).expect("readable");
+    let summary = run(LOSS, &source);
+    // payload of 10 Mbit/s: 1448 of 1538 bytes
+    assert!(number(&summary, "goodput_bps") > 0.98 * 10e6 * 1448.0 / 1538.0, "{summary}");
+    let drops = number(&summary, "drops_at_switches");
+    assert!((2.0..100.0).contains(&drops), "the queue overflows, now and then: {summary}");
+    assert!(number(&summary, "rtos") == 0.0, "{summary}");
+    // The same with a gentle reduction probes, and so loses, more often: it is this file that runs.
+    let gentle = run(LOSS, &source.replace("(__u64)cwnd * 7 / 10", "(__u64)cwnd * 19 / 20"));
+    assert!(number(&gentle, "drops_at_switches") > 1.5 * drops, "{gentle}");
+}
+
+#[test]
+fn dctcp_fills_a_link_and_keeps_the_queue_at_the_marks() {
+    let source = fs::read_to_string(fixture("dctcp.c")).expect("readable");
+    let summary = run(MARKS, &source);
+    assert!(number(&summary, "goodput_bps") > 0.99 * 100e6 * 1448.0 / 1538.0, "{summary}");
+    assert!(number(&summary, "marks") > 100.0, "{summary}");
+    assert!(number(&summary, "drops_at_switches") == 0.0, "{summary}");
+    // the mark at 20 comes back a round trip later, and both flows grow by a segment meanwhile
+    assert!((20.0..45.0).contains(&number(&summary, "max_switch_queue_packets")), "{summary}");
+    // Deaf to marks it stands above them for ever: it is this file that runs.
+    let reduced = "max(tp->snd_cwnd - (__u32)(((__u64)tp->snd_cwnd * ca->alpha) >> 17), 2u)";
+    assert!(source.contains(reduced), "the fixture's reduction");
+    let deaf = run(MARKS, &source.replace(reduced, "max(tp->snd_cwnd, 2u)"));
+    assert!(number(&deaf, "marks") > 3.0 * number(&summary, "marks"), "{deaf}");
+}
+
+#[test]
+fn both_pass_the_check() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for file in ["cubic.c", "dctcp.c"] {
+        let done = opentcp(folder.path(), &["cc", "check", fixture(file).to_str().expect("UTF-8")]);
+        let said = str::from_utf8(&done.stdout).expect("UTF-8");
+        assert!(done.status.success(), "{said}");
+        for step in ["native build", "BPF build", "invariants"] {
+            assert!(said.lines().any(|line| line.starts_with(step) && line.contains("  ok  ")), "{step}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_offered_is_bad_input() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = fs::read_to_string(fixture("cubic.c"))
+        .expect("readable")
+        .replace("tp->snd_cwnd, acked)", "tp->prr_out, acked)");
+    fs::write(folder.path().join("theirs.c"), text).expect("written");
+    fs::write(folder.path().join("a.toml"), LOSS).expect("written");
+    for args in [["cc", "check", "theirs.c"], ["run", "a.toml", "--json"]] {
+        let done = opentcp(folder.path(), &args);
+        let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert_eq!(done.status.code(), Some(2), "{said}");
+        assert!(said.contains("struct tcp_sock has no field prr_out"), "{said}");
+    }
+}

@@ -1,0 +1,130 @@
+//! What a compiled file says of itself by its sections: libbpf's programs are described by where things stand.
+
+/// A 64-bit little-endian ELF file, as native compilers of the machines that this runs on write them.
+pub(crate) struct Elf<'a> {
+    bytes: &'a [u8],
+    sections: Vec<Section<'a>>,
+}
+
+/// One section.
+#[derive(Clone, Copy)]
+struct Section<'a> {
+    name: &'a str,
+    kind: u32,
+    offset: usize,
+    size: usize,
+    link: usize,
+}
+
+/// A symbol that stands in a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Symbol {
+    pub name: String,
+    /// The section's name.
+    pub section: String,
+    /// Where, relative to the object's base.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+const SYMTAB: u32 = 2;
+const SYMBOL_BYTES: usize = 24;
+const OBJECT: u8 = 1;
+
+impl<'a> Elf<'a> {
+    /// Nothing if the bytes are no such file.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Elf<'a>> {
+        if bytes.get(..6)? != b"\x7fELF\x02\x01" {
+            return None;
+        }
+        let (table, entry, count) = (word(bytes, 40)?, half(bytes, 58)?, half(bytes, 60)?);
+        let header = |i: usize| bytes.get(table.checked_add(i * entry)?..);
+        let names = section(header(half(bytes, 62)?)?, &[])?;
+        let names = bytes.get(names.offset..names.offset.checked_add(names.size)?)?;
+        let sections = (0..count).map(|i| section(header(i)?, names)).collect::<Option<Vec<_>>>()?;
+        Some(Elf { bytes, sections })
+    }
+
+    /// The bytes of the section of that name.
+    pub(crate) fn section(&self, name: &str) -> Option<&'a [u8]> {
+        self.content(self.sections.iter().find(|section| section.name == name)?)
+    }
+
+    /// All symbols of the symbol table that stand in a section and are data.
+    pub(crate) fn objects(&self) -> Vec<Symbol> {
+        self.symbols(|kind| kind == OBJECT)
+    }
+
+    fn symbols(&self, wanted: impl Fn(u8) -> bool) -> Vec<Symbol> {
+        let Some(table) = self.sections.iter().find(|section| section.kind == SYMTAB) else { return Vec::new() };
+        let names = self.sections.get(table.link).and_then(|names| self.content(names)).unwrap_or_default();
+        let entries = self.content(table).unwrap_or_default().chunks_exact(SYMBOL_BYTES);
+        entries.filter(|entry| wanted(entry[4] & 15)).filter_map(|entry| self.symbol(entry, names)).collect()
+    }
+
+    fn symbol(&self, entry: &[u8], names: &[u8]) -> Option<Symbol> {
+        let section = self.sections.get(half(entry, 6)?)?;
+        Some(Symbol {
+            name: string(names, long(entry, 0)? as usize)?.to_string(),
+            section: section.name.to_string(),
+            address: word(entry, 8)? as u64,
+            size: word(entry, 16)? as u64,
+        })
+    }
+
+    fn content(&self, section: &Section<'_>) -> Option<&'a [u8]> {
+        self.bytes.get(section.offset..section.offset.checked_add(section.size)?)
+    }
+}
+
+fn section<'a>(header: &[u8], names: &'a [u8]) -> Option<Section<'a>> {
+    Some(Section {
+        name: string(names, long(header, 0)? as usize).unwrap_or(""),
+        kind: long(header, 4)?,
+        offset: word(header, 24)?,
+        size: word(header, 32)?,
+        link: long(header, 40)? as usize,
+    })
+}
+
+fn string(names: &[u8], at: usize) -> Option<&str> {
+    let text = names.get(at..)?.split(|&byte| byte == 0).next()?;
+    std::str::from_utf8(text).ok()
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<usize> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?).into())
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_has_a_symbol_table_and_sections() {
+        let bytes = std::fs::read(std::env::current_exe().expect("a test is a file")).expect("readable");
+        let elf = Elf::parse(&bytes).expect("an ELF file");
+        assert!(elf.section(".text").is_some_and(|text| !text.is_empty()));
+        assert!(elf.section(".no-such-section").is_none());
+        let layout = elf.objects().into_iter().find(|symbol| symbol.name == "cc_layout").expect("a table of layout.c");
+        assert!(layout.section.starts_with(".rodata") && layout.size == 74 * 4, "{layout:?}");
+    }
+
+    #[test]
+    fn what_is_cut_short_is_nothing() {
+        let bytes = std::fs::read(std::env::current_exe().expect("a test is a file")).expect("readable");
+        for length in [0, 5, 6, 40, 63, 64, 1000] {
+            assert!(Elf::parse(&bytes[..length]).is_none(), "{length} bytes");
+        }
+        assert!(Elf::parse(b"\x7fELF\x01\x01").is_none());
+    }
+}

@@ -1,0 +1,272 @@
+//! Foreign algorithms: C files written for libbpf (vmlinux.h, BPF_PROG, SEC, kfuncs), compiled natively unmodified.
+//!
+//! The headers that such a file includes are replaced by this crate's own (`src/foreign/`), which map libbpf's world onto
+//! the contract. What a file uses beyond it is told by line, with what there is instead.
+
+use crate::toolchain::HEADER;
+use std::fmt::Write as _;
+use std::path::Path;
+
+const VMLINUX: &str = include_str!("foreign/vmlinux.h");
+const TRACING_NET: &str = include_str!("foreign/bpf_tracing_net.h");
+/// Where older files include the kernel's own headers.
+const ONLY_VMLINUX: &str = "#include \"../vmlinux.h\"\n";
+
+/// The headers by the names that files include them by.
+const HEADERS: [(&str, &str); 12] = [
+    ("vmlinux.h", VMLINUX),
+    ("bpf_tracing_net.h", TRACING_NET),
+    ("bpf_tcp_helpers.h", include_str!("foreign/bpf_tcp_helpers.h")),
+    ("bpf/bpf_helpers.h", include_str!("foreign/bpf/bpf_helpers.h")),
+    ("bpf/bpf_tracing.h", include_str!("foreign/bpf/bpf_tracing.h")),
+    ("bpf/bpf_core_read.h", include_str!("foreign/bpf/bpf_core_read.h")),
+    ("linux/bpf.h", ONLY_VMLINUX),
+    ("linux/types.h", ONLY_VMLINUX),
+    ("linux/stddef.h", ONLY_VMLINUX),
+    ("linux/tcp.h", ONLY_VMLINUX),
+    ("linux/errno.h", "#include \"../errno.h\"\n"),
+    ("errno.h", "#pragma once\n#define ENOENT 2\n#define EBUSY 16\n#define EINVAL 22\n#define ENOTSUPP 524\n"),
+];
+
+/// The kernel functions that files declare.
+const KFUNCS: &str = include_str!("foreign/kfuncs.c");
+
+/// Algorithms of `cc/` that stand for the kernel's: the prefix of its functions, the macro that asks for them, the text.
+const KERNELS: [(&str, &str, &str, &str); 3] = [
+    ("cubictcp_", "CC_KERNELS_CUBIC", "cc_kernels_cubic", include_str!("../../../cc/cubic.c")),
+    ("dctcp_", "CC_KERNELS_DCTCP", "cc_kernels_dctcp", include_str!("../../../cc/dctcp.c")),
+    ("bbr_", "CC_KERNELS_BBR", "cc_kernels_bbr", include_str!("../../../cc/bbr.c")),
+];
+
+/// Functions that `bpf_tracing_net.h` gives unless a file has its own.
+const OWN: [&str; 5] = ["min", "max", "before", "after", "div64_u64"];
+
+const HELPERS_OFFERED: &str = "bpf_jiffies64, bpf_ktime_get_ns (and _boot_ns, _coarse_ns), bpf_get_prandom_u32, \
+    bpf_tcp_send_ack, bpf_probe_read_kernel, bpf_loop, bpf_for, bpf_repeat, bpf_printk, BPF_CORE_READ, \
+    BPF_CORE_READ_BITFIELD; bpf_setsockopt, bpf_getsockopt and bpf_sk_storage_get answer as where nothing is set up";
+
+const KFUNCS_OFFERED: &str = "tcp_slow_start, tcp_cong_avoid_ai, tcp_reno_ssthresh, tcp_reno_cong_avoid, \
+    tcp_reno_undo_cwnd, and the kernel's hooks cubictcp_*, dctcp_* and bbr_*; CONFIG_HZ and LINUX_KERNEL_VERSION";
+
+/// What else is compiled with a foreign file.
+#[derive(Debug, Default)]
+pub(crate) struct Surroundings {
+    /// Files of the folder that it is compiled in: name and text.
+    pub files: Vec<(String, String)>,
+    /// Of these, the C files to link to a native build.
+    pub linked: Vec<String>,
+    /// `-D` arguments.
+    pub defines: Vec<String>,
+}
+
+/// Does the file include one of libbpf's headers?
+pub(crate) fn is_foreign(source: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(source);
+    text.lines().filter_map(included).any(|name| HEADERS.iter().any(|(header, _)| *header == name))
+}
+
+/// What the file is compiled with.
+pub(crate) fn surroundings(source: &[u8]) -> Surroundings {
+    let text = String::from_utf8_lossy(source);
+    let mut around = Surroundings::default();
+    around.files.extend(HEADERS.map(|(name, header)| (name.to_string(), header.to_string())));
+    around.files.push(("kfuncs.c".to_string(), KFUNCS.to_string()));
+    around.linked.push("kfuncs.c".to_string());
+    for (prefix, macro_name, symbol, algorithm) in KERNELS {
+        if text.lines().any(|line| line.starts_with("extern") && line.contains(prefix)) {
+            let name = format!("{symbol}.c");
+            around.files.push((name.clone(), format!("#define CC_SYMBOL {symbol}\n#line 1 \"{symbol}\"\n{algorithm}")));
+            around.linked.push(name);
+            around.defines.push(format!("-D{macro_name}"));
+        }
+    }
+    let own = OWN.into_iter().filter(|name| text.lines().any(|line| defines(line, name)));
+    around.defines.extend(own.map(|name| format!("-DCC_OWN_{name}")));
+    around
+}
+
+/// The header's name of an `#include` line.
+fn included(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
+    let close = match rest.chars().next()? {
+        '<' => '>',
+        '"' => '"',
+        _ => return None,
+    };
+    rest[1..].split_once(close).map(|(name, _)| name)
+}
+
+/// Is this line the definition of a function or macro of that name? Code starts at the line's beginning only outside of
+/// functions.
+fn defines(line: &str, name: &str) -> bool {
+    let macro_name = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define"));
+    if let Some(rest) = macro_name {
+        return rest.trim_start().strip_prefix(name).is_some_and(|rest| !rest.starts_with(is_word));
+    }
+    line.starts_with(char::is_alphabetic) && calls(line, name)
+}
+
+/// Does `name(` stand in the line as a word?
+fn calls(line: &str, name: &str) -> bool {
+    line.match_indices(name)
+        .any(|(at, _)| !line[..at].ends_with(is_word) && line[at + name.len()..].trim_start().starts_with('('))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// A compiler's refusal of a foreign file in our words, if it refuses something that is not offered. `shown` is the
+/// file's name in the compiler's messages.
+pub(crate) fn explain(shown: &str, said: &str) -> Option<String> {
+    let lines: Vec<&str> = said.lines().collect();
+    let mut told = String::new();
+    let mut offers: Vec<String> = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let Some((_, words)) = line.split_once("error: ") else { continue };
+        if words.starts_with("#error") || words.starts_with('"') {
+            return None; // a header's own words say it
+        }
+        let Some((what, offer)) = not_offered(words) else { continue };
+        let entry = format!("\n  line {}: {what}", line_of(shown, &lines, i));
+        if !told.contains(&entry) {
+            told.push_str(&entry);
+        }
+        if !offer.is_empty() && !offers.contains(&offer) {
+            offers.push(offer);
+        }
+    }
+    if told.is_empty() {
+        return None;
+    }
+    for offer in offers {
+        write!(told, "\n{offer}").expect("writing to a string");
+    }
+    Some(told)
+}
+
+/// A compiler's warnings about a foreign file in our words, where each is about a helper that only answers.
+pub(crate) fn warnings(shown: &str, said: String) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    let mut told = String::new();
+    for (i, line) in lines.iter().enumerate() {
+        let Some((_, words)) = line.split_once("warning: ") else { continue };
+        let Some((name, reason)) = by_attribute(words, "warning") else { return said };
+        let reason = reason.split(" [-W").next().unwrap_or(reason);
+        writeln!(told, "{shown}:{}: {name}: {reason}", line_of(shown, &lines, i)).expect("writing to a string");
+    }
+    told
+}
+
+/// The helper and the reason, if the compiler's words are those of an attribute in our headers.
+fn by_attribute<'a>(words: &'a str, kind: &str) -> Option<(&'a str, &'a str)> {
+    let (_, reason) = words
+        .split_once(&format!("declared with attribute {kind}: "))
+        .or_else(|| words.split_once(&format!("declared with '{kind}' attribute: ")))?;
+    let name = match words.split('\'').nth(1)? {
+        "cc_stored_value_made" | "cc_no_stored_value" => "bpf_sk_storage_get",
+        name => name,
+    };
+    Some((name, reason))
+}
+
+/// The line of the user's file that the message `at` is about: its own, or that of the macro whose expansion it is in.
+fn line_of(shown: &str, lines: &[&str], at: usize) -> String {
+    let number = |line: &&str| {
+        let rest = line.trim_start().strip_prefix(shown)?.strip_prefix(':')?;
+        rest.split(':').next().map(str::to_string)
+    };
+    let after = lines[at..].iter().find_map(number);
+    after.or_else(|| lines[..at].iter().rev().find_map(number)).unwrap_or_else(|| "?".to_string())
+}
+
+/// What a message says is missing, and what there is: of the words of gcc and of clang.
+fn not_offered(words: &str) -> Option<(String, String)> {
+    let quoted: Vec<&str> = words.split('\'').skip(1).step_by(2).collect();
+    if let Some((name, reason)) = by_attribute(words, "error") {
+        return Some((format!("{name}: {reason}"), String::new()));
+    }
+    let member = match quoted.as_slice() {
+        [owner, field, ..] if words.contains("has no member named") => Some((*field, *owner)),
+        [field, owner, ..] if words.starts_with("no member named") || words.starts_with("field designator") => {
+            Some((*field, *owner))
+        }
+        _ => None,
+    };
+    if let Some((field, owner)) = member {
+        let owner = owner.strip_prefix("const ").unwrap_or(owner);
+        let fields = fields_of(owner.strip_prefix("struct ")?)?;
+        return Some((format!("{owner} has no field {field}"), format!("{owner} has {}", fields.join(", "))));
+    }
+    let function = quoted.first()?;
+    if words.contains("implicit declaration of function") || words.contains("call to undeclared function") {
+        let what = format!("{function} is not known: neither a helper that is offered nor declared in the file");
+        return Some((what, format!("helpers offered: {HELPERS_OFFERED}")));
+    }
+    if words.contains("deprecated") && words.contains("BPF_CORE_READ_BITFIELD") {
+        let what = format!("{function} is a bitfield: read it with BPF_CORE_READ_BITFIELD(object, field)");
+        return Some((what, String::new()));
+    }
+    None
+}
+
+/// A header that is not there, in our words.
+pub(crate) fn explain_header(shown: &str, said: &str) -> Option<String> {
+    let lines: Vec<&str> = said.lines().collect();
+    let at = lines.iter().position(|line| line.contains("fatal error: "))?;
+    let words = lines[at].split_once("fatal error: ")?.1;
+    let missing = words.contains("No such file") || words.contains("file not found");
+    let name = words.trim_start_matches('\'').split(['\'', ':']).next()?;
+    let names: Vec<&str> = HEADERS.iter().map(|(name, _)| *name).collect();
+    let line = line_of(shown, &lines, at);
+    missing.then(|| format!("\n  line {line}: the header {name}\nheaders offered: {}", names.join(", ")))
+}
+
+/// The kernel function `symbol` that the file declares and the simulator does not have.
+pub(crate) fn missing_kfunc(source: &[u8], symbol: &str) -> String {
+    let text = String::from_utf8_lossy(source);
+    let line = text.lines().position(|line| line.match_indices(symbol).any(|(at, _)| is_whole(line, at, symbol)));
+    let line = line.map_or_else(|| "?".to_string(), |line| (line + 1).to_string());
+    format!(
+        "\n  line {line}: {symbol}, which the file declares and nothing defines\nof the kernel there is {KFUNCS_OFFERED}"
+    )
+}
+
+fn is_whole(line: &str, at: usize, word: &str) -> bool {
+    !line[..at].ends_with(is_word) && !line[at + word.len()..].starts_with(is_word)
+}
+
+/// The fields of a structure of the native contract, as `tcp.h` declares it.
+fn fields_of(name: &str) -> Option<Vec<String>> {
+    let start = HEADER.rfind(&format!("struct {name} {{"))?;
+    let body = HEADER[start..].split_once("{\n")?.1.split_once("\n}")?.0;
+    let text = without_comments(body);
+    let fields = text.split(';').filter_map(|declaration| {
+        // `u32 (*name)(parameters)` and `u64 name[13]` are named before what follows
+        let named = declaration.split(")(").next().and_then(|named| named.split('[').next())?;
+        named.rsplit(|c| !is_word(c)).find(|word| !word.is_empty())
+    });
+    Some(fields.filter(|field| !field.starts_with("cc_")).map(str::to_string).collect())
+}
+
+fn without_comments(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, comment)) = rest.split_once("/*") {
+        out.push_str(before);
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
+/// Writes the surroundings into the folder.
+pub(crate) fn write(folder: &Path, around: &Surroundings) -> std::io::Result<()> {
+    for (name, text) in &around.files {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}
