@@ -8,9 +8,10 @@
 //! [`Kernel::verify`] only asks the verifier, and [`Kernel::load_object`] takes an object that a user compiled.
 //!
 //! What is to outlive its loader goes through [`Kernel::prepare`] to [`Pins::load`], which also replaces a loaded
-//! algorithm by another version while connections run. [`running()`] tells what the kernel has. `cost` measures what
+//! algorithm by another version while connections run. [`running()`] tells what the kernel has. [`cost`] measures what
 //! running an algorithm as a BPF program costs.
 
+pub mod cost;
 mod load;
 mod log;
 mod pins;

@@ -109,7 +109,7 @@ pub struct Loaded {
     name: String,
     // Fields drop in this order: first the registration, then the programs.
     link: Link,
-    _object: Object,
+    object: Object,
 }
 
 impl Loaded {
@@ -124,6 +124,14 @@ impl Loaded {
     /// The kernel does not say.
     pub fn link_id(&self) -> Result<u32, libbpf_rs::Error> {
         Ok(self.link.info()?.id)
+    }
+}
+
+impl Loaded {
+    /// The kernel's numbers of its programs.
+    pub(crate) fn programs(&self) -> Vec<u32> {
+        let ids = self.object.progs().map(|program| libbpf_rs::Program::id_from_fd(program.as_fd()));
+        ids.collect::<Result<_, _>>().unwrap_or_default()
     }
 }
 
@@ -165,7 +173,7 @@ impl Prepared {
     /// The kernel has an algorithm of that name, or refuses the registration.
     pub fn register(mut self) -> Result<Loaded, Error> {
         let link = self.link()?;
-        Ok(Loaded { name: self.name, link, _object: self.object })
+        Ok(Loaded { name: self.name, link, object: self.object })
     }
 
     /// Registers it in the place of the algorithm of the same name that `link` registered.

@@ -13,6 +13,7 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
+use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,7 +44,7 @@ pub enum PinError {
     /// The process runs under `ip netns exec`.
     #[error(
         "`ip netns exec {namespace}` gives its command a /sys of its own, where what is loaded is lost when the command \
-         ends: load outside of it (algorithms serve every network namespace), or use `nsenter --net=/run/netns/{namespace}`"
+         ends: load and unload outside of it (algorithms serve every network namespace), or use `nsenter --net=/run/netns/{namespace}`"
     )]
     NetworkNamespace {
         /// The network namespace.
@@ -141,12 +142,18 @@ impl Pins {
         Ok(Pins { mounted, _lock: lock })
     }
 
-    /// As [`Pins::open`], but `None` where there is no bpffs, and so nothing pinned.
+    /// As [`Pins::open`], but mounts nothing: `None` where there is no bpffs, and so nothing pinned.
     ///
     /// # Errors
     /// As [`Pins::open`].
     pub fn existing() -> Result<Option<Pins>, PinError> {
-        if is_mounted() { Pins::open().map(Some) } else { Ok(None) }
+        if is_mounted() {
+            return Pins::open().map(Some);
+        }
+        match network_namespace_of_sys() {
+            Some(namespace) => Err(PinError::NetworkNamespace { namespace }),
+            None => Ok(None),
+        }
     }
 
     /// Whether opening has mounted bpffs.
@@ -236,7 +243,8 @@ fn in_folder(path: impl AsRef<Path>, error: &io::Error) -> PinError {
     PinError::Folder { path: path.as_ref().to_path_buf(), reason: error.to_string() }
 }
 
-fn is_mounted() -> bool {
+/// Whether there is a bpffs where pins are kept.
+pub(crate) fn is_mounted() -> bool {
     statfs(BPFFS).is_ok_and(|info| info.filesystem_type() == BPF_FS_MAGIC)
 }
 
@@ -269,10 +277,12 @@ fn source_of_sys(mountinfo: &str) -> Option<&str> {
     on_sys.next_back()?.split_once(" - ")?.1.split(' ').nth(1)
 }
 
-/// Whether the first process sees other mounts than this one; not, if that cannot be known.
+/// Whether the first process, or the one that started this one, sees other mounts; not, if that cannot be known.
 fn has_private_mounts() -> bool {
     let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    matches!((of("self"), of("1")), (Some(own), Some(first)) if own != first)
+    let Some(own) = of("self") else { return false };
+    let others = ["1".to_string(), parent_id().to_string()];
+    others.iter().filter_map(|process| of(process)).any(|mounts| mounts != own)
 }
 
 #[cfg(test)]

@@ -44,8 +44,8 @@ pub struct Running {
     pub sockets: Option<usize>,
 }
 
-/// The algorithms of the running kernel, sorted by name. Without the right to see BPF programs, those with our prefix
-/// count as this program's and others as the kernel's.
+/// The algorithms of the running kernel, sorted by name. Where pinned files or BPF programs cannot be seen, for want of
+/// bpffs or of the right to look, names with our prefix count as this program's.
 ///
 /// # Errors
 /// The kernel does not list its algorithms (/proc is not mounted).
@@ -53,10 +53,12 @@ pub fn running() -> io::Result<Vec<Running>> {
     let available = available()?;
     let sockets = sockets::sockets_by_algorithm().ok();
     let (pinned, bpf, modules) = (pins::pinned(), bpf_names(), modules());
+    // Where the files cannot be seen, our prefix must do: without bpffs, or without the right to look into it.
+    let blind = !pins::is_mounted() || bpf.is_empty();
     let origin = |name: &String| {
         if !available.contains(name) {
             Origin::Unloaded
-        } else if pinned.contains(name) || (name.starts_with(NAME_PREFIX) && !bpf.contains(name)) {
+        } else if pinned.contains(name) || (blind && name.starts_with(NAME_PREFIX)) {
             Origin::Loaded
         } else if bpf.contains(name) {
             Origin::OtherBpf
