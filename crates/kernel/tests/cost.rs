@@ -16,6 +16,12 @@ fn throughput_is_compared_in_pairs_and_hooks_are_timed() {
     assert_eq!(measured.pairs_mbit.len(), 3);
     // Two cores carry gigabits; a connection that waits for time-outs does not.
     assert!(measured.pairs_mbit.iter().all(|&(ours, theirs)| ours > 100.0 && theirs > 100.0), "{measured:?}");
+    // Two cores at 100 Mbit/s are 160 ns a byte; no memory is copied faster than at 0.001 ns a byte.
+    let plausible = |ns_per_kb: f64| ns_per_kb > 1.0 && ns_per_kb < 160_000.0;
+    assert!(
+        measured.pairs_cpu_ns_per_kb.iter().all(|&(ours, theirs)| plausible(ours) && plausible(theirs)),
+        "{measured:?}"
+    );
 
     let hooks = hook_times(&cubic, plan.run).unwrap_or_else(|error| panic!("{error}"));
     for hook in &hooks {
@@ -39,7 +45,9 @@ fn an_algorithm_that_is_not_in_the_kernel_cannot_be_measured() {
 #[test]
 fn the_median_is_of_the_ratios() {
     // 0.5, 0.9 and 1.2; with 1.0 the mean of 0.9 and 1.0
-    let mut measured = Throughput { pairs_mbit: vec![(90.0, 100.0), (60.0, 50.0), (50.0, 100.0)] };
+    let pairs_cpu_ns_per_kb = vec![(30.0, 40.0)];
+    let mut measured = Throughput { pairs_mbit: vec![(90.0, 100.0), (60.0, 50.0), (50.0, 100.0)], pairs_cpu_ns_per_kb };
+    assert!((measured.median_cpu_ratio() - 0.75).abs() < 1e-12);
     assert!((measured.median_ratio() - 0.9).abs() < 1e-12);
     measured.pairs_mbit.push((7.0, 7.0));
     assert!((measured.median_ratio() - 0.95).abs() < 1e-12);

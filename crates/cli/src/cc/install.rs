@@ -39,7 +39,7 @@ pub fn load(wanted: &[String]) -> Result<(), Failure> {
     }
     for algorithm in prepared {
         let name = algorithm.name().to_string();
-        let change = pins.load(algorithm).map_err(failure)?;
+        let change = pins.load(algorithm).map_err(|error| failure(&error))?;
         let words = match change {
             Change::Loaded => "loaded",
             Change::Replaced => "replaced; connections that are open keep the version that they have",
@@ -73,7 +73,7 @@ pub fn unload(wanted: &[String]) -> Result<(), Failure> {
     let used = kernel::sockets_by_algorithm().unwrap_or_default();
     for name in names {
         let Some(pins) = &pins else { break };
-        pins.unload(&name).map_err(failure)?;
+        pins.unload(&name).map_err(|error| failure(&error))?;
         let words = match used.get(&name) {
             None => "unloaded".to_string(),
             Some(1) => "unloaded; a socket of this network namespace keeps it until it closes".to_string(),
@@ -148,7 +148,7 @@ fn input(error: impl std::fmt::Display) -> Failure {
 }
 
 /// A name that is taken is the user's to change; the rest is the kernel's failure.
-fn failure(error: PinError) -> Failure {
+fn failure(error: &PinError) -> Failure {
     match error {
         PinError::Load(kernel::Error::Exists { .. }) => Failure::Input(error.to_string()),
         _ => Failure::Run(error.to_string()),

@@ -3,6 +3,7 @@
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket};
+use nix::time::{ClockId, clock_gettime};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -20,6 +21,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes written and read at once.
 const BLOCK_BYTES: usize = 1 << 17;
+
+/// What a connection did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    /// Goodput, Mbit/s.
+    pub mbit: f64,
+    /// Processor time of both ends, ns per 1000 bytes received.
+    pub cpu_ns_per_kb: f64,
+}
 
 /// Two hosts, as long as this lives: a namespace that nobody has a descriptor of is gone, with its interfaces.
 pub(super) struct Cable {
@@ -44,8 +54,8 @@ impl Cable {
         Ok(cable)
     }
 
-    /// One connection whose sender uses `algorithm` sends for the length of `run`; its goodput in Mbit/s.
-    pub(super) fn carry(&self, algorithm: &str, run: Duration) -> io::Result<f64> {
+    /// One connection whose sender uses `algorithm` sends for the length of `run`.
+    pub(super) fn carry(&self, algorithm: &str, run: Duration) -> io::Result<Carried> {
         let listener = inside(&self.receiver, || TcpListener::bind((RECEIVER, 0)))?;
         let address = SockaddrIn::from(SocketAddrV4::new(RECEIVER, listener.local_addr()?.port()));
         let source = inside(&self.sender, || -> io::Result<TcpStream> {
@@ -59,31 +69,44 @@ impl Cable {
         sink.set_read_timeout(Some(PATIENCE))?;
         let start = Instant::now();
         let sender = thread::spawn(move || send_until(source, start + run));
-        let received = receive_all(sink)?;
+        let receiver = thread::spawn(move || receive_all(sink));
+        let panicked = |_| io::Error::other("a thread panicked");
+        let (received, receiving) = receiver.join().map_err(panicked)??;
         let took = start.elapsed();
-        sender.join().map_err(|_| io::Error::other("the sender panicked"))??;
-        Ok(received as f64 * 8e-6 / took.as_secs_f64())
+        let sending = sender.join().map_err(panicked)??;
+        let bytes = received as f64;
+        Ok(Carried {
+            mbit: bytes * 8e-6 / took.as_secs_f64(),
+            cpu_ns_per_kb: (sending + receiving).as_nanos() as f64 / (bytes / 1000.0),
+        })
     }
 }
 
-fn send_until(mut source: TcpStream, end: Instant) -> io::Result<()> {
+/// Sends until the time has come; the processor time that it took.
+fn send_until(mut source: TcpStream, end: Instant) -> io::Result<Duration> {
     let block = vec![0; BLOCK_BYTES];
     while Instant::now() < end {
         source.write_all(&block)?;
     }
-    Ok(())
+    drop(source);
+    processor_time()
 }
 
-/// Bytes until the other side closes.
-fn receive_all(mut sink: TcpStream) -> io::Result<u64> {
+/// Bytes until the other side closes, and the processor time that it took.
+fn receive_all(mut sink: TcpStream) -> io::Result<(u64, Duration)> {
     let mut block = vec![0; BLOCK_BYTES];
     let mut received = 0;
     loop {
         match sink.read(&mut block)? {
-            0 => return Ok(received),
+            0 => return Ok((received, processor_time()?)),
             bytes => received += bytes as u64,
         }
     }
+}
+
+/// Of this thread since it began: in the kernel too, and for packets that arrived while it ran.
+fn processor_time() -> io::Result<Duration> {
+    Ok(Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?))
 }
 
 /// A new network namespace: a thread moves into it, and its descriptor stays when the thread has ended.
