@@ -1,27 +1,30 @@
-//! `opentcp cc`: what algorithms there are, and whether a user's file is one.
+//! `opentcp cc`: what algorithms there are, whether a user's file is one, and putting them into the running kernel.
+
+mod check;
+mod install;
+mod list;
 
 use crate::failure::Failure;
-use crate::table::Table;
-use crate::terminal::{print, print_json};
-use congestion::{Algorithm, Category, LoadError, check_invariants, compile_for_bpf};
-use kernel::Kernel;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Shown under `opentcp cc --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  opentcp cc list                 what each algorithm is, and what it takes for congestion
+  opentcp cc list                 what each algorithm is, and what the running kernel has of them
   opentcp cc list --json          the same for a program
-  opentcp cc check my_reno.c      native build, BPF build, invariants, and the kernel's verifier";
+  opentcp cc check my_reno.c      native build, BPF build, invariants, and the kernel's verifier
+  opentcp cc load cubic my_reno.c into the running kernel, until `opentcp cc unload` or a restart";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// List the built-in algorithms
+    /// List the algorithms, and what the running kernel has
     ///
-    /// For each one: its name in scenarios, its kind, what it takes for congestion, whether its connections must
-    /// negotiate ECN, the environment it was made for, and the paper or RFC that describes it.
-    #[command(after_help = "Examples:\n  opentcp cc list\n  opentcp cc list --json")]
+    /// For each built-in algorithm of this program: its name in scenarios, its kind, what it takes for congestion,
+    /// whether its connections must negotiate ECN, whether it is loaded into the running kernel, how many sockets of
+    /// this network namespace use it there, the environment it was made for, and the paper or RFC that describes it.
+    /// A second table shows what else the running kernel has: its own algorithms, and users' files that are loaded.
+    #[command(after_help = "Examples:\n  opentcp cc list\n  opentcp cc list --json\n  nsenter --net=/run/netns/h1 \
+                            opentcp cc list     sockets of another network namespace")]
     List {
         /// One JSON object on stdout instead of a table
         #[arg(long)]
@@ -43,163 +46,45 @@ pub enum Command {
         /// The C file
         file: PathBuf,
     },
+    /// Put algorithms into the running kernel
+    ///
+    /// Each becomes a TCP congestion control of the running kernel, under the name ot_NAME, for every network namespace
+    /// and every user: by the socket option TCP_CONGESTION, `ip route ... congctl`, or a namespace's sysctl. It stays
+    /// until `opentcp cc unload` or a restart; its BPF link is the file /sys/fs/bpf/opentcp/cc/ot_NAME.
+    ///
+    /// An algorithm that is loaded already is replaced, in one step: new connections use the new version, open ones
+    /// keep the version that they began with. Everything is compiled and verified before anything changes.
+    ///
+    /// Needs root (or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN) and Linux 6.4 or newer with BTF; algorithms with
+    /// cong_control need 6.10. Exit codes: 0 done, 1 the kernel failed to do it, 2 bad input, or a kernel that cannot.
+    #[command(after_help = "Examples:\n  opentcp cc load cubic dctcp\n  opentcp cc load all\n  opentcp cc load \
+                            my_reno.c\n  iperf3 -c HOST -C ot_cubic     a connection that uses one")]
+    Load {
+        /// Names (as in `opentcp cc list`), `all`, or C files
+        #[arg(required = true, value_name = "NAME|all|FILE.c")]
+        algorithms: Vec<String>,
+    },
+    /// Take loaded algorithms out of the running kernel
+    ///
+    /// No further socket can choose them; open connections keep what they use until they close. `all` means everything
+    /// that `opentcp cc load` has loaded, users' files too.
+    #[command(after_help = "Examples:\n  opentcp cc unload cubic\n  opentcp cc unload all")]
+    Unload {
+        /// Names, `all`, or C files
+        #[arg(required = true, value_name = "NAME|all|FILE.c")]
+        algorithms: Vec<String>,
+    },
 }
 
 /// Does what was asked for.
 ///
 /// # Errors
-/// A file that cannot be read or is no algorithm (bad input), or that fails a check.
+/// A name or a file that is no algorithm, a kernel that does not take it (bad input), or work that failed.
 pub fn cc(command: &Command) -> Result<(), Failure> {
     match command {
-        Command::List { json: true } => print_json(&Listing { algorithms: entries() }),
-        Command::List { json: false } => print(&listing()),
-        Command::Check { file } => check(file),
-    }
-}
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Listing {
-    algorithms: Vec<Entry>,
-}
-
-/// One algorithm.
-#[derive(Serialize)]
-struct Entry {
-    name: &'static str,
-    title: &'static str,
-    category: &'static str,
-    environment: &'static str,
-    measures: Vec<&'static str>,
-    needs_ecn: bool,
-    reference: &'static str,
-}
-
-fn entries() -> Vec<Entry> {
-    let entry = |algorithm: &'static Algorithm| Entry {
-        name: algorithm.name(),
-        title: algorithm.title(),
-        category: category(algorithm.category()),
-        environment: algorithm.environment(),
-        measures: measures(algorithm),
-        needs_ecn: algorithm.needs_ecn(),
-        reference: algorithm.reference(),
-    };
-    Algorithm::builtins().iter().map(entry).collect()
-}
-
-fn listing() -> String {
-    let mut table = Table::new(["name", "title", "category", "congestion is", "needs ECN", "environment", "reference"]);
-    for entry in entries() {
-        table.row(vec![
-            entry.name.to_string(),
-            entry.title.to_string(),
-            entry.category.to_string(),
-            entry.measures.join(", "),
-            if entry.needs_ecn { "yes" } else { "no" }.to_string(),
-            entry.environment.to_string(),
-            entry.reference.to_string(),
-        ]);
-    }
-    table.render()
-}
-
-fn category(category: Category) -> &'static str {
-    match category {
-        Category::LossBased => "loss-based",
-        Category::DelayBased => "delay-based",
-        Category::Hybrid => "hybrid",
-        Category::EcnBased => "ECN-based",
-        Category::ModelBased => "model-based",
-        Category::Unknown => "unknown",
-    }
-}
-
-fn measures(algorithm: &Algorithm) -> Vec<&'static str> {
-    let all = [
-        (algorithm.measures_loss(), "loss"),
-        (algorithm.measures_delay(), "delay"),
-        (algorithm.measures_ecn(), "ECN"),
-        (algorithm.measures_model(), "model"),
-    ];
-    all.into_iter().filter(|(measured, _)| *measured).map(|(_, name)| name).collect()
-}
-
-fn check(file: &Path) -> Result<(), Failure> {
-    if let Err(error) = std::fs::File::open(file) {
-        return Err(Failure::Input(format!("cannot read {}: {error}", file.display())));
-    }
-    let mut steps = Steps::default();
-    let loaded = Algorithm::load(file);
-    let no_algorithm = matches!(&loaded, Err(error) if !is_of_this_machine(error));
-    let native = steps.step("native build", loaded, |algorithm| {
-        let warnings = algorithm.warnings().trim_end();
-        let name = format!("algorithm {:?}, {}", algorithm.name(), category(algorithm.category()));
-        if warnings.is_empty() { name } else { format!("{name}; the compiler warns:\n{warnings}") }
-    })?;
-    let object = steps.step("BPF build", compile_for_bpf(file), |object| format!("{} bytes", object.len()))?;
-    if let Some(algorithm) = native {
-        steps.step("invariants", check_invariants(algorithm), ToString::to_string)?;
-    }
-    if let Some(object) = object {
-        verify(&mut steps, &object, file)?;
-    }
-    if steps.failed == 0 {
-        return Ok(());
-    }
-    let message = format!("{} fails {}", file.display(), steps.count());
-    // What is no algorithm could not be checked; it is bad input, as in a scenario.
-    Err(if no_algorithm { Failure::Input(message) } else { Failure::Run(message) })
-}
-
-/// Whether a build failed for want of a compiler or of room, which says nothing about the file.
-fn is_of_this_machine(error: &LoadError) -> bool {
-    matches!(error, LoadError::NoCompiler | LoadError::NoClang | LoadError::Run { .. } | LoadError::Folder { .. })
-}
-
-/// The kernel's verifier, where this process may ask it.
-fn verify(steps: &mut Steps, object: &[u8], file: &Path) -> Result<(), Failure> {
-    let kernel = match Kernel::probe() {
-        Ok(kernel) => kernel,
-        Err(missing) => return print(&format!("{:<14}skipped  {missing}\n", "verifier")),
-    };
-    let verified = kernel.verify(object, &file.display().to_string());
-    steps.step("verifier", verified, |verified| {
-        let instructions: usize = verified.programs.iter().map(|program| program.instructions).sum();
-        let (hooks, release) = (verified.programs.len(), &kernel.features().release);
-        format!("Linux {release} takes {hooks} hooks, {instructions} instructions")
-    })?;
-    Ok(())
-}
-
-/// The checks so far.
-#[derive(Default)]
-struct Steps {
-    failed: usize,
-}
-
-impl Steps {
-    /// Prints how a step went; its result, if it went well.
-    fn step<T, E: std::fmt::Display>(
-        &mut self,
-        name: &str,
-        outcome: Result<T, E>,
-        words: impl Fn(&T) -> String,
-    ) -> Result<Option<T>, Failure> {
-        match outcome {
-            Ok(value) => {
-                print(&format!("{name:<14}ok       {}\n", words(&value)))?;
-                Ok(Some(value))
-            }
-            Err(error) => {
-                self.failed += 1;
-                print(&format!("{name:<14}failed   {}\n", error.to_string().trim_end()))?;
-                Ok(None)
-            }
-        }
-    }
-
-    fn count(&self) -> String {
-        if self.failed == 1 { "one check".to_string() } else { format!("{} checks", self.failed) }
+        Command::List { json } => list::list(*json),
+        Command::Check { file } => check::check(file),
+        Command::Load { algorithms } => install::load(algorithms),
+        Command::Unload { algorithms } => install::unload(algorithms),
     }
 }

@@ -36,7 +36,7 @@ enum Command {
     Run(run::Args),
     /// Reproduce a paper's tables and figures, ours beside theirs
     Reproduce(reproduce::Args),
-    /// Congestion-control algorithms: list them, check a file of your own
+    /// Congestion-control algorithms: list them, check a file of your own, load them into the kernel
     #[command(subcommand, after_help = cc::EXAMPLES)]
     Cc(cc::Command),
 }

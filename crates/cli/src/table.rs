@@ -19,6 +19,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The text: a line for the headings and one for each row. A column in which every cell is a number or a dash is
     /// set to the right.
     pub fn render(&self) -> String {

@@ -6,16 +6,27 @@
 //! [`Loaded`] takes the name away again; sockets that use the algorithm keep it until they choose another or close.
 //!
 //! [`Kernel::verify`] only asks the verifier, and [`Kernel::load_object`] takes an object that a user compiled.
+//!
+//! What is to outlive its loader goes through [`Kernel::prepare`] to [`Pins::load`], which also replaces a loaded
+//! algorithm by another version while connections run. [`running()`] tells what the kernel has. [`cost`] measures what
+//! running an algorithm as a BPF program costs.
 
-#![forbid(unsafe_code)]
-
+pub mod cost;
 mod load;
 mod log;
+mod pins;
 mod probe;
+mod running;
+mod sockets;
+mod sys;
+mod table;
 mod trace;
 
-pub use load::{Error, Loaded, Program, Verified};
+pub use load::{Error, Loaded, Prepared, Program, Verified};
+pub use pins::{Change, PinError, Pins, not_pinned, pinned};
 pub use probe::{Features, Kernel, Missing};
+pub use running::{Origin, Running, running};
+pub use sockets::sockets_by_algorithm;
 pub use trace::{Reader, Trace, traced_object};
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -31,4 +42,13 @@ pub fn builtins() -> impl Iterator<Item = &'static str> {
 /// The BPF object file of a built-in algorithm.
 pub fn object(name: &str) -> Option<&'static [u8]> {
     OBJECTS.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
+}
+
+/// The name in the kernel of the algorithm in a BPF object file. `label` is what errors call the object; the kernel is
+/// not asked.
+///
+/// # Errors
+/// Not an algorithm's object.
+pub fn name_of(bytes: &[u8], label: &str) -> Result<String, Error> {
+    load::name(bytes, label)
 }

@@ -1,9 +1,13 @@
 //! From an object file to an algorithm that sockets can choose.
 
-use crate::log::captured;
+use crate::log::{captured, relevant};
 use crate::probe::Features;
-use libbpf_rs::{ErrorKind, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject};
+use crate::sys;
+use crate::table::Layout;
+use libbpf_rs::{ErrorKind, Link, MapCore, MapMut, MapType, Object, ObjectBuilder, OpenObject};
 use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Why an algorithm was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +36,34 @@ pub enum Error {
         /// How many there are.
         found: usize,
     },
+    /// The name does not fit the kernel's 16 bytes.
+    #[error(
+        "{label} names its algorithm {name:?}, {} characters; the kernel takes 15, and CC_OPS(NAME, ...) puts ot_ \
+         before NAME: shorten NAME to 12 characters",
+        name.len()
+    )]
+    NameTooLong {
+        /// The object.
+        label: String,
+        /// The name.
+        name: String,
+    },
+    /// The name is empty, or could not be written in a command or a path.
+    #[error("{label} names its algorithm {name:?}; a name is 1 to 15 letters, digits, `_` or `-`")]
+    Name {
+        /// The object.
+        label: String,
+        /// The name.
+        name: String,
+    },
+    /// The table lacks hooks that Linux asks of every algorithm.
+    #[error("{label} lacks {missing} in its table of operations")]
+    Incomplete {
+        /// The object.
+        label: String,
+        /// The hooks.
+        missing: String,
+    },
     /// The algorithm uses the hook cong_control in a form that this kernel does not have.
     #[error("{label} has the hook cong_control, whose four-argument form needs Linux 6.10 or newer; this is {release}")]
     CongControl {
@@ -41,11 +73,11 @@ pub enum Error {
         release: String,
     },
     /// The kernel's verifier, or the kernel's check of the table of operations, refused it.
-    #[error("the kernel refuses {label}; the end of its log:\n{log}")]
+    #[error("the kernel's verifier refuses {label}:\n{log}")]
     Refused {
         /// The object.
         label: String,
-        /// The end of the verifier's log and of libbpf's messages.
+        /// What the verifier says of it: the hook, the lines of source and instructions before the refusal, the reason.
         log: String,
     },
     /// The kernel has an algorithm of that name.
@@ -77,7 +109,7 @@ pub struct Loaded {
     name: String,
     // Fields drop in this order: first the registration, then the programs.
     link: Link,
-    _object: Object,
+    object: Object,
 }
 
 impl Loaded {
@@ -92,6 +124,14 @@ impl Loaded {
     /// The kernel does not say.
     pub fn link_id(&self) -> Result<u32, libbpf_rs::Error> {
         Ok(self.link.info()?.id)
+    }
+}
+
+impl Loaded {
+    /// The kernel's numbers of its programs.
+    pub(crate) fn programs(&self) -> Vec<u32> {
+        let ids = self.object.progs().map(|program| libbpf_rs::Program::id_from_fd(program.as_fd()));
+        ids.collect::<Result<_, _>>().unwrap_or_default()
     }
 }
 
@@ -113,6 +153,55 @@ pub struct Verified {
     pub programs: Vec<Program>,
 }
 
+/// An algorithm that the verifier has accepted; no socket can choose it yet.
+#[derive(Debug)]
+#[must_use = "dropping it removes its programs from the kernel"]
+pub struct Prepared {
+    name: String,
+    object: Object,
+}
+
+impl Prepared {
+    /// What the kernel will call it: `ot_bbr`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Registers it for as long as the result lives.
+    ///
+    /// # Errors
+    /// The kernel has an algorithm of that name, or refuses the registration.
+    pub fn register(mut self) -> Result<Loaded, Error> {
+        let link = self.link()?;
+        Ok(Loaded { name: self.name, link, object: self.object })
+    }
+
+    /// Registers it in the place of the algorithm of the same name that `link` registered.
+    ///
+    /// # Errors
+    /// `link` is of another name, or was detached.
+    pub(crate) fn replace(mut self, link: BorrowedFd<'_>) -> io::Result<()> {
+        // The table must be ready before a link can take it up, and what makes it ready is the attempt to register it:
+        // the name is taken, so it gets no further than that.
+        match self.link() {
+            Err(Error::Exists { .. }) => sys::update_link(link, ops_of(&mut self.object).as_fd()),
+            Err(error) => Err(io::Error::other(error.to_string())),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::NotFound, "the algorithm was unloaded meanwhile")),
+        }
+    }
+
+    pub(crate) fn link(&mut self) -> Result<Link, Error> {
+        let (link, log) = captured(|| ops_of(&mut self.object).attach_struct_ops());
+        link.map_err(|error| {
+            let name = self.name.clone();
+            match error.kind() {
+                ErrorKind::AlreadyExists => Error::Exists { name },
+                _ => Error::Attach { name, reason: error.to_string(), log },
+            }
+        })
+    }
+}
+
 /// The embedded object of `name`.
 pub(crate) fn builtin(name: &str) -> Result<&'static [u8], Error> {
     crate::object(name).ok_or_else(|| Error::Unknown {
@@ -121,19 +210,13 @@ pub(crate) fn builtin(name: &str) -> Result<&'static [u8], Error> {
     })
 }
 
-pub(crate) fn load(features: &Features, bytes: &[u8], label: &str) -> Result<Loaded, Error> {
-    let (name, mut object) = verified(features, bytes, label)?;
-    let mut map = object.maps_mut().find(|map| is_ops(map.map_type())).expect("verified() found one");
-    let (link, log) = captured(|| map.attach_struct_ops());
-    match link {
-        Ok(link) => Ok(Loaded { name, link, _object: object }),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Error::Exists { name }),
-        Err(error) => Err(Error::Attach { name, reason: error.to_string(), log }),
-    }
+/// The name that the object's algorithm will have in the kernel. Asks nothing of the kernel.
+pub(crate) fn name(bytes: &[u8], label: &str) -> Result<String, Error> {
+    open(bytes, label).map(|opened| opened.name)
 }
 
 pub(crate) fn verify(features: &Features, bytes: &[u8], label: &str) -> Result<Verified, Error> {
-    let (name, object) = verified(features, bytes, label)?;
+    let Prepared { name, object } = prepare(features, bytes, label)?;
     let programs = object
         .progs()
         .map(|program| Program { name: text(program.name()), instructions: program.insn_cnt() })
@@ -141,33 +224,52 @@ pub(crate) fn verify(features: &Features, bytes: &[u8], label: &str) -> Result<V
     Ok(Verified { name, programs })
 }
 
-/// Opens the object and lets the kernel verify its programs; the algorithm is not registered yet.
-fn verified(features: &Features, bytes: &[u8], label: &str) -> Result<(String, Object), Error> {
+/// Opens the object and lets the kernel verify its programs.
+pub(crate) fn prepare(features: &Features, bytes: &[u8], label: &str) -> Result<Prepared, Error> {
+    let opened = open(bytes, label)?;
+    if features.cong_control_arguments != 4 && opened.has_cong_control {
+        return Err(Error::CongControl { label: label.to_string(), release: features.release.clone() });
+    }
+    match captured(|| opened.object.load()) {
+        (Ok(object), _) => Ok(Prepared { name: opened.name, object }),
+        (Err(_), log) => Err(Error::Refused { label: label.to_string(), log: relevant(&log) }),
+    }
+}
+
+/// An object file that holds one whole algorithm.
+struct Opened {
+    name: String,
+    has_cong_control: bool,
+    object: OpenObject,
+}
+
+/// Reads the object and completes its table.
+fn open(bytes: &[u8], label: &str) -> Result<Opened, Error> {
     let label = label.to_string();
-    let (open, log) = captured(|| ObjectBuilder::default().open_memory(bytes));
-    let Ok(open) = open else {
-        return Err(Error::Object { label, log });
+    let (object, log) = captured(|| ObjectBuilder::default().open_memory(bytes));
+    let Ok(mut object) = object else {
+        return Err(Error::Object { label, log: relevant(&log) });
     };
-    let names: Vec<String> = open.maps().filter(|map| is_ops(map.map_type())).map(|map| text(map.name())).collect();
-    let [name] = names.as_slice() else {
-        return Err(Error::NotOneAlgorithm { label, found: names.len() });
+    let found = object.maps().filter(|map| map.map_type() == MapType::StructOps).count();
+    let (layout, _) = captured(|| Layout::of(bytes));
+    let (1, Some(layout)) = (found, layout) else {
+        return Err(Error::NotOneAlgorithm { label, found });
     };
-    if features.cong_control_arguments != 4 && has_cong_control(&open) {
-        return Err(Error::CongControl { label, release: features.release.clone() });
+    let mut map = object.maps_mut().find(|map| map.map_type() == MapType::StructOps).expect("counted above");
+    let symbol = text(map.name());
+    let table = map.initial_value_mut().expect("libbpf holds the table from opening on");
+    let name = layout.name(table, &label, &symbol)?;
+    let missing = layout.lacks(table).join(", ");
+    if !missing.is_empty() {
+        return Err(Error::Incomplete { label, missing });
     }
-    match captured(|| open.load()) {
-        (Ok(object), _) => Ok((name.clone(), object)),
-        (Err(_), log) => Err(Error::Refused { label, log }),
-    }
+    layout.open_to_all(table);
+    let has_cong_control = layout.has(table, "cong_control");
+    Ok(Opened { name, has_cong_control, object })
 }
 
-fn is_ops(kind: MapType) -> bool {
-    kind == MapType::StructOps
-}
-
-/// CC_HOOK's functions are named FILE_HOOK throughout `cc/`.
-fn has_cong_control(open: &OpenObject) -> bool {
-    open.progs().any(|program| text(program.name()).ends_with("cong_control"))
+fn ops_of(object: &mut Object) -> MapMut<'_> {
+    object.maps_mut().find(|map| map.map_type() == MapType::StructOps).expect("open() found one")
 }
 
 fn text(name: &OsStr) -> String {

@@ -1,6 +1,6 @@
 //! Can this machine run algorithms in its kernel?
 
-use crate::load::{self, Error, Loaded, Verified};
+use crate::load::{self, Error, Loaded, Prepared, Verified};
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, BtfType};
@@ -93,7 +93,15 @@ impl Kernel {
     /// # Errors
     /// Not an algorithm's object, refused by the verifier, or the kernel has an algorithm of that name already.
     pub fn load_object(&self, bytes: &[u8], label: &str) -> Result<Loaded, Error> {
-        load::load(&self.features, bytes, label)
+        self.prepare(bytes, label)?.register()
+    }
+
+    /// Hands the programs of a BPF object file to the verifier and keeps them, ready to be registered. `label` as above.
+    ///
+    /// # Errors
+    /// Not an algorithm's object, or refused by the verifier.
+    pub fn prepare(&self, bytes: &[u8], label: &str) -> Result<Prepared, Error> {
+        load::prepare(&self.features, bytes, label)
     }
 
     /// Hands the programs of a BPF object file to the verifier, and removes them again. `label` as above.

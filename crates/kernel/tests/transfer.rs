@@ -2,30 +2,51 @@
 
 mod support;
 
+use kernel::{Change, Origin, Running};
 use nix::errno::Errno;
 use std::fs;
-use support::{Path, algorithm, choose, eventually};
+use support::{Path, Pinning, algorithm, choose, eventually};
 
 const MEGABYTE: usize = 1_000_000;
 
 #[test]
 fn every_algorithm_carries_bytes_through_a_queue_that_overflows() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::pinning() else { return };
     let path = Path::new(400, 150_000);
+    let before = support::holdings();
     for name in kernel::builtins() {
-        let loaded = kernel.load(name).unwrap_or_else(|error| panic!("{error}"));
-        let mut connection = path.connect(loaded.name(), loaded.name());
-        let took = connection.carry(20 * MEGABYTE);
-        assert_eq!(algorithm(&connection.source), loaded.name());
-        assert_eq!(algorithm(&connection.sink), loaded.name());
-
-        let mbit = 160.0 / took.as_secs_f64();
-        let sockets = path.sender_sockets();
-        println!("{name}: {mbit:.0} Mbit/s {}", sockets.trim());
-        assert!(sockets.contains(loaded.name()), "{sockets}");
+        let mbit = load_list_carry_and_unload(&kernel, &path, name, 20 * MEGABYTE);
         assert!(mbit > 50.0, "{name} used {mbit:.0} of 400 Mbit/s");
-        connection.close();
     }
+    assert_eq!(support::left_behind(&before), [""; 0]);
+}
+
+/// An algorithm's whole life in the kernel, with a connection along `path` that sends `bytes` bytes; its rate in Mbit/s.
+fn load_list_carry_and_unload(kernel: &Pinning, path: &Path, name: &str, bytes: usize) -> f64 {
+    let kernel_name = format!("{}{name}", kernel::NAME_PREFIX);
+    assert_eq!(kernel.load(name), Change::Loaded);
+    let mut connection = path.connect(&kernel_name, &kernel_name);
+    let took = connection.carry(bytes);
+    assert_eq!(algorithm(&connection.source), kernel_name);
+    assert_eq!(algorithm(&connection.sink), kernel_name);
+
+    let listed = path.at_sender(kernel::running).expect("/proc is mounted");
+    let expected = Running { name: kernel_name.clone(), origin: Origin::Loaded, sockets: Some(1) };
+    assert!(listed.contains(&expected), "{listed:?}");
+    let mbit = bytes as f64 * 8e-6 / took.as_secs_f64();
+    let sockets = path.sender_sockets();
+    println!("{name}: {mbit:.0} Mbit/s {}", sockets.trim());
+    assert!(sockets.contains(&kernel_name), "{sockets}");
+
+    kernel.unload(&kernel_name);
+    assert_eq!(
+        choose(&connection.sink, "reno").and_then(|()| choose(&connection.sink, &kernel_name)),
+        Err(Errno::ENOENT)
+    );
+    let listed = path.at_sender(kernel::running).expect("/proc is mounted");
+    assert!(listed.contains(&Running { origin: Origin::Unloaded, ..expected }), "{listed:?}");
+    connection.close();
+    mbit
 }
 
 #[test]

@@ -42,15 +42,52 @@ CC_HOOK(u32, forbidden_undo_cwnd, struct sock *sk) { return tcp_reno_undo_cwnd(s
 CC_OPS(forbidden, .ssthresh = forbidden_ssthresh, .cong_avoid = forbidden_cong_avoid, .undo_cwnd = forbidden_undo_cwnd);
 "#;
 
+/// `FORBIDDEN` without what is forbidden, called `name`.
+fn allowed(name: &str) -> String {
+    let source = FORBIDDEN.replace("tcp_sk(sk)->snd_cwnd_clamp = 1", "(void)sk");
+    source.replace("CC_OPS(forbidden", &format!("CC_OPS({name}"))
+}
+
 #[test]
-fn a_refusal_carries_the_end_of_the_verifiers_log() {
+fn a_name_may_have_fifteen_characters_and_no_more() {
+    let Some(kernel) = support::kernel() else { return };
+    // "ot_" and 12, 13 and 20 characters
+    let object = support::compile("name12", &allowed("abcdefghijkl"));
+    assert_eq!(
+        kernel.load_object(&object, "12.c").map(|l| l.name().to_string()).ok().as_deref(),
+        Some("ot_abcdefghijkl")
+    );
+    for name in ["abcdefghijklm", "abcdefghijklmnopqrst"] {
+        let object = support::compile("name", &allowed(name));
+        let error = kernel.verify(&object, "long.c").expect_err("it does not fit");
+        let expected = format!("long.c names its algorithm \"ot_{name}\", {} characters", 3 + name.len());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+}
+
+#[test]
+fn a_table_that_lacks_a_hook_is_told_which() {
+    let Some(kernel) = support::kernel() else { return };
+    let source = allowed("lacking").replace(".ssthresh = forbidden_ssthresh, ", "");
+    let unused = "CC_HOOK(u32, forbidden_ssthresh, struct sock *sk) { (void)sk; return 2; }";
+    let object = support::compile("lacking", &source.replace(unused, ""));
+    let error = kernel.verify(&object, "lacking.c").expect_err("Linux asks for ssthresh");
+    assert_eq!(error.to_string(), "lacking.c lacks ssthresh in its table of operations");
+}
+
+#[test]
+fn a_refusal_carries_the_hook_its_source_and_the_reason() {
     let Some(kernel) = support::kernel() else { return };
     let object = support::compile("forbidden", FORBIDDEN);
     let error = kernel.verify(&object, "forbidden.c").expect_err("the clamp is not an algorithm's to write");
     assert!(matches!(error, Error::Refused { .. }), "{error}");
     let text = error.to_string();
-    assert!(text.contains("no write support to tcp_sock"), "{text}");
-    assert!(text.lines().count() < 60, "{text}");
+    let reason = text.lines().last().expect("a message has lines");
+    assert!(reason.contains("no write support to tcp_sock"), "{text}");
+    for part in ["forbidden.c:", "in the hook forbidden_ssthresh", "snd_cwnd_clamp = 1"] {
+        assert!(text.contains(part), "{part:?} in\n{text}");
+    }
+    assert!(text.lines().count() <= 18, "{text}");
 }
 
 #[test]

@@ -5,5 +5,6 @@ mod bad_input;
 mod common;
 mod determinism;
 mod interrupt;
+mod loading;
 mod output;
 mod reproduce;

@@ -1,12 +1,14 @@
 //! What the tests share: the kernel, a path of network namespaces, a transfer along it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use kernel::Kernel;
-use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+use kernel::{Change, Kernel, Pins};
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfo, MapInfoIter, ProgInfoIter};
+use libbpf_rs::{MapType, ProgramType};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket};
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,6 +16,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,6 +54,68 @@ pub fn kernel() -> Option<Exclusive> {
     let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let lock = Flock::lock(file, FlockArg::LockExclusive).expect("a file can be locked");
     Some(Exclusive { kernel, _lock: lock })
+}
+
+/// The kernel and the folder of its pinned algorithms, emptied when dropped, also by a failing test.
+pub struct Pinning {
+    pub kernel: Exclusive,
+    pub pins: Pins,
+}
+
+/// As [`kernel()`], for a test that pins. What somebody has loaded on this machine is not the test's to remove.
+pub fn pinning() -> Option<Pinning> {
+    let kernel = kernel()?;
+    assert_eq!(kernel::pinned(), [""; 0], "first take out what is loaded here: opentcp cc unload all");
+    let pins = Pins::open().unwrap_or_else(|error| panic!("{error}"));
+    Some(Pinning { kernel, pins })
+}
+
+impl Pinning {
+    /// Loads a built-in algorithm for good.
+    pub fn load(&self, name: &str) -> Change {
+        self.load_object(kernel::object(name).expect("a built-in algorithm"))
+    }
+
+    /// Loads a compiled one.
+    pub fn load_object(&self, object: &[u8]) -> Change {
+        let prepared = self.kernel.prepare(object, "the algorithm").unwrap_or_else(|error| panic!("{error}"));
+        self.pins.load(prepared).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub fn unload(&self, name: &str) {
+        self.pins.unload(name).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+impl Drop for Pinning {
+    fn drop(&mut self) {
+        for name in kernel::pinned() {
+            // A failing test has said what is wrong already.
+            let _ = self.pins.unload(&name);
+        }
+    }
+}
+
+/// What the kernel holds of algorithms, in words: names that can be chosen; registrations, programs, tables and
+/// constants, each with the number that it alone has.
+pub fn holdings() -> BTreeSet<String> {
+    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("Linux has it");
+    let links = LinkInfoIter::default().filter(|link| matches!(link.info, LinkTypeInfo::StructOps(_)));
+    let programs = ProgInfoIter::default().filter(|program| program.ty == ProgramType::StructOps);
+    let kept = |map: &MapInfo| map.ty == MapType::StructOps || map.name.as_bytes().ends_with(b".rodata");
+    let maps = MapInfoIter::default().filter(kept);
+    let names = available.split_whitespace().map(str::to_string);
+    let links = links.map(|link| format!("link {}", link.id));
+    let programs = programs.map(|program| format!("program {} {}", program.id, program.name.display()));
+    names.chain(links).chain(programs).chain(maps.map(|map| format!("map {} {}", map.id, map.name.display()))).collect()
+}
+
+/// What is held that was not held before, once the kernel has had the time to free what nobody uses. What an earlier
+/// test left may have gone meanwhile, so there may well be less.
+pub fn left_behind(before: &BTreeSet<String>) -> Vec<String> {
+    let left = || -> Vec<String> { holdings().difference(before).cloned().collect() };
+    eventually(|| left().is_empty());
+    left()
 }
 
 /// Compiles C for BPF, as the build does with `cc/`; returns the object file.
@@ -127,6 +192,11 @@ impl Path {
         for host in [&self.sender, &self.receiver] {
             ip(&format!("-n {host} {arguments}"));
         }
+    }
+
+    /// Runs `work` in the sender's namespace.
+    pub fn at_sender<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        inside(&self.sender, work)
     }
 
     /// What `ss` says of the sender's connections.

@@ -1,0 +1,91 @@
+//! `opentcp cc check`: whether a user's file is an algorithm.
+
+use super::list::category;
+use crate::failure::Failure;
+use crate::terminal::print;
+use congestion::{Algorithm, LoadError, check_invariants, compile_for_bpf};
+use kernel::Kernel;
+use std::path::Path;
+
+/// Takes the file through every check, a line each.
+///
+/// # Errors
+/// A file that cannot be read or is no algorithm (bad input), or that fails a check.
+pub fn check(file: &Path) -> Result<(), Failure> {
+    if let Err(error) = std::fs::File::open(file) {
+        return Err(Failure::Input(format!("cannot read {}: {error}", file.display())));
+    }
+    let mut steps = Steps::default();
+    let loaded = Algorithm::load(file);
+    let no_algorithm = matches!(&loaded, Err(error) if !is_of_this_machine(error));
+    let native = steps.step("native build", loaded, |algorithm| {
+        let warnings = algorithm.warnings().trim_end();
+        let name = format!("algorithm {:?}, {}", algorithm.name(), category(algorithm.category()));
+        if warnings.is_empty() { name } else { format!("{name}; the compiler warns:\n{warnings}") }
+    })?;
+    let object = steps.step("BPF build", compile_for_bpf(file), |object| format!("{} bytes", object.len()))?;
+    if let Some(algorithm) = native {
+        steps.step("invariants", check_invariants(algorithm), ToString::to_string)?;
+    }
+    if let Some(object) = object {
+        verify(&mut steps, &object, file)?;
+    }
+    if steps.failed == 0 {
+        return Ok(());
+    }
+    let message = format!("{} fails {}", file.display(), steps.count());
+    // What is no algorithm could not be checked; it is bad input, as in a scenario.
+    Err(if no_algorithm { Failure::Input(message) } else { Failure::Run(message) })
+}
+
+/// Whether a build failed for want of a compiler or of room, which says nothing about the file.
+fn is_of_this_machine(error: &LoadError) -> bool {
+    matches!(error, LoadError::NoCompiler | LoadError::NoClang | LoadError::Run { .. } | LoadError::Folder { .. })
+}
+
+/// The kernel's verifier, where this process may ask it.
+fn verify(steps: &mut Steps, object: &[u8], file: &Path) -> Result<(), Failure> {
+    let kernel = match Kernel::probe() {
+        Ok(kernel) => kernel,
+        Err(missing) => return print(&format!("{:<14}skipped  {missing}\n", "verifier")),
+    };
+    let verified = kernel.verify(object, &file.display().to_string());
+    steps.step("verifier", verified, |verified| {
+        let instructions: usize = verified.programs.iter().map(|program| program.instructions).sum();
+        let (hooks, release) = (verified.programs.len(), &kernel.features().release);
+        format!("Linux {release} takes {hooks} hooks, {instructions} instructions")
+    })?;
+    Ok(())
+}
+
+/// The checks so far.
+#[derive(Default)]
+struct Steps {
+    failed: usize,
+}
+
+impl Steps {
+    /// Prints how a step went; its result, if it went well.
+    fn step<T, E: std::fmt::Display>(
+        &mut self,
+        name: &str,
+        outcome: Result<T, E>,
+        words: impl Fn(&T) -> String,
+    ) -> Result<Option<T>, Failure> {
+        match outcome {
+            Ok(value) => {
+                print(&format!("{name:<14}ok       {}\n", words(&value)))?;
+                Ok(Some(value))
+            }
+            Err(error) => {
+                self.failed += 1;
+                print(&format!("{name:<14}failed   {}\n", error.to_string().trim_end()))?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn count(&self) -> String {
+        if self.failed == 1 { "one check".to_string() } else { format!("{} checks", self.failed) }
+    }
+}

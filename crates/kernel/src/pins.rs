@@ -1,0 +1,312 @@
+//! Algorithms that outlive the program that loaded them.
+//!
+//! An algorithm is registered as long as somebody holds its BPF link. [`Pins`] gives the link a file in bpffs,
+//! `/sys/fs/bpf/opentcp/cc/ot_NAME`, which holds it until it is removed or the machine restarts. The file is all that is
+//! kept: which algorithms are loaded is read there and from the kernel, never from a list of our own that could be wrong.
+
+use crate::load::{Error, Prepared};
+use crate::running;
+use libbpf_rs::Link;
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MsFlags, mount};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::process::parent_id;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where every Linux tool looks for bpffs.
+const BPFFS: &str = "/sys/fs/bpf";
+
+/// Our folder in it.
+const FOLDER: &str = "/sys/fs/bpf/opentcp/cc";
+
+/// Longest wait for the kernel to forget a name; it is gone within one RCU grace period, some milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why an algorithm was not kept in the kernel, or not removed from it.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// There is no place to mount bpffs.
+    #[error(
+        "there is no folder {BPFFS}: the kernel has no BPF file system (CONFIG_BPF_SYSCALL), or /sys is not mounted"
+    )]
+    NoFolder,
+    /// It could not be mounted.
+    #[error("{BPFFS} is no BPF file system, and mounting one there failed ({reason}): run `mount -t bpf bpf {BPFFS}`")]
+    Mount {
+        /// The system call's error.
+        reason: String,
+    },
+    /// The process runs under `ip netns exec`.
+    #[error(
+        "`ip netns exec {namespace}` gives its command a /sys of its own, where what is loaded is lost when the command \
+         ends: load and unload outside of it (algorithms serve every network namespace), or use `nsenter --net=/run/netns/{namespace}`"
+    )]
+    NetworkNamespace {
+        /// The network namespace.
+        namespace: String,
+    },
+    /// The process has mounts of its own.
+    #[error(
+        "this process has mounts of its own (`unshare`, or a service with private mounts) without a BPF file system on \
+         {BPFFS}; what is loaded here would be lost when it ends: load outside of it"
+    )]
+    PrivateMounts,
+    /// The folder in bpffs cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Folder {
+        /// The folder or file.
+        path: PathBuf,
+        /// The system call's error.
+        reason: String,
+    },
+    /// Nothing of that name is loaded.
+    #[error("{name} is not loaded; {}", what_is(loaded))]
+    NotLoaded {
+        /// What was to be unloaded.
+        name: String,
+        /// What is loaded.
+        loaded: Vec<String>,
+    },
+    /// Another program holds it.
+    #[error("{name} is in the kernel, but not by a file in {FOLDER}: the program that loaded it must let go of it")]
+    NotOurs {
+        /// The algorithm.
+        name: String,
+    },
+    /// The algorithm itself was refused.
+    #[error(transparent)]
+    Load(#[from] Error),
+    /// The kernel kept the version that was loaded.
+    #[error("{name} could not be replaced, the version loaded before stays: {reason}")]
+    Replace {
+        /// The algorithm.
+        name: String,
+        /// The system call's error.
+        reason: String,
+    },
+    /// The kernel still has the name.
+    #[error("{name} was unloaded, but the kernel still has it after {} s: another program holds it too", PATIENCE.as_secs())]
+    Stays {
+        /// The algorithm.
+        name: String,
+    },
+}
+
+fn what_is(loaded: &[String]) -> String {
+    if loaded.is_empty() { "nothing is".to_string() } else { format!("loaded: {}", loaded.join(", ")) }
+}
+
+/// What [`Pins::load`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The name is new in the kernel.
+    Loaded,
+    /// It has taken the place of the version loaded before; connections that use that one keep it.
+    Replaced,
+}
+
+/// The names of the algorithms that are pinned, sorted. Without the right to look, or without bpffs, there are none.
+pub fn pinned() -> Vec<String> {
+    let entries = fs::read_dir(FOLDER).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The folder of pinned algorithms, for one program at a time.
+#[derive(Debug)]
+pub struct Pins {
+    mounted: bool,
+    _lock: Flock<File>,
+}
+
+impl Pins {
+    /// Opens the folder, and waits for another program that has it open. Mounts bpffs if it is missing, as other BPF
+    /// tools do.
+    ///
+    /// # Errors
+    /// There is no bpffs and none can be mounted, or not so that it would outlive the caller.
+    pub fn open() -> Result<Pins, PinError> {
+        let mounted = !is_mounted();
+        if mounted {
+            mount_bpffs()?;
+        }
+        let bpffs = File::open(BPFFS).map_err(|error| in_folder(BPFFS, &error))?;
+        let lock = Flock::lock(bpffs, FlockArg::LockExclusive);
+        let lock = lock.map_err(|(_, errno)| in_folder(BPFFS, &errno.into()))?;
+        Ok(Pins { mounted, _lock: lock })
+    }
+
+    /// As [`Pins::open`], but mounts nothing: `None` where there is no bpffs, and so nothing pinned.
+    ///
+    /// # Errors
+    /// As [`Pins::open`].
+    pub fn existing() -> Result<Option<Pins>, PinError> {
+        if is_mounted() {
+            return Pins::open().map(Some);
+        }
+        match network_namespace_of_sys() {
+            Some(namespace) => Err(PinError::NetworkNamespace { namespace }),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether opening has mounted bpffs.
+    pub fn mounted(&self) -> bool {
+        self.mounted
+    }
+
+    /// Puts an algorithm into the kernel, for good, or in the place of the version loaded before.
+    ///
+    /// # Errors
+    /// The kernel has the name from somebody else, or refuses the registration. Then everything is as before.
+    pub fn load(&self, mut algorithm: Prepared) -> Result<Change, PinError> {
+        let path = pin_of(algorithm.name());
+        let mut link = match algorithm.link() {
+            Ok(link) => link,
+            Err(Error::Exists { .. }) if path.exists() => return replace(algorithm, &path),
+            Err(error) => return Err(error.into()),
+        };
+        fs::create_dir_all(FOLDER).map_err(|error| in_folder(FOLDER, &error))?;
+        // A file of that name whose algorithm the kernel no longer has was detached by other means.
+        let _ = fs::remove_file(&path);
+        link.pin(&path).map_err(|error| PinError::Folder { path, reason: error.to_string() })?;
+        Ok(Change::Loaded)
+    }
+
+    /// Takes an algorithm out of the kernel: no further socket can choose it, those that use it keep it. When this
+    /// returns, the name is free.
+    ///
+    /// # Errors
+    /// It is not pinned, or the kernel does not let go of it.
+    pub fn unload(&self, name: &str) -> Result<(), PinError> {
+        let path = pin_of(name);
+        if !path.exists() {
+            return Err(not_pinned(name));
+        }
+        let link =
+            Link::open(&path).map_err(|error| PinError::Folder { path: path.clone(), reason: error.to_string() })?;
+        // Where links of algorithms cannot be detached (before Linux 6.11), letting go of the last reference does it.
+        let _ = link.detach();
+        fs::remove_file(&path).map_err(|error| in_folder(&path, &error))?;
+        drop(link);
+        remove_empty_folders();
+        wait_until_gone(name)
+    }
+}
+
+/// Why `name` cannot be unloaded though there may be such an algorithm.
+pub fn not_pinned(name: &str) -> PinError {
+    let name = name.to_string();
+    let known = running::available().unwrap_or_default().contains(&name);
+    if known { PinError::NotOurs { name } } else { PinError::NotLoaded { name, loaded: pinned() } }
+}
+
+fn replace(algorithm: Prepared, path: &Path) -> Result<Change, PinError> {
+    let name = algorithm.name().to_string();
+    let failed = |reason: String| PinError::Replace { name: name.clone(), reason };
+    let link = Link::open(path).map_err(|error| failed(error.to_string()))?;
+    algorithm.replace(link.as_fd()).map_err(|error| failed(error.to_string()))?;
+    Ok(Change::Replaced)
+}
+
+/// The name is not in use from here on by anyone but us, so only the kernel's own delay is waited for.
+fn wait_until_gone(name: &str) -> Result<(), PinError> {
+    let start = Instant::now();
+    while running::available().is_ok_and(|names| names.iter().any(|known| known == name)) {
+        if start.elapsed() > PATIENCE {
+            return Err(PinError::Stays { name: name.to_string() });
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+fn pin_of(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+/// The folders go with the last file in them; a folder that holds something is not removed.
+fn remove_empty_folders() {
+    let folder = Path::new(FOLDER);
+    for folder in [Some(folder), folder.parent()].into_iter().flatten() {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+fn in_folder(path: impl AsRef<Path>, error: &io::Error) -> PinError {
+    PinError::Folder { path: path.as_ref().to_path_buf(), reason: error.to_string() }
+}
+
+/// Whether there is a bpffs where pins are kept.
+pub(crate) fn is_mounted() -> bool {
+    statfs(BPFFS).is_ok_and(|info| info.filesystem_type() == BPF_FS_MAGIC)
+}
+
+fn mount_bpffs() -> Result<(), PinError> {
+    if !Path::new(BPFFS).is_dir() {
+        return Err(PinError::NoFolder);
+    }
+    if let Some(namespace) = network_namespace_of_sys() {
+        return Err(PinError::NetworkNamespace { namespace });
+    }
+    if has_private_mounts() {
+        return Err(PinError::PrivateMounts);
+    }
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("bpf"), BPFFS, Some("bpf"), flags, Some("mode=0700"))
+        .map_err(|errno| PinError::Mount { reason: errno.desc().to_string() })
+}
+
+/// `ip netns exec NAME` mounts a /sys of the namespace, whose source it calls NAME.
+fn network_namespace_of_sys() -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let source = source_of_sys(&mounts)?;
+    let known = ["/run/netns", "/var/run/netns"].iter().any(|folder| Path::new(folder).join(source).exists());
+    known.then(|| source.to_string())
+}
+
+/// The source of what is mounted on /sys last, which is what is seen there.
+fn source_of_sys(mountinfo: &str) -> Option<&str> {
+    let mut on_sys = mountinfo.lines().filter(|line| line.split(' ').nth(4) == Some("/sys"));
+    on_sys.next_back()?.split_once(" - ")?.1.split(' ').nth(1)
+}
+
+/// Whether the first process, or the one that started this one, sees other mounts; not, if that cannot be known.
+fn has_private_mounts() -> bool {
+    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let Some(own) = of("self") else { return false };
+    let others = ["1".to_string(), parent_id().to_string()];
+    others.iter().filter_map(|process| of(process)).any(|mounts| mounts != own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_mount_on_sys_counts() {
+        let mounts = "\
+22 28 0:21 / /sys rw,nosuid - sysfs sysfs rw
+23 22 0:25 / /sys/fs/bpf rw - bpf bpf rw,mode=700
+60 28 0:44 / /sys rw,relatime shared:7 - sysfs h1 rw
+";
+        assert_eq!(source_of_sys(mounts), Some("h1"));
+        assert_eq!(source_of_sys("22 28 0:21 / /proc rw - proc proc rw\n"), None);
+    }
+
+    #[test]
+    fn what_is_not_loaded_is_answered_with_what_is() {
+        let of = |loaded: &[&str]| {
+            let loaded = loaded.iter().map(ToString::to_string).collect();
+            PinError::NotLoaded { name: "ot_x".to_string(), loaded }.to_string()
+        };
+        assert_eq!(of(&[]), "ot_x is not loaded; nothing is");
+        assert_eq!(of(&["ot_a", "ot_b"]), "ot_x is not loaded; loaded: ot_a, ot_b");
+    }
+}

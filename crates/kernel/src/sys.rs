@@ -1,0 +1,33 @@
+//! The two system calls that libbpf-rs has no safe form of.
+
+#![allow(unsafe_code, reason = "foreign functions; each call states why it is sound")]
+
+use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats, bpf_link_update};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Puts the table of operations `map` in the place of the one that `link` registered, under the same name. Sockets that
+/// use the old one keep it.
+///
+/// # Errors
+/// The kernel's: the names differ (EINVAL), the link was detached, the kernel is older than 6.4.
+pub(crate) fn update_link(link: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: both descriptors are open for the length of the call, and a null pointer stands for no options.
+    let code = unsafe { bpf_link_update(link.as_raw_fd(), map.as_raw_fd(), std::ptr::null()) };
+    // libbpf answers with 0 or the negative error number.
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) }
+}
+
+/// Lets the kernel count calls and time of every BPF program until the result is dropped (about 20 ns a call).
+///
+/// # Errors
+/// The kernel's: not root, or older than 5.8.
+pub(crate) fn count_run_times() -> io::Result<OwnedFd> {
+    // SAFETY: the call takes a number and makes a descriptor.
+    let fd = unsafe { bpf_enable_stats(BPF_STATS_RUN_TIME) };
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
