@@ -5,11 +5,11 @@ mod rounds;
 
 use crate::core::{Core, Hear};
 use crate::flows::{Flow, Flows, Pair, UNLIMITED, flow_of, receiver};
-use crate::random::Random;
 use net::NodeId;
 use onoff::OnOff;
+use plan::{Pairing, Random, mean_gap};
 use rounds::Rounds;
-use scenario::{Across, Arrivals, Pairs, Scenario, Traffic as Entry, TrafficKind, Workload};
+use scenario::{Pairs, Scenario, Traffic as Entry, TrafficKind, Workload};
 use std::sync::Arc;
 use units::Time;
 
@@ -94,13 +94,17 @@ impl Traffic {
             (TrafficKind::Poisson { arrivals, sizes, pairs: Pairs::Random, flows }, State::Poisson(opened)) => {
                 let stop = source.entry.stop.unwrap_or(Time::NEVER);
                 if *opened > 0 && opener.core.now() < stop {
-                    let (src, dst) = opener.random_pair(&mut source.random);
+                    let (src, dst) = opener.pairing().random_pair(&mut source.random);
                     let bytes = sizes.distribution.quantile(source.random.unit());
                     opener.send(src, dst, bytes);
                 }
                 if flows.is_none_or(|most| *opened < most) && opener.core.now() < stop {
                     *opened += 1;
-                    let gap = source.random.exponential(mean_gap(arrivals, sizes.distribution.mean(), &opener));
+                    let gap = source.random.exponential(mean_gap(
+                        arrivals,
+                        sizes.distribution.mean(),
+                        &opener.flows.topology,
+                    ));
                     let at = opener.core.now().saturating_add(gap);
                     opener.core.schedule_app(at, what, NEXT);
                 }
@@ -109,7 +113,7 @@ impl Traffic {
                 let due = |row: &usize| flows.get(*row).map(|flow| source.entry.start + flow.at);
                 while due(row).is_some_and(|at| at <= opener.core.now()) {
                     let flow = &flows[*row];
-                    let (src, dst) = (opener.host(&flow.from), opener.host(&flow.to));
+                    let (src, dst) = (opener.pairing().host(&flow.from), opener.pairing().host(&flow.to));
                     opener.send(src, dst, flow.bytes.get());
                     *row += 1;
                 }
@@ -123,7 +127,7 @@ impl Traffic {
                 }
                 if *left > 0 {
                     *left -= 1;
-                    let (src, dst) = opener.random_pair(&mut source.random);
+                    let (src, dst) = opener.pairing().random_pair(&mut source.random);
                     opener.open(src, dst);
                     let at = opener.core.now() + IDLE_GAP;
                     opener.core.schedule_app(at, what, NEXT);
@@ -159,10 +163,10 @@ impl State {
 /// Entries that open all their flows when they begin.
 fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener: &mut Opener) {
     let pairs: Vec<(NodeId, NodeId)> = match kind {
-        TrafficKind::RandomPairs { flows, .. } => (0..*flows).map(|_| opener.random_pair(random)).collect(),
-        TrafficKind::Permutation { across, .. } => opener.permutation(*across, random),
+        TrafficKind::RandomPairs { flows, .. } => (0..*flows).map(|_| opener.pairing().random_pair(random)).collect(),
+        TrafficKind::Permutation { across, .. } => opener.pairing().permutation(*across, random),
         TrafficKind::Bulk { from, to, count, .. } => {
-            let pair = (opener.host(from), opener.host(to));
+            let pair = (opener.pairing().host(from), opener.pairing().host(to));
             (0..*count).map(|_| pair).collect()
         }
         _ => unreachable!("kinds with a state of their own begin elsewhere"),
@@ -184,20 +188,6 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
             _ => unreachable!("every kind is one of these"),
         }
     }
-}
-
-/// Mean time between arrivals.
-fn mean_gap(arrivals: &Arrivals, mean_bytes: f64, opener: &Opener) -> Time {
-    let per_second = match arrivals {
-        Arrivals::FlowsPerSecond(rate) => *rate,
-        Arrivals::Load(load) => {
-            let topology = &opener.flows.topology;
-            let bits: u64 =
-                (0..topology.n_hosts()).map(|i| topology.link(topology.nic(topology.host(i))).rate.as_bps()).sum();
-            load.fraction() * bits as f64 / (8.0 * mean_bytes)
-        }
-    };
-    Time::from_secs_f64(1.0 / per_second)
 }
 
 impl Hear for Traffic {
@@ -245,8 +235,8 @@ struct Opener<'a> {
 }
 
 impl Opener<'_> {
-    fn host(&self, name: &str) -> NodeId {
-        self.flows.topology.find_node(name).expect("a checked scenario names hosts that exist")
+    fn pairing(&self) -> Pairing<'_> {
+        Pairing { topology: &self.flows.topology, hosts_per_pod: self.flows.hosts_per_pod }
     }
 
     fn open(&mut self, src: NodeId, dst: NodeId) -> Option<u32> {
@@ -261,39 +251,5 @@ impl Opener<'_> {
             self.core.notify_at(receiver(flow), bytes);
             Flows::close(self.core, flow);
         }
-    }
-
-    /// Two different hosts.
-    fn random_pair(&self, random: &mut Random) -> (NodeId, NodeId) {
-        let topology = &self.flows.topology;
-        let n = topology.n_hosts() as u32;
-        let src = random.below(n);
-        let other = random.below(n - 1);
-        let dst = if other < src { other } else { other + 1 };
-        (topology.host(src as usize), topology.host(dst as usize))
-    }
-
-    /// Every host sends to one and receives from one, none to itself or, if asked, to its own pod.
-    fn permutation(&self, across: Across, random: &mut Random) -> Vec<(NodeId, NodeId)> {
-        let topology = &self.flows.topology;
-        let n = topology.n_hosts();
-        let group = |host: usize| match across {
-            Across::Hosts => host,
-            Across::Pods => host / self.flows.hosts_per_pod,
-        };
-        let mut to: Vec<usize> = (0..n).collect();
-        random.shuffle(&mut to);
-        // repair: swap a forbidden receiver with one for which both become allowed; a scan from a random start keeps it fair
-        for i in 0..n {
-            if group(i) == group(to[i]) {
-                let start = random.below(n as u32) as usize;
-                let fits = |j: &usize| group(i) != group(to[*j]) && group(*j) != group(to[i]);
-                if let Some(j) = (0..n).map(|d| (start + d) % n).find(fits) {
-                    to.swap(i, j);
-                }
-            }
-        }
-        let hosts = (0..n).zip(to).filter(|(from, to)| group(*from) != group(*to));
-        hosts.map(|(from, to)| (topology.host(from), topology.host(to))).collect()
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::core::Core;
 use crate::flows::Flows;
-use crate::random::Random;
+use plan::Random;
 use units::{Bytes, Rate, Time};
 
 pub struct OnOff {

@@ -3,7 +3,7 @@
 use super::{NEXT, Opener};
 use crate::flows::{Flows, receiver};
 use net::NodeId;
-use scenario::{Connections, Pace, Senders, Traffic as Entry, TrafficKind};
+use scenario::{Connections, Pace, Traffic as Entry, TrafficKind};
 use std::collections::VecDeque;
 use units::Time;
 
@@ -41,33 +41,16 @@ impl Rounds {
 
     /// Reads the entry, and opens the connections that are kept.
     pub fn set_up(&mut self, entry: &Entry, opener: &mut Opener) {
-        let topology = &opener.flows.topology;
         match &entry.kind {
             TrafficKind::Incast { senders, receiver, bytes, repeat, pace } => {
-                let to = opener.host(receiver);
-                let from: Vec<NodeId> = match senders {
-                    Senders::First(n) => (0..topology.n_hosts())
-                        .map(|i| topology.host(i))
-                        .filter(|&host| host != to)
-                        .take(*n as usize)
-                        .collect(),
-                    Senders::Named(names) => names.iter().map(|name| opener.host(name)).collect(),
-                };
-                self.pairs = from.into_iter().map(|from| (from, to)).collect();
+                self.pairs = opener.pairing().incast(senders, receiver);
                 (self.bytes, self.left) = (bytes.get(), *repeat);
                 if let Pace::Interval(interval) = pace {
                     self.interval = Some(*interval);
                 }
             }
             TrafficKind::AllToAll { bytes, rounds, hosts, connections } => {
-                let hosts: Vec<NodeId> = match hosts {
-                    Some(names) => names.iter().map(|name| opener.host(name)).collect(),
-                    None => (0..topology.n_hosts()).map(|i| topology.host(i)).collect(),
-                };
-                for (i, &from) in hosts.iter().enumerate() {
-                    // host i begins with the one after it, so that a round's first messages form a permutation
-                    self.pairs.extend((1..hosts.len()).map(|d| (from, hosts[(i + d) % hosts.len()])));
-                }
+                self.pairs = opener.pairing().all_to_all(hosts.as_deref());
                 (self.bytes, self.left) = (bytes.get(), *rounds);
                 self.anew = *connections == Connections::New;
             }
