@@ -180,6 +180,7 @@ pub fn speed(began: Instant, packet_hops: u64, jobs: usize) -> RunInfo {
         jobs,
         // a run that breaks it does not end with results
         checks: vec!["packet conservation on every link".to_string()],
+        emulations: Vec::new(),
     }
 }
 

@@ -5,10 +5,12 @@
 //! backend's.
 #![forbid(unsafe_code)]
 
+mod apps;
 mod network;
 mod pairs;
 mod random;
 
+pub use apps::{Applications, Stage, UNLIMITED};
 pub use network::{failures, find_links, framing_bytes, routing, tier_name, topology};
 pub use pairs::{Pairing, flow_hash, mean_gap};
 pub use random::Random;

@@ -7,9 +7,6 @@ use std::sync::Arc;
 use tcp::Endpoint;
 use units::Time;
 
-/// What an application that never stops has to send.
-pub const UNLIMITED: u64 = u64::MAX / 2;
-
 /// A connection: its sender is socket `2 * flow`, its receiver the next.
 pub struct Flow {
     /// The traffic entry that opened it.
@@ -17,7 +14,7 @@ pub struct Flow {
     pub start: Time,
     /// [`Time::NEVER`] until the last byte arrived.
     pub end: Time,
-    /// Application bytes to send; [`UNLIMITED`].
+    /// Application bytes to send; [`plan::UNLIMITED`].
     pub bytes: u64,
 }
 

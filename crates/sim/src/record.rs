@@ -1,10 +1,10 @@
 //! What is measured: samples while the run goes on, rows when it ends.
 
 use crate::core::{Core, Received, Socket};
-use crate::flows::{Flow, UNLIMITED, receiver, sender};
+use crate::flows::{Flow, receiver, sender};
 use crate::traffic::Traffic;
 use net::{LinkCounters, LinkId, NodeKind, Topology};
-use plan::{find_links, tier_name};
+use plan::{UNLIMITED, find_links, tier_name};
 use results::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
 use scenario::{Queues, Scenario};
 use std::collections::BTreeMap;
