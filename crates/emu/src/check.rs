@@ -60,7 +60,9 @@ pub fn judge(lateness: &Lateness, scale: Scale, cpu: CpuUse, mut against: Vec<St
         against.push(format!("packets were late by {p99} (99 %), more than half of the base round trip ({bound})"));
     } else if scale.queues && !queues_valid {
         let bound = scale.packet_time * 2;
-        against.push(format!("queues are measured, and packets were late by {p99} (99 %), over two packet times ({bound})"));
+        against.push(format!(
+            "queues are measured, and packets were late by {p99} (99 %), over two packet times ({bound})"
+        ));
     }
     let us = |time: Time| time.as_ns() as f64 / 1e3;
     SelfCheck {

@@ -1,8 +1,8 @@
 //! What the kernel says of a connection: `struct tcp_info`.
 
 use nix::libc::{self, tcp_info};
-use nix::sockopt_impl;
 use nix::sys::socket::getsockopt;
+use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
 use results::CaState;
 use std::mem::offset_of;
 use std::os::fd::AsFd;

@@ -37,8 +37,8 @@ pub fn glues(topology: &Topology) -> bool {
     topology.links().iter().any(|link| link.rate > GLUE_ABOVE)
 }
 
-/// What is asked of the machine and beyond its bounds.
-pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> Vec<Objection> {
+/// What of the network is beyond the bounds.
+pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
     let mut found = Vec::new();
     let mut object = |key: &str, message: String, help: &str| {
         found.push(Objection { key: key.to_string(), message, help: Some(help.to_string()) });
@@ -49,9 +49,19 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
         object(&key, message, "lower the rate, or use --backend sim");
     }
     if topology.n_hosts() > HOSTS_MAX {
-        let message = format!("{} hosts cannot be emulated on one machine; the bound is {HOSTS_MAX}", topology.n_hosts());
+        let message =
+            format!("{} hosts cannot be emulated on one machine; the bound is {HOSTS_MAX}", topology.n_hosts());
         object("network.topology", message, "take a smaller network, or use --backend sim");
     }
+    found
+}
+
+/// What is asked of the machine and beyond its bounds.
+pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> Vec<Objection> {
+    let mut found = of_network(scenario, topology);
+    let mut object = |key: &str, message: String, help: &str| {
+        found.push(Objection { key: key.to_string(), message, help: Some(help.to_string()) });
+    };
     if scenario.traffic.len() > ENTRIES_MAX {
         object("traffic", format!("at most {ENTRIES_MAX} entries can be emulated"), "join entries");
     }

@@ -19,7 +19,7 @@ const TSO_SEGMENTS: u32 = 44;
 pub struct Stack {
     /// Of the host's interface.
     pub mtu: u32,
-    /// Below /proc/sys/net, with values.
+    /// Names as `sysctl` writes them, with values.
     pub sysctls: Vec<(String, String)>,
     /// Metric of the route, segments.
     pub initial_cwnd: u32,
@@ -65,7 +65,7 @@ pub fn stack(scenario: &Scenario) -> Result<Stack, Vec<Objection>> {
     ];
     Ok(Stack {
         mtu: tcp.mtu(),
-        sysctls: values.into_iter().map(|(key, value)| (format!("ipv4/{key}"), value)).collect(),
+        sysctls: values.into_iter().map(|(key, value)| (format!("net.ipv4.{key}"), value)).collect(),
         initial_cwnd: tcp.initial_cwnd,
         quick_ack: tcp.delayed_ack.segments == 1,
         gso_max_segs: (tcp.tso_segments < TSO_SEGMENTS).then_some(tcp.tso_segments),
@@ -86,7 +86,11 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
     }
     for (key, value) in [("rto_initial", tcp.rto_initial), ("syn_rto", tcp.syn_rto)] {
         if value != TIMEOUT_INIT {
-            object(key, format!("Linux's is {TIMEOUT_INIT} and cannot be set, here it is {value}"), "set it to \"1 s\"");
+            object(
+                key,
+                format!("Linux's is {TIMEOUT_INIT} and cannot be set, here it is {value}"),
+                "set it to \"1 s\"",
+            );
         }
     }
     if tcp.rto_max < TIMEOUT_INIT || tcp.rto_max > Time::from_secs(120) {

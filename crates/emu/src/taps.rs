@@ -117,13 +117,7 @@ impl TapPorts {
         found
     }
 
-    fn enter(
-        &mut self,
-        host: usize,
-        header: &VnetHeader,
-        frame: &[u8],
-        take: &mut impl FnMut(&mut Self, u32, Head),
-    ) {
+    fn enter(&mut self, host: usize, header: &VnetHeader, frame: &[u8], take: &mut impl FnMut(&mut Self, u32, Head)) {
         let Some(head) = self.head(host, frame) else {
             self.trouble.strangers += 1;
             return;
@@ -166,10 +160,8 @@ impl TapPorts {
 
     fn keep(&mut self, packet: &Segment<'_>) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                header: VnetHeader::default(),
-                bytes: Vec::with_capacity(self.mtu + ETHERNET_BYTES),
-            });
+            self.slots
+                .push(Slot { header: VnetHeader::default(), bytes: Vec::with_capacity(self.mtu + ETHERNET_BYTES) });
             (self.slots.len() - 1) as u32
         });
         let kept = &mut self.slots[slot as usize];

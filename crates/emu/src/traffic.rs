@@ -7,7 +7,7 @@
 mod flow;
 mod sockets;
 
-pub use flow::{Flow, FlowEnd};
+pub use flow::FlowEnd;
 
 use crate::port::{Clock, WallClock};
 use plan::Applications;

@@ -1,7 +1,7 @@
 //! [`Sockets`]: the kernel's sockets, as the applications see them.
 
-use super::flow::Flow;
 use super::Report;
+use super::flow::Flow;
 use crate::address::{FlowPorts, RECEIVER_PORT, address, sender_port};
 use crate::info::MaxPacingRate;
 use crate::port::{Clock, WallClock};
@@ -11,7 +11,8 @@ use nix::sched::{CloneFlags, setns};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::sockopt::{ReuseAddr, TcpCongestion, TcpNoDelay};
 use nix::sys::socket::{
-    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, SockaddrIn, bind, connect, listen, recv, send, setsockopt, socket,
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, SockaddrIn, bind, connect, listen, recv, send, setsockopt,
+    socket,
 };
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};

@@ -1,0 +1,227 @@
+//! A host: made, used, gone.
+
+use crate::hosts::found::{Mark, end_processes_in};
+use crate::hosts::namespace::Namespace;
+use crate::hosts::netlink::{LOOPBACK, Netlink};
+use crate::hosts::settings::{set_rps, set_sysctl};
+use crate::hosts::{Error, HostSettings, INTERFACE};
+use netlink_packet_route::link::LinkAttribute;
+use netlink_packet_route::route::RouteMetric;
+use nix::net::if_::if_nametoindex;
+use packet_io::{Mac, Tap, die_with_this_thread};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// The Ethernet address of the host with an IP address: 02:00 (locally administered) and the address's four bytes.
+pub fn mac_of(address: Ipv4Addr) -> Mac {
+    let [a, b, c, d] = address.octets();
+    [2, 0, a, b, c, d]
+}
+
+/// What a host's interface has counted; "tx" is what the host sends, and so what its TAP gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames sent; a super-frame is one.
+    pub tx_packets: u64,
+    /// Frames lost because the TAP was not read in time.
+    pub tx_dropped: u64,
+    /// Frames received.
+    pub rx_packets: u64,
+    /// Frames that the host had no room for.
+    pub rx_dropped: u64,
+}
+
+/// A network namespace with a loopback interface, and a TAP named [`INTERFACE`].
+///
+/// When it is dropped, its programs are killed. The namespace is gone when the TAP, the threads and the sockets made inside
+/// are gone as well.
+#[derive(Debug)]
+pub struct Host {
+    name: String,
+    address: Ipv4Addr,
+    index: u32,
+    namespace: Namespace,
+    tap: Option<Tap>,
+    has_run_programs: AtomicBool,
+}
+
+impl Host {
+    /// Makes a host that is ready to talk.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing is left behind then.
+    pub fn new(name: &str, settings: &HostSettings) -> Result<Host, Error> {
+        settings.check(name)?;
+        let namespace = Namespace::create(&format!("opentcp-{name}"))?;
+        let (host, settings) = (name.to_owned(), settings.clone());
+        let address = settings.address;
+        let made = namespace.enter(move || furnish(&host, &settings)).map_err(Error::Namespace)?;
+        let (tap, index) = made?;
+        let has_run_programs = AtomicBool::new(false);
+        Ok(Host { name: name.to_owned(), address, index, namespace, tap: Some(tap), has_run_programs })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its IP address.
+    pub fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// Its Ethernet address.
+    pub fn mac(&self) -> Mac {
+        mac_of(self.address)
+    }
+
+    /// The other end of its network cable; the first time only. The interface is gone when it is dropped.
+    pub fn take_tap(&mut self) -> Option<Tap> {
+        self.tap.take()
+    }
+
+    /// Runs `job` on the host's own thread, and waits for it; jobs come one after the other. Sockets that it makes are the
+    /// host's, wherever they are used.
+    ///
+    /// # Errors
+    /// The host's thread has ended.
+    pub fn enter<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        self.namespace.enter(job)
+    }
+
+    /// Runs `job` on a new thread inside the host.
+    ///
+    /// # Errors
+    /// No thread can be made.
+    pub fn spawn<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
+        // A thread is born into the namespace of the one that makes it.
+        let name = format!("{}-job", self.name);
+        self.namespace.enter(move || thread::Builder::new().name(name).spawn(job))?
+    }
+
+    /// Starts the program `argv[0]` with its arguments inside the host, on this process's terminal. It is killed when the host
+    /// is dropped, or this process is.
+    ///
+    /// # Errors
+    /// `argv` is empty, or what starting the program says.
+    pub fn command(&self, argv: &[impl AsRef<OsStr>]) -> io::Result<Child> {
+        let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        self.start(command)
+    }
+
+    /// The same for a command of the caller's making, with its own files, folder or environment.
+    ///
+    /// # Errors
+    /// What starting it says.
+    pub fn start(&self, mut command: Command) -> io::Result<Child> {
+        self.has_run_programs.store(true, Ordering::Relaxed);
+        self.namespace.enter(move || {
+            die_with_this_thread(&mut command);
+            command.spawn()
+        })?
+    }
+
+    /// What its interface has counted.
+    ///
+    /// # Errors
+    /// The kernel does not say, as when the TAP is gone.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        let index = self.index;
+        let answer = self.namespace.enter(move || Netlink::open()?.link(index)).and_then(|answer| answer);
+        let attributes = answer.map_err(|source| self.error(source))?;
+        let stats = attributes.into_iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(stats) => Some(stats),
+            _ => None,
+        });
+        let stats = stats.ok_or_else(|| self.error(io::ErrorKind::InvalidData.into()))?;
+        Ok(Counters {
+            tx_packets: stats.tx_packets,
+            tx_dropped: stats.tx_dropped,
+            rx_packets: stats.rx_packets,
+            rx_dropped: stats.rx_dropped,
+        })
+    }
+
+    /// The file by which other programs can enter while this process lives: `nsenter --net=FILE PROGRAM`.
+    pub fn namespace(&self) -> PathBuf {
+        self.namespace.path()
+    }
+
+    fn error(&self, source: io::Error) -> Error {
+        Error::Io { host: self.name.clone(), source }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Those that it has started itself die with its thread. Programs of programs are sought, which takes time.
+        if self.has_run_programs.load(Ordering::Relaxed)
+            && let Ok(file) = fs::metadata(self.namespace.path())
+        {
+            end_processes_in(file.ino());
+        }
+    }
+}
+
+/// Makes a fresh namespace, the calling thread's, into a host.
+fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, u32), Error> {
+    let refused = |what: &str| {
+        let (host, what) = (host.to_owned(), what.to_owned());
+        move |source| Error::Network { host, what, source }
+    };
+    // Before there is an interface that could announce itself. A kernel without IPv6 needs no telling.
+    let _ = set_sysctl("net.ipv6.conf.default.disable_ipv6", "1");
+    let mut netlink = Netlink::open().map_err(refused("netlink"))?;
+    let mark = Mark::of_this_process(host).map_err(refused("a look at /proc"))?;
+    netlink
+        .set_link_up(LOOPBACK, vec![LinkAttribute::IfAlias(mark.to_string())])
+        .map_err(refused("the loopback interface"))?;
+
+    let tap = Tap::open(INTERFACE).map_err(|source| Error::Tap { host: host.to_owned(), source })?;
+    let index = if_nametoindex(INTERFACE).map_err(|errno| refused("the network card")(errno.into()))?;
+    let card = vec![
+        LinkAttribute::Address(mac_of(settings.address).to_vec()),
+        LinkAttribute::Mtu(settings.mtu),
+        LinkAttribute::TxQueueLen(settings.tx_queue_frames),
+    ];
+    netlink.set_link_up(index, card).map_err(refused("the network card's settings"))?;
+    netlink.add_address(index, settings.address, settings.prefix_len).map_err(refused("the address"))?;
+    let metrics = settings.route_metrics();
+    netlink.set_subnet_route(index, settings.address, settings.prefix_len, &metrics).map_err(refused("the route"))?;
+    for neighbour in settings.neighbours.iter().filter(|neighbour| **neighbour != settings.address) {
+        netlink.add_neighbour(index, *neighbour, mac_of(*neighbour)).map_err(refused("a neighbour"))?;
+    }
+
+    for (name, value) in settings.sysctls() {
+        set_sysctl(&name, &value).map_err(|source| Error::Sysctl { host: host.to_owned(), name, value, source })?;
+    }
+    if let Some(algorithm) = &settings.congestion_control {
+        choose(algorithm, &mut netlink, index, settings)
+            .map_err(|_| Error::Algorithm { host: host.to_owned(), name: algorithm.clone() })?;
+    }
+    if let Some(cpus) = settings.rps_cpus {
+        set_rps(cpus).map_err(refused("rps_cpus"))?;
+    }
+    Ok((tap, index))
+}
+
+/// Makes `algorithm` the host's default.
+fn choose(algorithm: &str, netlink: &mut Netlink, index: u32, settings: &HostSettings) -> io::Result<()> {
+    if set_sysctl("net.ipv4.tcp_congestion_control", algorithm).is_ok() {
+        return Ok(());
+    }
+    // Namespaces may make their default only what the machine allows everyone. A route may name any.
+    let mut metrics = settings.route_metrics();
+    metrics.push(RouteMetric::CcAlgo(algorithm.to_owned()));
+    netlink.set_subnet_route(index, settings.address, settings.prefix_len, &metrics)
+}

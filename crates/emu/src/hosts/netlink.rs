@@ -1,0 +1,146 @@
+//! What is asked of the kernel about interfaces, addresses and routes (rtnetlink), one question after the other.
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use packet_io::Mac;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The loopback interface's number in every namespace.
+pub const LOOPBACK: u32 = 1;
+
+/// An answer about one interface fits well; its statistics are about a kilobyte.
+const ANSWER_BYTES: usize = 32 * 1024;
+
+/// A conversation with the kernel about the namespace in which it was opened.
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens it in the calling thread's namespace.
+    pub fn open() -> io::Result<Netlink> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Netlink { socket, sequence: 0 })
+    }
+
+    /// Changes an interface, and puts it up.
+    pub fn set_link_up(&mut self, index: u32, attributes: Vec<LinkAttribute>) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        message.attributes = attributes;
+        self.change(0, RouteNetlinkMessage::SetLink(message))
+    }
+
+    /// All that the kernel says of an interface.
+    pub fn link(&mut self, index: u32) -> io::Result<Vec<LinkAttribute>> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        match self.ask(0, RouteNetlinkMessage::GetLink(message))? {
+            Some(RouteNetlinkMessage::NewLink(link)) => Ok(link.attributes),
+            _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        }
+    }
+
+    /// Gives an interface an address, without the route that usually comes with it.
+    pub fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix_len: u8) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = prefix_len;
+        message.header.index = index;
+        message.attributes = vec![
+            AddressAttribute::Local(IpAddr::V4(address)),
+            AddressAttribute::Address(IpAddr::V4(address)),
+            AddressAttribute::Flags(AddressFlags::Noprefixroute),
+        ];
+        self.change(NLM_F_CREATE | NLM_F_EXCL, RouteNetlinkMessage::NewAddress(message))
+    }
+
+    /// The route to the hosts of the same subnet, with what TCP is to read from it; replaces the one that is there.
+    pub fn set_subnet_route(
+        &mut self,
+        index: u32,
+        address: Ipv4Addr,
+        prefix_len: u8,
+        metrics: &[RouteMetric],
+    ) -> io::Result<()> {
+        let subnet = Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - u32::from(prefix_len))));
+        let mut message = RouteMessage::default();
+        message.header = RouteHeader {
+            address_family: AddressFamily::Inet,
+            destination_prefix_length: prefix_len,
+            table: RouteHeader::RT_TABLE_MAIN,
+            protocol: RouteProtocol::Static,
+            scope: RouteScope::Link,
+            kind: RouteType::Unicast,
+            ..RouteHeader::default()
+        };
+        message.attributes = vec![
+            RouteAttribute::Destination(RouteAddress::Inet(subnet)),
+            RouteAttribute::PrefSource(RouteAddress::Inet(address)),
+            RouteAttribute::Oif(index),
+        ];
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics.to_vec()));
+        }
+        self.change(NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewRoute(message))
+    }
+
+    /// Says for good which Ethernet address a host has.
+    pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: Mac) -> io::Result<()> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.ifindex = index;
+        message.header.state = NeighbourState::Permanent;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(address)),
+            NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+        ];
+        self.change(NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewNeighbour(message))
+    }
+
+    fn change(&mut self, flags: u16, message: RouteNetlinkMessage) -> io::Result<()> {
+        self.ask(NLM_F_ACK | flags, message).map(|_| ())
+    }
+
+    /// Asks, and waits for the answer: a message, or `None` for "done".
+    fn ask(&mut self, flags: u16, message: RouteNetlinkMessage) -> io::Result<Option<RouteNetlinkMessage>> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+
+        loop {
+            let mut answer = Vec::with_capacity(ANSWER_BYTES);
+            self.socket.recv(&mut answer, 0)?;
+            let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
+            if answer.header.sequence_number != self.sequence {
+                continue;
+            }
+            return match answer.payload {
+                NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+                NetlinkPayload::InnerMessage(message) => Ok(Some(message)),
+                _ => Ok(None),
+            };
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! How a host's Linux is set: sysctls of its namespace, and what its route tells TCP.
+
+use crate::hosts::{Error, INTERFACE};
+use netlink_packet_route::route::RouteMetric;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a host is to be. What is `None` stays as the kernel has it for new namespaces.
+#[derive(Clone, Debug)]
+pub struct HostSettings {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Bits of the address that all hosts share, 1 to 30.
+    pub prefix_len: u8,
+    /// Longest IP packet in bytes.
+    pub mtu: u32,
+    /// Hosts that it is to reach. Others it cannot: nobody answers questions for Ethernet addresses.
+    pub neighbours: Vec<Ipv4Addr>,
+    /// `tcp_ecn`: 0 off, 1 asked for and granted, 2 granted only.
+    pub ecn: Option<u8>,
+    /// The congestion control of connections that choose none. Linux lets a namespace choose only some by its sysctl; any
+    /// other is put into the route, and then wins over what a program chose before it connected.
+    pub congestion_control: Option<String>,
+    /// The shortest retransmission time-out. Linux takes whole milliseconds (it is rounded up) and counts in its own ticks, of
+    /// 1 to 10 ms.
+    pub rto_min: Option<Duration>,
+    /// The initial congestion window in segments.
+    pub initial_cwnd: Option<u32>,
+    /// The initial receive window in segments.
+    pub initial_rwnd: Option<u32>,
+    /// `tcp_rmem`: least, default and largest receive buffer of a connection in bytes.
+    pub rmem: Option<[u32; 3]>,
+    /// `tcp_wmem`: least, default and largest send buffer of a connection in bytes.
+    pub wmem: Option<[u32; 3]>,
+    /// Nothing that one connection has learnt of a path is kept for the next.
+    pub no_metrics_save: bool,
+    /// Further sysctls, such as `("net.ipv4.tcp_sack", "0")`; they are set last.
+    pub sysctls: Vec<(String, String)>,
+    /// The CPUs (a bit each) that run the host's receiving half. Without it the thread that writes to the TAP does.
+    pub rps_cpus: Option<u64>,
+    /// Frames, up to 64 KB each, that may wait for the TAP to be read; what comes on top is lost
+    /// ([`Counters::tx_dropped`](crate::hosts::Counters)).
+    pub tx_queue_frames: u32,
+}
+
+impl HostSettings {
+    /// A host on 10.0.0.0/8 with an Ethernet's MTU, a long queue, and Linux's own settings otherwise, but for remembering paths.
+    pub fn new(address: Ipv4Addr) -> HostSettings {
+        HostSettings {
+            address,
+            prefix_len: 8,
+            mtu: 1500,
+            neighbours: Vec::new(),
+            ecn: None,
+            congestion_control: None,
+            rto_min: None,
+            initial_cwnd: None,
+            initial_rwnd: None,
+            rmem: None,
+            wmem: None,
+            no_metrics_save: true,
+            sysctls: Vec::new(),
+            rps_cpus: None,
+            tx_queue_frames: 10_000,
+        }
+    }
+
+    /// What is wrong before any kernel is asked.
+    pub(super) fn check(&self, host: &str) -> Result<(), Error> {
+        let wrong = |problem: String| Err(Error::Setting { host: host.to_owned(), problem });
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+        if host.is_empty() || host.len() > 63 || !host.chars().all(plain) {
+            return wrong("a host's name has 1 to 63 letters, digits, '-', '_' or '.'".into());
+        }
+        if !(1..=30).contains(&self.prefix_len) {
+            return wrong(format!("a subnet has 1 to 30 bits, not {}", self.prefix_len));
+        }
+        // The least that IPv4 may have (RFC 791), and what a TAP may.
+        if !(68..=65_521).contains(&self.mtu) {
+            return wrong(format!("an MTU is 68 to 65521 bytes, not {}", self.mtu));
+        }
+        for (name, _) in &self.sysctls {
+            if !name.starts_with("net.") || name.contains('/') || name.contains("..") {
+                return wrong(format!("'{name}' is no sysctl of a network namespace; such begin with 'net.'"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The sysctls, in the order in which they are set; the algorithm is not among them.
+    pub(super) fn sysctls(&self) -> Vec<(String, String)> {
+        let mut list: Vec<(&str, String)> = Vec::new();
+        let triple = |values: [u32; 3]| values.map(|value| value.to_string()).join(" ");
+        if let Some(ecn) = self.ecn {
+            list.push(("net.ipv4.tcp_ecn", ecn.to_string()));
+        }
+        if let Some(rmem) = self.rmem {
+            list.push(("net.ipv4.tcp_rmem", triple(rmem)));
+        }
+        if let Some(wmem) = self.wmem {
+            list.push(("net.ipv4.tcp_wmem", triple(wmem)));
+        }
+        list.push(("net.ipv4.tcp_no_metrics_save", u8::from(self.no_metrics_save).to_string()));
+        let own = list.into_iter().map(|(name, value)| (name.to_owned(), value));
+        own.chain(self.sysctls.iter().cloned()).collect()
+    }
+
+    /// What TCP is to read from the route.
+    pub(super) fn route_metrics(&self) -> Vec<RouteMetric> {
+        let mut metrics = Vec::new();
+        if let Some(rto_min) = self.rto_min {
+            // Linux reads this one only where the route insists on it.
+            metrics.push(RouteMetric::Lock(1 << RTAX_RTO_MIN));
+            metrics.push(RouteMetric::RtoMin(rto_min.as_micros().div_ceil(1000).max(1) as u32));
+        }
+        metrics.extend(self.initial_cwnd.map(RouteMetric::InitCwnd));
+        metrics.extend(self.initial_rwnd.map(RouteMetric::InitRwnd));
+        metrics
+    }
+}
+
+/// Its number in linux/rtnetlink.h.
+const RTAX_RTO_MIN: u32 = 13;
+
+/// Sets a sysctl of the calling thread's namespace.
+pub(super) fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
+    let path = Path::new("/proc/sys").join(name.replace('.', "/"));
+    // It is there or it is not: nothing is to be made.
+    let mut file = fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(value.as_bytes())
+}
+
+/// Lets the CPUs of `mask` run the receiving half of the calling thread's namespace.
+pub(super) fn set_rps(mask: u64) -> io::Result<()> {
+    // /sys shows the namespace of whoever mounted it; so it is mounted once more, nowhere, and is gone with its descriptor.
+    let context = fsopen("sysfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let sysfs = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    let path = format!("class/net/{INTERFACE}/queues/rx-0/rps_cpus");
+    let file = openat(&sysfs, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    // Groups of 32 bits, the highest first.
+    File::from(file).write_all(format!("{:x},{:08x}", mask >> 32, mask & 0xffff_ffff).as_bytes())
+}

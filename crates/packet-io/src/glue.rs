@@ -1,0 +1,205 @@
+//! Joining packets that reach a host together, as a network card's receive offload does.
+
+use crate::segment::{HEADERS_BYTES_MAX, Layout, Sums, TCP_CHECKSUM_AT, set_lengths};
+use crate::transport::{Tcp, TcpFlags};
+use crate::view::{Ethernet, Ip, put_word, word};
+use crate::vnet::{GSO_TCPV4, GSO_TCPV6, VnetHeader};
+use std::io;
+
+/// Packets in a train; 45 of an Ethernet's MTU are 64 KB.
+const PACKETS_MAX: usize = 64;
+
+/// The longest IP packet, in bytes.
+const IP_BYTES_MAX: usize = 65_535;
+
+/// Flags that every packet of a train may bear. The others belong to one packet, and would be lost or repeated.
+const EVERYWHERE: TcpFlags = TcpFlags(TcpFlags::ACK.0 | TcpFlags::ECE.0 | TcpFlags::AE.0);
+
+/// Joins consecutive packets of one flow into super-frames, so that a host takes many with one system call and one passage
+/// through its stack. For links above 2.5 Gbit/s only: it makes a host acknowledge by trains, as at such rates hosts do.
+///
+/// It joins nothing that [`segment`](crate::segment) would not give back byte by byte: the packets follow each other without a
+/// gap, and agree in everything but lengths, sequence and identification numbers, so in ECN bits, flags, window and
+/// options; each has its checksum partial, as cut packets do. Everything else passes as it is. The order never changes.
+///
+/// Made for one batch: [`push`](Glue::push) what leaves now, in order, then [`flush`](Glue::flush).
+pub struct Glue<'p> {
+    train: Option<Train<'p>>,
+    payloads: [&'p [u8]; PACKETS_MAX],
+}
+
+struct Train<'p> {
+    header: VnetHeader,
+    first: &'p [u8],
+    layout: Layout,
+    sums: Sums,
+    /// Payload of each packet but the last.
+    size: usize,
+    payload: usize,
+    count: usize,
+}
+
+/// A packet that may be part of a train.
+#[derive(Clone, Copy)]
+struct Car<'p> {
+    bytes: &'p [u8],
+    layout: Layout,
+    seq: u32,
+    id: u16,
+    payload: &'p [u8],
+}
+
+impl Default for Glue<'_> {
+    fn default() -> Self {
+        Glue::new()
+    }
+}
+
+impl<'p> Glue<'p> {
+    /// Nothing joined yet.
+    pub fn new() -> Glue<'p> {
+        Glue { train: None, payloads: [&[]; PACKETS_MAX] }
+    }
+
+    /// The next packet. What it does not continue is sent before: `send` is handed a frame in pieces, as
+    /// [`Tap::write`](crate::Tap::write) takes it.
+    ///
+    /// # Errors
+    /// What `send` says. What it refused is not sent again.
+    pub fn push(
+        &mut self,
+        header: VnetHeader,
+        bytes: &'p [u8],
+        send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some((car, ip)) = Car::parse(&header, bytes) else {
+            self.flush(send)?;
+            return send(&header, &[bytes]);
+        };
+        if let Some(train) = &mut self.train
+            && train.takes(&car)
+        {
+            self.payloads[train.count] = car.payload;
+            train.count += 1;
+            train.payload += car.payload.len();
+            // A short packet is a train's last, as a super-frame's is.
+            return if car.payload.len() < train.size || train.count == PACKETS_MAX {
+                self.flush(send)
+            } else {
+                Ok(())
+            };
+        }
+        self.flush(send)?;
+        let sums = Sums::of(&ip);
+        if !car.sums_are(&sums) {
+            return send(&header, &[bytes]);
+        }
+        self.payloads[0] = car.payload;
+        let size = car.payload.len();
+        self.train = Some(Train { header, first: bytes, layout: car.layout, sums, size, payload: size, count: 1 });
+        Ok(())
+    }
+
+    /// Sends what is joined.
+    ///
+    /// # Errors
+    /// What `send` says.
+    pub fn flush(&mut self, send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>) -> io::Result<()> {
+        let Some(train) = self.train.take() else { return Ok(()) };
+        if train.count == 1 {
+            return send(&train.header, &[train.first]);
+        }
+        let mut headers = [0; HEADERS_BYTES_MAX];
+        let header = train.write_headers(&mut headers);
+        let mut parts: [&[u8]; PACKETS_MAX + 1] = [&[]; PACKETS_MAX + 1];
+        parts[0] = &headers[..train.layout.payload];
+        parts[1..=train.count].copy_from_slice(&self.payloads[..train.count]);
+        send(&header, &parts[..=train.count])
+    }
+}
+
+impl Train<'_> {
+    fn takes(&self, car: &Car<'_>) -> bool {
+        let follows = car.seq == self.seq().wrapping_add(self.payload as u32)
+            && (!self.layout.is_v4 || car.id == self.id().wrapping_add(self.count as u16));
+        let fits = self.layout.payload - self.layout.ip + self.payload + car.payload.len() <= IP_BYTES_MAX;
+        follows
+            && fits
+            && car.payload.len() <= self.size
+            && car.layout == self.layout
+            && same_headers(self.first, car.bytes, self.layout)
+            && car.sums_are(&self.sums)
+    }
+
+    fn seq(&self) -> u32 {
+        Car::seq_at(self.first, self.layout)
+    }
+
+    fn id(&self) -> u16 {
+        word(self.first, self.layout.ip + 4)
+    }
+
+    /// Writes the super-frame's headers; returns what stands before it.
+    fn write_headers(&self, headers: &mut [u8; HEADERS_BYTES_MAX]) -> VnetHeader {
+        let Layout { is_v4, ip, tcp, payload: payload_at } = self.layout;
+        let headers = &mut headers[..payload_at];
+        headers.copy_from_slice(&self.first[..payload_at]);
+        set_lengths(headers, is_v4, ip, self.payload);
+        if is_v4 {
+            put_word(headers, ip + 10, self.sums.ip_checksum(word(headers, ip + 2), self.id()));
+        }
+        put_word(headers, tcp + TCP_CHECKSUM_AT, self.sums.tcp_partial(payload_at - tcp + self.payload));
+        VnetHeader {
+            gso_type: if is_v4 { GSO_TCPV4 } else { GSO_TCPV6 },
+            gso_size: self.size as u16,
+            hdr_len: payload_at as u16,
+            ..self.header
+        }
+    }
+}
+
+impl<'p> Car<'p> {
+    /// `None` for what can be no part of a train, whatever the others are.
+    fn parse(header: &VnetHeader, bytes: &'p [u8]) -> Option<(Car<'p>, Ip<'p>)> {
+        let ethernet = Ethernet::parse(bytes)?;
+        let ip = ethernet.ip()?;
+        let tcp = ip.tcp()?;
+        let layout = Layout::of(&ethernet, &ip, &tcp)?;
+        let plain = *header == VnetHeader::partial(layout.tcp as u16, TCP_CHECKSUM_AT as u16);
+        // No padding behind it: that would be lost.
+        let whole = layout.ip + ip.bytes().len() == bytes.len();
+        if !plain || !whole || tcp.payload().is_empty() || !Self::is_ordinary(&tcp) {
+            return None;
+        }
+        Some((Car { bytes, layout, seq: tcp.seq(), id: word(bytes, layout.ip + 4), payload: tcp.payload() }, ip))
+    }
+
+    fn is_ordinary(tcp: &Tcp<'_>) -> bool {
+        tcp.flags().without(EVERYWHERE) == TcpFlags::default()
+    }
+
+    fn seq_at(bytes: &[u8], layout: Layout) -> u32 {
+        u32::from(word(bytes, layout.tcp + 4)) << 16 | u32::from(word(bytes, layout.tcp + 6))
+    }
+
+    /// Whether the checksums are what cutting would write. A wrong one is not made right in passing.
+    fn sums_are(&self, sums: &Sums) -> bool {
+        let Layout { is_v4, ip, tcp, .. } = self.layout;
+        let ip_is_right =
+            !is_v4 || word(self.bytes, ip + 10) == sums.ip_checksum(word(self.bytes, ip + 2), word(self.bytes, ip + 4));
+        ip_is_right && word(self.bytes, tcp + TCP_CHECKSUM_AT) == sums.tcp_partial(self.bytes.len() - tcp)
+    }
+}
+
+/// Whether two packets' headers agree in all that a super-frame has once.
+fn same_headers(a: &[u8], b: &[u8], layout: Layout) -> bool {
+    let Layout { is_v4, ip, tcp, payload } = layout;
+    let same = |from: usize, to: usize| a[from..to] == b[from..to];
+    // Left out: lengths, identification, checksums, sequence numbers.
+    let ip_is_same = if is_v4 {
+        same(0, ip + 2) && same(ip + 6, ip + 10) && same(ip + 12, tcp)
+    } else {
+        same(0, ip + 4) && same(ip + 6, tcp)
+    };
+    ip_is_same && same(tcp, tcp + 4) && same(tcp + 8, tcp + TCP_CHECKSUM_AT) && same(tcp + 18, payload)
+}

@@ -1,0 +1,35 @@
+//! Packets of real hosts: how they come in, what is in them, and how they are cut and joined.
+//!
+//! A host hands its packets over through a [`Tap`]: an interface whose other end is a file. Linux's TCP gives a network
+//! card packets of up to 64 KB ("super-frames") and leaves it to the card to cut them, and to fill in their checksums; the
+//! [`VnetHeader`] before each frame says what was left. [`segment`] cuts, [`Glue`] joins again what is about to leave
+//! together, and the checksums may stay unfinished all the way, as no wire is involved that could damage anything.
+//! [`Ethernet`] and the types that it leads to read headers in place; [`Pcap`] records packets for Wireshark.
+//!
+//! Nothing here reads a clock. On the packets' way nothing is allocated, and no packet, however malformed, is a panic.
+
+#![allow(
+    unsafe_code,
+    reason = "ioctls and what happens between fork and exec have no safe form; each block says why it is sound"
+)]
+
+mod checksum;
+mod glue;
+mod pcap;
+mod process;
+mod segment;
+mod tap;
+mod transport;
+mod view;
+mod vnet;
+
+pub use checksum::complete;
+pub use glue::Glue;
+pub use pcap::{Pcap, PcapOptions, PcapTotals};
+pub use process::die_with_this_thread;
+pub use segment::{HEADERS_BYTES_MAX, Refused, Segment, segment};
+pub use tap::{READ_BYTES_MAX, Tap};
+pub use transport::{Tcp, TcpFlags, Udp};
+pub use view::{Ecn, Ethernet, Ip, Ipv4, Ipv6, Mac, Tuple, protocol, set_ce, tuple};
+pub use vnet::VnetHeader;
+pub use vnet::{Frame, GSO_ECN, GSO_NONE, GSO_TCPV4, GSO_TCPV6};
