@@ -44,8 +44,6 @@ struct Train<'p> {
 struct Car<'p> {
     bytes: &'p [u8],
     layout: Layout,
-    seq: u32,
-    id: u16,
     payload: &'p [u8],
 }
 
@@ -72,24 +70,17 @@ impl<'p> Glue<'p> {
         bytes: &'p [u8],
         send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Some((car, ip)) = Car::parse(&header, bytes) else {
-            self.flush(send)?;
-            return send(&header, &[bytes]);
-        };
         if let Some(train) = &mut self.train
-            && train.takes(&car)
+            && let Some(payload) = train.next(&header, bytes)
         {
-            self.payloads[train.count] = car.payload;
+            self.payloads[train.count] = payload;
             train.count += 1;
-            train.payload += car.payload.len();
+            train.payload += payload.len();
             // A short packet is a train's last, as a super-frame's is.
-            return if car.payload.len() < train.size || train.count == PACKETS_MAX {
-                self.flush(send)
-            } else {
-                Ok(())
-            };
+            return if payload.len() < train.size || train.count == PACKETS_MAX { self.flush(send) } else { Ok(()) };
         }
         self.flush(send)?;
+        let Some((car, ip)) = Car::parse(&header, bytes) else { return send(&header, &[bytes]) };
         let sums = Sums::of(&ip);
         if !car.sums_are(&sums) {
             return send(&header, &[bytes]);
@@ -118,25 +109,27 @@ impl<'p> Glue<'p> {
     }
 }
 
-impl Train<'_> {
-    fn takes(&self, car: &Car<'_>) -> bool {
-        let follows = car.seq == self.seq().wrapping_add(self.payload as u32)
-            && (!self.layout.is_v4 || car.id == self.id().wrapping_add(self.count as u16));
-        let fits = self.layout.payload - self.layout.ip + self.payload + car.payload.len() <= IP_BYTES_MAX;
-        follows
-            && fits
-            && car.payload.len() <= self.size
-            && car.layout == self.layout
-            && same_headers(self.first, car.bytes, self.layout)
-            && car.sums_are(&self.sums)
+impl<'p> Train<'p> {
+    /// The payload of a packet that continues the train; `None` if it does not.
+    ///
+    /// The packet need not be parsed: where its headers agree with the first one's, what was found out of that holds for it.
+    fn next(&self, header: &VnetHeader, bytes: &'p [u8]) -> Option<&'p [u8]> {
+        let Layout { is_v4, ip, tcp, payload: at } = self.layout;
+        if *header != self.header || bytes.len() <= at || !same_headers(self.first, bytes, self.layout) {
+            return None;
+        }
+        let (length_at, counted) = if is_v4 { (ip + 2, bytes.len() - ip) } else { (ip + 4, bytes.len() - tcp) };
+        let payload = &bytes[at..];
+        let car = Car { bytes, layout: self.layout, payload };
+        let follows = car.seq() == self.car().seq().wrapping_add(self.payload as u32)
+            && (!is_v4 || car.id() == self.car().id().wrapping_add(self.count as u16));
+        let fits = payload.len() <= self.size && at - ip + self.payload + payload.len() <= IP_BYTES_MAX;
+        let is_whole = word(bytes, length_at) as usize == counted;
+        (follows && fits && is_whole && car.sums_are(&self.sums)).then_some(payload)
     }
 
-    fn seq(&self) -> u32 {
-        Car::seq_at(self.first, self.layout)
-    }
-
-    fn id(&self) -> u16 {
-        word(self.first, self.layout.ip + 4)
+    fn car(&self) -> Car<'p> {
+        Car { bytes: self.first, layout: self.layout, payload: &[] }
     }
 
     /// Writes the super-frame's headers; returns what stands before it.
@@ -146,7 +139,7 @@ impl Train<'_> {
         headers.copy_from_slice(&self.first[..payload_at]);
         set_lengths(headers, is_v4, ip, self.payload);
         if is_v4 {
-            put_word(headers, ip + 10, self.sums.ip_checksum(word(headers, ip + 2), self.id()));
+            put_word(headers, ip + 10, self.sums.ip_checksum(word(headers, ip + 2), self.car().id()));
         }
         put_word(headers, tcp + TCP_CHECKSUM_AT, self.sums.tcp_partial(payload_at - tcp + self.payload));
         VnetHeader {
@@ -171,15 +164,20 @@ impl<'p> Car<'p> {
         if !plain || !whole || tcp.payload().is_empty() || !Self::is_ordinary(&tcp) {
             return None;
         }
-        Some((Car { bytes, layout, seq: tcp.seq(), id: word(bytes, layout.ip + 4), payload: tcp.payload() }, ip))
+        Some((Car { bytes, layout, payload: tcp.payload() }, ip))
     }
 
     fn is_ordinary(tcp: &Tcp<'_>) -> bool {
         tcp.flags().without(EVERYWHERE) == TcpFlags::default()
     }
 
-    fn seq_at(bytes: &[u8], layout: Layout) -> u32 {
-        u32::from(word(bytes, layout.tcp + 4)) << 16 | u32::from(word(bytes, layout.tcp + 6))
+    fn seq(&self) -> u32 {
+        u32::from(word(self.bytes, self.layout.tcp + 4)) << 16 | u32::from(word(self.bytes, self.layout.tcp + 6))
+    }
+
+    /// IPv4's identification.
+    fn id(&self) -> u16 {
+        word(self.bytes, self.layout.ip + 4)
     }
 
     /// Whether the checksums are what cutting would write. A wrong one is not made right in passing.
@@ -191,7 +189,7 @@ impl<'p> Car<'p> {
     }
 }
 
-/// Whether two packets' headers agree in all that a super-frame has once.
+/// Whether two packets' headers, laid out alike in the first, agree in all that a super-frame has once.
 fn same_headers(a: &[u8], b: &[u8], layout: Layout) -> bool {
     let Layout { is_v4, ip, tcp, payload } = layout;
     let same = |from: usize, to: usize| a[from..to] == b[from..to];

@@ -84,6 +84,10 @@ impl HostSettings {
         if !(68..=65_521).contains(&self.mtu) {
             return wrong(format!("an MTU is 68 to 65521 bytes, not {}", self.mtu));
         }
+        let subnet = |address: Ipv4Addr| address.to_bits() >> (32 - u32::from(self.prefix_len));
+        if let Some(stranger) = self.neighbours.iter().find(|other| subnet(**other) != subnet(self.address)) {
+            return wrong(format!("{stranger} is not in the subnet of {}/{}", self.address, self.prefix_len));
+        }
         for (name, _) in &self.sysctls {
             if !name.starts_with("net.") || name.contains('/') || name.contains("..") {
                 return wrong(format!("'{name}' is no sysctl of a network namespace; such begin with 'net.'"));
@@ -143,6 +147,10 @@ pub(super) fn set_rps(mask: u64) -> io::Result<()> {
     let sysfs = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
     let path = format!("class/net/{INTERFACE}/queues/rx-0/rps_cpus");
     let file = openat(&sysfs, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-    // Groups of 32 bits, the highest first.
-    File::from(file).write_all(format!("{:x},{:08x}", mask >> 32, mask & 0xffff_ffff).as_bytes())
+    // Groups of 32 bits, the highest first. Linux refuses groups beyond its CPUs, be they zero.
+    let text = match mask >> 32 {
+        0 => format!("{mask:x}"),
+        high => format!("{high:x},{:08x}", mask & 0xffff_ffff),
+    };
+    File::from(file).write_all(text.as_bytes())
 }
