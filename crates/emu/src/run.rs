@@ -126,7 +126,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
         return Err(EmuError::Interrupted);
     }
     let cpu = CpuTicks::now().since(&before);
-    let (counted, trouble) = ran.map_err(|error| EmuError::Io("the hosts' network cards", error))?;
+    let (counted, trouble) = ran?;
     if let (failed @ 1.., Some(first)) = &report.failed {
         return Err(EmuError::Traffic(*failed, first.clone()));
     }
@@ -135,21 +135,21 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let (measured, _) = crate::series::sampled(scenario, &topology);
     let packet = (u64::from(scenario.tcp.mtu()), u64::from(plan::framing_bytes(scenario)));
     let scale = Scale::of(&topology, &router, &pairs, &measured, packet);
-    let against = reasons(&report, trouble, network.lost_in_hosts()?, counted.totals);
+    let against = reasons(&report, trouble, counted.totals);
     let check = check::judge(&counted.lateness, scale, cpu, against);
     let results = results(scenario, &topology, &algorithms, &counted, report, &check);
     Ok(Emulated { results, check })
 }
 
 /// What speaks against a run beside lateness.
-fn reasons(report: &Report, trouble: Trouble, lost_in_hosts: u64, totals: Totals) -> Vec<String> {
+fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut count = |n: u64, what: &str| {
         if n > 0 {
             reasons.push(format!("{n} {what}"));
         }
     };
-    count(lost_in_hosts, "packets were lost in hosts because the network did not take them in time");
+    count(trouble.lost_in_hosts, "packets were lost in hosts because the network did not take them in time");
     count(trouble.refused, "packets were not taken by the host that they had reached");
     count(trouble.unreadable, "frames of hosts could not be read");
     count(report.absurd, "times the kernel showed a window that no algorithm sets: it skipped hooks");

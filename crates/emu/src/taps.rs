@@ -27,6 +27,8 @@ pub struct Trouble {
     pub refused: u64,
     /// Packets that did not fit the capture's buffer.
     pub uncaptured: u64,
+    /// Packets that hosts lost because nobody took them in time, or had no room for.
+    pub lost_in_hosts: u64,
 }
 
 /// A packet in the network's hands.
@@ -86,16 +88,16 @@ impl TapPorts {
         self.captures[host] = Some(capture);
     }
 
-    /// Ends the captures and hands back what went wrong.
+    /// Ends the captures and hands back what went wrong, and the TAPs: the hosts' interfaces are gone when those are dropped.
     ///
     /// # Errors
     /// A capture could not be written.
-    pub fn finish(mut self) -> io::Result<Trouble> {
+    pub fn finish(mut self) -> io::Result<(Trouble, Vec<Tap>)> {
         for capture in self.captures.drain(..).flatten() {
             self.trouble.uncaptured += capture.dropped();
             capture.finish()?;
         }
-        Ok(self.trouble)
+        Ok((self.trouble, self.taps))
     }
 
     /// Reads one frame of `host` and gives its packets to `take`; false if there was none.

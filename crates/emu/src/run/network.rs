@@ -26,7 +26,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use units::Time;
 
 /// What the engine's thread hands back.
-pub type Ran = io::Result<(Counted, Trouble)>;
+pub type Ran = Result<(Counted, Trouble), EmuError>;
 
 /// Hosts that are ready to talk, and nothing between them yet.
 pub struct Network {
@@ -129,7 +129,10 @@ impl Network {
         self.cpus.take_engine();
         drive(&mut engine, &mut ports, &clock, end, stop);
         let counted = engine.finish(&mut ports);
-        Ok((counted, ports.finish()?))
+        let (trouble, taps) = ports.finish().map_err(|error| EmuError::Io("a capture", error))?;
+        let lost_in_hosts = self.lost_in_hosts()?;
+        drop(taps);
+        Ok((counted, Trouble { lost_in_hosts, ..trouble }))
     }
 
     fn ports(&self) -> io::Result<TapPorts> {
@@ -144,11 +147,7 @@ impl Network {
         Ok(ports)
     }
 
-    /// Packets that hosts lost because nobody took them, or had no room for.
-    ///
-    /// # Errors
-    /// A host does not say.
-    pub fn lost_in_hosts(&self) -> Result<u64, EmuError> {
+    fn lost_in_hosts(&self) -> Result<u64, EmuError> {
         let mut lost = 0;
         for host in &self.hosts {
             let counters = host.counters()?;

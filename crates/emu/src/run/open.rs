@@ -38,7 +38,7 @@ pub fn open<T>(
         let done = work(&network);
         stop.store(true, Ordering::Relaxed);
         let ran = engine.join().map_err(|_| EmuError::Broken)?;
-        let (counted, _) = ran.map_err(|error| EmuError::Io("the hosts' network cards", error))?;
+        let (counted, _) = ran?;
         Ok((done, counted.totals))
     })
 }
