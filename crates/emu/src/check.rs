@@ -50,6 +50,11 @@ impl Scale {
     }
 }
 
+/// Where all processors are busy, the hosts lack what other programs take; up to this share of them is the usual noise.
+const OTHERS_MAX: f64 = 0.25;
+/// Processors that are busy for this share of the time have none left.
+const BUSY: f64 = 0.95;
+
 /// Judges a run. `against`: what else speaks against it.
 pub fn judge(lateness: &Lateness, scale: Scale, cpu: CpuUse, mut against: Vec<String>) -> SelfCheck {
     let p99 = lateness.percentile(99.0);
@@ -63,6 +68,10 @@ pub fn judge(lateness: &Lateness, scale: Scale, cpu: CpuUse, mut against: Vec<St
         against.push(format!(
             "queues are measured, and packets were late by {p99} (99 %), over two packet times ({bound})"
         ));
+    }
+    if cpu.busy > BUSY && cpu.others > OTHERS_MAX {
+        let others = cpu.others * 100.0;
+        against.push(format!("other programs took {others:.0} % of the processors, and hosts had to wait for theirs"));
     }
     let us = |time: Time| time.as_ns() as f64 / 1e3;
     SelfCheck {
@@ -158,6 +167,9 @@ mod tests {
         assert!(judged(100, false).valid, "late, but queues are not measured");
         let throughput = judged(300, false);
         assert!(!throughput.valid && throughput.reasons[0].contains("base round trip"));
+        let crowded = judge(&late(1), scale(false), CpuUse { busy: 1.0, others: 0.5 }, Vec::new());
+        assert!(!crowded.valid && crowded.reasons[0].contains("other programs"));
+        assert!(judge(&late(1), scale(false), CpuUse { busy: 0.6, others: 0.3 }, Vec::new()).valid);
         assert_eq!(judge(&late(1), scale(true), CpuUse::default(), vec!["x".into()]).reasons, ["x"]);
     }
 

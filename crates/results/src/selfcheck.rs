@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How true an emulation was: what the machine did to the packets beside the network model, and whether that is little
 /// enough for what the scenario measures. Kept in `run.json`: it tells of the machine and the hour.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an answer of its own in run.json")]
 pub struct SelfCheck {
     /// Name of the run.
     pub run: String,
