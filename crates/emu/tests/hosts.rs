@@ -55,6 +55,8 @@ fn settings_are_the_hosts_own_and_take_effect() {
             rto_min: Some(Duration::from_micros(4500)),
             initial_cwnd: Some(20),
             initial_rwnd: Some(30),
+            quick_ack: true,
+            gso_max_segs: Some(7),
             rmem: Some([4096, 200_000, 3_000_000]),
             wmem: Some([4096, 100_000, 2_000_000]),
             sysctls: vec![("net.ipv4.tcp_sack".into(), "0".into())],
@@ -76,12 +78,13 @@ fn settings_are_the_hosts_own_and_take_effect() {
     assert_eq!(sysctl("tcp_congestion_control"), "reno");
 
     let link = says(&host, &["ip", "-d", "link", "show", "eth0"]);
-    for part in ["mtu 4000", "qlen 1234", "LOWER_UP", "02:00:0a:00:00:01", "type tap"] {
+    for part in ["mtu 4000", "qlen 1234", "LOWER_UP", "02:00:0a:00:00:01", "type tap", "gso_max_segs 7 "] {
         assert!(link.contains(part), "{part}: {link}");
     }
     assert!(says(&host, &["ip", "link", "show", "lo"]).contains("UP,LOWER_UP"));
     let route = says(&host, &["ip", "-4", "route"]);
-    for part in ["10.0.0.0/8 dev eth0", "src 10.0.0.1", "rto_min lock 5ms", "initcwnd 20", "initrwnd 30"] {
+    for part in ["10.0.0.0/8 dev eth0", "src 10.0.0.1", "rto_min lock 5ms", "initcwnd 20", "initrwnd 30", "quickack 1"]
+    {
         assert!(route.contains(part), "{part}: {route}");
     }
     assert_eq!(route.lines().count(), 1, "{route}");

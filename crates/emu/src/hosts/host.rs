@@ -189,11 +189,12 @@ fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, u32), Error> {
 
     let tap = Tap::open(INTERFACE).map_err(|source| Error::Tap { host: host.to_owned(), source })?;
     let index = if_nametoindex(INTERFACE).map_err(|errno| refused("the network card")(errno.into()))?;
-    let card = vec![
+    let mut card = vec![
         LinkAttribute::Address(mac_of(settings.address).to_vec()),
         LinkAttribute::Mtu(settings.mtu),
         LinkAttribute::TxQueueLen(settings.tx_queue_frames),
     ];
+    card.extend(settings.gso_max_segs.map(LinkAttribute::GsoMaxSegs));
     netlink.set_link_up(index, card).map_err(refused("the network card's settings"))?;
     netlink.add_address(index, settings.address, settings.prefix_len).map_err(refused("the address"))?;
     let metrics = settings.route_metrics();

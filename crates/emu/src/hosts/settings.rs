@@ -33,6 +33,10 @@ pub struct HostSettings {
     pub initial_cwnd: Option<u32>,
     /// The initial receive window in segments.
     pub initial_rwnd: Option<u32>,
+    /// Every segment is acknowledged at once, not every second one.
+    pub quick_ack: bool,
+    /// Most segments that TCP hands over in one super-frame.
+    pub gso_max_segs: Option<u32>,
     /// `tcp_rmem`: least, default and largest receive buffer of a connection in bytes.
     pub rmem: Option<[u32; 3]>,
     /// `tcp_wmem`: least, default and largest send buffer of a connection in bytes.
@@ -61,6 +65,8 @@ impl HostSettings {
             rto_min: None,
             initial_cwnd: None,
             initial_rwnd: None,
+            quick_ack: false,
+            gso_max_segs: None,
             rmem: None,
             wmem: None,
             no_metrics_save: true,
@@ -124,6 +130,9 @@ impl HostSettings {
         }
         metrics.extend(self.initial_cwnd.map(RouteMetric::InitCwnd));
         metrics.extend(self.initial_rwnd.map(RouteMetric::InitRwnd));
+        if self.quick_ack {
+            metrics.push(RouteMetric::QuickAck(1));
+        }
         metrics
     }
 }
