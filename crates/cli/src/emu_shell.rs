@@ -119,16 +119,14 @@ fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::Ex
     for host in network.hosts() {
         process.env(host.name(), host.address().to_string());
     }
-    match command {
-        Some(command) => process.arg("-c").arg(command),
-        None => {
-            for host in network.hosts() {
-                eprintln!("{:<12} {}", host.name(), host.address());
-            }
-            eprintln!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
-            &mut process
+    if let Some(command) = command {
+        process.arg("-c").arg(command);
+    } else {
+        for host in network.hosts() {
+            eprintln!("{:<12} {}", host.name(), host.address());
         }
-    };
+        eprintln!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
+    }
     process.status()
 }
 

@@ -130,7 +130,9 @@ fn load(scenario: &Scenario, topology: &Topology, router: &Router) -> (f64, f64)
             continue;
         }
         let least = path.iter().map(|link| topology.link(*link).rate.as_bps() as f64).fold(demand.bps, f64::min);
-        path.iter().for_each(|link| carried[link.index()] += least);
+        for link in &path {
+            carried[link.index()] += least;
+        }
         flows.push((least, path));
     }
     let per_packet = if glues(topology) { GLUED_IO_S } else { IO_S };

@@ -105,7 +105,7 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
     if let Some(message) = delayed_ack(tcp) {
         object("delayed_ack", message, "leave it out, or say `{ segments = 1 }`");
     }
-    if tcp.pacing == Pacing::Off && algorithms(scenario).any(|cc| paces(cc)) {
+    if tcp.pacing == Pacing::Off && algorithms(scenario).any(paces) {
         object("pacing", "bbr in the kernel paces, which cannot be turned off".to_string(), "set `pacing = \"auto\"`");
     }
     if tcp.ecn == Ecn::Off && algorithms(scenario).any(|cc| cc.label().contains("dctcp")) {
@@ -117,12 +117,11 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
 fn delayed_ack(tcp: &Tcp) -> Option<String> {
     let ack = tcp.delayed_ack;
     match ack.segments {
-        1 => None,
         2 if (ack.timeout, ack.timeout_max) != DELAYED_ACK => {
             Some(format!("Linux's time-outs are {} to {} and cannot be set", DELAYED_ACK.0, DELAYED_ACK.1))
         }
         2 if !ack.quickack => Some("Linux delays no acknowledgment at the start of a connection".to_string()),
-        2 => None,
+        1 | 2 => None,
         n => Some(format!("Linux acknowledges every second segment at the latest, not every {n}")),
     }
 }

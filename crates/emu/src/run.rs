@@ -92,7 +92,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let network = Network::create(scenario, &topology, &stack, scenario.traffic.len(), pcap)?;
     let hosts = Hosts {
         topology: &topology,
-        hosts_per_pod: plan::Pairing::of(scenario, &topology).hosts_per_pod,
+        per_pod: plan::Pairing::of(scenario, &topology).hosts_per_pod,
         namespaces: network.namespaces()?,
         entries: algorithms.entries().to_vec(),
         flows: network.flow_ports(),

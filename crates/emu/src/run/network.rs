@@ -69,6 +69,8 @@ impl Network {
                 mtu: stack.mtu,
                 neighbours: neighbours.clone(),
                 initial_cwnd: Some(stack.initial_cwnd),
+                quick_ack: stack.quick_ack,
+                gso_max_segs: stack.gso_max_segs,
                 sysctls: stack.sysctls.clone(),
                 rps_cpus,
                 ..HostSettings::new(address(i))

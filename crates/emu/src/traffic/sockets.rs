@@ -41,7 +41,7 @@ pub struct Hosts<'a> {
     /// The network.
     pub topology: &'a Topology,
     /// Hosts of a pod or leaf; one where there are none.
-    pub hosts_per_pod: usize,
+    pub per_pod: usize,
     /// By host: its network namespace.
     pub namespaces: Vec<File>,
     /// By traffic entry.
@@ -399,7 +399,7 @@ impl Stage for Sockets<'_> {
     }
 
     fn pairing(&self) -> Pairing<'_> {
-        Pairing { topology: self.hosts.topology, hosts_per_pod: self.hosts.hosts_per_pod }
+        Pairing { topology: self.hosts.topology, hosts_per_pod: self.hosts.per_pod }
     }
 
     fn schedule(&mut self, at: Time, entry: u32, which: u32) {
