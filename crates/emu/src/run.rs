@@ -7,6 +7,7 @@ mod rows;
 
 use crate::check::{self, CpuTicks, Scale};
 use crate::engine::{Counted, Totals};
+use crate::linux::Stack;
 use crate::port::{Clock, WallClock};
 use crate::taps::Trouble;
 use crate::traffic::{self, Hosts, Report};
@@ -82,11 +83,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watch) -> Result<Emulated, EmuError> {
     let topology = plan::topology(scenario)?;
     let router = Router::new(&topology, plan::routing(scenario));
-    let objections = limits::objections(scenario, &topology, &router);
-    if !objections.is_empty() {
-        return Err(EmuError::Asked(objections));
-    }
-    let stack = linux::stack(scenario).map_err(EmuError::Asked)?;
+    let stack = agreed(limits::objections(scenario, &topology, &router), linux::stack(scenario))?;
     // after the network in order of dropping: sockets let go of algorithms
     let algorithms = Algorithms::load(scenario)?;
     let network = Network::create(scenario, &topology, &stack, scenario.traffic.len(), pcap)?;
@@ -141,6 +138,18 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     Ok(Emulated { results, check })
 }
 
+/// The hosts' settings, if nothing speaks against the scenario; otherwise everything that does.
+fn agreed(mut objections: Vec<Objection>, stack: Result<Stack, Vec<Objection>>) -> Result<Stack, EmuError> {
+    match stack {
+        Ok(stack) if objections.is_empty() => Ok(stack),
+        Ok(_) => Err(EmuError::Asked(objections)),
+        Err(more) => {
+            objections.extend(more);
+            Err(EmuError::Asked(objections))
+        }
+    }
+}
+
 /// What speaks against a run beside lateness.
 fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -186,5 +195,7 @@ fn results(
     RunResults { flows, links, link_series, cwnd: report.cwnd, summary, ..RunResults::default() }
 }
 
-/// The interface's longest frame is its MTU and Ethernet's header; nothing else is needed of addresses here.
-const _: () = assert!(limits::HOSTS_MAX < 1 << 16 && address::ENTRIES_MAX < 15_000);
+const _: () = assert!(
+    address::RECEIVER_PORT as usize + address::ENTRIES_MAX < address::SENDER_PORT as usize,
+    "receivers' and senders' ports are apart"
+);

@@ -25,11 +25,7 @@ pub fn open<T>(
     let measure = Measure { links: None, queues: Queues::Links(Vec::new()), ..scenario.measure.clone() };
     let scenario = Scenario { measure, ..scenario.clone() };
     let topology = plan::topology(&scenario)?;
-    let objections = limits::of_network(&scenario, &topology);
-    if !objections.is_empty() {
-        return Err(EmuError::Asked(objections));
-    }
-    let stack = linux::stack(&scenario).map_err(EmuError::Asked)?;
+    let stack = super::agreed(limits::of_network(&scenario, &topology), linux::stack(&scenario))?;
     let _algorithms = Algorithms::load(&scenario)?;
     let network = Network::create(&scenario, &topology, &stack, 0, pcap)?;
     let stop = AtomicBool::new(false);
