@@ -112,6 +112,10 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
 fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::ExitStatus> {
     network.leave_the_engine_alone();
     let folder = Commands::create(network)?;
+    for host in network.hosts() {
+        // a host that has run a program ends with everything that still runs in it, and these come by another way
+        host.command(&["true"])?.wait()?;
+    }
     let shell = std::env::var_os("SHELL").filter(|shell| Path::new(shell).exists()).unwrap_or("/bin/sh".into());
     let path = std::env::var("PATH").unwrap_or_default();
     let mut process = process::Command::new(shell);

@@ -132,8 +132,9 @@ impl<P> Engine<P> {
         if self.unflushed.is_empty() {
             return;
         }
-        ports.flush();
+        // as for a single packet: when the handing over begins, for what comes then is the host's
         let now = clock.now();
+        ports.flush();
         for due in self.unflushed.drain(..) {
             self.lateness.record(now.saturating_sub(due));
         }
@@ -170,12 +171,12 @@ impl<P> Engine<P> {
         }
         self.totals.released += 1;
         self.flows.arrived(&flight.head, at - flight.sent);
-        ports.release(flight.head.dst, flight.packet);
         if ports.holds_back() {
             self.unflushed.push(at);
         } else {
             self.lateness.record(clock.now().saturating_sub(at));
         }
+        ports.release(flight.head.dst, flight.packet);
     }
 
     /// The packet is at the near end of the link `flight.hop` of its route.

@@ -8,7 +8,7 @@ const LONGEST_NS: u64 = 1_000_000_000_000;
 
 /// How late packets were handed to their hosts, and how long they may have waited to be read.
 pub struct Lateness {
-    /// Nanoseconds from a packet's arrival in the model to its handing over.
+    /// Nanoseconds from a packet's arrival in the model to when its handing over begins; the system call is the host's.
     release: Histogram<u64>,
     /// Nanoseconds between the look at the ports that found a packet and the look before.
     reading: Histogram<u64>,

@@ -40,30 +40,35 @@ fn scenario(text: &str) -> Scenario {
     loaded.unwrap_or_else(|error| panic!("{error}")).runs.remove(0).scenario
 }
 
-/// A valid run of the scenario, its self-check printed.
+/// A valid run of the scenario.
 fn valid(name: &str, text: &str) -> Emulated {
-    let scenario = scenario(text);
     let mut reasons = Vec::new();
     for _ in 0..ATTEMPTS {
-        let run = emulate(&scenario, None, &mut Unwatched).unwrap_or_else(|error| panic!("{error}"));
-        let check = &run.check;
-        println!(
-            "{name}: late by {:.1}/{:.1}/{:.0} us (50 %/99 %/most), read after {:.1} us (99 %), processors {:.0} % busy, \
-             others {:.0} %: {}",
-            check.lateness_p50_us,
-            check.lateness_p99_us,
-            check.lateness_max_us,
-            check.reading_p99_us,
-            check.cpu_busy * 100.0,
-            check.cpu_others * 100.0,
-            if check.valid { "valid".to_string() } else { check.reasons.join("; ") }
-        );
-        if check.valid {
+        let run = any(name, text);
+        if run.check.valid {
             return run;
         }
         reasons.extend(run.check.reasons);
     }
     panic!("no run of {name} was valid: {}", reasons.join("; "));
+}
+
+/// A run of the scenario, its self-check printed.
+fn any(name: &str, text: &str) -> Emulated {
+    let run = emulate(&scenario(text), None, &mut Unwatched).unwrap_or_else(|error| panic!("{error}"));
+    let check = &run.check;
+    println!(
+        "{name}: late by {:.1}/{:.1}/{:.0} us (50 %/99 %/most), read after {:.1} us (99 %), processors {:.0} % busy, \
+         others {:.0} %: {}",
+        check.lateness_p50_us,
+        check.lateness_p99_us,
+        check.lateness_max_us,
+        check.reading_p99_us,
+        check.cpu_busy * 100.0,
+        check.cpu_others * 100.0,
+        if check.valid { "valid".to_string() } else { check.reasons.join("; ") }
+    );
+    run
 }
 
 /// One flow between two hosts; goodput / ideal.
@@ -160,7 +165,7 @@ fn dctcp_holds_the_queue_at_its_threshold() {
 fn every_kind_of_traffic_delivers_what_was_asked() {
     let Some(_machine) = machine() else { return };
     let text = r#"
-        duration = "3 s"
+        duration = "4 s"
         [network]
         topology = { star = { hosts = 4 } }
         rate = "100 Mbit/s"
@@ -182,7 +187,8 @@ fn every_kind_of_traffic_delivers_what_was_asked() {
         random_pairs = { flows = 3, on_off = { rate = "2 Mbit/s", on = "200 ms", off = "200 ms" } }
         stop = "2 s"
     "#;
-    let run = valid("traffic", text).results;
+    // what arrives does not depend on when
+    let run = any("traffic", text).results;
     let (mut whole, mut all) = (0, 0);
     for flow in &run.flows {
         let asked = flow.bytes.expect("every flow here is bounded");
