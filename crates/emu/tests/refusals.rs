@@ -66,7 +66,7 @@ fn too_many_hosts_and_connections_are_refused_with_the_bound() {
 #[test]
 fn a_fat_tree_carries_a_gigabit_and_a_half_but_not_sixteen() {
     assert_eq!(of_machine(FAT_TREE, &[]), [], "16 times 93 Mbit/s");
-    let all = r#"traffic=[{ permutation = { bulk = {} } }]"#;
+    let all = r"traffic=[{ permutation = { bulk = {} } }]";
     let [refused] = &of_machine(FAT_TREE, &[all])[..] else { panic!("one objection") };
     assert!(refused.key == "traffic" && refused.message.contains("the bound"), "{}", refused.message);
     // what a bottleneck lets through is what counts
