@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod cc;
+mod emu;
+mod emu_shell;
 mod failure;
 mod options;
 mod reproduce;
@@ -39,6 +41,9 @@ enum Command {
     /// Congestion-control algorithms: list them, check a file of your own, load them into the kernel
     #[command(subcommand, after_help = cc::EXAMPLES)]
     Cc(cc::Command),
+    /// Emulated networks for your own programs
+    #[command(subcommand, after_help = emu_shell::EXAMPLES)]
+    Emu(emu_shell::Command),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +51,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Cc(command) => cc::cc(&command),
+        Command::Emu(command) => emu_shell::emu(&command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,12 +1,13 @@
 //! `opentcp run`: a scenario file becomes a folder of results.
 
+use crate::emu::{self, Origin};
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop::Stop;
 use crate::sweep::{Job, algorithm_names, check_algorithm_files, run_all};
 use crate::table::{Table, number, optional};
 use crate::terminal::{print, print_json};
-use results::{RunInfo, RunResults, RunSummary, Story, Summary, SweepWriter, write_run};
+use results::{RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, write_run};
 use scenario::{Known, Loaded, Run, Scenario};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ Examples:
   opentcp run scenarios/dumbbell.toml --set traffic.old.cc=vegas --set \"duration=5 s\"
   opentcp run scenarios/incast.toml --jobs 4 --out incast --json > incast.json
   opentcp run opentcp-results/dumbbell/scenario.toml      the same run again, byte for byte
+  opentcp run scenarios/dctcp-star.toml --backend emu     in real time, with real Linux hosts (as root)
 
 In the results folder: report.html for the eye; summary.json, flows.parquet, links.parquet and, if the scenario asks
 for them, link_series.parquet and cwnd.parquet for programs; scenario.toml, every default written out, and files/,
@@ -36,12 +38,17 @@ pub struct Args {
     /// What runs the scenario
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
+    /// Emulator: take a run's results although the machine was too slow for what it measures
+    #[arg(long)]
+    allow_distorted: bool,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Backend {
     /// The simulator: virtual clock, simulated hosts
     Sim,
+    /// The emulator: real time, Linux hosts in network namespaces; needs root
+    Emu,
 }
 
 /// Does the runs of a scenario.
@@ -49,7 +56,12 @@ enum Backend {
 /// # Errors
 /// What is wrong with the input, or that a run failed, or that the user stopped it.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let names = algorithm_names();
+    let ours = algorithm_names();
+    let of_emulator = emu::algorithm_names(&ours);
+    let names: Vec<&str> = match args.backend {
+        Backend::Sim => ours,
+        Backend::Emu => of_emulator.iter().map(String::as_str).collect(),
+    };
     let known = Known { algorithms: &names };
     let loaded =
         Scenario::load(&args.scenario, &args.sets, known).map_err(|diagnostic| Failure::scenario(&diagnostic))?;
@@ -58,8 +70,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let scenario = &jobs[0].scenario;
     let out = args.options.folder(&scenario.name);
     let title = scenario.title.clone().unwrap_or_else(|| scenario.name.clone());
-    let Backend::Sim = args.backend;
-    let done = execute(&jobs, args.options.workers(), &out, &title)?;
+    let done = match args.backend {
+        Backend::Sim => execute(&jobs, &out, &title, &Simulated { workers: args.options.workers() })?,
+        Backend::Emu => {
+            let origin = Origin { path: &args.scenario, sets: &args.sets };
+            execute(&jobs, &out, &title, &Emulated { origin })?
+        }
+    };
     let report = out.join("report.html");
     if args.options.json {
         let runs = done.runs.iter().map(Kept::summary).collect();
@@ -69,7 +86,44 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     eprintln!("{}", done.info.words());
     eprintln!("report: {}", report.display());
-    Ok(())
+    emu::judge(&done.info.emulations, args.allow_distorted)
+}
+
+/// What does the runs, and hands on each one's results and self-check, if it has one.
+trait Runner {
+    fn run_all(&self, jobs: &[Job], stop: &Stop, take: Take<'_>) -> Result<(), Failure>;
+    /// Runs at the same time.
+    fn workers(&self) -> usize;
+}
+
+type Take<'a> = &'a mut dyn FnMut(RunResults, Option<SelfCheck>) -> Result<(), Failure>;
+
+struct Simulated {
+    workers: usize,
+}
+
+impl Runner for Simulated {
+    fn run_all(&self, jobs: &[Job], stop: &Stop, take: Take<'_>) -> Result<(), Failure> {
+        run_all(jobs, self.workers, stop, |run| take(run, None))
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+}
+
+struct Emulated<'a> {
+    origin: Origin<'a>,
+}
+
+impl Runner for Emulated<'_> {
+    fn run_all(&self, jobs: &[Job], stop: &Stop, take: Take<'_>) -> Result<(), Failure> {
+        emu::run_all(jobs, self.origin, stop, |run, check| take(run, Some(check)))
+    }
+
+    fn workers(&self) -> usize {
+        1
+    }
 }
 
 /// What `--json` prints.
@@ -138,15 +192,17 @@ fn algorithms(scenario: &Scenario) -> String {
     names.join(" + ")
 }
 
-/// Simulates and writes.
-fn execute(jobs: &[Job], workers: usize, out: &Path, title: &str) -> Result<Done, Failure> {
+/// Runs and writes.
+fn execute(jobs: &[Job], out: &Path, title: &str, runner: &dyn Runner) -> Result<Done, Failure> {
     // Begun before the first run, so that a bad --out is told at once; dropped unfinished, it leaves nothing.
     let mut sweep = SweepWriter::create(out).map_err(|error| Failure::bad_out(&error))?;
     let stop = Stop::on_signals();
     let began = Instant::now();
     let mut runs = Vec::new();
     let mut single = None;
-    run_all(jobs, workers, &stop, |run| {
+    let mut emulations = Vec::new();
+    runner.run_all(jobs, &stop, &mut |run, check| {
+        emulations.extend(check);
         if jobs.len() > 1 {
             sweep.add(&run).map_err(|error| Failure::writing(&error))?;
             runs.push(Kept::of(run));
@@ -157,7 +213,7 @@ fn execute(jobs: &[Job], workers: usize, out: &Path, title: &str) -> Result<Done
     })?;
     let hops = runs.iter().map(|run| run.summary.packet_hops).sum::<u64>();
     let hops = hops + single.as_ref().map_or(0, |run| run.summary.packet_hops);
-    let info = speed(began, hops, workers.min(jobs.len()));
+    let info = RunInfo { emulations, ..speed(began, hops, runner.workers().min(jobs.len())) };
     let written = match &single {
         Some(run) => {
             drop(sweep);
@@ -180,6 +236,7 @@ pub fn speed(began: Instant, packet_hops: u64, jobs: usize) -> RunInfo {
         jobs,
         // a run that breaks it does not end with results
         checks: vec!["packet conservation on every link".to_string()],
+        emulations: Vec::new(),
     }
 }
 

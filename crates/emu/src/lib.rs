@@ -1,5 +1,32 @@
-//! The emulator: real Linux hosts in network namespaces.
-
+//! The emulator: the network model on the wall clock, with real Linux hosts in network namespaces attached.
+//!
+//! ```text
+//! Scenario ─▶ hosts (namespace, TAP, sysctls)  ◀─ sockets ─ traffic: the scenario's applications
+//!                │ TAP
+//!                ▼
+//!             ports ⇄ engine: LinkTable, hop by hop, at the model's instants ─▶ series, flows, lateness ─▶ RunResults
+//! ```
+//!
+//! [`emulate`] runs a scenario for as long as it says, in real time, and gives what the simulator gives and a
+//! [`SelfCheck`](results::SelfCheck): how late the machine was, and whether that matters for what the scenario measures.
 #![forbid(unsafe_code)]
 
+pub mod address;
+pub mod agenda;
+pub mod check;
+pub mod driver;
+pub mod engine;
+pub mod flowcount;
 pub mod hosts;
+mod info;
+pub mod lateness;
+pub mod limits;
+pub mod linux;
+pub mod port;
+pub mod routes;
+mod run;
+pub mod series;
+mod taps;
+mod traffic;
+
+pub use run::{EmuError, Emulated, Network, Watch, emulate, open};

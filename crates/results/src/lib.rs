@@ -10,12 +10,14 @@ mod digest;
 mod palette;
 mod report;
 mod rows;
+mod selfcheck;
 mod summary;
 mod tables;
 mod write;
 
 pub use report::Story;
 pub use rows::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
+pub use selfcheck::SelfCheck;
 pub use summary::{Comparison, Identity, RunInfo, Summary};
 pub use write::{RunSummary, SweepWriter, WriteError, write_run, write_sweep};
 

@@ -201,6 +201,9 @@ pub struct RunInfo {
     pub jobs: usize,
     /// Self-checks that held, such as `packet conservation`, in order.
     pub checks: Vec<String>,
+    /// How true each run on real time was, in order; empty for simulations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub emulations: Vec<crate::SelfCheck>,
 }
 
 /// One of our numbers beside the paper's: a row of `opentcp reproduce --json` and of the report.

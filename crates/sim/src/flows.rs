@@ -1,14 +1,11 @@
 //! The connections of a run: opening them, and what is known of each when it ends.
 
 use crate::core::Core;
-use crate::random::Random;
 use net::{LinkId, NodeId, Router, Topology};
+use plan::{Random, flow_hash};
 use std::sync::Arc;
 use tcp::Endpoint;
 use units::Time;
-
-/// What an application that never stops has to send.
-pub const UNLIMITED: u64 = u64::MAX / 2;
 
 /// A connection: its sender is socket `2 * flow`, its receiver the next.
 pub struct Flow {
@@ -17,7 +14,7 @@ pub struct Flow {
     pub start: Time,
     /// [`Time::NEVER`] until the last byte arrived.
     pub end: Time,
-    /// Application bytes to send; [`UNLIMITED`].
+    /// Application bytes to send; [`plan::UNLIMITED`].
     pub bytes: u64,
 }
 
@@ -75,7 +72,7 @@ impl Flows {
         let mut routes = [Vec::new(), Vec::new()];
         for ((from, to, peer), route) in ends.into_iter().zip(&mut routes) {
             self.path.clear();
-            if self.router.path(from, to, hash_of(peer), &mut self.path).is_err() {
+            if self.router.path(from, to, flow_hash(peer), &mut self.path).is_err() {
                 self.unreachable += 1;
                 return None;
             }
@@ -154,7 +151,7 @@ impl Flows {
             }
             let (from, to) = (self.host_of(core, socket as usize), self.host_of(core, socket as usize ^ 1));
             self.path.clear();
-            if self.router.path(from, to, hash_of(socket ^ 1), &mut self.path).is_ok() {
+            if self.router.path(from, to, flow_hash(socket ^ 1), &mut self.path).is_ok() {
                 core.reroute(socket, &self.path);
             }
         }
@@ -167,9 +164,4 @@ pub struct Pair {
     pub src: NodeId,
     pub dst: NodeId,
     pub entry: u32,
-}
-
-/// What ECMP hashes of a flow's direction: a stand-in for its addresses and ports.
-fn hash_of(peer: u32) -> u32 {
-    peer.wrapping_mul(0x9e37_79b9) ^ 0x5bd1_e995
 }

@@ -20,7 +20,6 @@ mod fabric;
 mod flows;
 mod nic;
 mod packets;
-mod random;
 mod record;
 mod setup;
 mod traffic;
@@ -81,16 +80,16 @@ impl Simulation {
     /// # Errors
     /// [`SimError`]; a checked scenario can only fail for a user's algorithm file.
     pub fn new(scenario: &Scenario) -> Result<Simulation, SimError> {
-        let topology = setup::topology(scenario)?;
-        let framing = setup::framing_bytes(scenario);
+        let topology = plan::topology(scenario)?;
+        let framing = plan::framing_bytes(scenario);
         let links = LinkTable::new(&topology, scenario.seed)?;
         let calendar = setup::calendar(&topology, framing);
         let measure_delay = scenario.measure.packet_delay;
         let mut core = Core::new(links, calendar, Framing(framing), measure_delay);
         let recorder = Recorder::new(scenario, &topology);
-        let failures = failures(scenario, &topology);
+        let failures = plan::failures(scenario, &topology);
         let pods = scenario.network.topology.pods().map(|n| n as usize);
-        let router = Router::new(&topology, setup::routing(scenario));
+        let router = Router::new(&topology, plan::routing(scenario));
         let flows = Flows::new(topology, router, pods, scenario.seed);
         let traffic = Traffic::new(scenario, setup::stacks(scenario)?, flows, &mut core);
         let identity = Identity {
@@ -179,15 +178,4 @@ pub fn simulate(scenario: &Scenario, watch: &mut impl Watch) -> Result<RunResult
         }
     }
     Ok(simulation.finish())
-}
-
-fn failures(scenario: &Scenario, topology: &net::Topology) -> Vec<(Time, Vec<LinkId>, bool)> {
-    let mut list = Vec::new();
-    for failure in &scenario.network.failure {
-        let links = record::find_links(topology, &failure.link);
-        list.extend(failure.until.map(|until| (until, links.clone(), false)));
-        list.push((failure.at, links, true));
-    }
-    list.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
-    list
 }

@@ -1,11 +1,12 @@
 //! What is measured: samples while the run goes on, rows when it ends.
 
 use crate::core::{Core, Received, Socket};
-use crate::flows::{Flow, UNLIMITED, receiver, sender};
+use crate::flows::{Flow, receiver, sender};
 use crate::traffic::Traffic;
-use net::{LinkCounters, LinkId, LinkTier, NodeKind, Topology};
+use net::{LinkCounters, LinkId, NodeKind, Topology};
+use plan::{UNLIMITED, find_links, tier_name};
 use results::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
-use scenario::{LinkRef, Queues, Scenario};
+use scenario::{Queues, Scenario};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Rate, Time};
@@ -126,14 +127,6 @@ fn ca_state(state: u8) -> CaState {
     }
 }
 
-/// The one or two links that `link` names.
-pub fn find_links(topology: &Topology, link: &LinkRef) -> Vec<LinkId> {
-    let find = |from: &str, to: &str| topology.find_link(&format!("{from}->{to}"));
-    let there = find(&link.from, &link.to);
-    let back = if link.both { find(&link.to, &link.from) } else { None };
-    there.into_iter().chain(back).collect()
-}
-
 /// Counters as they stood when the warm-up ended; results are what came after.
 #[derive(Default)]
 pub struct Baseline {
@@ -249,18 +242,6 @@ pub fn link_rows(core: &Core, topology: &Topology, base: &Baseline) -> Vec<LinkR
         }
     };
     topology.links().iter().enumerate().map(&mut row).collect()
-}
-
-fn tier_name(tier: LinkTier) -> &'static str {
-    match tier {
-        LinkTier::FromHost => "from-host",
-        LinkTier::ToHost => "to-host",
-        LinkTier::EdgeAggregation => "edge-aggregation",
-        LinkTier::AggregationCore => "aggregation-core",
-        LinkTier::LeafSpine => "leaf-spine",
-        LinkTier::Bottleneck => "bottleneck",
-        LinkTier::Switches => "switches",
-    }
 }
 
 /// Strings that many rows hold, each kept once.

@@ -1,79 +1,33 @@
-//! The applications: who sends what to whom, when.
-
-mod onoff;
-mod rounds;
+//! The applications of a run, acting on simulated hosts.
 
 use crate::core::{Core, Hear};
-use crate::flows::{Flow, Flows, Pair, UNLIMITED, flow_of, receiver};
-use crate::random::Random;
+use crate::flows::{Flow, Flows, Pair, flow_of, receiver};
 use net::NodeId;
-use onoff::OnOff;
-use rounds::Rounds;
-use scenario::{Across, Arrivals, Pairs, Scenario, Traffic as Entry, TrafficKind, Workload};
+use plan::{Applications, Pairing, Stage};
+use scenario::Scenario;
 use std::sync::Arc;
 use units::Time;
 
 /// All traffic of a run.
 pub struct Traffic {
-    entries: Vec<Source>,
+    applications: Applications,
+    /// By entry: its stack and its label.
+    entries: Vec<(Arc<tcp::Config>, String)>,
     pub flows: Flows,
 }
 
-/// One entry of the scenario at work.
-struct Source {
-    entry: Entry,
-    config: Arc<tcp::Config>,
-    random: Random,
-    state: State,
-}
-
-/// What an entry remembers between events.
-enum State {
-    /// Opens its flows once.
-    Once,
-    OnOff(OnOff),
-    Rounds(Rounds),
-    /// Flows opened so far.
-    Poisson(u64),
-    /// The next row.
-    Trace(usize),
-    /// Connections still to be opened.
-    Idle(u32),
-}
-
-/// Event of an entry: it begins, or does what it does next.
-const NEXT: u32 = u32::MAX;
-/// Between two idle connections' openings: what counts is what they cost when they are there, not a burst of handshakes.
-const IDLE_GAP: Time = Time::from_us(100);
-/// Event of an entry: its applications stop writing.
-const STOP: u32 = u32::MAX - 1;
-
 impl Traffic {
     /// Schedules the start of every entry of `scenario`; `configs` has one stack an entry.
-    pub fn new(scenario: &Scenario, configs: Vec<Arc<tcp::Config>>, flows: Flows, core: &mut Core) -> Traffic {
-        let mut entries = Vec::new();
-        for (i, (entry, config)) in scenario.traffic.iter().zip(configs).enumerate() {
-            core.schedule_app(entry.start, i as u32, NEXT);
-            if let Some(stop) = entry.stop {
-                core.schedule_app(stop, i as u32, STOP);
-            }
-            entries.push(Source {
-                state: State::of(entry, scenario),
-                entry: entry.clone(),
-                config,
-                random: Random::new(scenario.seed, i as u64),
-            });
-        }
-        Traffic { entries, flows }
+    pub fn new(scenario: &Scenario, configs: Vec<Arc<tcp::Config>>, mut flows: Flows, core: &mut Core) -> Traffic {
+        let labels = scenario.traffic.iter().map(|entry| entry.label.clone());
+        let entries: Vec<_> = configs.into_iter().zip(labels).collect();
+        let applications = Applications::new(scenario, &mut Simulated { core, flows: &mut flows, entries: &entries });
+        Traffic { applications, entries, flows }
     }
 
     /// Numbers of their own that entries report: name and value.
     pub fn extra(&self) -> Vec<(String, f64)> {
-        let rounds = |source: &Source| match &source.state {
-            State::Rounds(rounds) => rounds.summary(&source.entry.name),
-            _ => Vec::new(),
-        };
-        let mut rows: Vec<(String, f64)> = self.entries.iter().flat_map(rounds).collect();
+        let mut rows = self.applications.extra();
         if self.flows.unreachable > 0 {
             rows.push(("flows_without_a_path".into(), self.flows.unreachable as f64));
         }
@@ -82,218 +36,79 @@ impl Traffic {
 
     /// The flow's congestion control and the entry's label.
     pub fn names(&self, flow: &Flow) -> (&str, &str) {
-        let source = &self.entries[flow.entry as usize];
-        (source.config.algorithm.name(), &source.entry.label)
+        let (config, label) = &self.entries[flow.entry as usize];
+        (config.algorithm.name(), label)
     }
-
-    /// The entry named `what` begins, or opens its next flows.
-    fn next(&mut self, core: &mut Core, what: u32) {
-        let source = &mut self.entries[what as usize];
-        let mut opener = Opener { core, flows: &mut self.flows, config: &source.config, entry: what };
-        match (&source.entry.kind, &mut source.state) {
-            (TrafficKind::Poisson { arrivals, sizes, pairs: Pairs::Random, flows }, State::Poisson(opened)) => {
-                let stop = source.entry.stop.unwrap_or(Time::NEVER);
-                if *opened > 0 && opener.core.now() < stop {
-                    let (src, dst) = opener.random_pair(&mut source.random);
-                    let bytes = sizes.distribution.quantile(source.random.unit());
-                    opener.send(src, dst, bytes);
-                }
-                if flows.is_none_or(|most| *opened < most) && opener.core.now() < stop {
-                    *opened += 1;
-                    let gap = source.random.exponential(mean_gap(arrivals, sizes.distribution.mean(), &opener));
-                    let at = opener.core.now().saturating_add(gap);
-                    opener.core.schedule_app(at, what, NEXT);
-                }
-            }
-            (TrafficKind::Trace { flows, .. }, State::Trace(row)) => {
-                let due = |row: &usize| flows.get(*row).map(|flow| source.entry.start + flow.at);
-                while due(row).is_some_and(|at| at <= opener.core.now()) {
-                    let flow = &flows[*row];
-                    let (src, dst) = (opener.host(&flow.from), opener.host(&flow.to));
-                    opener.send(src, dst, flow.bytes.get());
-                    *row += 1;
-                }
-                if let Some(at) = due(row) {
-                    opener.core.schedule_app(at, what, NEXT);
-                }
-            }
-            (_, State::Idle(left)) => {
-                if opener.flows.list.is_empty() {
-                    opener.flows.reserve(opener.core, *left as usize);
-                }
-                if *left > 0 {
-                    *left -= 1;
-                    let (src, dst) = opener.random_pair(&mut source.random);
-                    opener.open(src, dst);
-                    let at = opener.core.now() + IDLE_GAP;
-                    opener.core.schedule_app(at, what, NEXT);
-                }
-            }
-            (_, State::Rounds(rounds)) => {
-                if opener.core.now() < source.entry.stop.unwrap_or(Time::NEVER) {
-                    rounds.begin(&mut opener);
-                }
-            }
-            (kind, state) => begin_once(kind, state, &mut source.random, &mut opener),
-        }
-    }
-}
-
-impl State {
-    fn of(entry: &Entry, scenario: &Scenario) -> State {
-        match &entry.kind {
-            TrafficKind::RandomPairs { workload: Workload::OnOff { rate, on, off, packet }, .. }
-            | TrafficKind::Permutation { workload: Workload::OnOff { rate, on, off, packet }, .. } => {
-                let stop = entry.stop.unwrap_or(scenario.duration);
-                State::OnOff(OnOff::new(*rate, *on, *off, *packet, stop))
-            }
-            TrafficKind::Incast { .. } | TrafficKind::AllToAll { .. } => State::Rounds(Rounds::default()),
-            TrafficKind::Poisson { .. } => State::Poisson(0),
-            TrafficKind::Trace { .. } => State::Trace(0),
-            TrafficKind::Idle { flows } => State::Idle(*flows),
-            _ => State::Once,
-        }
-    }
-}
-
-/// Entries that open all their flows when they begin.
-fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener: &mut Opener) {
-    let pairs: Vec<(NodeId, NodeId)> = match kind {
-        TrafficKind::RandomPairs { flows, .. } => (0..*flows).map(|_| opener.random_pair(random)).collect(),
-        TrafficKind::Permutation { across, .. } => opener.permutation(*across, random),
-        TrafficKind::Bulk { from, to, count, .. } => {
-            let pair = (opener.host(from), opener.host(to));
-            (0..*count).map(|_| pair).collect()
-        }
-        _ => unreachable!("kinds with a state of their own begin elsewhere"),
-    };
-    opener.flows.reserve(opener.core, pairs.len());
-    for (src, dst) in pairs {
-        match (kind, &mut *state) {
-            (_, State::OnOff(on_off)) => {
-                if let Some(flow) = opener.open(src, dst) {
-                    on_off.add(opener.core, opener.entry, flow, random);
-                }
-            }
-            (
-                TrafficKind::Bulk { bytes, .. }
-                | TrafficKind::RandomPairs { workload: Workload::Bulk { bytes }, .. }
-                | TrafficKind::Permutation { workload: Workload::Bulk { bytes }, .. },
-                _,
-            ) => opener.send(src, dst, bytes.map_or(UNLIMITED, units::Bytes::get)),
-            _ => unreachable!("every kind is one of these"),
-        }
-    }
-}
-
-/// Mean time between arrivals.
-fn mean_gap(arrivals: &Arrivals, mean_bytes: f64, opener: &Opener) -> Time {
-    let per_second = match arrivals {
-        Arrivals::FlowsPerSecond(rate) => *rate,
-        Arrivals::Load(load) => {
-            let topology = &opener.flows.topology;
-            let bits: u64 =
-                (0..topology.n_hosts()).map(|i| topology.link(topology.nic(topology.host(i))).rate.as_bps()).sum();
-            load.fraction() * bits as f64 / (8.0 * mean_bytes)
-        }
-    };
-    Time::from_secs_f64(1.0 / per_second)
 }
 
 impl Hear for Traffic {
     fn on_received(&mut self, core: &mut Core, socket: u32, _: Time) {
         let flow = flow_of(socket);
-        let what = self.flows.list[flow as usize].entry;
-        let source = &mut self.entries[what as usize];
-        match &mut source.state {
-            State::Rounds(rounds) => {
-                let mut opener = Opener { core, flows: &mut self.flows, config: &source.config, entry: what };
-                rounds.arrived(flow, &mut opener);
-            }
-            _ => self.flows.finish(core, flow),
-        }
+        let entry = self.flows.list[flow as usize].entry;
+        let mut stage = Simulated { core, flows: &mut self.flows, entries: &self.entries };
+        self.applications.on_received(&mut stage, entry, flow);
     }
 
     fn on_app(&mut self, core: &mut Core, what: u32, which: u32, _: Time) {
-        if which == NEXT {
-            let source = &mut self.entries[what as usize];
-            if let State::Rounds(rounds) = &mut source.state
-                && !rounds.started()
-            {
-                let mut opener = Opener { core, flows: &mut self.flows, config: &source.config, entry: what };
-                rounds.set_up(&source.entry, &mut opener);
-            }
-            self.next(core, what);
-            return;
-        }
-        if which == STOP {
-            return self.flows.stop_writing(core, what);
-        }
-        let source = &mut self.entries[what as usize];
-        if let State::OnOff(on_off) = &mut source.state {
-            on_off.on_event(core, &mut self.flows, what, which, &mut source.random);
-        }
+        let mut stage = Simulated { core, flows: &mut self.flows, entries: &self.entries };
+        self.applications.on_app(&mut stage, what, which);
     }
 }
 
-/// What an entry opens its flows with.
-struct Opener<'a> {
+/// The simulator, as applications see it.
+struct Simulated<'a> {
     core: &'a mut Core,
     flows: &'a mut Flows,
-    config: &'a Arc<tcp::Config>,
-    entry: u32,
+    entries: &'a [(Arc<tcp::Config>, String)],
 }
 
-impl Opener<'_> {
-    fn host(&self, name: &str) -> NodeId {
-        self.flows.topology.find_node(name).expect("a checked scenario names hosts that exist")
+impl Stage for Simulated<'_> {
+    fn now(&self) -> Time {
+        self.core.now()
     }
 
-    fn open(&mut self, src: NodeId, dst: NodeId) -> Option<u32> {
-        self.flows.open(self.core, Pair { src, dst, entry: self.entry }, self.config)
+    fn pairing(&self) -> Pairing<'_> {
+        Pairing { topology: &self.flows.topology, hosts_per_pod: self.flows.hosts_per_pod }
     }
 
-    /// Opens a flow that sends `bytes` and closes.
-    fn send(&mut self, src: NodeId, dst: NodeId, bytes: u64) {
-        let Some(flow) = self.open(src, dst) else { return };
+    fn schedule(&mut self, at: Time, entry: u32, which: u32) {
+        self.core.schedule_app(at, entry, which);
+    }
+
+    fn opened(&self) -> usize {
+        self.flows.list.len()
+    }
+
+    fn reserve(&mut self, n: usize) {
+        self.flows.reserve(self.core, n);
+    }
+
+    fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32> {
+        let config = &self.entries[entry as usize].0;
+        self.flows.open(self.core, Pair { src, dst, entry }, config)
+    }
+
+    fn write(&mut self, flow: u32, bytes: u64) {
         self.flows.write(self.core, flow, bytes);
-        if bytes < UNLIMITED {
-            self.core.notify_at(receiver(flow), bytes);
-            Flows::close(self.core, flow);
-        }
     }
 
-    /// Two different hosts.
-    fn random_pair(&self, random: &mut Random) -> (NodeId, NodeId) {
-        let topology = &self.flows.topology;
-        let n = topology.n_hosts() as u32;
-        let src = random.below(n);
-        let other = random.below(n - 1);
-        let dst = if other < src { other } else { other + 1 };
-        (topology.host(src as usize), topology.host(dst as usize))
+    fn write_what_fits(&mut self, flow: u32, bytes: u64) {
+        self.flows.write_what_fits(self.core, flow, bytes);
     }
 
-    /// Every host sends to one and receives from one, none to itself or, if asked, to its own pod.
-    fn permutation(&self, across: Across, random: &mut Random) -> Vec<(NodeId, NodeId)> {
-        let topology = &self.flows.topology;
-        let n = topology.n_hosts();
-        let group = |host: usize| match across {
-            Across::Hosts => host,
-            Across::Pods => host / self.flows.hosts_per_pod,
-        };
-        let mut to: Vec<usize> = (0..n).collect();
-        random.shuffle(&mut to);
-        // repair: swap a forbidden receiver with one for which both become allowed; a scan from a random start keeps it fair
-        for i in 0..n {
-            if group(i) == group(to[i]) {
-                let start = random.below(n as u32) as usize;
-                let fits = |j: &usize| group(i) != group(to[*j]) && group(*j) != group(to[i]);
-                if let Some(j) = (0..n).map(|d| (start + d) % n).find(fits) {
-                    to.swap(i, j);
-                }
-            }
-        }
-        let hosts = (0..n).zip(to).filter(|(from, to)| group(*from) != group(*to));
-        hosts.map(|(from, to)| (topology.host(from), topology.host(to))).collect()
+    fn stop_writing(&mut self, entry: u32) {
+        self.flows.stop_writing(self.core, entry);
+    }
+
+    fn notify_at(&mut self, flow: u32, bytes: u64) {
+        self.core.notify_at(receiver(flow), bytes);
+    }
+
+    fn close(&mut self, flow: u32) {
+        Flows::close(self.core, flow);
+    }
+
+    fn finish(&mut self, flow: u32) {
+        self.flows.finish(self.core, flow);
     }
 }

@@ -3,9 +3,8 @@
 //! As ns-3's application of that kind: it begins with a silence, writes packets of one size at even distances, and what
 //! the send buffer does not take is lost to it rather than caught up on.
 
-use crate::core::Core;
-use crate::flows::Flows;
-use crate::random::Random;
+use super::{Opener, Stage};
+use crate::Random;
 use units::{Bytes, Rate, Time};
 
 pub struct OnOff {
@@ -32,16 +31,16 @@ impl OnOff {
     }
 
     /// An application for `flow`, silent at first.
-    pub fn add(&mut self, core: &mut Core, entry: u32, flow: u32, random: &mut Random) {
+    pub fn add(&mut self, opener: &mut Opener<impl Stage>, flow: u32, random: &mut Random) {
         let which = self.applications.len() as u32;
         self.applications.push(Application { flow, on_until: Time::ZERO });
-        let at = core.now() + random.exponential(self.off);
-        core.schedule_app(at, entry, which);
+        let at = opener.now() + random.exponential(self.off);
+        opener.schedule(at, which);
     }
 
     /// A packet is due, or a silence ends.
-    pub fn on_event(&mut self, core: &mut Core, flows: &mut Flows, entry: u32, which: u32, random: &mut Random) {
-        let now = core.now();
+    pub fn on_event(&mut self, opener: &mut Opener<impl Stage>, which: u32, random: &mut Random) {
+        let now = opener.now();
         if now >= self.stop {
             return;
         }
@@ -49,13 +48,13 @@ impl OnOff {
         if application.on_until <= now {
             application.on_until = now + random.exponential(self.on);
         } else {
-            flows.write_what_fits(core, application.flow, self.packet);
+            opener.stage.write_what_fits(application.flow, self.packet);
         }
         let mut next = now + self.interval;
         if next >= application.on_until {
             next = application.on_until + random.exponential(self.off);
             application.on_until = Time::ZERO;
         }
-        core.schedule_app(next, entry, which);
+        opener.schedule(next, which);
     }
 }

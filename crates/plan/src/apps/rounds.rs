@@ -1,9 +1,8 @@
 //! Traffic in rounds: incast (many answer one) and all-to-all (everybody sends to everybody), again and again.
 
-use super::{NEXT, Opener};
-use crate::flows::{Flows, receiver};
+use super::{NEXT, Opener, Stage};
 use net::NodeId;
-use scenario::{Connections, Pace, Senders, Traffic as Entry, TrafficKind};
+use scenario::{Connections, Pace, Traffic as Entry, TrafficKind};
 use std::collections::VecDeque;
 use units::Time;
 
@@ -40,40 +39,23 @@ impl Rounds {
     }
 
     /// Reads the entry, and opens the connections that are kept.
-    pub fn set_up(&mut self, entry: &Entry, opener: &mut Opener) {
-        let topology = &opener.flows.topology;
+    pub fn set_up(&mut self, entry: &Entry, opener: &mut Opener<impl Stage>) {
         match &entry.kind {
             TrafficKind::Incast { senders, receiver, bytes, repeat, pace } => {
-                let to = opener.host(receiver);
-                let from: Vec<NodeId> = match senders {
-                    Senders::First(n) => (0..topology.n_hosts())
-                        .map(|i| topology.host(i))
-                        .filter(|&host| host != to)
-                        .take(*n as usize)
-                        .collect(),
-                    Senders::Named(names) => names.iter().map(|name| opener.host(name)).collect(),
-                };
-                self.pairs = from.into_iter().map(|from| (from, to)).collect();
+                self.pairs = opener.stage.pairing().incast(senders, receiver);
                 (self.bytes, self.left) = (bytes.get(), *repeat);
                 if let Pace::Interval(interval) = pace {
                     self.interval = Some(*interval);
                 }
             }
             TrafficKind::AllToAll { bytes, rounds, hosts, connections } => {
-                let hosts: Vec<NodeId> = match hosts {
-                    Some(names) => names.iter().map(|name| opener.host(name)).collect(),
-                    None => (0..topology.n_hosts()).map(|i| topology.host(i)).collect(),
-                };
-                for (i, &from) in hosts.iter().enumerate() {
-                    // host i begins with the one after it, so that a round's first messages form a permutation
-                    self.pairs.extend((1..hosts.len()).map(|d| (from, hosts[(i + d) % hosts.len()])));
-                }
+                self.pairs = opener.stage.pairing().all_to_all(hosts.as_deref());
                 (self.bytes, self.left) = (bytes.get(), *rounds);
                 self.anew = *connections == Connections::New;
             }
             _ => unreachable!("only these kinds come in rounds"),
         }
-        self.first = opener.flows.list.len() as u32;
+        self.first = opener.stage.opened() as u32;
         if !self.anew {
             self.kept = self.pairs.clone().into_iter().filter_map(|(src, dst)| opener.open(src, dst)).collect();
             self.arrived = vec![0; self.kept.len()];
@@ -81,48 +63,48 @@ impl Rounds {
     }
 
     /// A round begins.
-    pub fn begin(&mut self, opener: &mut Opener) {
+    pub fn begin(&mut self, opener: &mut Opener<impl Stage>) {
         if self.left == 0 {
             return;
         }
         self.left -= 1;
-        let now = opener.core.now();
+        let now = opener.now();
         if self.anew {
-            let opened = opener.flows.list.len();
+            let opened = opener.stage.opened();
             for (src, dst) in self.pairs.clone() {
                 opener.send(src, dst, self.bytes);
             }
-            self.running.push_back((now, opener.flows.list.len() - opened));
+            self.running.push_back((now, opener.stage.opened() - opened));
         } else {
             self.running.push_back((now, self.kept.len()));
             for (i, flow) in self.kept.iter().enumerate() {
-                opener.flows.write(opener.core, *flow, self.bytes);
-                opener.core.notify_at(receiver(*flow), self.bytes * (self.arrived[i] + 1));
+                opener.stage.write(*flow, self.bytes);
+                opener.stage.notify_at(*flow, self.bytes * (self.arrived[i] + 1));
                 if self.left == 0 {
-                    Flows::close(opener.core, *flow);
+                    opener.stage.close(*flow);
                 }
             }
         }
         if let Some(interval) = self.interval
             && self.left > 0
         {
-            opener.core.schedule_app(now + interval, opener.entry, NEXT);
+            opener.schedule(now + interval, NEXT);
         }
     }
 
     /// A message arrived whole on `flow`.
-    pub fn arrived(&mut self, flow: u32, opener: &mut Opener) {
+    pub fn arrived(&mut self, flow: u32, opener: &mut Opener<impl Stage>) {
         let round = if self.anew {
-            opener.flows.finish(opener.core, flow);
+            opener.stage.finish(flow);
             0
         } else {
             let i = self.kept.binary_search(&flow).expect("the flow is one of the entry's");
             self.arrived[i] += 1;
             let begun = self.ended + self.running.len() as u64;
             if self.arrived[i] < begun {
-                opener.core.notify_at(receiver(flow), self.bytes * (self.arrived[i] + 1));
+                opener.stage.notify_at(flow, self.bytes * (self.arrived[i] + 1));
             } else if self.left == 0 {
-                opener.flows.finish(opener.core, flow);
+                opener.stage.finish(flow);
             }
             (self.arrived[i] - 1 - self.ended) as usize
         };
@@ -130,10 +112,10 @@ impl Rounds {
         while self.running.front().is_some_and(|(_, missing)| *missing == 0) {
             let (begun, _) = self.running.pop_front().expect("it has a front");
             self.ended += 1;
-            self.took.push((opener.core.now() - begun).as_ps());
+            self.took.push((opener.now() - begun).as_ps());
             if self.interval.is_none() && self.left > 0 {
-                let now = opener.core.now();
-                opener.core.schedule_app(now, opener.entry, NEXT);
+                let now = opener.now();
+                opener.schedule(now, NEXT);
             }
         }
     }

@@ -1,0 +1,123 @@
+//! The emulator: runs of scenarios in real time, a shell on an emulated network, and what is left of killed runs.
+
+use crate::failure::Failure;
+use crate::stop::Stop;
+use crate::sweep::Job;
+use crate::table::scaled;
+use crate::terminal::Progress;
+use ::emu::{EmuError, Watch, emulate};
+use results::{RunResults, SelfCheck};
+use scenario::{Bundle, Scenario};
+use std::fs;
+use std::path::Path;
+use units::Time;
+
+/// The names that algorithms have in an emulated scenario: ours, and the running kernel's own as `kernel:NAME`.
+pub fn algorithm_names(ours: &[&str]) -> Vec<String> {
+    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let own = available.split_whitespace().filter(|name| !name.starts_with(kernel::NAME_PREFIX));
+    let own = own.map(|name| format!("{}{name}", ::emu::linux::KERNEL_PREFIX));
+    ours.iter().map(ToString::to_string).chain(own).collect()
+}
+
+/// Where the scenario came from, to say where in it something is that cannot be emulated.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// The overrides.
+    pub sets: &'a [String],
+}
+
+/// Emulates all `jobs`, one after the other, and gives each one's results to `take`.
+///
+/// # Errors
+/// The first failure, of a run or of `take`.
+pub fn run_all(
+    jobs: &[Job],
+    origin: Origin<'_>,
+    stop: &Stop,
+    mut take: impl FnMut(RunResults, SelfCheck) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    // what a killed run has left running in its hosts would take this one's processors
+    let _ = ::emu::hosts::clean();
+    let progress = Progress::of(jobs.len());
+    for job in jobs {
+        let end = job.scenario.duration;
+        let mut watched = Watched { progress: &progress, stop, end, told: 0 };
+        let emulated = emulate(&job.scenario, None, &mut watched).map_err(|error| failure(error, origin))?;
+        let check = SelfCheck { run: job.name.clone(), ..emulated.check };
+        progress.finished(&job.name, &words(&check));
+        let Bundle { toml, files } = job.scenario.bundle();
+        let mut parameters = job.parameters.clone();
+        if !check.valid {
+            parameters.push(("self-check".to_string(), format!("not valid: {}", check.reasons.join("; "))));
+        }
+        let name = job.name.clone();
+        take(RunResults { name, parameters, scenario_toml: toml, files, ..emulated.results }, check)?;
+    }
+    Ok(())
+}
+
+/// Tells how far a run is, and stops it when the user says so.
+struct Watched<'a> {
+    progress: &'a Progress,
+    stop: &'a Stop,
+    end: Time,
+    told: u64,
+}
+
+impl Watch for Watched<'_> {
+    fn on_progress(&mut self, now: Time) -> bool {
+        let done = Progress::share(now, self.end);
+        self.progress.advance(done - self.told);
+        self.told = done;
+        !self.stop.is_set()
+    }
+}
+
+/// How a run went, in a line.
+fn words(check: &SelfCheck) -> String {
+    let valid = if check.valid { "valid" } else { "NOT VALID" };
+    format!(
+        "{valid}; {} packets, late by {:.1} us (99 %), {:.0} us at most; processors {:.0} % busy",
+        scaled(check.packets as f64),
+        check.lateness_p99_us,
+        check.lateness_max_us,
+        check.cpu_busy * 100.0
+    )
+}
+
+/// A run that its scenario cannot be judged by is a failed one, if that matters to the user.
+///
+/// # Errors
+/// The runs that are not valid, and why.
+pub fn judge(checks: &[SelfCheck], allow_distorted: bool) -> Result<(), Failure> {
+    let distorted: Vec<&SelfCheck> = checks.iter().filter(|check| !check.valid).collect();
+    if distorted.is_empty() {
+        return Ok(());
+    }
+    let lines = distorted.iter().map(|check| format!("run {} is not valid: {}", check.run, check.reasons.join("; ")));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    if allow_distorted {
+        eprintln!("{text}");
+        return Ok(());
+    }
+    Err(Failure::Run(format!(
+        "{text}\nResults were written and say so. Lower the rates, or leave the machine to the run; --allow-distorted takes \
+         them as they are"
+    )))
+}
+
+/// What of an emulation's failures is the user's input.
+pub fn failure(error: EmuError, origin: Origin<'_>) -> Failure {
+    match error {
+        EmuError::Asked(objections) => Failure::scenario(&Scenario::objections(origin.path, origin.sets, &objections)),
+        EmuError::Interrupted => Failure::Interrupted,
+        EmuError::Model(_)
+        | EmuError::Kernel(_)
+        | EmuError::Algorithm(_)
+        | EmuError::Hosts(::emu::hosts::Error::NotRoot) => Failure::Input(error.to_string()),
+        _ => Failure::Run(error.to_string()),
+    }
+}

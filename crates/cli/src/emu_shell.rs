@@ -1,0 +1,158 @@
+//! `opentcp emu`: an emulated network for the user's own programs, and what is left of killed runs.
+
+use crate::emu::{Origin, algorithm_names, failure};
+use crate::failure::Failure;
+use crate::stop::Stop;
+use crate::terminal::print;
+use ::emu::{Network, hosts};
+use scenario::{Known, Scenario};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process;
+
+/// Shown under `opentcp emu --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  opentcp emu shell scenarios/dctcp-star.toml                 then, in the shell:
+      h3 iperf3 -s -D; h1 iperf3 -c $h3 -C ot_dctcp           h1, h2, ... run a program in that host; $h3 is its address
+  opentcp emu shell scenarios/dumbbell.toml --pcap captures   with a capture of every host, for Wireshark
+  opentcp emu clean                                           end what a killed run has left running";
+
+/// A shell's folder of commands: this and its process's number.
+const FOLDER_PREFIX: &str = "opentcp-emu-";
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Open a scenario's network and start a shell
+    ///
+    /// The network is there until the shell ends: a network namespace for each host, the scenario's links and queues between
+    /// them, its failures at their times, its algorithms in the kernel (`ot_NAME`). Its traffic is not made: that is yours.
+    /// Each host is a command that runs a program in it, and a variable with its address. Needs root.
+    #[command(after_help = EXAMPLES)]
+    Shell {
+        /// The scenario file (TOML)
+        scenario: PathBuf,
+        /// Set a key of the scenario, dotted; may be given many times
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Folder for a capture of each host, HOST.pcap
+        #[arg(long, value_name = "DIR")]
+        pcap: Option<PathBuf>,
+        /// A command to run instead of an interactive shell
+        #[arg(short, long, value_name = "COMMAND")]
+        command: Option<String>,
+    },
+    /// End programs that a killed run has left in its hosts
+    ///
+    /// A run leaves nothing behind, however it ends, but programs that the user's programs had put into the background.
+    Clean,
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// Bad input, a network that cannot be made, a shell that fails.
+pub fn emu(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Shell { scenario, sets, pcap, command } => {
+            shell(&Origin { path: scenario, sets }, pcap.clone(), command.as_deref())
+        }
+        Command::Clean => clean(),
+    }
+}
+
+fn clean() -> Result<(), Failure> {
+    let cleaned = hosts::clean().map_err(|error| Failure::Run(format!("cannot clean: {error}")))?;
+    let folders = remove_dead_folders();
+    if cleaned.hosts + folders == 0 {
+        return print("nothing was left behind\n");
+    }
+    print(&format!(
+        "ended {} programs in {} hosts of dead runs, removed {folders} folders of dead shells\n",
+        cleaned.processes, cleaned.hosts
+    ))
+}
+
+/// What shells that were killed have left of their folders of commands.
+fn remove_dead_folders() -> usize {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return 0 };
+    let dead = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let owner =
+            name.to_str().and_then(|name| name.strip_prefix(FOLDER_PREFIX)).and_then(|id| id.parse::<u32>().ok());
+        owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists())
+    };
+    entries.flatten().filter(dead).filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
+}
+
+fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> Result<(), Failure> {
+    let names = algorithm_names(&crate::sweep::algorithm_names());
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let loaded = Scenario::load(origin.path, origin.sets, Known { algorithms: &names });
+    let mut runs = loaded.map_err(|diagnostic| Failure::scenario(&diagnostic))?.runs;
+    if runs.len() > 1 {
+        eprintln!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
+    }
+    let scenario = runs.remove(0).scenario;
+    // Ctrl-C is for the program in the shell
+    let _stop = Stop::on_signals();
+    let opened = ::emu::open(&scenario, pcap, |network| run_shell(network, command));
+    let (status, totals) = opened.map_err(|error| failure(error, *origin))?;
+    let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;
+    eprintln!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
+    if command.is_some() && !status.success() {
+        return Err(Failure::Run(format!("the command ended with {status}")));
+    }
+    Ok(())
+}
+
+/// Runs the user's shell, with a command for each host in its path.
+fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::ExitStatus> {
+    network.leave_the_engine_alone();
+    let folder = Commands::create(network)?;
+    for host in network.hosts() {
+        // a host that has run a program ends with everything that still runs in it, and these come by another way
+        host.command(&["true"])?.wait()?;
+    }
+    let shell = std::env::var_os("SHELL").filter(|shell| Path::new(shell).exists()).unwrap_or("/bin/sh".into());
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut process = process::Command::new(shell);
+    process.env("PATH", format!("{}:{path}", folder.0.display()));
+    for host in network.hosts() {
+        process.env(host.name(), host.address().to_string());
+    }
+    if let Some(command) = command {
+        process.arg("-c").arg(command);
+    } else {
+        for host in network.hosts() {
+            eprintln!("{:<12} {}", host.name(), host.address());
+        }
+        eprintln!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
+    }
+    process.status()
+}
+
+/// A folder with a command for each host, removed when dropped.
+struct Commands(PathBuf);
+
+impl Commands {
+    fn create(network: &Network) -> io::Result<Commands> {
+        let folder = std::env::temp_dir().join(format!("{FOLDER_PREFIX}{}", process::id()));
+        fs::create_dir(&folder)?;
+        let commands = Commands(folder);
+        for host in network.hosts() {
+            let path = commands.0.join(host.name());
+            fs::write(&path, format!("#!/bin/sh\nexec nsenter --net={} -- \"$@\"\n", host.namespace().display()))?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(commands)
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

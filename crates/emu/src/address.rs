@@ -1,0 +1,100 @@
+//! Addresses and ports of the emulated hosts, and how a packet tells from them which flow it belongs to.
+
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The hosts' network is 10.0.0.0/8.
+pub const PREFIX_LEN: u8 = 8;
+/// The first host is 10.64.0.1.
+const FIRST: u32 = 0x0a40_0001;
+
+/// Receivers of traffic entry `i` listen at this port plus `i`.
+pub const RECEIVER_PORT: u16 = 5001;
+/// The most traffic entries.
+pub const ENTRIES_MAX: usize = 10_000;
+/// Flow `f` is sent from this port plus `f` modulo [`SENDER_PORTS`].
+pub const SENDER_PORT: u16 = 20_000;
+/// Ports that flows are sent from.
+pub const SENDER_PORTS: u32 = 40_000;
+
+/// The address of host number `host`.
+pub fn address(host: u32) -> Ipv4Addr {
+    Ipv4Addr::from(FIRST + host)
+}
+
+/// The number of the host with this address, if there are that many hosts.
+pub fn host_of(address: Ipv4Addr, hosts: u32) -> Option<u32> {
+    u32::from(address).checked_sub(FIRST).filter(|host| *host < hosts)
+}
+
+/// The port that flow number `flow` is sent from.
+pub fn sender_port(flow: u32) -> u16 {
+    SENDER_PORT + (flow % SENDER_PORTS) as u16
+}
+
+/// Which flow a port number stands for, now. Written by the traffic, read by the ports.
+#[derive(Debug)]
+pub struct FlowPorts {
+    entries: u16,
+    /// By sender's port: number of the last flow that has it, plus one.
+    flows: Vec<AtomicU32>,
+}
+
+impl FlowPorts {
+    /// For traffic with this many entries; without any, no packet belongs to a flow.
+    pub fn new(entries: usize) -> FlowPorts {
+        let n = if entries == 0 { 0 } else { SENDER_PORTS };
+        FlowPorts { entries: entries as u16, flows: (0..n).map(|_| AtomicU32::new(0)).collect() }
+    }
+
+    /// `flow` is about to be opened.
+    pub fn open(&self, flow: u32) {
+        self.flows[(flow % SENDER_PORTS) as usize].store(flow + 1, Ordering::Release);
+    }
+
+    /// The flow of a packet between these ports, and whether it goes forward, from the sender.
+    pub fn of(&self, source: u16, destination: u16) -> Option<(u32, bool)> {
+        let receiver = |port: u16| port.checked_sub(RECEIVER_PORT).is_some_and(|entry| entry < self.entries);
+        let (sender, forward) = match (receiver(destination), receiver(source)) {
+            (true, false) => (source, true),
+            (false, true) => (destination, false),
+            _ => return None,
+        };
+        self.flow_at(sender).map(|flow| (flow, forward))
+    }
+
+    /// The flow that is sent from `port`.
+    pub fn flow_at(&self, port: u16) -> Option<u32> {
+        let slot = self.flows.get(usize::from(port.checked_sub(SENDER_PORT)?))?;
+        slot.load(Ordering::Acquire).checked_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_found_by_their_addresses() {
+        for host in [0, 1, 255, 256, 499] {
+            assert_eq!(host_of(address(host), 500), Some(host));
+        }
+        assert_eq!(host_of(address(500), 500), None);
+        assert_eq!(host_of(Ipv4Addr::new(10, 64, 0, 0), 500), None);
+        assert_eq!(address(0), Ipv4Addr::new(10, 64, 0, 1));
+    }
+
+    #[test]
+    fn a_packets_ports_tell_its_flow_and_direction() {
+        let ports = FlowPorts::new(2);
+        ports.open(7);
+        assert_eq!(ports.of(20_007, 5001), Some((7, true)));
+        assert_eq!(ports.of(5002, 20_007), Some((7, false)));
+        assert_eq!(ports.of(20_007, 5003), None, "there are two entries");
+        assert_eq!(ports.of(20_008, 5001), None, "no such flow was opened");
+        assert_eq!(ports.of(22, 5001), None);
+        ports.open(40_007);
+        assert_eq!(ports.of(20_007, 5001), Some((40_007, true)), "numbers of ports come round");
+        assert_eq!(FlowPorts::new(0).of(20_007, 5001), None);
+    }
+}

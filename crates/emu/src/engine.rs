@@ -1,0 +1,294 @@
+//! [`Engine`]: the network between the hosts, as a state machine that is handed the time.
+//!
+//! A packet that a host sends is offered to the host's own link at the instant of its reading; from then on the model
+//! says when it arrives at each node, and it is offered to the next link at exactly that instant, however late the
+//! machine comes to compute it. Only two things depend on the machine: when a packet is read, and how much later than
+//! its arrival it is handed to the receiving host. The second is measured for each packet ([`Engine::lateness`]).
+//!
+//! Links deliver in order, so what is under way waits in a line per link, and only the first of each line is in the
+//! heap.
+
+use crate::agenda::Agenda;
+use crate::flowcount::FlowCounts;
+use crate::lateness::Lateness;
+use crate::port::{Clock, Head, Ports};
+use crate::routes::Routes;
+use crate::series::Series;
+use net::{Ecn, LinkCounters, LinkId, LinkTable, Outcome};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use units::Time;
+
+/// A packet on a link, or in the queue in front of it.
+struct InFlight<P> {
+    /// When its last bit reaches the far end.
+    arrives: Time,
+    /// When it was read.
+    sent: Time,
+    packet: P,
+    head: Head,
+    /// Number of its route, and its place there: the link that it is on.
+    route: u32,
+    hop: u16,
+    /// The link's epoch when it was accepted.
+    epoch: u8,
+}
+
+/// The network on the wall clock. `P` is the ports' packet.
+pub struct Engine<P> {
+    links: LinkTable,
+    routes: Routes,
+    /// Bytes on the wire beside the IP packet.
+    framing: u32,
+    /// By link: what is under way, in order of arrival.
+    lines: Vec<VecDeque<InFlight<P>>>,
+    /// The first arrival of each line; entries that a failure has made void are still in here.
+    next: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Whether a line has a valid entry in `next`: when that is.
+    listed: Vec<Time>,
+    agenda: Agenda,
+    series: Series,
+    flows: FlowCounts,
+    lateness: Lateness,
+    /// Arrivals of packets that were handed to the ports and not flushed yet.
+    unflushed: Vec<Time>,
+    /// The instant up to which everything has been done.
+    now: Time,
+    totals: Totals,
+}
+
+/// What has gone through the engine. `entered = released + dropped + lost + refused + no_route + under way`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets read from hosts.
+    pub entered: u64,
+    /// Handed to hosts.
+    pub released: u64,
+    /// Dropped by a queue.
+    pub dropped: u64,
+    /// Lost with a link, or refused by one that was down.
+    pub lost: u64,
+    /// No working path led to their destination.
+    pub no_route: u64,
+}
+
+impl<P> Engine<P> {
+    /// A network with nothing under way. `framing` is what the wire carries beside the IP packet, bytes.
+    pub fn new(links: LinkTable, routes: Routes, framing: u32, agenda: Agenda, series: Series) -> Engine<P> {
+        let n = links.len();
+        Engine {
+            links,
+            routes,
+            framing,
+            lines: (0..n).map(|_| VecDeque::new()).collect(),
+            next: BinaryHeap::new(),
+            listed: vec![Time::NEVER; n],
+            agenda,
+            series,
+            flows: FlowCounts::default(),
+            lateness: Lateness::default(),
+            unflushed: Vec::new(),
+            now: Time::ZERO,
+            totals: Totals::default(),
+        }
+    }
+
+    /// When the next thing happens by itself; [`Time::NEVER`] if nothing will.
+    pub fn next_due(&self) -> Time {
+        self.next.peek().map_or(Time::NEVER, |Reverse((at, _))| *at).min(self.agenda.next())
+    }
+
+    /// A host has sent a packet, read at `now`, which must not be before the last call's.
+    pub fn enter(&mut self, now: Time, packet: P, head: Head, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        self.run_to(now, ports, clock);
+        self.totals.entered += 1;
+        let Some(route) = self.routes.of(&head) else {
+            self.totals.no_route += 1;
+            return ports.discard(packet);
+        };
+        let flight = InFlight { arrives: now, sent: now, packet, head, route, hop: 0, epoch: 0 };
+        self.offer(now, flight, ports);
+    }
+
+    /// Does everything that happens up to `now`.
+    pub fn run_to(&mut self, now: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        while let Some(&Reverse((at, link))) = self.next.peek()
+            && at <= now
+        {
+            self.run_agenda(at, ports);
+            self.next.pop();
+            if self.listed[link as usize] == at {
+                self.listed[link as usize] = Time::NEVER;
+                self.arrive(LinkId(link), at, ports, clock);
+                self.list(LinkId(link));
+            }
+        }
+        self.run_agenda(now, ports);
+        self.now = self.now.max(now);
+    }
+
+    /// Hands over what the ports keep back, and notes how late that was.
+    pub fn flush(&mut self, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        if self.unflushed.is_empty() {
+            return;
+        }
+        // as for a single packet: when the handing over begins, for what comes then is the host's
+        let now = clock.now();
+        ports.flush();
+        for due in self.unflushed.drain(..) {
+            self.lateness.record(now.saturating_sub(due));
+        }
+    }
+
+    /// Samples, failures and the end of the warm-up that are due by `now`; what is due at the same instant as an arrival
+    /// comes before it.
+    fn run_agenda(&mut self, now: Time, ports: &mut impl Ports<Packet = P>) {
+        while self.agenda.next() <= now {
+            let at = self.agenda.next();
+            self.now = self.now.max(at);
+            if self.agenda.take_warmup(at) {
+                self.series.begin_counting(&self.links, at);
+                self.flows.begin_counting();
+            }
+            if self.agenda.take_sample(at) {
+                self.series.sample(&self.links, at);
+            }
+            while let Some((links, fails)) = self.agenda.take_failure(at) {
+                self.fail(at, &links, fails, ports);
+            }
+        }
+    }
+
+    /// The first packet of the line of `link` reaches the far end at `at`.
+    fn arrive(&mut self, link: LinkId, at: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        let flight = self.lines[link.index()].pop_front().expect("a listed line is not empty");
+        if !self.links.arrived(link, flight.epoch) {
+            self.totals.lost += 1;
+            return ports.discard(flight.packet);
+        }
+        if usize::from(flight.hop) + 1 < self.routes.links(flight.route).len() {
+            return self.offer(at, InFlight { hop: flight.hop + 1, ..flight }, ports);
+        }
+        self.totals.released += 1;
+        self.flows.arrived(&flight.head, at - flight.sent);
+        if ports.holds_back() {
+            self.unflushed.push(at);
+        } else {
+            self.lateness.record(clock.now().saturating_sub(at));
+        }
+        ports.release(flight.head.dst, flight.packet);
+    }
+
+    /// The packet is at the near end of the link `flight.hop` of its route.
+    fn offer(&mut self, now: Time, mut flight: InFlight<P>, ports: &mut impl Ports<Packet = P>) {
+        let link = self.routes.links(flight.route)[usize::from(flight.hop)];
+        let len = u32::from(flight.head.ip_len) + self.framing;
+        let was_up = self.links.is_up(link);
+        match self.links.offer(link, now, u16::try_from(len).unwrap_or(u16::MAX), flight.head.ecn) {
+            Outcome::Dropped => {
+                if was_up {
+                    self.totals.dropped += 1;
+                } else {
+                    self.totals.lost += 1;
+                }
+                ports.discard(flight.packet);
+            }
+            Outcome::Accepted { arrives, marked, epoch, .. } => {
+                if marked {
+                    ports.mark(&mut flight.packet);
+                    flight.head.ecn = Ecn::Ce;
+                }
+                self.lines[link.index()].push_back(InFlight { arrives, epoch, ..flight });
+                self.list(link);
+            }
+        }
+    }
+
+    /// Sees that the first arrival of the line is in the heap.
+    fn list(&mut self, link: LinkId) {
+        if let Some(first) = self.lines[link.index()].front()
+            && self.listed[link.index()] == Time::NEVER
+        {
+            self.listed[link.index()] = first.arrives;
+            self.next.push(Reverse((first.arrives, link.0)));
+        }
+    }
+
+    fn fail(&mut self, at: Time, links: &[LinkId], fails: bool, ports: &mut impl Ports<Packet = P>) {
+        for &link in links {
+            if !fails {
+                self.links.restore(link);
+                continue;
+            }
+            self.links.fail(link, at);
+            for flight in std::mem::take(&mut self.lines[link.index()]) {
+                let arrived = self.links.arrived(link, flight.epoch);
+                debug_assert!(!arrived, "what a failed link held is lost");
+                self.totals.lost += 1;
+                ports.discard(flight.packet);
+            }
+            self.listed[link.index()] = Time::NEVER;
+        }
+        self.routes.change(links, fails);
+    }
+
+    /// How late packets were handed to their hosts.
+    pub fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    /// How long packets may have waited to be read: the time between the two looks at the ports.
+    pub fn note_reading_gap(&mut self, gap: Time) {
+        self.lateness.record_reading(gap);
+    }
+
+    /// What has gone through.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// What a link has done.
+    pub fn counters(&self, link: LinkId) -> LinkCounters {
+        self.links.counters(link)
+    }
+
+    /// Packets that each link holds.
+    pub fn under_way(&self) -> Vec<u64> {
+        self.lines.iter().map(|line| line.len() as u64).collect()
+    }
+
+    /// The end of the run: everything that is still under way is given up, and what was counted is handed out.
+    pub fn finish(mut self, ports: &mut impl Ports<Packet = P>) -> Counted {
+        let under_way = self.under_way();
+        for flight in self.lines.drain(..).flatten() {
+            ports.discard(flight.packet);
+        }
+        Counted {
+            links: self.links,
+            under_way,
+            series: self.series,
+            flows: self.flows,
+            lateness: self.lateness,
+            totals: self.totals,
+            ended: self.now,
+        }
+    }
+}
+
+/// What an engine has counted when it ends.
+pub struct Counted {
+    /// The links, as they were at the end.
+    pub links: LinkTable,
+    /// By link: packets queued or on the wire at the end.
+    pub under_way: Vec<u64>,
+    /// Samples and baselines of links.
+    pub series: Series,
+    /// Packets per flow.
+    pub flows: FlowCounts,
+    /// How late packets were.
+    pub lateness: Lateness,
+    /// Packets in all.
+    pub totals: Totals,
+    /// The instant up to which the network ran.
+    pub ended: Time,
+}

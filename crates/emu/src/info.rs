@@ -1,0 +1,149 @@
+//! What the kernel says of a connection: `struct tcp_info`.
+
+use nix::libc::{self, tcp_info};
+use nix::sys::socket::getsockopt;
+use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
+use results::CaState;
+use std::mem::offset_of;
+use std::os::fd::AsFd;
+
+/// Up to `tcpi_total_rto_time`, which Linux has since 6.7; newer kernels' longer structs are cut to this.
+const LEN: usize = 248;
+
+sockopt_impl!(
+    /// The start of `struct tcp_info`, as bytes: a kernel may know fewer fields than this machine's headers.
+    RawInfo, GetOnly, libc::IPPROTO_TCP, libc::TCP_INFO, [u8; LEN]
+);
+
+sockopt_impl!(
+    /// The most that a socket sends, bytes a second; set, it makes the socket pace.
+    MaxPacingRate, SetOnly, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64
+);
+
+/// `TCP_INFINITE_SSTHRESH` of Linux.
+const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+/// No window of ours is that large. On some kernels a BPF algorithm's hook is skipped when pid 1 is interrupted, and what
+/// its caller then takes for the hook's answer is far above.
+pub const ABSURD_WINDOW: u32 = 5_000_000;
+
+/// The fields that are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// `icsk_ca_state`.
+    pub ca_state: u8,
+    /// Window, segments.
+    pub snd_cwnd: u32,
+    /// Threshold of slow start, segments.
+    pub snd_ssthresh: u32,
+    /// Smoothed round trip, us; 0 before the first sample.
+    pub rtt_us: u32,
+    /// Smallest round trip, us; all ones before the first sample.
+    pub min_rtt_us: u32,
+    /// Segments sent and not acknowledged.
+    pub unacked: u32,
+    /// Of those, SACKed.
+    pub sacked: u32,
+    /// Of those, believed lost.
+    pub lost: u32,
+    /// Of those, sent again and not acknowledged.
+    pub retrans: u32,
+    /// Segments sent again, in all.
+    pub total_retrans: u32,
+    /// Data segments sent, in all.
+    pub data_segs_out: u32,
+    /// Time-outs, in all.
+    pub total_rto: u16,
+    /// Bytes acknowledged.
+    pub bytes_acked: u64,
+    /// Bytes a second.
+    pub pacing_rate: u64,
+}
+
+impl Info {
+    /// Of an open socket.
+    ///
+    /// # Errors
+    /// What `getsockopt(2)` says; a kernel whose struct is shorter (before Linux 6.7) counts as such.
+    pub fn of(socket: &impl AsFd) -> nix::Result<Info> {
+        Ok(Info::read(&getsockopt(socket, RawInfo)?))
+    }
+
+    fn read(raw: &[u8; LEN]) -> Info {
+        let u16_at = |at: usize| u16::from_ne_bytes([raw[at], raw[at + 1]]);
+        let u32_at = |at: usize| raw[at..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+        let u64_at = |at: usize| raw[at..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        Info {
+            ca_state: raw[offset_of!(tcp_info, tcpi_ca_state)],
+            snd_cwnd: u32_at(offset_of!(tcp_info, tcpi_snd_cwnd)),
+            snd_ssthresh: u32_at(offset_of!(tcp_info, tcpi_snd_ssthresh)),
+            rtt_us: u32_at(offset_of!(tcp_info, tcpi_rtt)),
+            min_rtt_us: u32_at(offset_of!(tcp_info, tcpi_min_rtt)),
+            unacked: u32_at(offset_of!(tcp_info, tcpi_unacked)),
+            sacked: u32_at(offset_of!(tcp_info, tcpi_sacked)),
+            lost: u32_at(offset_of!(tcp_info, tcpi_lost)),
+            retrans: u32_at(offset_of!(tcp_info, tcpi_retrans)),
+            total_retrans: u32_at(offset_of!(tcp_info, tcpi_total_retrans)),
+            data_segs_out: u32_at(offset_of!(tcp_info, tcpi_data_segs_out)),
+            total_rto: u16_at(offset_of!(tcp_info, tcpi_total_rto)),
+            bytes_acked: u64_at(offset_of!(tcp_info, tcpi_bytes_acked)),
+            pacing_rate: u64_at(offset_of!(tcp_info, tcpi_pacing_rate)),
+        }
+    }
+
+    /// Segments in the network.
+    pub fn in_flight(&self) -> u32 {
+        (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
+    }
+
+    /// The threshold of slow start, if there is one.
+    pub fn ssthresh(&self) -> Option<u32> {
+        (self.snd_ssthresh < INFINITE_SSTHRESH).then_some(self.snd_ssthresh)
+    }
+
+    /// The state of loss recovery.
+    pub fn state(&self) -> CaState {
+        match self.ca_state {
+            1 => CaState::Disorder,
+            2 => CaState::Cwr,
+            3 => CaState::Recovery,
+            4 => CaState::Loss,
+            _ => CaState::Open,
+        }
+    }
+
+    /// Whether the window or its threshold is none that an algorithm could have set.
+    pub fn is_absurd(&self) -> bool {
+        self.snd_cwnd > ABSURD_WINDOW || self.ssthresh().is_some_and(|ssthresh| ssthresh > ABSURD_WINDOW)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_info_is_read_field_by_field() {
+        let mut raw = [0; LEN];
+        raw[1] = 3;
+        raw[76..80].copy_from_slice(&INFINITE_SSTHRESH.to_ne_bytes());
+        raw[80..84].copy_from_slice(&20u32.to_ne_bytes());
+        raw[24..28].copy_from_slice(&9u32.to_ne_bytes());
+        raw[28..32].copy_from_slice(&4u32.to_ne_bytes());
+        raw[240..242].copy_from_slice(&2u16.to_ne_bytes());
+        let info = Info::read(&raw);
+        assert_eq!((info.snd_cwnd, info.in_flight(), info.total_rto), (20, 5, 2));
+        assert_eq!((info.ssthresh(), info.state()), (None, CaState::Recovery));
+        assert!(!info.is_absurd());
+        assert!(Info { snd_cwnd: 90_000_000, ..info }.is_absurd());
+    }
+
+    #[test]
+    fn the_kernel_answers_for_a_real_connection() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is up");
+        let stream = std::net::TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        match Info::of(&stream) {
+            Ok(info) => assert!(info.snd_cwnd > 0 && info.snd_cwnd < 1000, "{info:?}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What a machine can emulate: bounds that hold before anything is started.
+
+use crate::address::ENTRIES_MAX;
+use net::{LinkId, NodeId, Router, Topology};
+use plan::{Pairing, Random};
+use scenario::{Objection, Scenario, TrafficKind, Workload};
+use units::Rate;
+
+/// Faster links cannot be emulated: the forwarder takes as long for a packet as the link.
+pub const RATE_MAX: Rate = Rate::from_gbps(10);
+/// Above this rate of any link, packets that leave together are joined.
+pub const GLUE_ABOVE: Rate = Rate::from_mbps(2500);
+/// The most hosts: each is a namespace with an interface of its own.
+pub const HOSTS_MAX: usize = 128;
+/// The most connections that a scenario may open at its start: each is two of the process's files.
+pub const CONNECTIONS_MAX: u64 = 4000;
+
+/// Seconds of the forwarder's processor for reading and writing a packet, and for each link that it passes. Measured
+/// at 3 GHz; a slower machine is caught by the self-check.
+const IO_S: f64 = 1.5e-6;
+/// The same where packets are joined.
+const GLUED_IO_S: f64 = 0.35e-6;
+/// See `IO_S`.
+const HOP_S: f64 = 0.15e-6;
+/// Share of the forwarder's processor that may be asked for.
+const SHARE_MAX: f64 = 0.9;
+
+/// Connections that send as fast as they can between two hosts, or at most at a rate.
+struct Demand {
+    src: NodeId,
+    dst: NodeId,
+    bps: f64,
+}
+
+/// Whether packets are joined in this network.
+pub fn glues(topology: &Topology) -> bool {
+    topology.links().iter().any(|link| link.rate > GLUE_ABOVE)
+}
+
+/// What of the network is beyond the bounds.
+pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
+    let mut found = Vec::new();
+    let mut object = |key: &str, message: String, help: &str| {
+        found.push(Objection { key: key.to_string(), message, help: Some(help.to_string()) });
+    };
+    if let Some(link) = topology.links().iter().find(|link| link.rate > RATE_MAX) {
+        let key = rate_key(scenario, link.rate);
+        let message = format!("links of {} cannot be emulated; the bound is {RATE_MAX}", link.rate);
+        object(&key, message, "lower the rate, or use --backend sim");
+    }
+    if topology.n_hosts() > HOSTS_MAX {
+        let message =
+            format!("{} hosts cannot be emulated on one machine; the bound is {HOSTS_MAX}", topology.n_hosts());
+        object("network.topology", message, "take a smaller network, or use --backend sim");
+    }
+    found
+}
+
+/// What is asked of the machine and beyond its bounds.
+pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> Vec<Objection> {
+    let mut found = of_network(scenario, topology);
+    let mut object = |key: &str, message: String, help: &str| {
+        found.push(Objection { key: key.to_string(), message, help: Some(help.to_string()) });
+    };
+    if scenario.traffic.len() > ENTRIES_MAX {
+        object("traffic", format!("at most {ENTRIES_MAX} entries can be emulated"), "join entries");
+    }
+    let connections: u64 = scenario.traffic.iter().map(|entry| connections(&entry.kind, topology)).sum();
+    if connections > CONNECTIONS_MAX {
+        let message = format!("{connections} connections at once cannot be emulated; the bound is {CONNECTIONS_MAX}");
+        object("traffic", message, "open fewer, or use --backend sim");
+    }
+    if found.is_empty() {
+        let (share, bps) = load(scenario, topology, router);
+        if share > SHARE_MAX {
+            let bound = Rate::from_mbps((bps * SHARE_MAX / share / 1e8) as u64 * 100);
+            let asked = Rate::from_mbps((bps / 1e8) as u64 * 100);
+            let message = format!(
+                "this traffic asks for about {asked} in all, more than one machine forwards in real time; \
+                 the bound for this network is about {bound}"
+            );
+            found.push(Objection {
+                key: "traffic".to_string(),
+                message,
+                help: Some("lower the links' rates or the number of senders, or use --backend sim".to_string()),
+            });
+        }
+    }
+    found
+}
+
+/// Where the rate of the fastest links was set.
+fn rate_key(scenario: &Scenario, rate: Rate) -> String {
+    if let scenario::Topology::Explicit { links, .. } = &scenario.network.topology
+        && let Some(i) = links.iter().position(|cable| cable.rate == rate)
+    {
+        return format!("network.topology.explicit.links.{i}.rate");
+    }
+    if scenario.network.rate == rate {
+        return "network.rate".to_string();
+    }
+    let tier = scenario.network.tier.iter().find(|(_, settings)| settings.rate == rate);
+    let name = tier.map(|(tier, _)| format!("{tier:?}").to_lowercase());
+    name.map_or("network.rate".to_string(), |name| format!("network.tier.{name}.rate"))
+}
+
+fn connections(kind: &TrafficKind, topology: &Topology) -> u64 {
+    let n = topology.n_hosts() as u64;
+    match kind {
+        TrafficKind::RandomPairs { flows, .. } | TrafficKind::Idle { flows } => u64::from(*flows),
+        TrafficKind::Permutation { .. } => n,
+        TrafficKind::Bulk { count, .. } => u64::from(*count),
+        TrafficKind::Incast { senders: scenario::Senders::First(n), .. } => u64::from(*n),
+        TrafficKind::Incast { senders: scenario::Senders::Named(names), .. } => names.len() as u64,
+        TrafficKind::AllToAll { hosts, .. } => {
+            let n = hosts.as_ref().map_or(n, |hosts| hosts.len() as u64);
+            n * n.saturating_sub(1)
+        }
+        TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => 0,
+    }
+}
+
+/// Share of the forwarder's processor that the traffic asks for, and its bits a second, if every link carries what it can.
+fn load(scenario: &Scenario, topology: &Topology, router: &Router) -> (f64, f64) {
+    let mut carried = vec![0.0; topology.links().len()];
+    let mut flows: Vec<(f64, Vec<LinkId>)> = Vec::new();
+    for demand in demands(scenario, topology) {
+        let mut path = Vec::new();
+        if router.path(demand.src, demand.dst, flows.len() as u32, &mut path).is_err() {
+            continue;
+        }
+        let least = path.iter().map(|link| topology.link(*link).rate.as_bps() as f64).fold(demand.bps, f64::min);
+        for link in &path {
+            carried[link.index()] += least;
+        }
+        flows.push((least, path));
+    }
+    let per_packet = if glues(topology) { GLUED_IO_S } else { IO_S };
+    let packet_bits = 8.0 * f64::from(scenario.tcp.mtu() + plan::framing_bytes(scenario));
+    // what is not glued is acknowledged packet by packet, or every second one
+    let acks = if glues(topology) { 0.1 } else { 0.5 };
+    let (mut share, mut total) = (0.0, 0.0);
+    for (bps, path) in &flows {
+        let over = |link: &LinkId| carried[link.index()] / topology.link(*link).rate.as_bps() as f64;
+        let bps = bps / path.iter().map(over).fold(1.0, f64::max);
+        share += bps / packet_bits * (1.0 + acks) * (per_packet + HOP_S * path.len() as f64);
+        total += bps;
+    }
+    (share, total)
+}
+
+/// Who sends to whom as far as that is known, each at most at the rate of the sender's link.
+fn demands(scenario: &Scenario, topology: &Topology) -> Vec<Demand> {
+    let pairing = Pairing::of(scenario, topology);
+    let seconds = scenario.duration.as_secs_f64();
+    let mut demands = Vec::new();
+    for (i, entry) in scenario.traffic.iter().enumerate() {
+        let mut random = Random::new(scenario.seed, i as u64);
+        let (pairs, bps) = match &entry.kind {
+            TrafficKind::RandomPairs { flows, workload } => {
+                ((0..*flows).map(|_| pairing.random_pair(&mut random)).collect(), bps_of(workload, seconds))
+            }
+            TrafficKind::Permutation { across, workload } => {
+                (pairing.permutation(*across, &mut random), bps_of(workload, seconds))
+            }
+            TrafficKind::Bulk { from, to, count, bytes } => {
+                let pair = (pairing.host(from), pairing.host(to));
+                let bps = bytes.map_or(f64::MAX, |bytes| bytes.get() as f64 * 8.0 / seconds);
+                (vec![pair; *count as usize], bps)
+            }
+            TrafficKind::Incast { senders, receiver, .. } => (pairing.incast(senders, receiver), f64::MAX),
+            TrafficKind::AllToAll { hosts, .. } => (pairing.all_to_all(hosts.as_deref()), f64::MAX),
+            TrafficKind::Poisson { arrivals, sizes, .. } => {
+                let n = topology.n_hosts();
+                let gap = plan::mean_gap(arrivals, sizes.distribution.mean(), topology).as_secs_f64();
+                let bps = sizes.distribution.mean() * 8.0 / gap / (n * (n - 1)) as f64;
+                (pairing.all_to_all(None), bps)
+            }
+            TrafficKind::Trace { flows, .. } => {
+                for flow in flows.iter() {
+                    let (src, dst) = (pairing.host(&flow.from), pairing.host(&flow.to));
+                    demands.push(Demand { src, dst, bps: flow.bytes.get() as f64 * 8.0 / seconds });
+                }
+                continue;
+            }
+            TrafficKind::Idle { .. } => continue,
+        };
+        demands.extend(pairs.into_iter().map(|(src, dst)| Demand { src, dst, bps }));
+    }
+    demands
+}
+
+/// Bits a second of one connection.
+fn bps_of(workload: &Workload, seconds: f64) -> f64 {
+    match workload {
+        Workload::Bulk { bytes: Some(bytes) } => bytes.get() as f64 * 8.0 / seconds,
+        Workload::Bulk { bytes: None } => f64::MAX,
+        Workload::OnOff { rate, on, off, .. } => {
+            let (on, off) = (on.as_secs_f64(), off.as_secs_f64());
+            rate.as_bps() as f64 * on / (on + off)
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A scenario's TCP settings in the words of a Linux host: sysctls of its namespace, metrics of its route, options of
+//! its sockets. What Linux cannot do is refused, by key.
+
+use scenario::{Algorithm, Ecn, LimitOutput, Objection, Pacing, Scenario, Tcp};
+use units::Time;
+
+/// What names of the kernel's own algorithms begin with in a scenario.
+pub const KERNEL_PREFIX: &str = "kernel:";
+
+/// Linux's first time-out of a connection, TCP_TIMEOUT_INIT.
+const TIMEOUT_INIT: Time = Time::from_secs(1);
+/// Linux's delayed acknowledgment, TCP_DELACK_MIN and TCP_DELACK_MAX.
+const DELAYED_ACK: (Time, Time) = (Time::from_ms(40), Time::from_ms(200));
+/// Full segments in one super-packet of 64 KB; as many as Linux hands over by itself.
+const TSO_SEGMENTS: u32 = 44;
+
+/// How a host is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    /// Of the host's interface.
+    pub mtu: u32,
+    /// Names as `sysctl` writes them, with values.
+    pub sysctls: Vec<(String, String)>,
+    /// Metric of the route, segments.
+    pub initial_cwnd: u32,
+    /// Metric of the route: no acknowledgment waits.
+    pub quick_ack: bool,
+    /// Most segments in a super-packet, where it is not Linux's own bound.
+    pub gso_max_segs: Option<u32>,
+    /// Sockets pace whatever their algorithm.
+    pub pace: bool,
+    /// What waits for the card waits in the socket.
+    pub limit_output: bool,
+}
+
+/// The hosts' settings for `scenario`.
+///
+/// # Errors
+/// What Linux cannot do.
+pub fn stack(scenario: &Scenario) -> Result<Stack, Vec<Objection>> {
+    let tcp = &scenario.tcp;
+    let objections = objections(scenario);
+    if !objections.is_empty() {
+        return Err(objections);
+    }
+    let on = |on: bool| i32::from(on).to_string();
+    let least = 4096;
+    let buffer = |most: u64, usual: u64| format!("{} {} {most}", least.min(most), usual.min(most));
+    let values = [
+        ("tcp_sack", on(tcp.sack)),
+        ("tcp_timestamps", on(tcp.timestamps)),
+        ("tcp_window_scaling", on(tcp.window_scaling)),
+        // 3: a probe at the tail and no early retransmission, Linux's default
+        ("tcp_early_retrans", if tcp.tlp { "3" } else { "0" }.to_string()),
+        ("tcp_frto", if tcp.frto { "2" } else { "0" }.to_string()),
+        ("tcp_slow_start_after_idle", on(tcp.slow_start_after_idle)),
+        ("tcp_syn_retries", tcp.syn_retries.to_string()),
+        ("tcp_rto_min_us", tcp.rto_min.as_us().to_string()),
+        ("tcp_rto_max_ms", (tcp.rto_max.as_us() / 1000).to_string()),
+        // 2: answer who asks, ask nobody; an algorithm that needs ECN asks whatever this says
+        ("tcp_ecn", if tcp.ecn == Ecn::On { "1" } else { "2" }.to_string()),
+        ("tcp_ecn_fallback", "0".to_string()),
+        ("tcp_wmem", buffer(tcp.send_buffer.get(), 16_384)),
+        ("tcp_rmem", buffer(tcp.receive_buffer.get(), 131_072)),
+    ];
+    Ok(Stack {
+        mtu: tcp.mtu(),
+        sysctls: values.into_iter().map(|(key, value)| (format!("net.ipv4.{key}"), value)).collect(),
+        initial_cwnd: tcp.initial_cwnd,
+        quick_ack: tcp.delayed_ack.segments == 1,
+        gso_max_segs: (tcp.tso_segments < TSO_SEGMENTS).then_some(tcp.tso_segments),
+        pace: tcp.pacing == Pacing::On,
+        limit_output: tcp.limit_output == LimitOutput::Auto,
+    })
+}
+
+fn objections(scenario: &Scenario) -> Vec<Objection> {
+    let tcp = &scenario.tcp;
+    let mut found = Vec::new();
+    let mut object = |key: &str, message: String, help: &str| {
+        found.push(Objection { key: format!("tcp.{key}"), message, help: Some(help.to_string()) });
+    };
+    if tcp.initial_ssthresh.is_some() {
+        let message = "Linux has no setting for a new connection's slow-start threshold".to_string();
+        object("initial_ssthresh", message, "leave it \"unlimited\", or use --backend sim");
+    }
+    for (key, value) in [("rto_initial", tcp.rto_initial), ("syn_rto", tcp.syn_rto)] {
+        if value != TIMEOUT_INIT {
+            object(
+                key,
+                format!("Linux's is {TIMEOUT_INIT} and cannot be set, here it is {value}"),
+                "set it to \"1 s\"",
+            );
+        }
+    }
+    if tcp.rto_max < TIMEOUT_INIT || tcp.rto_max > Time::from_secs(120) {
+        object("rto_max", format!("Linux takes 1 s to 120 s, not {}", tcp.rto_max), "set it to \"120 s\"");
+    }
+    if tcp.sack && !tcp.rack {
+        object("rack", "Linux detects losses by RACK wherever there is SACK".to_string(), "set `rack = true`");
+    }
+    if !tcp.prr {
+        object("prr", "Linux always reduces by proportional rate reduction".to_string(), "set `prr = true`");
+    }
+    if let Some(message) = delayed_ack(tcp) {
+        object("delayed_ack", message, "leave it out, or say `{ segments = 1 }`");
+    }
+    if tcp.pacing == Pacing::Off && algorithms(scenario).any(paces) {
+        object("pacing", "bbr in the kernel paces, which cannot be turned off".to_string(), "set `pacing = \"auto\"`");
+    }
+    if tcp.ecn == Ecn::Off && algorithms(scenario).any(|cc| cc.label().contains("dctcp")) {
+        object("ecn", "dctcp in the kernel negotiates ECN whatever the host says".to_string(), "set `ecn = \"auto\"`");
+    }
+    found
+}
+
+fn delayed_ack(tcp: &Tcp) -> Option<String> {
+    let ack = tcp.delayed_ack;
+    match ack.segments {
+        2 if (ack.timeout, ack.timeout_max) != DELAYED_ACK => {
+            Some(format!("Linux's time-outs are {} to {} and cannot be set", DELAYED_ACK.0, DELAYED_ACK.1))
+        }
+        2 if !ack.quickack => Some("Linux delays no acknowledgment at the start of a connection".to_string()),
+        1 | 2 => None,
+        n => Some(format!("Linux acknowledges every second segment at the latest, not every {n}")),
+    }
+}
+
+/// The algorithms of the scenario's traffic.
+pub fn algorithms(scenario: &Scenario) -> impl Iterator<Item = &Algorithm> {
+    scenario.traffic.iter().map(|entry| entry.cc.as_ref().unwrap_or(&scenario.tcp.cc))
+}
+
+/// Whether the algorithm sets a pacing rate.
+pub fn paces(cc: &Algorithm) -> bool {
+    cc.label().strip_prefix(KERNEL_PREFIX).unwrap_or(cc.label()).contains("bbr")
+}

@@ -1,0 +1,201 @@
+//! [`emulate`]: a scenario from beginning to end.
+
+mod algorithms;
+mod network;
+mod open;
+mod rows;
+
+use crate::check::{self, CpuTicks, Scale};
+use crate::engine::{Counted, Totals};
+use crate::linux::Stack;
+use crate::port::{Clock, WallClock};
+use crate::taps::Trouble;
+use crate::traffic::{self, Hosts, Report};
+use crate::{address, hosts, limits, linux};
+use algorithms::Algorithms;
+use net::{NetError, Router};
+use results::{Identity, RunResults, SelfCheck, Summary};
+use scenario::{Objection, Scenario};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use units::Time;
+
+pub use network::Network;
+pub use open::open;
+
+/// Why a scenario cannot be emulated, or could not.
+#[derive(Debug, thiserror::Error)]
+pub enum EmuError {
+    /// It asks for what this machine or Linux cannot do.
+    #[error("{}", .0.iter().map(|o| o.message.as_str()).collect::<Vec<_>>().join("; "))]
+    Asked(Vec<Objection>),
+    /// The network model refuses it.
+    #[error(transparent)]
+    Model(#[from] NetError),
+    /// This machine's kernel does not take algorithms.
+    #[error("{0}; the kernel's own algorithms need nothing: `cc = \"kernel:cubic\"`")]
+    Kernel(#[from] kernel::Missing),
+    /// An algorithm is not one, or the kernel refuses it.
+    #[error("{0}")]
+    Algorithm(String),
+    /// A host cannot be made.
+    #[error(transparent)]
+    Hosts(#[from] hosts::Error),
+    /// Something failed on the way.
+    #[error("{0}: {1}")]
+    Io(&'static str, #[source] io::Error),
+    /// The traffic could not be made.
+    #[error("{0} flows could not be opened; the first: {1}")]
+    Traffic(u64, String),
+    /// A thread of ours panicked: a broken invariant.
+    #[error("the emulator broke an invariant of its own, see above")]
+    Broken,
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How far a run is, and whether it may go on.
+pub trait Watch {
+    /// Called several times a second with the time since the run's begin; false stops the run.
+    fn on_progress(&mut self, now: Time) -> bool;
+}
+
+/// A run's results and how true they are.
+pub struct Emulated {
+    /// What was measured. Name, parameters and scenario text are the caller's to fill in.
+    pub results: RunResults,
+    /// What the machine did to it.
+    pub check: SelfCheck,
+}
+
+/// Between two looks at whether to go on.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs `scenario` in real time. With `pcap`, what each host sends and receives is captured in that folder.
+///
+/// # Errors
+/// [`EmuError`]; in every case nothing is left behind.
+pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watch) -> Result<Emulated, EmuError> {
+    let topology = plan::topology(scenario)?;
+    let router = Router::new(&topology, plan::routing(scenario));
+    let stack = agreed(limits::objections(scenario, &topology, &router), linux::stack(scenario))?;
+    // after the network in order of dropping: sockets let go of algorithms
+    let algorithms = Algorithms::load(scenario)?;
+    let network = Network::create(scenario, &topology, &stack, scenario.traffic.len(), pcap)?;
+    let hosts = Hosts {
+        topology: &topology,
+        per_pod: plan::Pairing::of(scenario, &topology).hosts_per_pod,
+        namespaces: network.namespaces()?,
+        entries: algorithms.entries().to_vec(),
+        flows: network.flow_ports(),
+        pace: stack.pace,
+    };
+    let before = CpuTicks::now();
+    let (end, stop) = (scenario.duration, AtomicBool::new(false));
+    let clock = WallClock::start();
+    let (ran, report) = thread::scope(|scope| {
+        let engine = network.start(scope, scenario, clock, end, &stop)?;
+        let traffic = scope.spawn(|| {
+            network.leave_the_engine_alone();
+            traffic::run(scenario, hosts, clock, &stop)
+        });
+        while clock.now() < end && !engine.is_finished() && !traffic.is_finished() {
+            thread::sleep(LOOK.min(Duration::from_nanos(end.saturating_sub(clock.now()).as_ns() + 1_000_000)));
+            if !watch.on_progress(clock.now().min(end)) {
+                stop.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+        let report = traffic.join();
+        if !matches!(report, Ok(Ok(_))) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        let ran = engine.join().map_err(|_| EmuError::Broken)?;
+        let report = report.map_err(|_| EmuError::Broken)?.map_err(|error| EmuError::Io("polling sockets", error))?;
+        Ok::<_, EmuError>((ran, report))
+    })?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(EmuError::Interrupted);
+    }
+    let cpu = CpuTicks::now().since(&before);
+    let (counted, trouble) = ran?;
+    if let (failed @ 1.., Some(first)) = &report.failed {
+        return Err(EmuError::Traffic(*failed, first.clone()));
+    }
+
+    let pairs: BTreeSet<(u32, u32)> = report.flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+    let (measured, _) = crate::series::sampled(scenario, &topology);
+    let packet = (u64::from(scenario.tcp.mtu()), u64::from(plan::framing_bytes(scenario)));
+    let scale = Scale::of(&topology, &router, &pairs, &measured, packet);
+    let against = reasons(&report, trouble, counted.totals);
+    let check = check::judge(&counted.lateness, scale, cpu, against);
+    let results = results(scenario, &topology, &algorithms, &counted, report, &check);
+    Ok(Emulated { results, check })
+}
+
+/// The hosts' settings, if nothing speaks against the scenario; otherwise everything that does.
+fn agreed(mut objections: Vec<Objection>, stack: Result<Stack, Vec<Objection>>) -> Result<Stack, EmuError> {
+    match stack {
+        Ok(stack) if objections.is_empty() => Ok(stack),
+        Ok(_) => Err(EmuError::Asked(objections)),
+        Err(more) => {
+            objections.extend(more);
+            Err(EmuError::Asked(objections))
+        }
+    }
+}
+
+/// What speaks against a run beside lateness.
+fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut count = |n: u64, what: &str| {
+        if n > 0 {
+            reasons.push(format!("{n} {what}"));
+        }
+    };
+    count(trouble.lost_in_hosts, "packets were lost in hosts because the network did not take them in time");
+    count(trouble.refused, "packets were not taken by the host that they had reached");
+    count(trouble.unreadable, "frames of hosts could not be read");
+    count(report.absurd, "times the kernel showed a window that no algorithm sets: it skipped hooks");
+    if totals.entered == 0 && !report.flows.is_empty() {
+        reasons.push("no packet came out of any host".to_string());
+    }
+    reasons
+}
+
+fn results(
+    scenario: &Scenario,
+    topology: &net::Topology,
+    algorithms: &Algorithms,
+    counted: &Counted,
+    report: Report,
+    check: &SelfCheck,
+) -> RunResults {
+    let links = counted.series.rows(&counted.links, topology, &counted.under_way, counted.ended);
+    let flows = rows::flows(scenario, topology, algorithms, counted, &report);
+    let identity = Identity {
+        scenario: scenario.name.clone(),
+        seed: scenario.seed,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
+    };
+    let mut summary = Summary::of(identity, &flows, &links);
+    for (name, value) in report.extra {
+        summary.insert(name, value);
+    }
+    summary.insert("emulation.valid", f64::from(u8::from(check.valid)));
+    summary.insert("emulation.lateness_p99_us", check.lateness_p99_us);
+    summary.insert("emulation.lateness_max_us", check.lateness_max_us);
+    let link_series = counted.series.samples().to_vec();
+    RunResults { flows, links, link_series, cwnd: report.cwnd, summary, ..RunResults::default() }
+}
+
+const _: () = assert!(
+    address::RECEIVER_PORT as usize + address::ENTRIES_MAX < address::SENDER_PORT as usize,
+    "receivers' and senders' ports are apart"
+);

@@ -1,0 +1,84 @@
+//! The algorithms of a scenario, in the kernel for as long as the run lasts.
+
+use crate::EmuError;
+use crate::linux::{KERNEL_PREFIX, algorithms, paces};
+use crate::traffic::EntryStack;
+use congestion::compile_for_bpf;
+use kernel::{Error, Kernel, Loaded};
+use scenario::{Algorithm, Scenario};
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An algorithm that was just unloaded is gone when its last socket is, which the kernel frees in its own time.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is loaded, and what each traffic entry uses.
+pub struct Algorithms {
+    entries: Vec<EntryStack>,
+    /// By entry: the name that results use.
+    labels: Vec<String>,
+    _loaded: Vec<Loaded>,
+}
+
+impl Algorithms {
+    /// Loads what the traffic of `scenario` needs.
+    ///
+    /// # Errors
+    /// The kernel takes no algorithms, or not one of these.
+    pub fn load(scenario: &Scenario) -> Result<Algorithms, EmuError> {
+        let mut names: BTreeMap<&Algorithm, String> = BTreeMap::new();
+        let mut loaded = Vec::new();
+        let mut kernel = None;
+        for cc in algorithms(scenario) {
+            if names.contains_key(cc) {
+                continue;
+            }
+            let name = if let Some(own) = cc.label().strip_prefix(KERNEL_PREFIX) {
+                own.to_string()
+            } else {
+                let kernel = match &kernel {
+                    Some(kernel) => kernel,
+                    None => kernel.insert(Kernel::probe()?),
+                };
+                let algorithm = load(kernel, cc)?;
+                let name = algorithm.name().to_string();
+                loaded.push(algorithm);
+                name
+            };
+            names.insert(cc, name);
+        }
+        let entry = |cc: &Algorithm| EntryStack { algorithm: names[cc].clone(), paces: paces(cc) };
+        let labels = algorithms(scenario).map(|cc| cc.label().to_string()).collect();
+        Ok(Algorithms { entries: algorithms(scenario).map(entry).collect(), labels, _loaded: loaded })
+    }
+
+    /// By traffic entry: what sockets choose.
+    pub fn entries(&self) -> &[EntryStack] {
+        &self.entries
+    }
+
+    /// What results call the algorithm of an entry.
+    pub fn label(&self, entry: u32) -> &str {
+        &self.labels[entry as usize]
+    }
+}
+
+fn load(kernel: &Kernel, cc: &Algorithm) -> Result<Loaded, EmuError> {
+    let failed = |error: &dyn std::fmt::Display| EmuError::Algorithm(error.to_string());
+    let object = match cc {
+        Algorithm::BuiltIn(_) => None,
+        Algorithm::File(file) => Some(compile_for_bpf(&file.file.path).map_err(|error| failed(&error))?),
+    };
+    let began = Instant::now();
+    loop {
+        let loaded = match &object {
+            None => kernel.load(cc.label()),
+            Some(object) => kernel.load_object(object, cc.label()),
+        };
+        match loaded {
+            Err(Error::Exists { .. }) if began.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(20)),
+            other => return other.map_err(|error| failed(&error)),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! [`open`]: the network of a scenario without its traffic, for programs that somebody runs in its hosts.
+
+use super::algorithms::Algorithms;
+use super::network::Network;
+use crate::engine::Totals;
+use crate::port::WallClock;
+use crate::{EmuError, limits, linux};
+use scenario::{Measure, Queues, Scenario};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use units::Time;
+
+/// Opens the network of `scenario`, runs `work` while packets go through it, and closes it. Failures come at their times; the
+/// scenario's algorithms are in the kernel. With `pcap`, what each host sends and receives is captured in that folder.
+///
+/// # Errors
+/// [`EmuError`]; in every case nothing is left behind.
+pub fn open<T>(
+    scenario: &Scenario,
+    pcap: Option<PathBuf>,
+    work: impl FnOnce(&Network) -> T,
+) -> Result<(T, Totals), EmuError> {
+    // a network that nobody measures is open as long as anybody likes
+    let measure = Measure { links: None, queues: Queues::Links(Vec::new()), ..scenario.measure.clone() };
+    let scenario = Scenario { measure, ..scenario.clone() };
+    let topology = plan::topology(&scenario)?;
+    let stack = super::agreed(limits::of_network(&scenario, &topology), linux::stack(&scenario))?;
+    let _algorithms = Algorithms::load(&scenario)?;
+    let network = Network::create(&scenario, &topology, &stack, 0, pcap)?;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let engine = network.start(scope, &scenario, WallClock::start(), Time::NEVER, &stop)?;
+        let done = work(&network);
+        stop.store(true, Ordering::Relaxed);
+        let ran = engine.join().map_err(|_| EmuError::Broken)?;
+        let (counted, _) = ran?;
+        Ok((done, counted.totals))
+    })
+}

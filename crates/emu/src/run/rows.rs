@@ -1,0 +1,59 @@
+//! A row for each flow: what the kernel said of its sender, and what the network saw of its packets.
+
+use super::algorithms::Algorithms;
+use crate::engine::Counted;
+use crate::flowcount::Arrived;
+use crate::traffic::{FlowEnd, Report};
+use net::Topology;
+use results::FlowRow;
+use scenario::Scenario;
+use std::sync::Arc;
+
+/// The table `flows`.
+pub fn flows(
+    scenario: &Scenario,
+    topology: &Topology,
+    algorithms: &Algorithms,
+    counted: &Counted,
+    report: &Report,
+) -> Vec<FlowRow> {
+    let hosts: Vec<Arc<str>> = topology.nodes().iter().map(|node| node.name.as_str().into()).collect();
+    let labels: Vec<Arc<str>> = scenario.traffic.iter().map(|entry| entry.label.as_str().into()).collect();
+    let names: Vec<Arc<str>> = (0..labels.len() as u32).map(|entry| algorithms.label(entry).into()).collect();
+    let mean = |arrived: &Arrived| {
+        let wanted = scenario.measure.packet_delay && arrived.packets > 0;
+        wanted.then(|| arrived.delay.as_ns() / arrived.packets)
+    };
+    let row = |(i, flow): (usize, &FlowEnd)| {
+        let (info, base) = (flow.info, flow.base);
+        let count = counted.flows.of(i);
+        FlowRow {
+            flow: i as u64,
+            src: hosts[flow.src as usize].clone(),
+            dst: hosts[flow.dst as usize].clone(),
+            algorithm: names[flow.entry as usize].clone(),
+            group: labels[flow.entry as usize].clone(),
+            start_ns: flow.start.as_ns(),
+            end_ns: flow.end.map(units::Time::as_ns),
+            bytes: flow.bytes,
+            delivered_bytes: flow.delivered,
+            data_packets_sent: u64::from(info.data_segs_out.wrapping_sub(base.data_segs_out)),
+            retransmits: u64::from(info.total_retrans.wrapping_sub(base.total_retrans)),
+            rtos: u64::from(info.total_rto.wrapping_sub(base.total_rto)),
+            // the kernel does not tell a connection's probes apart from its other retransmissions
+            tlp_probes: 0,
+            ce_marks: count.forward.signals,
+            ece_acks: count.backward.signals,
+            packets_received: count.forward.packets,
+            ip_bytes_received: count.forward.ip_bytes,
+            mean_packet_delay_ns: mean(&count.forward),
+            acks_received: count.backward.packets,
+            ack_ip_bytes_received: count.backward.ip_bytes,
+            mean_ack_delay_ns: mean(&count.backward),
+            min_rtt_us: (info.rtt_us > 0 && info.min_rtt_us != u32::MAX).then_some(u64::from(info.min_rtt_us)),
+            srtt_us: (info.rtt_us > 0).then_some(u64::from(info.rtt_us)),
+            final_cwnd: info.snd_cwnd,
+        }
+    };
+    report.flows.iter().enumerate().map(row).collect()
+}

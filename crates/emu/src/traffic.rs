@@ -1,0 +1,60 @@
+//! The scenario's applications on real sockets: one thread that opens, writes, reads and closes them all.
+//!
+//! A socket belongs to the namespace in which it was made, so the thread enters a host's namespace for as long as it
+//! makes one there, and then handles all of them alike. Received bytes are thrown away in the kernel (`MSG_TRUNC`); what
+//! they were is not the experiment's question, and copying them would cost what the hosts need.
+
+mod flow;
+mod sockets;
+
+pub use flow::FlowEnd;
+
+use crate::port::{Clock, WallClock};
+use plan::Applications;
+use results::CwndSample;
+use scenario::Scenario;
+use sockets::{Due, Sockets};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::Time;
+
+pub use sockets::{EntryStack, Hosts};
+
+/// What the traffic did.
+pub struct Report {
+    /// The flows, by number.
+    pub flows: Vec<FlowEnd>,
+    /// Samples of senders, by time.
+    pub cwnd: Vec<CwndSample>,
+    /// Numbers of their own that entries report: name and value.
+    pub extra: Vec<(String, f64)>,
+    /// Flows that could not be opened, and why the first could not.
+    pub failed: (u64, Option<String>),
+    /// Samples in which the kernel showed a window that no algorithm could have set.
+    pub absurd: u64,
+}
+
+/// Does the traffic of `scenario` on `hosts` until its end, or until `stop`.
+///
+/// # Errors
+/// What polling sockets needs is refused. What happens to single flows is in the report.
+pub fn run(scenario: &Scenario, hosts: Hosts<'_>, clock: WallClock, stop: &AtomicBool) -> io::Result<Report> {
+    let mut sockets = Sockets::new(hosts, clock)?;
+    let mut applications = Applications::new(scenario, &mut sockets);
+    sockets.schedule_measuring(&scenario.measure);
+    while !stop.load(Ordering::Relaxed) && clock.now() < scenario.duration {
+        while let Some(due) = sockets.next_due() {
+            match due {
+                Due::Application { entry, which } => applications.on_app(&mut sockets, entry, which),
+                Due::Sample => sockets.sample(),
+                Due::Counting => sockets.begin_counting(),
+            }
+        }
+        sockets.wait(scenario.duration.min(clock.now() + Time::from_ms(20)))?;
+        while let Some(flow) = sockets.take_received() {
+            let entry = sockets.entry_of(flow);
+            applications.on_received(&mut sockets, entry, flow);
+        }
+    }
+    Ok(sockets.finish(applications.extra()))
+}

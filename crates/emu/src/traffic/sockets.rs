@@ -1,0 +1,483 @@
+//! [`Sockets`]: the kernel's sockets, as the applications see them.
+
+use super::Report;
+use super::flow::Flow;
+use crate::address::{FlowPorts, RECEIVER_PORT, address, sender_port};
+use crate::info::MaxPacingRate;
+use crate::port::{Clock, WallClock};
+use net::{NodeId, Topology};
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::sockopt::{ReuseAddr, TcpCongestion, TcpNoDelay};
+use nix::sys::socket::{
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, SockaddrIn, bind, connect, listen, recv, send, setsockopt,
+    socket,
+};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use plan::{Pairing, Stage, UNLIMITED};
+use results::CwndSample;
+use scenario::Measure;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use units::Time;
+
+/// Bytes of one write and one read at most: others wait for their turn.
+const CHUNK: usize = 256 << 10;
+/// Connections that a listener may have waiting.
+const BACKLOG: i32 = 4095;
+/// A rate that limits nothing but turns pacing on, bytes a second.
+const PACE_UNLIMITED: u64 = 1 << 50;
+
+/// Where the traffic takes place.
+pub struct Hosts<'a> {
+    /// The network.
+    pub topology: &'a Topology,
+    /// Hosts of a pod or leaf; one where there are none.
+    pub per_pod: usize,
+    /// By host: its network namespace.
+    pub namespaces: Vec<File>,
+    /// By traffic entry.
+    pub entries: Vec<EntryStack>,
+    /// Where the engine learns which ports are which flow's.
+    pub flows: Arc<FlowPorts>,
+    /// All sockets pace.
+    pub pace: bool,
+}
+
+/// How the sockets of one traffic entry are set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryStack {
+    /// What `TCP_CONGESTION` takes.
+    pub algorithm: String,
+    /// Whether it sets a pacing rate.
+    pub paces: bool,
+}
+
+/// What is due.
+pub enum Due {
+    /// An application's time has come.
+    Application {
+        /// Its entry.
+        entry: u32,
+        /// As scheduled.
+        which: u32,
+    },
+    /// Senders are sampled.
+    Sample,
+    /// Counting begins.
+    Counting,
+}
+
+/// What an event belongs to, in the upper half of its number; the lower half says which.
+mod kind {
+    pub const SENDER: u64 = 0;
+    pub const RECEIVER: u64 = 1;
+    pub const LISTENER: u64 = 2;
+    pub const TIMER: u64 = 3;
+}
+
+/// All sockets and timers of a run.
+pub struct Sockets<'a> {
+    hosts: Hosts<'a>,
+    clock: WallClock,
+    /// The host whose namespace the thread is in.
+    inside: Option<u32>,
+    epoll: Epoll,
+    timer: TimerFd,
+    flows: Vec<Flow>,
+    /// By host and entry.
+    listeners: BTreeMap<(u32, u32), usize>,
+    listening: Vec<TcpListener>,
+    timers: BinaryHeap<Reverse<(Time, u64, u32, u32)>>,
+    /// Timers so far: of those due at one instant the first scheduled comes first.
+    scheduled: u64,
+    sample_every: Option<Time>,
+    sample_at: Time,
+    counting_at: Time,
+    /// Flows on which as much has arrived as the application wants to hear of.
+    received: VecDeque<u32>,
+    /// What is written, and where `MSG_TRUNC` would put what is read.
+    zeros: Vec<u8>,
+    pit: Vec<u8>,
+    cwnd: Vec<CwndSample>,
+    failed: (u64, Option<String>),
+    absurd: u64,
+}
+
+impl<'a> Sockets<'a> {
+    pub fn new(hosts: Hosts<'a>, clock: WallClock) -> io::Result<Sockets<'a>> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, kind::TIMER << 32))?;
+        Ok(Sockets {
+            hosts,
+            clock,
+            inside: None,
+            epoll,
+            timer,
+            flows: Vec::new(),
+            listeners: BTreeMap::new(),
+            listening: Vec::new(),
+            timers: BinaryHeap::new(),
+            scheduled: 0,
+            sample_every: None,
+            sample_at: Time::NEVER,
+            counting_at: Time::NEVER,
+            received: VecDeque::new(),
+            zeros: vec![0; CHUNK],
+            pit: vec![0; CHUNK],
+            cwnd: Vec::new(),
+            failed: (0, None),
+            absurd: 0,
+        })
+    }
+
+    pub fn schedule_measuring(&mut self, measure: &Measure) {
+        self.sample_every = measure.cwnd;
+        self.sample_at = measure.cwnd.unwrap_or(Time::NEVER);
+        if measure.warmup > Time::ZERO {
+            self.counting_at = measure.warmup;
+        }
+    }
+
+    pub fn entry_of(&self, flow: u32) -> u32 {
+        self.flows[flow as usize].entry
+    }
+
+    /// What is due now, earliest first.
+    pub fn next_due(&mut self) -> Option<Due> {
+        let now = self.clock.now();
+        let first = self.timers.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at);
+        if self.counting_at <= now.min(first).min(self.sample_at) {
+            self.counting_at = Time::NEVER;
+            return Some(Due::Counting);
+        }
+        if self.sample_at <= now.min(first) {
+            let every = self.sample_every.unwrap_or(Time::NEVER);
+            // what was missed is not made up for
+            self.sample_at = every * (now.as_ps() / every.as_ps() + 1);
+            return Some(Due::Sample);
+        }
+        if first > now {
+            return None;
+        }
+        let Reverse((_, _, entry, which)) = self.timers.pop()?;
+        Some(Due::Application { entry, which })
+    }
+
+    /// Waits until a socket is ready or something is due, `until` at the latest, and does what sockets ask for.
+    pub fn wait(&mut self, until: Time) -> io::Result<()> {
+        let first = self.timers.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at);
+        let until = until.min(first).min(self.sample_at).min(self.counting_at);
+        let left = until.saturating_sub(self.clock.now()).as_ns();
+        let mut events = [EpollEvent::empty(); 128];
+        let timeout = if left == 0 { EpollTimeout::ZERO } else { EpollTimeout::NONE };
+        if left > 0 {
+            let span = TimeSpec::new((left / 1_000_000_000) as i64, (left % 1_000_000_000) as i64);
+            self.timer.set(Expiration::OneShot(span), TimerSetTimeFlags::empty())?;
+        }
+        let ready = match self.epoll.wait(&mut events, timeout) {
+            Ok(ready) => ready,
+            Err(Errno::EINTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        for event in &events[..ready] {
+            let (kind, which) = (event.data() >> 32, event.data() as u32);
+            match kind {
+                kind::SENDER => self.on_sender(which, event.events()),
+                kind::RECEIVER => self.on_receiver(which),
+                kind::LISTENER => self.on_listener(which as usize),
+                _ => drop(self.timer.wait()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A flow on which as much has arrived as was asked to be told of.
+    pub fn take_received(&mut self) -> Option<u32> {
+        self.received.pop_front()
+    }
+
+    /// Samples every sender that is connected.
+    pub fn sample(&mut self) {
+        let time_ns = self.clock.now().as_ns();
+        for (i, flow) in self.flows.iter_mut().enumerate() {
+            if flow.sender.is_none() || !flow.connected {
+                continue;
+            }
+            flow.look();
+            let info = flow.info;
+            if info.is_absurd() {
+                self.absurd += 1;
+            }
+            let paces = self.hosts.pace || self.hosts.entries[flow.entry as usize].paces;
+            self.cwnd.push(CwndSample {
+                time_ns,
+                flow: i as u64,
+                cwnd: info.snd_cwnd,
+                ssthresh: info.ssthresh(),
+                srtt_us: (info.rtt_us > 0).then_some(info.rtt_us),
+                in_flight: info.in_flight(),
+                state: info.state(),
+                pacing_rate_bps: paces.then(|| info.pacing_rate.saturating_mul(8)),
+            });
+        }
+    }
+
+    /// From here on it counts.
+    pub fn begin_counting(&mut self) {
+        for flow in &mut self.flows {
+            flow.look();
+            flow.base = (flow.received, flow.info);
+        }
+    }
+
+    /// The end: sockets close with their hosts.
+    pub fn finish(self, extra: Vec<(String, f64)>) -> Report {
+        let flows: Vec<_> = self.flows.into_iter().map(Flow::end).collect();
+        let absurd = self.absurd + flows.iter().filter(|flow| flow.info.is_absurd()).count() as u64;
+        Report { flows, cwnd: self.cwnd, extra, failed: self.failed, absurd }
+    }
+
+    fn enter(&mut self, host: u32) -> nix::Result<()> {
+        if self.inside != Some(host) {
+            setns(&self.hosts.namespaces[host as usize], CloneFlags::CLONE_NEWNET)?;
+            self.inside = Some(host);
+        }
+        Ok(())
+    }
+
+    /// A socket on `host` with the settings of `entry`.
+    fn make(&mut self, host: u32, entry: u32) -> nix::Result<OwnedFd> {
+        self.enter(host)?;
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let fd = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
+        setsockopt(&fd, ReuseAddr, &true)?;
+        setsockopt(&fd, TcpNoDelay, &true)?;
+        setsockopt(&fd, TcpCongestion, &OsString::from(&self.hosts.entries[entry as usize].algorithm))?;
+        if self.hosts.pace {
+            setsockopt(&fd, MaxPacingRate, &PACE_UNLIMITED)?;
+        }
+        Ok(fd)
+    }
+
+    /// Sees that `host` listens for the flows of `entry`.
+    fn listen(&mut self, host: u32, entry: u32) -> nix::Result<()> {
+        if self.listeners.contains_key(&(host, entry)) {
+            return Ok(());
+        }
+        let fd = self.make(host, entry)?;
+        let here = SockaddrIn::from(SocketAddrV4::new(address(host), RECEIVER_PORT + entry as u16));
+        bind(fd.as_raw_fd(), &here)?;
+        listen(&fd, Backlog::new(BACKLOG)?)?;
+        let number = self.listening.len();
+        self.epoll.add(&fd, EpollEvent::new(EpollFlags::EPOLLIN, kind::LISTENER << 32 | number as u64))?;
+        self.listening.push(TcpListener::from(fd));
+        self.listeners.insert((host, entry), number);
+        Ok(())
+    }
+
+    fn connect(&mut self, src: u32, dst: u32, entry: u32) -> nix::Result<u32> {
+        self.listen(dst, entry)?;
+        let flow = self.flows.len() as u32;
+        let fd = self.make(src, entry)?;
+        let here = SockaddrIn::from(SocketAddrV4::new(address(src), sender_port(flow)));
+        let there = SockaddrIn::from(SocketAddrV4::new(address(dst), RECEIVER_PORT + entry as u16));
+        bind(fd.as_raw_fd(), &here)?;
+        self.hosts.flows.open(flow);
+        let start = self.clock.now();
+        match connect(fd.as_raw_fd(), &there) {
+            Ok(()) | Err(Errno::EINPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        self.epoll.add(&fd, EpollEvent::new(EpollFlags::EPOLLOUT, kind::SENDER << 32 | u64::from(flow)))?;
+        self.flows.push(Flow::opening(entry, (src, dst), start, TcpStream::from(fd)));
+        Ok(flow)
+    }
+
+    fn on_listener(&mut self, number: usize) {
+        while let Ok((stream, peer)) = self.listening[number].accept() {
+            let SocketAddr::V4(peer) = peer else { continue };
+            let Some(flow) = self.hosts.flows.flow_at(peer.port()) else { continue };
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, kind::RECEIVER << 32 | u64::from(flow));
+            if self.epoll.add(&stream, event).is_ok() {
+                let flow = &mut self.flows[flow as usize];
+                if flow.finished {
+                    let _ = stream.shutdown(std::net::Shutdown::Write);
+                }
+                flow.receiver = Some(stream);
+            }
+        }
+    }
+
+    fn on_sender(&mut self, number: u32, events: EpollFlags) {
+        let flow = &mut self.flows[number as usize];
+        flow.connected |= events.contains(EpollFlags::EPOLLOUT);
+        let over = EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        if events.intersects(over) || (events.contains(EpollFlags::EPOLLIN) && flow.closing && flow.unwritten == 0) {
+            // both sides have closed, or the connection has failed
+            flow.look();
+            flow.sender = None;
+            return;
+        }
+        if events.contains(EpollFlags::EPOLLOUT) {
+            self.push(number, 2);
+        }
+    }
+
+    /// Writes what is there to write, at most `chunks`, and says what the socket is to wait for.
+    fn push(&mut self, number: u32, chunks: usize) {
+        let flow = &mut self.flows[number as usize];
+        let Some(sender) = &flow.sender else { return };
+        if !flow.connected {
+            return;
+        }
+        for _ in 0..chunks {
+            let length = flow.unwritten.min(CHUNK as u64) as usize;
+            if length == 0 {
+                break;
+            }
+            match send(sender.as_raw_fd(), &self.zeros[..length], MsgFlags::MSG_NOSIGNAL) {
+                Ok(sent) => {
+                    flow.written += sent as u64;
+                    if flow.bytes < UNLIMITED {
+                        flow.unwritten -= sent as u64;
+                    }
+                    if sent < length {
+                        break;
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+        if flow.closing && flow.unwritten == 0 {
+            let _ = sender.shutdown(std::net::Shutdown::Write);
+        }
+        let wanted = match (flow.unwritten, flow.closing) {
+            (1.., _) => EpollFlags::EPOLLOUT,
+            (0, true) => EpollFlags::EPOLLIN,
+            (0, false) => EpollFlags::empty(),
+        };
+        let _ = self.epoll.modify(sender, &mut EpollEvent::new(wanted, kind::SENDER << 32 | u64::from(number)));
+    }
+
+    fn on_receiver(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let Some(receiver) = &flow.receiver else { return };
+        let before = flow.received;
+        // as much as others may write in their turn
+        for _ in 0..2 {
+            match recv(receiver.as_raw_fd(), &mut self.pit, MsgFlags::MSG_TRUNC) {
+                Ok(0) | Err(Errno::ECONNRESET) => {
+                    flow.receiver = None;
+                    break;
+                }
+                Ok(length) => flow.received += length as u64,
+                Err(_) => break,
+            }
+        }
+        if before < flow.notify_at && flow.received >= flow.notify_at {
+            self.received.push_back(number);
+        }
+    }
+}
+
+impl Stage for Sockets<'_> {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn pairing(&self) -> Pairing<'_> {
+        Pairing { topology: self.hosts.topology, hosts_per_pod: self.hosts.per_pod }
+    }
+
+    fn schedule(&mut self, at: Time, entry: u32, which: u32) {
+        self.scheduled += 1;
+        self.timers.push(Reverse((at, self.scheduled, entry, which)));
+    }
+
+    fn opened(&self) -> usize {
+        self.flows.len()
+    }
+
+    fn reserve(&mut self, n: usize) {
+        self.flows.reserve(n);
+    }
+
+    fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32> {
+        match self.connect(src.0, dst.0, entry) {
+            Ok(flow) => Some(flow),
+            Err(error) => {
+                let name = |host: NodeId| self.hosts.topology.node(host).name.clone();
+                let (from, to) = (name(src), name(dst));
+                self.failed.0 += 1;
+                self.failed.1.get_or_insert_with(|| format!("{from} to {to}: {error}"));
+                None
+            }
+        }
+    }
+
+    fn write(&mut self, flow: u32, bytes: u64) {
+        let state = &mut self.flows[flow as usize];
+        state.bytes = state.bytes.saturating_add(bytes).min(UNLIMITED);
+        state.unwritten = state.unwritten.saturating_add(bytes).min(UNLIMITED);
+        self.push(flow, 1);
+    }
+
+    fn write_what_fits(&mut self, flow: u32, bytes: u64) {
+        let state = &mut self.flows[flow as usize];
+        let Some(sender) = &state.sender else { return };
+        let length = bytes.min(CHUNK as u64) as usize;
+        if let Ok(sent) = send(sender.as_raw_fd(), &self.zeros[..length], MsgFlags::MSG_NOSIGNAL) {
+            state.bytes += sent as u64;
+            state.written += sent as u64;
+        }
+    }
+
+    fn stop_writing(&mut self, entry: u32) {
+        for number in 0..self.flows.len() as u32 {
+            let flow = &mut self.flows[number as usize];
+            if flow.entry != entry {
+                continue;
+            }
+            // one that was never to stop has asked for what it has written by now
+            flow.bytes = flow.written;
+            flow.unwritten = 0;
+            self.push(number, 1);
+        }
+    }
+
+    fn notify_at(&mut self, flow: u32, bytes: u64) {
+        let state = &mut self.flows[flow as usize];
+        state.notify_at = bytes;
+        if state.received >= bytes {
+            self.received.push_back(flow);
+        }
+    }
+
+    fn close(&mut self, flow: u32) {
+        self.flows[flow as usize].closing = true;
+        self.push(flow, 1);
+    }
+
+    fn finish(&mut self, flow: u32) {
+        let now = self.clock.now();
+        let state = &mut self.flows[flow as usize];
+        state.end = Some(now);
+        state.finished = true;
+        if let Some(receiver) = &state.receiver {
+            let _ = receiver.shutdown(std::net::Shutdown::Write);
+        }
+    }
+}

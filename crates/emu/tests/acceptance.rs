@@ -1,0 +1,215 @@
+//! The emulator with real hosts, in real time: what it is accepted by. Root only; one test at a time on a machine.
+
+use emu::{Emulated, Watch, emulate};
+use nix::fcntl::{Flock, FlockArg};
+use scenario::{Disk, Input, Known, Scenario};
+use std::fs::File;
+use std::path::PathBuf;
+use units::Time;
+
+/// Runs of one test until one is valid: another program may take the processors for a while.
+const ATTEMPTS: usize = 4;
+
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn on_progress(&mut self, _: Time) -> bool {
+        true
+    }
+}
+
+/// The machine, for one real-time test at a time; or a printed reason why the test is skipped.
+fn machine() -> Option<Flock<File>> {
+    if let Err(missing) = kernel::Kernel::probe() {
+        eprintln!("skipped: {missing}");
+        return None;
+    }
+    if let Err(error) = emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))) {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    let path = std::env::temp_dir().join("opentcp-kernel-tests.lock");
+    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Some(Flock::lock(file, FlockArg::LockExclusive).expect("a file can be locked"))
+}
+
+fn scenario(text: &str) -> Scenario {
+    let known = Known { algorithms: &["cubic", "newreno", "dctcp", "bbr", "kernel:cubic", "kernel:reno"] };
+    let files = Disk { base: PathBuf::new() };
+    let loaded = Scenario::parse(&Input { name: "test.toml", text, sets: &[], known, files: &files });
+    loaded.unwrap_or_else(|error| panic!("{error}")).runs.remove(0).scenario
+}
+
+/// A valid run of the scenario.
+fn valid(name: &str, text: &str) -> Emulated {
+    let mut reasons = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let run = any(name, text);
+        if run.check.valid {
+            return run;
+        }
+        reasons.extend(run.check.reasons);
+    }
+    panic!("no run of {name} was valid: {}", reasons.join("; "));
+}
+
+/// A run of the scenario, its self-check printed.
+fn any(name: &str, text: &str) -> Emulated {
+    let run = emulate(&scenario(text), None, &mut Unwatched).unwrap_or_else(|error| panic!("{error}"));
+    let check = &run.check;
+    println!(
+        "{name}: late by {:.1}/{:.1}/{:.0} us (50 %/99 %/most), read after {:.1} us (99 %), processors {:.0} % busy, \
+         others {:.0} %: {}",
+        check.lateness_p50_us,
+        check.lateness_p99_us,
+        check.lateness_max_us,
+        check.reading_p99_us,
+        check.cpu_busy * 100.0,
+        check.cpu_others * 100.0,
+        if check.valid { "valid".to_string() } else { check.reasons.join("; ") }
+    );
+    run
+}
+
+/// One flow between two hosts; goodput / ideal.
+fn share_of_ideal(rate: &str, bps: f64, cc: &str) -> f64 {
+    let text = format!(
+        r#"
+        duration = "3 s"
+        [network]
+        topology = {{ star = {{ hosts = 2 }} }}
+        rate = "{rate}"
+        delay = "125 us"
+        queue = {{ drop_tail = {{ packets = 1000 }} }}
+        [tcp]
+        cc = "{cc}"
+        [[traffic]]
+        bulk = {{ from = "h1", to = "h2" }}
+        [measure]
+        warmup = "1 s"
+        "#
+    );
+    let run = valid(&format!("{rate}, {cc}"), &text);
+    let goodput = run.results.summary.goodput_bps.expect("the run has a length");
+    let share = goodput / (bps * 1448.0 / 1538.0);
+    let row = &run.results.flows[0];
+    println!(
+        "{rate}, {cc}: {:.1} Mbit/s, {share:.4} of ideal, {} sent again, cwnd {}",
+        goodput / 1e6,
+        row.retransmits,
+        row.final_cwnd
+    );
+    share
+}
+
+#[test]
+fn one_flow_fills_a_link_of_100_mbit_and_of_a_gigabit() {
+    let Some(_machine) = machine() else { return };
+    for (rate, bps) in [("100 Mbit/s", 1e8), ("1 Gbit/s", 1e9)] {
+        for cc in ["cubic", "kernel:cubic"] {
+            let share = share_of_ideal(rate, bps, cc);
+            assert!((0.99..1.001).contains(&share), "{rate}, {cc}: {share:.4} of ideal");
+        }
+    }
+}
+
+#[test]
+fn one_flow_fills_a_link_of_10_gbit() {
+    let Some(_machine) = machine() else { return };
+    let share = share_of_ideal("10 Gbit/s", 1e10, "kernel:cubic");
+    assert!((0.98..1.001).contains(&share), "{share:.4} of ideal");
+}
+
+#[test]
+fn dctcp_holds_the_queue_at_its_threshold() {
+    let Some(_machine) = machine() else { return };
+    let text = r#"
+        duration = "5 s"
+        [network]
+        topology = { star = { hosts = 3 } }
+        rate = "100 Mbit/s"
+        delay = "125 us"
+        queue = { threshold_ecn = { mark_packets = 20, packets = 120 } }
+        [tcp]
+        cc = "dctcp"
+        [[traffic]]
+        bulk = { from = "h1", to = "h3" }
+        [[traffic]]
+        bulk = { from = "h2", to = "h3" }
+        [measure]
+        warmup = "1 s"
+        queues = ["s1->h3"]
+        queue_sample = "1 ms"
+        cwnd = "10 ms"
+    "#;
+    let run = valid("dctcp", text).results;
+    let mut queue: Vec<u32> =
+        run.link_series.iter().filter(|s| s.time_ns > 1_000_000_000).map(|s| s.queue_packets).collect();
+    queue.sort_unstable();
+    let at = |percent: usize| queue[queue.len() * percent / 100];
+    let share = run.summary.goodput_bps.expect("the run has a length") / (1e8 * 1448.0 / 1538.0);
+    println!(
+        "queue {} / {} / {} packets (5, 50, 95 %), {share:.4} of ideal, {} marks",
+        at(5),
+        at(50),
+        at(95),
+        run.summary.marks
+    );
+    assert!(at(50).abs_diff(20) <= 2, "the queue's median is {} packets", at(50));
+    assert!(at(95) <= 25 && run.summary.drops_at_switches == 0);
+    assert!(share >= 0.98, "{share:.4} of ideal");
+    assert!(run.flows.iter().all(|flow| flow.ce_marks > 0 && flow.ece_acks > 0 && flow.retransmits == 0));
+}
+
+#[test]
+fn every_kind_of_traffic_delivers_what_was_asked() {
+    let Some(_machine) = machine() else { return };
+    let text = r#"
+        duration = "4 s"
+        [network]
+        topology = { star = { hosts = 4 } }
+        rate = "100 Mbit/s"
+        delay = "100 us"
+        queue = { drop_tail = { packets = 200 } }
+        [tcp]
+        cc = "kernel:cubic"
+        [[traffic]]
+        bulk = { from = "h1", to = "h2", bytes = "1 MB", count = 2 }
+        [[traffic]]
+        incast = { senders = 3, receiver = "h1", bytes = "20 kB", repeat = 5 }
+        [[traffic]]
+        all_to_all = { bytes = "10 kB", rounds = 3 }
+        [[traffic]]
+        all_to_all = { bytes = "10 kB", rounds = 3, connections = "new", hosts = ["h2", "h3", "h4"] }
+        [[traffic]]
+        poisson = { flows_per_second = 50, sizes = "web-search", flows = 20 }
+        [[traffic]]
+        random_pairs = { flows = 3, on_off = { rate = "2 Mbit/s", on = "200 ms", off = "200 ms" } }
+        stop = "2 s"
+    "#;
+    // what arrives does not depend on when
+    let run = any("traffic", text).results;
+    let (mut whole, mut all) = (0, 0);
+    for flow in &run.flows {
+        let asked = flow.bytes.expect("every flow here is bounded");
+        if &*flow.group == "poisson" {
+            all += 1;
+            whole += usize::from(flow.end_ns.is_some());
+            continue;
+        }
+        assert_eq!(flow.delivered_bytes, asked, "{flow:?}");
+        let packets = flow.packets_received;
+        assert!(packets > asked / 1448 && flow.acks_received > 0, "{flow:?}");
+        if &*flow.group != "random_pairs" {
+            assert!(flow.end_ns.is_some(), "{flow:?}");
+        }
+    }
+    assert_eq!(all, 20);
+    assert!(whole > 10, "{whole} of {all} random flows were over");
+    let extra = &run.summary.extra;
+    assert!(
+        (extra["incast.rounds_completed"] - 5.0).abs() < 0.1
+            && (extra["all_to_all.rounds_completed"] - 3.0).abs() < 0.1
+    );
+    assert!((extra["all_to_all-2.rounds_completed"] - 3.0).abs() < 0.1, "{extra:?}");
+}

@@ -1,0 +1,272 @@
+//! The engine on a clock that the test sets, with ports in memory.
+
+use emu::agenda::Agenda;
+use emu::engine::Engine;
+use emu::port::{Clock, FlowPacket, Head, Ports};
+use emu::routes::Routes;
+use emu::series::Series;
+use net::{Depth, Ecn, LinkId, LinkParams, LinkTable, QueueSpec, Router, Routing, Topology};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use units::{Rate, Time};
+
+/// Bytes on the wire of a full packet: 1500 and Ethernet's 38.
+const FULL: u64 = 1538;
+const FRAMING: u32 = 38;
+
+struct FakeClock(Cell<Time>);
+
+impl Clock for FakeClock {
+    fn now(&self) -> Time {
+        self.0.get()
+    }
+}
+
+/// Packets are numbers.
+#[derive(Default)]
+struct Memory {
+    marked: BTreeSet<u32>,
+    released: Vec<(u32, u32)>,
+    discarded: Vec<u32>,
+    holds_back: bool,
+    flushes: usize,
+}
+
+impl Ports for Memory {
+    type Packet = u32;
+
+    fn mark(&mut self, packet: &mut u32) {
+        self.marked.insert(*packet);
+    }
+
+    fn release(&mut self, host: u32, packet: u32) {
+        self.released.push((host, packet));
+    }
+
+    fn discard(&mut self, packet: u32) {
+        self.discarded.push(packet);
+    }
+
+    fn holds_back(&self) -> bool {
+        self.holds_back
+    }
+
+    fn flush(&mut self) {
+        self.flushes += 1;
+    }
+
+    fn receive(&mut self, _: &mut impl FnMut(&mut Self, u32, Head)) -> bool {
+        false
+    }
+}
+
+struct Bench {
+    engine: Engine<u32>,
+    ports: Memory,
+    clock: FakeClock,
+    topology: Topology,
+    sent: u32,
+}
+
+impl Bench {
+    /// Two or more hosts around one switch, 1 Gbit/s, 10 us a link; `queue` at the switch's ports.
+    fn star(hosts: u64, queue: QueueSpec, agenda: Agenda) -> Bench {
+        let params = |tier| LinkParams {
+            rate: Rate::from_gbps(1),
+            delay: Time::from_us(10),
+            queue: if tier == net::LinkTier::FromHost { QueueSpec::unlimited() } else { queue },
+        };
+        let topology = Topology::star(hosts, params).expect("a star");
+        let links = LinkTable::new(&topology, 1).expect("good links");
+        let all: Vec<LinkId> = (0..topology.links().len() as u32).map(LinkId).collect();
+        let series = Series::new(&all, &topology);
+        let routes = Routes::new(Router::new(&topology, Routing::Ecmp));
+        let engine = Engine::new(links, routes, FRAMING, agenda, series);
+        Bench { engine, ports: Memory::default(), clock: FakeClock(Cell::new(Time::ZERO)), topology, sent: 0 }
+    }
+
+    /// Host `src` sends a full packet to host `dst` at `at`, which the machine sees then.
+    fn send(&mut self, at: Time, src: u32, dst: u32) -> u32 {
+        self.clock.0.set(at);
+        let flow = Some(FlowPacket { flow: src, forward: true, payload: 1448, ece: false });
+        let head = Head { src, dst, hash: 0, ip_len: 1500, ecn: Ecn::Ect0, flow };
+        self.sent += 1;
+        self.engine.enter(at, self.sent, head, &mut self.ports, &self.clock);
+        self.sent
+    }
+
+    /// The machine looks at the clock when it shows `at`.
+    fn look(&mut self, at: Time) {
+        self.clock.0.set(at);
+        self.engine.run_to(at, &mut self.ports, &self.clock);
+        self.engine.flush(&mut self.ports, &self.clock);
+    }
+}
+
+fn quiet() -> Agenda {
+    Agenda::new(Vec::new(), None, Time::ZERO)
+}
+
+fn serialization(packets: u64) -> Time {
+    Rate::from_gbps(1).serialization(FULL * packets)
+}
+
+/// Two links: twice 10 us and twice a packet's serialization.
+fn one_way() -> Time {
+    Time::from_us(20) + serialization(2)
+}
+
+#[test]
+fn a_packet_is_released_when_the_model_says_and_not_before() {
+    let mut bench = Bench::star(2, QueueSpec::drop_tail(10), quiet());
+    let at = Time::from_us(7);
+    let packet = bench.send(at, 0, 1);
+    bench.look(at + one_way() - Time::from_ps(1));
+    assert!(bench.ports.released.is_empty());
+    bench.look(at + one_way());
+    assert_eq!(bench.ports.released, [(1, packet)]);
+    assert_eq!(bench.engine.lateness().max(), Time::ZERO);
+}
+
+#[test]
+fn lateness_is_what_the_clock_shows_at_the_release_less_the_models_arrival() {
+    let mut bench = Bench::star(2, QueueSpec::drop_tail(10), quiet());
+    bench.send(Time::ZERO, 0, 1);
+    bench.look(one_way() + Time::from_us(5));
+    assert_eq!(bench.engine.lateness().packets(), 1);
+    let late = bench.engine.lateness().max();
+    assert!(late >= Time::from_us(5) && late < Time::from_ns(5010), "{late}");
+}
+
+#[test]
+fn packets_that_a_port_keeps_back_count_as_late_until_the_flush() {
+    let mut bench = Bench::star(2, QueueSpec::drop_tail(10), quiet());
+    bench.ports.holds_back = true;
+    bench.send(Time::ZERO, 0, 1);
+    bench.clock.0.set(one_way());
+    bench.engine.run_to(one_way(), &mut bench.ports, &bench.clock);
+    assert_eq!(bench.engine.lateness().packets(), 0);
+    bench.clock.0.set(one_way() + Time::from_us(3));
+    bench.engine.flush(&mut bench.ports, &bench.clock);
+    assert_eq!((bench.ports.flushes, bench.engine.lateness().packets()), (1, 1));
+    assert!(bench.engine.lateness().max() >= Time::from_us(3));
+}
+
+#[test]
+fn a_machine_that_stalls_does_not_change_what_the_model_computes() {
+    let run = |looks: &[u64]| {
+        let sample = Some(Time::from_us(5));
+        let mut bench = Bench::star(3, QueueSpec::drop_tail(6), Agenda::new(Vec::new(), sample, Time::ZERO));
+        let mut looks = looks.iter().map(|us| Time::from_us(*us)).peekable();
+        for i in 0..40 {
+            let at = Time::from_ns(i * 7100);
+            while looks.next_if(|look| *look < at).is_some_and(|look| {
+                bench.look(look);
+                true
+            }) {}
+            bench.send(at, (i % 2) as u32, 2);
+        }
+        bench.look(Time::from_ms(2));
+        let samples = bench.engine.finish(&mut bench.ports).series.samples().to_vec();
+        (bench.ports.released, bench.ports.discarded, samples)
+    };
+    let smooth = run(&(0..300).collect::<Vec<_>>());
+    assert!(!smooth.1.is_empty(), "two senders into one port: the queue overflows");
+    assert_eq!(run(&[]), smooth);
+    assert_eq!(run(&[100]), smooth);
+}
+
+#[test]
+fn every_packet_is_released_dropped_lost_or_under_way_and_leaves_once() {
+    let mut bench = Bench::star(4, QueueSpec::drop_tail(5), quiet());
+    for i in 0..200u64 {
+        bench.send(Time::from_us(i), (i % 3) as u32, 3);
+    }
+    let totals = bench.engine.totals();
+    let under_way: u64 = bench.engine.under_way().iter().sum();
+    assert!(under_way > 0 && totals.dropped > 0);
+    assert_eq!(totals.entered, totals.released + totals.dropped + totals.lost + totals.no_route + under_way);
+    bench.look(Time::from_ms(1));
+    let mut seen: Vec<u32> = bench.ports.released.iter().map(|(_, packet)| *packet).collect();
+    seen.extend(&bench.ports.discarded);
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=200).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_sampled_queue_is_what_came_in_less_what_went_out() {
+    // Both senders' links hold the switch port's queue at its growth of one packet per packet time.
+    let every = Time::from_us(3);
+    let mut bench = Bench::star(3, QueueSpec::drop_tail(1000), Agenda::new(Vec::new(), Some(every), Time::ZERO));
+    let n = 30;
+    for i in 0..n {
+        for src in [0, 1] {
+            bench.send(serialization(i), src, 2);
+        }
+    }
+    bench.look(Time::from_ms(2));
+    let port = bench.topology.find_link("s1->h3").expect("a port");
+    let samples = bench.engine.finish(&mut bench.ports).series.samples().to_vec();
+    // Each sender's packet number i (from 0) arrives at the switch at serialization(i + 1) + 10 us; the port sends one
+    // after the other from the first arrival on.
+    let first = serialization(1) + Time::from_us(10);
+    for sample in samples.iter().filter(|sample| sample.link == port.0) {
+        let at = Time::from_ns(sample.time_ns);
+        let came = (0..n).filter(|i| first + serialization(*i) < at).count() as u64 * 2;
+        let went = (1..=2 * n).filter(|i| first + serialization(*i) <= at).count() as u64;
+        assert_eq!(u64::from(sample.queue_packets), came - went.min(came), "at {at}");
+    }
+    let longest = samples.iter().filter(|s| s.link == port.0).map(|s| s.queue_packets).max();
+    assert!(longest > Some(20), "{longest:?}");
+}
+
+#[test]
+fn a_threshold_marks_the_real_packet_from_k_on() {
+    let queue = QueueSpec::drop_tail(100).marking(Depth::Packets(3));
+    let mut bench = Bench::star(3, queue, quiet());
+    for i in 0..10 {
+        bench.send(serialization(i), 0, 2);
+        bench.send(serialization(i), 1, 2);
+    }
+    bench.look(Time::from_ms(1));
+    let port = bench.topology.find_link("s1->h3").expect("a port");
+    assert_eq!(bench.engine.counters(port).marked, bench.ports.marked.len() as u64);
+    assert!(bench.ports.marked.len() > 5 && !bench.ports.marked.contains(&1));
+    let counted = bench.engine.finish(&mut bench.ports);
+    let signals: u64 = (0..2).map(|flow| counted.flows.of(flow).forward.signals).sum();
+    assert_eq!(signals, bench.ports.marked.len() as u64, "the flows saw the marks");
+}
+
+#[test]
+fn a_failed_link_loses_what_it_holds_and_what_it_is_offered_until_it_is_repaired() {
+    let (fails, repaired) = (Time::from_us(15), Time::from_us(100));
+    let bench = Bench::star(2, QueueSpec::drop_tail(10), quiet());
+    let nic = bench.topology.find_link("h1->s1").expect("a link");
+    let failures = vec![(repaired, vec![nic], false), (fails, vec![nic], true)];
+    let mut bench = Bench::star(2, QueueSpec::drop_tail(10), Agenda::new(failures, None, Time::ZERO));
+    bench.send(Time::ZERO, 0, 1);
+    bench.send(Time::from_us(50), 0, 1);
+    let third = bench.send(Time::from_us(101), 0, 1);
+    bench.look(Time::from_ms(1));
+    assert_eq!(bench.ports.released, [(1, third)]);
+    let totals = bench.engine.totals();
+    assert_eq!((totals.lost, totals.no_route), (1, 1), "{totals:?}");
+    let counted = bench.engine.finish(&mut bench.ports);
+    let rows = counted.series.rows(&counted.links, &bench.topology, &counted.under_way, counted.ended);
+    assert_eq!(rows[nic.index()].dropped_by_failure, 1);
+}
+
+#[test]
+fn counting_begins_when_the_warm_up_ends() {
+    let warmup = Time::from_us(100);
+    let mut bench = Bench::star(2, QueueSpec::drop_tail(10), Agenda::new(Vec::new(), None, warmup));
+    bench.send(Time::ZERO, 0, 1);
+    bench.send(Time::from_us(200), 0, 1);
+    bench.look(Time::from_ms(1));
+    let counted = bench.engine.finish(&mut bench.ports);
+    let rows = counted.series.rows(&counted.links, &bench.topology, &counted.under_way, counted.ended);
+    let port = bench.topology.find_link("s1->h2").expect("a port");
+    assert_eq!((rows[port.index()].packets, rows[port.index()].delivered), (1, 1));
+    assert_eq!(counted.flows.of(0).forward.packets, 1);
+    assert_eq!(counted.flows.of(0).forward.delay, one_way());
+}

@@ -1,0 +1,107 @@
+//! What is beyond the emulator or beyond Linux is refused by key, before anything is started; no root is needed for that.
+
+use emu::{limits, linux};
+use net::Router;
+use scenario::{Disk, Input, Known, Objection, Scenario};
+use std::path::PathBuf;
+
+fn scenario(text: &str, sets: &[&str]) -> Scenario {
+    let known = Known { algorithms: &["cubic", "dctcp", "bbr", "kernel:bbr"] };
+    let files = Disk { base: PathBuf::new() };
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    let loaded = Scenario::parse(&Input { name: "test.toml", text, sets: &sets, known, files: &files });
+    loaded.unwrap_or_else(|error| panic!("{error}")).runs.remove(0).scenario
+}
+
+const STAR: &str = r#"
+    duration = "10 s"
+    [network]
+    topology = { star = { hosts = 4 } }
+    rate = "1 Gbit/s"
+    [[traffic]]
+    bulk = { from = "h1", to = "h2" }
+"#;
+
+const FAT_TREE: &str = r#"
+    duration = "10 s"
+    [network]
+    topology = { fat_tree = { k = 4 } }
+    rate = "1 Gbit/s"
+    [[traffic]]
+    permutation = { on_off = { rate = "93 Mbit/s", on = "1 s", off = "0 s" } }
+"#;
+
+fn of_machine(text: &str, sets: &[&str]) -> Vec<Objection> {
+    let scenario = scenario(text, sets);
+    let topology = plan::topology(&scenario).expect("a checked scenario's network can be built");
+    limits::objections(&scenario, &topology, &Router::new(&topology, plan::routing(&scenario)))
+}
+
+fn of_linux(sets: &[&str]) -> Vec<String> {
+    match linux::stack(&scenario(STAR, sets)) {
+        Ok(_) => Vec::new(),
+        Err(objections) => objections.into_iter().map(|objection| objection.key).collect(),
+    }
+}
+
+#[test]
+fn links_that_are_too_fast_are_refused_with_the_bound_where_they_are_set() {
+    assert_eq!(of_machine(STAR, &["network.rate=10 Gbit/s"]), []);
+    let [refused] = &of_machine(STAR, &["network.rate=25 Gbit/s"])[..] else { panic!("one objection") };
+    assert_eq!(refused.key, "network.rate");
+    assert!(refused.message.contains("25 Gbit/s") && refused.message.contains("10 Gbit/s"), "{}", refused.message);
+    let [refused] = &of_machine(STAR, &["network.tier.host.rate=40 Gbit/s"])[..] else { panic!("one objection") };
+    assert_eq!(refused.key, "network.tier.host.rate");
+}
+
+#[test]
+fn too_many_hosts_and_connections_are_refused_with_the_bound() {
+    let [refused] = &of_machine(STAR, &["network.topology.star.hosts=500"])[..] else { panic!("one objection") };
+    assert_eq!(refused.key, "network.topology");
+    assert!(refused.message.contains("500") && refused.message.contains("128"), "{}", refused.message);
+    let [refused] = &of_machine(STAR, &["traffic.0.bulk.count=10000"])[..] else { panic!("one objection") };
+    assert!(refused.message.contains("10000") && refused.message.contains("4000"), "{}", refused.message);
+}
+
+#[test]
+fn a_fat_tree_carries_a_gigabit_and_a_half_but_not_sixteen() {
+    assert_eq!(of_machine(FAT_TREE, &[]), [], "16 times 93 Mbit/s");
+    let all = r"traffic=[{ permutation = { bulk = {} } }]";
+    let [refused] = &of_machine(FAT_TREE, &[all])[..] else { panic!("one objection") };
+    assert!(refused.key == "traffic" && refused.message.contains("the bound"), "{}", refused.message);
+    // what a bottleneck lets through is what counts
+    let slow = ["network.tier.core.rate=50 Mbit/s", "network.tier.aggregation.rate=50 Mbit/s", all];
+    assert_eq!(of_machine(FAT_TREE, &slow), []);
+}
+
+#[test]
+fn what_linux_cannot_be_set_to_is_refused_by_key() {
+    assert_eq!(of_linux(&[]), [""; 0]);
+    for (set, key) in [
+        ("tcp.initial_ssthresh=100 kB", "tcp.initial_ssthresh"),
+        ("tcp.syn_rto=3 s", "tcp.syn_rto"),
+        ("tcp.rto_initial=3 s", "tcp.rto_initial"),
+        ("tcp.rack=false", "tcp.rack"),
+        ("tcp.prr=false", "tcp.prr"),
+        ("tcp.delayed_ack={ segments = 4 }", "tcp.delayed_ack"),
+        ("tcp.delayed_ack={ timeout = \"10 ms\" }", "tcp.delayed_ack"),
+        ("tcp.rto_max=300 s", "tcp.rto_max"),
+    ] {
+        assert_eq!(of_linux(&[set]), [key], "{set}");
+    }
+    assert_eq!(of_linux(&["tcp.cc=dctcp", "tcp.ecn=off"]), ["tcp.ecn"]);
+    assert_eq!(of_linux(&["tcp.cc=kernel:bbr", "tcp.pacing=off"]), ["tcp.pacing"]);
+    assert_eq!(of_linux(&["tcp.delayed_ack={ segments = 1 }", "tcp.sack=false", "tcp.pacing=on"]), [""; 0]);
+}
+
+#[test]
+fn a_scenarios_settings_become_a_hosts() {
+    let sets = ["tcp.rto_min=10 ms", "tcp.sack=false", "tcp.initial_cwnd=3", "tcp.mtu=9000", "tcp.tso_segments=8"];
+    let stack = linux::stack(&scenario(STAR, &sets)).expect("Linux can do that");
+    assert_eq!((stack.mtu, stack.initial_cwnd, stack.gso_max_segs), (9000, 3, Some(8)));
+    let value = |name: &str| stack.sysctls.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    assert_eq!(value("net.ipv4.tcp_rto_min_us"), Some("10000"));
+    assert_eq!(value("net.ipv4.tcp_sack"), Some("0"));
+    assert_eq!(value("net.ipv4.tcp_early_retrans"), Some("0"), "no probes without SACK");
+    assert_eq!(value("net.ipv4.tcp_wmem"), Some("4096 16384 4194304"));
+}

@@ -1,0 +1,271 @@
+//! The applications: who sends what to whom, when.
+//!
+//! [`Applications`] decides, a [`Stage`] does: the simulator's is its event set and its own TCP, the emulator's the clock
+//! on the wall and sockets of the kernel.
+
+mod onoff;
+mod rounds;
+
+use crate::{Pairing, Random, mean_gap};
+use net::NodeId;
+use onoff::OnOff;
+use rounds::Rounds;
+use scenario::{Pairs, Scenario, Traffic as Entry, TrafficKind, Workload};
+use units::Time;
+
+/// What an application that never stops has to send.
+pub const UNLIMITED: u64 = u64::MAX / 2;
+
+/// Where applications act. Flows are numbered from 0 in order of opening.
+pub trait Stage {
+    /// Now.
+    fn now(&self) -> Time;
+    /// The hosts.
+    fn pairing(&self) -> Pairing<'_>;
+    /// Calls [`Applications::on_app`] with `entry` and `which` at `at`.
+    fn schedule(&mut self, at: Time, entry: u32, which: u32);
+    /// Connections opened so far.
+    fn opened(&self) -> usize;
+    /// `n` more connections of `entry` will be opened.
+    fn reserve(&mut self, n: usize);
+    /// Opens a connection with nothing to send yet; `None` if failures have left no path.
+    fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32>;
+    /// The application of `flow` has `bytes` more to send, which block until taken.
+    fn write(&mut self, flow: u32, bytes: u64);
+    /// Writes what fits into the send buffer at once; the rest is lost to the application.
+    fn write_what_fits(&mut self, flow: u32, bytes: u64);
+    /// The applications of `entry` stop writing.
+    fn stop_writing(&mut self, entry: u32);
+    /// Calls [`Applications::on_received`] when `bytes` in all have arrived on `flow`.
+    fn notify_at(&mut self, flow: u32, bytes: u64);
+    /// No more will be written to `flow`.
+    fn close(&mut self, flow: u32);
+    /// The last byte of `flow` arrived: the receiver closes too.
+    fn finish(&mut self, flow: u32);
+}
+
+/// All applications of a run.
+pub struct Applications {
+    entries: Vec<Source>,
+}
+
+/// One entry of the scenario at work.
+struct Source {
+    entry: Entry,
+    random: Random,
+    state: State,
+}
+
+/// What an entry remembers between events.
+enum State {
+    /// Opens its flows once.
+    Once,
+    OnOff(OnOff),
+    Rounds(Rounds),
+    /// Flows opened so far.
+    Poisson(u64),
+    /// The next row.
+    Trace(usize),
+    /// Connections still to be opened.
+    Idle(u32),
+}
+
+/// Event of an entry: it begins, or does what it does next.
+const NEXT: u32 = u32::MAX;
+/// Between two idle connections' openings: what counts is what they cost when they are there, not a burst of handshakes.
+const IDLE_GAP: Time = Time::from_us(100);
+/// Event of an entry: its applications stop writing.
+const STOP: u32 = u32::MAX - 1;
+
+impl Applications {
+    /// Schedules the start of every entry of `scenario`.
+    pub fn new(scenario: &Scenario, stage: &mut impl Stage) -> Applications {
+        let mut entries = Vec::new();
+        for (i, entry) in scenario.traffic.iter().enumerate() {
+            stage.schedule(entry.start, i as u32, NEXT);
+            if let Some(stop) = entry.stop {
+                stage.schedule(stop, i as u32, STOP);
+            }
+            entries.push(Source {
+                state: State::of(entry, scenario),
+                entry: entry.clone(),
+                random: Random::new(scenario.seed, i as u64),
+            });
+        }
+        Applications { entries }
+    }
+
+    /// Numbers of their own that entries report: name and value.
+    pub fn extra(&self) -> Vec<(String, f64)> {
+        let rounds = |source: &Source| match &source.state {
+            State::Rounds(rounds) => rounds.summary(&source.entry.name),
+            _ => Vec::new(),
+        };
+        self.entries.iter().flat_map(rounds).collect()
+    }
+
+    /// As much of `flow`, which `entry` opened, has arrived as [`Stage::notify_at`] said.
+    pub fn on_received(&mut self, stage: &mut impl Stage, entry: u32, flow: u32) {
+        match &mut self.entries[entry as usize].state {
+            State::Rounds(rounds) => rounds.arrived(flow, &mut Opener { stage, entry }),
+            _ => stage.finish(flow),
+        }
+    }
+
+    /// What [`Stage::schedule`] announced is due.
+    pub fn on_app(&mut self, stage: &mut impl Stage, entry: u32, which: u32) {
+        let source = &mut self.entries[entry as usize];
+        let mut opener = Opener { stage, entry };
+        match which {
+            NEXT => {
+                if let State::Rounds(rounds) = &mut source.state
+                    && !rounds.started()
+                {
+                    rounds.set_up(&source.entry, &mut opener);
+                }
+                self.next(stage, entry);
+            }
+            STOP => stage.stop_writing(entry),
+            application => {
+                if let State::OnOff(on_off) = &mut source.state {
+                    on_off.on_event(&mut opener, application, &mut source.random);
+                }
+            }
+        }
+    }
+
+    /// The entry named `what` begins, or opens its next flows.
+    fn next(&mut self, stage: &mut impl Stage, what: u32) {
+        let source = &mut self.entries[what as usize];
+        let mut opener = Opener { stage, entry: what };
+        match (&source.entry.kind, &mut source.state) {
+            (TrafficKind::Poisson { arrivals, sizes, pairs: Pairs::Random, flows }, State::Poisson(opened)) => {
+                let stop = source.entry.stop.unwrap_or(Time::NEVER);
+                if *opened > 0 && opener.now() < stop {
+                    let (src, dst) = opener.stage.pairing().random_pair(&mut source.random);
+                    let bytes = sizes.distribution.quantile(source.random.unit());
+                    opener.send(src, dst, bytes);
+                }
+                if flows.is_none_or(|most| *opened < most) && opener.now() < stop {
+                    *opened += 1;
+                    let gap = source.random.exponential(mean_gap(
+                        arrivals,
+                        sizes.distribution.mean(),
+                        opener.stage.pairing().topology,
+                    ));
+                    let at = opener.now().saturating_add(gap);
+                    opener.schedule(at, NEXT);
+                }
+            }
+            (TrafficKind::Trace { flows, .. }, State::Trace(row)) => {
+                let due = |row: &usize| flows.get(*row).map(|flow| source.entry.start + flow.at);
+                while due(row).is_some_and(|at| at <= opener.now()) {
+                    let flow = &flows[*row];
+                    let (src, dst) = (opener.stage.pairing().host(&flow.from), opener.stage.pairing().host(&flow.to));
+                    opener.send(src, dst, flow.bytes.get());
+                    *row += 1;
+                }
+                if let Some(at) = due(row) {
+                    opener.schedule(at, NEXT);
+                }
+            }
+            (_, State::Idle(left)) => {
+                if opener.stage.opened() == 0 {
+                    opener.stage.reserve(*left as usize);
+                }
+                if *left > 0 {
+                    *left -= 1;
+                    let (src, dst) = opener.stage.pairing().random_pair(&mut source.random);
+                    opener.open(src, dst);
+                    let at = opener.now() + IDLE_GAP;
+                    opener.schedule(at, NEXT);
+                }
+            }
+            (_, State::Rounds(rounds)) => {
+                if opener.now() < source.entry.stop.unwrap_or(Time::NEVER) {
+                    rounds.begin(&mut opener);
+                }
+            }
+            (kind, state) => begin_once(kind, state, &mut source.random, &mut opener),
+        }
+    }
+}
+
+impl State {
+    fn of(entry: &Entry, scenario: &Scenario) -> State {
+        match &entry.kind {
+            TrafficKind::RandomPairs { workload: Workload::OnOff { rate, on, off, packet }, .. }
+            | TrafficKind::Permutation { workload: Workload::OnOff { rate, on, off, packet }, .. } => {
+                let stop = entry.stop.unwrap_or(scenario.duration);
+                State::OnOff(OnOff::new(*rate, *on, *off, *packet, stop))
+            }
+            TrafficKind::Incast { .. } | TrafficKind::AllToAll { .. } => State::Rounds(Rounds::default()),
+            TrafficKind::Poisson { .. } => State::Poisson(0),
+            TrafficKind::Trace { .. } => State::Trace(0),
+            TrafficKind::Idle { flows } => State::Idle(*flows),
+            _ => State::Once,
+        }
+    }
+}
+
+/// Entries that open all their flows when they begin.
+fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener: &mut Opener<impl Stage>) {
+    let pairs: Vec<(NodeId, NodeId)> = match kind {
+        TrafficKind::RandomPairs { flows, .. } => {
+            (0..*flows).map(|_| opener.stage.pairing().random_pair(random)).collect()
+        }
+        TrafficKind::Permutation { across, .. } => opener.stage.pairing().permutation(*across, random),
+        TrafficKind::Bulk { from, to, count, .. } => {
+            let pair = (opener.stage.pairing().host(from), opener.stage.pairing().host(to));
+            (0..*count).map(|_| pair).collect()
+        }
+        _ => unreachable!("kinds with a state of their own begin elsewhere"),
+    };
+    opener.stage.reserve(pairs.len());
+    for (src, dst) in pairs {
+        match (kind, &mut *state) {
+            (_, State::OnOff(on_off)) => {
+                if let Some(flow) = opener.open(src, dst) {
+                    on_off.add(opener, flow, random);
+                }
+            }
+            (
+                TrafficKind::Bulk { bytes, .. }
+                | TrafficKind::RandomPairs { workload: Workload::Bulk { bytes }, .. }
+                | TrafficKind::Permutation { workload: Workload::Bulk { bytes }, .. },
+                _,
+            ) => opener.send(src, dst, bytes.map_or(UNLIMITED, units::Bytes::get)),
+            _ => unreachable!("every kind is one of these"),
+        }
+    }
+}
+
+/// What an entry acts with.
+struct Opener<'a, S> {
+    stage: &'a mut S,
+    entry: u32,
+}
+
+impl<S: Stage> Opener<'_, S> {
+    fn now(&self) -> Time {
+        self.stage.now()
+    }
+
+    fn schedule(&mut self, at: Time, which: u32) {
+        self.stage.schedule(at, self.entry, which);
+    }
+
+    fn open(&mut self, src: NodeId, dst: NodeId) -> Option<u32> {
+        self.stage.open(src, dst, self.entry)
+    }
+
+    /// Opens a flow that sends `bytes` and closes.
+    fn send(&mut self, src: NodeId, dst: NodeId, bytes: u64) {
+        let Some(flow) = self.open(src, dst) else { return };
+        self.stage.write(flow, bytes);
+        if bytes < UNLIMITED {
+            self.stage.notify_at(flow, bytes);
+            self.stage.close(flow);
+        }
+    }
+}
