@@ -257,7 +257,8 @@ impl LinkTable {
     }
 
     /// Offers a packet of `len` bytes on the wire to `link` at `now`.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "once a packet-hop, and the call would be a third of the work")]
     pub fn offer(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
         let hot = &mut self.hot[link.index()];
         hot.forget_if_idle(now);

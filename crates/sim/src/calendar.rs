@@ -150,24 +150,30 @@ impl Calendar {
         Time::from_ps((self.open + 1) << self.width_log2)
     }
 
-    /// Schedules `event` at `at`, which sets its offset and must not be before the event that happens now.
+    /// Schedules what concerns a host, but packets, at `at`, which must not be before the event that happens now.
+    #[inline]
+    pub fn push(&mut self, at: Time, event: Event) {
+        self.push_packet(at, event, true);
+    }
+
+    /// Schedules a packet's arrival at `at`: at its host if `last`.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "once a packet-hop, and the call would be half of the work")]
-    pub fn push(&mut self, at: Time, event: Event) {
+    pub fn push_packet(&mut self, at: Time, event: Event, last: bool) {
         let bucket = at.as_ps() >> self.width_log2;
         let event = event.at_offset(at.as_ps() as u32 & self.offset_mask);
         if bucket.wrapping_sub(self.open + 1) < RING as u64 - 1 {
-            self.append(bucket, event);
+            self.append(bucket, event, usize::from(last));
         } else {
             self.push_aside(bucket, event.first, event.second);
         }
     }
 
-    /// Puts `event` at the end of its lane of `bucket`.
+    /// Puts `event` at the end of `lane` of `bucket`.
     #[inline]
-    fn append(&mut self, bucket: u64, event: Event) {
+    fn append(&mut self, bucket: u64, event: Event, lane: usize) {
         let slot = bucket as usize % RING;
-        let cursor = &mut self.ring[slot][event.lane()];
+        let cursor = &mut self.ring[slot][lane];
         if (*cursor as usize).is_multiple_of(CHUNK) {
             *cursor = Self::take_chunk(&mut self.pool, &mut self.before, &mut self.free, *cursor);
             self.used.insert(slot);
@@ -228,7 +234,7 @@ impl Calendar {
                 break;
             }
             self.far.pop();
-            self.append(bucket, event);
+            self.append(bucket, event, event.lane());
         }
         if next > last {
             return false;

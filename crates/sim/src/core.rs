@@ -296,8 +296,8 @@ impl Core {
     pub fn pump(&mut self, id: u32) {
         let now = self.now;
         loop {
-            let socket = &mut self.sockets[id as usize];
-            if socket.nic_bytes > 0 && self.holds_back(id) {
+            let socket = &self.sockets[id as usize];
+            if !socket.tcp.wants_transmit() || (socket.nic_bytes > 0 && self.holds_back(id)) {
                 break;
             }
             let slot = self.fabric.packets.take();

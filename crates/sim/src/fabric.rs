@@ -62,7 +62,7 @@ impl Fabric {
     pub fn offer(&mut self, now: Time, hop: Hop, event: Event) -> Option<Time> {
         match self.links.offer(hop.link(), now, event.len(), ecn_of(event.tag())) {
             Outcome::Accepted { departs, arrives, marked, epoch } => {
-                self.calendar.push(arrives, event.accepted(epoch, marked, hop.is_last()));
+                self.calendar.push_packet(arrives, event.accepted(epoch, marked, hop.is_last()), hop.is_last());
                 Some(departs)
             }
             Outcome::Dropped => {
@@ -149,6 +149,10 @@ impl Hop {
 /// The ECN field of a packet event's tag.
 #[inline]
 fn ecn_of(tag: u8) -> Ecn {
-    const FIELD: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
-    FIELD[usize::from(tag & 3)]
+    match tag & 3 {
+        0b00 => Ecn::NotEct,
+        0b01 => Ecn::Ect1,
+        0b10 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
 }
