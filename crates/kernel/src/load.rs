@@ -4,6 +4,7 @@ use crate::log::{captured, relevant};
 use crate::probe::Features;
 use crate::sys;
 use crate::table::Layout;
+use libbpf_rs::libbpf_sys::BPF_F_LINK;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapMut, MapType, Object, ObjectBuilder, OpenObject};
 use std::ffi::OsStr;
 use std::io;
@@ -48,6 +49,14 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The same, where the table's `name` was written by hand and only its beginning is there.
+    #[error("{label} names its algorithm {begin:?} and on; the kernel takes 15 characters: shorten its .name")]
+    TableNameTooLong {
+        /// The object.
+        label: String,
+        /// The name's first 16 characters.
+        begin: String,
+    },
     /// The name is empty, or could not be written in a command or a path.
     #[error("{label} names its algorithm {name:?}; a name is 1 to 15 letters, digits, `_` or `-`")]
     Name {
@@ -82,7 +91,8 @@ pub enum Error {
     },
     /// The kernel has an algorithm of that name.
     #[error(
-        "the kernel already has an algorithm {name:?}: another process has loaded it, or a socket still uses an older one"
+        "the kernel already has an algorithm {name:?}: another process has loaded it, or a socket still uses an older \
+         one; `opentcp cc unload {name}` takes out what `opentcp cc load` has loaded"
     )]
     Exists {
         /// The kernel's name of the algorithm.
@@ -265,6 +275,8 @@ fn open(bytes: &[u8], label: &str) -> Result<Opened, Error> {
     }
     layout.open_to_all(table);
     let has_cong_control = layout.has(table, "cong_control");
+    // A table in SEC(".struct_ops") would be registered without a link: nothing to pin, replace or take away with.
+    map.set_map_flags(map.map_flags() | BPF_F_LINK).expect("a table that is not loaded yet");
     Ok(Opened { name, has_cong_control, object })
 }
 

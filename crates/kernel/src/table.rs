@@ -49,7 +49,14 @@ impl Layout {
     pub(crate) fn name(&self, table: &[u8], label: &str, symbol: &str) -> Result<String, Error> {
         let bytes = self.range("name", NAME_BYTES).and_then(|range| table.get(range)).unwrap_or_default();
         let Some(end) = bytes.iter().position(|&byte| byte == 0) else {
-            return Err(Error::NameTooLong { label: label.to_string(), name: symbol.to_string() });
+            let begin = String::from_utf8_lossy(bytes).into_owned();
+            let label = label.to_string();
+            // CC_OPS calls the variable as the algorithm, in full.
+            return Err(if symbol.starts_with(&begin) {
+                Error::NameTooLong { label, name: symbol.to_string() }
+            } else {
+                Error::TableNameTooLong { label, begin }
+            });
         };
         let name = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let usual = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -11,20 +11,22 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::{env, thread};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// The running kernel, for one test at a time, of all crates; emptied when dropped, also by a failing test.
-struct Exclusive {
-    place: Place,
+pub struct Exclusive {
+    pub place: Place,
     _lock: Flock<File>,
 }
 
 impl Exclusive {
     /// Or a printed reason why the test is skipped.
-    fn new() -> Option<Exclusive> {
+    pub fn new() -> Option<Exclusive> {
         if let Err(missing) = kernel::Kernel::probe() {
             eprintln!("skipped: {missing}");
             return None;
@@ -35,7 +37,7 @@ impl Exclusive {
         Some(Exclusive { place: Place::new(), _lock: lock })
     }
 
-    fn succeed(&self, args: &[&str]) -> String {
+    pub fn succeed(&self, args: &[&str]) -> String {
         self.place.succeed(args).stdout
     }
 
@@ -71,7 +73,8 @@ fn check_refusal(done: &Done, args: &[&str]) {
     assert!(!done.stderr.contains("panicked"), "{}", done.stderr);
 }
 
-fn available() -> String {
+/// The names that sockets of this namespace can choose.
+pub fn available() -> String {
     fs::read_to_string(AVAILABLE).unwrap()
 }
 
@@ -154,7 +157,41 @@ fn a_socket_keeps_what_is_unloaded_and_the_list_says_so() {
     });
 }
 
-fn source(name: &str) -> String {
+#[test]
+fn files_written_for_libbpf_are_loaded_under_their_own_names() {
+    let Some(kernel) = Exclusive::new() else { return };
+    let before = available();
+    // One table is in `.struct_ops.link`, the other in `.struct_ops`.
+    for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp")] {
+        let path = foreign(file);
+        let path = path.to_str().unwrap();
+        assert_eq!(kernel.succeed(&["cc", "load", path]), format!("{name:<16}loaded\n"));
+        in_a_namespace(|| {
+            let (mut sender, mut sink) = connection(name);
+            sender.write_all(b"carried").unwrap();
+            let mut bytes = [0; 7];
+            sink.read_exact(&mut bytes).unwrap();
+            let listed = kernel.listed();
+            let ours = entry(&listed, "kernel", name);
+            assert_eq!((&ours["origin"], &ours["sockets"]), (&"loaded".into(), &1.into()), "{listed}");
+            let said = kernel.succeed(&["cc", "load", path]);
+            assert!(said.starts_with(&format!("{name:<16}replaced")), "{said}");
+        });
+    }
+    assert_eq!(kernel.succeed(&["cc", "unload", "rfc_cubic"]), "rfc_cubic       unloaded\n");
+    let path = foreign("dctcp.c");
+    assert_eq!(kernel.succeed(&["cc", "unload", path.to_str().unwrap()]), "rfc_dctcp       unloaded\n");
+    assert_eq!(available(), before);
+    assert!(!fs::exists("/sys/fs/bpf/opentcp").unwrap());
+}
+
+/// A file that was written for libbpf.
+fn foreign(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../congestion/tests/foreign").join(name)
+}
+
+/// The text of an algorithm of `cc/`.
+pub fn source(name: &str) -> String {
     fs::read_to_string(format!("{}/../../cc/{name}.c", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
@@ -186,18 +223,23 @@ fn what_cannot_be_loaded_is_refused_in_one_line_of_reason() {
         ("broken.c", "#include \"tcp.h\"\nint broken(void) { return nothing; }\n"),
         ("empty.c", "#include \"tcp.h\"\n"),
         ("lacking.c", &newreno.replace("\t.undo_cwnd = newreno_undo_cwnd,\n", "").replace(&undo(&newreno), "")),
+        (
+            "foreign.c",
+            &fs::read_to_string(foreign("cubic.c")).unwrap().replace("\"rfc_cubic\"", "\"cubic_of_rfc_9438\""),
+        ),
         ("same.c", &newreno.replace("tcp_reno_cong_avoid(sk, acked)", "tcp_reno_cong_avoid(sk, 1)")),
     ] {
         kernel.place.write(file, text);
     }
     kernel.succeed(&["cc", "load", "bic"]);
-    let cases: [(&[&str], &[&str]); 10] = [
+    let cases: [(&[&str], &[&str]); 11] = [
         (&["load", "cubic", "cubicc"], &["no algorithm \"cubicc\"", "highspeed"]),
         (&["load", "nothing.c"], &["nothing.c: No such file"]),
         (&["load", "broken.c"], &["broken.c:2:27", "nothing"]),
         (&["load", "empty.c"], &["empty.c declares 0 algorithms"]),
         (&["load", "lacking.c"], &["lacking.c lacks undo_cwnd"]),
         (&["load", "long.c"], &["\"ot_new_reno_of_mine\", 19 characters", "shorten NAME to 12"]),
+        (&["load", "foreign.c"], &["foreign.c names its algorithm \"cubic_of_rfc_943\"", "shorten its .name"]),
         (
             &["load", "cubic", "clamp.c"],
             &[
@@ -230,16 +272,8 @@ fn undo(source: &str) -> String {
 fn without_rights_loading_is_refused_and_listing_is_not() {
     let Some(kernel) = Exclusive::new() else { return };
     kernel.succeed(&["cc", "load", "westwood"]);
-    // Nobody may not enter the folder that the program stands in.
-    let program = env::temp_dir().join(format!("opentcp-of-nobody-{}", std::process::id()));
-    fs::copy(env!("CARGO_BIN_EXE_opentcp"), &program).unwrap();
-    let run = |args: &[&str]| {
-        use std::os::unix::process::CommandExt as _;
-        Command::new(&program).args(args).current_dir("/").uid(65534).gid(65534).output()
-    };
-    let outputs = [run(&["cc", "load", "cubic"]), run(&["cc", "unload", "all"]), run(&["cc", "list", "--json"])];
-    fs::remove_file(&program).unwrap();
-    let [load, unload, list] = outputs.map(|output| output.unwrap());
+    let [load, unload, list] =
+        as_nobody([&["cc", "load", "cubic"], &["cc", "unload", "all"], &["cc", "list", "--json"]]);
     for output in [load, unload] {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
@@ -249,8 +283,19 @@ fn without_rights_loading_is_refused_and_listing_is_not() {
     assert_eq!(entry(&listed, "algorithms", "westwood")["loaded"], true, "{listed}");
 }
 
+/// What the program does for a user without rights.
+pub fn as_nobody<const N: usize>(commands: [&[&str]; N]) -> [Output; N] {
+    // Nobody may not enter the folder that the program stands in.
+    let program = env::temp_dir().join(format!("opentcp-of-nobody-{}", std::process::id()));
+    fs::copy(env!("CARGO_BIN_EXE_opentcp"), &program).unwrap();
+    let run = |args: &[&str]| Command::new(&program).args(args).current_dir("/").uid(65534).gid(65534).output();
+    let outputs = commands.map(run);
+    fs::remove_file(&program).unwrap();
+    outputs.map(|output| output.unwrap())
+}
+
 /// Runs the program where `change` has changed the mounts, seen by nobody else.
-fn with_mounts(kernel: &Exclusive, change: impl FnOnce() + Send, args: &[&str]) -> Done {
+pub fn with_mounts(kernel: &Exclusive, change: impl FnOnce() + Send, args: &[&str]) -> Done {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let none = None::<&str>;
@@ -263,12 +308,16 @@ fn with_mounts(kernel: &Exclusive, change: impl FnOnce() + Send, args: &[&str]) 
     })
 }
 
+/// What the kernel says of its types is seen no more.
+pub fn hide_btf() {
+    mount(Some("none"), "/sys/kernel/btf", Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
+}
+
 #[test]
 fn a_kernel_without_btf_and_mounts_that_would_not_last_are_told() {
     let Some(kernel) = Exclusive::new() else { return };
     let args = ["cc", "load", "cubic"];
-    let hide = || mount(Some("none"), "/sys/kernel/btf", Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
-    let done = with_mounts(&kernel, hide, &args);
+    let done = with_mounts(&kernel, hide_btf, &args);
     check_refusal(&done, &args);
     assert!(done.stderr.contains("CONFIG_DEBUG_INFO_BTF=y"), "{}", done.stderr);
 
