@@ -11,11 +11,12 @@
 #![forbid(unsafe_code)]
 
 mod algorithms;
+mod kernel_cost;
 mod memory;
 mod speed;
 
 use serde::{Deserialize, Serialize};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 /// One measured figure.
 #[derive(Serialize, Deserialize)]
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         };
         for row in measured {
-            println!("{:<34} {:>14} {}", row.name, readable(row.value), row.unit);
+            println!("{:<44} {:>14} {}", row.name, readable(row.value), row.unit);
             rows.push(row);
         }
     }
@@ -64,19 +65,18 @@ fn main() -> ExitCode {
 }
 
 fn cases() -> Vec<String> {
-    [speed::cases(), memory::cases(), algorithms::cases()].concat()
+    [speed::cases(), memory::cases(), algorithms::cases(), kernel_cost::cases()].concat()
 }
 
 fn run_case(name: &str) -> Option<Vec<Row>> {
-    speed::run(name).or_else(|| memory::run(name)).or_else(|| algorithms::run(name))
+    speed::run(name).or_else(|| memory::run(name)).or_else(|| algorithms::run(name)).or_else(|| kernel_cost::run(name))
 }
 
 /// Runs a case in a process of its own and reads its rows.
 fn in_own_process(name: &str) -> Option<Vec<Row>> {
     let program = std::env::current_exe().ok()?;
-    let output = Command::new(program).args(["--case", name]).output().ok()?;
+    let output = Command::new(program).args(["--case", name]).stderr(Stdio::inherit()).output().ok()?;
     if !output.status.success() {
-        eprint!("{}", String::from_utf8_lossy(&output.stderr));
         return None;
     }
     serde_json::from_slice(&output.stdout).ok()
