@@ -3,6 +3,7 @@
 mod algorithms;
 mod network;
 mod open;
+mod processors;
 mod rows;
 
 use crate::check::{self, CpuTicks, Scale};
@@ -26,6 +27,7 @@ use units::Time;
 
 pub use network::Network;
 pub use open::open;
+pub(crate) use processors::Precedence;
 
 /// Why a scenario cannot be emulated, or could not.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +103,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let (ran, report) = thread::scope(|scope| {
         let engine = network.start(scope, scenario, clock, end, &stop)?;
         let traffic = scope.spawn(|| {
-            network.leave_the_engine_alone();
+            network.serve_the_hosts();
             traffic::run(scenario, hosts, clock, &stop)
         });
         while clock.now() < end && !engine.is_finished() && !traffic.is_finished() {
