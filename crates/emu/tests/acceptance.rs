@@ -5,6 +5,7 @@ use nix::fcntl::{Flock, FlockArg};
 use scenario::{Disk, Input, Known, Scenario};
 use std::fs::File;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 use units::Time;
@@ -198,10 +199,7 @@ fn a_flow_that_its_own_card_limits_waits_in_its_socket() {
     assert!(srtt < 20_000, "the round trip is {srtt} us: the window waits below TCP");
 }
 
-#[test]
-fn sixteen_hosts_talk_over_a_fat_tree() {
-    let Some(_machine) = machine() else { return };
-    let text = r#"
+const FAT_TREE: &str = r#"
         duration = "3 s"
         [network]
         topology = { fat_tree = { k = 4 } }
@@ -215,7 +213,11 @@ fn sixteen_hosts_talk_over_a_fat_tree() {
         [measure]
         warmup = "1 s"
     "#;
-    let run = valid("fat tree", text).results;
+
+#[test]
+fn sixteen_hosts_talk_over_a_fat_tree() {
+    let Some(_machine) = machine() else { return };
+    let run = valid("fat tree", FAT_TREE).results;
     let goodput = run.summary.goodput_bps.expect("the run has a length");
     println!("fat tree: {:.0} Mbit/s in all", goodput / 1e6);
     assert_eq!(run.flows.len(), 16);
@@ -223,6 +225,26 @@ fn sixteen_hosts_talk_over_a_fat_tree() {
         let share = flow.delivered_bytes as f64 * 8.0 / 2.0 / 93e6;
         assert!((0.97..1.03).contains(&share), "{share:.3} of what the application wrote: {flow:?}");
     }
+}
+
+/// A program that takes a processor, ended when dropped.
+struct Burner(Child);
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn sixteen_hosts_beside_programs_that_burn_the_processors_are_not_valid() {
+    let Some(_machine) = machine() else { return };
+    let burn = |_| Burner(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell"));
+    let burners: Vec<Burner> = (0..thread::available_parallelism().map_or(1, usize::from)).map(burn).collect();
+    let run = any("fat tree, burners", FAT_TREE);
+    drop(burners);
+    assert!(!run.check.valid, "{:?}", run.check);
 }
 
 #[test]
