@@ -83,8 +83,7 @@ impl Network {
         }
         let flows = Arc::new(FlowPorts::new(entries));
         let (topology, mtu) = (topology.clone(), scenario.tcp.mtu());
-        let _precedence = Precedence::take();
-        Ok(Network { hosts, topology, flows, taps: Mutex::new(taps), pcap, mtu, cpus, _precedence })
+        Ok(Network { hosts, topology, flows, taps: Mutex::new(taps), pcap, mtu, cpus, _precedence: Precedence::take() })
     }
 
     /// The hosts, by number.
