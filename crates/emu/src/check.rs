@@ -51,7 +51,7 @@ impl Scale {
 }
 
 /// Where all processors are busy, the hosts lack what other programs take; up to this share of them is the usual noise.
-const OTHERS_MAX: f64 = 0.25;
+const OTHERS_MAX: f64 = 0.15;
 /// Processors that are busy for this share of the time have none left.
 const BUSY: f64 = 0.95;
 

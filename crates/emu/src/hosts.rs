@@ -18,7 +18,7 @@ mod settings;
 pub use error::Error;
 pub use found::{Cleaned, Found, clean, find, list};
 pub use host::{Counters, Host, mac_of};
-pub use settings::HostSettings;
+pub use settings::{CardRate, HostSettings};
 
 /// The name of every host's interface, as a first network card is called.
 pub const INTERFACE: &str = "eth0";

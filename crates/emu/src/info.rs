@@ -23,7 +23,7 @@ sockopt_impl!(
 /// `TCP_INFINITE_SSTHRESH` of Linux.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 /// No window of ours is that large. On some kernels a BPF algorithm's hook is skipped when pid 1 is interrupted, and what
-/// its caller then takes for the hook's answer is far above.
+/// its caller then takes for the hook's answer is far above, or zero.
 pub const ABSURD_WINDOW: u32 = 5_000_000;
 
 /// The fields that are used.
@@ -113,7 +113,9 @@ impl Info {
 
     /// Whether the window or its threshold is none that an algorithm could have set.
     pub fn is_absurd(&self) -> bool {
-        self.snd_cwnd > ABSURD_WINDOW || self.ssthresh().is_some_and(|ssthresh| ssthresh > ABSURD_WINDOW)
+        let is_open = self.rtt_us > 0;
+        let possible = |segments: u32| (1..=ABSURD_WINDOW).contains(&segments);
+        is_open && !(possible(self.snd_cwnd) && self.ssthresh().is_none_or(possible))
     }
 }
 
@@ -126,6 +128,7 @@ mod tests {
         let mut raw = [0; LEN];
         raw[1] = 3;
         raw[76..80].copy_from_slice(&INFINITE_SSTHRESH.to_ne_bytes());
+        raw[68..72].copy_from_slice(&500u32.to_ne_bytes());
         raw[80..84].copy_from_slice(&20u32.to_ne_bytes());
         raw[24..28].copy_from_slice(&9u32.to_ne_bytes());
         raw[28..32].copy_from_slice(&4u32.to_ne_bytes());
@@ -135,6 +138,8 @@ mod tests {
         assert_eq!((info.ssthresh(), info.state()), (None, CaState::Recovery));
         assert!(!info.is_absurd());
         assert!(Info { snd_cwnd: 90_000_000, ..info }.is_absurd());
+        assert!(Info { snd_cwnd: 0, ..info }.is_absurd() && Info { snd_ssthresh: 0, ..info }.is_absurd());
+        assert!(!Info::default().is_absurd(), "nothing is known of a connection that is being opened");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod algorithms;
 mod network;
 mod open;
+mod processors;
 mod rows;
 
 use crate::check::{self, CpuTicks, Scale};
@@ -26,6 +27,7 @@ use units::Time;
 
 pub use network::Network;
 pub use open::open;
+pub(crate) use processors::Precedence;
 
 /// Why a scenario cannot be emulated, or could not.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +103,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let (ran, report) = thread::scope(|scope| {
         let engine = network.start(scope, scenario, clock, end, &stop)?;
         let traffic = scope.spawn(|| {
-            network.leave_the_engine_alone();
+            network.serve_the_hosts();
             traffic::run(scenario, hosts, clock, &stop)
         });
         while clock.now() < end && !engine.is_finished() && !traffic.is_finished() {
@@ -150,6 +152,9 @@ fn agreed(mut objections: Vec<Objection>, stack: Result<Stack, Vec<Objection>>) 
     }
 }
 
+/// Applications that wait for a processor longer than this share of the run read and write too late.
+const WAITED_MAX: f64 = 0.02;
+
 /// What speaks against a run beside lateness.
 fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -162,6 +167,10 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     count(trouble.refused, "packets were not taken by the host that they had reached");
     count(trouble.unreadable, "frames of hosts could not be read");
     count(report.absurd, "times the kernel showed a window that no algorithm sets: it skipped hooks");
+    if report.waited > WAITED_MAX {
+        let waited = report.waited * 100.0;
+        reasons.push(format!("the hosts' applications waited for a processor for {waited:.1} % of the run"));
+    }
     if totals.entered == 0 && !report.flows.is_empty() {
         reasons.push("no packet came out of any host".to_string());
     }

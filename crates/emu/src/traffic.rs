@@ -14,6 +14,7 @@ use plan::Applications;
 use results::CwndSample;
 use scenario::Scenario;
 use sockets::{Due, Sockets};
+use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Time;
@@ -32,6 +33,8 @@ pub struct Report {
     pub failed: (u64, Option<String>),
     /// Samples in which the kernel showed a window that no algorithm could have set.
     pub absurd: u64,
+    /// Share of the run for which the applications could have gone on but had no processor, 0 to 1.
+    pub waited: f64,
 }
 
 /// Does the traffic of `scenario` on `hosts` until its end, or until `stop`.
@@ -39,6 +42,7 @@ pub struct Report {
 /// # Errors
 /// What polling sockets needs is refused. What happens to single flows is in the report.
 pub fn run(scenario: &Scenario, hosts: Hosts<'_>, clock: WallClock, stop: &AtomicBool) -> io::Result<Report> {
+    let (began, waited_before) = (clock.now(), waited());
     let mut sockets = Sockets::new(hosts, clock)?;
     let mut applications = Applications::new(scenario, &mut sockets);
     sockets.schedule_measuring(&scenario.measure);
@@ -56,5 +60,13 @@ pub fn run(scenario: &Scenario, hosts: Hosts<'_>, clock: WallClock, stop: &Atomi
             applications.on_received(&mut sockets, entry, flow);
         }
     }
-    Ok(sockets.finish(applications.extra()))
+    let waited = waited().saturating_sub(waited_before).as_secs_f64() / (clock.now() - began).as_secs_f64().max(1e-3);
+    Ok(Report { waited, ..sockets.finish(applications.extra()) })
+}
+
+/// For how long the calling thread has been ready to run and has not; zero where Linux does not count.
+fn waited() -> Time {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    // ran, waited, how often
+    Time::from_ns(text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }

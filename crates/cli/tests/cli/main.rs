@@ -4,6 +4,7 @@ mod algorithms;
 mod bad_input;
 mod common;
 mod determinism;
+mod emulation;
 mod emulator;
 mod interrupt;
 mod loading;

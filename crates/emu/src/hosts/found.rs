@@ -2,6 +2,7 @@
 
 use crate::hosts::namespace::inside;
 use crate::hosts::netlink::{LOOPBACK, Netlink};
+use crate::run::Precedence;
 use netlink_packet_route::link::LinkAttribute;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -123,17 +124,23 @@ pub struct Cleaned {
 }
 
 /// Ends the processes that runs, themselves dead, have left in their hosts; the hosts go with them. Others' hosts, and those
-/// of runs that live, are not touched.
+/// of runs that live, are not touched. Where no run lives, this session no longer goes before others either.
 ///
 /// # Errors
 /// /proc cannot be read.
 pub fn clean() -> io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
+    let mut lives = false;
     for (mark, tasks) in marked_namespaces()? {
-        if !mark.owner_lives() {
+        if mark.owner_lives() {
+            lives = true;
+        } else {
             cleaned.hosts += 1;
             cleaned.processes += end_processes_in(tasks[0].inode);
         }
+    }
+    if !lives {
+        Precedence::forget();
     }
     Ok(cleaned)
 }

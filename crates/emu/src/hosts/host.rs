@@ -3,7 +3,7 @@
 use crate::hosts::found::{Mark, end_processes_in};
 use crate::hosts::namespace::Namespace;
 use crate::hosts::netlink::{LOOPBACK, Netlink};
-use crate::hosts::settings::{set_rps, set_sysctl};
+use crate::hosts::settings::{CARD_QUEUE_BYTES, set_rps, set_sysctl};
 use crate::hosts::{Error, HostSettings, INTERFACE};
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::RouteMetric;
@@ -196,6 +196,11 @@ fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, u32), Error> {
     ];
     card.extend(settings.gso_max_segs.map(LinkAttribute::GsoMaxSegs));
     netlink.set_link_up(index, card).map_err(refused("the network card's settings"))?;
+    if let Some(card) = settings.card {
+        netlink
+            .set_card_rate(index, card.bytes_per_second, card.burst_bytes, CARD_QUEUE_BYTES)
+            .map_err(refused("the network card's rate"))?;
+    }
     netlink.add_address(index, settings.address, settings.prefix_len).map_err(refused("the address"))?;
     let metrics = settings.route_metrics();
     netlink.set_subnet_route(index, settings.address, settings.prefix_len, &metrics).map_err(refused("the route"))?;

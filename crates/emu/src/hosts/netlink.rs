@@ -1,7 +1,8 @@
 //! What is asked of the kernel about interfaces, addresses and routes (rtnetlink), one question after the other.
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
@@ -9,6 +10,7 @@ use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, Neig
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use packet_io::Mac;
@@ -20,6 +22,11 @@ pub const LOOPBACK: u32 = 1;
 
 /// An answer about one interface fits well; its statistics are about a kilobyte.
 const ANSWER_BYTES: usize = 32 * 1024;
+
+// linux/pkt_sched.h
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_BURST: u16 = 6;
+const TC_LINKLAYER_ETHERNET: u8 = 1;
 
 /// A conversation with the kernel about the namespace in which it was opened.
 pub struct Netlink {
@@ -113,6 +120,22 @@ impl Netlink {
         self.change(NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewNeighbour(message))
     }
 
+    /// Lets an interface send at most `rate` bytes of frames a second, after a pause at most `burst` bytes at once; what waits
+    /// for that, up to `limit` bytes, waits in the host (a token bucket, `tc-tbf(8)`).
+    pub fn set_card_rate(&mut self, index: u32, rate: u32, burst: u32, limit: u32) -> io::Result<()> {
+        let mut message = TcMessage::with_index(index as i32);
+        message.header.parent = TcHandle::ROOT;
+        let option = |kind: u16, value: Vec<u8>| TcOption::Other(DefaultNla::new(kind, value));
+        message.attributes = vec![
+            TcAttribute::Kind("tbf".to_string()),
+            TcAttribute::Options(vec![
+                option(TCA_TBF_PARMS, token_bucket(rate, limit)),
+                option(TCA_TBF_BURST, burst.to_ne_bytes().to_vec()),
+            ]),
+        ];
+        self.change(NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewQueueDiscipline(message))
+    }
+
     fn change(&mut self, flags: u16, message: RouteNetlinkMessage) -> io::Result<()> {
         self.ask(NLM_F_ACK | flags, message).map(|_| ())
     }
@@ -143,4 +166,15 @@ impl Netlink {
             };
         }
     }
+}
+
+/// `struct tc_tbf_qopt`: two times `struct tc_ratespec`, limit, and two sizes for which attributes of their own stand.
+fn token_bucket(rate: u32, limit: u32) -> Vec<u8> {
+    // cell_log, linklayer, overhead, cell_align, mpu; then the rate
+    let mut bytes = vec![0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0];
+    bytes.extend(rate.to_ne_bytes());
+    bytes.extend([0; 12]);
+    bytes.extend(limit.to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes
 }

@@ -47,9 +47,21 @@ pub struct HostSettings {
     pub sysctls: Vec<(String, String)>,
     /// The CPUs (a bit each) that run the host's receiving half. Without it the thread that writes to the TAP does.
     pub rps_cpus: Option<u64>,
+    /// What the interface may send. What it may not send yet waits in the host, where TCP sees it and keeps the rest in the
+    /// socket. `None`: everything leaves at once.
+    pub card: Option<CardRate>,
     /// Frames, up to 64 KB each, that may wait for the TAP to be read; what comes on top is lost
     /// ([`Counters::tx_dropped`](crate::hosts::Counters)).
     pub tx_queue_frames: u32,
+}
+
+/// The rate of a host's network card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardRate {
+    /// Bytes of frames a second, Ethernet's header included.
+    pub bytes_per_second: u32,
+    /// Bytes that may leave at once after a pause.
+    pub burst_bytes: u32,
 }
 
 impl HostSettings {
@@ -72,6 +84,7 @@ impl HostSettings {
             no_metrics_save: true,
             sysctls: Vec::new(),
             rps_cpus: None,
+            card: None,
             tx_queue_frames: 10_000,
         }
     }
@@ -93,6 +106,9 @@ impl HostSettings {
         let subnet = |address: Ipv4Addr| address.to_bits() >> (32 - u32::from(self.prefix_len));
         if let Some(stranger) = self.neighbours.iter().find(|other| subnet(**other) != subnet(self.address)) {
             return wrong(format!("{stranger} is not in the subnet of {}/{}", self.address, self.prefix_len));
+        }
+        if self.card.is_some_and(|card| card.burst_bytes < self.mtu + 14 || card.bytes_per_second == 0) {
+            return wrong(format!("a network card sends a whole packet of {} bytes at once", self.mtu));
         }
         for (name, _) in &self.sysctls {
             if !name.starts_with("net.") || name.contains('/') || name.contains("..") {
@@ -139,6 +155,9 @@ impl HostSettings {
 
 /// Its number in linux/rtnetlink.h.
 const RTAX_RTO_MIN: u32 = 13;
+
+/// What may wait for a card, bytes. TCP has far less there; more would be lost.
+pub(super) const CARD_QUEUE_BYTES: u32 = 1 << 30;
 
 /// Sets a sysctl of the calling thread's namespace.
 pub(super) fn set_sysctl(name: &str, value: &str) -> io::Result<()> {

@@ -1,11 +1,12 @@
 //! [`Network`]: the hosts, and the engine between them on a thread of its own.
 
+use super::processors::{Cpus, Precedence, go_first};
 use crate::EmuError;
 use crate::address::{FlowPorts, address};
 use crate::agenda::Agenda;
 use crate::driver::drive;
 use crate::engine::{Counted, Engine};
-use crate::hosts::{Host, HostSettings};
+use crate::hosts::{CardRate, Host, HostSettings};
 use crate::limits::glues;
 use crate::linux::Stack;
 use crate::port::WallClock;
@@ -13,10 +14,7 @@ use crate::routes::Routes;
 use crate::series::{Series, sampled};
 use crate::taps::{TapPorts, Trouble};
 use net::{LinkTable, Router, Topology};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
 use packet_io::{Pcap, PcapOptions, Tap};
-use rustix::process::setpriority_process;
 use scenario::Scenario;
 use std::fs::{self, File};
 use std::io;
@@ -26,8 +24,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 use units::Time;
 
-/// The niceness that goes before all others.
-const HIGHEST_PRIORITY: i32 = -20;
+/// Ethernet's header.
+const ETHERNET_BYTES: u32 = 14;
+/// A super-frame of 64 KB, with the headers of all its packets, by which Linux counts.
+const SUPER_FRAME_BYTES: u64 = 70_000;
 
 /// What the engine's thread hands back.
 pub type Ran = Result<(Counted, Trouble), EmuError>;
@@ -41,6 +41,7 @@ pub struct Network {
     pcap: Option<PathBuf>,
     mtu: u32,
     cpus: Cpus,
+    _precedence: Precedence,
 }
 
 impl Network {
@@ -73,6 +74,7 @@ impl Network {
                 gso_max_segs: stack.gso_max_segs,
                 sysctls: stack.sysctls.clone(),
                 rps_cpus,
+                card: stack.limit_output.then(|| card(topology, i, plan::framing_bytes(scenario), stack.mtu)).flatten(),
                 ..HostSettings::new(address(i))
             };
             let mut host = Host::new(&topology.node(topology.host(i as usize)).name, &settings)?;
@@ -81,7 +83,7 @@ impl Network {
         }
         let flows = Arc::new(FlowPorts::new(entries));
         let (topology, mtu) = (topology.clone(), scenario.tcp.mtu());
-        Ok(Network { hosts, topology, flows, taps: Mutex::new(taps), pcap, mtu, cpus })
+        Ok(Network { hosts, topology, flows, taps: Mutex::new(taps), pcap, mtu, cpus, _precedence: Precedence::take() })
     }
 
     /// The hosts, by number.
@@ -106,6 +108,13 @@ impl Network {
     /// Keeps the calling thread, and what it starts, off the engine's processor.
     pub fn leave_the_engine_alone(&self) {
         self.cpus.take_others();
+    }
+
+    /// The same for the thread of the hosts' applications, which goes before other programs: a receiver that reads late
+    /// acknowledges late, as Linux puts off what would offer a smaller window until the application has read.
+    pub fn serve_the_hosts(&self) {
+        self.cpus.take_others();
+        go_first();
     }
 
     /// Starts the engine on a thread of `scope`; once only. It ends at `end` or when `stop` is set.
@@ -163,44 +172,16 @@ impl Network {
     }
 }
 
-/// The processors that this process may use: one for the engine, the others for hosts and traffic.
-struct Cpus {
-    engine: Option<usize>,
-    others: Vec<usize>,
-}
-
-impl Cpus {
-    fn of_this_process() -> Cpus {
-        let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
-        let mut all: Vec<usize> = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect();
-        let engine = if all.len() > 1 { all.pop() } else { None };
-        Cpus { engine, others: all }
-    }
-
-    fn others_mask(&self) -> Option<u64> {
-        self.engine?;
-        Some(self.others.iter().filter(|cpu| **cpu < 64).fold(0, |mask, cpu| mask | 1 << cpu))
-    }
-
-    /// The calling thread gets the engine's processor, before every other program as far as Linux lets it. Not a real-time
-    /// class: those are stopped for 50 ms of every second.
-    fn take_engine(&self) {
-        pin(self.engine.as_slice());
-        let _ = setpriority_process(None, HIGHEST_PRIORITY);
-    }
-
-    fn take_others(&self) {
-        if self.engine.is_some() {
-            pin(&self.others);
-        }
-    }
-}
-
-/// Keeps the calling thread on these processors. Where that is not allowed, the self-check tells what it meant.
-fn pin(cpus: &[usize]) {
-    let mut set = CpuSet::new();
-    let known = cpus.iter().all(|cpu| set.set(*cpu).is_ok());
-    if known && !cpus.is_empty() {
-        let _ = sched_setaffinity(Pid::from_raw(0), &set);
-    }
+/// The rate of host number `host`'s network card: that of its link, whose packets are `framing` bytes longer than IP's, and
+/// which is modelled. What the host were to send faster would wait in the model, and TCP would take it for sent.
+fn card(topology: &Topology, host: u32, framing: u32, mtu: u32) -> Option<CardRate> {
+    let node = topology.host(host as usize);
+    let rate = topology.links().iter().find(|link| link.from == node)?.rate;
+    let (frame, on_wire) = (u64::from(mtu + ETHERNET_BYTES), u64::from(mtu + framing));
+    let exact = rate.as_bps() / 8 * frame / on_wire;
+    // what comes late in the machine stays queued in the model, unless the host is a little slower than the model
+    let bytes_per_second = exact - exact / 512;
+    // Linux hands over about a millisecond's worth at once, 64 KB at most; and what its timers are late must not be lost
+    let at_once = (exact / 800).clamp(2 * frame, SUPER_FRAME_BYTES) + exact / 3000;
+    Some(CardRate { bytes_per_second: bytes_per_second.try_into().ok()?, burst_bytes: at_once as u32 })
 }

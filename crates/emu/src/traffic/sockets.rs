@@ -244,7 +244,7 @@ impl<'a> Sockets<'a> {
     pub fn finish(self, extra: Vec<(String, f64)>) -> Report {
         let flows: Vec<_> = self.flows.into_iter().map(Flow::end).collect();
         let absurd = self.absurd + flows.iter().filter(|flow| flow.info.is_absurd()).count() as u64;
-        Report { flows, cwnd: self.cwnd, extra, failed: self.failed, absurd }
+        Report { flows, cwnd: self.cwnd, extra, failed: self.failed, absurd, waited: 0.0 }
     }
 
     fn enter(&mut self, host: u32) -> nix::Result<()> {

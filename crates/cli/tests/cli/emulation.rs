@@ -1,0 +1,218 @@
+//! What an emulation leaves behind, however it ends: nothing. And what its users' programs do in it. Only root can try.
+
+use crate::common::Place;
+use nix::fcntl::{Flock, FlockArg};
+use std::collections::BTreeSet;
+use std::env;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long something may take to begin, or to be gone, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The algorithm of the scenarios below, which nobody else has.
+const ALGORITHM: &str = "ot_leftover";
+
+/// Two hosts that talk for a minute unless something ends it, with an algorithm of their own.
+const MINUTE: &str = r#"duration = "60 s"
+[network]
+topology = { star = { hosts = 2 } }
+rate = "20 Mbit/s"
+delay = "1 ms"
+[tcp]
+cc = "leftover.c"
+[[traffic]]
+bulk = { from = "h1", to = "h2" }
+"#;
+
+/// The machine, for one real-time test at a time, and a folder with [`MINUTE`] in it; or a printed reason why the test is
+/// skipped.
+fn machine() -> Option<(Flock<File>, Place)> {
+    if let Err(missing) = kernel::Kernel::probe() {
+        eprintln!("skipped: {missing}");
+        return None;
+    }
+    if let Err(error) = emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))) {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    let file = File::create(env::temp_dir().join("opentcp-kernel-tests.lock")).unwrap();
+    let lock = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+    let place = Place::with(MINUTE);
+    let newreno = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cc/newreno.c");
+    place.write("leftover.c", &fs::read_to_string(newreno).unwrap().replace("newreno", "leftover"));
+    Some((lock, place))
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The network namespaces of a process's threads and of those of all others: numbers of their inodes.
+fn namespaces(processes: impl Iterator<Item = String>) -> BTreeSet<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    let tasks = processes.filter_map(|process| fs::read_dir(format!("/proc/{process}/task")).ok()).flatten().flatten();
+    tasks.filter_map(|task| fs::metadata(task.path().join("ns/net")).ok()).map(|file| file.ino()).collect()
+}
+
+fn all_namespaces() -> BTreeSet<u64> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    namespaces(entries.filter_map(|entry| entry.file_name().into_string().ok()))
+}
+
+fn is_loaded() -> bool {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap().contains(ALGORITHM)
+}
+
+/// A run or a shell that is under way, and the namespaces of its hosts.
+struct UnderWay {
+    child: Child,
+    hosts: BTreeSet<u64>,
+}
+
+impl UnderWay {
+    fn start(place: &Place, args: &[&str]) -> UnderWay {
+        assert!(!is_loaded(), "an earlier test has left {ALGORITHM} in the kernel");
+        let child = place.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let own = namespaces(std::iter::once("self".to_string()));
+        let hosts = || {
+            let all = namespaces(std::iter::once(child.id().to_string()));
+            all.difference(&own).copied().collect::<BTreeSet<u64>>()
+        };
+        until("the hosts are made", || hosts().len() == 2 && is_loaded());
+        // well into it
+        thread::sleep(Duration::from_millis(500));
+        let hosts = hosts();
+        UnderWay { child, hosts }
+    }
+
+    fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
+    /// Nothing of it is in the kernel any more; its exit code.
+    fn is_gone(mut self) -> Option<i32> {
+        let status = self.child.wait().unwrap();
+        until("the hosts are gone", || all_namespaces().is_disjoint(&self.hosts));
+        until("the algorithm is gone", || !is_loaded());
+        status.code()
+    }
+}
+
+#[test]
+fn ctrl_c_ends_an_emulation_and_leaves_nothing() {
+    let Some((_machine, place)) = machine() else { return };
+    let run = UnderWay::start(&place, &["run", "a.toml", "--backend", "emu"]);
+    run.signal("-INT");
+    assert_eq!(run.is_gone(), Some(130));
+    assert_eq!(place.entries(), ["a.toml", "leftover.c"]);
+}
+
+#[test]
+fn a_killed_emulation_leaves_nothing_and_the_next_starts_clean() {
+    let Some((_machine, place)) = machine() else { return };
+    let run = UnderWay::start(&place, &["run", "a.toml", "--backend", "emu"]);
+    run.signal("-KILL");
+    assert_eq!(run.is_gone(), None);
+    place.succeed(&["run", "a.toml", "--backend", "emu", "--set", "duration=500 ms", "--allow-distorted"]);
+    until("the next run's algorithm is gone", || !is_loaded());
+}
+
+#[test]
+fn what_a_killed_shells_programs_left_running_is_ended_by_clean() {
+    let Some((_machine, place)) = machine() else { return };
+    let ready = place.join("ready");
+    let command = format!("h1 sh -c 'sleep 1000 & echo $! > ready.new; mv ready.new {}; wait'", ready.display());
+    let mut shell = UnderWay::start(&place, &["emu", "shell", "a.toml", "-c", &command]);
+    until("the program runs", || ready.exists());
+    let sleeper = fs::read_to_string(&ready).unwrap().trim().to_string();
+    shell.signal("-KILL");
+    shell.child.wait().unwrap();
+    assert!(Path::new("/proc").join(&sleeper).exists(), "this is what `clean` is for");
+    let cleaned = place.succeed(&["emu", "clean"]).stdout;
+    assert!(cleaned.starts_with("ended "), "{cleaned}");
+    // whoever takes over orphans may see to them later: an ended program has no namespace any more
+    until("the program has ended", || fs::read_link(format!("/proc/{sleeper}/ns/net")).is_err());
+    assert_eq!(shell.is_gone(), None);
+    assert_eq!(place.succeed(&["emu", "clean"]).stdout, "nothing was left behind\n");
+}
+
+/// Programs that take every processor, ended when dropped.
+struct Burners(Vec<Child>);
+
+impl Burners {
+    fn start() -> Burners {
+        let n = thread::available_parallelism().map_or(1, usize::from);
+        let burn = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Burners((0..n).map(burn).collect())
+    }
+}
+
+impl Drop for Burners {
+    fn drop(&mut self) {
+        for burner in &mut self.0 {
+            let _ = burner.kill();
+            let _ = burner.wait();
+        }
+    }
+}
+
+#[test]
+fn a_run_beside_programs_that_burn_the_processors_is_not_valid() {
+    let Some((_machine, place)) = machine() else { return };
+    let args = ["run", "a.toml", "--backend", "emu", "--set", "duration=3 s", "--set", "tcp.cc=kernel:reno"];
+    let burners = Burners::start();
+    let done = place.opentcp(&args);
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert!(done.stderr.contains("is not valid: "), "{}", done.stderr);
+    let run = fs::read_to_string(place.join("opentcp-results/a/run.json")).unwrap();
+    assert!(run.contains("\"valid\": false"), "{run}");
+    place.succeed(&[&args[..], &["--allow-distorted"]].concat());
+    drop(burners);
+}
+
+/// Whether a program is here; otherwise that is said.
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let found = found.is_ok_and(|status| status.success());
+    if !found {
+        eprintln!("skipped in part: no {program} here");
+    }
+    found
+}
+
+#[test]
+fn a_web_page_is_fetched_in_a_shell_and_its_packets_can_be_read() {
+    let Some((_machine, place)) = machine() else { return };
+    if !has("curl") || !has("python3") {
+        return;
+    }
+    place.write("page.txt", "a page\n");
+    let command = "h2 python3 -m http.server 80 > log 2>&1 & server=$!; \
+                   until h1 curl -sf http://$h2/page.txt; do sleep 0.1; done; kill $server";
+    let done = place.succeed(&["emu", "shell", "a.toml", "--pcap", "captures", "-c", command]);
+    assert_eq!(done.stdout, "a page\n", "{}", done.stderr);
+    for host in ["h1", "h2"] {
+        let capture = place.join("captures").join(format!("{host}.pcap"));
+        assert!(fs::metadata(&capture).unwrap().len() > 500);
+        if !has("tshark") {
+            continue;
+        }
+        let output = Command::new("tshark")
+            .args(["-o", "tcp.check_checksum:TRUE", "-Y", "http.response", "-T", "fields", "-e", "http.response.code"])
+            .args(["-e", "tcp.checksum.status", "-r"])
+            .arg(&capture)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.lines().any(|line| line.starts_with("200\t1")), "{host}: {text:?}");
+    }
+    until("the algorithm is gone", || !is_loaded());
+}

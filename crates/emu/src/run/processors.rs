@@ -1,0 +1,119 @@
+//! Who runs where, and before whom: the engine has a processor of its own, and the run goes before other programs.
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use rustix::process::setpriority_process;
+use std::fs;
+
+/// The niceness that goes before all others.
+const HIGHEST_PRIORITY: i32 = -20;
+/// Linux shares processors between sessions first, whatever their programs' niceness: this says how nice the session of this
+/// process is as a whole (`sched(7)`).
+const SESSION: &str = "/proc/self/autogroup";
+
+/// The processors that this process may use: one for the engine, the others for hosts and traffic.
+pub struct Cpus {
+    engine: Option<usize>,
+    others: Vec<usize>,
+}
+
+impl Cpus {
+    /// As the system says.
+    pub fn of_this_process() -> Cpus {
+        let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+        let mut all: Vec<usize> = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect();
+        let engine = if all.len() > 1 { all.pop() } else { None };
+        Cpus { engine, others: all }
+    }
+
+    /// The others, a bit each; none if there is only one.
+    pub fn others_mask(&self) -> Option<u64> {
+        self.engine?;
+        Some(self.others.iter().filter(|cpu| **cpu < 64).fold(0, |mask, cpu| mask | 1 << cpu))
+    }
+
+    /// The calling thread gets the engine's processor, before every other program.
+    pub fn take_engine(&self) {
+        pin(self.engine.as_slice());
+        go_first();
+    }
+
+    /// The calling thread gets the others.
+    pub fn take_others(&self) {
+        if self.engine.is_some() {
+            pin(&self.others);
+        }
+    }
+}
+
+/// Puts the calling thread before every other program as far as Linux lets it. Not a real-time class: those are stopped for
+/// 50 ms of every second.
+pub fn go_first() {
+    let _ = setpriority_process(None, HIGHEST_PRIORITY);
+}
+
+/// Keeps the calling thread on these processors. Where that is not allowed, the self-check tells what it meant.
+fn pin(cpus: &[usize]) {
+    let mut set = CpuSet::new();
+    let known = cpus.iter().all(|cpu| set.set(*cpu).is_ok());
+    if known && !cpus.is_empty() {
+        let _ = sched_setaffinity(Pid::from_raw(0), &set);
+    }
+}
+
+/// As long as it lives, the session of this process goes before others. Where sessions have no such setting, nothing is
+/// done: the self-check tells what it meant.
+pub struct Precedence {
+    before: Option<i32>,
+}
+
+impl Precedence {
+    /// Takes it, unless another run of the session has it already.
+    pub fn take() -> Precedence {
+        let before = session_niceness().filter(|nice| *nice != HIGHEST_PRIORITY);
+        let taken = before.is_some() && fs::write(SESSION, HIGHEST_PRIORITY.to_string()).is_ok();
+        Precedence { before: before.filter(|_| taken) }
+    }
+
+    /// Takes it back from a run that was killed in this session.
+    pub fn forget() {
+        if session_niceness() == Some(HIGHEST_PRIORITY) {
+            let _ = fs::write(SESSION, "0");
+        }
+    }
+}
+
+impl Drop for Precedence {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            let _ = fs::write(SESSION, before.to_string());
+        }
+    }
+}
+
+/// "/autogroup-51 nice 0"
+fn session_niceness() -> Option<i32> {
+    fs::read_to_string(SESSION).ok()?.split_whitespace().last()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_goes_first_only_as_long_as_the_run_lasts() {
+        let Some(before) = session_niceness() else {
+            eprintln!("skipped: sessions have no niceness here");
+            return;
+        };
+        let first = Precedence::take();
+        if session_niceness() != Some(HIGHEST_PRIORITY) {
+            eprintln!("skipped: this user may not go before others");
+            return;
+        }
+        drop(Precedence::take());
+        assert_eq!(session_niceness(), Some(HIGHEST_PRIORITY), "the first run still has it");
+        drop(first);
+        assert_eq!(session_niceness(), Some(before));
+    }
+}
