@@ -3,6 +3,7 @@
 //! Each study is a module of its own below this one and an entry of [`STUDIES`]; the rest is the same for all.
 
 mod cfi16;
+mod dctcp;
 
 use crate::failure::Failure;
 use crate::options::Options;
@@ -20,14 +21,16 @@ struct Study {
 }
 
 /// A study a line, in the order in which all of them run.
-const STUDIES: &[Study] = &[cfi16::STUDY];
+const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY];
 
 const EXAMPLES: &str = "\
 Examples:
   opentcp reproduce cfi16                      one seed, both routings
   opentcp reproduce cfi16 --seeds 5            medians and ranges of five seeds
   opentcp reproduce cfi16 --full               and the experiments that look for the reasons of deviations
-  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'";
+  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'
+  sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root the simulator's half
+  opentcp reproduce dctcp --figure 12 --backend sim";
 
 /// The studies and what they are, then the examples.
 fn after_help() -> String {
@@ -55,11 +58,15 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
+    dctcp: dctcp::Args,
+    #[command(flatten)]
     options: Options,
 }
 
 /// What a study is asked for.
 struct Request<'a> {
+    /// What only that study has.
+    dctcp: &'a dctcp::Args,
     seeds: u32,
     full: bool,
     sets: &'a [String],
@@ -101,6 +108,11 @@ struct StudyOutput {
 pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let wanted = |study: &&Study| args.names.is_empty() || args.names.iter().any(|name| name == study.name);
     let wanted: Vec<&Study> = STUDIES.iter().filter(wanted).collect();
+    if args.dctcp.is_given() && !wanted.iter().any(|study| study.name == dctcp::STUDY.name) {
+        return Err(Failure::Input(
+            "--figure, --backend and --stage are of the study dctcp, which was not asked for".into(),
+        ));
+    }
     let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
     for study in &wanted {
         eprintln!("{}: {}", study.name, study.about);
@@ -109,7 +121,14 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
             _ => args.options.folder(study.name),
         };
         let workers = args.options.workers();
-        let request = Request { seeds: args.seeds, full: args.full, sets: &args.sets, out: out.clone(), workers };
+        let request = Request {
+            dctcp: &args.dctcp,
+            seeds: args.seeds,
+            full: args.full,
+            sets: &args.sets,
+            out: out.clone(),
+            workers,
+        };
         let done = (study.reproduce)(&request)?;
         if !args.options.json {
             print(&done.tables)?;

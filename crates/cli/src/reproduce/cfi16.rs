@@ -133,5 +133,6 @@ fn story(comparisons: &[Comparison], findings: &[String]) -> Story {
             .to_string(),
         paragraphs: findings.to_vec(),
         comparisons: comparisons.iter().map(without_note).collect(),
+        ..Story::default()
     }
 }
