@@ -169,7 +169,7 @@ fn variation(runs: &[&Measured]) -> Option<String> {
                 && (other.case.backend, other.case.seed) == (run.case.backend, run.case.seed)
                 && (other.case.port.flows - run.case.port.flows).abs() < 0.5
         });
-        if let (Some(ours), Some(theirs)) = (of(run), other.and_then(|other| of(&other))) {
+        if let (Some(ours), Some(theirs)) = (of(run), other.and_then(of)) {
             pairs.push((run, ours, theirs));
         }
     }

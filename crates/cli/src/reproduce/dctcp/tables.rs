@@ -3,6 +3,7 @@
 use super::cases::Backend;
 use super::rows::Line;
 use crate::table::{Table, number, optional, wrapped};
+use std::fmt::Write as _;
 
 const WIDTH: usize = 110;
 
@@ -12,14 +13,14 @@ pub fn render(lines: &[Line], findings: &[String]) -> String {
     for figure in ["Figure 1", "Figure 12", "Figure 16"] {
         let these: Vec<&Line> = lines.iter().filter(|line| line.figure == figure).collect();
         if !these.is_empty() {
-            text.push_str(&format!("\n{figure}\n{}", table(&these)));
+            let _ = write!(text, "\n{figure}\n{}", table(&these));
         }
     }
     if lines.iter().any(|line| line.distorted.is_some()) {
         text.push_str("\n! the machine distorted this run; the reason is below\n");
     }
     for finding in findings {
-        text.push_str(&format!("\n{}\n", wrapped(finding, WIDTH)));
+        let _ = writeln!(text, "\n{}", wrapped(finding, WIDTH));
     }
     text
 }
