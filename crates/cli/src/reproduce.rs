@@ -1,6 +1,9 @@
 //! `opentcp reproduce`: a paper's tables and figures, made again and laid beside the paper's.
+//!
+//! Each study is a module of its own below this one and an entry of [`STUDIES`]; the rest is the same for all.
 
 mod cfi16;
+mod dctcp;
 
 use crate::failure::Failure;
 use crate::options::Options;
@@ -17,27 +20,33 @@ struct Study {
     reproduce: fn(&Request) -> Result<Reproduced, Failure>,
 }
 
-const STUDIES: [Study; 1] = [Study {
-    name: "cfi16",
-    about: "eight TCP variants on a 6-ary fat tree (CFI 2016): Figures 2 and 3, Table 4",
-    reproduce: cfi16::reproduce,
-}];
+/// A study a line, in the order in which all of them run.
+const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY];
 
 const EXAMPLES: &str = "\
-Studies:
-  cfi16    eight TCP variants on a 6-ary fat tree (CFI 2016): Figures 2 and 3, Table 4
-
 Examples:
   opentcp reproduce cfi16                      one seed, both routings
   opentcp reproduce cfi16 --seeds 5            medians and ranges of five seeds
   opentcp reproduce cfi16 --full               and the experiments that look for the reasons of deviations
-  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'";
+  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'
+  sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root the simulator's half
+  opentcp reproduce dctcp --figure 12 --backend sim";
+
+/// The studies and what they are, then the examples.
+fn after_help() -> String {
+    let lines = STUDIES.iter().map(|study| format!("  {:8} {}\n", study.name, study.about));
+    format!("Studies:\n{}\n{EXAMPLES}", lines.collect::<String>())
+}
+
+fn names() -> Vec<&'static str> {
+    STUDIES.iter().map(|study| study.name).collect()
+}
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub struct Args {
     /// What to reproduce; everything there is, if absent
-    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(STUDIES.map(|study| study.name)))]
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]
     names: Vec<String>,
     /// Seeds 1 to N; the numbers are then medians, with their ranges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -49,11 +58,15 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
+    dctcp: dctcp::Args,
+    #[command(flatten)]
     options: Options,
 }
 
 /// What a study is asked for.
 struct Request<'a> {
+    /// What only that study has.
+    dctcp: &'a dctcp::Args,
     seeds: u32,
     full: bool,
     sets: &'a [String],
@@ -95,6 +108,11 @@ struct StudyOutput {
 pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let wanted = |study: &&Study| args.names.is_empty() || args.names.iter().any(|name| name == study.name);
     let wanted: Vec<&Study> = STUDIES.iter().filter(wanted).collect();
+    if args.dctcp.is_given() && !wanted.iter().any(|study| study.name == dctcp::STUDY.name) {
+        return Err(Failure::Input(
+            "--figure, --backend and --stage are of the study dctcp, which was not asked for".into(),
+        ));
+    }
     let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
     for study in &wanted {
         eprintln!("{}: {}", study.name, study.about);
@@ -103,7 +121,14 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
             _ => args.options.folder(study.name),
         };
         let workers = args.options.workers();
-        let request = Request { seeds: args.seeds, full: args.full, sets: &args.sets, out: out.clone(), workers };
+        let request = Request {
+            dctcp: &args.dctcp,
+            seeds: args.seeds,
+            full: args.full,
+            sets: &args.sets,
+            out: out.clone(),
+            workers,
+        };
         let done = (study.reproduce)(&request)?;
         if !args.options.json {
             print(&done.tables)?;

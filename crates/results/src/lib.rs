@@ -7,6 +7,7 @@
 mod axis;
 mod charts;
 mod digest;
+mod figure;
 mod palette;
 mod report;
 mod rows;
@@ -15,6 +16,7 @@ mod summary;
 mod tables;
 mod write;
 
+pub use figure::{Curve, Figure, Panel};
 pub use report::Story;
 pub use rows::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
 pub use selfcheck::SelfCheck;

@@ -4,12 +4,13 @@
 
 mod curves;
 mod facets;
+mod figures;
 mod overview;
 mod paper;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::{Comparison, digest::Digest};
+use crate::{Comparison, Figure, digest::Digest};
 use facets::Facets;
 
 /// What a report says beside the numbers.
@@ -21,6 +22,8 @@ pub struct Story {
     pub lead: String,
     /// What the numbers show, in words; plain text, a paragraph each.
     pub paragraphs: Vec<String>,
+    /// Pictures of the story's own, before the numbers.
+    pub figures: Vec<Figure>,
     /// Our numbers beside the paper's.
     pub comparisons: Vec<Comparison>,
 }
@@ -56,6 +59,7 @@ pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
                 h1 { (story.title) }
                 @if !story.lead.is_empty() { p.lead { (story.lead) } }
                 @for paragraph in &story.paragraphs { p { (paragraph) } }
+                (figures::section(&story.figures))
                 (paper::section(&story.comparisons))
                 (overview::section(runs, &facets))
                 (curves::completion_times(runs, &facets))

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use results::{RunResults, Story, write_run, write_sweep};
+use results::{Curve, Figure, Panel, RunResults, Story, write_run, write_sweep};
 
 fn sweep_html(runs: &[RunResults], story: &Story) -> String {
     let place = tempfile::tempdir().unwrap();
@@ -38,6 +38,28 @@ fn a_report_is_the_same_every_time_and_without_odd_numbers() {
     for odd in ["NaN", "inf\"", "-0.0\""] {
         assert!(!html.contains(odd), "{odd}");
     }
+}
+
+#[test]
+fn a_story_draws_its_own_figures() {
+    let runs = common::study(1);
+    let ramp: Vec<(f64, f64)> = (0..1000).map(|i| (f64::from(i), f64::from(i % 50))).collect();
+    let theory =
+        Curve { name: "a < b".to_owned(), points: vec![(0.0, 1.0), (9.0, 2.0)], dashed: true, ..Curve::default() };
+    let panel = Panel {
+        title: "measured & computed".to_owned(),
+        x: "time (s)".to_owned(),
+        y: "queue (packets)".to_owned(),
+        curves: vec![Curve::thinned("measured", &ramp), theory],
+    };
+    let empty = Panel { title: "nothing".to_owned(), ..Panel::default() };
+    let figure = Figure { title: "Figure 7".to_owned(), text: "A ramp.".to_owned(), panels: vec![panel, empty] };
+    let html = sweep_html(&runs, &Story { figures: vec![figure], ..common::story(&runs) });
+    for part in ["<h2>Figure 7</h2>", "A ramp.", "measured &amp; computed", "a &lt; b", "queue (packets)", "line s1 d1"]
+    {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(html.contains("class=\"band f0\"") && !html.contains("NaN"), "the ramp's extremes are a band");
 }
 
 #[test]

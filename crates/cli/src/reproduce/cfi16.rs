@@ -11,7 +11,7 @@ mod paper;
 mod rows;
 mod tables;
 
-use super::{Reproduced, Request};
+use super::{Reproduced, Request, Study};
 use crate::failure::Failure;
 use crate::run::{Words as _, speed};
 use crate::stop::Stop;
@@ -26,8 +26,15 @@ use std::time::Instant;
 const NAME: &str = "scenarios/cfi16-fat-tree.toml";
 const TEXT: &str = include_str!("../../../../scenarios/cfi16-fat-tree.toml");
 
+/// The study.
+pub const STUDY: Study = Study {
+    name: "cfi16",
+    about: "eight TCP variants on a 6-ary fat tree (CFI 2016): Figures 2 and 3, Table 4",
+    reproduce,
+};
+
 /// Runs the study.
-pub fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
+fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let mut jobs = jobs(request, None)?;
     let experiments: &[Experiment] = if request.full { &experiments::ALL } else { &[] };
     for experiment in experiments {
@@ -126,5 +133,6 @@ fn story(comparisons: &[Comparison], findings: &[String]) -> Story {
             .to_string(),
         paragraphs: findings.to_vec(),
         comparisons: comparisons.iter().map(without_note).collect(),
+        ..Story::default()
     }
 }

@@ -10,3 +10,4 @@ mod interrupt;
 mod loading;
 mod output;
 mod reproduce;
+mod reproduce_dctcp;

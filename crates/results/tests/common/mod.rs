@@ -198,5 +198,6 @@ pub fn story(runs: &[RunResults]) -> Story {
                 .to_owned(),
         ],
         comparisons,
+        ..Story::default()
     }
 }

@@ -235,6 +235,9 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r##"
     cfi16-fat-tree.toml: 16 runs, first routing=single-path,cc=newreno
+    dctcp-convergence.toml: 2 runs, first cc=dctcp
+    dctcp-queue.toml: 3 runs, first cc=dctcp
+    dctcp-sawtooth.toml: 3 runs, first senders=2
     dctcp-star.toml: 2 runs, first cc=dctcp
     dumbbell.toml: 1 runs, first dumbbell
     incast.toml: 6 runs, first cc=newreno,rto_min=200ms

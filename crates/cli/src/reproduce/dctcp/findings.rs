@@ -1,0 +1,213 @@
+//! What agrees with the theory and the paper and what does not, in sentences that the numbers decide.
+
+use super::analysis::mean;
+use super::cases::{Backend, Case, Kind};
+use super::measured::Measured;
+use crate::table::number;
+
+/// Packets, and share of the theory, by which Q_max may miss and still be said to agree.
+const NEAR: (f64, f64) = (3.0, 0.10);
+/// Least share of the ideal goodput that is said to use the link, %.
+const USED: f64 = 98.0;
+/// Least fairness that is said to be fair.
+const FAIR: f64 = 0.98;
+
+/// The sentences, one paragraph each.
+pub fn findings(measured: &[Measured], absent: Option<&str>, kernels_wanted: bool) -> Vec<String> {
+    let mut list = Vec::new();
+    if let (Some(reason), true) = (absent, kernels_wanted) {
+        list.push(format!("Kernel columns are absent: {reason}."));
+    }
+    // a run that the machine distorted shows the machine, so nothing is concluded from it
+    let valid = |run: &&Measured| run.check.as_ref().is_none_or(|check| check.valid);
+    let of = |wanted: fn(Kind) -> bool| measured.iter().filter(valid).filter(move |run| wanted(run.case.kind));
+    list.extend(of(|kind| kind == Kind::Queue).map(queue));
+    list.extend(of(|kind| kind == Kind::Sawtooth).map(sawtooth));
+    list.extend(of(|kind| matches!(kind, Kind::Convergence { .. })).map(convergence));
+    let variations: Vec<&Measured> = of(|kind| kind == Kind::Variation).collect();
+    list.extend(variation(&variations));
+    list.extend(measured.iter().filter_map(distorted));
+    list
+}
+
+fn says(run: &Measured) -> String {
+    format!("{} ({})", run.case.kind.figure(), run.case.name())
+}
+
+/// A number of a run with its unit, or that there is none.
+fn shown(run: &Measured, quantity: &str) -> String {
+    run.get(quantity).map_or_else(|| "none".to_string(), number)
+}
+
+/// Figure 1.
+fn queue(run: &Measured) -> String {
+    let quantiles = ["queue, 5 %", "queue, median", "queue, 95 %"].map(|quantity| shown(run, quantity));
+    let goodput = goodput(run);
+    let drops = shown(run, "drops");
+    let (case, port) = (&run.case, run.case.port);
+    let verdict = if case.variant == "dctcp" {
+        let near = run.get("queue, median").is_some_and(|median| (median - port.mark).abs() <= 2.0);
+        let high = run.get("queue, 95 %").is_some_and(|high| high <= port.mark + 5.0);
+        match (near, high) {
+            (true, true) => format!("as the paper shows, it stays near K = {}", port.mark),
+            (false, true) => {
+                let below = below_threshold(case);
+                format!("it stays under K + 5, but its median is not within 2 packets of K = {}{below}", port.mark)
+            }
+            (_, false) => format!("the paper's stays near K = {}, this one exceeds K + 5", port.mark),
+        }
+    } else if run.get("queue, highest").is_some_and(|highest| highest >= case.buffer * 0.98) {
+        format!("as the paper shows, it fills the buffer of {} packets", case.buffer)
+    } else {
+        format!("the paper's TCP fills the buffer ({} packets), this one does not", case.buffer)
+    };
+    format!(
+        "{}: queue of {} / {} / {} packets (5 %, median, 95 %), {drops} drops, {goodput}; {verdict}.",
+        says(run),
+        quantiles[0],
+        quantiles[1],
+        quantiles[2]
+    )
+}
+
+/// The sawtooth hangs below K + N.
+fn below_threshold(case: &Case) -> String {
+    let saw = case.port.sawtooth();
+    format!(
+        ": the theory's sawtooth lies between {:.1} and {:.0}, {:.1} in the middle",
+        saw.q_min.max(0.0),
+        saw.q_max,
+        f64::midpoint(saw.q_min.max(0.0), saw.q_max)
+    )
+}
+
+/// Goodput, and why it is less than there could be.
+fn goodput(run: &Measured) -> String {
+    let Some(goodput) = run.get("goodput") else { return "no goodput".to_string() };
+    let text = format!("goodput {} % of the ideal", number(goodput));
+    match run.idle.filter(|_| goodput < USED) {
+        Some(idle) => format!("{text} (the port had nothing to send in {} % of the samples)", number(idle)),
+        None => text,
+    }
+}
+
+/// Figure 12.
+fn sawtooth(run: &Measured) -> String {
+    let theory = run.case.port.sawtooth();
+    let Some(q_max) = run.get("Q_max") else { return format!("{}: no samples.", says(run)) };
+    let near = (q_max - theory.q_max).abs() <= NEAR.0.max(theory.q_max * NEAR.1);
+    let off = (q_max - theory.q_max) / theory.q_max * 100.0;
+    let period = match run.get("T_C") {
+        Some(ms) => format!("{} ms", number(ms)),
+        None => "none (nothing repeats)".to_string(),
+    };
+    let numbers = format!(
+        "Q_max {} packets (theory {}, {off:+.0} %), A {} ({}), T_C {period} ({} ms), Q_min {} ({})",
+        number(q_max),
+        number(theory.q_max),
+        shown(run, "A"),
+        number(theory.amplitude),
+        number(theory.period_s * 1e3),
+        shown(run, "Q_min"),
+        number(theory.q_min.max(0.0)),
+    );
+    let verdict = match (near, run.case.port.limit()) {
+        (true, None) => "Q_max agrees".to_string(),
+        (true, Some(limit)) => format!("Q_max agrees; what must differ here: {limit}"),
+        (false, Some(limit)) => format!("the model must fail here, and does: {limit}"),
+        (false, None) => format!("Q_max misses by more than 3 packets and 10 %{}", idle_reason(run)),
+    };
+    format!("{}: {numbers}; {verdict}.", says(run))
+}
+
+fn idle_reason(run: &Measured) -> String {
+    let idle = run.idle.filter(|idle| *idle > 1.0);
+    idle.map_or_else(
+        || ": the flows do not meet the mark together, which the equations assume".to_string(),
+        |idle| format!(": the queue is empty in {} % of the samples, so the flows pause", number(idle)),
+    )
+}
+
+/// Figure 16: the stages.
+fn convergence(run: &Measured) -> String {
+    let five = run.measures.iter().find(|measure| measure.quantity.contains("(5 flows)")).map(|measure| measure.ours);
+    let fair = match five {
+        Some(index) if index >= FAIR => {
+            format!("Jain's index with five flows is {}: fair, as in the paper", number(index))
+        }
+        Some(index) => format!("Jain's index with five flows is {}, below {FAIR}", number(index)),
+        None => "nothing was sent in the five-flow stage".to_string(),
+    };
+    let times: Vec<f64> =
+        run.measures.iter().filter(|m| m.quantity.starts_with("convergence time")).map(|m| m.ours).collect();
+    let converged = match mean(&times) {
+        Some(time) => format!("{} of 4 starts converged, in {} s on average", times.len(), number(time)),
+        None => "no start converged within its stage".to_string(),
+    };
+    let reason = lock_out(run, five).unwrap_or_default();
+    format!("{}: {fair}; {converged}{reason}.", says(run))
+}
+
+/// Whom a full drop-tail queue has no room for.
+fn lock_out(run: &Measured, five: Option<f64>) -> Option<&'static str> {
+    // one flow of five that has everything has an index of 0.2
+    let locked = five.is_some_and(|index| index < 0.25);
+    (locked && run.case.backend == Backend::Sim && run.case.variant != "dctcp").then_some(
+        ": one flow has all of the port. Its link is as fast as the port, so once the queue is full it refills every place \
+         that comes free, at the very moment, and the others find none; a lock-out of drop-tail queues where nothing is \
+         random (Floyd and Jacobson 1992), which marking does not have",
+    )
+}
+
+/// Figure 16: DCTCP's variation beside TCP's.
+fn variation(runs: &[&Measured]) -> Option<String> {
+    let of = |run: &&Measured| run.get("coefficient of variation");
+    let mut pairs = Vec::new();
+    for run in runs.iter().filter(|run| run.case.scenario.tcp.cc.label() == "dctcp") {
+        let other = runs.iter().find(|other| {
+            other.case.scenario.tcp.cc.label() != "dctcp"
+                && (other.case.backend, other.case.seed) == (run.case.backend, run.case.seed)
+                && (other.case.port.flows - run.case.port.flows).abs() < 0.5
+        });
+        if let (Some(ours), Some(theirs)) = (of(run), other.and_then(of)) {
+            pairs.push((run, ours, theirs));
+        }
+    }
+    let less = pairs.iter().filter(|(_, ours, theirs)| ours < theirs).count();
+    let list: Vec<String> = pairs
+        .iter()
+        .map(|(run, ours, theirs)| {
+            let (backend, flows) = (run.case.backend.name(), run.case.port.flows);
+            format!("{backend} N={flows} {} and {}", number(*ours), number(*theirs))
+        })
+        .collect();
+    (!pairs.is_empty()).then(|| {
+        format!(
+            "Figure 16, coefficient of variation of a flow's throughput, DCTCP and TCP: {}. DCTCP varies less, as the paper \
+             says, in {less} of {} pairs.",
+            list.join("; "),
+            pairs.len()
+        )
+    })
+}
+
+/// A run that the machine distorted.
+fn distorted(run: &Measured) -> Option<String> {
+    let check = run.check.as_ref().filter(|check| !check.valid)?;
+    let reasons = check.reasons.join("; ");
+    Some(format!(
+        "NOT VALID: {}: {reasons}. Its numbers are printed and not judged; leave the machine to the run and repeat it.",
+        says(run)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_runs_only_the_reason_is_said() {
+        assert_eq!(findings(&[], Some("no root"), true), ["Kernel columns are absent: no root."]);
+        assert!(findings(&[], Some("not asked for"), false).is_empty());
+    }
+}
