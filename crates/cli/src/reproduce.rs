@@ -3,6 +3,7 @@
 //! Each study is a module of its own below this one and an entry of [`STUDIES`]; the rest is the same for all.
 
 mod cfi16;
+mod parity;
 
 use crate::failure::Failure;
 use crate::options::Options;
@@ -20,7 +21,7 @@ struct Study {
 }
 
 /// A study a line, in the order in which all of them run.
-const STUDIES: &[Study] = &[cfi16::STUDY];
+const STUDIES: &[Study] = &[cfi16::STUDY, parity::STUDY];
 
 const EXAMPLES: &str = "\
 Examples:
