@@ -4,6 +4,7 @@
 
 mod cfi16;
 mod dctcp;
+mod parity;
 
 use crate::failure::Failure;
 use crate::options::Options;
@@ -21,7 +22,7 @@ struct Study {
 }
 
 /// A study a line, in the order in which all of them run.
-const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY];
+const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY, parity::STUDY];
 
 const EXAMPLES: &str = "\
 Examples:

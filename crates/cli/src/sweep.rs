@@ -22,7 +22,7 @@ use units::Time;
 const AHEAD: usize = 4;
 
 /// One run to do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Job {
     /// Unique among the runs.
     pub name: String,

@@ -1,0 +1,226 @@
+//! What is compared: one bottleneck, under which algorithm, how fast, how far, with how many flows and which queue.
+
+use super::super::Request;
+use crate::failure::Failure;
+use crate::sweep::Job;
+use scenario::{Disk, Input, Known, Scenario};
+use std::path::PathBuf;
+
+/// The scenario that all cases vary; `opentcp run` takes it as well.
+pub const NAME: &str = "scenarios/parity.toml";
+const TEXT: &str = include_str!("../../../../../scenarios/parity.toml");
+
+/// Bits that a full packet takes on the wire: 1500 B and 38 B of Ethernet.
+const PACKET_BITS: u64 = 1538 * 8;
+/// Shorter queues than this would measure bursts, not algorithms.
+const QUEUE_MIN: u64 = 40;
+/// The least DCTCP threshold, of its paper for 1 Gbit/s.
+const MARK_MIN: u64 = 20;
+
+/// Keys that tell cases apart.
+const OWN_KEYS: [&str; 8] =
+    ["tcp.cc", "tcp.ecn", "traffic", "network.topology", "network.rate", "network.delay", "network.tier", "seed"];
+
+/// One comparison's network and traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// One of ours.
+    pub algorithm: &'static str,
+    /// Of the bottleneck.
+    pub rate_mbps: u64,
+    /// Round trip of the empty network.
+    pub rtt_us: u64,
+    /// Long flows, each from a host of its own to a host of its own.
+    pub flows: u64,
+    /// Flows negotiate ECN and the queue marks from a threshold on; otherwise it only drops.
+    pub ecn: bool,
+}
+
+/// What runs a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// The simulator.
+    Simulator,
+    /// This machine's kernel with the same algorithm source.
+    Kernel,
+    /// This machine's kernel with its own algorithm of that kind.
+    Own,
+}
+
+impl Host {
+    /// All, in the order of columns.
+    pub const ALL: [Host; 3] = [Host::Simulator, Host::Kernel, Host::Own];
+
+    /// In reports.
+    pub fn label(self) -> &'static str {
+        match self {
+            Host::Simulator => "simulator",
+            Host::Kernel => "kernel",
+            Host::Own => "kernel’s own",
+        }
+    }
+
+    fn short(self) -> &'static str {
+        match self {
+            Host::Simulator => "sim",
+            Host::Kernel => "kernel",
+            Host::Own => "own",
+        }
+    }
+}
+
+/// The default cases: three algorithms, two rates, 5 ms, one flow and four; or with `full` all `algorithms`, three round
+/// trips, up to ten flows, with and without ECN.
+pub fn cases(full: bool, algorithms: &[&'static str]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let rtts_us: &[u64] = if full { &[1_000, 5_000, 50_000] } else { &[5_000] };
+    let flows: &[u64] = if full { &[1, 4, 10] } else { &[1, 4] };
+    let algorithms = if full { algorithms } else { &["newreno", "cubic", "dctcp"] };
+    for &rate_mbps in &[100, 1000] {
+        for &rtt_us in rtts_us {
+            for &flows in flows {
+                for &algorithm in algorithms {
+                    let queues: &[bool] = if full { &[false, true] } else { &[algorithm == "dctcp"] };
+                    cases.extend(queues.iter().map(|&ecn| Case { algorithm, rate_mbps, rtt_us, flows, ecn }));
+                }
+            }
+        }
+    }
+    cases
+}
+
+impl Case {
+    /// All but the algorithm: `100 Mbit/s, 5 ms, 4 flows, drop-tail`.
+    pub fn environment(&self) -> String {
+        let plural = if self.flows == 1 { "" } else { "s" };
+        format!("{} Mbit/s, {} ms, {} flow{plural}, {}", self.rate_mbps, self.rtt_us / 1000, self.flows, self.queue())
+    }
+
+    fn queue(&self) -> &'static str {
+        if self.ecn { "ECN" } else { "drop-tail" }
+    }
+
+    /// Names this case's run on `host`, fit for a file: `100M-5ms-4-drop-tail-cubic-sim-1`.
+    pub fn run_name(&self, host: Host, seed: u32) -> String {
+        let (rate, rtt, queue) = (self.rate_mbps, self.rtt_us / 1000, self.queue().to_lowercase());
+        format!("{rate}M-{rtt}ms-{}-{queue}-{}-{}-{seed}", self.flows, self.algorithm, host.short())
+    }
+
+    /// Packets that the round trip holds, which is also the queue's limit.
+    fn limit(&self) -> u64 {
+        (self.rate_mbps * self.rtt_us).div_ceil(PACKET_BITS).max(QUEUE_MIN)
+    }
+
+    /// The case as overrides of the scenario.
+    fn sets(&self, algorithm: &str, seed: u32) -> Vec<String> {
+        let limit = self.limit();
+        let mark = (limit / 6).max(MARK_MIN);
+        let queue = if self.ecn {
+            format!("{{ threshold_ecn = {{ mark_packets = {mark}, packets = {limit} }} }}")
+        } else {
+            format!("{{ drop_tail = {{ packets = {limit} }} }}")
+        };
+        let flow = |i: u64| {
+            let start = start_us(i, seed);
+            format!(
+                "{{ name = \"flow{i}\", start = \"{start} us\", bulk = {{ from = \"left{i}\", to = \"right{i}\" }} }}"
+            )
+        };
+        let flows: Vec<String> = (1..=self.flows).map(flow).collect();
+        let mut sets = vec![
+            format!("tcp.cc={algorithm}"),
+            format!("seed={seed}"),
+            format!("network.topology={{ dumbbell = {{ pairs = {} }} }}", self.flows),
+            format!("network.delay={} us", self.rtt_us / 20),
+            format!("network.tier.bottleneck.rate={} Mbit/s", self.rate_mbps),
+            format!("network.tier.bottleneck.delay={} us", self.rtt_us * 2 / 5),
+            format!("network.tier.bottleneck.queue={queue}"),
+            format!("traffic=[{}]", flows.join(", ")),
+        ];
+        if self.ecn {
+            sets.push("tcp.ecn=on".to_string());
+        }
+        sets
+    }
+
+    /// The run of this case on `host`, with the `algorithm` that the host knows it by.
+    ///
+    /// # Errors
+    /// The user's overrides do not fit.
+    pub fn job(&self, request: &Request, host: Host, algorithm: &str, seed: u32) -> Result<Job, Failure> {
+        let mut sets = self.sets(algorithm, seed);
+        sets.extend(request.sets.iter().cloned());
+        // what --set names is found from here
+        let files = Disk { base: PathBuf::new() };
+        let input =
+            Input { name: NAME, text: TEXT, sets: &sets, known: Known { algorithms: &[algorithm] }, files: &files };
+        let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::scenario(&diagnostic))?;
+        let Ok([run]) = <[_; 1]>::try_from(loaded.runs) else {
+            return Err(Failure::Input("parity compares its own cases; to sweep use `opentcp run`".to_string()));
+        };
+        let parameters = [
+            ("algorithm", self.algorithm.to_string()),
+            ("rate", format!("{} Mbit/s", self.rate_mbps)),
+            ("round trip", format!("{} ms", self.rtt_us / 1000)),
+            ("flows", self.flows.to_string()),
+            ("queue", self.queue().to_string()),
+            ("host", host.label().to_string()),
+            ("seed", seed.to_string()),
+        ];
+        let parameters = parameters.map(|(key, value)| (key.to_string(), value)).to_vec();
+        Ok(Job { name: self.run_name(host, seed), parameters, scenario: run.scenario })
+    }
+}
+
+/// When flow `i` (from 1) starts: 10 ms after the one before, and a little else in each repetition. Nothing else is
+/// random in the simulator's runs, and one deterministic run of several flows is but one draw.
+fn start_us(i: u64, seed: u32) -> u64 {
+    (i - 1) * 10_000 + (i * 617 + 1) * u64::from(seed - 1) % 5_000
+}
+
+/// Refuses overrides of what the cases vary.
+///
+/// # Errors
+/// There is one.
+pub fn check_sets(sets: &[String]) -> Result<(), Failure> {
+    let key = |set: &String| set.split('=').next().unwrap_or_default().trim().to_string();
+    let own = |key: &String| OWN_KEYS.iter().any(|own| key == own || key.starts_with(&format!("{own}.")));
+    match sets.iter().map(key).find(own) {
+        Some(key) => Err(Failure::Input(format!(
+            "parity varies `{key}` itself; for a network of your own use `opentcp run {NAME} --set …` on each backend"
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_set_is_twelve_cases_and_the_full_one_has_every_algorithm_in_every_environment() {
+        assert_eq!(cases(false, &[]).len(), 3 * 2 * 2);
+        let full = cases(true, &["cubic", "vegas"]);
+        assert_eq!(full.len(), 2 * 2 * 3 * 3 * 2);
+        let mut names: Vec<String> = full.iter().map(|case| case.run_name(Host::Kernel, 1)).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), full.len(), "each case's run has a name of its own");
+    }
+
+    #[test]
+    fn the_queue_holds_what_the_round_trip_holds() {
+        let case = |rate_mbps, rtt_us| Case { algorithm: "cubic", rate_mbps, rtt_us, flows: 1, ecn: false };
+        // 1 Gbit/s for 5 ms is 5 Mbit, 406.4 packets of 12,304 bits; a tenth of it 40.6
+        assert_eq!(case(1000, 5_000).limit(), 407);
+        assert_eq!(case(100, 5_000).limit(), 41);
+        assert_eq!(case(100, 1_000).limit(), QUEUE_MIN);
+    }
+
+    #[test]
+    fn what_the_cases_vary_cannot_be_set() {
+        let refused = |set: &str| check_sets(&[set.to_string()]).is_err();
+        assert!(refused("tcp.cc=vegas") && refused("network.tier.bottleneck.rate=1 Gbit/s") && refused(" seed = 3"));
+        assert!(!refused("duration=2 s") && !refused("tcp.rto_min=20 ms") && !refused("network.framing=ip"));
+    }
+}
