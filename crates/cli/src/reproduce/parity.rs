@@ -222,6 +222,7 @@ fn story(findings: &[String]) -> Story {
             .to_string(),
         paragraphs: findings.to_vec(),
         comparisons: Vec::new(),
+        figures: Vec::new(),
     }
 }
 

@@ -97,7 +97,7 @@ impl UnderWay {
     }
 
     /// Nothing of it is in the kernel any more; its exit code.
-    fn is_gone(mut self) -> Option<i32> {
+    fn until_gone(mut self) -> Option<i32> {
         let status = self.child.wait().unwrap();
         until("the hosts are gone", || all_namespaces().is_disjoint(&self.hosts));
         until("the algorithm is gone", || !is_loaded());
@@ -110,7 +110,7 @@ fn ctrl_c_ends_an_emulation_and_leaves_nothing() {
     let Some((_machine, place)) = machine() else { return };
     let run = UnderWay::start(&place, &["run", "a.toml", "--backend", "emu"]);
     run.signal("-INT");
-    assert_eq!(run.is_gone(), Some(130));
+    assert_eq!(run.until_gone(), Some(130));
     assert_eq!(place.entries(), ["a.toml", "leftover.c"]);
 }
 
@@ -119,7 +119,7 @@ fn a_killed_emulation_leaves_nothing_and_the_next_starts_clean() {
     let Some((_machine, place)) = machine() else { return };
     let run = UnderWay::start(&place, &["run", "a.toml", "--backend", "emu"]);
     run.signal("-KILL");
-    assert_eq!(run.is_gone(), None);
+    assert_eq!(run.until_gone(), None);
     place.succeed(&["run", "a.toml", "--backend", "emu", "--set", "duration=500 ms", "--allow-distorted"]);
     until("the next run's algorithm is gone", || !is_loaded());
 }
@@ -139,7 +139,7 @@ fn what_a_killed_shells_programs_left_running_is_ended_by_clean() {
     assert!(cleaned.starts_with("ended "), "{cleaned}");
     // whoever takes over orphans may see to them later: an ended program has no namespace any more
     until("the program has ended", || fs::read_link(format!("/proc/{sleeper}/ns/net")).is_err());
-    assert_eq!(shell.is_gone(), None);
+    assert_eq!(shell.until_gone(), None);
     assert_eq!(place.succeed(&["emu", "clean"]).stdout, "nothing was left behind\n");
 }
 
