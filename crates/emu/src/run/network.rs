@@ -22,8 +22,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
-use units::Time;
+use units::{Rate, Time};
 
+/// Above this rate of any link, the hosts' receiving half, up to 65 us for a packet, is done by the other processors.
+const HELP_ABOVE: Rate = Rate::from_mbps(200);
 /// Ethernet's header.
 const ETHERNET_BYTES: u32 = 14;
 /// A super-frame of 64 KB, with the headers of all its packets, by which Linux counts.
@@ -62,8 +64,11 @@ impl Network {
         let cpus = Cpus::of_this_process();
         let n = topology.n_hosts() as u32;
         let neighbours: Vec<_> = (0..n).map(address).collect();
-        // joined packets make the receiving half cheap enough, and another processor's help costs more than it gives
-        let rps_cpus = if glues(topology) { None } else { cpus.others_mask() };
+        // joined packets make the receiving half cheap enough, and another processor's help costs more than it gives; between
+        // packets of slow links there is time for it, and the engine's thread is the best place for BPF's hooks: there no
+        // kernel skips them, as some do where an interrupt finds process 1
+        let is_fast = topology.links().iter().any(|link| link.rate > HELP_ABOVE);
+        let rps_cpus = if glues(topology) || !is_fast { None } else { cpus.others_mask() };
         let (mut hosts, mut taps) = (Vec::new(), Vec::new());
         for i in 0..n {
             let settings = HostSettings {
