@@ -1,7 +1,7 @@
 //! What agrees with the theory and the paper and what does not, in sentences that the numbers decide.
 
 use super::analysis::mean;
-use super::cases::{Backend, Case, Kind};
+use super::cases::{Case, Kind};
 use super::measured::Measured;
 use crate::table::number;
 
@@ -152,10 +152,10 @@ fn convergence(run: &Measured) -> String {
 fn lock_out(run: &Measured, five: Option<f64>) -> Option<&'static str> {
     // one flow of five that has everything has an index of 0.2
     let locked = five.is_some_and(|index| index < 0.25);
-    (locked && run.case.backend == Backend::Sim && run.case.variant != "dctcp").then_some(
-        ": one flow has all of the port. Its link is as fast as the port, so once the queue is full it refills every place \
-         that comes free, at the very moment, and the others find none; a lock-out of drop-tail queues where nothing is \
-         random (Floyd and Jacobson 1992), which marking does not have",
+    (locked && run.case.variant != "dctcp").then_some(
+        ": one flow has all of the port. Its own link is as fast as the port, so once the queue is full it refills every \
+         place that comes free, at the very moment, and the others find none: a lock-out of drop-tail queues (Floyd and \
+         Jacobson 1992), which marking does not have",
     )
 }
 
