@@ -242,6 +242,7 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
     dumbbell.toml: 1 runs, first dumbbell
     incast.toml: 6 runs, first cc=newreno,rto_min=200ms
     link-failure.toml: 1 runs, first link-failure
+    parity.toml: 1 runs, first parity
     permutation-fat-tree.toml: 9 runs, first cc=dctcp,seed=1
     websearch-leaf-spine.toml: 6 runs, first cc=cubic,load=30pct
     "##);
