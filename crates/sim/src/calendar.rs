@@ -30,7 +30,7 @@ const RING: usize = SLOTS;
 /// Events in a chunk: 512 bytes.
 const CHUNK: usize = 32;
 /// Events that a bucket is to hold at most: they stay in the first cache.
-const BUCKET_EVENTS: f64 = 500.0;
+const BUCKET_EVENTS: f64 = 1000.0;
 /// From so many events on, a bucket is worth sorting.
 const SORTED_EVENTS: f64 = 16.0;
 /// An offset must fit 32 bits.
