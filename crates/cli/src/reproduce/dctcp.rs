@@ -35,6 +35,7 @@ pub const STUDY: Study = Study {
 /// What only this study can be asked for.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "dctcp alone")]
+#[group(id = "dctcp")] // every set of flags needs a name of its own
 pub struct Args {
     /// Only this figure; may be given many times
     #[arg(long = "figure", value_name = "1|12|16", value_parser = figure)]
