@@ -113,7 +113,7 @@ fn flags_and_names_that_do_not_exist_are_answered_with_those_that_do() {
         (&["reproduce", "cfi16", "--seeds", "3", "--set", "seed=4"], "keep one of the two"),
         (&["reproduce", "cfi16", "--set", "sweep.duration=['1 s', '2 s']"], "opentcp run"),
         (&["run", "a.toml", "--jobs", "0"], "--jobs"),
-        (&["run", "a.toml", "--backend", "emu"], "sim"),
+        (&["run", "a.toml", "--backend", "ns3"], "emu"),
         (&["run", "a.toml", "--jsno"], "--json"),
         (&["cc", "check", "nothing.c"], "nothing.c"),
         (&["reprodce"], "'reproduce'"),
