@@ -43,28 +43,38 @@ pub fn run_all(
     let _ = ::emu::hosts::clean();
     let progress = Progress::of(jobs.len());
     for job in jobs {
-        let end = job.scenario.duration;
-        let mut watched = Watched { progress: &progress, stop, end, told: 0 };
+        let mut watched = Watched::new(&progress, stop, job.scenario.duration);
         let emulated = emulate(&job.scenario, None, &mut watched).map_err(|error| failure(error, origin))?;
         let check = SelfCheck { run: job.name.clone(), ..emulated.check };
         progress.finished(&job.name, &words(&check));
-        let Bundle { toml, files } = job.scenario.bundle();
-        let mut parameters = job.parameters.clone();
-        if !check.valid {
-            parameters.push(("self-check".to_string(), format!("not valid: {}", check.reasons.join("; "))));
-        }
-        let name = job.name.clone();
-        take(RunResults { name, parameters, scenario_toml: toml, files, ..emulated.results }, check)?;
+        take(complete(emulated.results, job, &check), check)?;
     }
     Ok(())
 }
 
+/// With what the emulator leaves to its caller.
+pub fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults {
+    let Bundle { toml, files } = job.scenario.bundle();
+    let mut parameters = job.parameters.clone();
+    if !check.valid {
+        parameters.push(("self-check".to_string(), format!("not valid: {}", check.reasons.join("; "))));
+    }
+    RunResults { name: job.name.clone(), parameters, scenario_toml: toml, files, ..results }
+}
+
 /// Tells how far a run is, and stops it when the user says so.
-struct Watched<'a> {
+pub struct Watched<'a> {
     progress: &'a Progress,
     stop: &'a Stop,
     end: Time,
     told: u64,
+}
+
+impl<'a> Watched<'a> {
+    /// Of a run that lasts until `end`.
+    pub fn new(progress: &'a Progress, stop: &'a Stop, end: Time) -> Watched<'a> {
+        Watched { progress, stop, end, told: 0 }
+    }
 }
 
 impl Watch for Watched<'_> {

@@ -1,6 +1,7 @@
 //! [`check_invariants`]: the operation model in a process of its own, so that a file that traps ends only itself.
 
-use crate::model::{self, Fault, HOOKS, Hook, Progress, Violation};
+use crate::hook::{HOOKS, Hook};
+use crate::model::{self, Fault, Progress, Violation};
 use crate::registry::Algorithm;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

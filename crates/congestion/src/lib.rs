@@ -10,6 +10,7 @@
 mod check;
 mod elf;
 mod foreign;
+mod hook;
 mod load;
 pub mod model;
 mod ops;
@@ -21,6 +22,7 @@ mod table;
 mod toolchain;
 
 pub use check::{Report, check_invariants};
+pub use hook::{HOOKS, Hook};
 pub use load::{LoadError, compile_for_bpf};
 pub use model::{Fault, Violation};
 pub use ops::CongestionOps;

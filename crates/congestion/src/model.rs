@@ -8,6 +8,7 @@
 mod host;
 mod rng;
 
+use crate::hook::{HOOKS, Hook};
 use crate::registry::Algorithm;
 use host::Host;
 use std::fmt;
@@ -15,64 +16,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The largest window of the model, segments: what the files argue their ranges for.
 pub const WINDOW_MAX: u32 = 1_000_000;
-
-/// A hook of the contract, for messages and counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-#[allow(missing_docs, reason = "the names are those of CongestionOps, where they are documented")]
-pub enum Hook {
-    Init,
-    Release,
-    Ssthresh,
-    CongAvoid,
-    SetState,
-    CwndEvent,
-    InAckEvent,
-    PktsAcked,
-    CongControl,
-    UndoCwnd,
-    MinTsoSegs,
-    SndbufExpand,
-}
-
-/// How many hooks there are.
-pub const HOOKS: usize = 12;
-
-impl Hook {
-    /// All, in the order of the table of operations.
-    pub const ALL: [Hook; HOOKS] = [
-        Hook::Init,
-        Hook::Release,
-        Hook::Ssthresh,
-        Hook::CongAvoid,
-        Hook::SetState,
-        Hook::CwndEvent,
-        Hook::InAckEvent,
-        Hook::PktsAcked,
-        Hook::CongControl,
-        Hook::UndoCwnd,
-        Hook::MinTsoSegs,
-        Hook::SndbufExpand,
-    ];
-
-    /// Its name in C.
-    pub fn name(self) -> &'static str {
-        match self {
-            Hook::Init => "init",
-            Hook::Release => "release",
-            Hook::Ssthresh => "ssthresh",
-            Hook::CongAvoid => "cong_avoid",
-            Hook::SetState => "set_state",
-            Hook::CwndEvent => "cwnd_event",
-            Hook::InAckEvent => "in_ack_event",
-            Hook::PktsAcked => "pkts_acked",
-            Hook::CongControl => "cong_control",
-            Hook::UndoCwnd => "undo_cwnd",
-            Hook::MinTsoSegs => "min_tso_segs",
-            Hook::SndbufExpand => "sndbuf_expand",
-        }
-    }
-}
 
 /// What an algorithm did that none may. Windows and thresholds in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

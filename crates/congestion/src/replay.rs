@@ -4,6 +4,7 @@
 //! half, runs the native build's hook on it, and compares with the second. [`crate::replay_watch`] looks for calls that
 //! left no record.
 
+use crate::hook::Hook;
 use crate::registry::Algorithm;
 use crate::sock::{AckSample, MinMax, MinMaxSample, RateSample, TcpSock};
 
@@ -72,42 +73,6 @@ words! {
 
 /// `icsk_ca_priv`.
 type Private = [u64; 13];
-
-/// A hook, in the order of `enum trace_hook`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "their names are tcp_congestion_ops' own")]
-pub enum Hook {
-    Init,
-    Release,
-    Ssthresh,
-    CongAvoid,
-    SetState,
-    CwndEvent,
-    InAckEvent,
-    PktsAcked,
-    CongControl,
-    UndoCwnd,
-    MinTsoSegs,
-    SndbufExpand,
-}
-
-impl Hook {
-    /// All of them.
-    pub const ALL: [Hook; 12] = [
-        Hook::Init,
-        Hook::Release,
-        Hook::Ssthresh,
-        Hook::CongAvoid,
-        Hook::SetState,
-        Hook::CwndEvent,
-        Hook::InAckEvent,
-        Hook::PktsAcked,
-        Hook::CongControl,
-        Hook::UndoCwnd,
-        Hook::MinTsoSegs,
-        Hook::SndbufExpand,
-    ];
-}
 
 /// `TRACE_STATE`: the number after the hooks'.
 const STATE: u64 = Hook::ALL.len() as u64;

@@ -4,8 +4,9 @@
 //! garbage, and one that acts does not act. A skipped call has no record to compare, but it leaves a hole in the order
 //! of those around it. (The kernel's tracepoint of states is skipped with it.)
 
+use crate::hook::Hook;
 use crate::ops::CongestionOps;
-use crate::replay::{Call, Event, Hook};
+use crate::replay::{Call, Event};
 use crate::sock::{TCP_CA_CWR, TCP_CA_DISORDER, TCP_CA_OPEN};
 use std::collections::BTreeMap;
 

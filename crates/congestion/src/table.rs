@@ -1,7 +1,7 @@
 //! From a foreign file's native build to its table of operations, with the checks that the kernel would make.
 
 use crate::elf::{Elf, Symbol};
-use crate::model::Hook;
+use crate::hook::Hook;
 use crate::ops::CongestionOps;
 use crate::registry::{ABI, Algorithm};
 use crate::sock::TcpSock;

@@ -49,7 +49,7 @@ fn the_model_calls_every_hook_that_an_algorithm_has() {
             ops.min_tso_segs.is_some(),
             ops.sndbuf_expand.is_some(),
         ];
-        for ((hook, calls), present) in model::Hook::ALL.iter().zip(report.calls).zip(present) {
+        for ((hook, calls), present) in congestion::Hook::ALL.iter().zip(report.calls).zip(present) {
             assert_eq!(calls > 0, present, "{}: {}", algorithm.name(), hook.name());
         }
     }

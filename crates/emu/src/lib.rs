@@ -25,7 +25,6 @@ pub mod linux;
 pub mod port;
 pub mod routes;
 mod run;
-pub mod series;
 mod taps;
 mod traffic;
 

@@ -131,7 +131,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     }
 
     let pairs: BTreeSet<(u32, u32)> = report.flows.iter().map(|flow| (flow.src, flow.dst)).collect();
-    let (measured, _) = crate::series::sampled(scenario, &topology);
+    let (measured, _) = plan::sampled(scenario, &topology);
     let packet = (u64::from(scenario.tcp.mtu()), u64::from(plan::framing_bytes(scenario)));
     let scale = Scale::of(&topology, &router, &pairs, &measured, packet);
     let against = reasons(&report, trouble, counted.totals);

@@ -142,7 +142,7 @@ fn parity(name: &str) {
 #[test]
 fn the_comparison_notices_every_column() {
     let row = Row {
-        hook: congestion::replay::Hook::CongAvoid,
+        hook: congestion::Hook::CongAvoid,
         argument: 1,
         cwnd: 40,
         ssthresh: 20,
@@ -152,7 +152,7 @@ fn the_comparison_notices_every_column() {
     };
     let rows = vec![row; 3];
     let changes: [fn(&mut Row); 10] = [
-        |row| row.hook = congestion::replay::Hook::PktsAcked,
+        |row| row.hook = congestion::Hook::PktsAcked,
         |row| row.argument += 1,
         |row| row.cwnd += 3,
         |row| row.ssthresh -= 3,

@@ -9,7 +9,8 @@
 mod support;
 
 use congestion::Algorithm;
-use congestion::replay::{Difference, Event, Hook, layout};
+use congestion::Hook;
+use congestion::replay::{Difference, Event, layout};
 use congestion::replay_watch::Watch;
 use kernel::{Reader, Trace};
 use libbpf_rs::btf::Btf;

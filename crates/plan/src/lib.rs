@@ -1,5 +1,5 @@
 //! What every backend makes of a scenario, so that the simulator and the emulator run the same: the network, its
-//! failures, and who sends to whom, drawn from the scenario's seed.
+//! failures, who sends to whom, drawn from the scenario's seed, and what is recorded of links.
 //!
 //! Nothing here reads a clock or does I/O. What becomes of a packet is `net`'s, when an application writes is the
 //! backend's.
@@ -9,8 +9,10 @@ mod apps;
 mod network;
 mod pairs;
 mod random;
+mod series;
 
 pub use apps::{Applications, Stage, UNLIMITED};
-pub use network::{failures, find_links, framing_bytes, routing, tier_name, topology};
+pub use network::{failures, framing_bytes, routing, topology};
 pub use pairs::{Pairing, flow_hash, mean_gap};
 pub use random::Random;
+pub use series::{Series, sampled};

@@ -113,13 +113,14 @@ impl Simulation {
             self.core.run_to(next, &mut self.traffic);
             if next == warmed_up {
                 self.baseline = Baseline::of(&self.core);
+                self.recorder.links.begin_counting(&self.core.fabric.links, next);
             }
             if next == failure {
                 let (at, links, fails) = self.failures.pop().expect("it is the next failure");
                 self.fail(at, &links, fails);
             }
             if next == sample {
-                self.recorder.sample(&self.core, &self.traffic.flows.topology, next);
+                self.recorder.sample(&self.core, next);
             }
             if next == end {
                 break;
@@ -151,14 +152,14 @@ impl Simulation {
     /// If a link has lost count of a packet.
     pub fn finish(self) -> RunResults {
         let topology = &self.traffic.flows.topology;
-        let links = record::link_rows(&self.core, topology, &self.baseline);
+        let Recorder { links: series, cwnd, .. } = self.recorder;
+        let links = series.rows(&self.core.fabric.links, topology, &self.core.in_flight(), self.core.now());
         let flows = record::flow_rows(&self.core, &self.traffic, &self.baseline, self.measure_delay);
         let mut summary = Summary::of(self.identity, &flows, &links);
         for (name, value) in self.traffic.extra() {
             summary.insert(name, value);
         }
-        let Recorder { link_series, cwnd, .. } = self.recorder;
-        RunResults { flows, links, link_series, cwnd, summary, ..RunResults::default() }
+        RunResults { flows, links, link_series: series.into_samples(), cwnd, summary, ..RunResults::default() }
     }
 }
 

@@ -3,46 +3,29 @@
 use crate::core::{Core, Received, Socket};
 use crate::flows::{Flow, receiver, sender};
 use crate::traffic::Traffic;
-use net::{LinkCounters, LinkId, NodeKind, Topology};
-use plan::{UNLIMITED, find_links, tier_name};
-use results::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
-use scenario::{Queues, Scenario};
+use net::Topology;
+use plan::{Series, UNLIMITED};
+use results::{CaState, CwndSample, FlowRow};
+use scenario::Scenario;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use units::{Rate, Time};
+use units::Time;
 
 /// What is sampled, how often, and what has been.
 pub struct Recorder {
-    /// Links in the series, and the interval.
-    links: Vec<LinkId>,
+    pub links: Series,
     link_interval: Option<Time>,
     cwnd_interval: Option<Time>,
-    /// Counters and bytes sent at the last sample, and when that was.
-    last: Vec<(LinkCounters, u64)>,
-    last_at: Time,
-    pub link_series: Vec<LinkSample>,
     pub cwnd: Vec<CwndSample>,
 }
 
 impl Recorder {
     pub fn new(scenario: &Scenario, topology: &Topology) -> Recorder {
-        let measure = &scenario.measure;
-        let all = || (0..topology.links().len() as u32).map(LinkId).collect::<Vec<_>>();
-        let (links, link_interval) = match (&measure.links, &measure.queues) {
-            (Some(interval), _) => (all(), Some(*interval)),
-            (None, Queues::All) => (all(), Some(measure.queue_sample)),
-            (None, Queues::Links(named)) if named.is_empty() => (Vec::new(), None),
-            (None, Queues::Links(named)) => {
-                (named.iter().flat_map(|link| find_links(topology, link)).collect(), Some(measure.queue_sample))
-            }
-        };
+        let (links, link_interval) = plan::sampled(scenario, topology);
         Recorder {
-            last: vec![(LinkCounters::default(), 0); links.len()],
-            links,
+            links: Series::new(&links, topology),
             link_interval,
-            cwnd_interval: measure.cwnd,
-            last_at: Time::ZERO,
-            link_series: Vec::new(),
+            cwnd_interval: scenario.measure.cwnd,
             cwnd: Vec::new(),
         }
     }
@@ -57,35 +40,14 @@ impl Recorder {
     }
 
     /// Takes the samples that are due at `now`.
-    pub fn sample(&mut self, core: &Core, topology: &Topology, now: Time) {
+    pub fn sample(&mut self, core: &Core, now: Time) {
         let due =
             |interval: Option<Time>| interval.is_some_and(|interval| now.as_ps().is_multiple_of(interval.as_ps()));
         if due(self.link_interval) {
-            self.sample_links(core, topology, now);
+            self.links.sample(&core.fabric.links, now);
         }
         if due(self.cwnd_interval) {
             self.sample_cwnd(core, now);
-        }
-    }
-
-    fn sample_links(&mut self, core: &Core, topology: &Topology, now: Time) {
-        let span = now - self.last_at;
-        self.last_at = now;
-        for (link, (last, last_sent)) in self.links.iter().zip(&mut self.last) {
-            let counters = core.fabric.links.counters(*link);
-            let queue = core.fabric.links.queue_len(*link, now);
-            let sent = counters.accepted_bytes - queue.bytes;
-            let drops = |c: &LinkCounters| c.dropped + c.dropped_by_failure();
-            self.link_series.push(LinkSample {
-                time_ns: now.as_ns(),
-                link: link.0,
-                queue_packets: queue.packets,
-                queue_bytes: queue.bytes,
-                utilization: utilization(sent.saturating_sub(*last_sent), topology.link(*link).rate, span),
-                drops: (drops(&counters) - drops(last)) as u32,
-                marks: (counters.marked - last.marked) as u32,
-            });
-            (*last, *last_sent) = (counters, sent);
         }
     }
 
@@ -111,11 +73,6 @@ impl Recorder {
     }
 }
 
-/// Share of `span` that sending `bytes` took.
-fn utilization(bytes: u64, rate: Rate, span: Time) -> f64 {
-    if span == Time::ZERO { 0.0 } else { (bytes as f64 * 8.0 / rate.as_bps() as f64 / span.as_secs_f64()).min(1.0) }
-}
-
 fn ca_state(state: u8) -> CaState {
     use congestion::sock::{TCP_CA_CWR, TCP_CA_DISORDER, TCP_CA_LOSS, TCP_CA_RECOVERY};
     match state {
@@ -127,11 +84,9 @@ fn ca_state(state: u8) -> CaState {
     }
 }
 
-/// Counters as they stood when the warm-up ended; results are what came after.
+/// Sockets' counters as they stood when the warm-up ended; results are what came after.
 #[derive(Default)]
 pub struct Baseline {
-    at: Time,
-    links: Vec<LinkCounters>,
     /// By socket.
     sockets: Vec<SocketBase>,
 }
@@ -153,11 +108,7 @@ impl Baseline {
             delivered: socket.tcp.received(),
             stats: socket.tcp.stats(),
         };
-        Baseline {
-            at: core.now(),
-            links: (0..core.fabric.links.len() as u32).map(|i| core.fabric.links.counters(LinkId(i))).collect(),
-            sockets: core.sockets.iter().enumerate().map(base).collect(),
-        }
+        Baseline { sockets: core.sockets.iter().enumerate().map(base).collect() }
     }
 }
 
@@ -202,46 +153,6 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, measure_delay:
         }
     };
     traffic.flows.list.iter().enumerate().map(&mut row).collect()
-}
-
-/// One row a link; the network must conserve packets.
-///
-/// # Panics
-/// If a link has lost count of a packet: then nothing that the run measured can be believed.
-pub fn link_rows(core: &Core, topology: &Topology, base: &Baseline) -> Vec<LinkRow> {
-    let mut names = Names::default();
-    let in_flight = core.in_flight();
-    let span = core.now() - base.at;
-    let mut row = |(i, spec): (usize, &net::LinkSpec)| {
-        let (id, in_flight) = (LinkId(i as u32), in_flight[i]);
-        let (end, start) = (core.fabric.links.counters(id), base.links.get(i).copied().unwrap_or_default());
-        assert!(
-            end.conserves(in_flight),
-            "link {}: {end:?} with {in_flight} in flight does not add up",
-            topology.link_name(id)
-        );
-        let queued = core.fabric.links.queue_len(id, core.now()).bytes;
-        let sent = (end.accepted_bytes - start.accepted_bytes).saturating_sub(queued);
-        LinkRow {
-            link: topology.link_name(id).into(),
-            from: names.shared(&topology.node(spec.from).name),
-            to: names.shared(&topology.node(spec.to).name),
-            tier: names.shared(tier_name(spec.tier)),
-            from_host: topology.node(spec.from).kind == NodeKind::Host,
-            rate_bps: spec.rate.as_bps(),
-            packets: end.accepted - start.accepted,
-            bytes: end.accepted_bytes - start.accepted_bytes,
-            delivered: end.delivered - start.delivered,
-            dropped: end.dropped - start.dropped,
-            dropped_bytes: end.dropped_bytes - start.dropped_bytes,
-            dropped_by_failure: end.dropped_by_failure() - start.dropped_by_failure(),
-            marked: end.marked - start.marked,
-            in_flight,
-            max_queue_packets: u64::from(end.queue_max),
-            utilization: utilization(sent, spec.rate, span),
-        }
-    };
-    topology.links().iter().enumerate().map(&mut row).collect()
 }
 
 /// Strings that many rows hold, each kept once.

@@ -1,7 +1,8 @@
 //! The model's host: it keeps the socket as Linux does and calls the hooks in Linux's order.
 
 use super::rng::Rng;
-use super::{Fault, HOOKS, Hook, Progress, Run, Violation, WINDOW_MAX};
+use super::{Fault, Progress, Run, Violation, WINDOW_MAX};
+use crate::hook::{HOOKS, Hook};
 use crate::ops::CongestionOps;
 use crate::registry::Algorithm;
 use crate::sock::{

@@ -8,7 +8,8 @@ use crate::packet::{self, Ends};
 use crate::peer::{MSS, Peer};
 use crate::script::{Fault, Script};
 use crate::support::{inside, ip, set};
-use congestion::replay::{Call, Hook};
+use congestion::Hook;
+use congestion::replay::Call;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{Linger, TcpCongestion, TcpNoDelay};
 use nix::sys::socket::{

@@ -1,6 +1,7 @@
 //! A call of a hook as both sides see it, and the algorithm that writes the simulator's down.
 
-use congestion::replay::{Call, Hook};
+use congestion::Hook;
+use congestion::replay::Call;
 use congestion::{AckSample, Algorithm, CongestionOps, RateSample, TcpSock};
 use std::cell::{Cell, RefCell};
 use std::fmt;

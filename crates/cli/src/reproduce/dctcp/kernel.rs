@@ -1,14 +1,13 @@
 //! The runs in real time, one after the other.
 
 use super::cases::Case;
+use crate::emu::{Watched, complete};
 use crate::failure::Failure;
 use crate::stop::Stop;
-use crate::sweep::Job;
 use crate::terminal::Progress;
 use emu::hosts::{Host, HostSettings};
-use emu::{EmuError, Watch, emulate};
+use emu::{EmuError, emulate};
 use results::{RunResults, SelfCheck};
-use scenario::Bundle;
 use units::Time;
 
 /// Making the hosts of a run and ending its connections, about.
@@ -43,12 +42,12 @@ pub fn run_all(
     let progress = Progress::of(cases.len());
     for case in cases {
         let job = case.job();
-        let mut watched = Watched { progress: &progress, stop, end: case.scenario.duration, told: 0 };
+        let mut watched = Watched::new(&progress, stop, case.scenario.duration);
         match emulate(&job.scenario, None, &mut watched) {
             Ok(emulated) => {
                 let check = SelfCheck { run: job.name.clone(), ..emulated.check };
                 progress.finished(&job.name, &words(&check));
-                take(case, &complete(emulated.results, job, &check), check)?;
+                take(case, &complete(emulated.results, &job, &check), check)?;
             }
             Err(EmuError::Interrupted) => return Err(Failure::Interrupted),
             Err(error) => {
@@ -60,34 +59,7 @@ pub fn run_all(
     Ok(failed)
 }
 
-/// With what the emulator leaves to its caller.
-fn complete(results: RunResults, job: Job, check: &SelfCheck) -> RunResults {
-    let Bundle { toml, files } = job.scenario.bundle();
-    let mut parameters = job.parameters;
-    if !check.valid {
-        parameters.push(("self-check".to_string(), format!("not valid: {}", check.reasons.join("; "))));
-    }
-    RunResults { name: job.name, parameters, scenario_toml: toml, files, ..results }
-}
-
 fn words(check: &SelfCheck) -> String {
     let valid = if check.valid { "valid".to_string() } else { format!("NOT VALID ({})", check.reasons.join("; ")) };
     format!("{valid}; 99 % of packets late by {:.1} us at most", check.lateness_p99_us)
-}
-
-/// Tells how far a run is, and stops it when the user says so.
-struct Watched<'a> {
-    progress: &'a Progress,
-    stop: &'a Stop,
-    end: Time,
-    told: u64,
-}
-
-impl Watch for Watched<'_> {
-    fn on_progress(&mut self, now: Time) -> bool {
-        let done = Progress::share(now, self.end);
-        self.progress.advance(done - self.told);
-        self.told = done;
-        !self.stop.is_set()
-    }
 }

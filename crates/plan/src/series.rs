@@ -1,7 +1,7 @@
 //! What is recorded of links: samples while the run goes on, a row each when it ends.
 
+use crate::network::{find_links, tier_name};
 use net::{LinkCounters, LinkId, LinkTable, NodeKind, Topology};
-use plan::{find_links, tier_name};
 use results::{LinkRow, LinkSample};
 use scenario::{Queues, Scenario};
 use std::sync::Arc;
@@ -76,6 +76,11 @@ impl Series {
     /// The samples, by time.
     pub fn samples(&self) -> &[LinkSample] {
         &self.samples
+    }
+
+    /// The samples, by time, and nothing else.
+    pub fn into_samples(self) -> Vec<LinkSample> {
+        self.samples
     }
 
     /// One row a link; `under_way` is what each holds at the end, which is at `end`.
