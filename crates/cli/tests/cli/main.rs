@@ -11,3 +11,4 @@ mod loading;
 mod output;
 mod reproduce;
 mod reproduce_dctcp;
+mod transfers;
