@@ -5,6 +5,7 @@ use net::{LinkId, NodeId, Router, Topology};
 use results::SelfCheck;
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Instant;
 use units::Time;
 
 /// Bytes of an IP packet that only acknowledges.
@@ -50,6 +51,8 @@ impl Scale {
     }
 }
 
+/// For how much of a run some program may wait for a processor, by Linux's pressure stall information.
+const CONTENDED_MAX: f64 = 0.3;
 /// Where all processors are busy, the hosts lack what other programs take; up to this share of them is the usual noise.
 const OTHERS_MAX: f64 = 0.15;
 /// Processors that are busy for this share of the time have none left.
@@ -57,7 +60,7 @@ const BUSY: f64 = 0.95;
 
 /// Judges a run. `against`: what else speaks against it.
 pub fn judge(lateness: &Lateness, scale: Scale, cpu: CpuUse, mut against: Vec<String>) -> SelfCheck {
-    let p99 = lateness.percentile(99.0);
+    let p99 = lateness.release.percentile(99.0);
     let throughput_valid = p99 <= scale.base_rtt / 2;
     let queues_valid = p99 <= scale.packet_time.saturating_add(scale.packet_time);
     if !throughput_valid {
@@ -69,20 +72,25 @@ pub fn judge(lateness: &Lateness, scale: Scale, cpu: CpuUse, mut against: Vec<St
             "queues are measured, and packets were late by {p99} (99 %), over two packet times ({bound})"
         ));
     }
-    if cpu.busy > BUSY && cpu.others > OTHERS_MAX {
+    if cpu.contended > CONTENDED_MAX {
+        let contended = cpu.contended * 100.0;
+        against.push(format!("programs had to wait for a processor for {contended:.0} % of the run"));
+    } else if cpu.busy > BUSY && cpu.others > OTHERS_MAX {
         let others = cpu.others * 100.0;
         against.push(format!("other programs took {others:.0} % of the processors, and hosts had to wait for theirs"));
     }
     let us = |time: Time| time.as_ns() as f64 / 1e3;
     SelfCheck {
         run: String::new(),
-        packets: lateness.packets(),
-        lateness_p50_us: us(lateness.percentile(50.0)),
+        packets: lateness.release.count(),
+        lateness_p50_us: us(lateness.release.percentile(50.0)),
         lateness_p99_us: us(p99),
-        lateness_max_us: us(lateness.max()),
-        reading_p99_us: us(lateness.reading_percentile(99.0)),
+        lateness_max_us: us(lateness.release.max()),
+        reading_p99_us: us(lateness.reading.percentile(99.0)),
+        applications_p99_us: 0.0,
         cpu_busy: cpu.busy,
         cpu_others: cpu.others,
+        cpu_contended: cpu.contended,
         base_rtt_us: us(scale.base_rtt),
         packet_time_us: us(scale.packet_time),
         throughput_valid,
@@ -100,6 +108,8 @@ pub struct CpuUse {
     pub busy: f64,
     /// Taken by other processes.
     pub others: f64,
+    /// Of the time, for how much some program had to wait for a processor.
+    pub contended: f64,
 }
 
 /// The machine's and this process's clock ticks.
@@ -110,6 +120,9 @@ pub struct CpuTicks {
     /// Of processes, as opposed to interrupts.
     processes: u64,
     own: u64,
+    /// Microseconds in which a program waited for a processor.
+    waiting_us: u64,
+    at: Option<Instant>,
 }
 
 impl CpuTicks {
@@ -117,10 +130,11 @@ impl CpuTicks {
     pub fn now() -> CpuTicks {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        CpuTicks::read(&stat, &own)
+        let pressure = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+        CpuTicks { at: Some(Instant::now()), ..CpuTicks::read(&stat, &own, &pressure) }
     }
 
-    fn read(stat: &str, own: &str) -> CpuTicks {
+    fn read(stat: &str, own: &str, pressure: &str) -> CpuTicks {
         let numbers = |line: &str| line.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<u64>>();
         // user nice system idle iowait irq softirq steal
         let machine = numbers(stat.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default());
@@ -133,6 +147,9 @@ impl CpuTicks {
             idle: at(3) + at(4),
             processes: at(0) + at(1) + at(2),
             own: field(14) + field(15),
+            // some avg10=0.00 avg60=0.00 avg300=0.00 total=123
+            waiting_us: pressure.lines().next().and_then(|some| some.rsplit('=').next()?.parse().ok()).unwrap_or(0),
+            at: None,
         }
     }
 
@@ -141,7 +158,10 @@ impl CpuTicks {
         let all = (self.all - before.all).max(1) as f64;
         let idle = (self.idle - before.idle) as f64;
         let others = (self.processes - before.processes).saturating_sub(self.own - before.own) as f64;
-        CpuUse { busy: (1.0 - idle / all).clamp(0.0, 1.0), others: (others / all).clamp(0.0, 1.0) }
+        let elapsed = self.at.zip(before.at).map_or(0.0, |(now, then)| (now - then).as_secs_f64());
+        let contended = (self.waiting_us - before.waiting_us) as f64 / 1e6 / elapsed.max(1e-3);
+        let share = |x: f64| x.clamp(0.0, 1.0);
+        CpuUse { busy: share(1.0 - idle / all), others: share(others / all), contended: share(contended) }
     }
 }
 
@@ -152,7 +172,7 @@ mod tests {
     fn late(us: u64) -> Lateness {
         let mut lateness = Lateness::default();
         for _ in 0..200 {
-            lateness.record(Time::from_us(us));
+            lateness.release.record(Time::from_us(us));
         }
         lateness
     }
@@ -167,16 +187,16 @@ mod tests {
         assert!(judged(100, false).valid, "late, but queues are not measured");
         let throughput = judged(300, false);
         assert!(!throughput.valid && throughput.reasons[0].contains("base round trip"));
-        let crowded = judge(&late(1), scale(false), CpuUse { busy: 1.0, others: 0.5 }, Vec::new());
+        let crowded = judge(&late(1), scale(false), CpuUse { busy: 1.0, others: 0.5, contended: 0.0 }, Vec::new());
         assert!(!crowded.valid && crowded.reasons[0].contains("other programs"));
-        assert!(judge(&late(1), scale(false), CpuUse { busy: 0.6, others: 0.3 }, Vec::new()).valid);
+        assert!(judge(&late(1), scale(false), CpuUse { busy: 0.6, others: 0.3, contended: 0.0 }, Vec::new()).valid);
         assert_eq!(judge(&late(1), scale(true), CpuUse::default(), vec!["x".into()]).reasons, ["x"]);
     }
 
     #[test]
     fn shares_of_the_processors_are_told_from_the_ticks() {
-        let before = CpuTicks::read("cpu  100 0 100 800 0 0 0 0\n", "1 (a b) c) R 1 1 1 1 1 1 1 1 1 1 30 20 0");
-        let after = CpuTicks::read("cpu  160 0 110 820 0 0 10 0\n", "1 (a b) c) R 1 1 1 1 1 1 1 1 1 1 60 30 0");
+        let before = CpuTicks::read("cpu  100 0 100 800 0 0 0 0\n", "1 (a b) c) R 1 1 1 1 1 1 1 1 1 1 30 20 0", "");
+        let after = CpuTicks::read("cpu  160 0 110 820 0 0 10 0\n", "1 (a b) c) R 1 1 1 1 1 1 1 1 1 1 60 30 0", "");
         // of 100 ticks 20 were idle, 70 went to processes, 40 of them to this one
         let used = after.since(&before);
         assert!((used.busy - 0.8).abs() < 1e-9 && (used.others - 0.3).abs() < 1e-9, "{used:?}");

@@ -27,7 +27,7 @@ pub fn drive<P>(
             break;
         }
         engine.run_to(now, ports, clock);
-        engine.flush(ports, clock);
+        engine.flush_if_due(ports, clock);
         if engine.next_due() <= now + LOOK && now < looked + LOOK_EVERY {
             std::hint::spin_loop();
             continue;

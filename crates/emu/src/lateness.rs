@@ -6,50 +6,43 @@ use units::Time;
 /// What is later counts as this late.
 const LONGEST_NS: u64 = 1_000_000_000_000;
 
-/// How late packets were handed to their hosts, and how long they may have waited to be read.
-pub struct Lateness {
-    /// Nanoseconds from a packet's arrival in the model to when its handing over begins; the system call is the host's.
-    release: Histogram<u64>,
-    /// Nanoseconds between the look at the ports that found a packet and the look before.
-    reading: Histogram<u64>,
-}
+/// A distribution of delays, exact to three digits of their nanoseconds.
+pub struct Delays(Histogram<u64>);
 
-impl Default for Lateness {
-    fn default() -> Lateness {
-        let new = || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("three digits are allowed");
-        Lateness { release: new(), reading: new() }
+impl Default for Delays {
+    fn default() -> Delays {
+        Delays(Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("three digits are allowed"))
     }
 }
 
-impl Lateness {
-    /// A packet was handed over this much later than the model says.
+impl Delays {
+    /// One more.
     #[inline]
-    pub fn record(&mut self, late: Time) {
-        self.release.saturating_record(late.as_ns());
+    pub fn record(&mut self, delay: Time) {
+        self.0.saturating_record(delay.as_ns());
     }
 
-    /// A packet was found this long after the last look.
-    pub fn record_reading(&mut self, gap: Time) {
-        self.reading.saturating_record(gap.as_ns());
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.0.len()
     }
 
-    /// Packets handed over.
-    pub fn packets(&self) -> u64 {
-        self.release.len()
-    }
-
-    /// What `percent` % of the packets were not later than.
+    /// What `percent` % of them were not longer than.
     pub fn percentile(&self, percent: f64) -> Time {
-        Time::from_ns(self.release.value_at_percentile(percent))
+        Time::from_ns(self.0.value_at_percentile(percent))
     }
 
-    /// The latest of all.
+    /// The longest.
     pub fn max(&self) -> Time {
-        Time::from_ns(self.release.max())
+        Time::from_ns(self.0.max())
     }
+}
 
-    /// What `percent` % of the reads waited at most.
-    pub fn reading_percentile(&self, percent: f64) -> Time {
-        Time::from_ns(self.reading.value_at_percentile(percent))
-    }
+/// How late the network was.
+#[derive(Default)]
+pub struct Lateness {
+    /// From each packet's arrival in the model to when its handing over to the host begins; the system call is the host's.
+    pub release: Delays,
+    /// Between the look at the ports that found a packet and the look before.
+    pub reading: Delays,
 }

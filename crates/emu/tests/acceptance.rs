@@ -5,6 +5,7 @@ use nix::fcntl::{Flock, FlockArg};
 use scenario::{Disk, Input, Known, Scenario};
 use std::fs::File;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 use units::Time;
@@ -197,6 +198,54 @@ fn a_flow_that_its_own_card_limits_waits_in_its_socket() {
     // what the host may send at once is 14 packets; its window, which the buffers allow, is a hundred times that
     assert!(median <= 14, "{median} packets wait in the card");
     assert!(srtt < 20_000, "the round trip is {srtt} us: the window waits below TCP");
+}
+
+/// Sixteen hosts that ask for 1.5 Gbit/s in all.
+const FAT_TREE: &str = r#"
+        duration = "3 s"
+        [network]
+        topology = { fat_tree = { k = 4 } }
+        rate = "1 Gbit/s"
+        delay = "20 us"
+        queue = { drop_tail = { packets = 200 } }
+        [tcp]
+        cc = "kernel:cubic"
+        [[traffic]]
+        permutation = { across = "pods", on_off = { rate = "93 Mbit/s", on = "1 s", off = "0 s", packet = "14480 B" } }
+        [measure]
+        warmup = "1 s"
+    "#;
+
+#[test]
+fn sixteen_hosts_talk_over_a_fat_tree() {
+    let Some(_machine) = machine() else { return };
+    let Some(run) = valid("fat tree", FAT_TREE).map(|run| run.results) else { return };
+    let goodput = run.summary.goodput_bps.expect("the run has a length");
+    println!("fat tree: {:.0} Mbit/s in all", goodput / 1e6);
+    assert_eq!(run.flows.len(), 16);
+    for flow in &run.flows {
+        let share = flow.delivered_bytes as f64 * 8.0 / 2.0 / 93e6;
+        assert!((0.97..1.03).contains(&share), "{share:.3} of what the application wrote: {flow:?}");
+    }
+}
+
+/// A program that takes a processor, ended when dropped.
+struct Burner(Child);
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn sixteen_hosts_beside_a_program_that_burns_a_processor_are_not_valid() {
+    let Some(_machine) = machine() else { return };
+    let burner = Burner(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell"));
+    let run = any("fat tree, burner", FAT_TREE);
+    drop(burner);
+    assert!(!run.check.valid, "{:?}", run.check);
 }
 
 #[test]

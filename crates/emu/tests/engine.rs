@@ -125,7 +125,7 @@ fn a_packet_is_released_when_the_model_says_and_not_before() {
     assert!(bench.ports.released.is_empty());
     bench.look(at + one_way());
     assert_eq!(bench.ports.released, [(1, packet)]);
-    assert_eq!(bench.engine.lateness().max(), Time::ZERO);
+    assert_eq!(bench.engine.lateness().release.max(), Time::ZERO);
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn lateness_is_what_the_clock_shows_at_the_release_less_the_models_arrival() {
     let mut bench = Bench::star(2, QueueSpec::drop_tail(10), quiet());
     bench.send(Time::ZERO, 0, 1);
     bench.look(one_way() + Time::from_us(5));
-    assert_eq!(bench.engine.lateness().packets(), 1);
-    let late = bench.engine.lateness().max();
+    assert_eq!(bench.engine.lateness().release.count(), 1);
+    let late = bench.engine.lateness().release.max();
     assert!(late >= Time::from_us(5) && late < Time::from_ns(5010), "{late}");
 }
 
@@ -145,11 +145,11 @@ fn packets_that_a_port_keeps_back_count_as_late_until_the_flush() {
     bench.send(Time::ZERO, 0, 1);
     bench.clock.0.set(one_way());
     bench.engine.run_to(one_way(), &mut bench.ports, &bench.clock);
-    assert_eq!(bench.engine.lateness().packets(), 0);
+    assert_eq!(bench.engine.lateness().release.count(), 0);
     bench.clock.0.set(one_way() + Time::from_us(3));
     bench.engine.flush(&mut bench.ports, &bench.clock);
-    assert_eq!((bench.ports.flushes, bench.engine.lateness().packets()), (1, 1));
-    assert!(bench.engine.lateness().max() >= Time::from_us(3));
+    assert_eq!((bench.ports.flushes, bench.engine.lateness().release.count()), (1, 1));
+    assert!(bench.engine.lateness().release.max() >= Time::from_us(3));
 }
 
 #[test]

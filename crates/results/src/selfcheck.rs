@@ -19,10 +19,14 @@ pub struct SelfCheck {
     pub lateness_max_us: f64,
     /// How long 99 % of the hosts' frames waited at most until they were read, microseconds.
     pub reading_p99_us: f64,
+    /// How late 99 % of what applications do by the clock was done at most, microseconds.
+    pub applications_p99_us: f64,
     /// Busy share of all processors, 0 to 1.
     pub cpu_busy: f64,
     /// Share of all processors that other processes took, 0 to 1.
     pub cpu_others: f64,
+    /// Of the time, for how much some program had to wait for a processor, 0 to 1.
+    pub cpu_contended: f64,
     /// Shortest round trip of an idle network between two hosts that talk, microseconds.
     pub base_rtt_us: f64,
     /// Time that a full packet takes on the fastest of the links that are measured, microseconds.

@@ -4,6 +4,7 @@ use super::Report;
 use super::flow::Flow;
 use crate::address::{FlowPorts, RECEIVER_PORT, address, sender_port};
 use crate::info::MaxPacingRate;
+use crate::lateness::Delays;
 use crate::port::{Clock, WallClock};
 use net::{NodeId, Topology};
 use nix::errno::Errno;
@@ -65,6 +66,8 @@ pub struct EntryStack {
 pub enum Due {
     /// An application's time has come.
     Application {
+        /// When it was to come.
+        at: Time,
         /// Its entry.
         entry: u32,
         /// As scheduled.
@@ -88,6 +91,10 @@ mod kind {
 pub struct Sockets<'a> {
     hosts: Hosts<'a>,
     clock: WallClock,
+    /// When what an application does now was due; none while it answers what has arrived.
+    due: Option<Time>,
+    /// How late applications did what was due.
+    late: Delays,
     /// The host whose namespace the thread is in.
     inside: Option<u32>,
     epoll: Epoll,
@@ -120,6 +127,8 @@ impl<'a> Sockets<'a> {
         Ok(Sockets {
             hosts,
             clock,
+            due: None,
+            late: Delays::default(),
             inside: None,
             epoll,
             timer,
@@ -169,8 +178,20 @@ impl<'a> Sockets<'a> {
         if first > now {
             return None;
         }
-        let Reverse((_, _, entry, which)) = self.timers.pop()?;
-        Some(Due::Application { entry, which })
+        let Reverse((at, _, entry, which)) = self.timers.pop()?;
+        Some(Due::Application { at, entry, which })
+    }
+
+    /// An application begins what was due at `at`: for it that is now, so that a rate stays what it is however late single
+    /// writes are.
+    pub fn begin(&mut self, at: Time) {
+        self.due = Some(at);
+        self.late.record(self.clock.now().saturating_sub(at));
+    }
+
+    /// What was due is done.
+    pub fn end(&mut self) {
+        self.due = None;
     }
 
     /// Waits until a socket is ready or something is due, `until` at the latest, and does what sockets ask for.
@@ -244,7 +265,15 @@ impl<'a> Sockets<'a> {
     pub fn finish(self, extra: Vec<(String, f64)>) -> Report {
         let flows: Vec<_> = self.flows.into_iter().map(Flow::end).collect();
         let absurd = self.absurd + flows.iter().filter(|flow| flow.info.is_absurd()).count() as u64;
-        Report { flows, cwnd: self.cwnd, extra, failed: self.failed, absurd, waited: 0.0 }
+        Report {
+            flows,
+            cwnd: self.cwnd,
+            extra,
+            failed: self.failed,
+            absurd,
+            waited: 0.0,
+            late: self.late.percentile(99.0),
+        }
     }
 
     fn enter(&mut self, host: u32) -> nix::Result<()> {
@@ -395,7 +424,7 @@ impl<'a> Sockets<'a> {
 
 impl Stage for Sockets<'_> {
     fn now(&self) -> Time {
-        self.clock.now()
+        self.due.unwrap_or_else(|| self.clock.now())
     }
 
     fn pairing(&self) -> Pairing<'_> {
