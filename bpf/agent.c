@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The agent's half in the kernel: it sets TCP's parameters as connections are made, changes those that are open, gives all of it
+ * back when its time is up, and tells what became of each connection.
+ *
+ * It is attached to a cgroup (sockops), so the kernel calls it when a socket of the cgroup connects, is established, has measured a
+ * round trip, or changes its state. What to set stands in `tables`: rules in the order of their rank, of which each session takes
+ * every setting from the first rule that fits and has it. There are two tables; the lowest bit of `generation` says which one
+ * counts, so that user space fills the other one and then turns over.
+ *
+ * Nothing here waits for user space. Each rule has a deadline on the clock that counts since the machine started, also while it
+ * sleeps; at its next round trip after that, a connection goes back to what it had. So the settings end with their time even
+ * if the agent does not live to see it.
+ */
+#include <linux/bpf.h>
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define inline_always static inline __attribute__((always_inline))
+#define UINT(name, value) int (*name)[value]
+#define TYPE(name, type) type *name
+
+static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const setsockopt_of)(void *to, int level, int name, const void *value, int length) = (void *)49;
+static long (*const getsockopt_of)(void *of, int level, int name, void *value, int length) = (void *)57;
+static long (*const callbacks_set)(struct bpf_sock_ops *ctx, int flags) = (void *)59;
+static struct bpf_tcp_sock *(*const tcp_sock_of)(struct bpf_sock *sk) = (void *)96;
+static void *(*const storage_of)(void *map, void *sk, void *value, u64 flags) = (void *)107;
+static u64 (*const netns_cookie)(void *ctx) = (void *)122;
+static u64 (*const ktime_get_boot_ns)(void) = (void *)125;
+static long (*const ring_output)(void *ring, const void *data, u64 size, u64 flags) = (void *)130;
+
+enum {
+	SOL_SOCKET = 1, SOL_TCP = 6,
+	SO_MAX_PACING_RATE = 47, TCP_CONGESTION = 13, TCP_WINDOW_CLAMP = 10,
+	IPV4 = 2, TCP_STATE_CLOSE = 7, TCP_ECN_OK = 1,
+	ALGORITHM_MAX = 16, RULES_MAX = 32,
+	/* what Linux has where nobody has set anything */
+	RTO_MIN_US = 200000, DELACK_MAX_US = 200000, CLAMP_NONE = 0x7fffffff,
+};
+
+/* Which of a rule's settings count. */
+enum setting {
+	SET_INITIAL_CWND = 1 << 0, SET_RTO_MIN = 1 << 1, SET_DELACK_MAX = 1 << 2, SET_CWND_CLAMP = 1 << 3,
+	SET_PACING_RATE = 1 << 4, SET_WINDOW_CLAMP = 1 << 5, SET_ALGORITHM = 1 << 6, SET_ECN = 1 << 7,
+};
+
+struct settings {
+	u32 set;
+	u32 initial_cwnd;	/* segments */
+	u32 rto_min_us;
+	u32 delack_max_us;
+	u32 cwnd_clamp;		/* segments */
+	u32 window_clamp;	/* bytes */
+	u64 pacing_rate;	/* bytes a second */
+	char algorithm[ALGORITHM_MAX];
+	u32 needs_ecn;		/* the algorithm does */
+	u32 rule;		/* a number of user space's, told with each connection's end */
+};
+
+struct rule {
+	u64 netns;		/* cookie of the namespace; 0: any */
+	u64 deadline_ns;	/* since the machine started */
+	u8 remote[16];		/* IPv6, or IPv4 as ::ffff:a.b.c.d */
+	u8 mask[16];
+	u32 port;		/* the server's, 0: any */
+	u32 reserved;
+	struct settings settings;
+};
+
+struct table {
+	u32 n;
+	u32 reserved;
+	struct rule rules[RULES_MAX];
+};
+
+/* What a connection has of us, and what it had before. */
+struct applied {
+	u64 generation;
+	u64 deadline_ns;
+	u64 began_ns;
+	struct settings now;
+	u32 active;		/* it has connected, as opposed to accepted */
+	u32 rto_min_us, delack_max_us;
+	u32 pad;
+	char algorithm[ALGORITHM_MAX];
+};
+
+/* A connection that has ended. */
+struct record {
+	u64 netns, began_ns, ended_ns;
+	u64 bytes_acked, bytes_received;
+	u8 remote[16];
+	u32 local_port, remote_port, active, rule;
+	u32 segs_out, data_segs_out, retransmits, lost, delivered, delivered_ce;
+	u32 srtt_us, min_rtt_us, cwnd, ssthresh;
+	char algorithm[ALGORITHM_MAX];
+};
+
+enum counter { COUNT_APPLIED, COUNT_REVERTED, COUNT_ECN_REFUSED, COUNT_FAILED, COUNT_RECORDS_LOST, COUNTERS };
+
+struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 2); TYPE(key, u32); TYPE(value, struct table); } tables SEC(".maps");
+struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 1); TYPE(key, u32); TYPE(value, u64); } generation SEC(".maps");
+struct { UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY); UINT(max_entries, COUNTERS); TYPE(key, u32); TYPE(value, u64); } counters SEC(".maps");
+struct { UINT(type, BPF_MAP_TYPE_SK_STORAGE); UINT(map_flags, BPF_F_NO_PREALLOC); TYPE(key, u32); TYPE(value, struct applied); } sockets SEC(".maps");
+struct { UINT(type, BPF_MAP_TYPE_RINGBUF); UINT(max_entries, 1 << 20); } records SEC(".maps");
+
+inline_always void count(u32 which)
+{
+	u64 *counter = map_lookup(&counters, &which);
+
+	if (counter)
+		(*counter)++;
+}
+
+/* The value, read here and nowhere else: the verifier wants each field of the context read from where it stands. */
+#define READ(x) ({ u32 read = (x); asm volatile("" : "+r"(read)); read; })
+
+/* The other end's address, IPv4 as IPv6. */
+inline_always void remote_of(const struct bpf_sock_ops *ctx, u32 remote[4])
+{
+	u32 is_v4 = READ(ctx->family) == IPV4, ip4 = READ(ctx->remote_ip4);
+	u32 a = READ(ctx->remote_ip6[0]), b = READ(ctx->remote_ip6[1]);
+	u32 c = READ(ctx->remote_ip6[2]), d = READ(ctx->remote_ip6[3]);
+
+	remote[0] = is_v4 ? 0 : a;
+	remote[1] = is_v4 ? 0 : b;
+	remote[2] = is_v4 ? __builtin_bswap32(0xffff) : c;
+	remote[3] = is_v4 ? ip4 : d;
+}
+
+inline_always void take(struct settings *to, const struct settings *from)
+{
+	u32 news = from->set & ~to->set;
+
+	if (news & SET_INITIAL_CWND)
+		to->initial_cwnd = from->initial_cwnd;
+	if (news & SET_RTO_MIN)
+		to->rto_min_us = from->rto_min_us;
+	if (news & SET_DELACK_MAX)
+		to->delack_max_us = from->delack_max_us;
+	if (news & SET_CWND_CLAMP)
+		to->cwnd_clamp = from->cwnd_clamp;
+	if (news & SET_WINDOW_CLAMP)
+		to->window_clamp = from->window_clamp;
+	if (news & SET_PACING_RATE)
+		to->pacing_rate = from->pacing_rate;
+	if (news & SET_ALGORITHM) {
+		__builtin_memcpy(to->algorithm, from->algorithm, ALGORITHM_MAX);
+		to->needs_ecn = from->needs_ecn;
+	}
+	if (!to->set)
+		to->rule = from->rule;
+	to->set |= news;
+}
+
+/* What the session is to have now, and until when at the latest that is so. */
+inline_always u64 wanted(struct bpf_sock_ops *ctx, u64 gen, u32 active, u64 now, struct settings *to)
+{
+	u32 which = gen & 1, remote[4], server = active ? __builtin_bswap32(ctx->remote_port) : ctx->local_port;
+	const struct table *table = map_lookup(&tables, &which);
+	u64 until = ~0ull, netns = netns_cookie(ctx);
+
+	remote_of(ctx, remote);
+	if (!table)
+		return until;
+	for (u32 i = 0; i < RULES_MAX && i < table->n; i++) {
+		const struct rule *rule = &table->rules[i];
+		const u32 *mask = (const u32 *)rule->mask, *prefix = (const u32 *)rule->remote;
+
+		if (now >= rule->deadline_ns || (rule->netns && rule->netns != netns) || (rule->port && rule->port != server))
+			continue;
+		if ((remote[0] & mask[0]) != prefix[0] || (remote[1] & mask[1]) != prefix[1] ||
+		    (remote[2] & mask[2]) != prefix[2] || (remote[3] & mask[3]) != prefix[3])
+			continue;
+		take(to, &rule->settings);
+		if (rule->deadline_ns < until)
+			until = rule->deadline_ns;
+	}
+	return until;
+}
+
+inline_always void set_number(void *ctx, int level, int name, int value)
+{
+	if (setsockopt_of(ctx, level, name, &value, sizeof(value)))
+		count(COUNT_FAILED);
+}
+
+inline_always int number_or(void *ctx, int name, int otherwise)
+{
+	int value;
+
+	return getsockopt_of(ctx, SOL_TCP, name, &value, sizeof(value)) ? otherwise : value;
+}
+
+inline_always int same_name(const char *a, const char *b)
+{
+	u64 x[2], y[2];
+
+	__builtin_memcpy(x, a, ALGORITHM_MAX);
+	__builtin_memcpy(y, b, ALGORITHM_MAX);
+	return x[0] == y[0] && x[1] == y[1];
+}
+
+inline_always void set_algorithm(void *ctx, const char *name)
+{
+	char copy[ALGORITHM_MAX];
+
+	__builtin_memcpy(copy, name, ALGORITHM_MAX);
+	if (setsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, copy, ALGORITHM_MAX))
+		count(COUNT_FAILED);
+}
+
+/* Moves the connection from what it has of us to `to`. `fresh`: nothing was sent yet, so an initial window can be set. */
+inline_always void change(struct bpf_sock_ops *ctx, struct applied *has, struct settings *to, int established, int fresh)
+{
+	const struct settings *now = &has->now;
+	u32 changed = now->set | to->set;
+
+	/* an open connection that did not agree on ECN would be marked and never told */
+	if ((to->set & SET_ALGORITHM) && to->needs_ecn && established && !(ctx->ecn_flags & TCP_ECN_OK)) {
+		to->set &= ~SET_ALGORITHM;
+		count(COUNT_ECN_REFUSED);
+	}
+	if (changed & SET_ALGORITHM) {
+		if (to->set & SET_ALGORITHM) {
+			if (!(now->set & SET_ALGORITHM) || !same_name(now->algorithm, to->algorithm))
+				set_algorithm(ctx, to->algorithm);
+		} else if (now->set & SET_ALGORITHM) {
+			set_algorithm(ctx, has->algorithm);
+		}
+	}
+	if (fresh && (to->set & SET_INITIAL_CWND))
+		set_number(ctx, SOL_TCP, TCP_BPF_IW, to->initial_cwnd);
+	if (changed & SET_RTO_MIN)
+		set_number(ctx, SOL_TCP, TCP_BPF_RTO_MIN, to->set & SET_RTO_MIN ? to->rto_min_us : has->rto_min_us);
+	if (changed & SET_DELACK_MAX)
+		set_number(ctx, SOL_TCP, TCP_BPF_DELACK_MAX, to->set & SET_DELACK_MAX ? to->delack_max_us : has->delack_max_us);
+	if (changed & SET_CWND_CLAMP)
+		set_number(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, to->set & SET_CWND_CLAMP ? to->cwnd_clamp : CLAMP_NONE);
+	if (changed & SET_WINDOW_CLAMP)
+		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, to->set & SET_WINDOW_CLAMP ? to->window_clamp : CLAMP_NONE);
+	if (changed & SET_PACING_RATE) {
+		u64 rate = to->set & SET_PACING_RATE ? to->pacing_rate : ~0ull;
+
+		if (setsockopt_of(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(u32)))
+			count(COUNT_FAILED);
+	}
+	if (to->set)
+		count(COUNT_APPLIED);
+	else if (now->set)
+		count(COUNT_REVERTED);
+	has->now = *to;
+}
+
+/* Sees that the connection has what the rules say. */
+inline_always void attend(struct bpf_sock_ops *ctx, struct applied *has, int established, int fresh)
+{
+	u32 zero = 0;
+	u64 now = ktime_get_boot_ns(), *gen = map_lookup(&generation, &zero);
+	struct settings to = {};
+
+	if (!gen || (has->generation == *gen && now < has->deadline_ns && !fresh))
+		return;
+	has->generation = *gen;
+	has->deadline_ns = wanted(ctx, *gen, has->active, now, &to);
+	change(ctx, has, &to, established, fresh);
+}
+
+inline_always struct applied *storage(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+
+	return sk ? storage_of(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+}
+
+/* A connection that we see for the first time: what it has by itself. */
+inline_always struct applied *begin(struct bpf_sock_ops *ctx, u32 active)
+{
+	struct applied *has = storage(ctx);
+
+	if (!has || has->began_ns)
+		return has;
+	has->began_ns = ktime_get_boot_ns();
+	has->active = active;
+	has->rto_min_us = number_or(ctx, TCP_BPF_RTO_MIN, RTO_MIN_US);
+	has->delack_max_us = number_or(ctx, TCP_BPF_DELACK_MAX, DELACK_MAX_US);
+	getsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, has->algorithm, ALGORITHM_MAX);
+	return has;
+}
+
+inline_always void tell(struct bpf_sock_ops *ctx)
+{
+	struct applied *has = storage(ctx);
+	struct bpf_sock *sk = ctx->sk;
+	struct bpf_tcp_sock *tcp = sk ? tcp_sock_of(sk) : 0;
+	struct record record = {};
+
+	if (!has || !tcp || !has->began_ns)
+		return;
+	record.netns = netns_cookie(ctx);
+	record.began_ns = has->began_ns;
+	record.ended_ns = ktime_get_boot_ns();
+	record.bytes_acked = tcp->bytes_acked;
+	record.bytes_received = tcp->bytes_received;
+	remote_of(ctx, (u32 *)record.remote);
+	record.local_port = ctx->local_port;
+	record.remote_port = __builtin_bswap32(ctx->remote_port);
+	record.active = has->active;
+	record.rule = has->now.rule;
+	record.segs_out = tcp->segs_out;
+	record.data_segs_out = tcp->data_segs_out;
+	record.retransmits = tcp->total_retrans;
+	record.lost = tcp->lost_out;
+	record.delivered = tcp->delivered;
+	record.delivered_ce = tcp->delivered_ce;
+	record.srtt_us = tcp->srtt_us >> 3;
+	record.min_rtt_us = tcp->rtt_min;
+	record.cwnd = tcp->snd_cwnd;
+	record.ssthresh = tcp->snd_ssthresh;
+	getsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, record.algorithm, ALGORITHM_MAX);
+	if (ring_output(&records, &record, sizeof(record), BPF_RB_NO_WAKEUP))
+		count(COUNT_RECORDS_LOST);
+}
+
+SEC("sockops") int agent(struct bpf_sock_ops *ctx)
+{
+	struct applied *has;
+
+	switch (ctx->op) {
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		has = begin(ctx, 1);
+		if (has)
+			attend(ctx, has, 0, 0);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		callbacks_set(ctx, BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
+		has = begin(ctx, ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB);
+		if (has)
+			attend(ctx, has, 1, 1);
+		break;
+	case BPF_SOCK_OPS_RTT_CB:
+		has = begin(ctx, 0);
+		if (has)
+			attend(ctx, has, 1, 0);
+		break;
+	case BPF_SOCK_OPS_STATE_CB:
+		if (ctx->args[1] == TCP_STATE_CLOSE)
+			tell(ctx);
+		break;
+	}
+	return 1;
+}
+
+char agent_license[] SEC("license") = "Dual BSD/GPL";
