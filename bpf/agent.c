@@ -45,7 +45,7 @@ enum {
 /* Which of a rule's settings count. */
 enum setting {
 	SET_INITIAL_CWND = 1 << 0, SET_RTO_MIN = 1 << 1, SET_DELACK_MAX = 1 << 2, SET_CWND_CLAMP = 1 << 3,
-	SET_PACING_RATE = 1 << 4, SET_WINDOW_CLAMP = 1 << 5, SET_ALGORITHM = 1 << 6, SET_ECN = 1 << 7,
+	SET_PACING_RATE = 1 << 4, SET_WINDOW_CLAMP = 1 << 5, SET_ALGORITHM = 1 << 6,
 };
 
 struct settings {
@@ -218,13 +218,21 @@ inline_always void set_algorithm(void *ctx, const char *name)
 inline_always void change(struct bpf_sock_ops *ctx, struct applied *has, struct settings *to, int established, int fresh)
 {
 	const struct settings *now = &has->now;
-	u32 changed = now->set | to->set;
+	u32 changed = now->set | to->set, news;
 
 	/* an open connection that did not agree on ECN would be marked and never told */
 	if ((to->set & SET_ALGORITHM) && to->needs_ecn && established && !(ctx->ecn_flags & TCP_ECN_OK)) {
 		to->set &= ~SET_ALGORITHM;
 		count(COUNT_ECN_REFUSED);
 	}
+	/* what it has by itself, its program's own choices included */
+	news = to->set & ~now->set;
+	if (news & SET_RTO_MIN)
+		has->rto_min_us = number_or(ctx, TCP_BPF_RTO_MIN, RTO_MIN_US);
+	if (news & SET_DELACK_MAX)
+		has->delack_max_us = number_or(ctx, TCP_BPF_DELACK_MAX, DELACK_MAX_US);
+	if (news & SET_ALGORITHM)
+		getsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, has->algorithm, ALGORITHM_MAX);
 	if (changed & SET_ALGORITHM) {
 		if (to->set & SET_ALGORITHM) {
 			if (!(now->set & SET_ALGORITHM) || !same_name(now->algorithm, to->algorithm))
@@ -235,6 +243,7 @@ inline_always void change(struct bpf_sock_ops *ctx, struct applied *has, struct 
 	}
 	if (fresh && (to->set & SET_INITIAL_CWND))
 		set_number(ctx, SOL_TCP, TCP_BPF_IW, to->initial_cwnd);
+	/* Linux lowers the time-out of an open connection by and by, and raises it only once its round trips vary */
 	if (changed & SET_RTO_MIN)
 		set_number(ctx, SOL_TCP, TCP_BPF_RTO_MIN, to->set & SET_RTO_MIN ? to->rto_min_us : has->rto_min_us);
 	if (changed & SET_DELACK_MAX)
@@ -277,7 +286,7 @@ inline_always struct applied *storage(struct bpf_sock_ops *ctx)
 	return sk ? storage_of(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 }
 
-/* A connection that we see for the first time: what it has by itself. */
+/* A connection that we see for the first time. */
 inline_always struct applied *begin(struct bpf_sock_ops *ctx, u32 active)
 {
 	struct applied *has = storage(ctx);
@@ -286,9 +295,6 @@ inline_always struct applied *begin(struct bpf_sock_ops *ctx, u32 active)
 		return has;
 	has->began_ns = ktime_get_boot_ns();
 	has->active = active;
-	has->rto_min_us = number_or(ctx, TCP_BPF_RTO_MIN, RTO_MIN_US);
-	has->delack_max_us = number_or(ctx, TCP_BPF_DELACK_MAX, DELACK_MAX_US);
-	getsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, has->algorithm, ALGORITHM_MAX);
 	return has;
 }
 

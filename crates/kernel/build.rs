@@ -14,7 +14,7 @@ const FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nost
 
 fn main() {
     println!("cargo:rerun-if-changed=../../cc");
-    println!("cargo:rerun-if-changed=../../bpf/trace.c");
+    println!("cargo:rerun-if-changed=../../bpf");
     println!("cargo:rerun-if-env-changed=PATH");
     let cc_dir = Path::new("../../cc");
     let out_dir = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -41,6 +41,12 @@ fn main() {
         compile(clang, &which, Path::new("../../bpf/trace.c"), &object);
         list(&mut traced, &name, &object);
     }
+    // the context of its hook is declared by Linux's own header
+    let agent = out_dir.join("agent.bpf.o");
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
+    let headers = ["/usr/include".to_string(), format!("/usr/include/{arch}-linux-gnu")];
+    let headers: Vec<String> = headers.iter().flat_map(|folder| ["-idirafter".to_string(), folder.clone()]).collect();
+    compile(clang, &headers, Path::new("../../bpf/agent.c"), &agent);
     for (file, mut table) in [("objects.rs", objects), ("traced.rs", traced)] {
         table.push_str("];\n");
         fs::write(out_dir.join(file), table).expect("OUT_DIR can be written");

@@ -16,6 +16,7 @@ mod load;
 mod log;
 mod pins;
 mod probe;
+pub mod retune;
 mod running;
 mod sockets;
 mod sys;

@@ -1,8 +1,9 @@
-//! The two system calls that libbpf-rs has no safe form of.
+//! The system calls that the libraries have no safe form of.
 
 #![allow(unsafe_code, reason = "foreign functions; each call states why it is sound")]
 
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats, bpf_link_update};
+use nix::libc::{SOL_SOCKET, c_int, getsockopt, socklen_t};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -30,4 +31,19 @@ pub(crate) fn count_run_times() -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Of asm-generic/socket.h; the libc crate does not have it yet.
+const SO_NETNS_COOKIE: c_int = 71;
+
+/// The cookie of a socket's network namespace.
+///
+/// # Errors
+/// The kernel's: it is older than 5.14.
+pub(crate) fn netns_cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let (mut cookie, mut length) = (0_u64, size_of::<u64>() as socklen_t);
+    let (value, fd) = ((&raw mut cookie).cast(), socket.as_raw_fd());
+    // SAFETY: the descriptor is open for the length of the call, which writes at most `length` bytes to `cookie`.
+    let code = unsafe { getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, value, &raw mut length) };
+    if code == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }

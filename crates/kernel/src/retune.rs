@@ -1,0 +1,379 @@
+//! TCP's parameters of other programs' connections: `bpf/agent.c`, attached to a cgroup.
+//!
+//! [`Retuner::set`] gives the kernel a list of rules; from then on new connections are made by them and open ones follow at
+//! their next round trip. Each rule has a deadline, after which the kernel gives back by itself what it set.
+
+use crate::log::captured;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut, RingBufferBuilder};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bpf.o"));
+
+/// Most rules at a time.
+pub const RULES_MAX: usize = 32;
+/// Bytes of a congestion-control name in the kernel, with its final zero.
+const ALGORITHM_MAX: usize = 16;
+/// Of `struct settings`, `struct rule`, `struct table` and `struct record`.
+const SETTINGS_BYTES: usize = 56;
+const RULE_BYTES: usize = 56 + SETTINGS_BYTES;
+const TABLE_BYTES: usize = 8 + RULES_MAX * RULE_BYTES;
+const RECORD_BYTES: usize = 128;
+
+/// Why TCP is not retuned.
+#[derive(Debug, thiserror::Error)]
+pub enum RetuneError {
+    /// The kernel does not take the program.
+    #[error("the kernel does not take the agent's program:\n{0}")]
+    Refused(String),
+    /// Nor attach it.
+    #[error("{}: the agent's program cannot be attached to this cgroup: {reason}", path.display())]
+    Attach {
+        /// The cgroup's folder, of version 2.
+        path: PathBuf,
+        /// The system call's error.
+        reason: String,
+    },
+    /// More than it has room for.
+    #[error("{0} rules, of which the kernel holds {RULES_MAX}")]
+    TooMany(usize),
+    /// No name of a congestion-control algorithm in the kernel.
+    #[error("{0:?} is not a name that the kernel can have: it takes 1 to 15 characters")]
+    Name(String),
+    /// A map could not be read or written.
+    #[error("the kernel's tables: {0}")]
+    Map(#[from] libbpf_rs::Error),
+}
+
+/// Which sessions a rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sessions {
+    /// The network namespace, by its cookie; none: all that the cgroup's programs are in.
+    pub netns: Option<u64>,
+    /// The other end's address and how many of its leading bits count.
+    pub remote: (IpAddr, u8),
+    /// The server's port.
+    pub port: Option<u16>,
+}
+
+/// What is set; what is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// Segments; of connections that are made from now on.
+    pub initial_cwnd: Option<u32>,
+    /// Least retransmission time-out, microseconds. The kernel takes more than one of its ticks, 4000 at 250 Hz. When it is
+    /// given back, the time-out of an open connection stays low until its round trips vary.
+    pub rto_min_us: Option<u32>,
+    /// Longest wait of a delayed acknowledgment, microseconds; the same holds.
+    pub delack_max_us: Option<u32>,
+    /// Most segments in the congestion window.
+    pub cwnd_clamp: Option<u32>,
+    /// Most that a receiver advertises, bytes.
+    pub window_clamp: Option<u32>,
+    /// Most that a connection sends, bytes a second; paces, which lasts until the connection closes.
+    pub pacing_rate: Option<u64>,
+    /// The kernel's name of a congestion-control algorithm.
+    pub algorithm: Option<String>,
+    /// It needs ECN: open connections that did not agree on it keep theirs.
+    pub needs_ecn: bool,
+}
+
+/// One line of the kernel's table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// A number that comes back with each connection that the rule was the first to touch.
+    pub number: u32,
+    /// Whom it is for.
+    pub sessions: Sessions,
+    /// What it sets.
+    pub tuning: Tuning,
+    /// Until when, on the clock of [`boot_time`].
+    pub deadline: Duration,
+}
+
+/// What the kernel's half has done since it was attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Times that a connection was given settings.
+    pub applied: u64,
+    /// That it was given its own back.
+    pub reverted: u64,
+    /// Algorithms that were withheld because the connection had not agreed on ECN.
+    pub ecn_refused: u64,
+    /// Settings that the kernel refused.
+    pub failed: u64,
+    /// Connections whose record was lost because nobody had read the earlier ones.
+    pub records_lost: u64,
+}
+
+/// A connection that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Cookie of its network namespace.
+    pub netns: u64,
+    /// On the clock of [`boot_time`].
+    pub began: Duration,
+    /// The same.
+    pub ended: Duration,
+    /// Sent and acknowledged; as the kernel counts, in which SYN and FIN are a byte each.
+    pub bytes_acked: u64,
+    /// Received in order.
+    pub bytes_received: u64,
+    /// The other end.
+    pub remote: IpAddr,
+    /// Port here.
+    pub local_port: u16,
+    /// Port there.
+    pub remote_port: u16,
+    /// It was opened here, as opposed to accepted.
+    pub active: bool,
+    /// [`Rule::number`] of the first rule that it had last; 0 if it had none.
+    pub rule: u32,
+    /// Segments sent.
+    pub segs_out: u32,
+    /// Of these with data.
+    pub data_segs_out: u32,
+    /// Sent again.
+    pub retransmits: u32,
+    /// Delivered, and of these marked on the way.
+    pub delivered: u32,
+    /// Marked on the way.
+    pub delivered_ce: u32,
+    /// Microseconds.
+    pub srtt_us: u32,
+    /// Microseconds.
+    pub min_rtt_us: u32,
+    /// Segments.
+    pub cwnd: u32,
+    /// Congestion control at the end.
+    pub algorithm: String,
+}
+
+/// The program in the kernel, for as long as this lives.
+#[must_use = "dropping it detaches the program"]
+pub struct Retuner {
+    // Fields drop in this order.
+    _link: Link,
+    object: Object,
+    generation: u64,
+}
+
+impl fmt::Debug for Retuner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retuner").field("generation", &self.generation).finish_non_exhaustive()
+    }
+}
+
+impl Retuner {
+    /// Attaches the program to the cgroup (version 2) whose folder is `cgroup`: to all sockets that are made in it and below.
+    /// It sets nothing yet.
+    ///
+    /// # Errors
+    /// No right to, no cgroup of version 2, or a kernel that refuses the program.
+    pub fn attach(cgroup: &Path) -> Result<Retuner, RetuneError> {
+        let failed = |reason: String| RetuneError::Attach { path: cgroup.to_path_buf(), reason };
+        let folder = File::open(cgroup).map_err(|error| failed(error.to_string()))?;
+        let (object, log) =
+            captured(|| ObjectBuilder::default().open_memory(OBJECT).and_then(libbpf_rs::OpenObject::load));
+        let object = object.map_err(|_| RetuneError::Refused(log))?;
+        let program: ProgramMut<'_> = object.progs_mut().next().expect("agent.c has one program");
+        let link = program.attach_cgroup(folder.as_raw_fd()).map_err(|error| failed(error.to_string()))?;
+        Ok(Retuner { _link: link, object, generation: 0 })
+    }
+
+    /// From now on these rules hold, and no others: of those that fit a session, each setting is the first's that has it.
+    ///
+    /// # Errors
+    /// [`RetuneError::TooMany`], [`RetuneError::Name`], or the kernel's.
+    pub fn set(&mut self, rules: &[Rule]) -> Result<(), RetuneError> {
+        let table = table(rules)?;
+        let next = self.generation + 1;
+        // first the table that does not count, then that it does
+        self.map("tables")?.update(&((next & 1) as u32).to_ne_bytes(), &table, MapFlags::ANY)?;
+        self.map("generation")?.update(&0_u32.to_ne_bytes(), &next.to_ne_bytes(), MapFlags::ANY)?;
+        self.generation = next;
+        Ok(())
+    }
+
+    /// What has been done.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn counts(&self) -> Result<Counts, RetuneError> {
+        let map = self.map("counters")?;
+        let count = |which: u32| -> Result<u64, RetuneError> {
+            let per_cpu = map.lookup_percpu(&which.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+            Ok(per_cpu.iter().filter_map(|bytes| bytes.first_chunk()).map(|bytes| u64::from_ne_bytes(*bytes)).sum())
+        };
+        Ok(Counts {
+            applied: count(0)?,
+            reverted: count(1)?,
+            ecn_refused: count(2)?,
+            failed: count(3)?,
+            records_lost: count(4)?,
+        })
+    }
+
+    /// Hands the connections that have ended since the last call to `take`, in the order in which they ended.
+    ///
+    /// # Errors
+    /// The kernel's buffer cannot be mapped.
+    pub fn ended(&self, mut take: impl FnMut(Record)) -> Result<(), RetuneError> {
+        let ring = self.map("records")?;
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&ring, |bytes| {
+            take(Record::of(bytes));
+            0
+        })?;
+        builder.build()?.consume()?;
+        Ok(())
+    }
+
+    fn map(&self, name: &str) -> Result<MapHandle, RetuneError> {
+        let map = self.object.maps().find(|map| map.name() == name).expect("agent.c has it");
+        Ok(MapHandle::try_from(&map)?)
+    }
+}
+
+/// The clock of deadlines: the time since the machine started, that in which it slept included.
+pub fn boot_time() -> Duration {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME);
+    now.map_or(Duration::ZERO, Duration::from)
+}
+
+/// The cookie of the calling thread's network namespace.
+///
+/// # Errors
+/// The kernel's: before 5.14 it has none.
+pub fn netns_cookie() -> io::Result<u64> {
+    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    crate::sys::netns_cookie(any.as_fd())
+}
+
+/// The bytes of `struct table`.
+fn table(rules: &[Rule]) -> Result<Vec<u8>, RetuneError> {
+    if rules.len() > RULES_MAX {
+        return Err(RetuneError::TooMany(rules.len()));
+    }
+    let mut bytes = Vec::with_capacity(TABLE_BYTES);
+    bytes.extend((rules.len() as u32).to_ne_bytes());
+    bytes.extend([0; 4]);
+    for rule in rules {
+        let (address, mask) = masked(rule.sessions.remote);
+        bytes.extend(rule.sessions.netns.unwrap_or(0).to_ne_bytes());
+        bytes.extend((rule.deadline.as_nanos() as u64).to_ne_bytes());
+        bytes.extend(address.to_be_bytes());
+        bytes.extend(mask.to_be_bytes());
+        bytes.extend(u32::from(rule.sessions.port.unwrap_or(0)).to_ne_bytes());
+        bytes.extend([0; 4]);
+        settings(rule, &mut bytes)?;
+    }
+    bytes.resize(TABLE_BYTES, 0);
+    Ok(bytes)
+}
+
+/// The bytes of `struct settings`.
+fn settings(rule: &Rule, bytes: &mut Vec<u8>) -> Result<(), RetuneError> {
+    let Tuning { initial_cwnd, rto_min_us, delack_max_us, cwnd_clamp, window_clamp, pacing_rate, algorithm, needs_ecn } =
+        &rule.tuning;
+    let numbers = [initial_cwnd, rto_min_us, delack_max_us, cwnd_clamp, window_clamp];
+    // in the order of `enum setting`, which has the pacing rate before the last clamp
+    let set = [
+        initial_cwnd.is_some(),
+        rto_min_us.is_some(),
+        delack_max_us.is_some(),
+        cwnd_clamp.is_some(),
+        pacing_rate.is_some(),
+        window_clamp.is_some(),
+        algorithm.is_some(),
+    ];
+    let bits: u32 = set.iter().enumerate().map(|(i, is_set)| u32::from(*is_set) << i).sum();
+    bytes.extend(bits.to_ne_bytes());
+    for number in numbers {
+        bytes.extend(number.unwrap_or(0).to_ne_bytes());
+    }
+    bytes.extend(pacing_rate.unwrap_or(0).to_ne_bytes());
+    let name = algorithm.as_deref().unwrap_or("");
+    if algorithm.is_some() && (name.is_empty() || name.len() >= ALGORITHM_MAX || !name.is_ascii()) {
+        return Err(RetuneError::Name(name.to_string()));
+    }
+    let mut padded = [0; ALGORITHM_MAX];
+    padded[..name.len()].copy_from_slice(name.as_bytes());
+    bytes.extend(padded);
+    bytes.extend(u32::from(*needs_ecn).to_ne_bytes());
+    bytes.extend(rule.number.to_ne_bytes());
+    Ok(())
+}
+
+/// A prefix as IPv6, zero behind its length, and its mask.
+fn masked((address, bits): (IpAddr, u8)) -> (u128, u128) {
+    let (address, bits) = match address {
+        IpAddr::V4(v4) => (v4.to_ipv6_mapped(), u32::from(bits) + 96),
+        IpAddr::V6(v6) => (v6, u32::from(bits)),
+    };
+    let mask = u128::MAX.checked_shl(128_u32.saturating_sub(bits)).unwrap_or(0);
+    (address.to_bits() & mask, mask)
+}
+
+impl Record {
+    /// Of the bytes of `struct record`.
+    fn of(bytes: &[u8]) -> Record {
+        assert!(bytes.len() >= RECORD_BYTES, "agent.c writes whole records");
+        let long = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().expect("within the record"));
+        let word = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("within the record"));
+        let remote: [u8; 16] = *bytes[40..].first_chunk().expect("within the record");
+        let name = &bytes[112..128];
+        let name = &name[..name.iter().position(|byte| *byte == 0).unwrap_or(name.len())];
+        Record {
+            netns: long(0),
+            began: Duration::from_nanos(long(8)),
+            ended: Duration::from_nanos(long(16)),
+            bytes_acked: long(24),
+            bytes_received: long(32),
+            remote: Ipv6Addr::from(remote).to_canonical(),
+            local_port: word(56) as u16,
+            remote_port: word(60) as u16,
+            active: word(64) != 0,
+            rule: word(68),
+            segs_out: word(72),
+            data_segs_out: word(76),
+            retransmits: word(80),
+            delivered: word(88),
+            delivered_ce: word(92),
+            srtt_us: word(96),
+            min_rtt_us: word(100),
+            cwnd: word(104),
+            algorithm: String::from_utf8_lossy(name).into_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_of_both_families_are_ipv6_prefixes() {
+        let (address, mask) = masked(("10.1.2.3".parse().unwrap(), 8));
+        assert_eq!(Ipv6Addr::from(address), "::ffff:10.0.0.0".parse::<Ipv6Addr>().unwrap());
+        assert_eq!(mask.leading_ones(), 104);
+        assert_eq!(masked(("fd00::1".parse().unwrap(), 0)), (0, 0));
+        assert_eq!(masked(("fd00::1".parse().unwrap(), 128)).1, u128::MAX);
+    }
+
+    #[test]
+    fn a_table_is_as_long_as_the_kernels() {
+        let sessions = Sessions { netns: None, remote: ("0.0.0.0".parse().unwrap(), 0), port: None };
+        let rule = Rule { number: 1, sessions, tuning: Tuning::default(), deadline: Duration::ZERO };
+        assert_eq!(table(std::slice::from_ref(&rule)).unwrap().len(), TABLE_BYTES);
+        assert!(matches!(table(&vec![rule.clone(); RULES_MAX + 1]), Err(RetuneError::TooMany(33))));
+        let long = Tuning { algorithm: Some("x".repeat(16)), ..Tuning::default() };
+        assert!(matches!(table(&[Rule { tuning: long, ..rule }]), Err(RetuneError::Name(_))));
+    }
+}

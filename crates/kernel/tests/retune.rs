@@ -1,0 +1,167 @@
+//! Real connections that are retuned in the running kernel. Only root can try.
+
+mod support;
+
+use kernel::retune::{Counts, Record, Retuner, Rule, Sessions, Tuning, boot_time, netns_cookie};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::{getsockopt, setsockopt};
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+const LONG: Duration = Duration::from_secs(60);
+
+/// The kernel, and the program, attached for all sockets; rules are for one namespace. Or a printed reason why the test is
+/// skipped.
+fn retuner() -> Option<(support::Exclusive, Retuner)> {
+    let kernel = support::kernel()?;
+    let cgroup = CGROUPS.map(Path::new).into_iter().find(|folder| folder.join("cgroup.procs").exists());
+    let Some(cgroup) = cgroup else {
+        eprintln!("skipped: no cgroups of version 2 here");
+        return None;
+    };
+    Some((kernel, Retuner::attach(cgroup).unwrap_or_else(|error| panic!("{error}"))))
+}
+
+/// Runs `work` in a network namespace of its own, in which a loopback interface is all there is.
+fn in_a_namespace<T: Send>(work: impl FnOnce(u64) -> T + Send) -> T {
+    let body = || {
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        assert!(Command::new("ip").args(["link", "set", "lo", "mtu", "1500", "up"]).status().unwrap().success());
+        work(netns_cookie().unwrap())
+    };
+    thread::scope(|scope| scope.spawn(body).join().unwrap())
+}
+
+fn rule(netns: u64, remote: &str, tuning: Tuning, lifetime: Duration) -> Rule {
+    let sessions = Sessions { netns: Some(netns), remote: (remote.parse().unwrap(), 8), port: None };
+    Rule { number: 7, sessions, tuning, deadline: boot_time() + lifetime }
+}
+
+/// Both ends of a connection over loopback: the one that opened it, the one that accepted.
+fn connection() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let active = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    active.set_nodelay(true).unwrap();
+    (active, listener.accept().unwrap().0)
+}
+
+/// A few round trips with data, so that both ends measure them.
+fn talk((one, other): &mut (TcpStream, TcpStream)) {
+    let mut bytes = [0; 1000];
+    for _ in 0..20 {
+        one.write_all(&bytes).unwrap();
+        other.read_exact(&mut bytes).unwrap();
+        other.write_all(&bytes).unwrap();
+        one.read_exact(&mut bytes).unwrap();
+    }
+}
+
+fn algorithm(socket: &TcpStream) -> String {
+    getsockopt(socket, TcpCongestion).unwrap().to_string_lossy().trim_end_matches('\0').to_string()
+}
+
+/// A number that `ss` shows of the connection of `socket`.
+fn shown(socket: &TcpStream, key: &str) -> f64 {
+    let port = socket.local_addr().unwrap().port();
+    let out = Command::new("ss").args(["-Htin", "sport", &port.to_string()]).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let number = text.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix(':')?.split('/').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {key} in {text}"))
+}
+
+#[test]
+fn new_connections_get_what_the_rules_say_and_others_do_not() {
+    let Some((_kernel, mut retuner)) = retuner() else { return };
+    in_a_namespace(|netns| {
+        let tuning = Tuning {
+            initial_cwnd: Some(20),
+            rto_min_us: Some(50_000),
+            algorithm: Some("reno".to_string()),
+            ..Tuning::default()
+        };
+        retuner.set(&[rule(netns + 1, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
+        let elsewhere = connection();
+        assert_ne!((shown(&elsewhere.0, "cwnd"), algorithm(&elsewhere.0).as_str()), (20.0, "reno"));
+        retuner.set(&[rule(netns, "10.0.0.0", tuning.clone(), LONG)]).unwrap();
+        assert_ne!(algorithm(&connection().0), "reno", "another prefix");
+        retuner.set(&[rule(netns, "127.0.0.0", tuning, Duration::ZERO)]).unwrap();
+        assert_ne!(algorithm(&connection().0), "reno", "its time is over");
+
+        let first = Tuning { initial_cwnd: Some(20), ..Tuning::default() };
+        let second = Tuning { initial_cwnd: Some(30), algorithm: Some("reno".to_string()), ..Tuning::default() };
+        retuner.set(&[rule(netns, "127.0.0.0", first, LONG), rule(netns, "127.0.0.0", second, LONG)]).unwrap();
+        let both = connection();
+        for end in [&both.0, &both.1] {
+            assert_eq!((shown(end, "cwnd"), algorithm(end).as_str()), (20.0, "reno"), "the first that has it");
+        }
+    });
+}
+
+#[test]
+fn open_connections_follow_and_go_back_when_the_time_is_over() {
+    let Some((_kernel, mut retuner)) = retuner() else { return };
+    in_a_namespace(|netns| {
+        retuner.set(&[]).unwrap();
+        let mut open = connection();
+        setsockopt(&open.0, TcpCongestion, &OsString::from("cubic")).unwrap();
+        talk(&mut open);
+        let rto = shown(&open.0, "rto");
+        let tuning = Tuning { rto_min_us: Some(50_000), algorithm: Some("reno".to_string()), ..Tuning::default() };
+        retuner.set(&[rule(netns, "127.0.0.0", tuning, Duration::from_millis(500))]).unwrap();
+        talk(&mut open);
+        assert_eq!(algorithm(&open.0), "reno");
+        assert!(shown(&open.0, "rto") < 100.0 && rto >= 200.0, "{rto} ms, then {} ms", shown(&open.0, "rto"));
+        thread::sleep(Duration::from_millis(600));
+        talk(&mut open);
+        assert_eq!(algorithm(&open.0), "cubic");
+        let Counts { applied, reverted, failed, .. } = retuner.counts().unwrap();
+        assert!(
+            applied >= 2 && reverted >= 2 && failed == 0,
+            "{applied} applied, {reverted} reverted, {failed} failed"
+        );
+    });
+}
+
+#[test]
+fn a_record_tells_of_a_connection_that_has_ended() {
+    let Some((_kernel, mut retuner)) = retuner() else { return };
+    in_a_namespace(|netns| {
+        retuner.set(&[rule(netns, "127.0.0.0", Tuning { initial_cwnd: Some(12), ..Tuning::default() }, LONG)]).unwrap();
+        let mut open = connection();
+        let ports = (open.0.local_addr().unwrap().port(), open.0.peer_addr().unwrap().port());
+        talk(&mut open);
+        drop(open);
+        let mut records: Vec<Record> = Vec::new();
+        assert!(support::eventually(|| {
+            retuner.ended(|record| records.push(record)).unwrap();
+            records.iter().filter(|record| record.netns == netns).count() == 2
+        }));
+        let client = records.iter().find(|record| (record.local_port, record.remote_port) == ports).unwrap();
+        assert_eq!((client.bytes_acked, client.bytes_received, client.rule), (20_002, 20_001, 7), "{client:?}");
+        assert!(client.active && client.ended > client.began && client.data_segs_out == 20 && client.min_rtt_us > 0);
+        assert_eq!(client.remote, "127.0.0.1".parse::<std::net::IpAddr>().unwrap());
+    });
+}
+
+#[test]
+fn an_algorithm_that_needs_ecn_is_withheld_from_who_did_not_agree_on_it() {
+    let Some((_kernel, mut retuner)) = retuner() else { return };
+    in_a_namespace(|netns| {
+        retuner.set(&[]).unwrap();
+        let mut open = connection();
+        talk(&mut open);
+        let before = algorithm(&open.0);
+        let tuning = Tuning { algorithm: Some("reno".to_string()), needs_ecn: true, ..Tuning::default() };
+        retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
+        talk(&mut open);
+        assert_eq!(algorithm(&open.0), before);
+        assert!(retuner.counts().unwrap().ecn_refused >= 1);
+    });
+}
