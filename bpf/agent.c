@@ -31,11 +31,12 @@ static struct bpf_tcp_sock *(*const tcp_sock_of)(struct bpf_sock *sk) = (void *)
 static void *(*const storage_of)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static u64 (*const netns_cookie)(void *ctx) = (void *)122;
 static u64 (*const ktime_get_boot_ns)(void) = (void *)125;
+static void *(*const skc_to_tcp_sock)(void *sk) = (void *)137;
 static long (*const ring_output)(void *ring, const void *data, u64 size, u64 flags) = (void *)130;
 
 enum {
 	SOL_SOCKET = 1, SOL_TCP = 6,
-	SO_MAX_PACING_RATE = 47, TCP_CONGESTION = 13, TCP_WINDOW_CLAMP = 10,
+	SO_MAX_PACING_RATE = 47, TCP_CONGESTION = 13, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008, TCP_WINDOW_CLAMP = 10,
 	IPV4 = 2, TCP_STATE_CLOSE = 7, TCP_ECN_OK = 1,
 	ALGORITHM_MAX = 16, RULES_MAX = 32,
 	/* what Linux has where nobody has set anything */
@@ -55,9 +56,10 @@ struct settings {
 	u32 delack_max_us;
 	u32 cwnd_clamp;		/* segments */
 	u32 window_clamp;	/* bytes */
-	u64 pacing_rate;	/* bytes a second */
-	char algorithm[ALGORITHM_MAX];
+	u32 pacing_rate;	/* bytes a second */
 	u32 needs_ecn;		/* the algorithm does */
+	char algorithm[ALGORITHM_MAX];
+	u32 reserved;
 	u32 rule;		/* a number of user space's, told with each connection's end */
 };
 
@@ -253,9 +255,9 @@ inline_always void change(struct bpf_sock_ops *ctx, struct applied *has, struct 
 	if (changed & SET_WINDOW_CLAMP)
 		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, to->set & SET_WINDOW_CLAMP ? to->window_clamp : CLAMP_NONE);
 	if (changed & SET_PACING_RATE) {
-		u64 rate = to->set & SET_PACING_RATE ? to->pacing_rate : ~0ull;
+		u32 rate = to->set & SET_PACING_RATE ? to->pacing_rate : ~0u;
 
-		if (setsockopt_of(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(u32)))
+		if (setsockopt_of(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
 			count(COUNT_FAILED);
 	}
 	if (to->set)
@@ -360,6 +362,23 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 		break;
 	}
 	return 1;
+}
+
+/* Sockets that were there before the program: run once, in each namespace, over all of its connections. */
+struct bpf_iter__tcp {
+	void *meta;
+	void *sk_common;
+	u32 uid;
+};
+
+SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
+{
+	void *tcp = ctx->sk_common ? skc_to_tcp_sock(ctx->sk_common) : 0;
+	int flags = BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG;
+
+	if (tcp)
+		setsockopt_of(tcp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+	return 0;
 }
 
 char agent_license[] SEC("license") = "Dual BSD/GPL";

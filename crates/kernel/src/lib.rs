@@ -9,7 +9,7 @@
 //!
 //! What is to outlive its loader goes through [`Kernel::prepare`] to [`Pins::load`], which also replaces a loaded
 //! algorithm by another version while connections run. [`running()`] tells what the kernel has. [`cost`] measures what
-//! running an algorithm as a BPF program costs.
+//! running an algorithm as a BPF program costs. [`retune`] sets TCP's parameters of other programs' connections.
 
 pub mod cost;
 mod load;

@@ -4,10 +4,10 @@
 //! their next round trip. Each rule has a deadline, after which the kernel gives back by itself what it set.
 
 use crate::log::captured;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut, RingBufferBuilder};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBufferBuilder};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -15,6 +15,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bpf.o"));
+
+/// Names in agent.c.
+const PROGRAM: &str = "agent";
+const ITERATOR: &str = "adopt";
+/// The file that holds the attachment.
+const LINK: &str = "link";
 
 /// Most rules at a time.
 pub const RULES_MAX: usize = 32;
@@ -36,6 +42,14 @@ pub enum RetuneError {
     #[error("{}: the agent's program cannot be attached to this cgroup: {reason}", path.display())]
     Attach {
         /// The cgroup's folder, of version 2.
+        path: PathBuf,
+        /// The system call's error.
+        reason: String,
+    },
+    /// The files by which it stays cannot be made, used or removed.
+    #[error("{}: {reason}", path.display())]
+    Folder {
+        /// The folder.
         path: PathBuf,
         /// The system call's error.
         reason: String,
@@ -76,7 +90,8 @@ pub struct Tuning {
     pub cwnd_clamp: Option<u32>,
     /// Most that a receiver advertises, bytes.
     pub window_clamp: Option<u32>,
-    /// Most that a connection sends, bytes a second; paces, which lasts until the connection closes.
+    /// Most that a connection sends, bytes a second, of which Linux takes 2^32 - 2; paces, which lasts until the connection
+    /// closes.
     pub pacing_rate: Option<u64>,
     /// The kernel's name of a congestion-control algorithm.
     pub algorithm: Option<String>,
@@ -177,14 +192,67 @@ impl Retuner {
     /// # Errors
     /// No right to, no cgroup of version 2, or a kernel that refuses the program.
     pub fn attach(cgroup: &Path) -> Result<Retuner, RetuneError> {
-        let failed = |reason: String| RetuneError::Attach { path: cgroup.to_path_buf(), reason };
-        let folder = File::open(cgroup).map_err(|error| failed(error.to_string()))?;
-        let (object, log) =
-            captured(|| ObjectBuilder::default().open_memory(OBJECT).and_then(libbpf_rs::OpenObject::load));
-        let object = object.map_err(|_| RetuneError::Refused(log))?;
-        let program: ProgramMut<'_> = object.progs_mut().next().expect("agent.c has one program");
-        let link = program.attach_cgroup(folder.as_raw_fd()).map_err(|error| failed(error.to_string()))?;
+        let mut object = load(None)?;
+        let link = attach(&mut object, cgroup)?;
         Ok(Retuner { _link: link, object, generation: 0 })
+    }
+
+    /// As [`Retuner::attach`], but the program stays when this is dropped, by files in `folder`, which must be in a BPF file
+    /// system; and it takes over from one that stayed there before, with all that connections have of it.
+    ///
+    /// # Errors
+    /// As there, or the files cannot be made.
+    pub fn attach_for_good(cgroup: &Path, folder: &Path) -> Result<Retuner, RetuneError> {
+        let in_folder =
+            |error: &dyn fmt::Display| RetuneError::Folder { path: folder.into(), reason: error.to_string() };
+        fs::create_dir_all(folder).map_err(|error| in_folder(&error))?;
+        let mut object = load(Some(folder))?;
+        for mut map in object.maps_mut() {
+            let pin = folder.join(map.name());
+            if !pin.exists() {
+                map.pin(&pin).map_err(|error| in_folder(&error))?;
+            }
+        }
+        let pin = folder.join(LINK);
+        let link = if pin.exists() {
+            let mut link = Link::open(&pin).map_err(|error| in_folder(&error))?;
+            let program = object.progs_mut().find(|program| program.name() == PROGRAM).expect("agent.c has it");
+            link.update_prog(&program).map_err(|error| in_folder(&error))?;
+            link
+        } else {
+            let mut link = attach(&mut object, cgroup)?;
+            link.pin(&pin).map_err(|error| in_folder(&error))?;
+            link
+        };
+        let mut retuner = Retuner { _link: link, object, generation: 0 };
+        let generation = retuner.map("generation")?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        retuner.generation = generation.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        Ok(retuner)
+    }
+
+    /// Takes out what [`Retuner::attach_for_good`] left in `folder`; whether there was anything. Connections keep what they have
+    /// of it: let rules end first.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn remove(folder: &Path) -> Result<bool, RetuneError> {
+        match fs::remove_dir_all(folder) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(RetuneError::Folder { path: folder.into(), reason: error.to_string() }),
+        }
+    }
+
+    /// Sees that connections of the calling thread's network namespace that were there before the program follow the rules as
+    /// well.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn adopt(&mut self) -> Result<(), RetuneError> {
+        let program = self.object.progs_mut().find(|program| program.name() == ITERATOR).expect("agent.c has it");
+        let link = program.attach()?;
+        io::copy(&mut Iter::new(&link)?, &mut io::sink()).map_err(libbpf_rs::Error::from)?;
+        Ok(())
     }
 
     /// From now on these rules hold, and no others: of those that fit a session, each setting is the first's that has it.
@@ -239,6 +307,29 @@ impl Retuner {
         let map = self.object.maps().find(|map| map.name() == name).expect("agent.c has it");
         Ok(MapHandle::try_from(&map)?)
     }
+}
+
+/// The object in the kernel, with the maps that are in `folder`, if there are.
+fn load(folder: Option<&Path>) -> Result<Object, RetuneError> {
+    let open_and_load = || {
+        let mut object = ObjectBuilder::default().open_memory(OBJECT)?;
+        for mut map in object.maps_mut() {
+            let pin = folder.map(|folder| folder.join(map.name())).filter(|pin| pin.exists());
+            if let Some(pin) = pin {
+                map.reuse_pinned_map(pin)?;
+            }
+        }
+        object.load()
+    };
+    let (object, log) = captured(open_and_load);
+    object.map_err(|_| RetuneError::Refused(log))
+}
+
+fn attach(object: &mut Object, cgroup: &Path) -> Result<Link, RetuneError> {
+    let failed = |reason: String| RetuneError::Attach { path: cgroup.to_path_buf(), reason };
+    let folder = File::open(cgroup).map_err(|error| failed(error.to_string()))?;
+    let program = object.progs_mut().find(|program| program.name() == PROGRAM).expect("agent.c has it");
+    program.attach_cgroup(folder.as_raw_fd()).map_err(|error| failed(error.to_string()))
 }
 
 /// The clock of deadlines: the time since the machine started, that in which it slept included.
@@ -298,7 +389,9 @@ fn settings(rule: &Rule, bytes: &mut Vec<u8>) -> Result<(), RetuneError> {
     for number in numbers {
         bytes.extend(number.unwrap_or(0).to_ne_bytes());
     }
-    bytes.extend(pacing_rate.unwrap_or(0).to_ne_bytes());
+    // the largest number stands for no limit
+    bytes.extend(pacing_rate.map_or(0, |rate| rate.min(u64::from(u32::MAX - 1)) as u32).to_ne_bytes());
+    bytes.extend(u32::from(*needs_ecn).to_ne_bytes());
     let name = algorithm.as_deref().unwrap_or("");
     if algorithm.is_some() && (name.is_empty() || name.len() >= ALGORITHM_MAX || !name.is_ascii()) {
         return Err(RetuneError::Name(name.to_string()));
@@ -306,7 +399,7 @@ fn settings(rule: &Rule, bytes: &mut Vec<u8>) -> Result<(), RetuneError> {
     let mut padded = [0; ALGORITHM_MAX];
     padded[..name.len()].copy_from_slice(name.as_bytes());
     bytes.extend(padded);
-    bytes.extend(u32::from(*needs_ecn).to_ne_bytes());
+    bytes.extend([0; 4]);
     bytes.extend(rule.number.to_ne_bytes());
     Ok(())
 }

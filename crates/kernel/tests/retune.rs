@@ -17,16 +17,23 @@ use std::time::Duration;
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 const LONG: Duration = Duration::from_secs(60);
 
+/// Where all sockets are; or a printed reason why the test is skipped.
+fn cgroup() -> Option<&'static Path> {
+    let found = CGROUPS.map(Path::new).into_iter().find(|folder| folder.join("cgroup.procs").exists());
+    if found.is_none() {
+        eprintln!("skipped: no cgroups of version 2 here");
+    }
+    found
+}
+
 /// The kernel, and the program, attached for all sockets; rules are for one namespace. Or a printed reason why the test is
 /// skipped.
 fn retuner() -> Option<(support::Exclusive, Retuner)> {
-    let kernel = support::kernel()?;
-    let cgroup = CGROUPS.map(Path::new).into_iter().find(|folder| folder.join("cgroup.procs").exists());
-    let Some(cgroup) = cgroup else {
-        eprintln!("skipped: no cgroups of version 2 here");
-        return None;
-    };
-    Some((kernel, Retuner::attach(cgroup).unwrap_or_else(|error| panic!("{error}"))))
+    retuner_with(support::kernel()?)
+}
+
+fn retuner_with(kernel: support::Exclusive) -> Option<(support::Exclusive, Retuner)> {
+    Some((kernel, Retuner::attach(cgroup()?).unwrap_or_else(|error| panic!("{error}"))))
 }
 
 /// Runs `work` in a network namespace of its own, in which a loopback interface is all there is.
@@ -67,11 +74,16 @@ fn algorithm(socket: &TcpStream) -> String {
     getsockopt(socket, TcpCongestion).unwrap().to_string_lossy().trim_end_matches('\0').to_string()
 }
 
-/// A number that `ss` shows of the connection of `socket`.
-fn shown(socket: &TcpStream, key: &str) -> f64 {
+/// What `ss` shows of the connection of `socket`.
+fn shown_in_all(socket: &TcpStream) -> String {
     let port = socket.local_addr().unwrap().port();
     let out = Command::new("ss").args(["-Htin", "sport", &port.to_string()]).output().unwrap();
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// A number of it.
+fn shown(socket: &TcpStream, key: &str) -> f64 {
+    let text = shown_in_all(socket);
     let number = text.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix(':')?.split('/').next());
     number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {key} in {text}"))
 }
@@ -84,6 +96,7 @@ fn new_connections_get_what_the_rules_say_and_others_do_not() {
             initial_cwnd: Some(20),
             rto_min_us: Some(50_000),
             algorithm: Some("reno".to_string()),
+            pacing_rate: Some(1_000_000),
             ..Tuning::default()
         };
         retuner.set(&[rule(netns + 1, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
@@ -91,8 +104,14 @@ fn new_connections_get_what_the_rules_say_and_others_do_not() {
         assert_ne!((shown(&elsewhere.0, "cwnd"), algorithm(&elsewhere.0).as_str()), (20.0, "reno"));
         retuner.set(&[rule(netns, "10.0.0.0", tuning.clone(), LONG)]).unwrap();
         assert_ne!(algorithm(&connection().0), "reno", "another prefix");
-        retuner.set(&[rule(netns, "127.0.0.0", tuning, Duration::ZERO)]).unwrap();
+        retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), Duration::ZERO)]).unwrap();
         assert_ne!(algorithm(&connection().0), "reno", "its time is over");
+
+        retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
+        let limited = connection();
+        // what it paces at, and its limit
+        let text = shown_in_all(&limited.0);
+        assert!(text.contains("/8000000bps") && retuner.counts().unwrap().failed == 0, "{text}");
 
         let first = Tuning { initial_cwnd: Some(20), ..Tuning::default() };
         let second = Tuning { initial_cwnd: Some(30), algorithm: Some("reno".to_string()), ..Tuning::default() };
@@ -163,5 +182,52 @@ fn an_algorithm_that_needs_ecn_is_withheld_from_who_did_not_agree_on_it() {
         talk(&mut open);
         assert_eq!(algorithm(&open.0), before);
         assert!(retuner.counts().unwrap().ecn_refused >= 1);
+    });
+}
+
+#[test]
+fn connections_that_were_there_before_are_adopted() {
+    let Some(kernel) = support::kernel() else { return };
+    in_a_namespace(|netns| {
+        let mut open = connection();
+        talk(&mut open);
+        let before = algorithm(&open.0);
+        let Some((_kernel, mut retuner)) = retuner_with(kernel) else { return };
+        let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
+        retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
+        talk(&mut open);
+        assert_eq!(algorithm(&open.0), before, "nobody has told the kernel to look at it");
+        retuner.adopt().unwrap();
+        talk(&mut open);
+        assert_eq!(algorithm(&open.0), "reno");
+        retuner.set(&[]).unwrap();
+        talk(&mut open);
+        assert_eq!(algorithm(&open.0), before);
+    });
+}
+
+#[test]
+fn a_program_that_stays_is_taken_over_with_what_connections_have_of_it() {
+    let Some(_kernel) = support::kernel() else { return };
+    let Some(cgroup) = cgroup() else { return };
+    let _pins = kernel::Pins::open().unwrap();
+    let folder = Path::new("/sys/fs/bpf/opentcp/agent-test");
+    Retuner::remove(folder).unwrap();
+    in_a_namespace(|netns| {
+        let mut first = Retuner::attach_for_good(cgroup, folder).unwrap();
+        let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
+        first.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
+        let mut open = connection();
+        assert_eq!(algorithm(&open.0), "reno");
+        drop(first);
+        assert_eq!(algorithm(&connection().0), "reno", "it stays");
+        let mut second = Retuner::attach_for_good(cgroup, folder).unwrap();
+        assert_eq!(algorithm(&connection().0), "reno", "with its rules");
+        second.set(&[]).unwrap();
+        talk(&mut open);
+        assert_ne!(algorithm(&open.0), "reno", "what the first gave is given back by the second");
+        drop(second);
+        assert!(Retuner::remove(folder).unwrap() && !Retuner::remove(folder).unwrap());
+        assert!(support::eventually(|| algorithm(&connection().0) != "reno"));
     });
 }
