@@ -20,10 +20,10 @@ pub struct Story {
     pub title: String,
     /// One or two sentences under it: what was run, and after which paper.
     pub lead: String,
+    /// Pictures of the story's own, before all else.
+    pub figures: Vec<Figure>,
     /// What the numbers show, in words; plain text, a paragraph each.
     pub paragraphs: Vec<String>,
-    /// Pictures of the story's own, before the numbers.
-    pub figures: Vec<Figure>,
     /// Our numbers beside the paper's.
     pub comparisons: Vec<Comparison>,
 }
@@ -58,8 +58,11 @@ pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
             body {
                 h1 { (story.title) }
                 @if !story.lead.is_empty() { p.lead { (story.lead) } }
-                @for paragraph in &story.paragraphs { p { (paragraph) } }
                 (figures::section(&story.figures))
+                @if !story.paragraphs.is_empty() {
+                    h2 { "What the numbers show" }
+                    @for paragraph in &story.paragraphs { p { (paragraph) } }
+                }
                 (paper::section(&story.comparisons))
                 (overview::section(runs, &facets))
                 (curves::completion_times(runs, &facets))
