@@ -14,6 +14,7 @@
 pub mod address;
 pub mod agenda;
 pub mod check;
+pub mod cpu;
 pub mod driver;
 pub mod engine;
 pub mod flowcount;

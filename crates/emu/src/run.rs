@@ -6,7 +6,8 @@ mod open;
 mod processors;
 mod rows;
 
-use crate::check::{self, CpuTicks, Scale};
+use crate::check::{self, Scale};
+use crate::cpu::Look;
 use crate::engine::{Counted, Totals};
 use crate::linux::Stack;
 use crate::port::{Clock, WallClock};
@@ -97,7 +98,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
         flows: network.flow_ports(),
         pace: stack.pace,
     };
-    let before = CpuTicks::now();
+    let before = Look::now();
     let (end, stop) = (scenario.duration, AtomicBool::new(false));
     let clock = WallClock::start();
     let (ran, report) = thread::scope(|scope| {
@@ -124,7 +125,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     if stop.load(Ordering::Relaxed) {
         return Err(EmuError::Interrupted);
     }
-    let cpu = CpuTicks::now().since(&before);
+    let cpu = Look::now().since(&before);
     let (counted, trouble) = ran?;
     if let (failed @ 1.., Some(first)) = &report.failed {
         return Err(EmuError::Traffic(*failed, first.clone()));
@@ -154,8 +155,8 @@ fn agreed(mut objections: Vec<Objection>, stack: Result<Stack, Vec<Objection>>) 
 }
 
 /// Of the time that a run takes, how much its applications may have waited for a processor. On an idle machine of two they
-/// wait 2.7 % at 1 Gbit/s and 3 to 4.3 % at 10 Gbit/s, for the kernel's own work on their packets.
-const WAITED_MAX: f64 = 0.05;
+/// wait 2.7 % at 1 Gbit/s and 3 to 5.5 % at 10 Gbit/s, for the kernel's own work on their packets.
+const WAITED_MAX: f64 = 0.1;
 
 /// How late applications may do what is due by the clock, 99 % of the time. An idle machine does it within a millisecond.
 const LATE_MAX: Time = Time::from_ms(10);

@@ -87,13 +87,13 @@ fn any(name: &str, text: &str) -> Emulated {
     let check = &run.check;
     println!(
         "{name}: late by {:.1}/{:.1}/{:.0} us (50 %/99 %/most), read after {:.1} us (99 %), processors {:.0} % busy, \
-         others {:.0} %: {}",
+         others waited for {:.2}: {}",
         check.lateness_p50_us,
         check.lateness_p99_us,
         check.lateness_max_us,
         check.reading_p99_us,
         check.cpu_busy * 100.0,
-        check.cpu_others * 100.0,
+        check.cpu_others_waited,
         if check.valid { "valid".to_string() } else { check.reasons.join("; ") }
     );
     run
@@ -164,9 +164,13 @@ fn one_flow_fills_a_link_of_100_mbit_and_of_a_gigabit() {
 #[test]
 fn one_flow_comes_near_10_gbit() {
     let Some(_machine) = machine() else { return };
-    let Some(share) = share_of_ideal("10 Gbit/s", 1e10, "kernel:cubic") else { return };
-    // the aim is 0.98; two processors that also run the hosts have shown 0.88 to 0.95
-    assert!((0.8..1.001).contains(&share), "{share:.4} of ideal");
+    let best = (0..ATTEMPTS)
+        .filter_map(|_| share_of_ideal("10 Gbit/s", 1e10, "kernel:cubic"))
+        .inspect(|share| assert!(*share < 1.001, "{share:.4} of ideal"))
+        .reduce(f64::max);
+    // 0.98 to 0.99 where two processors are ours alone; a host that takes some of their time has left 0.92
+    let Some(best) = best else { return };
+    assert!(best > 0.9, "{best:.4} of ideal");
 }
 
 #[test]

@@ -23,10 +23,10 @@ pub struct SelfCheck {
     pub applications_p99_us: f64,
     /// Busy share of all processors, 0 to 1.
     pub cpu_busy: f64,
-    /// Share of all processors that other processes took, 0 to 1.
-    pub cpu_others: f64,
-    /// Of the time, for how much some program had to wait for a processor, 0 to 1.
-    pub cpu_contended: f64,
+    /// Processors that other programs had, on average.
+    pub cpu_others_ran: f64,
+    /// Of the time, for how much the thread of another program that waited most for a processor did so, 0 to 1.
+    pub cpu_others_waited: f64,
     /// Shortest round trip of an idle network between two hosts that talk, microseconds.
     pub base_rtt_us: f64,
     /// Time that a full packet takes on the fastest of the links that are measured, microseconds.

@@ -64,11 +64,10 @@ impl Network {
         let cpus = Cpus::of_this_process();
         let n = topology.n_hosts() as u32;
         let neighbours: Vec<_> = (0..n).map(address).collect();
-        // joined packets make the receiving half cheap enough, and another processor's help costs more than it gives; between
-        // packets of slow links there is time for it, and the engine's thread is the best place for BPF's hooks: there no
-        // kernel skips them, as some do where an interrupt finds process 1
+        // between packets of slow links there is time for the receiving half, and the engine's thread is the best place for
+        // BPF's hooks: there no kernel skips them, as some do where an interrupt finds process 1
         let is_fast = topology.links().iter().any(|link| link.rate > HELP_ABOVE);
-        let rps_cpus = if glues(topology) || !is_fast { None } else { cpus.others_mask() };
+        let rps_cpus = if is_fast { cpus.others_mask() } else { None };
         let (mut hosts, mut taps) = (Vec::new(), Vec::new());
         for i in 0..n {
             let settings = HostSettings {
