@@ -20,7 +20,7 @@ mod sort;
 
 pub use event::{Event, kind};
 use slots::{Bits, SLOTS, Slots};
-use sort::{BINS, sort_into};
+use sort::Sorter;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use units::Time;
@@ -67,7 +67,7 @@ pub struct Calendar {
     /// Is an open bucket sorted?
     sorts: bool,
     /// Scratch of the sort.
-    bins: Vec<u32>,
+    sorter: Sorter,
     /// What was added to an open bucket; all of it, if it is not sorted.
     slots: Slots,
     /// Scratch: a lane of several chunks.
@@ -126,7 +126,7 @@ impl Calendar {
             far: BinaryHeap::new(),
             scheduled: 0,
             sorts,
-            bins: vec![0; BINS],
+            sorter: Sorter::default(),
             slots: Slots::new(width_log2),
             gathered: Vec::new(),
         }
@@ -261,19 +261,23 @@ impl Calendar {
         }
     }
 
-    /// Moves what the open bucket holds to `lanes`, sorted.
-    pub fn drain(&mut self, lanes: [&mut Vec<Event>; 2]) {
+    /// Moves what the open bucket holds to the beginnings of `lanes`, sorted; how many events each gets. What a lane holds
+    /// behind them means nothing.
+    pub fn drain(&mut self, lanes: [&mut Vec<Event>; 2]) -> [usize; 2] {
         let slot = self.open as usize % RING;
         self.used.remove(slot);
-        for (cursor, lane) in std::mem::replace(&mut self.ring[slot], [EMPTY; 2]).into_iter().zip(lanes) {
+        let mut drained = [0; 2];
+        let cursors = std::mem::replace(&mut self.ring[slot], [EMPTY; 2]);
+        for ((cursor, lane), drained) in cursors.into_iter().zip(lanes).zip(&mut drained) {
             if cursor == EMPTY {
-                lane.clear();
                 continue;
             }
             let single = self.give_back(cursor);
             let events = if let Some(start) = single { &self.pool[start..cursor as usize] } else { &self.gathered[..] };
-            sort_into(events, lane, &mut self.bins, self.width_log2);
+            self.sorter.sort_into(events, lane, self.width_log2);
+            *drained = events.len();
         }
+        drained
     }
 
     /// Frees the chunks of the lane that ends at `cursor`. Its events stay where they are if that is one chunk, whose start
@@ -360,7 +364,8 @@ mod tests {
                     return None;
                 }
                 if self.calendar.sorts() {
-                    self.calendar.drain([&mut Vec::new(), &mut self.drained]);
+                    let [_, drained] = self.calendar.drain([&mut Vec::new(), &mut self.drained]);
+                    self.drained.truncate(drained);
                     self.drained.reverse();
                 }
             }

@@ -74,11 +74,19 @@ pub struct Core {
     now: Time,
 }
 
-/// Events in order, and how many have happened.
+/// Events in order: those up to `end`, of which those up to `next` have happened.
 #[derive(Default)]
 struct Lane {
     events: Vec<Event>,
     next: usize,
+    end: usize,
+}
+
+impl Lane {
+    /// What is still to happen.
+    fn rest(&self) -> &[Event] {
+        &self.events[self.next..self.end]
+    }
 }
 
 impl Core {
@@ -163,7 +171,8 @@ impl Core {
                 break;
             }
             if self.fabric.calendar.sorts() {
-                self.fabric.calendar.drain([&mut self.switches.events, &mut self.hosts.events]);
+                let lanes = [&mut self.switches.events, &mut self.hosts.events];
+                [self.switches.end, self.hosts.end] = self.fabric.calendar.drain(lanes);
                 (self.switches.next, self.hosts.next) = (0, 0);
             }
         }
@@ -186,15 +195,16 @@ impl Core {
 
     /// The two lanes of the open bucket, up to the offset `until`: first the packets at switches, to which hosts add nothing.
     fn walk_lanes(&mut self, until: u32, hear: &mut impl Hear) {
-        let Lane { events, next } = &mut self.switches;
+        let rest = self.switches.rest();
         let due = match until {
-            u32::MAX => events.len(),
-            _ => *next + events[*next..].partition_point(|event| event.offset() < until),
+            u32::MAX => rest.len(),
+            _ => rest.partition_point(|event| event.offset() < until),
         };
-        self.fabric.walk(&events[*next..due]);
-        *next = due;
+        self.fabric.walk(&rest[..due]);
+        self.switches.next += due;
 
-        let Lane { events, mut next } = std::mem::take(&mut self.hosts);
+        let lane = std::mem::take(&mut self.hosts);
+        let (events, mut next) = (&lane.events[..lane.end], lane.next);
         let start = self.fabric.calendar.start();
         loop {
             if let Some(soon) = events.get(next + AHEAD) {
@@ -214,7 +224,7 @@ impl Core {
             self.now = start + Time::from_ps(u64::from(event.offset()));
             self.at_host(event, hear);
         }
-        self.hosts = Lane { events, next };
+        self.hosts = Lane { next, ..lane };
     }
 
     /// Asks for what a packet at its host will touch.
@@ -358,7 +368,7 @@ impl Core {
 
     /// Packets under way on each link.
     pub fn in_flight(&self) -> Vec<u64> {
-        let drained = [&self.switches, &self.hosts].into_iter().flat_map(|lane| &lane.events[lane.next..]);
+        let drained = [&self.switches, &self.hosts].into_iter().flat_map(Lane::rest);
         self.fabric.in_flight(drained)
     }
 }

@@ -2,42 +2,142 @@
 
 use super::Event;
 
-/// Events up to which insertion alone is quicker.
+/// Events that are ranked by comparing each with each.
 const FEW: usize = 8;
-const BINS_LOG2: u32 = 16;
-/// Most bins of the sort.
-pub const BINS: usize = 1 << BINS_LOG2;
+/// From so many events on, positions do not fit a bin.
+const MANY: usize = 1 << 16;
+/// Bins are counted together, as many as a word holds.
+const TOGETHER: usize = 8;
 
-/// Writes `unsorted`, whose offsets are below `1 << width_log2`, to `out`, sorted by offset; those of one offset keep their
-/// order. It is a counting sort by the upper bits of the offset, then what insertion is left. `bins` are scratch, [`BINS`]
-/// of them.
-pub fn sort_into(unsorted: &[Event], out: &mut Vec<Event>, bins: &mut [u32], width_log2: u32) {
-    let len = unsorted.len();
-    if len <= FEW {
-        out.clear();
-        out.extend_from_slice(unsorted);
-        return insertion_sort(out);
+/// Scratch of the sort: it is kept so that no bucket has to ask for memory.
+#[derive(Default)]
+pub struct Sorter {
+    narrow: Vec<u8>,
+    wide: Vec<u16>,
+}
+
+impl Sorter {
+    /// Writes `unsorted`, whose offsets are below `1 << width_log2`, to the beginning of `out`, sorted by offset; those of one
+    /// offset keep their order. What `out` holds behind them means nothing.
+    ///
+    /// What costs most in sorting a few dozen events is the branches that nobody can predict, so there are next to none:
+    /// it is a counting sort by the upper bits of the offset, with several bins an event, so that little is left to
+    /// insertion. The sums over the bins, which are more than the events, are taken a word at a time.
+    pub fn sort_into(&mut self, unsorted: &[Event], out: &mut Vec<Event>, width_log2: u32) {
+        let len = unsorted.len();
+        if out.len() < len.max(FEW) {
+            out.resize(len.max(FEW), Event::default());
+        }
+        if len <= FEW {
+            rank(unsorted, out);
+        } else if len <= usize::from(u8::MAX) {
+            distribute(unsorted, &mut out[..len], &mut self.narrow, width_log2, 4);
+        } else if len < MANY {
+            distribute(unsorted, &mut out[..len], &mut self.wide, width_log2, 2);
+        } else {
+            out[..len].copy_from_slice(unsorted);
+            out[..len].sort_by_key(|event| event.offset());
+        }
     }
-    // one to two bins an event: most hold one or none
-    let bin_log2 = (len.ilog2() + 1).min(width_log2).min(BINS_LOG2);
-    let shift = width_log2 - bin_log2;
-    let bins = &mut bins[..1 << bin_log2];
-    let mask = bins.len() - 1;
-    bins.fill(0);
-    for event in unsorted {
-        bins[(event.offset() >> shift) as usize & mask] += 1;
+}
+
+/// Each event goes where as many are as precede it.
+#[inline]
+fn rank(unsorted: &[Event], out: &mut [Event]) {
+    // all are compared, whether there or not, because to stop at the last one is a branch that nobody can predict
+    let mut offsets = [u32::MAX; FEW];
+    for (offset, event) in offsets.iter_mut().zip(unsorted) {
+        *offset = event.offset();
     }
-    let mut start = 0;
-    for bin in &mut *bins {
-        start += std::mem::replace(bin, start);
+    let mut ranks = [0u32; FEW];
+    for i in 0..FEW {
+        for j in 0..FEW {
+            ranks[i] += u32::from(if j < i { offsets[j] <= offsets[i] } else { offsets[j] < offsets[i] });
+        }
     }
-    out.resize(len, Event::default());
-    for event in unsorted {
-        let bin = &mut bins[(event.offset() >> shift) as usize & mask];
-        let entry = &mut out[*bin as usize];
+    for (event, rank) in unsorted.iter().zip(ranks) {
+        let entry = &mut out[rank as usize % FEW];
         entry.first = event.first;
         entry.second = event.second;
-        *bin += 1;
+    }
+}
+
+/// A bin of the counting sort: how many events it gets, then where its next one goes.
+trait Bin: Copy + Default {
+    fn increment(&mut self);
+    fn get(self) -> usize;
+    /// Replaces counts by the sums of those before.
+    fn sum_up(bins: &mut [Self]);
+}
+
+impl Bin for u8 {
+    #[inline]
+    fn increment(&mut self) {
+        *self = self.wrapping_add(1);
+    }
+
+    #[inline]
+    fn get(self) -> usize {
+        usize::from(self)
+    }
+
+    #[inline]
+    fn sum_up(bins: &mut [u8]) {
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        let mut before = 0u64;
+        for word in bins.as_chunks_mut::<8>().0 {
+            let sums = u64::from_le_bytes(*word).wrapping_mul(ONES);
+            *word = (sums << 8).wrapping_add(before).to_le_bytes();
+            before = before.wrapping_add((sums >> 56).wrapping_mul(ONES));
+        }
+    }
+}
+
+impl Bin for u16 {
+    #[inline]
+    fn increment(&mut self) {
+        *self = self.wrapping_add(1);
+    }
+
+    #[inline]
+    fn get(self) -> usize {
+        usize::from(self)
+    }
+
+    #[inline]
+    fn sum_up(bins: &mut [u16]) {
+        const ONES: u64 = 0x0001_0001_0001_0001;
+        let mut before = 0u64;
+        for word in bins.as_chunks_mut::<4>().0 {
+            let [a, b, c, d] = word.map(u64::from);
+            let sums = (a | b << 16 | c << 32 | d << 48).wrapping_mul(ONES);
+            let starts = (sums << 16).wrapping_add(before);
+            *word = [starts as u16, (starts >> 16) as u16, (starts >> 32) as u16, (starts >> 48) as u16];
+            before = before.wrapping_add((sums >> 48).wrapping_mul(ONES));
+        }
+    }
+}
+
+#[inline]
+fn distribute<B: Bin>(unsorted: &[Event], out: &mut [Event], bins: &mut Vec<B>, width_log2: u32, per_event: usize) {
+    let wanted = (unsorted.len() * per_event).next_power_of_two().max(TOGETHER);
+    if bins.len() < wanted {
+        bins.resize(wanted, B::default());
+    }
+    let bins = &mut bins[..wanted];
+    let mask = wanted - 1;
+    let shift = width_log2.saturating_sub(wanted.ilog2());
+    bins.fill(B::default());
+    for event in unsorted {
+        bins[(event.offset() >> shift) as usize & mask].increment();
+    }
+    B::sum_up(bins);
+    for event in unsorted {
+        let bin = &mut bins[(event.offset() >> shift) as usize & mask];
+        let entry = &mut out[bin.get()];
+        entry.first = event.first;
+        entry.second = event.second;
+        bin.increment();
     }
     insertion_sort(out);
 }
