@@ -32,7 +32,7 @@ mod routing;
 mod topology;
 
 pub use error::{NetError, NoPath};
-pub use link::{Ecn, LinkCounters, LinkTable, Outcome, QueueLength};
+pub use link::{Ecn, LinkCounters, LinkTable, Outcome, QueueLength, Sent};
 pub use mix::SplitMix64;
 pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
 pub use routing::{Router, Routing};

@@ -58,6 +58,17 @@ pub enum Outcome {
     },
 }
 
+/// A packet that a link will send, unmarked.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// When its last bit leaves the link's near end.
+    pub departs: Time,
+    /// When its last bit reaches the far end.
+    pub arrives: Time,
+    /// The link's epoch, for [`LinkTable::arrived`].
+    pub epoch: u8,
+}
+
 /// The queue in front of a link, the packet being sent included whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueLength {
@@ -257,21 +268,31 @@ impl LinkTable {
     }
 
     /// Offers a packet of `len` bytes on the wire to `link` at `now`.
+    #[inline]
+    pub fn offer(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
+        match self.offer_short(link, now, len) {
+            Some(Sent { departs, arrives, epoch }) => Outcome::Accepted { departs, arrives, marked: false, epoch },
+            None => self.offer_exact(link, now, len, ecn),
+        }
+    }
+
+    /// Offers a packet to a queue that certainly neither drops nor marks it. `None`: that is not certain, the packet is to
+    /// be offered by [`offer_exact`](LinkTable::offer_exact). In two functions, [`offer`](LinkTable::offer) lets a caller
+    /// go on at once with what it knows here.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "once a packet-hop, and the call would be a third of the work")]
-    pub fn offer(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
+    pub fn offer_short(&mut self, link: LinkId, now: Time, len: u16) -> Option<Sent> {
         let hot = &mut self.hot[link.index()];
         hot.forget_if_idle(now);
         // `queued` counts also what has left since it was last looked at: below the trigger that does not matter
         if hot.queued >= hot.trigger {
-            return self.offer_exact(link, now, len, ecn);
+            return None;
         }
-        hot.accept(now, len, hot.exact(len), false, &mut self.rings)
+        Some(hot.accept(now, len, hot.exact(len), &mut self.rings))
     }
 
     /// Offers to a queue that may be at its trigger: what has left is taken off first.
-    #[inline(never)]
-    fn offer_exact(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
+    pub fn offer_exact(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
         let (hot, cold) = (&mut self.hot[link.index()], &mut self.cold[link.index()]);
         if !cold.plain || cold.down {
             return self.offer_long(link, now, len, ecn);
@@ -281,7 +302,8 @@ impl LinkTable {
             return self.offer_long(link, now, len, ecn);
         }
         let marked = hot.queued >= cold.mark_at && cold.mark(ecn);
-        hot.accept(now, len, hot.exact(len), marked, &mut self.rings)
+        let Sent { departs, arrives, epoch } = hot.accept(now, len, hot.exact(len), &mut self.rings);
+        Outcome::Accepted { departs, arrives, marked, epoch }
     }
 
     /// Offers that the short path does not decide: links that are down, have an unusual discipline, rate or buffer, and
@@ -307,7 +329,8 @@ impl LinkTable {
             self.rings.grow(hot);
         }
         let serialization = hot.serialization(len, cold.rate);
-        hot.accept(now, len, serialization, marked, &mut self.rings)
+        let Sent { departs, arrives, epoch } = hot.accept(now, len, serialization, &mut self.rings);
+        Outcome::Accepted { departs, arrives, marked, epoch }
     }
 
     /// Whether the packet is accepted, and if so, whether it is marked.
@@ -543,7 +566,7 @@ impl Hot {
 
     /// Queues a packet; the ring has room for it.
     #[inline]
-    fn accept(&mut self, now: Time, len: u16, serialization: Time, marked: bool, rings: &mut Rings) -> Outcome {
+    fn accept(&mut self, now: Time, len: u16, serialization: Time, rings: &mut Rings) -> Sent {
         debug_assert!(self.queued <= self.ring_mask, "a ring never overflows");
         let departs = self.busy_until.max(now) + serialization;
         rings.lengths[self.slot(self.accepted)] = len;
@@ -552,7 +575,7 @@ impl Hot {
         self.queued += 1;
         self.accepted += 1;
         self.accepted_bytes += u64::from(len);
-        Outcome::Accepted { departs, arrives: departs + self.delay, marked, epoch: self.epoch }
+        Sent { departs, arrives: departs + self.delay, epoch: self.epoch }
     }
 }
 

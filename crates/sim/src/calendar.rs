@@ -56,11 +56,7 @@ pub struct Calendar {
     ring: Box<[[Cursor; 2]; RING]>,
     /// Which buckets of the ring have chunks.
     used: Bits,
-    /// Chunks of [`CHUNK`] events.
-    pool: Vec<Event>,
-    /// For each chunk of the pool the one that was filled before it in its lane.
-    before: Vec<u32>,
-    free: Vec<u32>,
+    pool: Pool,
     /// Events beyond the ring.
     far: BinaryHeap<Waiting>,
     scheduled: u64,
@@ -72,6 +68,29 @@ pub struct Calendar {
     slots: Slots,
     /// Scratch: a lane of several chunks.
     gathered: Vec<Event>,
+}
+
+/// Chunks of [`CHUNK`] events.
+#[derive(Default)]
+struct Pool {
+    events: Vec<Event>,
+    /// For each chunk the one that was filled before it in its lane.
+    before: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl Pool {
+    /// Start of an unused chunk, to follow the one that ends at `end`.
+    #[inline(never)]
+    fn take_chunk(&mut self, end: Cursor) -> Cursor {
+        let chunk = self.free.pop().unwrap_or_else(|| {
+            self.events.resize(self.events.len() + CHUNK, Event::default());
+            self.before.push(NONE);
+            (self.before.len() - 1) as u32
+        });
+        self.before[chunk as usize] = if end == EMPTY { NONE } else { chunk_of(end) };
+        chunk * CHUNK as u32
+    }
 }
 
 /// An event beyond the ring, ordered so that a heap gives the earliest bucket first, and of one bucket the first scheduled.
@@ -120,9 +139,7 @@ impl Calendar {
             open: 0,
             ring: vec![[EMPTY; 2]; RING].try_into().unwrap_or_else(|_| unreachable!("it has that length")),
             used: Bits::default(),
-            pool: Vec::new(),
-            before: Vec::new(),
-            free: Vec::new(),
+            pool: Pool::default(),
             far: BinaryHeap::new(),
             scheduled: 0,
             sorts,
@@ -175,25 +192,13 @@ impl Calendar {
         let slot = bucket as usize % RING;
         let cursor = &mut self.ring[slot][lane];
         if (*cursor as usize).is_multiple_of(CHUNK) {
-            *cursor = Self::take_chunk(&mut self.pool, &mut self.before, &mut self.free, *cursor);
+            *cursor = self.pool.take_chunk(*cursor);
             self.used.insert(slot);
         }
-        let entry = &mut self.pool[*cursor as usize];
+        let entry = &mut self.pool.events[*cursor as usize];
         entry.first = event.first;
         entry.second = event.second;
         *cursor += 1;
-    }
-
-    /// Start of an unused chunk, to follow the one that ends at `end`.
-    #[inline(never)]
-    fn take_chunk(pool: &mut Vec<Event>, before: &mut Vec<u32>, free: &mut Vec<u32>, end: Cursor) -> Cursor {
-        let chunk = free.pop().unwrap_or_else(|| {
-            pool.resize(pool.len() + CHUNK, Event::default());
-            before.push(NONE);
-            (before.len() - 1) as u32
-        });
-        before[chunk as usize] = if end == EMPTY { NONE } else { chunk_of(end) };
-        chunk * CHUNK as u32
     }
 
     /// Schedules into the open bucket, or beyond the ring.
@@ -254,7 +259,7 @@ impl Calendar {
                 continue;
             }
             let single = self.give_back(cursor);
-            let events = if let Some(start) = single { &self.pool[start..cursor as usize] } else { &self.gathered[..] };
+            let events = if let Some(start) = single { &self.pool.events[start..cursor as usize] } else { &self.gathered[..] };
             for event in events {
                 self.slots.insert(*event);
             }
@@ -273,7 +278,7 @@ impl Calendar {
                 continue;
             }
             let single = self.give_back(cursor);
-            let events = if let Some(start) = single { &self.pool[start..cursor as usize] } else { &self.gathered[..] };
+            let events = if let Some(start) = single { &self.pool.events[start..cursor as usize] } else { &self.gathered[..] };
             self.sorter.sort_into(events, lane, self.width_log2);
             *drained = events.len();
         }
@@ -285,22 +290,22 @@ impl Calendar {
     fn give_back(&mut self, cursor: Cursor) -> Option<usize> {
         let newest = chunk_of(cursor);
         let start = newest as usize * CHUNK;
-        if self.before[newest as usize] == NONE {
-            self.free.push(newest);
+        if self.pool.before[newest as usize] == NONE {
+            self.pool.free.push(newest);
             return Some(start);
         }
-        let first = self.free.len();
+        let first = self.pool.free.len();
         let mut chunk = newest;
         while chunk != NONE {
-            self.free.push(chunk);
-            chunk = self.before[chunk as usize];
+            self.pool.free.push(chunk);
+            chunk = self.pool.before[chunk as usize];
         }
         self.gathered.clear();
-        for &chunk in self.free[first + 1..].iter().rev() {
+        for &chunk in self.pool.free[first + 1..].iter().rev() {
             let start = chunk as usize * CHUNK;
-            self.gathered.extend_from_slice(&self.pool[start..start + CHUNK]);
+            self.gathered.extend_from_slice(&self.pool.events[start..start + CHUNK]);
         }
-        self.gathered.extend_from_slice(&self.pool[start..cursor as usize]);
+        self.gathered.extend_from_slice(&self.pool.events[start..cursor as usize]);
         None
     }
 
@@ -309,8 +314,8 @@ impl Calendar {
         for &cursor in self.ring.iter().flatten().filter(|cursor| **cursor != EMPTY) {
             let (mut chunk, mut end) = (chunk_of(cursor), cursor as usize);
             while chunk != NONE {
-                self.pool[chunk as usize * CHUNK..end].iter().for_each(&mut f);
-                chunk = self.before[chunk as usize];
+                self.pool.events[chunk as usize * CHUNK..end].iter().for_each(&mut f);
+                chunk = self.pool.before[chunk as usize];
                 end = (chunk as usize).wrapping_add(1).wrapping_mul(CHUNK);
             }
         }

@@ -16,6 +16,9 @@ use units::Time;
 /// Cache lines of a socket.
 const SOCKET_LINES: usize = size_of::<Socket>().div_ceil(64);
 
+/// So many sockets are not at home in the first cache.
+const MANY_SOCKETS: usize = 64;
+
 /// What applications are told, while an event is being handled.
 pub trait Hear {
     /// The socket has delivered as many bytes as [`Core::notify_at`] asked for.
@@ -206,8 +209,10 @@ impl Core {
         let lane = std::mem::take(&mut self.hosts);
         let (events, mut next) = (&lane.events[..lane.end], lane.next);
         let start = self.fabric.calendar.start();
+        // as with links: where all are in the first cache, prefetching costs more than it gives
+        let many = self.sockets.len() >= MANY_SOCKETS;
         loop {
-            if let Some(soon) = events.get(next + AHEAD) {
+            if many && let Some(soon) = events.get(next + AHEAD) {
                 self.prefetch(*soon);
             }
             let event = events.get(next).filter(|event| event.offset() < until);

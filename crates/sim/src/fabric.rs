@@ -2,7 +2,7 @@
 
 use crate::calendar::{Calendar, Event};
 use crate::packets::Packets;
-use net::{Ecn, LinkId, LinkTable, Outcome};
+use net::{Ecn, LinkId, LinkTable, Outcome, Sent};
 use units::Time;
 
 /// How many events ahead memory is asked for.
@@ -60,7 +60,19 @@ impl Fabric {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
     pub fn offer(&mut self, now: Time, hop: Hop, event: Event) -> Option<Time> {
-        match self.links.offer(hop.link(), now, event.len(), ecn_of(event.tag())) {
+        let Some(Sent { departs, arrives, epoch }) = self.links.offer_short(hop.link(), now, event.len()) else {
+            return self.offer_exact(now, hop, event.first, event.second);
+        };
+        self.calendar.push_packet(arrives, event.accepted(epoch, false, hop.is_last()), hop.is_last());
+        Some(departs)
+    }
+
+    /// The same at a queue that may mark the packet, or drop it.
+    #[inline(never)]
+    fn offer_exact(&mut self, now: Time, hop: Hop, first: u64, second: u64) -> Option<Time> {
+        // taken apart, because an event that is passed in memory would live there on the quick path too
+        let event = Event { first, second };
+        match self.links.offer_exact(hop.link(), now, event.len(), ecn_of(event.tag())) {
             Outcome::Accepted { departs, arrives, marked, epoch } => {
                 self.calendar.push_packet(arrives, event.accepted(epoch, marked, hop.is_last()), hop.is_last());
                 Some(departs)
