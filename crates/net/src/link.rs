@@ -153,25 +153,30 @@ struct Far {
     epoch: u8,
 }
 
+/// What an offer to a plain queue at its trigger touches besides, close together.
+#[derive(Debug, Clone)]
+struct Warm {
+    marked: u64,
+    /// An ECN-capable packet that finds this many is marked, if the link is plain; `u32::MAX` for never.
+    mark_at: u32,
+    queue_max: u32,
+    /// The queue in packets is all that decides, and the rate is exact.
+    plain: bool,
+    down: bool,
+}
+
 /// The rest.
 #[derive(Debug, Clone)]
 struct Cold {
-    /// The queue in packets is all that decides, and the rate is exact.
-    plain: bool,
-    /// An ECN-capable packet that finds this many is marked, if the link is plain; `u32::MAX` for never.
-    mark_at: u32,
     rate: Rate,
     limit: Limit,
     aqm: AqmState,
     /// The shared buffer that this port draws on.
     buffer: Option<u32>,
-    down: bool,
     dropped: u64,
     dropped_bytes: u64,
-    marked: u64,
     lost: u64,
     refused: u64,
-    queue_max: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -198,6 +203,7 @@ struct SharedBuffer {
 pub struct LinkTable {
     hot: Vec<Hot>,
     far: Vec<Far>,
+    warm: Vec<Warm>,
     cold: Vec<Cold>,
     buffers: Vec<SharedBuffer>,
     rings: Rings,
@@ -213,6 +219,7 @@ impl LinkTable {
         let mut table = LinkTable {
             hot: Vec::with_capacity(n),
             far: vec![Far::default(); n],
+            warm: topology.links().iter().map(Warm::new).collect(),
             cold: Vec::with_capacity(n),
             buffers: Vec::new(),
             rings: Rings::default(),
@@ -234,9 +241,8 @@ impl LinkTable {
                 } else {
                     let ports = topology.out_links(NodeId(i as u32)).to_vec();
                     for port in &ports {
-                        let cold = &mut table.cold[port.index()];
-                        cold.buffer = Some(table.buffers.len() as u32);
-                        cold.plain = false;
+                        table.cold[port.index()].buffer = Some(table.buffers.len() as u32);
+                        table.warm[port.index()].plain = false;
                     }
                     table.buffers.push(SharedBuffer { total: total.get(), alpha, ports });
                     continue;
@@ -293,15 +299,15 @@ impl LinkTable {
 
     /// Offers to a queue that may be at its trigger: what has left is taken off first.
     pub fn offer_exact(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
-        let (hot, cold) = (&mut self.hot[link.index()], &mut self.cold[link.index()]);
-        if !cold.plain || cold.down {
+        let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
+        if !warm.plain || warm.down {
             return self.offer_long(link, now, len, ecn);
         }
         hot.release_exact(now, &self.rings);
-        if hot.queued >= cold.queue_max {
+        if hot.queued >= warm.queue_max {
             return self.offer_long(link, now, len, ecn);
         }
-        let marked = hot.queued >= cold.mark_at && cold.mark(ecn);
+        let marked = hot.queued >= warm.mark_at && warm.mark(ecn);
         let Sent { departs, arrives, epoch } = hot.accept(now, len, hot.exact(len), &mut self.rings);
         Outcome::Accepted { departs, arrives, marked, epoch }
     }
@@ -312,7 +318,7 @@ impl LinkTable {
     #[inline(never)]
     fn offer_long(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
         let i = link.index();
-        if self.cold[i].down {
+        if self.warm[i].down {
             self.cold[i].refused += 1;
             return Outcome::Dropped;
         }
@@ -321,14 +327,14 @@ impl LinkTable {
             self.cold[i].dropped_bytes += u64::from(len);
             return Outcome::Dropped;
         };
-        let (hot, cold) = (&mut self.hot[i], &mut self.cold[i]);
-        cold.marked += u64::from(marked);
-        cold.queue_max = cold.queue_max.max(hot.queued + 1);
-        hot.trigger = cold.trigger();
+        let (hot, warm) = (&mut self.hot[i], &mut self.warm[i]);
+        warm.marked += u64::from(marked);
+        warm.queue_max = warm.queue_max.max(hot.queued + 1);
+        hot.trigger = warm.trigger();
         if hot.queued > hot.ring_mask {
             self.rings.grow(hot);
         }
-        let serialization = hot.serialization(len, cold.rate);
+        let serialization = hot.serialization(len, self.cold[i].rate);
         let Sent { departs, arrives, epoch } = hot.accept(now, len, serialization, &mut self.rings);
         Outcome::Accepted { departs, arrives, marked, epoch }
     }
@@ -432,17 +438,18 @@ impl LinkTable {
 
     /// What `link` has done so far.
     pub fn counters(&self, link: LinkId) -> LinkCounters {
-        let (hot, far, cold) = (&self.hot[link.index()], &self.far[link.index()], &self.cold[link.index()]);
+        let (hot, far) = (&self.hot[link.index()], &self.far[link.index()]);
+        let (warm, cold) = (&self.warm[link.index()], &self.cold[link.index()]);
         LinkCounters {
             accepted: hot.accepted,
             accepted_bytes: hot.accepted_bytes,
             delivered: far.delivered,
             dropped: cold.dropped,
             dropped_bytes: cold.dropped_bytes,
-            marked: cold.marked,
+            marked: warm.marked,
             lost: cold.lost,
             refused: cold.refused,
-            queue_max: cold.queue_max,
+            queue_max: warm.queue_max,
         }
     }
 
@@ -456,11 +463,11 @@ impl LinkTable {
 
     /// `link` fails at `now`: what it holds is lost, what it is offered is refused. No effect if it is down.
     pub fn fail(&mut self, link: LinkId, now: Time) {
-        let (hot, cold) = (&mut self.hot[link.index()], &mut self.cold[link.index()]);
-        if cold.down {
+        let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
+        if warm.down {
             return;
         }
-        cold.down = true;
+        warm.down = true;
         hot.epoch = hot.epoch.wrapping_add(1);
         self.far[link.index()].epoch = hot.epoch;
         hot.trigger = 0;
@@ -470,16 +477,16 @@ impl LinkTable {
 
     /// `link` works again, with an empty queue. No effect if it is up.
     pub fn restore(&mut self, link: LinkId) {
-        let (hot, cold) = (&mut self.hot[link.index()], &mut self.cold[link.index()]);
-        if cold.down {
-            cold.down = false;
-            hot.trigger = cold.trigger();
+        let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
+        if warm.down {
+            warm.down = false;
+            hot.trigger = warm.trigger();
         }
     }
 
     /// Whether `link` works.
     pub fn is_up(&self, link: LinkId) -> bool {
-        !self.cold[link.index()].down
+        !self.warm[link.index()].down
     }
 }
 
@@ -579,46 +586,53 @@ impl Hot {
     }
 }
 
-impl Cold {
+impl Warm {
+    fn new(spec: &LinkSpec) -> Warm {
+        let counts_packets = matches!(spec.queue.limit, Limit::Unlimited | Limit::Packets(_));
+        let marks_packets = matches!(spec.queue.aqm, Aqm::None | Aqm::Threshold(Depth::Packets(_)));
+        Warm {
+            marked: 0,
+            mark_at: match spec.queue.aqm {
+                Aqm::Threshold(Depth::Packets(k)) => k,
+                _ => u32::MAX,
+            },
+            queue_max: 0,
+            plain: counts_packets && marks_packets && ps_per_byte(spec.rate) != 0,
+            down: false,
+        }
+    }
+
     /// Marks a packet that came with `ecn`, if it may be and is not yet.
-    #[inline(never)]
+    #[inline]
     fn mark(&mut self, ecn: Ecn) -> bool {
         let marked = ecn.is_capable() && ecn != Ecn::Ce;
         self.marked += u64::from(marked);
         marked
     }
 
+    /// Up to where the short path may decide: it neither marks nor lets the queue become longer than ever.
+    fn trigger(&self) -> u32 {
+        if self.plain && !self.down { self.queue_max.min(self.mark_at) } else { 0 }
+    }
+}
+
+impl Cold {
     fn new(spec: &LinkSpec, random: SplitMix64) -> Cold {
         let aqm = match &spec.queue.aqm {
             Aqm::None => AqmState::None,
             Aqm::Threshold(depth) => AqmState::Threshold(*depth),
             Aqm::Red(red) => AqmState::Red(Box::new(Red::new(red, spec.rate, random))),
         };
-        let counts_packets = matches!(spec.queue.limit, Limit::Unlimited | Limit::Packets(_));
-        let marks_packets = matches!(spec.queue.aqm, Aqm::None | Aqm::Threshold(Depth::Packets(_)));
         Cold {
-            plain: counts_packets && marks_packets && ps_per_byte(spec.rate) != 0,
-            mark_at: match spec.queue.aqm {
-                Aqm::Threshold(Depth::Packets(k)) => k,
-                _ => u32::MAX,
-            },
             rate: spec.rate,
             limit: spec.queue.limit,
             aqm,
             buffer: None,
-            down: false,
             dropped: 0,
             dropped_bytes: 0,
-            marked: 0,
             lost: 0,
             refused: 0,
-            queue_max: 0,
         }
-    }
-
-    /// Up to where the short path may decide: it neither marks nor lets the queue become longer than ever.
-    fn trigger(&self) -> u32 {
-        if self.plain && !self.down { self.queue_max.min(self.mark_at) } else { 0 }
     }
 }
 

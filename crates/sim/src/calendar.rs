@@ -259,7 +259,8 @@ impl Calendar {
                 continue;
             }
             let single = self.give_back(cursor);
-            let events = if let Some(start) = single { &self.pool.events[start..cursor as usize] } else { &self.gathered[..] };
+            let events =
+                if let Some(start) = single { &self.pool.events[start..cursor as usize] } else { &self.gathered[..] };
             for event in events {
                 self.slots.insert(*event);
             }
@@ -278,7 +279,8 @@ impl Calendar {
                 continue;
             }
             let single = self.give_back(cursor);
-            let events = if let Some(start) = single { &self.pool.events[start..cursor as usize] } else { &self.gathered[..] };
+            let events =
+                if let Some(start) = single { &self.pool.events[start..cursor as usize] } else { &self.gathered[..] };
             self.sorter.sort_into(events, lane, self.width_log2);
             *drained = events.len();
         }

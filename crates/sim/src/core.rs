@@ -5,7 +5,7 @@
 //! application should know of is handed to a [`Hear`].
 
 use crate::calendar::{Calendar, Event, kind};
-use crate::fabric::{AHEAD, Fabric, Routes};
+use crate::fabric::{Fabric, Routes};
 use crate::nic::Nic;
 use crate::packets::Packets;
 use net::{Ecn, LinkId, LinkTable};
@@ -16,8 +16,14 @@ use units::Time;
 /// Cache lines of a socket.
 const SOCKET_LINES: usize = size_of::<Socket>().div_ceil(64);
 
+/// How many events at hosts pass between one thing that is asked for and the next.
+const AHEAD: usize = 2;
 /// So many sockets are not at home in the first cache.
 const MANY_SOCKETS: usize = 64;
+/// Of so many, what hangs on them is not at home in the second.
+const MOST_SOCKETS: usize = 1000;
+/// A packet of no more bytes on the wire is taken for an ACK when memory is asked for.
+const ACK_BYTES: u16 = 128;
 
 /// What applications are told, while an event is being handled.
 pub trait Hear {
@@ -212,8 +218,8 @@ impl Core {
         // as with links: where all are in the first cache, prefetching costs more than it gives
         let many = self.sockets.len() >= MANY_SOCKETS;
         loop {
-            if many && let Some(soon) = events.get(next + AHEAD) {
-                self.prefetch(*soon);
+            if many {
+                self.prefetch(&events[next..]);
             }
             let event = events.get(next).filter(|event| event.offset() < until);
             // what was scheduled earlier comes first at the same offset
@@ -232,14 +238,36 @@ impl Core {
         self.hosts = Lane { next, ..lane };
     }
 
-    /// Asks for what a packet at its host will touch.
+    /// Asks for what packets at their hosts will touch, of which `events` are to come. One thing leads to the next: what is
+    /// asked for now tells, some events later, what else to ask for.
     #[inline]
-    fn prefetch(&self, event: Event) {
-        if event.tag() & kind::MASK == kind::DELIVERY {
+    fn prefetch(&self, events: &[Event]) {
+        let delivery = |ahead: usize| {
+            let event = events.get(ahead).filter(|event| event.tag() & kind::MASK == kind::DELIVERY)?;
+            Some((event, self.fabric.routes.hop(event.place())[1].socket() as usize))
+        };
+        if let Some((event, socket)) = delivery(3 * AHEAD) {
             self.fabric.packets.prefetch(event.what());
-            let socket = self.fabric.routes.hop(event.place())[1].socket() as usize;
             for line in 0..SOCKET_LINES {
                 prefetch_bytes(&self.sockets, socket, line * 64);
+            }
+        }
+        // what is asked for below is in the second cache unless there are a great many
+        if self.sockets.len() < MOST_SOCKETS {
+            return;
+        }
+        if let Some((event, socket)) = delivery(2 * AHEAD) {
+            let socket = &self.sockets[socket];
+            self.fabric.links.prefetch(self.fabric.routes.hop(socket.route)[0].link());
+            if event.len() <= ACK_BYTES {
+                socket.tcp.prefetch_work();
+            }
+        }
+        if let Some((event, socket)) = delivery(AHEAD) {
+            let socket = &self.sockets[socket];
+            self.fabric.links.prefetch_ring(self.fabric.routes.hop(socket.route)[0].link());
+            if event.len() <= ACK_BYTES {
+                socket.tcp.prefetch_ring();
             }
         }
     }

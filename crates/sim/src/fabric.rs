@@ -6,7 +6,7 @@ use net::{Ecn, LinkId, LinkTable, Outcome, Sent};
 use units::Time;
 
 /// How many events ahead memory is asked for.
-pub const AHEAD: usize = 5;
+const AHEAD: usize = 5;
 /// Networks of so many links are not at home in the first cache.
 const MANY_LINKS: usize = 500;
 

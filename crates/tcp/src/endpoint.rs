@@ -290,6 +290,22 @@ impl Endpoint {
         if self.sock.sk_pacing_status == 0 { at } else { at.min(self.pacing_at()) }
     }
 
+    /// Asks for what an ACK will touch beside the endpoint itself.
+    #[inline]
+    pub fn prefetch_work(&self) {
+        if let Some(work) = self.busy.work() {
+            prefetch::prefetch(std::slice::from_ref(work), 0);
+        }
+    }
+
+    /// Asks for the rest, once the first has had time to come.
+    #[inline]
+    pub fn prefetch_ring(&self) {
+        if let Some(work) = self.busy.work() {
+            work.ring.prefetch(self.sock.packets_out);
+        }
+    }
+
     /// Both ways open for data.
     pub fn is_established(&self) -> bool {
         self.state == State::Established

@@ -79,6 +79,15 @@ impl Ring {
         (self.head.wrapping_add(index)) as usize & (self.slots.len() - 1)
     }
 
+    /// Asks for the oldest record, and for the place of the next after `len`.
+    #[inline]
+    pub fn prefetch(&self, len: u32) {
+        if !self.slots.is_empty() {
+            prefetch::prefetch(&self.slots, self.slot(0));
+            prefetch::prefetch(&self.slots, self.slot(len));
+        }
+    }
+
     /// The record `index` places after the oldest.
     #[inline]
     pub fn at(&self, index: u32) -> &Record {

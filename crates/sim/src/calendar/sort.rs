@@ -50,9 +50,9 @@ fn rank(unsorted: &[Event], out: &mut [Event]) {
         *offset = event.offset();
     }
     let mut ranks = [0u32; FEW];
-    for i in 0..FEW {
-        for j in 0..FEW {
-            ranks[i] += u32::from(if j < i { offsets[j] <= offsets[i] } else { offsets[j] < offsets[i] });
+    for (i, rank) in ranks.iter_mut().enumerate() {
+        for (j, offset) in offsets.iter().enumerate() {
+            *rank += u32::from(if j < i { *offset <= offsets[i] } else { *offset < offsets[i] });
         }
     }
     for (event, rank) in unsorted.iter().zip(ranks) {
@@ -156,5 +156,33 @@ fn insertion_sort(events: &mut [Event]) {
             j -= 1;
         }
         events[j] = event;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calendar::kind;
+
+    /// However many there are, and however they crowd, the result is that of a stable sort: the reference is the standard
+    /// library's.
+    #[test]
+    fn it_sorts_as_a_stable_sort_does() {
+        let mut sorter = Sorter::default();
+        let mut out = Vec::new();
+        for len in [0, 1, 2, 7, 8, 9, 30, 255, 256, 1000, MANY - 1, MANY, MANY + 1] {
+            for (width_log2, crowd_log2) in [(1, 0), (5, 0), (19, 0), (19, 4), (31, 0), (31, 20)] {
+                let offset = |i: u32| (i.wrapping_mul(2_654_435_761) >> (32 - width_log2)) >> crowd_log2 << crowd_log2;
+                let event = |i: u32| Event::host(kind::APP, i, 0).at_offset(offset(i));
+                let unsorted: Vec<Event> = (0..len as u32).map(event).collect();
+                sorter.sort_into(&unsorted, &mut out, width_log2);
+                let mut expected = unsorted;
+                expected.sort_by_key(|event| event.offset());
+                assert!(
+                    out[..len] == expected[..],
+                    "{len} events, 2^{width_log2} ps, instants 2^{crowd_log2} ps apart"
+                );
+            }
+        }
     }
 }
