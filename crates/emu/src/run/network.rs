@@ -8,7 +8,7 @@ use crate::driver::drive;
 use crate::engine::{Counted, Engine};
 use crate::hosts::{CardRate, Host, HostSettings};
 use crate::limits::glues;
-use crate::linux::Stack;
+use crate::linux::{self, KERNEL_PREFIX, Stack};
 use crate::port::WallClock;
 use crate::routes::Routes;
 use crate::taps::{TapPorts, Trouble};
@@ -64,10 +64,12 @@ impl Network {
         let cpus = Cpus::of_this_process();
         let n = topology.n_hosts() as u32;
         let neighbours: Vec<_> = (0..n).map(address).collect();
-        // between packets of slow links there is time for the receiving half, and the engine's thread is the best place for
-        // BPF's hooks: there no kernel skips them, as some do where an interrupt finds process 1
+        // between packets of slow links there is time for the receiving half, and where packets are joined there may be; and
+        // the engine's thread is the best place for BPF's hooks: there no kernel skips them, as some do where an interrupt
+        // finds process 1
         let is_fast = topology.links().iter().any(|link| link.rate > HELP_ABOVE);
-        let rps_cpus = if is_fast { cpus.others_mask() } else { None };
+        let has_hooks = linux::algorithms(scenario).any(|cc| !cc.label().starts_with(KERNEL_PREFIX));
+        let rps_cpus = if !is_fast || (has_hooks && glues(topology)) { None } else { cpus.others_mask() };
         let (mut hosts, mut taps) = (Vec::new(), Vec::new());
         for i in 0..n {
             let settings = HostSettings {

@@ -4,6 +4,8 @@ use super::Event;
 
 /// Events that are ranked by comparing each with each.
 const FEW: usize = 8;
+/// Fewer than these are counted in bytes.
+const SOME: usize = 1 << u8::BITS;
 /// From so many events on, positions do not fit a bin.
 const MANY: usize = 1 << 16;
 /// Bins are counted together, as many as a word holds.
@@ -30,7 +32,7 @@ impl Sorter {
         }
         if len <= FEW {
             rank(unsorted, out);
-        } else if len <= usize::from(u8::MAX) {
+        } else if len < SOME {
             distribute(unsorted, &mut out[..len], &mut self.narrow, width_log2, 4);
         } else if len < MANY {
             distribute(unsorted, &mut out[..len], &mut self.wide, width_log2, 2);
