@@ -32,8 +32,9 @@ pub trait Stage {
     fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32>;
     /// The application of `flow` has `bytes` more to send, which block until taken.
     fn write(&mut self, flow: u32, bytes: u64);
-    /// Writes what fits into the send buffer at once; the rest is lost to the application.
-    fn write_what_fits(&mut self, flow: u32, bytes: u64);
+    /// Writes what fits into the send buffer at once; the rest is lost to the application. False if there is no room for more,
+    /// and [`Applications::on_room`] is to be called when there is.
+    fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool;
     /// The applications of `entry` stop writing.
     fn stop_writing(&mut self, entry: u32);
     /// Calls [`Applications::on_received`] when `bytes` in all have arrived on `flow`.
@@ -109,6 +110,13 @@ impl Applications {
         match &mut self.entries[entry as usize].state {
             State::Rounds(rounds) => rounds.arrived(flow, &mut Opener { stage, entry }),
             _ => stage.finish(flow),
+        }
+    }
+
+    /// The send buffer of `flow`, which `entry` opened, has room again.
+    pub fn on_room(&mut self, stage: &mut impl Stage, entry: u32, flow: u32) {
+        if let State::OnOff(on_off) = &mut self.entries[entry as usize].state {
+            on_off.on_room(&mut Opener { stage, entry }, flow);
         }
     }
 

@@ -29,6 +29,8 @@ const ACK_BYTES: u16 = 128;
 pub trait Hear {
     /// The socket has delivered as many bytes as [`Core::notify_at`] asked for.
     fn on_received(&mut self, core: &mut Core, socket: u32, now: Time);
+    /// The socket's send buffer, which was full when [`Core::has_room_or_tells`] was asked, has room.
+    fn on_room(&mut self, core: &mut Core, socket: u32);
     /// An event that [`Core::schedule_app`] scheduled.
     fn on_app(&mut self, core: &mut Core, what: u32, which: u32, now: Time);
 }
@@ -48,6 +50,8 @@ pub struct Socket {
     held_back: bool,
     /// Subject to back-pressure.
     limited: bool,
+    /// Tell the application when there is room in the send buffer.
+    wants_room: bool,
     pub received: Received,
 }
 
@@ -135,6 +139,7 @@ impl Core {
             nic_bytes: 0,
             held_back: false,
             limited,
+            wants_room: false,
             received: Received::default(),
         });
         (self.sockets.len() - 1) as u32
@@ -154,6 +159,13 @@ impl Core {
     /// The application hears of it when `socket` has delivered `bytes` in all.
     pub fn notify_at(&mut self, socket: u32, bytes: u64) {
         self.sockets[socket as usize].notify_at = bytes;
+    }
+
+    /// Whether the send buffer of `socket` has room; if not, [`Hear::on_room`] is called when it has.
+    pub fn has_room_or_tells(&mut self, socket: u32) -> bool {
+        let socket = &mut self.sockets[socket as usize];
+        socket.wants_room = socket.tcp.send_room() == 0;
+        !socket.wants_room
     }
 
     /// Calls [`Hear::on_app`] at `at`.
@@ -317,6 +329,11 @@ impl Core {
         if socket.tcp.received() >= socket.notify_at {
             socket.notify_at = u64::MAX;
             hear.on_received(self, id, self.now);
+        }
+        let socket = &mut self.sockets[id as usize];
+        if socket.wants_room && socket.tcp.send_room() > 0 {
+            socket.wants_room = false;
+            hear.on_room(self, id);
         }
     }
 

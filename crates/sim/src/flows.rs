@@ -97,8 +97,9 @@ impl Flows {
         core.pump(sender(flow));
     }
 
-    /// Writes what fits into the send buffer at once; the rest is lost to the application.
-    pub fn write_what_fits(&mut self, core: &mut Core, flow: u32, bytes: u64) {
+    /// Writes what fits into the send buffer at once; the rest is lost to the application. False if there is no room for more:
+    /// [`Hear::on_room`](crate::core::Hear::on_room) is called when there is.
+    pub fn write_what_fits(&mut self, core: &mut Core, flow: u32, bytes: u64) -> bool {
         let now = core.now();
         let tcp = &mut core.sockets[sender(flow) as usize].tcp;
         // a whole segment that could not be sent before this will not be sent because of what is written behind it
@@ -107,6 +108,7 @@ impl Flows {
         if !held_up {
             core.pump(sender(flow));
         }
+        core.has_room_or_tells(sender(flow))
     }
 
     /// The applications of `entry` stop writing; one that was never to stop has asked for what it has written by now.

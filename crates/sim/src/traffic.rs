@@ -49,6 +49,13 @@ impl Hear for Traffic {
         self.applications.on_received(&mut stage, entry, flow);
     }
 
+    fn on_room(&mut self, core: &mut Core, socket: u32) {
+        let flow = flow_of(socket);
+        let entry = self.flows.list[flow as usize].entry;
+        let mut stage = Simulated { core, flows: &mut self.flows, entries: &self.entries };
+        self.applications.on_room(&mut stage, entry, flow);
+    }
+
     fn on_app(&mut self, core: &mut Core, what: u32, which: u32, _: Time) {
         let mut stage = Simulated { core, flows: &mut self.flows, entries: &self.entries };
         self.applications.on_app(&mut stage, what, which);
@@ -92,8 +99,8 @@ impl Stage for Simulated<'_> {
         self.flows.write(self.core, flow, bytes);
     }
 
-    fn write_what_fits(&mut self, flow: u32, bytes: u64) {
-        self.flows.write_what_fits(self.core, flow, bytes);
+    fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool {
+        self.flows.write_what_fits(self.core, flow, bytes)
     }
 
     fn stop_writing(&mut self, entry: u32) {

@@ -464,14 +464,16 @@ impl Stage for Sockets<'_> {
         self.push(flow, 1);
     }
 
-    fn write_what_fits(&mut self, flow: u32, bytes: u64) {
+    /// An application that tries in vain costs little, and to be told of room as much as to try: it always tries.
+    fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool {
         let state = &mut self.flows[flow as usize];
-        let Some(sender) = &state.sender else { return };
+        let Some(sender) = &state.sender else { return true };
         let length = bytes.min(CHUNK as u64) as usize;
         if let Ok(sent) = send(sender.as_raw_fd(), &self.zeros[..length], MsgFlags::MSG_NOSIGNAL) {
             state.bytes += sent as u64;
             state.written += sent as u64;
         }
+        true
     }
 
     fn stop_writing(&mut self, entry: u32) {
