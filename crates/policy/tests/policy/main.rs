@@ -1,0 +1,5 @@
+//! Policies from outside: what is right, what is wrong, and what is decided.
+
+mod broken;
+mod common;
+mod expressions;
