@@ -1,6 +1,7 @@
 //! What a policy must know of a congestion-control algorithm; the caller tells it.
 
 /// The signals that an algorithm takes for congestion.
+#[allow(clippy::struct_excessive_bools, reason = "each is a signal of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Measures {
     /// Lost segments.

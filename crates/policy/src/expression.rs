@@ -114,11 +114,6 @@ impl Expression {
         variables
     }
 
-    /// The value for the whole network; NaN if it is not known.
-    pub(crate) fn of_network(&self, facts: Facts<'_>) -> f64 {
-        self.program.run(&self.program.network_inputs(facts))
-    }
-
     /// The values of its inputs for people: `network.max_link_utilization = 0.82`.
     pub(crate) fn explained(&self, inputs: &Inputs) -> Vec<String> {
         let one = |(input, value): (&Input, &f64)| match input {

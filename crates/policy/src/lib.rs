@@ -3,22 +3,36 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
+mod cue;
+mod decide;
+mod explain;
 mod expression;
+mod history;
 mod model;
+mod population;
 mod program;
 mod read;
 mod select;
 mod settings;
+mod sign;
+mod switch;
 mod unit;
 mod variable;
 mod view;
+mod wire;
 
 pub use algorithm::{AlgorithmFacts, Known, Measures};
+pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
+pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
 pub use document::{Diagnostic, Located};
 pub use expression::{Expression, ExpressionError, Place};
+pub use history::History;
 pub use model::*;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
 pub use settings::{Setting, Settings};
+pub use sign::{CueError, Gate, Identity, KeyError, OracleKey, PublicKey, SIGNED_MAX};
+pub use switch::Turn;
 pub use unit::Unit;
 pub use variable::{Scope, Variable};
 pub use view::*;
+pub use wire::WireError;

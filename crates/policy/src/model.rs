@@ -1,5 +1,6 @@
 //! What a checked policy is: every default filled in, every expression compiled.
 
+use crate::algorithm::Measures;
 use crate::expression::Expression;
 use crate::select::{Hosts, Sessions};
 use crate::settings::Settings;
@@ -36,10 +37,31 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// On how many hosts.
     pub rollout: Rollout,
+    /// What is known of algorithms, those of hosts too.
+    pub algorithms: Vec<Algorithm>,
+}
+
+impl Policy {
+    /// What is known of an algorithm.
+    pub fn algorithm(&self, name: &str) -> Option<&Algorithm> {
+        self.algorithms.iter().find(|algorithm| algorithm.name == name)
+    }
+}
+
+/// A congestion control.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Algorithm {
+    /// As in scenarios.
+    pub name: String,
+    /// What it reacts to.
+    pub measures: Measures,
+    /// Whether its connections must have negotiated ECN.
+    pub needs_ecn: bool,
 }
 
 /// Whether a policy acts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Decides and reports; nothing is sent.
     Observe,

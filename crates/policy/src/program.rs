@@ -125,13 +125,13 @@ impl Quantifier {
     }
 
     fn fold<'a>(&self, entities: impl Iterator<Item = Entity<'a>>, facts: Facts<'_>, inputs: &mut Inputs) -> f64 {
-        let decisive = f64::from(!self.all);
         let mut result = f64::from(self.all);
         for entity in entities {
             self.body.entity_inputs(facts, entity, inputs);
             let value = self.body.run(inputs);
-            if value == decisive {
-                return decisive;
+            // one that fits decides `exists`, one that does not `all`
+            if if self.all { value == 0.0 } else { value > 0.0 } {
+                return value;
             }
             if value.is_nan() {
                 result = f64::NAN;
@@ -197,11 +197,12 @@ impl Program {
     }
 }
 
+#[allow(clippy::float_cmp, reason = "equality of CEL is exact")]
 fn binary(op: Op, a: f64, b: f64) -> f64 {
     // an answer that one side gives alone comes first
     match op {
         Op::And if a == 0.0 || b == 0.0 => return 0.0,
-        Op::Or if a == 1.0 || b == 1.0 => return 1.0,
+        Op::Or if a > 0.0 || b > 0.0 => return 1.0,
         _ if a.is_nan() || b.is_nan() => return f64::NAN,
         _ => {}
     }

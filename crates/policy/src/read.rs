@@ -1,14 +1,15 @@
 //! From the file to the policy.
 
-use crate::algorithm::Known;
+use crate::algorithm::{AlgorithmFacts, Known};
+use crate::cue::TEXT_MAX;
 use crate::expression::{Expression, Place};
 use crate::model::{
-    Collect, Constraint, Design, FlapLimit, Guard, HostMatch, Mode, Objective, Policy, Rollout, Rule, Stage,
+    Algorithm, Collect, Constraint, Design, FlapLimit, Guard, HostMatch, Mode, Objective, Policy, Rollout, Rule, Stage,
 };
 use crate::select::{Hosts, Sessions};
 use crate::settings::Settings;
 use crate::variable::{Scope, Variable, sources};
-use document::tree::{Node, Origin, Value, parse_document};
+use document::tree::{Entry, Node, Origin, Value, parse_document};
 use document::{Diagnostic, Problem, Source, Values, suggestion};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -16,6 +17,9 @@ use units::{Bytes, Rate, Time};
 
 type Section<'n, 'a> = document::Section<'n, Reader<'a>>;
 
+/// Most rules, host patterns, and labels: CUEs carry them.
+const RULES_MAX: usize = 256;
+const LIST_MAX: usize = 8;
 /// Longest period: a day.
 const PERIOD_MAX: Time = Time::from_secs(86_400);
 /// Longest lifetime of a CUE: what a network may keep from an Oracle that is gone.
@@ -77,12 +81,12 @@ impl<'a> Reader<'a> {
         let smoothing = section.get("smoothing", |r, n| r.span(n, PERIOD_MAX));
         let allow_mixed_measures = section.get("allow_mixed_measures", |r, n| r.boolean(n)).unwrap_or(false);
         let flap_limit =
-            section.get("flap_limit", |r, n| r.flap_limit(n)).unwrap_or(FlapLimit { changes: 6, within: t * 60 });
-        let written = section.get("collect", |r, n| r.collect(n)).unwrap_or_default();
-        let objective = section.get("objective", |r, n| r.objective(n));
+            section.get("flap_limit", Reader::flap_limit).unwrap_or(FlapLimit { changes: 6, within: t * 60 });
+        let written = section.get("collect", Reader::collect).unwrap_or_default();
+        let objective = section.get("objective", Reader::objective);
         let constraints = section.get("constraint", |r, n| r.values.each(n, |n| r.constraint(n))).unwrap_or_default();
         let rules = section.require("rule", |r, n| r.rules(n, t));
-        let rollout = section.get("rollout", |r, n| r.rollout(n)).unwrap_or_else(everybody);
+        let rollout = section.get("rollout", Reader::rollout).unwrap_or_else(everybody);
         section.finish();
         let rules = rules?;
         if !allow_mixed_measures {
@@ -103,6 +107,7 @@ impl<'a> Reader<'a> {
             constraints,
             rules,
             rollout,
+            algorithms: self.known.algorithms.iter().map(owned).collect(),
         })
     }
 
@@ -200,6 +205,9 @@ impl<'a> Reader<'a> {
         if rules.is_empty() {
             return self.problem(&node.at, "a policy has a rule", "write `[[rule]]`".to_string());
         }
+        if rules.len() > RULES_MAX {
+            return self.problem(&node.at, format!("a policy has at most {RULES_MAX} rules"), None);
+        }
         let Value::Array(nodes) = &node.value else { return Some(rules) };
         for (i, rule) in rules.iter().enumerate() {
             if rules[..i].iter().any(|other| other.name == rule.name) {
@@ -212,12 +220,12 @@ impl<'a> Reader<'a> {
 
     fn rule(&self, node: &Node, period: Time) -> Option<Rule> {
         let section = Section::of(self, node, "`[[rule]]`")?;
-        let name = section.require("name", |r, n| r.rule_name(n));
+        let name = section.require("name", Reader::rule_name);
         let when = section.require("when", |r, n| r.expression(n, Place::Rule));
         let until = section.get("until", |r, n| r.expression(n, Place::Rule));
         let hold = section.get("hold", |r, n| r.span(n, LIFETIME_MAX)).unwrap_or(period);
-        let matched = section.get("match", |r, n| r.matched(n));
-        let set = section.require("set", |r, n| r.settings(n));
+        let matched = section.get("match", Reader::matched);
+        let set = section.require("set", Reader::settings);
         let guard = section.get("guard", |r, n| r.guard(n, period));
         section.finish();
         let (hosts, sessions) = matched.unwrap_or_else(treated);
@@ -240,18 +248,25 @@ impl<'a> Reader<'a> {
 
     fn matched(&self, node: &Node) -> Option<(HostMatch, Sessions)> {
         let section = Section::of(self, node, "`match`")?;
-        let which = section.get("hosts", |r, n| r.hosts(n)).unwrap_or(Hosts::Treated);
-        let labels = section.get("labels", |r, n| r.labels(n)).unwrap_or_default();
+        let which = section.get("hosts", Reader::hosts).unwrap_or(Hosts::Treated);
+        let labels = section.get("labels", Reader::labels).unwrap_or_default();
         let remote = section.get("remote", |r, n| r.quantity(n));
         let port = section.get("port", |r, n| r.count(n, 1, u32::from(u16::MAX))).map(|port| port as u16);
-        let cgroup = section.get("cgroup", |r, n| r.cgroup(n));
+        let cgroup = section.get("cgroup", Reader::cgroup);
         section.finish();
         Some((HostMatch { which, labels }, Sessions { remote, port, cgroup }))
     }
 
     fn hosts(&self, node: &Node) -> Option<Hosts> {
         if let Value::Array(_) = node.value {
-            let names = self.values.each(node, |n| self.text(n).map(str::to_string))?;
+            let names = self.values.each(node, |n| self.short(n))?;
+            if names.len() > LIST_MAX {
+                return self.problem(
+                    &node.at,
+                    format!("at most {LIST_MAX} patterns"),
+                    "give the hosts a label".to_string(),
+                );
+            }
             if names.is_empty() {
                 return self.problem(
                     &node.at,
@@ -269,12 +284,30 @@ impl<'a> Reader<'a> {
         let Value::Table(entries) = &node.value else {
             return self.expected(node, "labels are a table, such as `{ role = \"storage\" }`");
         };
-        entries.iter().map(|entry| Some((entry.key.clone(), self.text(&entry.value)?.to_string()))).collect()
+        if entries.len() > LIST_MAX {
+            return self.problem(&node.at, format!("at most {LIST_MAX} labels"), None);
+        }
+        let label = |entry: &Entry| {
+            if entry.key.len() > TEXT_MAX {
+                return self.problem(&entry.key_at, format!("a label has at most {TEXT_MAX} bytes"), None);
+            }
+            Some((entry.key.clone(), self.short(&entry.value)?))
+        };
+        entries.iter().map(label).collect()
+    }
+
+    /// A text that a CUE can carry.
+    fn short(&self, node: &Node) -> Option<String> {
+        let text = self.text(node)?;
+        if text.len() <= TEXT_MAX {
+            return Some(text.to_string());
+        }
+        self.problem(&node.at, format!("this has more than {TEXT_MAX} bytes"), "it travels in every CUE".to_string())
     }
 
     fn cgroup(&self, node: &Node) -> Option<String> {
         let text = self.text(node)?;
-        if text.starts_with('/') && text.len() <= 255 {
+        if text.starts_with('/') && text.len() <= TEXT_MAX {
             return Some(text.to_string());
         }
         let help =
@@ -284,7 +317,7 @@ impl<'a> Reader<'a> {
 
     fn guard(&self, node: &Node, period: Time) -> Option<Guard> {
         let section = Section::of(self, node, "`guard`")?;
-        let revert_if = section.require("revert_if", |r, n| r.expression(n, Place::Guard));
+        let revert_if = section.require("revert_if", |r, n| r.short(n).and_then(|_| r.expression(n, Place::Guard)));
         let hold = section.get("hold", |r, n| r.span(n, LIFETIME_MAX)).unwrap_or(period);
         section.finish();
         Some(Guard { revert_if: revert_if?, hold })
@@ -300,7 +333,7 @@ impl<'a> Reader<'a> {
         let settings = Settings {
             initial_cwnd: section.get("initial_cwnd", |r, n| r.count(n, 1, 1000)),
             rto_min: time("rto_min", second * 60),
-            cc: section.get("cc", |r, n| r.algorithm(n)),
+            cc: section.get("cc", Reader::algorithm),
             pacing: section.get("pacing", |r, n| r.boolean(n)),
             cwnd_clamp: section.get("cwnd_clamp", |r, n| r.count(n, 2, 1_000_000)),
             max_pacing_rate: section.get("max_pacing_rate", |r, n| r.positive::<Rate>(n)),
@@ -343,8 +376,8 @@ impl<'a> Reader<'a> {
         }
         section.exclusive("fraction", "stages");
         let fraction = section.get("fraction", |r, n| r.number(n, 1.0));
-        let stages = section.get("stages", |r, n| r.stages(n));
-        let labels = section.get("labels", |r, n| r.labels(n)).unwrap_or_default();
+        let stages = section.get("stages", Reader::stages);
+        let labels = section.get("labels", Reader::labels).unwrap_or_default();
         section.finish();
         let all = if switchback { 1.0 } else { 0.5 };
         let single = || vec![Stage { after: Time::ZERO, fraction: fraction.unwrap_or(all) }];
@@ -390,6 +423,10 @@ impl<'a> Reader<'a> {
             return;
         }
     }
+}
+
+fn owned(facts: &AlgorithmFacts<'_>) -> Algorithm {
+    Algorithm { name: facts.name.to_string(), measures: facts.measures, needs_ecn: facts.needs_ecn }
 }
 
 /// Without a rollout every host is treated.

@@ -75,10 +75,11 @@ impl Unit {
     }
 }
 
-/// Five significant decimals at most, without trailing zeros.
+/// Five significant digits, without trailing zeros, in plain notation.
 fn plain(value: f64) -> String {
-    let text = format!("{value:.5}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
+    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    let text = format!("{value:.*}", (4 - magnitude).clamp(0, 9) as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
 impl fmt::Display for Unit {

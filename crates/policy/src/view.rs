@@ -3,6 +3,7 @@
 //! Everything measured may be missing (`None`): a collector says what it knows, and an expression over what nobody knows is
 //! itself unknown. Rates and shares are over the collector's last period unless a field says otherwise.
 
+use crate::cue::TEXT_MAX;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
@@ -248,6 +249,10 @@ fn unique<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Vi
         let place = || format!("{list}[{i}]");
         if name.is_empty() {
             return Err(ViewError::Value { place: place(), message: "it has no name".to_string() });
+        }
+        if name.len() > TEXT_MAX {
+            let message = format!("its name has more than {TEXT_MAX} bytes");
+            return Err(ViewError::Value { place: place(), message });
         }
         if !seen.insert(name) {
             return Err(ViewError::Value { place: place(), message: format!("a second `{name}`") });

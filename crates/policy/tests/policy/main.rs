@@ -2,4 +2,7 @@
 
 mod broken;
 mod common;
+mod deciding;
+mod epistles;
+mod explaining;
 mod expressions;
