@@ -80,7 +80,7 @@ fn network(hosts: usize, switches: usize) -> NetworkView {
         live_flows: Some((i % 400) as f64),
         flow_starts: Some(10.0),
         sent_segments: Some(50_000),
-        retransmitted_segments: Some(if i % 7 == 0 { 100 } else { 3 }),
+        retransmitted_segments: Some(if i.is_multiple_of(7) { 100 } else { 3 }),
         srtt_us: vec![(250, 90), (800, 9), (2000, 1)],
         ..Host::default()
     };

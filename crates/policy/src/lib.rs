@@ -1,7 +1,16 @@
-//! The heart of OpenTCP: the operator's policy, the decisions that follow from what was observed, and the messages
-//! (CUEs, congestion update epistles) that carry them to the hosts.
+//! The heart of OpenTCP: the operator's policy, the decisions that follow from what was observed, the messages (CUEs,
+//! congestion update epistles) that carry them to the hosts, and what an agent there makes of them.
+//!
+//! ```text
+//! file ──▶ Policy ─┐
+//! NetworkView ─────┼──▶ decide ──▶ Decision ──▶ Cue ──▶ OracleKey::sign ──▶ bytes ──▶ Agent ──▶ what to set
+//! History ─────────┘
+//! ```
+//!
+//! Nothing here reads a clock, does I/O or starts a thread: times and keys are handed in.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod algorithm;
 mod cue;
 mod decide;
@@ -21,6 +30,7 @@ mod variable;
 mod view;
 mod wire;
 
+pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX};
 pub use algorithm::{AlgorithmFacts, Known, Measures};
 pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
 pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};

@@ -94,19 +94,11 @@ static SETTINGS: &[Setting] = &[
     setting("ecn", "true", NEW, "whether connections negotiate ECN"),
 ];
 
-/// Does something with every setting that both have, or takes it away.
+/// Does something with every setting.
 macro_rules! each_setting {
     ($do:ident!($($args:expr),*)) => {
         $do!($($args,)* initial_cwnd, rto_min, cc, pacing, cwnd_clamp, max_pacing_rate, delayed_ack_max, window_clamp, ecn)
     };
-}
-
-macro_rules! names {
-    ($settings:expr, $($field:ident),*) => {{
-        let mut names: Vec<&'static str> = Vec::new();
-        $(if $settings.$field.is_some() { names.push(stringify!($field)); })*
-        names
-    }};
 }
 
 macro_rules! clashes {
@@ -119,18 +111,13 @@ macro_rules! clashes {
     }};
 }
 
-macro_rules! remove {
-    ($settings:expr, $names:expr, $($field:ident),*) => {
-        $(if $names.contains(&stringify!($field)) { $settings.$field = None; })*
+macro_rules! or {
+    ($one:expr, $other:expr, $($field:ident),*) => {
+        Settings { $($field: $one.$field.or_else(|| $other.$field.clone())),* }
     };
 }
 
 impl Settings {
-    /// The names of what is set.
-    pub fn names(&self) -> Vec<&'static str> {
-        each_setting!(names!(self))
-    }
-
     /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Settings::default()
@@ -141,12 +128,10 @@ impl Settings {
         each_setting!(clashes!(self, other))
     }
 
-    /// Without the settings of these names.
+    /// These, and of `other` what is absent here.
     #[must_use]
-    pub fn without(&self, names: &[&'static str]) -> Settings {
-        let mut rest = self.clone();
-        each_setting!(remove!(rest, names));
-        rest
+    pub fn or(self, other: &Settings) -> Settings {
+        each_setting!(or!(self, other))
     }
 }
 

@@ -142,9 +142,12 @@ pub enum CueError {
         /// Its number.
         id: u32,
     },
-    /// More CUEs in an epoch than an agent keeps count of.
-    #[error("more than {TAKEN_MAX} CUEs in epoch {0}")]
+    /// More CUEs than an agent keeps count of, in an epoch or in force.
+    #[error("more CUEs than an agent takes, in epoch {0}")]
     TooMany(u64),
+    /// Its guard is no expression that an agent knows.
+    #[error("its guard is wrong: {0}")]
+    Guard(String),
     /// Good, and for other hosts.
     #[error("it is for other hosts")]
     NotOurs,

@@ -1,5 +1,6 @@
 //! Policies from outside: what is right, what is wrong, and what is decided.
 
+mod agent;
 mod broken;
 mod common;
 mod deciding;
