@@ -13,6 +13,7 @@
 mod algorithms;
 mod kernel_cost;
 mod memory;
+mod policy;
 mod speed;
 
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         };
         for row in measured {
-            println!("{:<44} {:>14} {}", row.name, readable(row.value), row.unit);
+            println!("{:<50} {:>14} {}", row.name, readable(row.value), row.unit);
             rows.push(row);
         }
     }
@@ -65,11 +66,15 @@ fn main() -> ExitCode {
 }
 
 fn cases() -> Vec<String> {
-    [speed::cases(), memory::cases(), algorithms::cases(), kernel_cost::cases()].concat()
+    [speed::cases(), memory::cases(), algorithms::cases(), kernel_cost::cases(), policy::cases()].concat()
 }
 
 fn run_case(name: &str) -> Option<Vec<Row>> {
-    speed::run(name).or_else(|| memory::run(name)).or_else(|| algorithms::run(name)).or_else(|| kernel_cost::run(name))
+    speed::run(name)
+        .or_else(|| memory::run(name))
+        .or_else(|| algorithms::run(name))
+        .or_else(|| kernel_cost::run(name))
+        .or_else(|| policy::run(name))
 }
 
 /// Runs a case in a process of its own and reads its rows.

@@ -122,7 +122,7 @@ pub fn judge(checks: &[SelfCheck], allow_distorted: bool) -> Result<(), Failure>
 /// What of an emulation's failures is the user's input.
 pub fn failure(error: EmuError, origin: Origin<'_>) -> Failure {
     match error {
-        EmuError::Asked(objections) => Failure::scenario(&Scenario::objections(origin.path, origin.sets, &objections)),
+        EmuError::Asked(objections) => Failure::located(&Scenario::objections(origin.path, origin.sets, &objections)),
         EmuError::Interrupted => Failure::Interrupted,
         EmuError::Model(_)
         | EmuError::Kernel(_)

@@ -91,7 +91,7 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let names = algorithm_names(&crate::sweep::algorithm_names());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let loaded = Scenario::load(origin.path, origin.sets, Known { algorithms: &names });
-    let mut runs = loaded.map_err(|diagnostic| Failure::scenario(&diagnostic))?.runs;
+    let mut runs = loaded.map_err(|diagnostic| Failure::located(&diagnostic))?.runs;
     if runs.len() > 1 {
         eprintln!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }

@@ -13,8 +13,8 @@ const INTERRUPTED: u8 = 130;
 pub enum Failure {
     /// What the user gave cannot be worked with; the text says where, what, and what to do instead.
     Input(String),
-    /// The scenario is wrong; the text is the diagnostic, drawn.
-    Scenario(String),
+    /// A scenario or a policy is wrong; the text is the diagnostic, drawn.
+    Located(String),
     /// The input was good, the work failed.
     Run(String),
     /// The user stopped it.
@@ -25,7 +25,7 @@ impl Failure {
     /// The process's exit code.
     pub fn code(&self) -> u8 {
         match self {
-            Failure::Input(_) | Failure::Scenario(_) => 2,
+            Failure::Input(_) | Failure::Located(_) => 2,
             Failure::Run(_) => 1,
             Failure::Interrupted => INTERRUPTED,
         }
@@ -35,14 +35,14 @@ impl Failure {
     pub fn message(&self) -> String {
         match self {
             Failure::Input(text) | Failure::Run(text) => format!("error: {}", text.trim()),
-            Failure::Scenario(text) => text.trim_end().to_string(),
+            Failure::Located(text) => text.trim_end().to_string(),
             Failure::Interrupted => "interrupted: nothing was written".to_string(),
         }
     }
 
-    /// What is wrong with a scenario, with the lines that it is about.
-    pub fn scenario(diagnostic: &Diagnostic) -> Failure {
-        Failure::Scenario(diagnostic.render(is_watched()))
+    /// What is wrong with a file, with the lines that it is about.
+    pub fn located(diagnostic: &Diagnostic) -> Failure {
+        Failure::Located(diagnostic.render(is_watched()))
     }
 
     /// A results folder that cannot be begun is a bad `--out`.

@@ -9,6 +9,7 @@ mod emu;
 mod emu_shell;
 mod failure;
 mod options;
+mod policy;
 mod reproduce;
 mod run;
 mod stop;
@@ -41,6 +42,9 @@ enum Command {
     /// Congestion-control algorithms: list them, check a file of your own, load them into the kernel
     #[command(subcommand, after_help = cc::EXAMPLES)]
     Cc(cc::Command),
+    /// Policies: check a file, tell what it would do and why
+    #[command(subcommand, after_help = policy::EXAMPLES)]
+    Policy(policy::Command),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Cc(command) => cc::cc(&command),
+        Command::Policy(command) => policy::policy(&command),
         Command::Emu(command) => emu_shell::emu(&command),
     };
     match outcome {

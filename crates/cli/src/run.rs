@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let known = Known { algorithms: &names };
     let loaded =
-        Scenario::load(&args.scenario, &args.sets, known).map_err(|diagnostic| Failure::scenario(&diagnostic))?;
+        Scenario::load(&args.scenario, &args.sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;
     let jobs = jobs_of(loaded);
     check_algorithm_files(&jobs)?;
     let scenario = &jobs[0].scenario;

@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
-mod diagnostic;
 mod load;
 mod model;
 mod objection;
@@ -18,10 +17,9 @@ mod overrides;
 mod read;
 mod sizes;
 mod topology;
-mod tree;
 
 pub use bundle::Bundle;
-pub use diagnostic::{Diagnostic, Located};
+pub use document::{Diagnostic, Located};
 pub use load::{Disk, Files, Input, Known, Loaded, Run};
 pub use model::*;
 pub use objection::Objection;

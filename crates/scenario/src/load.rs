@@ -1,10 +1,10 @@
 //! From a text to the runs that it asks for.
 
-use crate::diagnostic::{Diagnostic, Problem, Source};
 use crate::model::{FileRef, Scenario};
 use crate::overrides::{Set, Sweep, parse_sets, take_sweep};
 use crate::read::{Context, Reader};
-use crate::tree::{Node, Origin, Path as KeyPath, dotted, one_line, parse_document, put};
+use document::tree::{Node, Origin, Path as KeyPath, dotted, one_line, parse_document, put};
+use document::{Diagnostic, Problem, Source};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ impl Scenario {
     /// Everything that is wrong with it, each with its place.
     pub fn load(path: &Path, sets: &[String], known: Known<'_>) -> Result<Loaded, Diagnostic> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| Diagnostic::unreadable(&name, &error))?;
+        let text = std::fs::read_to_string(path).map_err(|error| Diagnostic::unreadable("scenario", &name, &error))?;
         let files = Disk { base: path.parent().map(Path::to_path_buf).unwrap_or_default() };
         Scenario::parse(&Input { name: &name, text: &text, sets, known, files: &files })
     }
@@ -124,7 +124,7 @@ struct Plan {
 
 fn plan(input: &Input<'_>) -> Result<Plan, Vec<Problem>> {
     let mut root = parse_document(0, input.text).map_err(|errors| {
-        let problem = |error: crate::tree::Syntax| Problem {
+        let problem = |error: document::tree::Syntax| Problem {
             message: format!("this is not TOML: {}", error.message),
             at: Origin { source: 0, span: error.span },
             help: None,

@@ -1,9 +1,9 @@
 //! What a backend cannot do of a checked scenario, told where it is written.
 
-use crate::diagnostic::{Diagnostic, Problem, Source};
 use crate::model::Scenario;
 use crate::overrides::{parse_sets, take_sweep};
-use crate::tree::{Node, Origin, Value, parse_document, put};
+use document::tree::{Node, Origin, Value, parse_document, put};
+use document::{Diagnostic, Problem, Source};
 use std::path::Path;
 
 /// A key whose value a backend cannot do.
@@ -27,7 +27,7 @@ impl Scenario {
         let name = path.display().to_string();
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) => return Diagnostic::unreadable(&name, &error),
+            Err(error) => return Diagnostic::unreadable("scenario", &name, &error),
         };
         let mut sources = vec![Source { name, text: text.as_str().into() }];
         sources.extend(sets.iter().map(|set| Source { name: "--set".into(), text: set.as_str().into() }));

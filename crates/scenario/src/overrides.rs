@@ -1,7 +1,7 @@
 //! `--set key=value` and `[sweep]`: values put into the tree before it is read.
 
-use crate::diagnostic::Problem;
-use crate::tree::{Node, Origin, Path, Value, dotted, parse_document, parse_value};
+use document::Problem;
+use document::tree::{Node, Origin, Path, Value, dotted, parse_document, parse_value};
 use std::collections::BTreeSet;
 
 /// An override: where its value goes.

@@ -78,7 +78,7 @@ fn jobs(request: &Request, experiment: Option<&Experiment>) -> Result<Vec<Job>, 
     // what --set names is found from here
     let files = Disk { base: PathBuf::new() };
     let input = Input { name: NAME, text: TEXT, sets: &sets, known: Known { algorithms: &names }, files: &files };
-    let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::scenario(&diagnostic))?;
+    let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
     let extra = |run: &Run| {
         let known = ["network.routing", "tcp.cc", "seed"];
         run.parameters.iter().find(|(key, _)| !known.contains(&key.as_str())).map(|(key, _)| key.clone())

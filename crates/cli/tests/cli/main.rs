@@ -9,6 +9,7 @@ mod emulator;
 mod interrupt;
 mod loading;
 mod output;
+mod policy;
 mod reproduce;
 mod reproduce_dctcp;
 mod transfers;

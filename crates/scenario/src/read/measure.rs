@@ -2,7 +2,7 @@
 
 use super::Reader;
 use crate::model::{Measure, Queues, Topology};
-use crate::tree::{Node, Value};
+use document::tree::{Node, Value};
 use units::Time;
 
 /// Least interval between samples: below it a table of samples is a table of packets.
@@ -25,7 +25,7 @@ impl Reader<'_, '_> {
             cwnd: section.get("cwnd", interval),
             queues: section.get("queues", |r, n| r.queues(n, topology)).unwrap_or(Queues::Links(Vec::new())),
             queue_sample: section.get("queue_sample", interval).unwrap_or(Time::from_ms(10).min(end)),
-            packet_delay: section.get("packet_delay", Self::boolean).unwrap_or(false),
+            packet_delay: section.get("packet_delay", |r, n| r.boolean(n)).unwrap_or(false),
         };
         section.finish();
         Some(measure)

@@ -1,12 +1,12 @@
 //! The `[network]` table.
 
 use super::{INTEGER_MAX, Reader, Section};
-use crate::diagnostic::{list, nearest, suggestion};
 use crate::model::{
     Buffer, Cable, Failure, Framing, Limit, LinkRef, LinkSettings, Network, Node as NetworkNode, NodeKind, Queue,
     Routing, Tier, Topology,
 };
-use crate::tree::{Node, Value};
+use document::tree::{Node, Value};
+use document::{list, nearest, suggestion};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Rate, Time};
 

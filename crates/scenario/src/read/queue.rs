@@ -2,7 +2,7 @@
 
 use super::{Reader, Section};
 use crate::model::{Limit, Queue, Red};
-use crate::tree::Node;
+use document::tree::Node;
 use units::Bytes;
 
 /// Most packets that a queue may hold; with [`super::network::RATE_MIN`] and the largest packet, the last one still
@@ -78,8 +78,8 @@ fn red(section: &Section) -> Option<Queue> {
         max_probability: section.get("max_probability", Reader::percentage).unwrap_or(crate::model::Percent(10.0)),
         weight: section.get("weight", |r, n| r.number(n, 1.0)).unwrap_or(0.002),
         packets: section.get("packets", |r, n| r.count(n, 1, PACKETS_MAX)).unwrap_or(100),
-        ecn: section.get("ecn", Reader::boolean).unwrap_or(false),
-        gentle: section.get("gentle", Reader::boolean).unwrap_or(true),
+        ecn: section.get("ecn", |r, n| r.boolean(n)).unwrap_or(false),
+        gentle: section.get("gentle", |r, n| r.boolean(n)).unwrap_or(true),
     };
     if red.min >= red.max {
         let key = if section.has("min") { "min" } else { "max" };

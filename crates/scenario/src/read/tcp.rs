@@ -1,9 +1,9 @@
 //! The `[tcp]` table and the presets behind it.
 
 use super::{Reader, Section};
-use crate::diagnostic::suggestion;
 use crate::model::{Algorithm, DelayedAck, Ecn, LimitOutput, Pacing, Preset, Tcp};
-use crate::tree::{Node, Value};
+use document::suggestion;
+use document::tree::{Node, Value};
 use units::{Bytes, Time};
 
 /// Most that a time-out may be.
@@ -143,14 +143,14 @@ fn ns_3_25() -> Tcp {
 
 /// Sizes: segment, options, first window.
 fn read_segments(section: &Section, tcp: &mut Tcp) {
-    if let Some(on) = section.get("timestamps", Reader::boolean) {
+    if let Some(on) = section.get("timestamps", |r, n| r.boolean(n)) {
         tcp.timestamps = on;
     }
     let header = Tcp::header(tcp.timestamps);
     section.exclusive("mtu", "mss");
     let from_mtu = section.get("mtu", |r, n| r.count(n, MTU_MIN, MTU_MAX)).unwrap_or(1500) - header;
     tcp.mss = section.get("mss", |r, n| r.count(n, MTU_MIN - header, MTU_MAX - header)).unwrap_or(from_mtu);
-    set(&mut tcp.window_scaling, section.get("window_scaling", Reader::boolean));
+    set(&mut tcp.window_scaling, section.get("window_scaling", |r, n| r.boolean(n)));
     set(&mut tcp.initial_cwnd, section.get("initial_cwnd", |r, n| r.count(n, 1, 65_535)));
     if let Some(node) = section.take("initial_ssthresh") {
         tcp.initial_ssthresh = match &node.value {
@@ -202,7 +202,7 @@ fn read_delayed_ack(reader: &Reader, node: &Node, ack: &mut DelayedAck) {
         ack.timeout_max = ack.timeout_max.max(timeout);
     }
     set(&mut ack.timeout_max, section.get("timeout_max", wait));
-    set(&mut ack.quickack, section.get("quickack", Reader::boolean));
+    set(&mut ack.quickack, section.get("quickack", |r, n| r.boolean(n)));
     if ack.timeout > ack.timeout_max {
         let message = format!("`timeout_max` ({}) is below `timeout` ({})", ack.timeout_max, ack.timeout);
         section.problem::<()>("timeout_max", message, None);
@@ -215,16 +215,16 @@ fn read_delayed_ack(reader: &Reader, node: &Node, ack: &mut DelayedAck) {
 }
 
 fn read_recovery(section: &Section, tcp: &mut Tcp) {
-    if let Some(sack) = section.get("sack", Reader::boolean) {
+    if let Some(sack) = section.get("sack", |r, n| r.boolean(n)) {
         tcp.sack = sack;
         // What rests on SACK goes with it, unless the file asks for it, which is refused below.
         tcp.rack &= sack;
         tcp.tlp &= sack;
     }
-    set(&mut tcp.rack, section.get("rack", Reader::boolean));
-    set(&mut tcp.tlp, section.get("tlp", Reader::boolean));
-    set(&mut tcp.prr, section.get("prr", Reader::boolean));
-    set(&mut tcp.frto, section.get("frto", Reader::boolean));
+    set(&mut tcp.rack, section.get("rack", |r, n| r.boolean(n)));
+    set(&mut tcp.tlp, section.get("tlp", |r, n| r.boolean(n)));
+    set(&mut tcp.prr, section.get("prr", |r, n| r.boolean(n)));
+    set(&mut tcp.frto, section.get("frto", |r, n| r.boolean(n)));
     for (key, on) in [("rack", tcp.rack), ("tlp", tcp.tlp)] {
         if on && !tcp.sack {
             section.problem::<()>(key, format!("`{key}` needs `sack`"), Some("set `sack = true`".to_string()));
@@ -236,7 +236,7 @@ fn read_recovery(section: &Section, tcp: &mut Tcp) {
 fn read_sending(section: &Section, tcp: &mut Tcp) {
     let words = [("auto", Pacing::Auto), ("off", Pacing::Off), ("on", Pacing::On)];
     set(&mut tcp.pacing, section.get("pacing", |r, n| r.word(n, &words)));
-    set(&mut tcp.slow_start_after_idle, section.get("slow_start_after_idle", Reader::boolean));
+    set(&mut tcp.slow_start_after_idle, section.get("slow_start_after_idle", |r, n| r.boolean(n)));
     set(&mut tcp.tso_segments, section.get("tso_segments", |r, n| r.count(n, 1, 1024)));
     set(&mut tcp.limit_output, section.get("limit_output", limit_output));
 }

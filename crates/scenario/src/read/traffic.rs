@@ -2,13 +2,13 @@
 
 use super::network::RATE_MAX;
 use super::{INTEGER_MAX, Reader, Section};
-use crate::diagnostic::suggestion;
 use crate::model::{
     Across, Arrivals, Connections, DataFile, Pace, Pairs, Scenario, Senders, Sizes, SizesSource, Topology, TraceFlow,
     Traffic, TrafficKind, Workload,
 };
 use crate::sizes::{PUBLISHED, SizeDistribution};
-use crate::tree::{Node, Value};
+use document::suggestion;
+use document::tree::{Node, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::{Bytes, Rate, Time};
@@ -68,7 +68,7 @@ impl Reader<'_, '_> {
     /// One entry; name and label are empty if not given.
     fn traffic(&self, node: &Node, around: &Around) -> Option<Traffic> {
         let section = self.section(node, "this traffic")?;
-        let name = section.get("name", Self::identifier).unwrap_or_default();
+        let name = section.get("name", |r, n| r.identifier(n)).unwrap_or_default();
         let label = section.get("label", |r, n| r.text(n).map(str::to_string)).unwrap_or_default();
         let start = section.get("start", |r, n| r.until(n, around.end)).unwrap_or(Time::ZERO);
         let stop = section.get("stop", Self::span);
@@ -88,7 +88,7 @@ impl Reader<'_, '_> {
             // A misspelled kind has been named.
             [] if !all_known => None,
             [] => {
-                let help = Some(format!("it has one of {}", crate::diagnostic::list(KINDS)));
+                let help = Some(format!("it has one of {}", document::list(KINDS)));
                 self.problem(&node.at, "this traffic does not say what is sent", help)
             }
             [first, second, ..] => {
@@ -264,7 +264,7 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
     let bytes = section.require("bytes", Reader::flow_bytes);
     let repeat = section.get("repeat", |r, n| r.count(n, 1, u32::MAX)).unwrap_or(1);
     let interval = section.get("interval", Reader::span);
-    let barrier = section.get("barrier", Reader::boolean);
+    let barrier = section.get("barrier", |r, n| r.boolean(n));
     let pace = match (interval, barrier) {
         (Some(_), Some(true)) => {
             return section.problem("barrier", "`barrier` and `interval` exclude each other", None);

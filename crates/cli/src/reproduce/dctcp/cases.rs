@@ -296,7 +296,7 @@ impl Maker<'_> {
         let files = Disk { base: PathBuf::new() };
         let known = Known { algorithms: &names };
         let input = Input { name: file.name, text: file.text, sets: &sets, known, files: &files };
-        let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::scenario(&diagnostic))?;
+        let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
         let scenario = loaded.runs.into_iter().next().expect("a scenario has a run").scenario;
         Ok(self.describe(scenario, shape))
     }

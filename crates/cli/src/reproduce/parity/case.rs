@@ -154,7 +154,7 @@ impl Case {
         let files = Disk { base: PathBuf::new() };
         let input =
             Input { name: NAME, text: TEXT, sets: &sets, known: Known { algorithms: &[algorithm] }, files: &files };
-        let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::scenario(&diagnostic))?;
+        let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
         let Ok([run]) = <[_; 1]>::try_from(loaded.runs) else {
             return Err(Failure::Input("parity compares its own cases; to sweep use `opentcp run`".to_string()));
         };

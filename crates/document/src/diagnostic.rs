@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: where, what, and what to write instead.
+//! What is wrong with a text that somebody wrote: where, what, and what to write instead.
 
 use crate::tree::Origin;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceSpan};
@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 /// A text that a diagnostic can point into.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
+pub struct Source {
     /// A file's name, or `--set`.
     pub name: String,
+    /// What it holds.
     pub text: Arc<str>,
 }
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// What is wrong.
     pub message: String,
     /// Where.
@@ -24,7 +25,7 @@ pub(crate) struct Problem {
     pub help: Option<String>,
 }
 
-/// Everything that is wrong with a scenario; never empty. Its `Display` is plain text without terminal colours.
+/// Everything that is wrong with a document; never empty. Its `Display` is plain text without terminal colours.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
     problems: Vec<Located>,
@@ -48,15 +49,19 @@ pub struct Located {
 }
 
 impl Diagnostic {
-    pub(crate) fn new(mut problems: Vec<Problem>, sources: &[Source]) -> Diagnostic {
+    /// Of problems whose places are in `sources`.
+    ///
+    /// # Panics
+    /// Without problems.
+    pub fn new(mut problems: Vec<Problem>, sources: &[Source]) -> Diagnostic {
         assert!(!problems.is_empty(), "a diagnostic says what is wrong");
         problems.sort_by_key(|problem| (problem.at.source, problem.at.span.start));
         Diagnostic { problems: problems.into_iter().map(|problem| locate(problem, sources)).collect() }
     }
 
     /// For a file that could not be read at all.
-    pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Diagnostic {
-        let message = format!("cannot read the scenario `{name}`: {error}");
+    pub fn unreadable(what: &str, name: &str, error: &std::io::Error) -> Diagnostic {
+        let message = format!("cannot read the {what} `{name}`: {error}");
         let (file, text) = (name.to_string(), "".into());
         Diagnostic { problems: vec![Located { file, line: 1, column: 1, message, help: None, text, span: (0, 0) }] }
     }
@@ -157,7 +162,7 @@ fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// The name among `names` that was probably meant, if one is near.
-pub(crate) fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = |name: &str| name.chars().count().max(written.chars().count()) / 3 + 1;
     names
         .into_iter()
@@ -190,7 +195,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// "a, b or c", each in backticks.
-pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -200,7 +205,7 @@ pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// "did you mean `x`? allowed: …"
-pub(crate) fn suggestion(written: &str, names: &[&str]) -> String {
+pub fn suggestion(written: &str, names: &[&str]) -> String {
     let allowed = list(names.iter().copied());
     match nearest(written, names.iter().copied()) {
         Some(name) => format!("did you mean `{name}`? Allowed: {allowed}"),

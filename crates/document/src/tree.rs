@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 /// Where something was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Index of the text: 0 is the scenario file.
+    /// Index of the text: 0 is the file itself.
     pub source: usize,
     /// Bytes of that text.
     pub span: Range<usize>,
@@ -18,26 +18,40 @@ pub struct Origin {
 /// A value and where it was written.
 #[derive(Debug, Clone)]
 pub struct Node {
+    /// What was written.
     pub value: Value,
+    /// Where.
     pub at: Origin,
 }
 
+/// What can be written.
 #[derive(Debug, Clone)]
 pub enum Value {
+    /// Between quotes.
     Text(String),
+    /// Digits.
     /// `None` if it does not fit even an i128.
     Integer(Option<i128>),
+    /// With a point or an exponent.
     Float(f64),
+    /// `true` or `false`.
     Bool(bool),
+    /// A date or a time of day, which nothing here takes.
     Date,
+    /// In brackets.
     Array(Vec<Node>),
+    /// Keys and values, in the order of the file.
     Table(Vec<Entry>),
 }
 
+/// A key of a table.
 #[derive(Debug, Clone)]
 pub struct Entry {
+    /// Its name, without quotes.
     pub key: String,
+    /// Where the key stands.
     pub key_at: Origin,
+    /// What it is set to.
     pub value: Node,
 }
 
@@ -83,11 +97,16 @@ pub fn one_line(value: &Value) -> String {
 /// A syntax error of a TOML text.
 #[derive(Debug)]
 pub struct Syntax {
+    /// What the reader says of it, in one line.
     pub message: String,
+    /// Bytes of the text.
     pub span: Range<usize>,
 }
 
-/// Reads a whole file; several syntax errors at once.
+/// Reads a whole file.
+///
+/// # Errors
+/// What is not TOML, several places at once.
 pub fn parse_document(source: usize, text: &str) -> Result<Node, Vec<Syntax>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
@@ -98,6 +117,9 @@ pub fn parse_document(source: usize, text: &str) -> Result<Node, Vec<Syntax>> {
 }
 
 /// Reads one value that begins at byte `offset` of the text numbered `source`.
+///
+/// # Errors
+/// That it is no TOML value.
 pub fn parse_value(source: usize, offset: usize, text: &str) -> Result<Node, Syntax> {
     let value = DeValue::parse(text).map_err(|error| syntax(&error, text))?;
     Ok(node(value.get_ref(), value.span(), source, offset))

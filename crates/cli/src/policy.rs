@@ -1,0 +1,153 @@
+//! `opentcp policy`: whether a policy is right, and what it would do.
+
+use crate::failure::Failure;
+use crate::table::{Table, wrapped};
+use crate::terminal::{is_watched, print, print_json};
+use congestion::Algorithm;
+use document::Diagnostic;
+use policy::{AlgorithmFacts, History, Known, Measures, Mode, NetworkView, Policy, Setting, Variable, decide};
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Shown under `opentcp policy --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  opentcp policy check policies/opentcp2.toml
+  opentcp policy check --list                     every variable and every setting
+  opentcp policy explain policies/opentcp2.toml --view network.json";
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Check a policy file
+    ///
+    /// Every mistake is told with its line and column and what to write instead: a name that does not exist, a wrong unit, a
+    /// comparison of a rate with a share, a lifetime that ends before the next CUE, algorithms that starve one another.
+    /// docs/policies.md is the reference of the file.
+    ///
+    /// Exit codes: 0 the policy is right, 2 it is not.
+    #[command(after_help = "Examples:\n  opentcp policy check policies/opentcp1.toml policies/paced.toml\n  opentcp \
+                            policy check --list | less")]
+    Check {
+        /// Policy files (TOML)
+        #[arg(required_unless_present = "list", value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Print every variable, its type and its scope, and every setting, and what it reaches
+        #[arg(long, conflicts_with = "files")]
+        list: bool,
+    },
+    /// Tell what a policy would do in a network, and why
+    ///
+    /// Decides once, as the Oracle would in its first period, and tells for every constraint and every rule what it said,
+    /// with the values that it asked for, which rules are in conflict, and which CUEs would go out. Nothing is sent.
+    ///
+    /// The view is a JSON file: hosts, links, flow groups and what was measured of them; docs/policies.md tells its keys.
+    #[command(
+        after_help = "Examples:\n  opentcp policy explain policies/opentcp2.toml --view network.json\n  opentcp \
+                            policy explain policies/paced.toml --view network.json --json"
+    )]
+    Explain {
+        /// The policy file (TOML)
+        file: PathBuf,
+        /// What is known of the network (JSON)
+        #[arg(long, value_name = "VIEW.json")]
+        view: PathBuf,
+        /// One JSON object on stdout instead of text
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// A file that cannot be read, or is wrong (bad input).
+pub fn policy(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Check { list: true, .. } => print(&listing()),
+        Command::Check { files, .. } => check(files),
+        Command::Explain { file, view, json } => explain(file, view, *json),
+    }
+}
+
+/// Checks files; a mistake in one does not hide those of the next.
+fn check(files: &[PathBuf]) -> Result<(), Failure> {
+    let mut failures = Vec::new();
+    for file in files {
+        match load(file) {
+            Ok(policy) => print(&format!("{}: {}\n", file.display(), summary(&policy)))?,
+            Err(Failure::Located(text)) => failures.push(text),
+            Err(other) => return Err(other),
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { Err(Failure::Located(failures.join("\n"))) }
+}
+
+/// `2 rules, T = 60 s, a share of 0.5 of the hosts, enforces`.
+fn summary(policy: &Policy) -> String {
+    let plural = if policy.rules.len() == 1 { "" } else { "s" };
+    let mode = match policy.mode {
+        Mode::Observe => "observes",
+        Mode::Enforce => "enforces",
+    };
+    let last = policy.rollout.stages.last().map_or(1.0, |stage| stage.fraction);
+    format!(
+        "good: {} rule{plural}, T = {}, treats {} % of the hosts, {mode}",
+        policy.rules.len(),
+        policy.period,
+        last * 100.0
+    )
+}
+
+fn load(file: &Path) -> Result<Policy, Failure> {
+    let name = file.display().to_string();
+    let text =
+        fs::read_to_string(file).map_err(|error| Failure::located(&Diagnostic::unreadable("policy", &name, &error)))?;
+    let algorithms: Vec<AlgorithmFacts<'_>> = Algorithm::builtins().iter().map(facts).collect();
+    Policy::parse(&name, &text, Known { algorithms: &algorithms }).map_err(|diagnostic| Failure::located(&diagnostic))
+}
+
+fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
+    let measures = Measures {
+        loss: algorithm.measures_loss(),
+        delay: algorithm.measures_delay(),
+        ecn: algorithm.measures_ecn(),
+        model: algorithm.measures_model(),
+    };
+    AlgorithmFacts { name: algorithm.name(), measures, needs_ecn: algorithm.needs_ecn() }
+}
+
+fn explain(file: &Path, view: &Path, json: bool) -> Result<(), Failure> {
+    let policy = load(file)?;
+    let name = view.display();
+    let text =
+        fs::read_to_string(view).map_err(|error| Failure::Input(format!("cannot read the view `{name}`: {error}")))?;
+    let view = NetworkView::from_json(&text).map_err(|error| Failure::Input(format!("{name}:{error}")))?;
+    let decision = decide(&policy, &view, &mut History::default());
+    if json { print_json(&Explained { policy: &policy.name, decision }) } else { print(&decision.explain(&policy)) }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Explained<'a> {
+    policy: &'a str,
+    decision: policy::Decision,
+}
+
+fn listing() -> String {
+    let mut variables = Table::new(["variable", "type", "scope", "guard", "what it is"]);
+    for variable in Variable::all() {
+        let guard = if variable.at_agent { "yes" } else { "" };
+        let cells = [variable.name, &variable.unit.to_string(), variable.scope().name(), guard, variable.doc];
+        variables.row(cells.map(str::to_string).to_vec());
+    }
+    let mut settings = Table::new(["setting", "written", "what it does", "reaches"]);
+    for setting in Setting::all() {
+        settings.row([setting.name, setting.example, setting.doc, setting.reaches].map(str::to_string).to_vec());
+    }
+    let words = "Conditions are CEL: && || ! ?: < <= > >= == != + - * /, links.exists(l, …) and links.all(l, …) (also hosts, \
+                 groups), duration(\"2 ms\"), rate(\"1 Gbit/s\"), size(\"64 kB\"). Shares are fractions: 0.70, not 70 %. What is \
+                 not known is neither true nor false, and a rule does not fire on it. `guard`: a host knows it by itself.";
+    let width = if is_watched() { 100 } else { 120 };
+    format!("{}\n{}\n{}\n", variables.render(), settings.render(), wrapped(words, width))
+}

@@ -1,0 +1,81 @@
+//! `opentcp policy`.
+
+use crate::common::Place;
+use std::fs;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies");
+
+/// A folder with a policy and the network of the book.
+fn place(policy: &str) -> Place {
+    let place = Place::new();
+    place.write("p.toml", &fs::read_to_string(format!("{FOLDER}/{policy}.toml")).unwrap());
+    place.write("view.json", &fs::read_to_string(format!("{FOLDER}/example-view.json")).unwrap());
+    place
+}
+
+#[test]
+fn the_policies_that_are_shipped_are_right_with_the_algorithms_that_are_built_in() {
+    for name in ["opentcp1", "opentcp2", "paced", "diurnal", "dctcp-when-ecn"] {
+        let done = place(name).succeed(&["policy", "check", "p.toml"]);
+        assert!(done.stdout.starts_with("p.toml: good: "), "{}", done.stdout);
+        assert_eq!(done.stderr, "");
+    }
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place_and_what_to_write() {
+    let place = place("opentcp1");
+    let text = fs::read_to_string(place.join("p.toml")).unwrap();
+    place.write("bad.toml", &text.replace("max_link_utilization < 0.70", "max_link_utilization < 70"));
+    let done = place.opentcp(&["policy", "check", "bad.toml", "p.toml"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.stdout.starts_with("p.toml: good"), "the next file is checked all the same: {}", done.stdout);
+    for part in ["bad.toml:23:40", "it is never 70", "write 0.7 for 70 %"] {
+        assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn variables_and_settings_are_listed() {
+    let text = Place::new().succeed(&["policy", "check", "--list"]).stdout;
+    for line in
+        ["network.max_link_utilization", "host.drop_rate", "link.marks", "group.fct_p99", "initial_cwnd", "rto_min"]
+    {
+        assert!(text.lines().any(|l| l.starts_with(line)), "{line}: {text}");
+    }
+}
+
+#[test]
+fn what_a_policy_would_do_is_explained_in_text_and_in_json() {
+    let place = place("opentcp2");
+    let explain = ["policy", "explain", "p.toml", "--view", "view.json"];
+    let text = place.succeed(&explain).stdout;
+    for part in
+        ["rule 1 `calm network` fires", "network.max_link_utilization = 0.58", "initial_cwnd = 20, rto_min = 2 ms"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json = place.succeed(&[&explain[..], &["--json"]].concat()).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["decision"]["cues"][0]["set"]["rto_min"], "2 ms");
+    assert_eq!(json["decision"]["rules"][0]["turn"], "on");
+}
+
+#[test]
+fn a_view_that_is_none_is_told_with_its_place() {
+    let place = place("opentcp2");
+    let view = fs::read_to_string(place.join("view.json")).unwrap();
+    for (broken, part) in [
+        (view.replace("\"hosts\"", "\"hosst\""), "view.json:"),
+        (view.replace("\"utilization\": 0.52", "\"utilization\": 52"), "it is a share, from 0 to 1"),
+        (String::new(), "view.json:1:0"),
+    ] {
+        place.write("view.json", &broken);
+        let done = place.opentcp(&["policy", "explain", "p.toml", "--view", "view.json"]);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""), "{}", done.stderr);
+        assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
+    }
+    let done = place.opentcp(&["policy", "explain", "none.toml", "--view", "view.json"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.stderr.contains("cannot read the policy `none.toml`"), "{}", done.stderr);
+}

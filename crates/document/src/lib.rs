@@ -1,0 +1,15 @@
+//! What somebody wrote, with its places: a TOML text as a tree in which every value knows where it stands, and
+//! diagnostics that point there. Scenario and policy files are read through it.
+//!
+//! ```text
+//! text ──▶ tree::parse_document ──▶ Section, Values ──▶ the caller's types
+//!                                        └──▶ Problem ──▶ Diagnostic (line, column, help)
+//! ```
+#![forbid(unsafe_code)]
+
+mod diagnostic;
+pub mod tree;
+mod values;
+
+pub use diagnostic::{Diagnostic, Located, Problem, Source, list, nearest, suggestion};
+pub use values::{INTEGER_MAX, Section, Values};

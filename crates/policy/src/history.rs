@@ -1,0 +1,132 @@
+//! What the Oracle remembers from one decision to the next.
+
+use crate::expression::Expression;
+use crate::model::Policy;
+use crate::population::{Population, every_hop_marks};
+use crate::program::{Facts, Input, Inputs};
+use crate::switch::{Switch, Turn};
+use crate::unit::Unit;
+use crate::variable::Scope;
+use crate::view::NetworkView;
+use std::collections::BTreeMap;
+use units::Time;
+
+/// What the Oracle remembers: how far it has counted, which rules are on and since when, and smoothed values. Its buffers
+/// are used again, so that deciding on the same hosts allocates nothing for each of them.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    pub(crate) epoch: u64,
+    pub(crate) started: Option<Time>,
+    pub(crate) last_at: Option<Time>,
+    pub(crate) population: Population,
+    /// `host.every_hop_marks` of each host; empty where no rule asks.
+    pub(crate) marks: Vec<f64>,
+    pub(crate) rules: Vec<RuleState>,
+}
+
+impl History {
+    /// A history that goes on with the epoch after `epoch`, the last one that an earlier Oracle used.
+    pub fn after(epoch: u64) -> History {
+        History { epoch, ..History::default() }
+    }
+
+    /// The epoch of the last decision.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Makes room for a view.
+    pub(crate) fn begin(&mut self, policy: &Policy, view: &NetworkView) {
+        self.epoch += 1;
+        self.started.get_or_insert(view.at);
+        self.rules.resize_with(policy.rules.len(), RuleState::default);
+        if self.population.update(&policy.name, &policy.rollout.labels, view) {
+            for state in &mut self.rules {
+                state.move_hosts(&self.population.before, &self.population.places);
+            }
+        }
+        self.marks = if asks_for_marks(policy) { every_hop_marks(view) } else { Vec::new() };
+    }
+}
+
+fn asks_for_marks(policy: &Policy) -> bool {
+    policy.rules.iter().any(|rule| {
+        let needs_ecn = rule.set.cc.as_ref().and_then(|cc| policy.algorithm(cc)).is_some_and(|cc| cc.needs_ecn);
+        let asked = [Some(&rule.when), rule.until.as_ref()].into_iter().flatten().flat_map(Expression::variables);
+        needs_ecn || asked.into_iter().any(|variable| variable.name == "host.every_hop_marks")
+    })
+}
+
+/// A rule's memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RuleState {
+    /// Of a rule that is decided for the whole network.
+    pub network: Switch,
+    /// Of a rule that is decided host by host, in the order of the view.
+    pub hosts: Vec<Switch>,
+    pub when: Smoother,
+    pub until: Smoother,
+    /// What became of each host in this round; `None`: the rule is not for it.
+    pub turns: Vec<Option<Turn>>,
+}
+
+impl RuleState {
+    /// Hosts have come or gone: the others keep what they have.
+    fn move_hosts(&mut self, before: &[u64], now: &[u64]) {
+        let known: BTreeMap<u64, Switch> = before.iter().copied().zip(self.hosts.iter().copied()).collect();
+        self.hosts = now.iter().map(|place| known.get(place).copied().unwrap_or_default()).collect();
+        self.when.forget_hosts();
+        self.until.forget_hosts();
+    }
+}
+
+/// Exponential smoothing of an expression's inputs. Values that are not measured, such as the time of day, are left alone, and
+/// so is what is true or false.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Smoother {
+    network: Vec<f64>,
+    /// Of each host, as many as there are inputs.
+    hosts: Vec<f64>,
+}
+
+impl Smoother {
+    /// The network's inputs; `weight` is that of the new values, 1 without smoothing.
+    pub(crate) fn network(&mut self, expression: &Expression, facts: Facts<'_>, weight: f64) -> Inputs {
+        let mut inputs = expression.program.network_inputs(facts);
+        if weight < 1.0 {
+            let n = expression.program.inputs.len();
+            self.network.resize(n, f64::NAN);
+            blend(&expression.program.inputs, &mut self.network, &mut inputs, weight, Scope::Network);
+        }
+        inputs
+    }
+
+    /// Adds the inputs of host `index`.
+    pub(crate) fn host(&mut self, expression: &Expression, facts: Facts<'_>, at: (usize, f64), inputs: &mut Inputs) {
+        let (index, weight) = at;
+        expression.of_host(facts, index, inputs);
+        if weight < 1.0 {
+            let n = expression.program.inputs.len();
+            self.hosts.resize(n * facts.view.hosts.len(), f64::NAN);
+            let kept = &mut self.hosts[index * n..(index + 1) * n];
+            blend(&expression.program.inputs, kept, inputs, weight, Scope::Host);
+        }
+    }
+
+    fn forget_hosts(&mut self) {
+        self.hosts.clear();
+    }
+}
+
+fn blend(kinds: &[Input], kept: &mut [f64], inputs: &mut Inputs, weight: f64, scope: Scope) {
+    for ((kind, kept), value) in kinds.iter().zip(kept).zip(inputs.iter_mut()) {
+        let Input::Variable(variable) = kind else { continue };
+        if variable.scope() != scope || variable.unit == Unit::Flag || variable.name.starts_with("clock.") {
+            continue;
+        }
+        if !kept.is_nan() && !value.is_nan() {
+            *value = *kept + weight * (*value - *kept);
+        }
+        *kept = *value;
+    }
+}

@@ -1,0 +1,48 @@
+//! The heart of OpenTCP: the operator's policy, the decisions that follow from what was observed, the messages (CUEs,
+//! congestion update epistles) that carry them to the hosts, and what an agent there makes of them.
+//!
+//! ```text
+//! file ──▶ Policy ─┐
+//! NetworkView ─────┼──▶ decide ──▶ Decision ──▶ Cue ──▶ OracleKey::sign ──▶ bytes ──▶ Agent ──▶ what to set
+//! History ─────────┘
+//! ```
+//!
+//! Nothing here reads a clock, does I/O or starts a thread: times and keys are handed in.
+#![forbid(unsafe_code)]
+
+mod agent;
+mod algorithm;
+mod cue;
+mod decide;
+mod explain;
+mod expression;
+mod history;
+mod model;
+mod population;
+mod program;
+mod read;
+mod select;
+mod settings;
+mod sign;
+mod switch;
+mod unit;
+mod variable;
+mod view;
+mod wire;
+
+pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX};
+pub use algorithm::{AlgorithmFacts, Known, Measures};
+pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
+pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
+pub use document::{Diagnostic, Located};
+pub use expression::{Expression, ExpressionError, Place};
+pub use history::History;
+pub use model::*;
+pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
+pub use settings::{Setting, Settings};
+pub use sign::{CueError, Gate, Identity, KeyError, OracleKey, PublicKey, SIGNED_MAX};
+pub use switch::Turn;
+pub use unit::Unit;
+pub use variable::{Scope, Variable};
+pub use view::*;
+pub use wire::WireError;

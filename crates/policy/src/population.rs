@@ -1,0 +1,211 @@
+//! The hosts of a network in the order in which a policy treats them, and the parts of the network that they are in.
+
+use crate::cue::place_of;
+use crate::view::NetworkView;
+use std::collections::BTreeMap;
+
+/// Hosts by their place in the policy's order. Kept from period to period: sorting is for when hosts come or go.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Population {
+    /// Of the view's hosts, in its order.
+    pub places: Vec<u64>,
+    /// Of the view before.
+    pub before: Vec<u64>,
+    /// Whether the rollout's labels let a host be treated.
+    pub eligible: Vec<bool>,
+    /// The places of the eligible, ascending.
+    sorted: Vec<u64>,
+    digest: u64,
+}
+
+impl Population {
+    /// Takes a view's hosts; whether they are others than before.
+    pub(crate) fn update(&mut self, policy: &str, labels: &BTreeMap<String, String>, view: &NetworkView) -> bool {
+        let digest = self.digest;
+        std::mem::swap(&mut self.places, &mut self.before);
+        self.places.clear();
+        self.eligible.clear();
+        self.digest = 0;
+        for host in &view.hosts {
+            let place = place_of(policy, &host.name);
+            let eligible = has_labels(&host.labels, labels);
+            self.places.push(place);
+            self.eligible.push(eligible);
+            self.digest = self.digest.rotate_left(5).wrapping_add(place ^ u64::from(eligible));
+        }
+        let changed = self.digest != digest || self.sorted.is_empty();
+        if changed {
+            let pairs = self.places.iter().zip(&self.eligible);
+            self.sorted = pairs.filter(|(_, eligible)| **eligible).map(|(place, _)| *place).collect();
+            self.sorted.sort_unstable();
+        }
+        changed
+    }
+
+    /// The last place that belongs to this share of the eligible; `None` if nobody does. The whole of them has no end:
+    /// hosts that come later belong to it.
+    pub(crate) fn last_place(&self, fraction: f64) -> Option<u64> {
+        if fraction >= 1.0 {
+            return self.sorted.last().map(|_| u64::MAX);
+        }
+        let n = (self.sorted.len() as f64 * fraction).round() as usize;
+        n.checked_sub(1).and_then(|last| self.sorted.get(last)).copied()
+    }
+}
+
+/// Whether all of `asked` are among `labels`.
+pub(crate) fn has_labels(labels: &BTreeMap<String, String>, asked: &BTreeMap<String, String>) -> bool {
+    asked.iter().all(|(label, value)| labels.get(label) == Some(value))
+}
+
+/// `host.every_hop_marks` of each host: 1 where every link that leaves a switch, in the part of the network that the host is
+/// connected to, marks; 0 where one does not; NaN where one does not say, or the host has no link.
+pub(crate) fn every_hop_marks(view: &NetworkView) -> Vec<f64> {
+    let mut nodes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut parents: Vec<usize> = Vec::new();
+    let ends: Vec<(usize, usize)> = view
+        .links
+        .iter()
+        .map(|link| {
+            let mut number = |name| {
+                *nodes.entry(name).or_insert_with(|| {
+                    parents.push(parents.len());
+                    parents.len() - 1
+                })
+            };
+            (number(link.from.as_str()), number(link.to.as_str()))
+        })
+        .collect();
+    for (from, to) in &ends {
+        let (a, b) = (root(&mut parents, *from), root(&mut parents, *to));
+        parents[a] = b;
+    }
+    let hosts: Vec<Option<usize>> = view.hosts.iter().map(|host| nodes.get(host.name.as_str()).copied()).collect();
+    let mut is_host = vec![false; parents.len()];
+    hosts.iter().flatten().for_each(|node| is_host[*node] = true);
+    let mut marks = vec![1.0; parents.len()];
+    for (link, (from, _)) in view.links.iter().zip(&ends) {
+        // A host's own queue needs no marks: it waits.
+        if is_host[*from] {
+            continue;
+        }
+        let part = root(&mut parents, *from);
+        if link.marks == Some(false) {
+            marks[part] = 0.0;
+        } else if link.marks.is_none() && marks[part] > 0.0 {
+            marks[part] = f64::NAN;
+        }
+    }
+    hosts.into_iter().map(|node| node.map_or(f64::NAN, |node| marks[root(&mut parents, node)])).collect()
+}
+
+/// The part of the network that a node is in.
+fn root(parents: &mut [usize], mut node: usize) -> usize {
+    while parents[node] != node {
+        parents[node] = parents[parents[node]];
+        node = parents[node];
+    }
+    node
+}
+
+/// Round-trip times in bins of an eighth of an octave, to find a quantile of many hosts' at once.
+pub(crate) struct RttBins([u64; RttBins::COUNT]);
+
+impl RttBins {
+    /// 32 octaves of microseconds.
+    const COUNT: usize = 32 * 8;
+
+    pub(crate) fn new() -> RttBins {
+        RttBins([0; RttBins::COUNT])
+    }
+
+    pub(crate) fn add(&mut self, us: u32, sessions: u32) {
+        self.0[RttBins::bin(us)] += u64::from(sessions);
+    }
+
+    fn bin(us: u32) -> usize {
+        let us = us.max(1);
+        let octave = us.ilog2();
+        // the three bits behind the leading one
+        let eighth = if octave >= 3 { us >> (octave - 3) & 7 } else { us << (3 - octave) & 7 };
+        (octave * 8 + eighth) as usize
+    }
+
+    /// The 99th percentile in microseconds, rounded up to the end of its bin (at most an eighth more); `None` of nothing.
+    pub(crate) fn p99_us(&self) -> Option<f64> {
+        let total: u64 = self.0.iter().sum();
+        let rank = (total * 99).div_ceil(100);
+        let mut below = 0;
+        let bin = self.0.iter().position(|n| {
+            below += n;
+            total > 0 && below >= rank
+        })?;
+        let (octave, eighth) = (bin / 8, bin % 8);
+        Some((1u64 << octave) as f64 * (1.0 + (eighth + 1) as f64 / 8.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{Host, Link};
+
+    fn hosts(names: impl IntoIterator<Item = String>) -> Vec<Host> {
+        names.into_iter().map(|name| Host { name, ..Host::default() }).collect()
+    }
+
+    #[test]
+    fn a_share_is_met_exactly_and_a_larger_one_keeps_the_hosts_of_a_smaller() {
+        let view = NetworkView { hosts: hosts((0..16).map(|i| format!("h{i}"))), ..NetworkView::default() };
+        let mut population = Population::default();
+        assert!(population.update("p", &BTreeMap::new(), &view));
+        assert!(!population.update("p", &BTreeMap::new(), &view), "nothing has changed");
+        let treated = |fraction| {
+            let last = population.last_place(fraction);
+            let of = |place: &u64| last.is_some_and(|last| *place <= last);
+            population.places.iter().map(of).collect::<Vec<_>>()
+        };
+        let (quarter, half) = (treated(0.25), treated(0.5));
+        assert_eq!(quarter.iter().filter(|treated| **treated).count(), 4);
+        assert_eq!(half.iter().filter(|treated| **treated).count(), 8);
+        assert!(quarter.iter().zip(&half).all(|(quarter, half)| !quarter || *half));
+        assert_eq!(population.last_place(0.01), None, "a hundredth of 16 hosts is nobody");
+    }
+
+    #[test]
+    fn one_port_without_marks_spoils_its_part_of_the_network_only() {
+        let link = |from: &str, to: &str, marks| Link {
+            name: format!("{from}-{to}"),
+            from: from.into(),
+            to: to.into(),
+            marks,
+            ..Link::default()
+        };
+        let view = NetworkView {
+            hosts: hosts(["a1", "a2", "b1", "c1", "lone"].map(String::from)),
+            links: vec![
+                link("a1", "s", None),
+                link("s", "a1", Some(true)),
+                link("s", "a2", Some(true)),
+                link("t", "b1", Some(false)),
+                link("u", "c1", None),
+            ],
+            ..NetworkView::default()
+        };
+        let marks = every_hop_marks(&view);
+        assert_eq!(marks[..3], [1.0, 1.0, 0.0]);
+        assert!(marks[3].is_nan() && marks[4].is_nan());
+    }
+
+    #[test]
+    fn the_p99_of_many_hosts_is_at_most_an_eighth_too_large() {
+        let mut bins = RttBins::new();
+        bins.add(200, 98);
+        bins.add(9000, 2);
+        // the 99th of 100 is 9000: between 8192 and 9216, the end of its eighth
+        assert_eq!(bins.p99_us(), Some(9216.0));
+        assert_eq!(RttBins::new().p99_us(), None);
+        bins.add(u32::MAX, 1);
+        bins.add(0, 1);
+    }
+}

@@ -1,0 +1,150 @@
+//! What a rule can set on TCP, and on which connections it takes effect.
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Rate, Time};
+
+/// Values for TCP; what is absent stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Segments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_cwnd: Option<u32>,
+    /// Least retransmission time-out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_min: Option<Time>,
+    /// Congestion control, by its name in scenarios.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cc: Option<String>,
+    /// Whether segments are spread over the round trip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+    /// Most segments in the congestion window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwnd_clamp: Option<u32>,
+    /// Most that a connection sends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pacing_rate: Option<Rate>,
+    /// Longest wait of a delayed ACK.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed_ack_max: Option<Time>,
+    /// Most that a receiver advertises.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_clamp: Option<Bytes>,
+    /// Whether new connections negotiate ECN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
+}
+
+/// One of the settings, for `--list`.
+pub struct Setting {
+    /// As in `set`.
+    pub name: &'static str,
+    /// How it is written.
+    pub example: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// Which connections it reaches, and how it is given back.
+    pub reaches: &'static str,
+}
+
+impl Setting {
+    /// All settings, in the order of [`Settings`].
+    pub fn all() -> &'static [Setting] {
+        SETTINGS
+    }
+}
+
+const NEW: &str = "new connections only; those keep it until they close";
+const LIVE: &str = "new and open connections";
+
+const fn setting(name: &'static str, example: &'static str, reaches: &'static str, doc: &'static str) -> Setting {
+    Setting { name, example, doc, reaches }
+}
+
+static SETTINGS: &[Setting] = &[
+    setting("initial_cwnd", "20", NEW, "initial congestion window in segments, 1 to 1000"),
+    setting(
+        "rto_min",
+        "\"2 ms\"",
+        LIVE,
+        "least retransmission time-out, 1 us to 60 s; a kernel rounds it up to its own granularity",
+    ),
+    setting(
+        "cc",
+        "\"dctcp\"",
+        "new and open connections; one that needs ECN only connections that negotiated it",
+        "congestion control",
+    ),
+    setting(
+        "pacing",
+        "true",
+        "new and open connections; on an open one it cannot be taken back",
+        "spreads segments over the round trip",
+    ),
+    setting("cwnd_clamp", "100", LIVE, "most segments in the congestion window, 2 to 1000000"),
+    setting("max_pacing_rate", "\"200 Mbit/s\"", LIVE, "most that a connection sends; turns pacing on"),
+    setting("delayed_ack_max", "\"5 ms\"", LIVE, "longest wait of a delayed ACK, 1 us to 1 s"),
+    setting(
+        "window_clamp",
+        "\"64 kB\"",
+        LIVE,
+        "most that a receiver advertises: throttles the sender at the other end",
+    ),
+    setting("ecn", "true", NEW, "whether connections negotiate ECN"),
+];
+
+/// Does something with every setting.
+macro_rules! each_setting {
+    ($do:ident!($($args:expr),*)) => {
+        $do!($($args,)* initial_cwnd, rto_min, cc, pacing, cwnd_clamp, max_pacing_rate, delayed_ack_max, window_clamp, ecn)
+    };
+}
+
+macro_rules! clashes {
+    ($one:expr, $other:expr, $($field:ident),*) => {{
+        let mut names: Vec<&'static str> = Vec::new();
+        $(if $one.$field.is_some() && $other.$field.is_some() && $one.$field != $other.$field {
+            names.push(stringify!($field));
+        })*
+        names
+    }};
+}
+
+macro_rules! or {
+    ($one:expr, $other:expr, $($field:ident),*) => {
+        Settings { $($field: $one.$field.or_else(|| $other.$field.clone())),* }
+    };
+}
+
+impl Settings {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Settings::default()
+    }
+
+    /// The names of what both set, to different values.
+    pub fn clashes(&self, other: &Settings) -> Vec<&'static str> {
+        each_setting!(clashes!(self, other))
+    }
+
+    /// These, and of `other` what is absent here.
+    #[must_use]
+    pub fn or(self, other: &Settings) -> Settings {
+        each_setting!(or!(self, other))
+    }
+}
+
+impl std::fmt::Display for Settings {
+    /// `initial_cwnd = 20, rto_min = 2 ms`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = serde_json::to_value(self).map_err(|_| std::fmt::Error)?;
+        // in the order of the table, which a JSON object of serde does not keep
+        let set = SETTINGS.iter().filter_map(|setting| {
+            let value = value.get(setting.name)?;
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            Some(format!("{} = {text}", setting.name))
+        });
+        f.write_str(&set.collect::<Vec<_>>().join(", "))
+    }
+}

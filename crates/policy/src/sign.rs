@@ -1,0 +1,221 @@
+//! Who may send CUEs: the Oracle's key, and the agent's memory of what it has taken.
+
+use crate::cue::Cue;
+use crate::wire::WireError;
+use ed25519_dalek::{SIGNATURE_LENGTH, Signature, Signer as _, SigningKey, VerifyingKey};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is signed begins with this, so that a signature made for something else is none here.
+const DOMAIN: &[u8] = b"opentcp cue\0";
+/// Longest signed CUE, bytes: 64 names of 255 bytes and the rest.
+pub const SIGNED_MAX: usize = 32 * 1024;
+/// Most CUEs of one epoch that an agent takes.
+const TAKEN_MAX: usize = 1024;
+
+/// The Oracle's secret.
+pub struct OracleKey(SigningKey);
+
+/// What agents hold of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+/// Why a text is not a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Not 64 hexadecimal digits.
+    #[error("a key is 64 hexadecimal digits")]
+    Shape,
+    /// No point of the curve, or one of the few that sign anything.
+    #[error("these digits are no public key")]
+    Weak,
+}
+
+impl OracleKey {
+    /// From 32 bytes that nobody can guess.
+    pub fn from_secret(secret: [u8; 32]) -> OracleKey {
+        OracleKey(SigningKey::from_bytes(&secret))
+    }
+
+    /// From what [`OracleKey::to_hex`] wrote.
+    ///
+    /// # Errors
+    /// If the text is no key.
+    pub fn from_hex(text: &str) -> Result<OracleKey, KeyError> {
+        from_hex(text).map(OracleKey::from_secret)
+    }
+
+    /// The secret, for a file that only root reads.
+    pub fn to_hex(&self) -> String {
+        to_hex(&self.0.to_bytes())
+    }
+
+    /// What agents need.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    /// The bytes to send: the CUE and its signature.
+    pub fn sign(&self, cue: &Cue) -> Vec<u8> {
+        let mut bytes = cue.to_bytes();
+        let signature = self.0.sign(&signed_part(&bytes));
+        bytes.extend_from_slice(&signature.to_bytes());
+        bytes
+    }
+}
+
+impl PublicKey {
+    /// From what [`PublicKey::to_hex`] wrote.
+    ///
+    /// # Errors
+    /// If the text is no key.
+    pub fn from_hex(text: &str) -> Result<PublicKey, KeyError> {
+        let key = VerifyingKey::from_bytes(&from_hex(text)?).map_err(|_| KeyError::Weak)?;
+        if key.is_weak() { Err(KeyError::Weak) } else { Ok(PublicKey(key)) }
+    }
+
+    /// 64 digits.
+    pub fn to_hex(&self) -> String {
+        to_hex(self.0.as_bytes())
+    }
+
+    /// The CUE of signed bytes, whenever and for whomever it was made.
+    ///
+    /// # Errors
+    /// If this key did not sign them, or they are no CUE.
+    pub fn open(&self, bytes: &[u8]) -> Result<Cue, CueError> {
+        if bytes.len() > SIGNED_MAX {
+            return Err(CueError::Long(bytes.len()));
+        }
+        let (body, signature) = bytes.split_last_chunk::<SIGNATURE_LENGTH>().ok_or(CueError::Forged)?;
+        self.0.verify_strict(&signed_part(body), &Signature::from_bytes(signature)).map_err(|_| CueError::Forged)?;
+        Cue::from_bytes(body).map_err(CueError::Wire)
+    }
+}
+
+fn signed_part(body: &[u8]) -> Vec<u8> {
+    [DOMAIN, body].concat()
+}
+
+fn to_hex(bytes: &[u8; 32]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).expect("a nibble is a digit");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+fn from_hex(text: &str) -> Result<[u8; 32], KeyError> {
+    let text = text.trim().as_bytes();
+    let mut bytes = [0; 32];
+    if text.len() != 64 {
+        return Err(KeyError::Shape);
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |c: u8| char::from(c).to_digit(16).ok_or(KeyError::Shape);
+        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Ok(bytes)
+}
+
+/// Why a CUE is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CueError {
+    /// More bytes than a CUE has.
+    #[error("it has {0} bytes; a CUE has at most {SIGNED_MAX}")]
+    Long(usize),
+    /// Not signed by the Oracle's key, or changed since.
+    #[error("the Oracle's key did not sign these bytes: they are forged or corrupted")]
+    Forged,
+    /// Signed, but not of this format.
+    #[error("it is signed, but no CUE: {0}")]
+    Wire(WireError),
+    /// From before what was taken already.
+    #[error("it is of epoch {epoch}; epoch {highest} was taken already: it is replayed or late")]
+    Old {
+        /// Its epoch.
+        epoch: u64,
+        /// The highest seen.
+        highest: u64,
+    },
+    /// Taken already.
+    #[error("number {id} of epoch {epoch} was taken already: it is replayed")]
+    Replayed {
+        /// Its epoch.
+        epoch: u64,
+        /// Its number.
+        id: u32,
+    },
+    /// More CUEs than an agent keeps count of, in an epoch or in force.
+    #[error("more CUEs than an agent takes, in epoch {0}")]
+    TooMany(u64),
+    /// Its guard is no expression that an agent knows.
+    #[error("its guard is wrong: {0}")]
+    Guard(String),
+    /// Good, and for other hosts.
+    #[error("it is for other hosts")]
+    NotOurs,
+}
+
+/// Who an agent is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The host's name in the view.
+    pub host: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What an agent takes: signed by the Oracle, for this host, and each CUE once.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    key: PublicKey,
+    identity: Identity,
+    /// Epochs up to this belong to an earlier life of the agent.
+    stored: Option<u64>,
+    /// The highest epoch of this life.
+    current: Option<u64>,
+    /// What was taken of it.
+    taken: BTreeSet<u32>,
+}
+
+impl Gate {
+    /// `stored` is what [`Gate::highest`] was before the agent was started again: all of that epoch counts as taken,
+    /// since nobody remembers which of its CUEs were.
+    pub fn new(key: PublicKey, identity: Identity, stored: Option<u64>) -> Gate {
+        Gate { key, identity, stored, current: None, taken: BTreeSet::new() }
+    }
+
+    /// The highest epoch seen, to be stored; `None` before the first.
+    pub fn highest(&self) -> Option<u64> {
+        self.current.or(self.stored)
+    }
+
+    /// Takes a CUE.
+    ///
+    /// # Errors
+    /// Why not. Only the Oracle's own CUEs, also those for other hosts, raise the highest epoch: what was kept back on its
+    /// way is too old once a later one is known.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Cue, CueError> {
+        let cue = self.key.open(bytes)?;
+        let (epoch, id) = (cue.epoch, cue.id);
+        let old = |highest| CueError::Old { epoch, highest };
+        if let Some(stored) = self.stored.filter(|stored| epoch <= *stored) {
+            return Err(old(stored));
+        }
+        if let Some(current) = self.current.filter(|current| epoch < *current) {
+            return Err(old(current));
+        }
+        if self.current != Some(epoch) {
+            self.current = Some(epoch);
+            self.taken.clear();
+        }
+        if !cue.is_for(&self.identity.host, &self.identity.labels) {
+            return Err(CueError::NotOurs);
+        }
+        if self.taken.contains(&id) {
+            return Err(CueError::Replayed { epoch, id });
+        }
+        if self.taken.len() >= TAKEN_MAX {
+            return Err(CueError::TooMany(epoch));
+        }
+        self.taken.insert(id);
+        Ok(cue)
+    }
+}

@@ -1,0 +1,147 @@
+//! What a host does with CUEs, second by second.
+
+use policy::{
+    Addressees, Agent, AgentCounts, Cue, CueError, CueGuard, CueScope, Gate, Host, Identity, OracleKey, Sessions,
+    Settings,
+};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use units::Time;
+
+fn key() -> OracleKey {
+    OracleKey::from_secret([3; 32])
+}
+
+fn agent() -> Agent {
+    Agent::new(Gate::new(key().public(), Identity { host: "h1".into(), ..Identity::default() }, None))
+}
+
+fn s(seconds: u64) -> Time {
+    Time::from_secs(seconds)
+}
+
+/// A CUE of 90 s with a guard that holds for 60 s.
+fn cue(epoch: u64, rank: u16, set: Settings) -> Cue {
+    Cue {
+        epoch,
+        id: u32::from(rank),
+        policy: "p".into(),
+        rule: format!("rule {rank}"),
+        rank,
+        lifetime: s(90),
+        scope: CueScope {
+            hosts: Addressees::All,
+            names: Vec::new(),
+            labels: BTreeMap::new(),
+            sessions: Sessions::default(),
+        },
+        set,
+        guard: Some(CueGuard { revert_if: "host.drop_rate > 0.001".into(), hold: s(60) }),
+        reason: String::new(),
+    }
+}
+
+fn window(segments: u32) -> Settings {
+    Settings { initial_cwnd: Some(segments), ..Settings::default() }
+}
+
+fn host(retransmitted: u64) -> Host {
+    Host { sent_segments: Some(10_000), retransmitted_segments: Some(retransmitted), ..Host::default() }
+}
+
+fn remote() -> IpAddr {
+    "10.0.0.7".parse().unwrap()
+}
+
+fn windows(agent: &Agent) -> Vec<(Option<u32>, Time)> {
+    agent.rules().into_iter().map(|rule| (rule.set.initial_cwnd, rule.deadline)).collect()
+}
+
+#[test]
+fn a_cue_lasts_from_its_receipt_and_is_renewed_by_the_next() {
+    let mut agent = agent();
+    assert_eq!(agent.poll_timeout(), None);
+    assert_eq!(agent.on_cue(s(1000), &key().sign(&cue(1, 0, window(20)))), Ok(true));
+    assert_eq!((windows(&agent), agent.poll_timeout()), (vec![(Some(20), s(1090))], Some(s(1090))));
+    assert_eq!(agent.on_cue(s(1060), &key().sign(&cue(2, 0, window(30)))), Ok(true));
+    assert_eq!(windows(&agent), [(Some(30), s(1150))], "one of a rule");
+    assert!(!agent.on_timer(s(1149)));
+    assert!(agent.on_timer(s(1150)), "the Oracle is gone: back to the defaults");
+    assert_eq!((windows(&agent), agent.poll_timeout()), (vec![], None));
+    assert_eq!(agent.counts(), AgentCounts { taken: 2, expired: 1, ..AgentCounts::default() });
+}
+
+#[test]
+fn a_guard_reverts_until_it_has_held_whatever_the_oracle_sends() {
+    let mut agent = agent();
+    agent.on_cue(s(0), &key().sign(&cue(1, 0, window(20)))).unwrap();
+    assert!(!agent.on_measured(s(1), &host(10)), "10 of 10000 are 0.1 %, not more");
+    assert!(agent.on_measured(s(2), &host(11)));
+    assert_eq!(windows(&agent), []);
+    assert_eq!(agent.settings_of(remote(), 80, "/"), Settings::default());
+    assert!(!agent.on_measured(s(3), &host(500)), "it is reverted already");
+    assert_eq!(agent.on_cue(s(60), &key().sign(&cue(2, 0, window(20)))), Ok(false), "renewed, and still reverted");
+    assert_eq!(agent.poll_timeout(), Some(s(62)));
+    assert!(agent.on_timer(s(62)));
+    assert_eq!(windows(&agent), [(Some(20), s(150))]);
+    assert_eq!(agent.counts().reverted, 1);
+}
+
+#[test]
+fn a_guard_holds_beyond_the_end_of_its_cue() {
+    let mut agent = agent();
+    let long = |epoch| {
+        let mut cue = cue(epoch, 0, window(20));
+        cue.guard.as_mut().unwrap().hold = s(200);
+        key().sign(&cue)
+    };
+    agent.on_cue(s(0), &long(1)).unwrap();
+    agent.on_measured(s(10), &host(100));
+    assert!(!agent.on_timer(s(90)), "nothing was set that could end");
+    assert_eq!(agent.on_cue(s(150), &long(2)), Ok(false));
+    assert_eq!((windows(&agent), agent.poll_timeout()), (vec![], Some(s(210))));
+    assert!(agent.on_timer(s(210)));
+    assert_eq!(windows(&agent), [(Some(20), s(240))]);
+}
+
+#[test]
+fn a_host_that_sends_little_has_no_rate_of_drops() {
+    let mut agent = agent();
+    agent.on_cue(s(0), &key().sign(&cue(1, 0, window(20)))).unwrap();
+    let few = Host { sent_segments: Some(999), retransmitted_segments: Some(900), ..Host::default() };
+    assert!(!agent.on_measured(s(1), &few));
+    assert!(!agent.on_measured(s(1), &Host::default()));
+}
+
+#[test]
+fn of_every_setting_the_first_rule_counts_that_is_for_the_session() {
+    let mut agent = agent();
+    let everywhere = Settings { initial_cwnd: Some(10), cc: Some("cubic".into()), ..Settings::default() };
+    let mut near = cue(1, 0, window(30));
+    near.scope.sessions.remote = Some("10.0.0.0/8".parse().unwrap());
+    // in the wrong order, as a network may deliver them
+    agent.on_cue(s(0), &key().sign(&cue(1, 1, everywhere.clone()))).unwrap();
+    agent.on_cue(s(0), &key().sign(&near)).unwrap();
+    assert_eq!(windows(&agent).iter().map(|(window, _)| *window).collect::<Vec<_>>(), [Some(30), Some(10)]);
+    let here = agent.settings_of(remote(), 80, "/");
+    assert_eq!(here, Settings { initial_cwnd: Some(30), ..everywhere.clone() });
+    assert_eq!(agent.settings_of("192.0.2.1".parse().unwrap(), 80, "/"), everywhere);
+}
+
+#[test]
+fn what_is_not_taken_changes_nothing_and_is_counted() {
+    let mut agent = agent();
+    let good = key().sign(&cue(5, 0, window(20)));
+    agent.on_cue(s(0), &good).unwrap();
+    let forged = OracleKey::from_secret([4; 32]).sign(&cue(6, 0, window(99)));
+    assert_eq!(agent.on_cue(s(1), &forged), Err(CueError::Forged));
+    assert_eq!(agent.on_cue(s(80), &good), Err(CueError::Replayed { epoch: 5, id: 0 }));
+    let mut strange = cue(5, 1, window(1));
+    strange.guard = Some(CueGuard { revert_if: "network.drop_rate > 0.1".into(), hold: s(1) });
+    assert!(matches!(agent.on_cue(s(1), &key().sign(&strange)), Err(CueError::Guard(_))));
+    let mut others = cue(5, 2, window(1));
+    others.scope.hosts = Addressees::Named(vec!["h2".into()]);
+    assert_eq!(agent.on_cue(s(1), &key().sign(&others)), Err(CueError::NotOurs));
+    assert_eq!(windows(&agent), [(Some(20), s(90))], "a replayed CUE does not last longer");
+    assert_eq!(agent.counts(), AgentCounts { taken: 1, rejected: 3, ..AgentCounts::default() });
+}
