@@ -100,3 +100,119 @@ impl OnOff {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pairing;
+    use net::NodeId;
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
+    /// Send buffers that fill and are emptied by turns, and what was written to them.
+    struct Buffers {
+        now: Time,
+        events: BinaryHeap<Reverse<(Time, u32)>>,
+        room: Vec<u64>,
+        /// Says that a buffer is full, and is asked to tell when it is not.
+        tells: bool,
+        waiting: Vec<bool>,
+        tries: u32,
+        written: Vec<(Time, u32, u64)>,
+    }
+
+    impl Stage for Buffers {
+        fn now(&self) -> Time {
+            self.now
+        }
+        fn schedule(&mut self, at: Time, _: u32, which: u32) {
+            self.events.push(Reverse((at, which)));
+        }
+        fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool {
+            let room = &mut self.room[flow as usize];
+            let taken = bytes.min(*room);
+            *room -= taken;
+            self.tries += 1;
+            if taken > 0 {
+                self.written.push((self.now, flow, taken));
+            }
+            self.waiting[flow as usize] = self.tells && *room == 0;
+            !self.waiting[flow as usize]
+        }
+        fn pairing(&self) -> Pairing<'_> {
+            unreachable!()
+        }
+        fn opened(&self) -> usize {
+            unreachable!()
+        }
+        fn reserve(&mut self, _: usize) {
+            unreachable!()
+        }
+        fn open(&mut self, _: NodeId, _: NodeId, _: u32) -> Option<u32> {
+            unreachable!()
+        }
+        fn write(&mut self, _: u32, _: u64) {
+            unreachable!()
+        }
+        fn stop_writing(&mut self, _: u32) {
+            unreachable!()
+        }
+        fn notify_at(&mut self, _: u32, _: u64) {
+            unreachable!()
+        }
+        fn close(&mut self, _: u32) {
+            unreachable!()
+        }
+        fn finish(&mut self, _: u32) {
+            unreachable!()
+        }
+    }
+
+    /// Five applications whose buffers get room at random times; how often they tried, and what they wrote.
+    fn written(seed: u64, tells: bool) -> (u32, Vec<(Time, u32, u64)>) {
+        const FLOWS: u32 = 5;
+        let mut random = Random::new(seed, 0);
+        let mut drains = Random::new(seed, 1);
+        let (on, off, stop) = (Time::from_ms(20), Time::from_ms(10), Time::from_ms(300));
+        let mut on_off = OnOff::new(Rate::from_mbps(50), on, off, Bytes::new(1448), stop);
+        let n = FLOWS as usize;
+        let mut buffers = Buffers {
+            now: Time::ZERO,
+            events: BinaryHeap::new(),
+            room: vec![3000; n],
+            tells,
+            waiting: vec![false; n],
+            tries: 0,
+            written: Vec::new(),
+        };
+        for flow in 0..FLOWS {
+            on_off.add(&mut Opener { stage: &mut buffers, entry: 0 }, flow, &mut random);
+        }
+        let mut drained_at = Time::from_us(300);
+        while let Some(&Reverse((at, which))) = buffers.events.peek() {
+            if drained_at <= at.min(stop) {
+                let flow = drains.below(FLOWS);
+                buffers.now = drained_at;
+                buffers.room[flow as usize] += 1000 + u64::from(drains.below(2000));
+                drained_at += drains.exponential(Time::from_us(400)) + Time::from_ps(1);
+                if std::mem::take(&mut buffers.waiting[flow as usize]) {
+                    on_off.on_room(&mut Opener { stage: &mut buffers, entry: 0 }, flow);
+                }
+                continue;
+            }
+            buffers.events.pop();
+            buffers.now = at;
+            on_off.on_event(&mut Opener { stage: &mut buffers, entry: 0 }, which, &mut random);
+        }
+        (buffers.tries, buffers.written)
+    }
+
+    #[test]
+    fn what_is_written_does_not_depend_on_whether_full_buffers_are_tried() {
+        for seed in 0..200 {
+            let ((tries, always), (fewer, told)) = (written(seed, false), written(seed, true));
+            assert_eq!(always, told, "seed {seed}");
+            assert!(told.len() > 100 && fewer < tries / 2, "seed {seed}: {fewer} of {tries} tries");
+        }
+    }
+}
