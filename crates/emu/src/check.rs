@@ -121,7 +121,7 @@ mod tests {
         assert!(!throughput.valid && throughput.reasons[0].contains("base round trip"));
         let waited = |others_waited| CpuUse { others_waited, ..CpuUse::default() };
         let crowded = judge(&late(1), scale(false), waited(0.5), Vec::new());
-        assert!(!crowded.valid && crowded.reasons[0].contains("other programs"));
+        assert!(!crowded.valid && crowded.reasons[0].contains("another program"));
         assert!(judge(&late(1), scale(false), waited(0.1), Vec::new()).valid);
         assert_eq!(judge(&late(1), scale(true), CpuUse::default(), vec!["x".into()]).reasons, ["x"]);
     }
