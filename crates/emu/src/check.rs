@@ -54,8 +54,18 @@ impl Scale {
 /// because they want little; one that burns a processor beside sixteen hosts waits for half of the time and more.
 const OTHERS_WAITED_MAX: f64 = 0.35;
 
-/// Judges a run. `against`: what else speaks against it.
-pub fn judge(lateness: &Lateness, scale: Scale, cpu: CpuUse, mut against: Vec<String>) -> SelfCheck {
+/// How late applications may do what is due by the clock, 99 % of the time. An idle machine does it within a millisecond.
+const APPLICATIONS_LATE_MAX: Time = Time::from_ms(10);
+
+/// Judges a run. `applications`: how late 99 % of what they do by the clock was done at most; `against`: what else speaks
+/// against it.
+pub fn judge(
+    lateness: &Lateness,
+    applications: Time,
+    scale: Scale,
+    cpu: CpuUse,
+    mut against: Vec<String>,
+) -> SelfCheck {
     let p99 = lateness.release.percentile(99.0);
     let throughput_valid = p99 <= scale.base_rtt / 2;
     let queues_valid = p99 <= scale.packet_time.saturating_add(scale.packet_time);
@@ -67,6 +77,9 @@ pub fn judge(lateness: &Lateness, scale: Scale, cpu: CpuUse, mut against: Vec<St
         against.push(format!(
             "queues are measured, and packets were late by {p99} (99 %), over two packet times ({bound})"
         ));
+    }
+    if applications > APPLICATIONS_LATE_MAX {
+        against.push(format!("applications did what was due by the clock {applications} late (99 %)"));
     }
     if cpu.others_waited > OTHERS_WAITED_MAX {
         let CpuUse { others_ran, others_waited, .. } = cpu;
@@ -83,7 +96,7 @@ pub fn judge(lateness: &Lateness, scale: Scale, cpu: CpuUse, mut against: Vec<St
         lateness_p99_us: us(p99),
         lateness_max_us: us(lateness.release.max()),
         reading_p99_us: us(lateness.reading.percentile(99.0)),
-        applications_p99_us: 0.0,
+        applications_p99_us: us(applications),
         cpu_busy: cpu.busy,
         cpu_others_ran: cpu.others_ran,
         cpu_others_waited: cpu.others_waited,
@@ -112,7 +125,7 @@ mod tests {
     #[test]
     fn a_run_is_judged_by_what_it_measures() {
         let scale = |queues| Scale { base_rtt: Time::from_us(500), packet_time: Time::from_us(12), queues };
-        let judged = |us, queues| judge(&late(us), scale(queues), CpuUse::default(), Vec::new());
+        let judged = |us, queues| judge(&late(us), Time::ZERO, scale(queues), CpuUse::default(), Vec::new());
         assert!(judged(20, true).valid);
         let queues = judged(100, true);
         assert!(!queues.valid && queues.throughput_valid && queues.reasons[0].contains("two packet times"));
@@ -120,9 +133,12 @@ mod tests {
         let throughput = judged(300, false);
         assert!(!throughput.valid && throughput.reasons[0].contains("base round trip"));
         let waited = |others_waited| CpuUse { others_waited, ..CpuUse::default() };
-        let crowded = judge(&late(1), scale(false), waited(0.5), Vec::new());
+        let crowded = judge(&late(1), Time::ZERO, scale(false), waited(0.5), Vec::new());
         assert!(!crowded.valid && crowded.reasons[0].contains("another program"));
-        assert!(judge(&late(1), scale(false), waited(0.1), Vec::new()).valid);
-        assert_eq!(judge(&late(1), scale(true), CpuUse::default(), vec!["x".into()]).reasons, ["x"]);
+        assert!(judge(&late(1), Time::ZERO, scale(false), waited(0.1), Vec::new()).valid);
+        let idle = judge(&late(1), Time::from_ms(1), scale(false), CpuUse::default(), Vec::new());
+        let slow = judge(&late(1), Time::from_ms(40), scale(false), CpuUse::default(), Vec::new());
+        assert!(idle.valid && !slow.valid && slow.reasons[0].contains("40 ms late"), "{:?}", slow.reasons);
+        assert_eq!(judge(&late(1), Time::ZERO, scale(true), CpuUse::default(), vec!["x".into()]).reasons, ["x"]);
     }
 }

@@ -39,7 +39,7 @@ pub enum RetuneError {
     #[error("the kernel does not take the agent's program:\n{0}")]
     Refused(String),
     /// Nor attach it.
-    #[error("{}: the agent's program cannot be attached to this cgroup: {reason}", path.display())]
+    #[error("{}: the agent's program cannot be attached to this cgroup: {reason}; it takes root and the folder of a cgroup of version 2, such as /sys/fs/cgroup", path.display())]
     Attach {
         /// The cgroup's folder, of version 2.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum RetuneError {
         reason: String,
     },
     /// More than it has room for.
-    #[error("{0} rules, of which the kernel holds {RULES_MAX}")]
+    #[error("{0} rules, of which the kernel holds {RULES_MAX}: join those that set the same")]
     TooMany(usize),
     /// No name of a congestion-control algorithm in the kernel.
     #[error("{0:?} is not a name that the kernel can have: it takes 1 to 15 characters")]

@@ -1,6 +1,7 @@
 //! Sorting a bucket's events.
 
 use super::Event;
+use std::ops::AddAssign;
 
 /// Events that are ranked by comparing each with each.
 const FEW: usize = 8;
@@ -65,24 +66,12 @@ fn rank(unsorted: &[Event], out: &mut [Event]) {
 }
 
 /// A bin of the counting sort: how many events it gets, then where its next one goes.
-trait Bin: Copy + Default {
-    fn increment(&mut self);
-    fn get(self) -> usize;
+trait Bin: Copy + Default + AddAssign + From<bool> + Into<usize> {
     /// Replaces counts by the sums of those before.
     fn sum_up(bins: &mut [Self]);
 }
 
 impl Bin for u8 {
-    #[inline]
-    fn increment(&mut self) {
-        *self = self.wrapping_add(1);
-    }
-
-    #[inline]
-    fn get(self) -> usize {
-        usize::from(self)
-    }
-
     #[inline]
     fn sum_up(bins: &mut [u8]) {
         const ONES: u64 = 0x0101_0101_0101_0101;
@@ -96,16 +85,6 @@ impl Bin for u8 {
 }
 
 impl Bin for u16 {
-    #[inline]
-    fn increment(&mut self) {
-        *self = self.wrapping_add(1);
-    }
-
-    #[inline]
-    fn get(self) -> usize {
-        usize::from(self)
-    }
-
     #[inline]
     fn sum_up(bins: &mut [u16]) {
         const ONES: u64 = 0x0001_0001_0001_0001;
@@ -131,15 +110,16 @@ fn distribute<B: Bin>(unsorted: &[Event], out: &mut [Event], bins: &mut Vec<B>, 
     let shift = width_log2.saturating_sub(wanted.ilog2());
     bins.fill(B::default());
     for event in unsorted {
-        bins[(event.offset() >> shift) as usize & mask].increment();
+        bins[(event.offset() >> shift) as usize & mask] += B::from(true);
     }
     B::sum_up(bins);
     for event in unsorted {
         let bin = &mut bins[(event.offset() >> shift) as usize & mask];
-        let entry = &mut out[bin.get()];
+        let position: usize = (*bin).into();
+        let entry = &mut out[position];
         entry.first = event.first;
         entry.second = event.second;
-        bin.increment();
+        *bin += B::from(true);
     }
     insertion_sort(out);
 }
