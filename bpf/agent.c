@@ -8,6 +8,9 @@
  * every setting from the first rule that fits and has it. There are two tables; the lowest bit of `generation` says which one
  * counts, so that user space fills the other one and then turns over.
  *
+ * A second program goes over all connections of a namespace at once (iter/tcp): those that were there before the first one was
+ * attached, and those that are idle, which measure no round trip.
+ *
  * Nothing here waits for user space. Each rule has a deadline on the clock that counts since the machine started, also while it
  * sleeps; at its next round trip after that, a connection goes back to what it had. So the settings end with their time even
  * if the agent does not live to see it.
@@ -37,8 +40,9 @@ static long (*const ring_output)(void *ring, const void *data, u64 size, u64 fla
 enum {
 	SOL_SOCKET = 1, SOL_TCP = 6,
 	SO_MAX_PACING_RATE = 47, TCP_CONGESTION = 13, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008, TCP_WINDOW_CLAMP = 10,
-	IPV4 = 2, TCP_STATE_CLOSE = 7, TCP_ECN_OK = 1,
-	ALGORITHM_MAX = 16, RULES_MAX = 32,
+	IPV4 = 2, TCP_ECN_OK = 1,
+	TCP_STATE_SYN_SENT = 2, TCP_STATE_SYN_RECV = 3, TCP_STATE_CLOSE = 7, TCP_STATE_LISTEN = 10,
+	ALGORITHM_MAX = 16, RULES_MAX = 32, NAMESPACES_MAX = 1024, CGROUP_DEPTH_MAX = 32,
 	/* what Linux has where nobody has set anything */
 	RTO_MIN_US = 200000, DELACK_MAX_US = 200000, CLAMP_NONE = 0x7fffffff,
 };
@@ -64,7 +68,7 @@ struct settings {
 };
 
 struct rule {
-	u64 netns;		/* cookie of the namespace; 0: any */
+	u64 is_everywhere;	/* in all namespaces; else in those that `namespaces` says */
 	u64 deadline_ns;	/* since the machine started */
 	u8 remote[16];		/* IPv6, or IPv4 as ::ffff:a.b.c.d */
 	u8 mask[16];
@@ -79,15 +83,18 @@ struct table {
 	struct rule rules[RULES_MAX];
 };
 
+/* Which side opened a connection. Of one that was open before we looked, nobody knows. */
+enum side { SIDE_ACCEPTED, SIDE_CONNECTED, SIDE_UNKNOWN };
+
 /* What a connection has of us, and what it had before. */
 struct applied {
 	u64 generation;
 	u64 deadline_ns;
 	u64 began_ns;
 	struct settings now;
-	u32 active;		/* it has connected, as opposed to accepted */
+	u32 active;		/* `enum side` */
 	u32 rto_min_us, delack_max_us;
-	u32 pad;
+	u32 initial_cwnd;	/* segments: what it began with, whoever set that; 0: not seen */
 	char algorithm[ALGORITHM_MAX];
 };
 
@@ -100,12 +107,16 @@ struct record {
 	u32 segs_out, data_segs_out, retransmits, lost, delivered, delivered_ce;
 	u32 srtt_us, min_rtt_us, cwnd, ssthresh;
 	char algorithm[ALGORITHM_MAX];
+	u32 initial_cwnd, reserved;
 };
 
 enum counter { COUNT_APPLIED, COUNT_REVERTED, COUNT_ECN_REFUSED, COUNT_FAILED, COUNT_RECORDS_LOST, COUNTERS };
 
 struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 2); TYPE(key, u32); TYPE(value, struct table); } tables SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 1); TYPE(key, u32); TYPE(value, u64); } generation SEC(".maps");
+struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 1); TYPE(key, u32); TYPE(value, u64); } cgroup_id SEC(".maps");
+/* By a network namespace's cookie: the rules that are for it, a bit each, those of the second table in the upper half. */
+struct { UINT(type, BPF_MAP_TYPE_HASH); UINT(max_entries, NAMESPACES_MAX); TYPE(key, u64); TYPE(value, u64); } namespaces SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY); UINT(max_entries, COUNTERS); TYPE(key, u32); TYPE(value, u64); } counters SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_SK_STORAGE); UINT(map_flags, BPF_F_NO_PREALLOC); TYPE(key, u32); TYPE(value, struct applied); } sockets SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_RINGBUF); UINT(max_entries, 1 << 20); } records SEC(".maps");
@@ -121,7 +132,14 @@ inline_always void count(u32 which)
 /* The value, read here and nowhere else: the verifier wants each field of the context read from where it stands. */
 #define READ(x) ({ u32 read = (x); asm volatile("" : "+r"(read)); read; })
 
-/* The other end's address, IPv4 as IPv6. */
+/* Who talks to whom. */
+struct session {
+	u64 netns;
+	u32 remote[4];		/* the other end's address, IPv4 as IPv6 */
+	u32 local_port, remote_port;
+	u32 ecn;		/* both ends agreed on it */
+};
+
 inline_always void remote_of(const struct bpf_sock_ops *ctx, u32 remote[4])
 {
 	u32 is_v4 = READ(ctx->family) == IPV4, ip4 = READ(ctx->remote_ip4);
@@ -159,21 +177,42 @@ inline_always void take(struct settings *to, const struct settings *from)
 	to->set |= news;
 }
 
-/* What the session is to have now, and until when at the latest that is so. */
-inline_always u64 wanted(struct bpf_sock_ops *ctx, u64 gen, u32 active, u64 now, struct settings *to)
+/* Whether the server's port, as far as it is known which one that is, is this one. */
+inline_always int serves(const struct session *session, u32 side, u32 port)
 {
-	u32 which = gen & 1, remote[4], server = active ? __builtin_bswap32(ctx->remote_port) : ctx->local_port;
-	const struct table *table = map_lookup(&tables, &which);
-	u64 until = ~0ull, netns = netns_cookie(ctx);
+	if (side != SIDE_CONNECTED && session->local_port == port)
+		return 1;
+	return side != SIDE_ACCEPTED && session->remote_port == port;
+}
 
-	remote_of(ctx, remote);
+/* Who is at its ends; of a connection that is being made, too. */
+inline_always void session_of(struct bpf_sock_ops *ctx, struct session *session)
+{
+	session->netns = netns_cookie(ctx);
+	remote_of(ctx, session->remote);
+	session->local_port = ctx->local_port;
+	session->remote_port = __builtin_bswap32(ctx->remote_port);
+}
+
+/* What the session is to have now, and until when at the latest that is so. */
+inline_always u64 wanted(const struct session *session, u64 gen, u32 side, u64 now, struct settings *to)
+{
+	u32 which = gen & 1;
+	const struct table *table = map_lookup(&tables, &which);
+	const u32 *remote = session->remote;
+	const u64 *own = map_lookup(&namespaces, &session->netns);
+	u32 bits = own ? *own >> (which ? 32 : 0) : 0;
+	u64 until = ~0ull;
+
 	if (!table)
 		return until;
 	for (u32 i = 0; i < RULES_MAX && i < table->n; i++) {
 		const struct rule *rule = &table->rules[i];
 		const u32 *mask = (const u32 *)rule->mask, *prefix = (const u32 *)rule->remote;
 
-		if (now >= rule->deadline_ns || (rule->netns && rule->netns != netns) || (rule->port && rule->port != server))
+		if (now >= rule->deadline_ns || !(rule->is_everywhere || (bits >> i & 1)))
+			continue;
+		if (rule->port && !serves(session, side, rule->port))
 			continue;
 		if ((remote[0] & mask[0]) != prefix[0] || (remote[1] & mask[1]) != prefix[1] ||
 		    (remote[2] & mask[2]) != prefix[2] || (remote[3] & mask[3]) != prefix[3])
@@ -216,14 +255,17 @@ inline_always void set_algorithm(void *ctx, const char *name)
 		count(COUNT_FAILED);
 }
 
-/* Moves the connection from what it has of us to `to`. `fresh`: nothing was sent yet, so an initial window can be set. */
-inline_always void change(struct bpf_sock_ops *ctx, struct applied *has, struct settings *to, int established, int fresh)
+/* How far a connection is. */
+enum age { AGE_CONNECTING, AGE_FRESH, AGE_OPEN };
+
+/* Moves the connection from what it has of us to `to`. While it is fresh nothing was sent yet, so an initial window can be set. */
+inline_always void change(void *ctx, struct applied *has, struct settings *to, u32 ecn, enum age age)
 {
 	const struct settings *now = &has->now;
 	u32 changed = now->set | to->set, news;
 
 	/* an open connection that did not agree on ECN would be marked and never told */
-	if ((to->set & SET_ALGORITHM) && to->needs_ecn && established && !(ctx->ecn_flags & TCP_ECN_OK)) {
+	if ((to->set & SET_ALGORITHM) && to->needs_ecn && age != AGE_CONNECTING && !ecn) {
 		to->set &= ~SET_ALGORITHM;
 		count(COUNT_ECN_REFUSED);
 	}
@@ -243,7 +285,7 @@ inline_always void change(struct bpf_sock_ops *ctx, struct applied *has, struct 
 			set_algorithm(ctx, has->algorithm);
 		}
 	}
-	if (fresh && (to->set & SET_INITIAL_CWND))
+	if (age == AGE_FRESH && (to->set & SET_INITIAL_CWND))
 		set_number(ctx, SOL_TCP, TCP_BPF_IW, to->initial_cwnd);
 	/* Linux lowers the time-out of an open connection by and by, and raises it only once its round trips vary */
 	if (changed & SET_RTO_MIN)
@@ -267,18 +309,29 @@ inline_always void change(struct bpf_sock_ops *ctx, struct applied *has, struct 
 	has->now = *to;
 }
 
+/* Whether the connection may have something else than what the rules say. */
+inline_always int is_late(const struct applied *has, u64 gen, u64 now, enum age age)
+{
+	return has->generation != gen || now >= has->deadline_ns || age == AGE_FRESH;
+}
+
 /* Sees that the connection has what the rules say. */
-inline_always void attend(struct bpf_sock_ops *ctx, struct applied *has, int established, int fresh)
+inline_always void attend(struct bpf_sock_ops *ctx, struct applied *has, enum age age)
 {
 	u32 zero = 0;
 	u64 now = ktime_get_boot_ns(), *gen = map_lookup(&generation, &zero);
+	struct session session = {};
 	struct settings to = {};
 
-	if (!gen || (has->generation == *gen && now < has->deadline_ns && !fresh))
+	if (!gen || !is_late(has, *gen, now, age))
 		return;
+	session_of(ctx, &session);
+	session.ecn = ctx->ecn_flags & TCP_ECN_OK;
 	has->generation = *gen;
-	has->deadline_ns = wanted(ctx, *gen, has->active, now, &to);
-	change(ctx, has, &to, established, fresh);
+	has->deadline_ns = wanted(&session, *gen, has->active, now, &to);
+	change(ctx, has, &to, session.ecn, age);
+	if (age == AGE_FRESH)
+		has->initial_cwnd = ctx->snd_cwnd;
 }
 
 inline_always struct applied *storage(struct bpf_sock_ops *ctx)
@@ -288,15 +341,15 @@ inline_always struct applied *storage(struct bpf_sock_ops *ctx)
 	return sk ? storage_of(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 }
 
-/* A connection that we see for the first time. */
-inline_always struct applied *begin(struct bpf_sock_ops *ctx, u32 active)
+/* A connection, perhaps one that we see for the first time. */
+inline_always struct applied *begin(struct bpf_sock_ops *ctx, enum side side)
 {
 	struct applied *has = storage(ctx);
 
 	if (!has || has->began_ns)
 		return has;
 	has->began_ns = ktime_get_boot_ns();
-	has->active = active;
+	has->active = side;
 	return has;
 }
 
@@ -317,7 +370,7 @@ inline_always void tell(struct bpf_sock_ops *ctx)
 	remote_of(ctx, (u32 *)record.remote);
 	record.local_port = ctx->local_port;
 	record.remote_port = __builtin_bswap32(ctx->remote_port);
-	record.active = has->active;
+	record.active = has->active == SIDE_CONNECTED;
 	record.rule = has->now.rule;
 	record.segs_out = tcp->segs_out;
 	record.data_segs_out = tcp->data_segs_out;
@@ -329,9 +382,27 @@ inline_always void tell(struct bpf_sock_ops *ctx)
 	record.min_rtt_us = tcp->rtt_min;
 	record.cwnd = tcp->snd_cwnd;
 	record.ssthresh = tcp->snd_ssthresh;
+	record.initial_cwnd = has->initial_cwnd;
 	getsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, record.algorithm, ALGORITHM_MAX);
 	if (ring_output(&records, &record, sizeof(record), BPF_RB_NO_WAKEUP))
 		count(COUNT_RECORDS_LOST);
+}
+
+/* Whether a connection that is being made, from here or to here, is to have an algorithm that needs ECN: Linux asks while the
+ * handshake can still agree on it. */
+inline_always u32 needs_ecn(struct bpf_sock_ops *ctx)
+{
+	u32 zero = 0;
+	u64 now = ktime_get_boot_ns(), *gen = map_lookup(&generation, &zero);
+	struct session session = {};
+	struct settings to = {};
+
+	if (!gen)
+		return 0;
+	session_of(ctx, &session);
+	/* who connects asks with its socket, who is asked has none yet */
+	wanted(&session, *gen, ctx->is_fullsock ? SIDE_CONNECTED : SIDE_ACCEPTED, now, &to);
+	return (to.set & SET_ALGORITHM) && to.needs_ecn;
 }
 
 SEC("sockops") int agent(struct bpf_sock_ops *ctx)
@@ -340,21 +411,24 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		has = begin(ctx, 1);
+		has = begin(ctx, SIDE_CONNECTED);
 		if (has)
-			attend(ctx, has, 0, 0);
+			attend(ctx, has, AGE_CONNECTING);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 		callbacks_set(ctx, BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
-		has = begin(ctx, ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB);
+		has = begin(ctx, ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ? SIDE_CONNECTED : SIDE_ACCEPTED);
 		if (has)
-			attend(ctx, has, 1, 1);
+			attend(ctx, has, AGE_FRESH);
+		break;
+	case BPF_SOCK_OPS_NEEDS_ECN:
+		ctx->reply = needs_ecn(ctx);
 		break;
 	case BPF_SOCK_OPS_RTT_CB:
-		has = begin(ctx, 0);
+		has = begin(ctx, SIDE_UNKNOWN);
 		if (has)
-			attend(ctx, has, 1, 0);
+			attend(ctx, has, AGE_OPEN);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		if (ctx->args[1] == TCP_STATE_CLOSE)
@@ -364,20 +438,95 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* Sockets that were there before the program: run once, in each namespace, over all of its connections. */
+/* The kernel's own, of which only what is read here is declared; CO-RE finds it. */
+#define KERNEL __attribute__((preserve_access_index))
+
+struct net { u64 net_cookie; } KERNEL;
+struct sock_common {
+	u32 skc_daddr;
+	unsigned short skc_dport, skc_num, skc_family;
+	volatile u8 skc_state;
+	struct { struct net *net; } skc_net;
+	struct { union { u32 u6_addr32[4]; } in6_u; } skc_v6_daddr;
+} KERNEL;
+struct kernfs_node { u64 id; } KERNEL;
+struct cgroup;
+struct cgroup_subsys_state { struct cgroup *cgroup; struct cgroup_subsys_state *parent; } KERNEL;
+struct cgroup { struct cgroup_subsys_state self; struct kernfs_node *kn; } KERNEL;
+struct sock_cgroup_data { struct cgroup *cgroup; } KERNEL;
+struct sock { struct sock_cgroup_data sk_cgrp_data; } KERNEL;
+struct inet_sock { struct sock sk; } KERNEL;
+struct inet_connection_sock { struct inet_sock icsk_inet; } KERNEL;
+struct tcp_sock { struct inet_connection_sock inet_conn; u8 ecn_flags; } KERNEL;
+
 struct bpf_iter__tcp {
 	void *meta;
-	void *sk_common;
+	struct sock_common *sk_common;
 	u32 uid;
 };
 
+/* Whether the socket was made in the cgroup that the other program is attached to, or below: elsewhere nobody would give back. */
+inline_always int is_ours(struct tcp_sock *tcp)
+{
+	struct cgroup *cgroup = tcp->inet_conn.icsk_inet.sk.sk_cgrp_data.cgroup;
+	u32 zero = 0;
+	u64 *ours = map_lookup(&cgroup_id, &zero);
+
+	for (int depth = 0; ours && cgroup && depth < CGROUP_DEPTH_MAX; depth++) {
+		struct cgroup_subsys_state *parent = cgroup->self.parent;
+
+		if (cgroup->kn->id == *ours)
+			return 1;
+		cgroup = parent ? parent->cgroup : 0;
+	}
+	return 0;
+}
+
+/* Run in a network namespace, over all of its connections. */
 SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
 {
-	void *tcp = ctx->sk_common ? skc_to_tcp_sock(ctx->sk_common) : 0;
 	int flags = BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG;
+	struct sock_common *sk = ctx->sk_common;
+	struct tcp_sock *tcp = sk ? skc_to_tcp_sock(sk) : 0;
+	u32 zero = 0, state;
+	u64 now = ktime_get_boot_ns(), *gen = map_lookup(&generation, &zero);
+	struct session session = {};
+	struct settings to = {};
+	struct applied *has;
 
-	if (tcp)
+	if (!tcp || !gen)
+		return 0;
+	state = sk->skc_state;
+	if (state == TCP_STATE_LISTEN || state == TCP_STATE_SYN_SENT || state == TCP_STATE_SYN_RECV || state == TCP_STATE_CLOSE)
+		return 0;
+	if (!is_ours(tcp))
+		return 0;
+	has = storage_of(&sockets, tcp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!has)
+		return 0;
+	if (!has->began_ns) {
 		setsockopt_of(tcp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+		has->began_ns = now;
+		has->active = SIDE_UNKNOWN;
+	}
+	if (!is_late(has, *gen, now, AGE_OPEN))
+		return 0;
+	session.netns = sk->skc_net.net->net_cookie;
+	if (sk->skc_family == IPV4) {
+		session.remote[2] = __builtin_bswap32(0xffff);
+		session.remote[3] = sk->skc_daddr;
+	} else {
+		session.remote[0] = sk->skc_v6_daddr.in6_u.u6_addr32[0];
+		session.remote[1] = sk->skc_v6_daddr.in6_u.u6_addr32[1];
+		session.remote[2] = sk->skc_v6_daddr.in6_u.u6_addr32[2];
+		session.remote[3] = sk->skc_v6_daddr.in6_u.u6_addr32[3];
+	}
+	session.local_port = sk->skc_num;
+	session.remote_port = __builtin_bswap16(sk->skc_dport);
+	session.ecn = tcp->ecn_flags & TCP_ECN_OK;
+	has->generation = *gen;
+	has->deadline_ns = wanted(&session, *gen, has->active, now, &to);
+	change(tcp, has, &to, session.ecn, AGE_OPEN);
 	return 0;
 }
 

@@ -218,11 +218,6 @@ struct tcp_sock {
 	u32 snd_cwnd_cnt;	/* segments acknowledged towards the next increase */
 	u32 snd_ssthresh;	/* segments */
 	u32 snd_cwnd_clamp;	/* segments */
-	/* sequence */
-	u32 snd_una;
-	u32 snd_nxt;
-	u32 rcv_nxt;
-	u32 mss_cache;		/* bytes of payload in a full segment */
 	/* segments */
 	u32 packets_out;	/* sent, not yet cumulatively acknowledged */
 	u32 sacked_out;
@@ -238,11 +233,9 @@ struct tcp_sock {
 	u32 srtt_us;		/* smoothed, << 3 */
 	u32 mdev_us;		/* mean deviation, << 2 */
 	struct minmax rtt_min;	/* us, windowed */
-	/* clocks, us but where noted */
-	u64 tcp_mstamp;
+	/* clocks of the sender, us but where noted */
 	u64 delivered_mstamp;
 	u64 first_tx_mstamp;
-	u64 tcp_clock_cache;	/* ns */
 	u64 tcp_wstamp_ns;	/* ns: when the next paced segment may leave */
 	/* recovery */
 	u32 prior_cwnd;
@@ -255,12 +248,19 @@ struct tcp_sock {
 	u32 rate_interval_us;
 	/* the host's tick counter, milliseconds here */
 	u32 snd_cwnd_stamp;
-	u32 lsndtime;
+	u64 bytes_sent;
+	/* from here on: what a receiver touches too, beside what its host keeps */
+	u32 lsndtime;		/* the tick counter when data last left */
 	u16 advmss;
 	u8 ecn_flags;		/* TCP_ECN_* */
 	u8 is_cwnd_limited;
+	u64 tcp_mstamp;		/* us */
+	u64 tcp_clock_cache;	/* ns */
 	u64 bytes_acked;
-	u64 bytes_sent;
+	u32 mss_cache;		/* bytes of payload in a full segment */
+	u32 rcv_nxt;
+	u32 snd_una;
+	u32 snd_nxt;
 };
 
 #endif

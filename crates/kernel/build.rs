@@ -41,12 +41,13 @@ fn main() {
         compile(clang, &which, Path::new("../../bpf/trace.c"), &object);
         list(&mut traced, &name, &object);
     }
-    // the context of its hook is declared by Linux's own header
-    let agent = out_dir.join("agent.bpf.o");
+    // the contexts of their hooks are declared by Linux's own header
     let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
     let headers = ["/usr/include".to_string(), format!("/usr/include/{arch}-linux-gnu")];
     let headers: Vec<String> = headers.iter().flat_map(|folder| ["-idirafter".to_string(), folder.clone()]).collect();
-    compile(clang, &headers, Path::new("../../bpf/agent.c"), &agent);
+    for name in ["agent", "enforce"] {
+        compile(clang, &headers, Path::new(&format!("../../bpf/{name}.c")), &out_dir.join(format!("{name}.bpf.o")));
+    }
     for (file, mut table) in [("objects.rs", objects), ("traced.rs", traced)] {
         table.push_str("];\n");
         fs::write(out_dir.join(file), table).expect("OUT_DIR can be written");

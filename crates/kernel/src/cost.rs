@@ -4,6 +4,9 @@
 //! processor is the bottleneck. They go away with the measurement, however it ends. Needs root and iproute2's `ip`.
 
 mod cable;
+mod retuning;
+
+pub use retuning::{RetuneTime, retune_time};
 
 use crate::load::{Error, Loaded};
 use crate::sys;

@@ -9,16 +9,19 @@
 //!
 //! What is to outlive its loader goes through [`Kernel::prepare`] to [`Pins::load`], which also replaces a loaded
 //! algorithm by another version while connections run. [`running()`] tells what the kernel has. [`cost`] measures what
-//! running an algorithm as a BPF program costs. [`retune`] sets TCP's parameters of other programs' connections.
+//! running an algorithm as a BPF program costs. [`retune`] sets TCP's parameters of other programs' connections, and [`steer`]
+//! hands packets of an interface to a program.
 
 pub mod cost;
 mod load;
 mod log;
+mod objects;
 mod pins;
 mod probe;
 pub mod retune;
 mod running;
 mod sockets;
+pub mod steer;
 mod sys;
 mod table;
 mod trace;
@@ -27,7 +30,7 @@ pub use load::{Error, Loaded, Prepared, Program, Verified};
 pub use pins::{Change, PinError, Pins, not_pinned, pinned};
 pub use probe::{Features, Kernel, Missing};
 pub use running::{Origin, Running, running};
-pub use sockets::sockets_by_algorithm;
+pub use sockets::{Connection, connections, sockets_by_algorithm};
 pub use trace::{Reader, Trace, traced_object};
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));

@@ -3,14 +3,16 @@
 //! [`Retuner::set`] gives the kernel a list of rules; from then on new connections are made by them and open ones follow at
 //! their next round trip. Each rule has a deadline, after which the kernel gives back by itself what it set.
 
-use crate::log::captured;
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBufferBuilder};
+use crate::objects::{self, pin_maps};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBufferBuilder};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ const ITERATOR: &str = "adopt";
 /// The file that holds the attachment.
 const LINK: &str = "link";
 
-/// Most rules at a time.
+/// Most rules at a time; those that differ only in their namespaces are one, if their order allows it.
 pub const RULES_MAX: usize = 32;
 /// Bytes of a congestion-control name in the kernel, with its final zero.
 const ALGORITHM_MAX: usize = 16;
@@ -30,7 +32,7 @@ const ALGORITHM_MAX: usize = 16;
 const SETTINGS_BYTES: usize = 56;
 const RULE_BYTES: usize = 56 + SETTINGS_BYTES;
 const TABLE_BYTES: usize = 8 + RULES_MAX * RULE_BYTES;
-const RECORD_BYTES: usize = 128;
+const RECORD_BYTES: usize = 136;
 
 /// Why TCP is not retuned.
 #[derive(Debug, thiserror::Error)]
@@ -166,6 +168,8 @@ pub struct Record {
     pub min_rtt_us: u32,
     /// Segments.
     pub cwnd: u32,
+    /// Segments: the window that it began with, read back; `None` of a connection that was open before the program saw it.
+    pub initial_cwnd: Option<u32>,
     /// Congestion control at the end.
     pub algorithm: String,
 }
@@ -192,7 +196,7 @@ impl Retuner {
     /// # Errors
     /// No right to, no cgroup of version 2, or a kernel that refuses the program.
     pub fn attach(cgroup: &Path) -> Result<Retuner, RetuneError> {
-        let mut object = load(None)?;
+        let mut object = objects::load(OBJECT, None).map_err(RetuneError::Refused)?;
         let link = attach(&mut object, cgroup)?;
         Ok(Retuner { _link: link, object, generation: 0 })
     }
@@ -206,13 +210,8 @@ impl Retuner {
         let in_folder =
             |error: &dyn fmt::Display| RetuneError::Folder { path: folder.into(), reason: error.to_string() };
         fs::create_dir_all(folder).map_err(|error| in_folder(&error))?;
-        let mut object = load(Some(folder))?;
-        for mut map in object.maps_mut() {
-            let pin = folder.join(map.name());
-            if !pin.exists() {
-                map.pin(&pin).map_err(|error| in_folder(&error))?;
-            }
-        }
+        let mut object = objects::load(OBJECT, Some(folder)).map_err(RetuneError::Refused)?;
+        pin_maps(&mut object, folder).map_err(|error| in_folder(&error))?;
         let pin = folder.join(LINK);
         let link = if pin.exists() {
             let mut link = Link::open(&pin).map_err(|error| in_folder(&error))?;
@@ -230,21 +229,33 @@ impl Retuner {
         Ok(retuner)
     }
 
+    /// Ends all rules of what [`Retuner::attach_for_good`] left in `folder`, without loading anything: connections go back at their next
+    /// round trip.
+    ///
+    /// # Errors
+    /// There is nothing, or the kernel's.
+    pub fn end_rules(folder: &Path) -> Result<(), RetuneError> {
+        let map = |name: &str| MapHandle::from_pinned_path(folder.join(name));
+        let generation = map("generation")?;
+        let now = generation.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        let next = now.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes)) + 1;
+        map("tables")?.update(&((next & 1) as u32).to_ne_bytes(), &table(&[])?, MapFlags::ANY)?;
+        generation.update(&0_u32.to_ne_bytes(), &next.to_ne_bytes(), MapFlags::ANY)?;
+        Ok(())
+    }
+
     /// Takes out what [`Retuner::attach_for_good`] left in `folder`; whether there was anything. Connections keep what they have
     /// of it: let rules end first.
     ///
     /// # Errors
     /// A file cannot be removed.
     pub fn remove(folder: &Path) -> Result<bool, RetuneError> {
-        match fs::remove_dir_all(folder) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(RetuneError::Folder { path: folder.into(), reason: error.to_string() }),
-        }
+        objects::remove(folder).map_err(|error| RetuneError::Folder { path: folder.into(), reason: error.to_string() })
     }
 
-    /// Sees that connections of the calling thread's network namespace that were there before the program follow the rules as
-    /// well.
+    /// Lets all connections of the calling thread's network namespace follow the rules now: also those that were there before the
+    /// program, and those that are idle, which would follow when they are used next. About a microsecond each.
+    /// Sockets of other cgroups are left alone.
     ///
     /// # Errors
     /// The kernel's.
@@ -255,17 +266,40 @@ impl Retuner {
         Ok(())
     }
 
-    /// From now on these rules hold, and no others: of those that fit a session, each setting is the first's that has it.
+    /// From now on these rules hold, and no others: of those that fit a session, each setting is the first's that has it. Rules
+    /// that differ only in their namespaces take up the place of one.
     ///
     /// # Errors
     /// [`RetuneError::TooMany`], [`RetuneError::Name`], or the kernel's.
     pub fn set(&mut self, rules: &[Rule]) -> Result<(), RetuneError> {
-        let table = table(rules)?;
+        let joined = Joined::of(rules);
+        let table = table(&joined.rules)?;
         let next = self.generation + 1;
         // first the table that does not count, then that it does
         self.map("tables")?.update(&((next & 1) as u32).to_ne_bytes(), &table, MapFlags::ANY)?;
+        self.set_namespaces(joined.namespaces, (next & 1) as usize)?;
         self.map("generation")?.update(&0_u32.to_ne_bytes(), &next.to_ne_bytes(), MapFlags::ANY)?;
         self.generation = next;
+        Ok(())
+    }
+
+    /// Says in the half `which` of each entry which rules are for the namespace; the other half counts meanwhile and stays.
+    fn set_namespaces(&self, mut new: BTreeMap<u64, u32>, which: usize) -> Result<(), RetuneError> {
+        let map = self.map("namespaces")?;
+        for key in map.keys().collect::<Vec<_>>() {
+            let cookie = key.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+            new.entry(cookie).or_default();
+        }
+        for (cookie, bits) in new {
+            let key = cookie.to_ne_bytes();
+            let mut value = map.lookup(&key, MapFlags::ANY)?.unwrap_or_else(|| vec![0; 8]);
+            value[which * 4..which * 4 + 4].copy_from_slice(&bits.to_ne_bytes());
+            if value.iter().any(|byte| *byte != 0) {
+                map.update(&key, &value, MapFlags::ANY)?;
+            } else {
+                map.delete(&key)?;
+            }
+        }
         Ok(())
     }
 
@@ -303,31 +337,25 @@ impl Retuner {
         Ok(())
     }
 
+    /// The program's number in the kernel.
+    pub(crate) fn program(&self) -> Result<u32, RetuneError> {
+        let program = self.object.progs().find(|program| program.name() == PROGRAM).expect("agent.c has it");
+        Ok(libbpf_rs::Program::id_from_fd(program.as_fd())?)
+    }
+
     fn map(&self, name: &str) -> Result<MapHandle, RetuneError> {
         let map = self.object.maps().find(|map| map.name() == name).expect("agent.c has it");
         Ok(MapHandle::try_from(&map)?)
     }
 }
 
-/// The object in the kernel, with the maps that are in `folder`, if there are.
-fn load(folder: Option<&Path>) -> Result<Object, RetuneError> {
-    let open_and_load = || {
-        let mut object = ObjectBuilder::default().open_memory(OBJECT)?;
-        for mut map in object.maps_mut() {
-            let pin = folder.map(|folder| folder.join(map.name())).filter(|pin| pin.exists());
-            if let Some(pin) = pin {
-                map.reuse_pinned_map(pin)?;
-            }
-        }
-        object.load()
-    };
-    let (object, log) = captured(open_and_load);
-    object.map_err(|_| RetuneError::Refused(log))
-}
-
 fn attach(object: &mut Object, cgroup: &Path) -> Result<Link, RetuneError> {
     let failed = |reason: String| RetuneError::Attach { path: cgroup.to_path_buf(), reason };
     let folder = File::open(cgroup).map_err(|error| failed(error.to_string()))?;
+    let number = folder.metadata().map_err(|error| failed(error.to_string()))?.ino();
+    let map = object.maps_mut().find(|map| map.name() == "cgroup_id").expect("agent.c has it");
+    map.update(&0_u32.to_ne_bytes(), &number.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|error| failed(error.to_string()))?;
     let program = object.progs_mut().find(|program| program.name() == PROGRAM).expect("agent.c has it");
     program.attach_cgroup(folder.as_raw_fd()).map_err(|error| failed(error.to_string()))
 }
@@ -347,6 +375,45 @@ pub fn netns_cookie() -> io::Result<u64> {
     crate::sys::netns_cookie(any.as_fd())
 }
 
+/// Rules without those that say the same of another namespace.
+#[derive(Debug, Default)]
+struct Joined {
+    /// `netns` of those that are for single namespaces is any of them.
+    rules: Vec<Rule>,
+    /// Which of these are for a namespace, a bit each.
+    namespaces: BTreeMap<u64, u32>,
+}
+
+impl Joined {
+    fn of(rules: &[Rule]) -> Joined {
+        let mut joined = Joined::default();
+        // by namespace: where its next rule may stand at the earliest; and where that of one without any
+        let mut next: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut everywhere = 0;
+        for rule in rules {
+            let known = &mut joined.rules;
+            let Some(netns) = rule.sessions.netns else {
+                known.push(rule.clone());
+                everywhere = known.len();
+                continue;
+            };
+            let from = next.get(&netns).copied().unwrap_or(0).max(everywhere);
+            let same = |other: &Rule| {
+                let sessions = Sessions { netns: Some(netns), ..other.sessions };
+                other.sessions.netns.is_some() && *rule == Rule { sessions, ..other.clone() }
+            };
+            let place = known[from..].iter().position(same).map_or(known.len(), |place| from + place);
+            if place == known.len() {
+                known.push(rule.clone());
+            }
+            next.insert(netns, place + 1);
+            // more than there is room for is told by `table`
+            *joined.namespaces.entry(netns).or_default() |= 1_u32.checked_shl(place as u32).unwrap_or(0);
+        }
+        joined
+    }
+}
+
 /// The bytes of `struct table`.
 fn table(rules: &[Rule]) -> Result<Vec<u8>, RetuneError> {
     if rules.len() > RULES_MAX {
@@ -357,7 +424,7 @@ fn table(rules: &[Rule]) -> Result<Vec<u8>, RetuneError> {
     bytes.extend([0; 4]);
     for rule in rules {
         let (address, mask) = masked(rule.sessions.remote);
-        bytes.extend(rule.sessions.netns.unwrap_or(0).to_ne_bytes());
+        bytes.extend(u64::from(rule.sessions.netns.is_none()).to_ne_bytes());
         bytes.extend((rule.deadline.as_nanos() as u64).to_ne_bytes());
         bytes.extend(address.to_be_bytes());
         bytes.extend(mask.to_be_bytes());
@@ -442,6 +509,7 @@ impl Record {
             srtt_us: word(96),
             min_rtt_us: word(100),
             cwnd: word(104),
+            initial_cwnd: Some(word(128)).filter(|segments| *segments > 0),
             algorithm: String::from_utf8_lossy(name).into_owned(),
         }
     }
@@ -458,6 +526,30 @@ mod tests {
         assert_eq!(mask.leading_ones(), 104);
         assert_eq!(masked(("fd00::1".parse().unwrap(), 0)), (0, 0));
         assert_eq!(masked(("fd00::1".parse().unwrap(), 128)).1, u128::MAX);
+    }
+
+    #[test]
+    fn rules_that_differ_in_their_namespace_are_one_unless_another_stands_between() {
+        let rule = |netns: Option<u64>, number: u32| Rule {
+            number,
+            sessions: Sessions { netns, remote: ("0.0.0.0".parse().unwrap(), 0), port: None },
+            tuning: Tuning::default(),
+            deadline: Duration::ZERO,
+        };
+        let joined = |rules: &[(u64, u32)]| {
+            let netns = |cookie: u64| Some(cookie).filter(|cookie| *cookie > 0);
+            let rules: Vec<Rule> = rules.iter().map(|(cookie, number)| rule(netns(*cookie), *number)).collect();
+            let joined = Joined::of(&rules);
+            let numbers: Vec<u32> = joined.rules.iter().map(|rule| rule.number).collect();
+            (numbers, joined.namespaces.into_iter().collect::<Vec<_>>())
+        };
+        assert_eq!(joined(&[(1, 7), (2, 7), (1, 8), (2, 8)]), (vec![7, 8], vec![(1, 3), (2, 3)]));
+        // the second namespace has them the other way round
+        assert_eq!(joined(&[(1, 7), (1, 8), (2, 8), (2, 7)]), (vec![7, 8, 7], vec![(1, 3), (2, 6)]));
+        // what is for all stands where it stood
+        assert_eq!(joined(&[(1, 7), (0, 9), (2, 7)]), (vec![7, 9, 7], vec![(1, 1), (2, 4)]));
+        let many: Vec<(u64, u32)> = (1..=64).flat_map(|host| [(host, 1), (host, 2), (host, 3)]).collect();
+        assert_eq!(joined(&many).0, [1, 2, 3]);
     }
 
     #[test]

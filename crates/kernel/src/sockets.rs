@@ -1,14 +1,84 @@
-//! Which algorithms the sockets of this network namespace use, asked of the kernel over netlink.
+//! What the sockets of this network namespace are and use, asked of the kernel over netlink (sock_diag(7)).
 
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
 use netlink_packet_sock_diag::inet::nlas::Nla;
-use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use netlink_sys::{Socket, SocketAddr};
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
+
+/// Bit of `tcpi_options`: both ends agreed on ECN.
+const TCPI_OPT_ECN: u8 = 8;
+
+/// An open connection, as the kernel shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The other end.
+    pub remote: IpAddr,
+    /// Port here.
+    pub local_port: u16,
+    /// Port there.
+    pub remote_port: u16,
+    /// The kernel's name of its congestion control.
+    pub algorithm: String,
+    /// Retransmission time-out, microseconds.
+    pub rto_us: u32,
+    /// Longest wait of the next delayed ACK, microseconds.
+    pub ato_us: u32,
+    /// Smoothed round-trip time, microseconds.
+    pub srtt_us: u32,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// What it may receive at most before it says so, bytes.
+    pub rcv_ssthresh: u32,
+    /// Most that it sends, bytes a second; the largest number: no limit.
+    pub max_pacing_rate: u64,
+    /// Both ends agreed on ECN.
+    pub ecn: bool,
+}
+
+/// Connections of the network namespace that the calling thread is in, from established to half closed.
+///
+/// # Errors
+/// As [`sockets_by_algorithm`].
+pub fn connections() -> io::Result<Vec<Connection>> {
+    let states = StateFlags::ESTABLISHED | StateFlags::CLOSE_WAIT | StateFlags::FIN_WAIT1;
+    let mut all = Vec::new();
+    each(&(ExtensionFlags::INFO | ExtensionFlags::CONG), &states, |response| all.extend(connection(response)))?;
+    Ok(all)
+}
+
+fn connection(response: InetResponse) -> Option<Connection> {
+    let id = response.header.socket_id;
+    let (mut info, mut algorithm) = (None, String::new());
+    for nla in response.nlas {
+        match nla {
+            Nla::TcpInfo(bytes) => info = Some(bytes),
+            Nla::Congestion(name) => algorithm = name,
+            _ => {}
+        }
+    }
+    // of linux/tcp.h's `struct tcp_info`, which has only ever grown at its end
+    let info = info.filter(|info| info.len() >= 120)?;
+    let word = |at: usize| info[at..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    Some(Connection {
+        remote: id.destination_address.to_canonical(),
+        local_port: id.source_port,
+        remote_port: id.destination_port,
+        algorithm,
+        rto_us: word(8),
+        ato_us: word(12),
+        rcv_ssthresh: word(64),
+        srtt_us: word(68),
+        cwnd: word(80),
+        max_pacing_rate: info[112..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes)),
+        ecn: info[5] & TCPI_OPT_ECN != 0,
+    })
+}
 
 /// Sockets of the network namespace that the calling thread is in, by the kernel's name of their algorithm. Listening
 /// sockets count; those in TIME_WAIT, and those that are neither bound nor connected, have none that the kernel tells.
@@ -17,44 +87,57 @@ use std::io;
 /// The kernel has no socket diagnosis (CONFIG_INET_DIAG), or answers with an error.
 pub fn sockets_by_algorithm() -> io::Result<BTreeMap<String, usize>> {
     let mut counts = BTreeMap::new();
-    for (family, unspecified) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
-        match count(family, unspecified, &mut counts) {
+    each(&ExtensionFlags::CONG, &StateFlags::all(), |response| {
+        for nla in response.nlas {
+            if let Nla::Congestion(name) = nla {
+                *counts.entry(name).or_default() += 1;
+            }
+        }
+    })?;
+    Ok(counts)
+}
+
+/// Does something with every socket of both families.
+fn each(extensions: &ExtensionFlags, states: &StateFlags, mut take: impl FnMut(InetResponse)) -> io::Result<()> {
+    for (family, socket_id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
+        let asked = InetRequest {
+            family,
+            protocol: IPPROTO_TCP,
+            extensions: extensions.clone(),
+            states: states.clone(),
+            socket_id,
+        };
+        match ask(asked, &mut take) {
             // Without IPv6 there are no sockets of it.
             Err(error) if family == AF_INET6 && error.kind() == io::ErrorKind::NotFound => {}
             outcome => outcome?,
         }
     }
-    Ok(counts)
+    Ok(())
 }
 
-fn count(family: u8, socket_id: SocketId, counts: &mut BTreeMap<String, usize>) -> io::Result<()> {
+fn ask(asked: InetRequest, take: &mut impl FnMut(InetResponse)) -> io::Result<()> {
     let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
-    socket.send(&request(family, socket_id), 0)?;
+    socket.send(&request(asked), 0)?;
     loop {
         let (datagram, _) = socket.recv_from_full()?;
-        if count_datagram(&datagram, counts)? {
+        if take_datagram(&datagram, take)? {
             return Ok(());
         }
     }
 }
 
-/// Adds the sockets that a datagram tells of; whether it was the last one.
-fn count_datagram(mut rest: &[u8], counts: &mut BTreeMap<String, usize>) -> io::Result<bool> {
+/// Takes the sockets that a datagram tells of; whether it was the last one.
+fn take_datagram(mut rest: &[u8], take: &mut impl FnMut(InetResponse)) -> io::Result<bool> {
     while !rest.is_empty() {
         let length = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?.length() as usize;
         let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest).map_err(io::Error::other)?;
         match message.payload {
             NetlinkPayload::Done(_) => return Ok(true),
             NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
-                for nla in response.nlas {
-                    if let Nla::Congestion(name) = nla {
-                        *counts.entry(name).or_default() += 1;
-                    }
-                }
-            }
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => take(*response),
             _ => {}
         }
         // Messages stand at multiples of four bytes.
@@ -63,16 +146,9 @@ fn count_datagram(mut rest: &[u8], counts: &mut BTreeMap<String, usize>) -> io::
     Ok(false)
 }
 
-fn request(family: u8, socket_id: SocketId) -> Vec<u8> {
+fn request(request: InetRequest) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let request = InetRequest {
-        family,
-        protocol: IPPROTO_TCP,
-        extensions: ExtensionFlags::CONG,
-        states: StateFlags::all(),
-        socket_id,
-    };
     let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];

@@ -6,15 +6,18 @@
 //! together, and the checksums may stay unfinished all the way, as no wire is involved that could damage anything.
 //! [`Ethernet`] and the types that it leads to read headers in place; [`Pcap`] records packets for Wireshark.
 //!
+//! Where the hosts are not ours, an [`XdpSocket`] has the packets of an interface.
+//!
 //! Nothing here reads a clock. On the packets' way nothing is allocated, and no packet, however malformed, is a panic.
 
 #![allow(
     unsafe_code,
-    reason = "ioctls and what happens between fork and exec have no safe form; each block says why it is sound"
+    reason = "ioctls, memory shared with the kernel and what happens between fork and exec have no safe form; each block says why it is sound"
 )]
 
 mod checksum;
 mod glue;
+mod owned;
 mod pcap;
 mod process;
 mod segment;
@@ -22,9 +25,11 @@ mod tap;
 mod transport;
 mod view;
 mod vnet;
+mod xdp;
 
 pub use checksum::complete;
 pub use glue::Glue;
+pub use owned::OwnedFrame;
 pub use pcap::{Pcap, PcapOptions, PcapTotals};
 pub use process::die_with_this_thread;
 pub use segment::{HEADERS_BYTES_MAX, Refused, Segment, segment};
@@ -33,3 +38,4 @@ pub use transport::{Tcp, TcpFlags, Udp};
 pub use view::{Ecn, Ethernet, Ip, Ipv4, Ipv6, Mac, Tuple, protocol, set_ce, tuple};
 pub use vnet::VnetHeader;
 pub use vnet::{Frame, GSO_ECN, GSO_NONE, GSO_TCPV4, GSO_TCPV6};
+pub use xdp::{XDP_FRAME_BYTES_MAX, XdpSocket};

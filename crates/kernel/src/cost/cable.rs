@@ -82,6 +82,26 @@ impl Cable {
     }
 }
 
+impl Cable {
+    /// So many connections after each other: a block each way, then the end.
+    pub(super) fn exchange(&self, connections: usize) -> io::Result<()> {
+        let listener = inside(&self.receiver, || TcpListener::bind((RECEIVER, 0)))?;
+        let address = listener.local_addr()?;
+        inside(&self.sender, || {
+            let mut block = [0; 1000];
+            for _ in 0..connections {
+                let mut active = TcpStream::connect(address)?;
+                let mut passive = listener.accept()?.0;
+                active.write_all(&block)?;
+                passive.read_exact(&mut block)?;
+                passive.write_all(&block)?;
+                active.read_exact(&mut block)?;
+            }
+            Ok(())
+        })
+    }
+}
+
 /// Sends until the time has come; the processor time that it took.
 fn send_until(mut source: TcpStream, end: Instant) -> io::Result<Duration> {
     let block = vec![0; BLOCK_BYTES];

@@ -6,6 +6,7 @@ use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfo, MapInfoIter, ProgInf
 use libbpf_rs::{MapType, ProgramType};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sched::{CloneFlags, setns};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket};
 use std::collections::BTreeSet;
@@ -290,6 +291,14 @@ pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
 /// The number after `key` in what `ss` prints.
 pub fn number(text: &str, key: &str) -> Option<u64> {
     text.split_whitespace().find_map(|word| word.strip_prefix(key)).and_then(|number| number.parse().ok())
+}
+
+/// Lets this process open so many files. Root may.
+pub fn allow_open_files(wanted: u64) {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("Linux has it");
+    if soft < wanted {
+        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard.max(wanted)).expect("root may open more files");
+    }
 }
 
 /// Names of the maps in the kernel; each algorithm's table of operations is one.

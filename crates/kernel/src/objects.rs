@@ -1,0 +1,52 @@
+//! Objects of `bpf/` whose maps may outlive their loader, by files in a folder.
+
+use crate::log::captured;
+use libbpf_rs::{MapCore as _, Object, ObjectBuilder};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Puts an object into the kernel, with the maps that are in `folder`, if there are.
+///
+/// # Errors
+/// What the kernel said of it.
+pub fn load(bytes: &[u8], folder: Option<&Path>) -> Result<Object, String> {
+    let open_and_load = || {
+        let mut object = ObjectBuilder::default().open_memory(bytes)?;
+        for mut map in object.maps_mut() {
+            let pin = folder.map(|folder| folder.join(map.name())).filter(|pin| pin.exists());
+            if let Some(pin) = pin {
+                map.reuse_pinned_map(pin)?;
+            }
+        }
+        object.load()
+    };
+    let (object, log) = captured(open_and_load);
+    object.map_err(|_| log)
+}
+
+/// Makes the maps stay, by files in `folder`.
+///
+/// # Errors
+/// The system's: the folder must be in a BPF file system.
+pub fn pin_maps(object: &mut Object, folder: &Path) -> Result<(), String> {
+    for mut map in object.maps_mut() {
+        let pin = folder.join(map.name());
+        if !pin.exists() {
+            map.pin(&pin).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes out what files in `folder` hold; whether there was anything.
+///
+/// # Errors
+/// A file cannot be removed.
+pub fn remove(folder: &Path) -> io::Result<bool> {
+    match fs::remove_dir_all(folder) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

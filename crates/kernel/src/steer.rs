@@ -1,0 +1,111 @@
+//! TCP's packets that come in at an interface, handed to a program: `bpf/enforce.c`.
+//!
+//! The kernel hands them to the sockets (AF_XDP) that [`Steering::hand_to`] was given; whatever it has no socket for goes on as if
+//! nothing were there. A socket is out of it with its process.
+
+use crate::objects::{self, pin_maps};
+use libbpf_rs::{Link, MapCore as _, MapFlags, Object};
+use std::fmt;
+use std::fs;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.bpf.o"));
+
+/// Names in enforce.c.
+const PROGRAM: &str = "enforce";
+const SOCKETS: &str = "sockets";
+const OWN: &str = "own";
+/// The file that holds the attachment.
+const LINK: &str = "link";
+
+/// Queues of an interface that have a place; packets of others go their own way.
+pub const QUEUES_MAX: u32 = 64;
+/// Addresses that [`Steering::attach`] takes.
+pub const OWN_MAX: usize = 4;
+
+/// Why packets are not handed over.
+#[derive(Debug, thiserror::Error)]
+pub enum SteerError {
+    /// The kernel does not take the program.
+    #[error("the kernel does not take the enforcer's program:\n{0}")]
+    Refused(String),
+    /// Nor attach it.
+    #[error(
+        "{0}; it takes root, and no other XDP program there (`ip link show` tells of one, `ip link set dev NAME xdp off` takes it out)"
+    )]
+    Attach(String),
+    /// The files by which it stays cannot be made, used or removed.
+    #[error("{}: {reason}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system call's error.
+        reason: String,
+    },
+    /// A map could not be written.
+    #[error("the kernel's tables: {0}")]
+    Map(#[from] libbpf_rs::Error),
+}
+
+/// The program at an interface. It stays when this is dropped.
+pub struct Steering {
+    object: Object,
+}
+
+impl fmt::Debug for Steering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Steering").finish_non_exhaustive()
+    }
+}
+
+impl Steering {
+    /// Attaches the program to an interface, by its index, for good: files in `folder`, which must be in a BPF file system, hold
+    /// it, and it takes over from one that stayed there before. Packets to the hardware addresses `own` are left alone, of
+    /// which [`OWN_MAX`] are looked at.
+    ///
+    /// # Errors
+    /// No right to, another program is there, or a kernel that refuses the program.
+    pub fn attach(interface: u32, own: &[[u8; 6]], folder: &Path) -> Result<Steering, SteerError> {
+        let in_folder =
+            |error: &dyn fmt::Display| SteerError::Folder { path: folder.into(), reason: error.to_string() };
+        fs::create_dir_all(folder).map_err(|error| in_folder(&error))?;
+        let mut object = objects::load(OBJECT, Some(folder)).map_err(SteerError::Refused)?;
+        pin_maps(&mut object, folder).map_err(|error| in_folder(&error))?;
+        let map = object.maps().find(|map| map.name() == OWN).expect("enforce.c has it");
+        let mut value = [0; OWN_MAX * 8];
+        for (address, place) in own.iter().zip(value.chunks_exact_mut(8)) {
+            let number = address.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+        map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)?;
+        let pin = folder.join(LINK);
+        let program = object.progs_mut().find(|program| program.name() == PROGRAM).expect("enforce.c has it");
+        if pin.exists() {
+            let mut link = Link::open(&pin).map_err(|error| in_folder(&error))?;
+            link.update_prog(&program).map_err(|error| in_folder(&error))?;
+        } else {
+            let attached = program.attach_xdp(interface as i32);
+            let mut link = attached.map_err(|error| SteerError::Attach(error.to_string()))?;
+            link.pin(&pin).map_err(|error| in_folder(&error))?;
+        }
+        Ok(Steering { object })
+    }
+
+    /// Packets of this queue of the interface come to `socket` from now on.
+    ///
+    /// # Errors
+    /// It is no such socket, or bound to another queue, or there is no place for the queue.
+    pub fn hand_to(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), SteerError> {
+        let map = self.object.maps().find(|map| map.name() == SOCKETS).expect("enforce.c has it");
+        Ok(map.update(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?)
+    }
+
+    /// Takes out what [`Steering::attach`] left in `folder`; whether there was anything.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn remove(folder: &Path) -> Result<bool, SteerError> {
+        objects::remove(folder).map_err(|error| SteerError::Folder { path: folder.into(), reason: error.to_string() })
+    }
+}

@@ -1,0 +1,302 @@
+//! A frame that somebody keeps, and may change on its way: what an enforcer works on.
+
+use crate::checksum::{complete, fold, pseudo_header, sum, updated};
+use crate::segment::{Layout, TCP_CHECKSUM_AT, set_lengths};
+use crate::transport::{Tcp, TcpFlags};
+use crate::view::{Ecn, Ethernet, Ip, protocol, put_word, word};
+use crate::vnet::VnetHeader;
+use enforcer::{End, Header};
+use tcp::{SACK_BLOCKS_MAX, SackBlock, Segment, flags};
+
+/// Kinds of TCP options (IANA).
+mod option {
+    pub const END: u8 = 0;
+    pub const NOP: u8 = 1;
+    pub const MSS: u8 = 2;
+    pub const WINDOW_SCALE: u8 = 3;
+    pub const SACK_PERMITTED: u8 = 4;
+    pub const SACK: u8 = 5;
+    pub const TIMESTAMPS: u8 = 8;
+}
+
+/// Where fields of TCP's header are.
+const ACK_AT: usize = 8;
+const FLAGS_AT: usize = 12;
+const WINDOW_AT: usize = 14;
+
+/// A frame from its Ethernet header on, and what was left to a network card: no super-frame. As [`enforcer::Packet`] it is
+/// changed in place, and its checksums with it: those that are whole by the words that change (RFC 1624), a partial one of TCP only
+/// where the length does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnedFrame {
+    /// What was left to do.
+    pub header: VnetHeader,
+    /// The frame.
+    pub bytes: Vec<u8>,
+}
+
+impl OwnedFrame {
+    /// A frame that has come in. `local`: no wire was involved, so its sender may have left the checksum to be filled in without
+    /// saying so (as hosts behind a veth do).
+    pub fn received(bytes: Vec<u8>, local: bool) -> OwnedFrame {
+        let mut frame = OwnedFrame { header: VnetHeader::default(), bytes };
+        if local && let Some((layout, ip, _)) = frame.parse() {
+            let segment = ip.payload();
+            let partial = pseudo_header(&ip, protocol::TCP, segment.len()) == word(segment, TCP_CHECKSUM_AT);
+            if partial && !frame.is_intact(&ip) {
+                frame.header = VnetHeader::partial(layout.tcp as u16, TCP_CHECKSUM_AT as u16);
+            }
+        }
+        frame
+    }
+
+    /// The frame as it goes to a wire, its checksums whole.
+    pub fn completed(mut self) -> Vec<u8> {
+        complete(&self.header, &mut self.bytes);
+        self.bytes
+    }
+
+    fn parse(&self) -> Option<(Layout, Ip<'_>, Tcp<'_>)> {
+        let ethernet = Ethernet::parse(&self.bytes)?;
+        let ip = ethernet.ip()?;
+        let tcp = ip.tcp()?;
+        Some((Layout::of(&ethernet, &ip, &tcp)?, ip, tcp))
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        self.parse().map(|(layout, ..)| layout)
+    }
+
+    /// Whether TCP's checksum is right, or is yet to be filled in.
+    fn is_intact(&self, ip: &Ip<'_>) -> bool {
+        let segment = ip.payload();
+        let whole = u64::from(pseudo_header(ip, protocol::TCP, segment.len())) + sum(segment);
+        self.header.needs_csum() || fold(whole) == u16::MAX
+    }
+
+    /// Writes a word of TCP's header or options, which is at `at` from the start of the frame.
+    fn put(&mut self, tcp: usize, at: usize, value: u16) {
+        let old = word(&self.bytes, at);
+        put_word(&mut self.bytes, at, value);
+        if !self.header.needs_csum() {
+            // words are counted from the header's start, whose place in a frame with tags is even too
+            let checksum = updated(word(&self.bytes, tcp + TCP_CHECKSUM_AT), old, value);
+            put_word(&mut self.bytes, tcp + TCP_CHECKSUM_AT, checksum);
+        }
+    }
+
+    /// The same for bytes that may begin anywhere.
+    fn put_bytes(&mut self, tcp: usize, at: usize, bytes: &[u8]) {
+        for (i, byte) in bytes.iter().enumerate() {
+            let at = at + i;
+            let even = at - (at - tcp) % 2;
+            let old = word(&self.bytes, even).to_be_bytes();
+            let new = if even == at { [*byte, old[1]] } else { [old[0], *byte] };
+            self.put(tcp, even, u16::from_be_bytes(new));
+        }
+    }
+
+    /// Makes it carry `payload` bytes, which follow its headers, and its flags those.
+    fn cut_to(&mut self, layout: Layout, payload: usize, flags: u8) {
+        let Layout { is_v4, ip, tcp, payload: at } = layout;
+        self.bytes.truncate(at + payload);
+        let prior = word(&self.bytes, ip + 2);
+        set_lengths(&mut self.bytes[..at], is_v4, ip, payload);
+        if is_v4 {
+            let checksum = updated(word(&self.bytes, ip + 10), prior, word(&self.bytes, ip + 2));
+            put_word(&mut self.bytes, ip + 10, checksum);
+        }
+        self.bytes[tcp + FLAGS_AT + 1] = flags;
+        self.sum_up(layout);
+    }
+
+    /// Writes TCP's checksum anew: whole, or partial where that is what was left to do.
+    fn sum_up(&mut self, Layout { tcp, .. }: Layout) {
+        let at = tcp + TCP_CHECKSUM_AT;
+        let Some((_, ip, _)) = self.parse() else { return };
+        let segment = ip.payload();
+        let pseudo = pseudo_header(&ip, protocol::TCP, segment.len());
+        let checksum = if self.header.needs_csum() {
+            pseudo
+        } else {
+            let own = u64::from(word(&self.bytes, at));
+            // what stands in its own place does not count: its complement cancels it
+            !fold(u64::from(pseudo) + sum(segment) + (0xffff - own))
+        };
+        put_word(&mut self.bytes, at, checksum);
+    }
+}
+
+impl enforcer::Packet for OwnedFrame {
+    fn header(&self) -> Option<Header> {
+        let (layout, ip, tcp) = self.parse()?;
+        let whole = layout.ip + ip.bytes().len() == self.bytes.len();
+        if !whole || self.header.is_gso() || !self.is_intact(&ip) {
+            return None;
+        }
+        let mut segment = Segment {
+            seq: tcp.seq(),
+            ack: tcp.ack(),
+            window: u32::from(tcp.window()),
+            len: tcp.payload().len() as u16,
+            flags: tcp.flags().0 as u8,
+            ecn: ecn(ip.ecn()),
+            ..Segment::default()
+        };
+        read_options(tcp.options(), &mut segment)?;
+        let traffic_class = match ip {
+            Ip::V4(ip) => ip.bytes()[1],
+            Ip::V6(ip) => (word(ip.bytes(), 0) >> 4) as u8,
+        };
+        Some(Header {
+            source: End::new(ip.source(), tcp.source_port()),
+            destination: End::new(ip.destination(), tcp.destination_port()),
+            dscp: traffic_class >> 2,
+            segment,
+        })
+    }
+
+    fn window(&self, scale: u8) -> u32 {
+        self.parse().map_or(0, |(_, _, tcp)| u32::from(tcp.window()) << scale)
+    }
+
+    fn set_window(&mut self, written: u16, _scale: u8) {
+        if let Some(Layout { tcp, .. }) = self.layout() {
+            self.put(tcp, tcp + WINDOW_AT, written);
+        }
+    }
+
+    fn set_ack(&mut self, ack: u32) {
+        if let Some(Layout { tcp, .. }) = self.layout() {
+            self.put_bytes(tcp, tcp + ACK_AT, &ack.to_be_bytes());
+        }
+    }
+
+    fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
+        let Some((Layout { tcp, .. }, _, header)) = self.parse() else { return };
+        let Some(at) = find(header.options(), option::TIMESTAMPS) else { return };
+        let at = tcp + 20 + at + 2;
+        self.put_bytes(tcp, at, &tsval.to_be_bytes());
+        self.put_bytes(tcp, at + 4, &tsecr.to_be_bytes());
+    }
+
+    fn set_flags(&mut self, flags: u8) {
+        if let Some(Layout { tcp, .. }) = self.layout() {
+            let others = word(&self.bytes, tcp + FLAGS_AT) & 0xff00;
+            self.put(tcp, tcp + FLAGS_AT, others | u16::from(flags));
+        }
+    }
+
+    fn set_ecn(&mut self, ecn: tcp::Ecn) {
+        let Some(Layout { is_v4, ip, .. }) = self.layout() else { return };
+        let bits = ecn as u16;
+        let old = word(&self.bytes, ip);
+        if is_v4 {
+            put_word(&mut self.bytes, ip, old & !3 | bits);
+            let checksum = updated(word(&self.bytes, ip + 10), old, old & !3 | bits);
+            put_word(&mut self.bytes, ip + 10, checksum);
+        } else {
+            // no checksum covers the traffic class
+            put_word(&mut self.bytes, ip, old & !0x30 | bits << 4);
+        }
+    }
+
+    fn strip_sack(&mut self) {
+        let Some((Layout { tcp, .. }, _, header)) = self.parse() else { return };
+        let options = header.options();
+        let Some(at) = find(options, option::SACK) else { return };
+        let length = usize::from(options[at + 1]);
+        self.put_bytes(tcp, tcp + 20 + at, &[option::NOP; 40][..length]);
+    }
+
+    fn part(&self, from: u32, len: u32) -> OwnedFrame {
+        let Some((layout, _, tcp)) = self.parse() else { return self.clone() };
+        let (payload, seq) = (tcp.payload(), tcp.seq());
+        let start = (from as usize).min(payload.len());
+        let end = ((from + len) as usize).min(payload.len());
+        let has_end = from + len >= payload.len() as u32 + u32::from(tcp.flags().contains(TcpFlags::FIN));
+        let flags = tcp.flags().0 as u8 & if has_end { 0xff } else { !(flags::FIN | flags::PSH) };
+        let mut bytes = Vec::with_capacity(layout.payload + end - start);
+        bytes.extend_from_slice(&self.bytes[..layout.payload]);
+        bytes.extend_from_slice(&payload[start..end]);
+        bytes[layout.tcp + 4..layout.tcp + 8].copy_from_slice(&seq.wrapping_add(from).to_be_bytes());
+        let mut part = OwnedFrame { header: self.header, bytes };
+        part.cut_to(layout, end - start, flags);
+        part
+    }
+
+    fn bare(&self) -> OwnedFrame {
+        let Some(layout) = self.layout() else { return self.clone() };
+        let mut bare = OwnedFrame { header: self.header, bytes: self.bytes[..layout.payload].to_vec() };
+        bare.cut_to(layout, 0, flags::ACK);
+        enforcer::Packet::set_ecn(&mut bare, tcp::Ecn::NotEct);
+        bare
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<OwnedFrame>() + self.bytes.capacity()
+    }
+}
+
+fn ecn(bits: Ecn) -> tcp::Ecn {
+    match bits {
+        Ecn::NotEct => tcp::Ecn::NotEct,
+        Ecn::Ect1 => tcp::Ecn::Ect1,
+        Ecn::Ect0 => tcp::Ecn::Ect0,
+        Ecn::Ce => tcp::Ecn::Ce,
+    }
+}
+
+/// The options one after the other: where each begins, and its bytes; `None` for one that does not fit, which is the last.
+fn options(options: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while options.get(at) == Some(&option::NOP) {
+            at += 1;
+        }
+        let kind = *options.get(at)?;
+        if kind == option::END {
+            return None;
+        }
+        let here = at;
+        let length = options.get(at + 1).map_or(0, |length| usize::from(*length));
+        let bytes = options.get(here..here + length).filter(|_| length >= 2);
+        at = if bytes.is_some() { here + length } else { options.len() };
+        Some(bytes.map(|bytes| (here, bytes)))
+    })
+}
+
+/// Where the option of this kind begins.
+fn find(all: &[u8], kind: u8) -> Option<usize> {
+    options(all).flatten().find(|(_, bytes)| bytes[0] == kind).map(|(at, _)| at)
+}
+
+/// Puts what options say into `segment`; `None` if one is malformed.
+fn read_options(all: &[u8], segment: &mut Segment) -> Option<()> {
+    let double_word = |bytes: &[u8]| u32::from(word(bytes, 0)) << 16 | u32::from(word(bytes, 2));
+    for entry in options(all) {
+        let (_, bytes) = entry?;
+        let data = &bytes[2..];
+        match (bytes[0], data.len()) {
+            (option::MSS, 2) => segment.mss = word(data, 0),
+            // RFC 7323 2.3: more counts as 14
+            (option::WINDOW_SCALE, 1) => segment.window_scale = data[0].min(14) + 1,
+            (option::SACK_PERMITTED, 0) => segment.sack_permitted = true,
+            (option::TIMESTAMPS, 8) => {
+                segment.has_timestamp = true;
+                (segment.tsval, segment.tsecr) = (double_word(data), double_word(&data[4..]));
+            }
+            (option::SACK, length) if length > 0 && length.is_multiple_of(8) => {
+                for (block, bytes) in segment.sack.iter_mut().zip(data.chunks(8)) {
+                    *block = SackBlock { start: double_word(bytes), end: double_word(&bytes[4..]) };
+                }
+                segment.sack_count = (length / 8).min(SACK_BLOCKS_MAX) as u8;
+            }
+            (option::MSS | option::WINDOW_SCALE | option::SACK_PERMITTED | option::TIMESTAMPS | option::SACK, _) => {
+                return None;
+            }
+            _ => {}
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,315 @@
+//! AF_XDP: frames of one queue of an interface, in and out, past the kernel's network stack (Documentation/networking/af_xdp.rst).
+
+use nix::libc;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of the piece of memory that a frame has.
+const CHUNK: usize = 4096;
+/// The kernel begins a received frame this far into its piece.
+const HEADROOM: usize = 256;
+/// Frames that wait to be read, and to be sent, at most.
+const FRAMES: u32 = 2048;
+/// Longest frame.
+pub const XDP_FRAME_BYTES_MAX: usize = CHUNK - HEADROOM;
+/// So often the kernel is asked in a row to send what waits: it takes 32 at a time.
+const KICKS: u32 = 2 * FRAMES / 32;
+
+/// A piece of memory that is shared with the kernel.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the memory belongs to no thread; who may write where is the rings' agreement with the kernel.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Of a file from `offset` on, or of nobody's.
+    fn new(fd: Option<BorrowedFd<'_>>, offset: i64, bytes: usize) -> io::Result<Mapping> {
+        let kind =
+            if fd.is_some() { libc::MAP_SHARED | libc::MAP_POPULATE } else { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS };
+        let file = fd.map_or(-1, |fd| fd.as_raw_fd());
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let start =
+            unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind, file, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        NonNull::new(start.cast()).map(|start| Mapping { start, bytes }).ok_or_else(|| io::ErrorKind::Other.into())
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, whole, and nothing refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// One of the four rings, of entries `T`, which are plain numbers.
+#[derive(Debug)]
+struct Ring<T> {
+    mapping: Mapping,
+    producer: usize,
+    consumer: usize,
+    flags: usize,
+    entries: usize,
+    /// Our own side's position, which the kernel may not yet have been told.
+    at: u32,
+    _entries: std::marker::PhantomData<T>,
+}
+
+impl<T: Copy> Ring<T> {
+    fn map(fd: BorrowedFd<'_>, page: i64, offset: &libc::xdp_ring_offset) -> io::Result<Ring<T>> {
+        let entries = offset.desc as usize;
+        Ok(Ring {
+            mapping: Mapping::new(Some(fd), page, entries + FRAMES as usize * size_of::<T>())?,
+            producer: offset.producer as usize,
+            consumer: offset.consumer as usize,
+            flags: offset.flags as usize,
+            entries,
+            at: 0,
+            _entries: std::marker::PhantomData,
+        })
+    }
+
+    fn word(&self, at: usize) -> &AtomicU32 {
+        debug_assert!(at + 4 <= self.mapping.bytes);
+        // SAFETY: the kernel said that a 32-bit word is there, inside of the mapping, which both sides use atomically.
+        unsafe { AtomicU32::from_ptr(self.mapping.start.as_ptr().add(at).cast()) }
+    }
+
+    fn entry(&self, number: u32) -> *mut T {
+        let index = (number % FRAMES) as usize;
+        // SAFETY: the mapping is as long as its header and FRAMES entries.
+        unsafe { self.mapping.start.as_ptr().add(self.entries).cast::<T>().add(index) }
+    }
+
+    /// The entries that the kernel has put there, up to `most`; they are the kernel's again after [`Ring::give_back`].
+    fn filled(&self, most: u32) -> impl Iterator<Item = T> {
+        let there = self.word(self.producer).load(Ordering::Acquire).wrapping_sub(self.at).min(most);
+        let from = self.at;
+        // SAFETY: between the two positions entries are ours to read.
+        (0..there).map(move |i| unsafe { self.entry(from.wrapping_add(i)).read() })
+    }
+
+    fn give_back(&mut self, n: u32) {
+        self.at = self.at.wrapping_add(n);
+        self.word(self.consumer).store(self.at, Ordering::Release);
+    }
+
+    /// Puts an entry there that the kernel sees after [`Ring::publish`]; false if there is no place.
+    fn put(&mut self, entry: T) -> bool {
+        if self.at.wrapping_sub(self.word(self.consumer).load(Ordering::Acquire)) >= FRAMES {
+            return false;
+        }
+        // SAFETY: past what the kernel has taken, entries are ours to write.
+        unsafe { self.entry(self.at).write(entry) };
+        self.at = self.at.wrapping_add(1);
+        true
+    }
+
+    fn publish(&self) {
+        self.word(self.producer).store(self.at, Ordering::Release);
+    }
+
+    /// Does the kernel want to be told that there is something?
+    fn wants_wakeup(&self) -> bool {
+        self.word(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+
+    fn waits_for_kernel(&self) -> bool {
+        self.word(self.consumer).load(Ordering::Acquire) != self.at
+    }
+}
+
+/// A socket for the frames of one queue of an interface. What it gets, a program at the interface decides; poll it through its
+/// file descriptor.
+#[derive(Debug)]
+pub struct XdpSocket {
+    // fields drop in this order: the socket before the memory that it uses
+    fd: OwnedFd,
+    receive: Ring<libc::xdp_desc>,
+    send: Ring<libc::xdp_desc>,
+    fill: Ring<u64>,
+    complete: Ring<u64>,
+    memory: Mapping,
+    /// Pieces that may be sent from.
+    free: Vec<u64>,
+}
+
+impl XdpSocket {
+    /// Binds to a queue of an interface, by its index.
+    ///
+    /// # Errors
+    /// No right to, no such queue, or another socket has it (EBUSY).
+    pub fn open(interface: u32, queue: u32) -> io::Result<XdpSocket> {
+        // SAFETY: it takes numbers and gives a file descriptor that is nobody else's, or -1.
+        let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: see above.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let memory = Mapping::new(None, 0, 2 * FRAMES as usize * CHUNK)?;
+        let region = libc::xdp_umem_reg {
+            addr: memory.start.as_ptr() as u64,
+            len: memory.bytes as u64,
+            chunk_size: CHUNK as u32,
+            headroom: 0,
+            flags: 0,
+            tx_metadata_len: 0,
+        };
+        set(&fd, libc::XDP_UMEM_REG, &region)?;
+        for ring in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING] {
+            set(&fd, ring, &FRAMES)?;
+        }
+        let offsets = offsets(&fd)?;
+        let mut socket = XdpSocket {
+            receive: Ring::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING, &offsets.rx)?,
+            send: Ring::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING, &offsets.tx)?,
+            fill: Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING as i64, &offsets.fr)?,
+            complete: Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64, &offsets.cr)?,
+            memory,
+            free: (u64::from(FRAMES)..2 * u64::from(FRAMES)).map(|piece| piece * CHUNK as u64).collect(),
+            fd,
+        };
+        for piece in 0..u64::from(FRAMES) {
+            socket.fill.put(piece * CHUNK as u64);
+        }
+        socket.fill.publish();
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: libc::XDP_USE_NEED_WAKEUP,
+            sxdp_ifindex: interface,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: 0,
+        };
+        // SAFETY: `address` is whole, and only read.
+        let bound = unsafe {
+            libc::bind(
+                socket.fd.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
+            )
+        };
+        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+    }
+
+    /// Hands frames that have come to `take`, at most `most`; how many that were.
+    pub fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
+        let mut n = 0;
+        for frame in self.receive.filled(most) {
+            let (start, len) = (frame.addr as usize, frame.len as usize);
+            if start.saturating_add(len) <= self.memory.bytes {
+                // SAFETY: the kernel has put the frame there, inside of the memory, and leaves it to us until the piece is given back.
+                take(unsafe { std::slice::from_raw_parts(self.memory.start.as_ptr().add(start), len) });
+            }
+            let _there_is_room = self.fill.put(frame.addr & !(CHUNK as u64 - 1));
+            n += 1;
+        }
+        self.receive.give_back(n);
+        self.fill.publish();
+        if n > 0 && self.fill.wants_wakeup() {
+            // SAFETY: it takes no memory.
+            unsafe {
+                libc::recvfrom(
+                    self.fd.as_raw_fd(),
+                    ptr::null_mut(),
+                    0,
+                    libc::MSG_DONTWAIT,
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                );
+            }
+        }
+        n
+    }
+
+    /// Takes a copy of a frame, which leaves with the next [`XdpSocket::flush`]. False: it is too long, or too many wait.
+    pub fn send(&mut self, frame: &[u8]) -> bool {
+        if frame.len() > XDP_FRAME_BYTES_MAX {
+            return false;
+        }
+        if self.free.is_empty() {
+            self.reap();
+        }
+        let Some(piece) = self.free.pop() else { return false };
+        // SAFETY: the piece is inside of the memory, at least that long, and ours until it is put into the ring.
+        unsafe {
+            ptr::copy_nonoverlapping(frame.as_ptr(), self.memory.start.as_ptr().add(piece as usize), frame.len());
+        }
+        // there is a place for each piece
+        self.send.put(libc::xdp_desc { addr: piece, len: frame.len() as u32, options: 0 })
+    }
+
+    /// Has the kernel send what waits. What it does not take now is taken the next time.
+    pub fn flush(&mut self) {
+        self.send.publish();
+        for _ in 0..KICKS {
+            if !self.send.waits_for_kernel() {
+                break;
+            }
+            // SAFETY: it takes no memory.
+            let sent = unsafe { libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
+            // EAGAIN: there is more; whatever else hinders may be over the next time
+            if sent < 0 && io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
+                break;
+            }
+        }
+        self.reap();
+    }
+
+    /// Pieces whose frames have left may be sent from again.
+    fn reap(&mut self) {
+        let mut n = 0;
+        for piece in self.complete.filled(FRAMES) {
+            self.free.push(piece & !(CHUNK as u64 - 1));
+            n += 1;
+        }
+        self.complete.give_back(n);
+    }
+}
+
+impl AsFd for XdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn set<T>(fd: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as `value` has.
+    let done = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_XDP,
+            option,
+            ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Where things are in the rings.
+fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
+    // SAFETY: it is numbers alone.
+    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::xdp_mmap_offsets>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes.
+    let done = unsafe {
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, (&raw mut offsets).cast(), &raw mut len)
+    };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if len as usize != size_of::<libc::xdp_mmap_offsets>() {
+        // before Linux 5.4 there are no flags
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(offsets)
+}

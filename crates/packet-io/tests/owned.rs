@@ -1,0 +1,146 @@
+//! Frames that are changed on their way: what they say afterwards, and that their checksums are right.
+
+mod support;
+
+use enforcer::Packet;
+use packet_io::{OwnedFrame, TcpFlags, VnetHeader, complete};
+use proptest::prelude::*;
+use support::{Plan, checksums_are_right, slow_pseudo_sum};
+use tcp::{Ecn, SackBlock, flags};
+
+/// Timestamps, then two SACK blocks.
+const SACKED: [u8; 32] =
+    [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, 5, 18, 0, 0, 0, 50, 0, 0, 0, 60, 0, 0, 0, 70, 0, 0, 0, 80];
+
+/// The frame of `plan`, its TCP checksum partial or whole.
+fn frame(plan: &Plan, is_partial: bool) -> OwnedFrame {
+    let (header, mut bytes) = plan.packet();
+    if is_partial {
+        return OwnedFrame { header, bytes };
+    }
+    complete(&header, &mut bytes);
+    OwnedFrame { header: VnetHeader::default(), bytes }
+}
+
+/// Checksums as the frame's `header` says: whole and right, or partial for its length.
+fn sums_are_right(plan: &Plan, frame: &OwnedFrame) -> bool {
+    let (ip, tcp) = (&frame.bytes[plan.ip_at()..], &frame.bytes[plan.tcp_at()..]);
+    let partial = slow_pseudo_sum(ip, plan.v6, tcp.len()).to_be_bytes();
+    let mut whole = frame.clone();
+    complete(&frame.header, &mut whole.bytes);
+    (!frame.header.needs_csum() || tcp[16..18] == partial) && checksums_are_right(plan, &whole.bytes)
+}
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let options = prop_oneof![Just(Vec::new()), Just(SACKED[..12].to_vec()), Just(SACKED.to_vec())];
+    let payload = proptest::collection::vec(any::<u8>(), 0..64);
+    (any::<(bool, bool, u32, u32, u16)>(), options, payload, 0..4_u8).prop_map(
+        |((v6, is_tagged, seq, ack, window), options, payload, ecn)| Plan {
+            v6,
+            tags: usize::from(is_tagged),
+            seq,
+            ack,
+            window,
+            ecn,
+            options,
+            payload,
+            flags: TcpFlags(TcpFlags::ACK.0 | TcpFlags::PSH.0 | TcpFlags::FIN.0),
+            ..Plan::default()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_changed_is_said_and_summed(plan in plans(), partial: bool, new: (u32, u16, u32, u32), ecn in 0..4_usize) {
+        let mut packet = frame(&plan, partial);
+        let before = packet.header().expect("it is right").segment;
+        packet.set_ack(new.0);
+        packet.set_window(new.1, 7);
+        packet.set_timestamps(new.2, new.3);
+        packet.set_flags(flags::ACK | flags::CWR);
+        packet.set_ecn([Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][ecn]);
+        packet.strip_sack();
+        prop_assert!(sums_are_right(&plan, &packet));
+        let after = packet.header().expect("it still is").segment;
+        let has = before.has_timestamp;
+        let expected = tcp::Segment {
+            ack: new.0,
+            window: u32::from(new.1),
+            tsval: if has { new.2 } else { 0 },
+            tsecr: if has { new.3 } else { 0 },
+            flags: flags::ACK | flags::CWR,
+            ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][ecn],
+            sack_count: 0,
+            sack: [SackBlock::default(); 3],
+            ..before
+        };
+        prop_assert_eq!(after, expected);
+        prop_assert_eq!(packet.window(7), u32::from(new.1) << 7);
+        prop_assert_eq!(packet.bytes.len(), frame(&plan, partial).bytes.len());
+    }
+
+    #[test]
+    fn parts_put_together_are_the_whole(plan in plans(), partial: bool, cut: proptest::sample::Index) {
+        let packet = frame(&plan, partial);
+        let whole = packet.header().expect("it is right").segment;
+        let at = cut.index(whole.seq_len() as usize + 1) as u32;
+        let parts = [packet.part(0, at), packet.part(at, whole.seq_len() - at)];
+        let said = parts.each_ref().map(|part| part.header().expect("a part is a packet").segment);
+        prop_assert!(parts.iter().all(|part| sums_are_right(&plan, part)));
+        prop_assert_eq!(u32::from(said[0].len) + u32::from(said[1].len), u32::from(whole.len));
+        prop_assert_eq!((said[0].seq, said[1].seq), (whole.seq, whole.seq.wrapping_add(at)));
+        let payload = |part: &OwnedFrame| part.bytes[plan.headers_bytes()..].to_vec();
+        prop_assert_eq!([payload(&parts[0]), payload(&parts[1])].concat(), plan.payload.clone());
+        if at < whole.seq_len() {
+            prop_assert_eq!((said[0].flags & flags::FIN, said[1].flags), (0, whole.flags));
+        }
+    }
+
+    #[test]
+    fn a_bare_header_acknowledges_and_no_more(plan in plans(), partial: bool) {
+        let bare = frame(&plan, partial).bare();
+        prop_assert!(sums_are_right(&plan, &bare));
+        let said = bare.header().expect("it is a packet").segment;
+        prop_assert_eq!((said.len, said.flags, said.ack, said.ecn), (0, flags::ACK, plan.ack, Ecn::NotEct));
+    }
+
+    #[test]
+    fn a_flipped_bit_makes_a_packet_nobody_understands(plan in plans(), at: proptest::sample::Index, bit in 0..8_u32) {
+        let mut packet = frame(&plan, false);
+        let tcp = plan.tcp_at();
+        let at = tcp + at.index(packet.bytes.len() - tcp);
+        packet.bytes[at] ^= 1 << bit;
+        prop_assert!(packet.header().is_none());
+    }
+
+    #[test]
+    fn no_bytes_are_a_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), plan in plans(), keep in 0..120_usize) {
+        let (header, good) = plan.packet();
+        // half of the time headers that begin well
+        let n = keep.min(good.len()).min(bytes.len());
+        bytes[..n].copy_from_slice(&good[..n]);
+        let mut packet = OwnedFrame { header, bytes };
+        let _ = packet.header();
+        packet.set_ack(1);
+        packet.set_window(1, 0);
+        packet.set_timestamps(1, 2);
+        packet.set_flags(0);
+        packet.set_ecn(Ecn::Ce);
+        packet.strip_sack();
+        let _ = (packet.part(1, 2), packet.bare());
+    }
+}
+
+#[test]
+fn a_syn_tells_its_options() {
+    let options = vec![2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7];
+    let plan = Plan { flags: TcpFlags::SYN, options, ..Plan::default() };
+    let header = frame(&plan, true).header().expect("a SYN");
+    let syn = header.segment;
+    assert_eq!((syn.mss, syn.sack_permitted, syn.window_scale, syn.has_timestamp), (1460, true, 8, true));
+    assert_eq!((syn.tsval, syn.flags), (9, flags::SYN));
+    assert_eq!((header.source.ip().to_string(), header.source.port), ("10.0.0.1".to_string(), 40_000));
+    let malformed = Plan { options: vec![8, 4, 0, 0], ..Plan::default() };
+    assert!(frame(&malformed, true).header().is_none(), "a timestamp of two bytes");
+}
