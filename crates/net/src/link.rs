@@ -12,8 +12,8 @@
 //! And rates that are a whole number of picoseconds per byte, such as all the usual ones, need no division.
 
 use crate::mix::SplitMix64;
-use crate::queue::{Aqm, BufferSpec, Depth, Limit, Red, Verdict};
-use crate::{LinkId, LinkSpec, NetError, NodeId, Topology};
+use crate::queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, Red, Verdict};
+use crate::{LinkId, LinkSpec, LinkTier, NetError, NodeId, Topology};
 use prefetch::prefetch;
 use std::hint::select_unpredictable;
 use units::{Rate, Time};
@@ -89,7 +89,7 @@ pub struct LinkCounters {
     pub accepted_bytes: u64,
     /// Packets that arrived at the far end.
     pub delivered: u64,
-    /// Packets dropped by the queue: its limit, the shared buffer, or early.
+    /// Packets dropped by the queue, its limit, the shared buffer, or early; and those that the line lost by chance.
     pub dropped: u64,
     /// Their bytes.
     pub dropped_bytes: u64,
@@ -173,10 +173,19 @@ struct Cold {
     aqm: AqmState,
     /// The shared buffer that this port draws on.
     buffer: Option<u32>,
+    /// Losses of the line.
+    loss: Option<Loss>,
     dropped: u64,
     dropped_bytes: u64,
     lost: u64,
     refused: u64,
+}
+
+/// A line that loses packets by chance.
+#[derive(Debug, Clone)]
+struct Loss {
+    probability: f64,
+    random: SplitMix64,
 }
 
 #[derive(Debug, Clone)]
@@ -251,6 +260,34 @@ impl LinkTable {
             }
         }
         Ok(table)
+    }
+
+    /// From now on `link` loses each packet that it is offered with this `probability`, whatever else becomes of packets: they
+    /// are dropped before the queue, as Linux's netem does. `seed` is the run's; each link draws from its own stream.
+    pub fn lose(&mut self, link: LinkId, probability: f64, seed: u64) {
+        let i = link.index();
+        self.cold[i].loss = Some(Loss { probability, random: SplitMix64::new(seed, Loss::STREAMS + i as u64) });
+        self.warm[i].plain = false;
+        self.hot[i].trigger = 0;
+    }
+
+    /// Adds a link that is in no topology and takes nothing: [`offer_short`](LinkTable::offer_short) never decides, and what
+    /// [`offer_exact`](LinkTable::offer_exact) is given is dropped. It is a place on a route where something other than a link waits.
+    pub fn add_closed(&mut self) -> LinkId {
+        let id = LinkId(self.hot.len() as u32);
+        let spec = LinkSpec {
+            from: NodeId(0),
+            to: NodeId(0),
+            rate: Rate::from_gbps(1),
+            delay: Time::ZERO,
+            queue: QueueSpec::unlimited(),
+            tier: LinkTier::Switches,
+        };
+        self.hot.push(Hot::new(&spec, self.rings.claim(Rings::FIRST_LOG2)));
+        self.far.push(Far::default());
+        self.warm.push(Warm { down: true, ..Warm::new(&spec) });
+        self.cold.push(Cold::new(&spec, SplitMix64::new(0, 0)));
+        id
     }
 
     /// Asks for what [`offer`](LinkTable::offer) on `link` will touch first; call it some ten offers ahead.
@@ -342,6 +379,9 @@ impl LinkTable {
     /// Whether the packet is accepted, and if so, whether it is marked.
     fn admit(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Option<bool> {
         let i = link.index();
+        if self.cold[i].loss.as_mut().is_some_and(Loss::strikes) {
+            return None;
+        }
         self.release(link, now);
         let hot = &self.hot[i];
         let packets = hot.queued;
@@ -628,11 +668,22 @@ impl Cold {
             limit: spec.queue.limit,
             aqm,
             buffer: None,
+            loss: None,
             dropped: 0,
             dropped_bytes: 0,
             lost: 0,
             refused: 0,
         }
+    }
+}
+
+impl Loss {
+    /// Streams of random numbers beyond those of random early detection.
+    const STREAMS: u64 = 1 << 32;
+
+    /// Is the next packet lost?
+    fn strikes(&mut self) -> bool {
+        self.random.unit() < self.probability
     }
 }
 

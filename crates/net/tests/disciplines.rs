@@ -188,3 +188,37 @@ fn a_ports_own_limit_holds_within_the_pool() {
     // Hosts have no part in it: their own link takes what its queue takes.
     assert_eq!(fill(&mut links, LINK, Time::ZERO), 7);
 }
+
+#[test]
+fn a_line_loses_as_many_as_it_should_and_the_rest_goes_as_before() {
+    let mut links = one_link(gbps8(), QueueSpec::drop_tail(10));
+    links.lose(LINK, 0.03, 7);
+    let (n, mut now, mut lost) = (100_000_u64, Time::ZERO, 0_u64);
+    let mut again = one_link(gbps8(), QueueSpec::drop_tail(10));
+    again.lose(LINK, 0.03, 7);
+    for _ in 0..n {
+        match offer(&mut links, LINK, now, 1000) {
+            None => lost += 1,
+            Some(departs) => assert_eq!(departs, now + PACKET),
+        }
+        offer(&mut again, LINK, now, 1000);
+        now += PACKET;
+    }
+    let expected = 0.03 * n as f64;
+    // four standard deviations of a binomial distribution
+    assert!((lost as f64 - expected).abs() < 4.0 * (expected * 0.97).sqrt(), "{lost} of {n}");
+    let counters = links.counters(LINK);
+    assert_eq!((counters.dropped, counters.accepted), (lost, n - lost));
+    assert_eq!(counters, again.counters(LINK), "the same seed loses the same");
+}
+
+#[test]
+fn a_closed_link_takes_nothing() {
+    let mut links = one_link(gbps8(), QueueSpec::unlimited());
+    let closed = links.add_closed();
+    assert_eq!(closed.index() + 1, links.len());
+    assert!(links.offer_short(closed, Time::ZERO, 1000).is_none());
+    assert_eq!(offer(&mut links, closed, Time::ZERO, 1000), None);
+    assert_eq!(links.counters(closed).accepted, 0);
+    assert!(offer(&mut links, LINK, Time::ZERO, 1000).is_some());
+}

@@ -11,6 +11,7 @@ use crate::select::Sessions;
 use crate::settings::Settings;
 use crate::sign::{CueError, Gate};
 use crate::view::{Host, NetworkView};
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use units::Time;
 
@@ -52,7 +53,7 @@ pub struct AgentRule {
 }
 
 /// What an agent has seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentCounts {
     /// CUEs taken.
     pub taken: u64,
@@ -114,6 +115,11 @@ impl Agent {
         Ok(reverted_until.is_none())
     }
 
+    /// Whether a guard waits for what the host measures of itself.
+    pub fn is_guarded(&self) -> bool {
+        self.held.iter().any(|held| held.guard.is_some() && held.reverted_until.is_none())
+    }
+
     /// Looks at the guards with what the host has measured of itself; whether there is something to set anew.
     pub fn on_measured(&mut self, now: Time, host: &Host) -> bool {
         let facts = Facts { view: &NetworkView::default(), marks: &[] };
@@ -170,9 +176,14 @@ impl Agent {
 
     /// What a session is to have: of every setting, that of the first rule which is for it.
     pub fn settings_of(&self, remote: IpAddr, port: u16, cgroup: &str) -> Settings {
-        let matching = self.held.iter().filter(|held| held.reverted_until.is_none());
-        matching
-            .filter(|held| held.cue.scope.sessions.contains(remote, port, cgroup))
-            .fold(Settings::default(), |settings, held| settings.or(&held.cue.set))
+        AgentRule::settings_of(&self.rules(), remote, port, cgroup)
+    }
+}
+
+impl AgentRule {
+    /// What a session is to have by `rules`: of every setting, that of the first rule which is for it.
+    pub fn settings_of(rules: &[AgentRule], remote: IpAddr, port: u16, cgroup: &str) -> Settings {
+        let matching = rules.iter().filter(|rule| rule.sessions.contains(remote, port, cgroup));
+        matching.fold(Settings::default(), |settings, rule| settings.or(&rule.set))
     }
 }

@@ -145,9 +145,10 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
         (None, _) => 1.0,
     };
     history.last_at = Some(view.at);
-    let History { epoch, started, population, marks, rules, .. } = history;
-    let since = view.at.saturating_sub(started.unwrap_or(view.at));
-    let last_place = last_place(policy, population, since);
+    let since = view.at.saturating_sub(history.started.unwrap_or(view.at));
+    history.last_place = last_place(policy, &history.population, since);
+    let History { epoch, population, last_place, marks, rules, ended, .. } = history;
+    let last_place = *last_place;
     let facts = Facts { view, marks };
     let mut decision = Decision {
         at: view.at,
@@ -173,6 +174,7 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
     }
     let broken = decision.constraints.iter().find(|constraint| constraint.holds == Some(false));
     let broken = broken.map(|constraint| format!("the constraint `{}` does not hold", constraint.name));
+    let broken = ended.clone().or(broken);
     let round = Round { policy, facts, population, last_place, weight, broken };
     decision.treated = (0..view.hosts.len()).filter(|host| round.is_treated(*host)).count();
     for ((rank, rule), state) in policy.rules.iter().enumerate().zip(rules.iter_mut()) {
@@ -209,7 +211,7 @@ struct Round<'a> {
     last_place: Option<u64>,
     /// Of new values against remembered ones.
     weight: f64,
-    /// The constraint that keeps everything back.
+    /// What keeps everything back: that the rollout is over, or a constraint.
     broken: Option<String>,
 }
 

@@ -19,9 +19,13 @@ pub struct History {
     pub(crate) started: Option<Time>,
     pub(crate) last_at: Option<Time>,
     pub(crate) population: Population,
+    /// The last place that is treated; `None`: nobody is.
+    pub(crate) last_place: Option<u64>,
     /// `host.every_hop_marks` of each host; empty where no rule asks.
     pub(crate) marks: Vec<f64>,
     pub(crate) rules: Vec<RuleState>,
+    /// Why the rollout is over.
+    pub(crate) ended: Option<String>,
 }
 
 impl History {
@@ -33,6 +37,17 @@ impl History {
     /// The epoch of the last decision.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Whether the last decision treated this host of its view.
+    pub(crate) fn is_treated(&self, host: usize) -> bool {
+        let place = self.population.places.get(host).filter(|_| self.population.eligible[host]);
+        place.is_some_and(|place| self.last_place.is_some_and(|last| *place <= last))
+    }
+
+    /// Ends the rollout: from the next decision on nothing is set, and every rule says `why`.
+    pub fn roll_back(&mut self, why: String) {
+        self.ended = Some(why);
     }
 
     /// Makes room for a view.

@@ -46,6 +46,31 @@ impl Policy {
     pub fn algorithm(&self, name: &str) -> Option<&Algorithm> {
         self.algorithms.iter().find(|algorithm| algorithm.name == name)
     }
+
+    /// The same policy in a network that lives faster or slower: T is `period`, and every other time of the policy's own (how
+    /// long CUEs last, how long rules hold, over how long is smoothed, when stages begin) changes by the same factor. What is
+    /// set on TCP stays.
+    #[must_use]
+    pub fn with_period(mut self, period: Time) -> Policy {
+        let (old, new) = (u128::from(self.period.as_ps()), u128::from(period.as_ps()));
+        let scaled =
+            |time: Time| Time::from_ps(u64::try_from(u128::from(time.as_ps()) * new / old).unwrap_or(u64::MAX).max(1));
+        let scale = |time: &mut Time| {
+            if *time > Time::ZERO {
+                *time = scaled(*time);
+            }
+        };
+        self.period = period;
+        scale(&mut self.lifetime);
+        scale(&mut self.flap_limit.within);
+        self.smoothing.iter_mut().for_each(scale);
+        for rule in &mut self.rules {
+            scale(&mut rule.hold);
+            rule.guard.iter_mut().for_each(|guard| scale(&mut guard.hold));
+        }
+        self.rollout.stages.iter_mut().for_each(|stage| scale(&mut stage.after));
+        self
+    }
 }
 
 /// A congestion control.

@@ -32,14 +32,21 @@ impl Policy {
     /// Everything that is wrong with it, each with its place.
     pub fn parse(name: &str, text: &str, known: Known<'_>) -> Result<Policy, Diagnostic> {
         let sources = [Source { name: name.to_string(), text: text.into() }];
-        let told = |problems: Vec<Problem>| Diagnostic::new(problems, &sources);
-        let root = parse_document(0, text).map_err(|errors| {
+        Policy::read((name, text), 0, known).map_err(|problems| Diagnostic::new(problems, &sources))
+    }
+
+    /// The same for a text that another file names: `source` is its number among the caller's sources.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read((name, text): (&str, &str), source: usize, known: Known<'_>) -> Result<Policy, Vec<Problem>> {
+        let root = parse_document(source, text).map_err(|errors| {
             let problem = |error: document::tree::Syntax| Problem {
                 message: format!("this is not TOML: {}", error.message),
-                at: Origin { source: 0, span: error.span },
+                at: Origin { source, span: error.span },
                 help: None,
             };
-            told(errors.into_iter().map(problem).collect())
+            errors.into_iter().map(problem).collect::<Vec<_>>()
         })?;
         let reader = Reader { values: Values::default(), text, known };
         let stem = name.rsplit('/').next().unwrap_or(name);
@@ -48,7 +55,7 @@ impl Policy {
         let problems = reader.values.into_problems();
         match policy {
             Some(policy) if problems.is_empty() => Ok(policy),
-            _ => Err(told(problems)),
+            _ => Err(problems),
         }
     }
 }
@@ -169,7 +176,7 @@ impl<'a> Reader<'a> {
                     || node.at.clone(),
                     |start| {
                         let start = node.at.span.start + start;
-                        Origin { source: 0, span: start + error.span.start..start + error.span.end }
+                        Origin { source: node.at.source, span: start + error.span.start..start + error.span.end }
                     },
                 );
                 self.problem(&at, error.message, error.help)

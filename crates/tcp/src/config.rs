@@ -51,6 +51,10 @@ pub struct Config {
     pub initial_cwnd: u32,
     /// Slow-start threshold at the start, segments.
     pub initial_ssthresh: u32,
+    /// Most segments in the congestion window.
+    pub cwnd_clamp: u32,
+    /// Most that a connection sends, bytes/s; `u64::MAX` is no limit, less turns pacing on.
+    pub max_pacing_rate: u64,
     /// Least retransmission timeout.
     pub rto_min: Time,
     /// Largest retransmission timeout.
@@ -97,6 +101,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether every connection is paced, whatever its algorithm does.
+    pub(crate) fn paces(&self) -> bool {
+        self.pacing == PacingMode::On || self.max_pacing_rate < u64::MAX
+    }
+
     /// Linux 6.18's defaults.
     pub fn linux(algorithm: &'static Algorithm) -> Config {
         Config {
@@ -104,6 +113,8 @@ impl Config {
             mtu: 1500,
             initial_cwnd: 10,
             initial_ssthresh: congestion::sock::TCP_INFINITE_SSTHRESH,
+            cwnd_clamp: u32::MAX,
+            max_pacing_rate: u64::MAX,
             rto_min: Time::from_ms(200),
             rto_max: Time::from_secs(120),
             syn_rto: Time::from_secs(1),

@@ -1,7 +1,7 @@
 //! The endpoint: its state, and what hosts call.
 
 use crate::busy::Busy;
-use crate::config::{Config, PacingMode};
+use crate::config::Config;
 use crate::rare::Rare;
 use crate::rtt;
 use crate::window::{GSO_MAX_BYTES, PACING_SHIFT};
@@ -169,20 +169,20 @@ impl Endpoint {
         Endpoint::new(config, iss, seed, State::Listen)
     }
 
-    fn new(config: &Arc<Config>, iss: u32, seed: u32, state: State) -> Endpoint {
+    pub(crate) fn new(config: &Arc<Config>, iss: u32, seed: u32, state: State) -> Endpoint {
         let mss = config.mtu - 40;
         let wanted_scale = (0..14).find(|&scale| config.receive_buffer >> scale <= 65_535).unwrap_or(14);
         let sock = TcpSock {
             sk_pacing_rate: u64::MAX,
-            sk_max_pacing_rate: u64::MAX,
-            sk_pacing_status: if config.pacing == PacingMode::On { SK_PACING_NEEDED } else { 0 },
+            sk_max_pacing_rate: config.max_pacing_rate,
+            sk_pacing_status: if config.paces() { SK_PACING_NEEDED } else { 0 },
             sk_gso_max_size: GSO_MAX_BYTES.min(config.tso_segments.saturating_mul(mss)),
             sk_pacing_shift: PACING_SHIFT,
             icsk_ca_ops: Some(config.algorithm.ops()),
             cc_random_state: if seed == 0 { 1 } else { seed },
             snd_cwnd: config.initial_cwnd,
             snd_ssthresh: config.initial_ssthresh,
-            snd_cwnd_clamp: u32::MAX,
+            snd_cwnd_clamp: config.cwnd_clamp,
             snd_una: iss,
             snd_nxt: iss,
             mss_cache: mss - if config.timestamps { TIMESTAMP_BYTES } else { 0 },
@@ -396,11 +396,23 @@ impl Endpoint {
     /// The clocks that algorithms see, at every send and receive.
     #[inline]
     pub(crate) fn refresh_clock(&mut self, now: Time) {
-        let ns = now.as_ns();
-        if ns != self.sock.tcp_clock_cache {
-            self.sock.tcp_clock_cache = ns;
-            self.sock.tcp_mstamp = ns / 1000;
+        if now.as_ns() != self.sock.tcp_clock_cache {
+            self.move_clock(now);
         }
+    }
+
+    /// Mostly a segment has just arrived, and the clocks are right.
+    #[cold]
+    fn move_clock(&mut self, now: Time) {
+        self.set_clock(now);
+    }
+
+    /// The same without a look at what they were.
+    #[inline]
+    pub(crate) fn set_clock(&mut self, now: Time) {
+        let ns = now.as_ns();
+        self.sock.tcp_clock_cache = ns;
+        self.sock.tcp_mstamp = ns / 1000;
     }
 
     /// The host's tick counter, ms.

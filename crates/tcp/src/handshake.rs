@@ -203,7 +203,7 @@ impl Endpoint {
     }
 
     /// The connection is open: the algorithm begins.
-    fn establish(&mut self, now: Time) {
+    pub(crate) fn establish(&mut self, now: Time) {
         self.state = State::Established;
         // RFC 5681 3.1: a SYN that was lost twice says that the path is congested
         let lost_twice = self.busy.rare().is_some_and(|rare| rare.stats.syn_retransmits > 1);

@@ -13,7 +13,7 @@ impl Endpoint {
     /// A segment has arrived.
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment) {
-        self.refresh_clock(now);
+        self.set_clock(now);
         if self.state == State::Established
             && segment.flags & PLAIN == flags::ACK
             && segment.seq == self.sock.rcv_nxt
@@ -87,7 +87,7 @@ impl Endpoint {
     }
 
     /// RFC 9293 3.4, with the bounds of the last ACK that was sent.
-    fn is_in_window(&self, segment: &Segment) -> bool {
+    pub(crate) fn is_in_window(&self, segment: &Segment) -> bool {
         let right = self.rcv_wup.wrapping_add(self.rcv_wnd);
         let right = if before(right, self.sock.rcv_nxt) { self.sock.rcv_nxt } else { right };
         !before(segment.end_seq(), self.rcv_wup) && !after(segment.seq, right)

@@ -8,7 +8,7 @@
 //! - [`Endpoint::on_segment`]: a [`Segment`] has arrived;
 //! - [`Endpoint::on_timer`]: the moment that [`Endpoint::poll_timeout`] named has come (too early does no harm);
 //! - [`Endpoint::write`], [`Endpoint::write_all`], [`Endpoint::close`], [`Endpoint::set_reading`]: the application;
-//! - [`Endpoint::set_algorithm`]: an operator changes the algorithm of a live connection.
+//! - [`Endpoint::set_algorithm`], [`Endpoint::retune`]: an operator changes the algorithm, or more, of a live connection.
 //!
 //! After every input the host calls [`Endpoint::poll_transmit`] until it says false ([`Endpoint::wants_transmit`] tells it
 //! cheaply where that is at once), then looks at [`Endpoint::poll_timeout`]. Time never goes backwards. A host whose own queue holds
@@ -62,6 +62,8 @@ mod rare;
 mod rate;
 mod receiver;
 mod recovery;
+mod relay;
+mod retune;
 mod rtt;
 mod sack;
 mod scoreboard;
@@ -73,4 +75,5 @@ mod window;
 
 pub use config::{Config, DelayedAck, EcnMode, PacingMode};
 pub use endpoint::{Endpoint, State, Stats};
+pub use relay::{Leave, Opening, Relay};
 pub use segment::{Ecn, SACK_BLOCKS_MAX, SackBlock, Segment, flags};

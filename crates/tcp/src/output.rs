@@ -238,7 +238,22 @@ impl Endpoint {
             bits |= flags::CWR;
         }
         self.fill(out, seq, len, bits, capable);
+        let first = self.enter_new(len, marks);
+        if fin {
+            self.bits |= bit::FIN_SENT;
+            self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
+        }
+        if first {
+            self.rearm_rto(now);
+        }
+        self.ack_is_sent();
+    }
+
+    /// New data in flight, from snd_nxt on. True: it is the first.
+    #[inline]
+    pub(crate) fn enter_new(&mut self, len: u16, marks: u8) -> bool {
         let packets_out = self.sock.packets_out;
+        let seq = self.sock.snd_nxt;
         let record = rate::first_record(&mut self.sock, seq, len, marks);
         self.sock.snd_nxt = record.end_seq();
         self.busy.make(&self.sock).ring.push(packets_out, record);
@@ -246,14 +261,7 @@ impl Endpoint {
         if self.in_reduction() {
             self.rare_mut().prr_out += 1;
         }
-        if fin {
-            self.bits |= bit::FIN_SENT;
-            self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
-        }
-        if packets_out == 0 {
-            self.rearm_rto(now);
-        }
-        self.ack_is_sent();
+        packets_out == 0
     }
 
     #[inline]
@@ -263,7 +271,7 @@ impl Endpoint {
 
     /// A segment leaves: the clocks and counts, and the algorithm if nothing was in flight.
     #[inline]
-    fn count_sent(&mut self, len: u16, now_ms: u32) {
+    pub(crate) fn count_sent(&mut self, len: u16, now_ms: u32) {
         let sock = &mut self.sock;
         sock.tcp_wstamp_ns = sock.tcp_wstamp_ns.max(sock.tcp_clock_cache);
         if len == 0 {
@@ -287,7 +295,7 @@ impl Endpoint {
     }
 
     /// After the last segment of a batch.
-    fn end_batch(&mut self, now: Time) {
+    pub(crate) fn end_batch(&mut self, now: Time) {
         self.bits &= !bit::SENT;
         let limited = self.sock.packets_in_flight() >= self.sock.snd_cwnd;
         self.validate_window(limited);
@@ -298,36 +306,63 @@ impl Endpoint {
 
     /// A retransmission or probe that is due.
     fn retransmit(&mut self, now: Time, out: &mut Segment) -> bool {
-        let Some(rare) = self.busy.rare_mut() else {
-            self.bits &= !bit::RETRANSMIT;
-            return false;
-        };
-        if self.sock.packets_out == 0 {
-            rare.probe_now = false;
-            rare.retransmit_head = false;
-            rare.frto_new = false;
-            self.bits &= !bit::RETRANSMIT;
+        if self.forget_retransmissions() {
             return false;
         }
-        if std::mem::take(&mut rare.probe_now) {
+        if std::mem::take(&mut self.rare_mut().probe_now) {
             self.emit_probe(now, out);
             return true;
         }
-        if std::mem::take(&mut rare.retransmit_head) && !self.busy.at(0).is(mark::SACKED | mark::RETRANS) {
-            self.emit_retransmission(out, 0);
+        if self.retransmit_head(out) {
             return true;
         }
         if self.rare_mut().frto_new {
             if self.has_new() && self.send_new(now, out) {
                 return true;
             }
-            self.rare_mut().frto_new = false;
-            if after(self.sock.snd_nxt, self.sock.high_seq) {
-                self.bits &= !bit::RETRANSMIT;
+            if self.end_frto_test() {
                 return false;
             }
-            self.rare_mut().frto = false;
         }
+        self.retransmit_lost(now, out)
+    }
+
+    /// With nothing in flight there is nothing to send again. True: that is so.
+    pub(crate) fn forget_retransmissions(&mut self) -> bool {
+        if self.sock.packets_out > 0 && self.busy.rare().is_some() {
+            return false;
+        }
+        if let Some(rare) = self.busy.rare_mut() {
+            rare.probe_now = false;
+            rare.retransmit_head = false;
+            rare.frto_new = false;
+        }
+        self.bits &= !bit::RETRANSMIT;
+        true
+    }
+
+    /// The oldest segment, if it is to leave whatever the window.
+    pub(crate) fn retransmit_head(&mut self, out: &mut Segment) -> bool {
+        if std::mem::take(&mut self.rare_mut().retransmit_head) && !self.busy.at(0).is(mark::SACKED | mark::RETRANS) {
+            self.emit_retransmission(out, 0);
+            return true;
+        }
+        false
+    }
+
+    /// There is no more new data for F-RTO's test. True: what was sent decides it; false: the timeout was none to test.
+    pub(crate) fn end_frto_test(&mut self) -> bool {
+        self.rare_mut().frto_new = false;
+        if after(self.sock.snd_nxt, self.sock.high_seq) {
+            self.bits &= !bit::RETRANSMIT;
+            return true;
+        }
+        self.rare_mut().frto = false;
+        false
+    }
+
+    /// The next segment that is lost, if window and pacing allow it.
+    pub(crate) fn retransmit_lost(&mut self, now: Time, out: &mut Segment) -> bool {
         if self.pacing_blocks() {
             return false;
         }
@@ -402,7 +437,7 @@ impl Endpoint {
     }
 
     /// The tail-loss probe: new data if there is any, else the last segment again (RFC 8985 7.3).
-    fn emit_probe(&mut self, now: Time, out: &mut Segment) {
+    pub(crate) fn emit_probe(&mut self, now: Time, out: &mut Segment) {
         let sendable = self.sendable();
         let fresh = sendable > 0 && self.may_send_data() && self.window_allows_next();
         if fresh {
@@ -416,6 +451,11 @@ impl Endpoint {
             let last = self.sock.packets_out - 1;
             self.send_again(out, last);
         }
+        self.note_probe(now, fresh);
+    }
+
+    /// A tail-loss probe has left; `fresh`: with new data.
+    pub(crate) fn note_probe(&mut self, now: Time, fresh: bool) {
         let high = self.sock.snd_nxt;
         let rare = self.rare_mut();
         rare.tlp_high_seq = Some(high);

@@ -83,11 +83,16 @@ const _: () = assert!(size_of::<Segment>() == 64);
 
 impl Segment {
     /// Bytes of the IP packet: 20 of IPv4, 20 of TCP, options padded to 4, payload.
+    #[inline]
     pub fn ip_bytes(&self) -> u32 {
+        let rare = if (self.flags & flags::SYN) | self.sack_count == 0 { 0 } else { self.rare_option_bytes() };
+        40 + u32::from(self.has_timestamp) * 12 + rare + self.len as u32
+    }
+
+    /// Bytes of the options that most segments do not have.
+    #[cold]
+    fn rare_option_bytes(&self) -> u32 {
         let mut options = 0;
-        if self.has_timestamp {
-            options += 12;
-        }
         if self.sack_count > 0 {
             options += 4 + 8 * self.sack_count as u32;
         }
@@ -97,7 +102,7 @@ impl Segment {
             // beside a timestamp, SACK-permitted takes the place of its padding
             options += if self.sack_permitted && !self.has_timestamp { 4 } else { 0 };
         }
-        40 + options + self.len as u32
+        options
     }
 
     /// Sequence numbers that the segment occupies: payload, SYN and FIN.

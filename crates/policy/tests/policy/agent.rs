@@ -145,3 +145,86 @@ fn what_is_not_taken_changes_nothing_and_is_counted() {
     assert_eq!(windows(&agent), [(Some(20), s(90))], "a replayed CUE does not last longer");
     assert_eq!(agent.counts(), AgentCounts { taken: 1, rejected: 3, ..AgentCounts::default() });
 }
+
+/// Numbers that look random and are the same every time (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn bytes(&mut self, most: u64) -> Vec<u8> {
+        (0..self.below(most)).map(|_| self.next() as u8).collect()
+    }
+}
+
+#[test]
+fn a_million_byte_strings_change_nothing_and_are_counted() {
+    const COUNT: u64 = 1_000_000;
+    let mut random = Random(5);
+    let mut agent = agent();
+    let good = key().sign(&cue(1, 0, window(20)));
+    agent.on_cue(s(0), &good).unwrap();
+    let before = agent.rules();
+    for i in 0..COUNT {
+        let bytes = match i % 20 {
+            // the good one with a byte changed, cut, or prolonged
+            0 => {
+                let mut bytes = good.clone();
+                let at = random.below(bytes.len() as u64) as usize;
+                bytes[at] ^= 1 << random.below(8);
+                bytes
+            }
+            1 => good[..random.below(good.len() as u64) as usize].to_vec(),
+            2 => [&good[..], &[random.next() as u8]].concat(),
+            _ => random.bytes(300),
+        };
+        assert!(agent.on_cue(s(1), &bytes).is_err(), "{bytes:?}");
+    }
+    assert_eq!(agent.rules(), before);
+    assert_eq!(agent.counts(), AgentCounts { taken: 1, rejected: COUNT, ..AgentCounts::default() });
+}
+
+#[test]
+fn whatever_the_oracle_signs_an_agent_goes_on() {
+    let mut random = Random(6);
+    let (mut agent, mut counts, mut now) = (agent(), AgentCounts::default(), 0);
+    for i in 0..5_000 {
+        // what lasts for ever fills it up
+        if i % 500 == 499 {
+            counts.taken += agent.counts().taken;
+            counts.expired += agent.counts().expired;
+            agent = self::agent();
+        }
+        let extreme = |random: &mut Random| match random.below(4) {
+            0 => 0,
+            1 => u64::MAX,
+            _ => random.next() >> random.below(64),
+        };
+        let mut odd = cue(i, (random.below(600)) as u16, window(random.next() as u32));
+        odd.lifetime = Time::from_ps(extreme(&mut random));
+        odd.policy = String::from_utf8_lossy(&random.bytes(60)).chars().take(60).collect();
+        let guard: String = match random.below(3) {
+            0 => "host.drop_rate >= 0".into(),
+            1 => String::from_utf8_lossy(&random.bytes(60)).chars().take(60).collect(),
+            _ => "host.live_flows > -1 || host.drop_rate / 0 > 1".into(),
+        };
+        odd.guard = Some(CueGuard { revert_if: guard, hold: Time::from_ps(extreme(&mut random)) });
+        let _ = agent.on_cue(Time::from_ps(now), &key().sign(&odd));
+        now = now.saturating_add(random.below(1 << 50));
+        agent.on_measured(Time::from_ps(now), &host(1));
+        agent.on_timer(Time::from_ps(now));
+        assert!(agent.rules().iter().all(|rule| rule.deadline > Time::from_ps(now)), "what is over is not set");
+        assert!(agent.poll_timeout().is_none_or(|at| at > Time::from_ps(now)));
+    }
+    assert!(counts.taken > 1000 && counts.expired > 100, "{counts:?}");
+}

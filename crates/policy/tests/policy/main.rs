@@ -7,3 +7,4 @@ mod deciding;
 mod epistles;
 mod explaining;
 mod expressions;
+mod judging;

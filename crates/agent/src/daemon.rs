@@ -1,0 +1,495 @@
+//! The agent's loop.
+
+use crate::config::Config;
+use crate::effective::{Seen, in_force};
+use crate::guard::lock;
+use crate::journal::{Journal, table};
+use crate::measure::{Counters, Traffic, traffic};
+use crate::plan::{Plan, Surroundings};
+use crate::routes::Table;
+use crate::status::Status;
+use crate::telemetry::{Ended, Names};
+use crate::tuner::Tuner;
+use bus::files::{FileError, public_key, store_epoch, stored_epoch};
+use bus::{Bus, BusError, Clock, Report, UnixAgent};
+use kernel::retune::RetuneError;
+use kernel::{Connection, NAME_PREFIX};
+use policy::{Agent, Gate, Host, Link};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+use units::{Rate, Time};
+
+/// How often guards are looked at: a second's losses are seen a quarter of a second later.
+const SAMPLE: Time = Time::from_ms(250);
+/// How often is reported, and the host's counters are read where no guard waits for them.
+const REPORT: Time = Time::from_secs(1);
+/// Looking at every connection may take one part in so many of the time.
+const LOOKING: u64 = 500;
+/// How often an Oracle that is not there is looked for.
+const RETRY: Time = Time::from_secs(1);
+/// CUEs that are taken before anything is set.
+const BATCH: usize = 1024;
+/// Steps of the round-trip times that are reported, for each doubling.
+const RTT_STEPS: u32 = 4;
+/// How long an earlier agent's end is waited for.
+const PATIENCE: Time = Time::from_secs(10);
+
+/// Why an agent ends.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// A key, an epoch or a journal.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The program in the kernel.
+    #[error(transparent)]
+    Retune(#[from] RetuneError),
+    /// The place of what stays in the kernel.
+    #[error("{0}; without BPF: --means routes")]
+    Bpffs(String),
+    /// Another one runs.
+    #[error("{}: an agent runs there already; a second one on this host needs a --state, --pins and --cgroup of its own", .0.display())]
+    Running(PathBuf),
+    /// The guardian does not start.
+    #[error("the guardian, which undoes things should the agent die, cannot be started: {0}")]
+    Guardian(io::Error),
+    /// Deadlines are the kernel's, and this process counts otherwise.
+    #[error(
+        "this process is in a time namespace whose clocks are not the kernel's, which ends what is set: run the agent outside of it"
+    )]
+    Clock,
+    /// The system's.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl AgentError {
+    /// Whether the operator can put it right, as opposed to a kernel or a disk that failed.
+    pub fn is_input(&self) -> bool {
+        match self {
+            AgentError::Running(_) | AgentError::Bpffs(_) | AgentError::Clock => true,
+            AgentError::File(error) => {
+                !matches!(error, FileError::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()))
+            }
+            AgentError::Retune(error) => !matches!(error, RetuneError::Map(_)),
+            AgentError::Guardian(_) | AgentError::Io(_) => false,
+        }
+    }
+}
+
+/// The agent, until `stop` says so. `say` is told what happens, a line each.
+///
+/// # Errors
+/// It cannot begin, or cannot go on; what it had set is given back then, as it is when it is stopped.
+pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> Result<(), AgentError> {
+    if has_another_clock() {
+        return Err(AgentError::Clock);
+    }
+    let mut lives = lock(&config.places)?;
+    // the guardian of an agent that has just died may be at work
+    let clock = Clock::begin();
+    while lives.is_none() && clock.now() < PATIENCE && !stop() {
+        thread::sleep(Duration::from_millis(50));
+        lives = lock(&config.places)?;
+    }
+    let Some(_lock) = lives else { return Err(AgentError::Running(config.places.state.clone())) };
+    let mut mind = Mind::new(&config)?;
+    let guardian = guardian(&mut config)?;
+    let (mut tuner, notes) = Tuner::take_over(&config)?;
+    for note in &notes {
+        say(note);
+    }
+    say(&format!("{}: taking CUEs from {}", config.identity.host, config.socket.display()));
+    let mut outcome = live(&config, &mut mind, &mut tuner, stop, say);
+    while outcome.is_ok() && !stop() {
+        // the clock is old: another one, and with it a mind that holds no times of the old one
+        outcome = Mind::new(&config).and_then(|fresh| {
+            mind = fresh;
+            tuner.apply(&Plan::default())?;
+            live(&config, &mut mind, &mut tuner, stop, say)
+        });
+    }
+    let given_back = tuner.give_back();
+    let _ = fs::remove_file(config.places.status());
+    if let Some(mut guardian) = guardian {
+        // it finds nothing left to do
+        drop(guardian.stdin.take());
+        let _ = guardian.wait();
+    }
+    outcome?;
+    given_back?.iter().for_each(|note| say(note));
+    say("everything is given back");
+    Ok(())
+}
+
+/// As [`run`], but only tells, by `print`, what would be changed.
+///
+/// # Errors
+/// A key that cannot be read.
+pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&str)) -> Result<(), AgentError> {
+    let mut mind = Mind::new(config)?;
+    if config.means.bpf() {
+        print(&format!("would attach the BPF program to {}", config.cgroup.display()));
+    }
+    while !stop() && !mind.clock.is_old() {
+        let now = mind.clock.now();
+        mind.connect(config, now, &mut |line| print(line));
+        let mut changed = mind.listen(Duration::from_millis(250), &mut |line| print(line));
+        changed |= mind.agent.on_timer(mind.clock.now());
+        if !changed {
+            continue;
+        }
+        let plan = mind.plan(config)?;
+        print(&format!("epoch {}: would set", mind.agent.highest().unwrap_or_default()));
+        let rules = plan.rules.iter().map(|rule| format!("  connections {:?}: {:?}", rule.sessions, rule.tuning));
+        rules.for_each(|line| print(&line));
+        if config.means.routes() {
+            Journal::foresee(&plan)?.iter().for_each(|line| print(&format!("  {line}")));
+        }
+        plan.notes.iter().for_each(|note| print(&format!("  {note}")));
+        if plan == Plan::default() {
+            print("  nothing: every setting as the host has it");
+        }
+    }
+    Ok(())
+}
+
+/// Starts what undoes things should this process die: it reads from a pipe that ends with us.
+fn guardian(config: &mut Config) -> Result<Option<Child>, AgentError> {
+    let Some(command) = &mut config.guardian else { return Ok(None) };
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().map(Some).map_err(AgentError::Guardian)
+}
+
+/// What an agent knows.
+struct Mind {
+    clock: Clock,
+    agent: Agent,
+    stored: Option<u64>,
+    bus: Option<UnixAgent>,
+    retry_at: Time,
+    counters: Counters,
+    host: Host,
+    names: Names,
+    ended: Ended,
+    open: Vec<Connection>,
+    look_at: Time,
+    links: BTreeMap<String, (Time, Traffic)>,
+    notes: Vec<String>,
+}
+
+impl Mind {
+    fn new(config: &Config) -> Result<Mind, AgentError> {
+        let key = public_key(&config.key)?;
+        let stored = stored_epoch(&config.places.epoch())?;
+        let host = Host {
+            name: config.identity.host.clone(),
+            rack: config.rack.clone(),
+            labels: config.identity.labels.clone(),
+            cc: default_algorithm(),
+            ..Host::default()
+        };
+        Ok(Mind {
+            clock: Clock::begin(),
+            agent: Agent::new(Gate::new(key, config.identity.clone(), stored)),
+            stored,
+            bus: None,
+            retry_at: Time::ZERO,
+            counters: Counters::default(),
+            host,
+            names: Names::default(),
+            ended: Ended::default(),
+            open: Vec::new(),
+            look_at: Time::ZERO,
+            links: BTreeMap::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    fn connect(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) {
+        if self.bus.is_some() || now < self.retry_at {
+            return;
+        }
+        let first = self.retry_at == Time::ZERO;
+        self.retry_at = now + RETRY;
+        match UnixAgent::connect(&config.socket) {
+            Ok(bus) => {
+                self.bus = Some(bus);
+                say("the Oracle is there");
+            }
+            Err(error) if first => say(&format!("no Oracle yet: {error}")),
+            Err(_) => {}
+        }
+    }
+
+    /// Takes what comes within `wait`, and what has come with it; whether there is something to set anew.
+    fn listen(&mut self, wait: Duration, say: &mut dyn FnMut(&str)) -> bool {
+        let mut changed = false;
+        let Some(bus) = &mut self.bus else {
+            thread::sleep(wait);
+            return false;
+        };
+        for taken in 0..BATCH {
+            match bus.receive(if taken == 0 { wait } else { Duration::ZERO }) {
+                Ok(Some(message)) => match self.agent.on_cue(self.clock.now(), &message) {
+                    Ok(anew) => changed |= anew,
+                    Err(policy::CueError::NotOurs) => {}
+                    // who sends a thousand of them is not to fill the log
+                    Err(error) if self.agent.counts().rejected.is_power_of_two() => {
+                        say(&format!("CUE rejected ({} so far): {error}", self.agent.counts().rejected));
+                    }
+                    Err(_) => {}
+                },
+                Ok(None) => break,
+                Err(error) => {
+                    if !matches!(error, BusError::Gone) {
+                        say(&error.to_string());
+                    }
+                    say("the Oracle is gone: what it has said lasts until its time is over");
+                    self.bus = None;
+                    break;
+                }
+            }
+        }
+        changed
+    }
+
+    fn plan(&mut self, config: &Config) -> io::Result<Plan> {
+        let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
+        let host = Surroundings {
+            means: config.means,
+            algorithms: available.split_whitespace().map(str::to_string).collect(),
+            needs_ecn: &config.needs_ecn,
+            tick: tick(),
+            clock: self.clock,
+            cgroup: cgroup_name(&config.cgroup.display().to_string()),
+        };
+        Ok(Plan::of(&self.agent.rules(), &host, &mut self.names))
+    }
+
+    /// Looks at every connection, as often as that may cost.
+    fn look(&mut self, now: Time) -> io::Result<()> {
+        if now < self.look_at {
+            return Ok(());
+        }
+        self.open = kernel::connections()?;
+        let took = self.clock.now().saturating_sub(now);
+        self.look_at = now + REPORT.max(took * LOOKING);
+        self.host.srtt_us = rtt_steps(&self.open);
+        Ok(())
+    }
+
+    fn report(&mut self, config: &Config, now: Time) -> io::Result<Report> {
+        self.look(now)?;
+        // a router has a million of them, so only where somebody asks
+        let asked = self.agent.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
+        let routes = if asked { table()? } else { Table::default() };
+        let seen = Seen { open: &self.open, ended: &self.ended, routes: &routes };
+        let in_force = in_force(&self.agent.rules(), now, &seen, &mut self.names);
+        let links = config.links.iter().flat_map(|link| self.link(now, link)).collect();
+        Ok(Report {
+            host: Host { fct: self.ended.all().percentiles(), ..self.host.clone() },
+            links,
+            epoch: self.agent.highest(),
+            counts: self.agent.counts(),
+            in_force,
+            telemetry: self.ended.telemetry(),
+            left_out: 0,
+            notes: self.notes.clone(),
+        })
+    }
+
+    /// Both directions of an interface, since it was last asked.
+    fn link(&mut self, now: Time, (interface, rate): &(String, Rate)) -> Vec<Link> {
+        let Some(traffic) = traffic(interface) else { return Vec::new() };
+        let Some((then, before)) = self.links.insert(interface.clone(), (now, traffic)) else { return Vec::new() };
+        let (_, traffic) = &self.links[interface];
+        let seconds = now.saturating_sub(then).as_secs_f64();
+        let share = |bytes: u64| (8.0 * bytes as f64 / (seconds * rate.as_bps() as f64)).clamp(0.0, 1.0);
+        let host = &self.host.name;
+        let edge = if self.host.rack.is_empty() { format!("switch of {host}") } else { self.host.rack.clone() };
+        let dropped = traffic.dropped.saturating_sub(before.dropped) as f64;
+        let offered = traffic.packets.saturating_sub(before.packets) as f64 + dropped;
+        vec![
+            Link {
+                name: format!("{host} {interface} out"),
+                from: host.clone(),
+                to: edge.clone(),
+                rate: Some(*rate),
+                utilization: Some(share(traffic.sent.saturating_sub(before.sent))),
+                drop_rate: Some(if offered > 0.0 { dropped / offered } else { 0.0 }),
+                ..Link::default()
+            },
+            Link {
+                name: format!("{host} {interface} in"),
+                from: edge,
+                to: host.clone(),
+                rate: Some(*rate),
+                utilization: Some(share(traffic.received.saturating_sub(before.received))),
+                ..Link::default()
+            },
+        ]
+    }
+}
+
+fn live(
+    config: &Config,
+    mind: &mut Mind,
+    tuner: &mut Tuner,
+    stop: &dyn Fn() -> bool,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), AgentError> {
+    let (mut sample_at, mut report_at, mut guarded) = (Time::ZERO, Time::ZERO, false);
+    while !stop() && !mind.clock.is_old() {
+        let now = mind.clock.now();
+        mind.connect(config, now, say);
+        let next = mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at);
+        let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
+        let now = mind.clock.now();
+        if mind.agent.is_guarded() && !guarded {
+            mind.counters.begin();
+            sample_at = now;
+        }
+        guarded = mind.agent.is_guarded();
+        if now >= sample_at {
+            mind.counters.sample(now, &mut mind.host)?;
+            sample_at = now + if guarded { SAMPLE } else { REPORT };
+            let tripped = mind.agent.on_measured(now, &mind.host);
+            if tripped {
+                let (again, sent) = (mind.host.retransmitted_segments, mind.host.sent_segments);
+                say(&format!(
+                    "a guard has reverted: {} of {} segments sent again",
+                    again.unwrap_or(0),
+                    sent.unwrap_or(0)
+                ));
+            }
+            changed |= tripped;
+        }
+        changed |= mind.agent.on_timer(now);
+        // before anything of it is set, so that it is not taken twice, whatever happens in between
+        if let Some(highest) = mind.agent.highest().filter(|highest| Some(*highest) != mind.stored) {
+            store_epoch(&config.places.epoch(), highest)?;
+            mind.stored = Some(highest);
+        }
+        if changed {
+            let plan = mind.plan(config)?;
+            let mut notes = tuner.apply(&plan)?;
+            notes.extend(plan.notes);
+            notes.sort();
+            notes.dedup();
+            notes.iter().filter(|note| !mind.notes.contains(note)).for_each(|note| say(note));
+            mind.notes = notes;
+        }
+        if now >= report_at {
+            report_at = now + REPORT;
+            tell(config, mind, tuner, now, say)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reports, and writes down how it is.
+fn tell(
+    config: &Config,
+    mind: &mut Mind,
+    tuner: &Tuner,
+    now: Time,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), AgentError> {
+    let Mind { ended, names, .. } = mind;
+    tuner.ended(|record| ended.add(&record, names, &config.racks))?;
+    let report = mind.report(config, now)?;
+    let counts = tuner.counts()?.unwrap_or_default();
+    let status = Status {
+        running: true,
+        connected: mind.bus.is_some(),
+        applied: counts.applied,
+        reverted: counts.reverted,
+        ecn_refused: counts.ecn_refused,
+        failed: counts.failed,
+        report: Some(report.clone()),
+    };
+    status.write(&config.places)?;
+    if let Some(bus) = &mut mind.bus {
+        match bus.send(&report.to_bytes()) {
+            // an Oracle that is busy is told the next time, of what happened till then as well
+            Err(BusError::Full) => return Ok(()),
+            Err(BusError::Gone) => mind.bus = None,
+            Err(error) => say(&error.to_string()),
+            Ok(()) => {}
+        }
+    }
+    mind.ended = Ended::default();
+    Ok(())
+}
+
+/// Smoothed round-trip times in steps of a factor of 2^(1/4): microseconds, and how many connections are at most there.
+fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
+    let mut steps = BTreeMap::new();
+    for connection in open.iter().filter(|connection| connection.srtt_us > 0) {
+        let step = (f64::from(connection.srtt_us).log2() * f64::from(RTT_STEPS)).ceil() / f64::from(RTT_STEPS);
+        *steps.entry(step.exp2().round() as u32).or_insert(0) += 1;
+    }
+    steps.into_iter().collect()
+}
+
+/// Whether a time namespace shifts the time since the machine started (time_namespaces(7)).
+fn has_another_clock() -> bool {
+    let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let boot = offsets.lines().find(|line| line.starts_with("boottime"));
+    boot.is_some_and(|line| line.split_whitespace().skip(1).any(|number| number != "0"))
+}
+
+/// The kernel's clock tick.
+fn tick() -> Time {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    Time::from_ns(resolution.tv_nsec as u64)
+}
+
+/// What connections have without a policy, by its name in policies.
+fn default_algorithm() -> String {
+    let name = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+    match name.trim() {
+        "reno" => "newreno".to_string(),
+        name => name.strip_prefix(NAME_PREFIX).unwrap_or(name).to_string(),
+    }
+}
+
+/// A cgroup as policies write it, from where it is mounted.
+fn cgroup_name(folder: &str) -> String {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let roots = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let place = words.nth(1)?;
+        (words.next() == Some("cgroup2")).then_some(place)
+    });
+    let below = roots.filter_map(|root| folder.strip_prefix(root)).min_by_key(|below| below.len());
+    format!("/{}", below.unwrap_or_default().trim_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_times_are_told_in_steps() {
+        let with = |srtt_us| Connection {
+            remote: "10.0.0.1".parse().unwrap(),
+            local_port: 1,
+            remote_port: 2,
+            algorithm: "cubic".into(),
+            rto_us: 204_000,
+            ato_us: 40_000,
+            srtt_us,
+            cwnd: 10,
+            rcv_ssthresh: 1,
+            max_pacing_rate: u64::MAX,
+            ecn: false,
+        };
+        // 100 us lies between 2^6.5 = 90.5 and 2^6.75 = 107.6
+        assert_eq!(rtt_steps(&[with(100), with(64), with(107), with(0)]), [(64, 1), (108, 2)]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Giving back without an agent: when it has died, and at boot.
+
+use crate::config::Places;
+use crate::daemon::AgentError;
+use crate::journal::Journal;
+use crate::tuner;
+use bus::files::FileError;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// How often, and after which pauses, the guardian tries: two seconds. An agent that holds the lock for longer is another one.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What [`reset`] has done.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Reset {
+    /// There was a program in the kernel.
+    pub program: bool,
+    /// There were routes or sysctls to put back.
+    pub routes: bool,
+    /// What was left because somebody else has changed it.
+    pub notes: Vec<String>,
+}
+
+/// The right to be the agent of a folder; it ends with the process. `None`: another process has it.
+///
+/// # Errors
+/// The folder cannot be made.
+pub fn lock(places: &Places) -> Result<Option<File>, FileError> {
+    let io = |source| FileError::Io { path: places.state.clone(), source };
+    if !places.state.exists() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&places.state).map_err(io)?;
+    }
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(places.lock()).map_err(io)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(io(error.into())),
+    }
+}
+
+/// Gives back all that an agent which is no more has left. Once more does no harm.
+///
+/// # Errors
+/// An agent runs; or the kernel's, or files'.
+pub fn reset(places: &Places, cgroup: &Path) -> Result<Reset, AgentError> {
+    if !places.state.exists() && !places.pins.exists() {
+        return Ok(Reset::default());
+    }
+    let Some(_lock) = lock(places)? else { return Err(AgentError::Running(places.state.clone())) };
+    let mut journal = Journal::open(&places.journal())?;
+    let routes = !journal.is_empty();
+    // the routes first: they have no deadline of their own
+    let notes = journal.undo()?;
+    let program = tuner::reset(places, cgroup)?;
+    let _ = fs::remove_file(places.status());
+    Ok(Reset { program, routes, notes })
+}
+
+/// The guardian's whole life: waits until the agent that started it is gone (which closes `pipe`), and gives back what it left, unless
+/// another agent has taken its place.
+///
+/// # Errors
+/// As [`reset`].
+pub fn guard(mut pipe: impl Read, places: &Places, cgroup: &Path) -> Result<Reset, AgentError> {
+    // an interruption is no end
+    while !matches!(pipe.read(&mut [0]), Ok(0)) {}
+    // the kernel closes a dying process's files one after the other, so its lock may outlive the pipe for a moment
+    for _ in 0..TRIES {
+        match reset(places, cgroup) {
+            Err(AgentError::Running(_)) => thread::sleep(PAUSE),
+            outcome => return outcome,
+        }
+    }
+    Ok(Reset::default())
+}

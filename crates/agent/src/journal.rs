@@ -1,0 +1,292 @@
+//! Routes and sysctls: they stay when a process dies, so what they were is written down before they change.
+//!
+//! The journal is a file. It is on the disk before the first change that it tells of, and names for each thing what it was and what was
+//! made of it. Undoing puts back only what still is as we made it: what somebody has changed since is theirs. It counts for one boot of
+//! the machine and one network namespace, since neither routes nor sysctls outlive these.
+
+use crate::netlink::RoutingTable;
+use crate::plan::Plan;
+use crate::routes::{Change, Table, essence, from_bytes, metrics_of, to_bytes};
+use crate::{hex, namespaces};
+use bus::files::{FileError, replace};
+use netlink_packet_route::AddressFamily;
+use netlink_packet_route::route::RouteMessage;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// What was changed.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Content {
+    /// /proc/sys/kernel/random/boot_id
+    boot: String,
+    /// The network namespace's number.
+    namespace: u64,
+    sysctls: BTreeMap<String, Sysctl>,
+    routes: BTreeMap<String, Route>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Sysctl {
+    before: String,
+    /// More than one while it changes from one to the next.
+    ours: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Route {
+    /// A netlink message; absent: there was no route.
+    before: Option<Bytes>,
+    ours: Vec<Bytes>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Bytes(#[serde(with = "hex")] Vec<u8>);
+
+impl Bytes {
+    fn of(route: &RouteMessage) -> Bytes {
+        Bytes(to_bytes(route))
+    }
+
+    fn is(&self, route: &RouteMessage) -> bool {
+        from_bytes(&self.0).is_some_and(|own| essence(&own) == essence(route))
+    }
+}
+
+impl Journal {
+    /// What an earlier agent has left written in `path`, if it counts here and now.
+    ///
+    /// # Errors
+    /// The file cannot be read, or was changed by somebody.
+    pub fn open(path: &Path) -> Result<Journal, FileError> {
+        let io = |source| FileError::Io { path: path.to_path_buf(), source };
+        let here = Content {
+            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(io)?.trim().to_string(),
+            namespace: namespaces::number("thread-self").unwrap_or_default(),
+            ..Content::default()
+        };
+        let content = match fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => here,
+            bytes => {
+                let content: Content = serde_json::from_slice(&bytes.map_err(io)?)
+                    .map_err(|error| io(io::Error::new(io::ErrorKind::InvalidData, error)))?;
+                let counts = content.boot == here.boot && content.namespace == here.namespace;
+                if counts { content } else { here }
+            }
+        };
+        Ok(Journal { path: path.to_path_buf(), content })
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.content.sysctls.is_empty() && self.content.routes.is_empty()
+    }
+
+    /// Makes routes and sysctls what the plan says, and puts back what it no longer says. Returns what could not be done.
+    ///
+    /// # Errors
+    /// The journal cannot be written; then nothing was changed.
+    pub fn apply(&mut self, plan: &Plan) -> Result<Vec<String>, FileError> {
+        let mut notes = Vec::new();
+        let mut after = Content { sysctls: BTreeMap::new(), routes: BTreeMap::new(), ..self.content.clone() };
+        for (name, value) in &plan.sysctls {
+            let Ok(now) = sysctl(name) else {
+                notes.push(format!("sysctl {name} is not set: this kernel does not have it"));
+                continue;
+            };
+            let ours = self.content.sysctls.get(name).filter(|entry| entry.ours.contains(&now));
+            let before = ours.map_or(now, |entry| entry.before.clone());
+            if before != *value {
+                after.sysctls.insert(name.clone(), Sysctl { before, ours: vec![value.clone()] });
+            }
+        }
+        let mut kernel = match Kernel::open(plan.wishes.is_empty() && self.content.routes.is_empty()) {
+            Ok(kernel) => kernel,
+            Err(error) => {
+                notes.push(format!("routes are not set: {error}"));
+                Kernel::default()
+            }
+        };
+        let base = self.base(&kernel.table)?;
+        let (changes, odd) = base.changes(&plan.wishes);
+        notes.extend(odd);
+        for (name, change) in &changes {
+            let before = change.before.as_ref().map(Bytes::of);
+            after.routes.insert(name.clone(), Route { before, ours: vec![Bytes::of(&change.after)] });
+        }
+        if after == self.content {
+            return Ok(notes);
+        }
+        self.write(&merged(&self.content, &after))?;
+        notes.extend(self.make(&after, &changes, &mut kernel));
+        self.write(&after)?;
+        self.content = after;
+        Ok(notes)
+    }
+
+    /// What would be changed, in words. Nothing is.
+    pub fn foresee(plan: &Plan) -> io::Result<Vec<String>> {
+        let kernel = Kernel::open(plan.wishes.is_empty())?;
+        let (changes, mut lines) = kernel.table.changes(&plan.wishes);
+        for (name, change) in &changes {
+            let what = if change.before.is_some() { "changed" } else { "added" };
+            lines.push(format!("route {name}: {what}: {}", metrics_of(&change.after)));
+        }
+        for (name, value) in &plan.sysctls {
+            let now = sysctl(name)?;
+            if now != *value {
+                lines.push(format!("sysctl {name} = {value}; it is {now}"));
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Puts everything back. Returns what was left because somebody else has changed it.
+    ///
+    /// # Errors
+    /// The journal cannot be removed.
+    pub fn undo(&mut self) -> Result<Vec<String>, FileError> {
+        let notes = self.apply(&Plan::default())?;
+        match fs::remove_file(&self.path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(FileError::Io { path: self.path.clone(), source })
+            }
+            _ => Ok(notes),
+        }
+    }
+
+    /// The routes as they would be without us.
+    fn base(&self, table: &Table) -> Result<Table, FileError> {
+        let mut base = table.clone();
+        for (name, entry) in &self.content.routes {
+            if table.route(name).is_some_and(|now| entry.ours.iter().any(|ours| ours.is(now))) {
+                let before = match &entry.before {
+                    None => None,
+                    Some(bytes) => Some(from_bytes(&bytes.0).ok_or_else(|| FileError::Io {
+                        path: self.path.clone(),
+                        source: io::Error::new(io::ErrorKind::InvalidData, "a route in it is none"),
+                    })?),
+                };
+                base.put_back(name, before);
+            }
+        }
+        Ok(base)
+    }
+
+    fn write(&self, content: &Content) -> Result<(), FileError> {
+        let mut text = serde_json::to_vec_pretty(content).expect("a journal is plain data");
+        text.push(b'\n');
+        replace(&self.path, &text)
+    }
+
+    /// Does what lies between the journal as it was and `after`.
+    fn make(&self, after: &Content, changes: &BTreeMap<String, Change>, kernel: &mut Kernel) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (name, entry) in self.content.sysctls.iter().filter(|(name, _)| !after.sysctls.contains_key(*name)) {
+            match sysctl(name) {
+                Ok(now) if entry.ours.contains(&now) => notes.extend(set_sysctl(name, &entry.before)),
+                Ok(now) if now == entry.before => {}
+                _ => notes.push(format!("sysctl {name} is left as it is: somebody has changed it")),
+            }
+        }
+        for (name, entry) in &after.sysctls {
+            let is_there =
+                self.content.sysctls.get(name) == Some(entry) && sysctl(name).is_ok_and(|now| now == entry.ours[0]);
+            if !is_there {
+                notes.extend(set_sysctl(name, &entry.ours[0]));
+            }
+        }
+        for (name, entry) in self.content.routes.iter().filter(|(name, _)| !after.routes.contains_key(*name)) {
+            let before = entry.before.as_ref().and_then(|bytes| from_bytes(&bytes.0));
+            match (kernel.table.route(name).cloned(), before) {
+                (Some(now), before) if entry.ours.iter().any(|ours| ours.is(&now)) => {
+                    let done = match before {
+                        Some(before) => kernel.ask(|netlink| netlink.replace(before)),
+                        None => kernel.ask(|netlink| netlink.remove(now)),
+                    };
+                    notes.extend(done.err().map(|error| format!("route {name} is not put back: {error}")));
+                }
+                (None, None) => {}
+                (Some(now), Some(before)) if essence(&now) == essence(&before) => {}
+                _ => notes.push(format!("route {name} is left as it is: somebody has changed it")),
+            }
+        }
+        for (name, change) in changes {
+            let now = kernel.table.route(name);
+            if now.is_some_and(|now| essence(now) == essence(&change.after)) {
+                continue;
+            }
+            let after = change.after.clone();
+            let there = now.is_some();
+            let done = kernel.ask(|netlink| if there { netlink.replace(after) } else { netlink.add(after) });
+            notes.extend(done.err().map(|error| format!("route {name} is not set: {error}")));
+        }
+        notes
+    }
+}
+
+/// Both, so that whatever was done of the way from one to the other is known for ours.
+fn merged(one: &Content, other: &Content) -> Content {
+    let mut both = one.clone();
+    for (name, entry) in &other.sysctls {
+        let known = both.sysctls.entry(name.clone()).or_insert_with(|| Sysctl { ours: Vec::new(), ..entry.clone() });
+        known.before.clone_from(&entry.before);
+        known.ours.extend(entry.ours.clone());
+    }
+    for (name, entry) in &other.routes {
+        let known = both.routes.entry(name.clone()).or_insert_with(|| Route { ours: Vec::new(), ..entry.clone() });
+        known.before.clone_from(&entry.before);
+        known.ours.extend(entry.ours.clone());
+    }
+    both
+}
+
+/// A conversation with the kernel, and its routes when it began.
+#[derive(Default)]
+struct Kernel {
+    netlink: Option<RoutingTable>,
+    table: Table,
+}
+
+impl Kernel {
+    fn open(nothing: bool) -> io::Result<Kernel> {
+        if nothing {
+            return Ok(Kernel::default());
+        }
+        let mut netlink = RoutingTable::open()?;
+        let mut all = netlink.routes(AddressFamily::Inet)?;
+        all.extend(netlink.routes(AddressFamily::Inet6)?);
+        Ok(Kernel { netlink: Some(netlink), table: Table::new(all) })
+    }
+
+    fn ask(&mut self, what: impl FnOnce(&mut RoutingTable) -> io::Result<()>) -> io::Result<()> {
+        self.netlink.as_mut().map_or(Ok(()), what)
+    }
+}
+
+/// The routes of the calling thread's namespace.
+pub fn table() -> io::Result<Table> {
+    Kernel::open(false).map(|kernel| kernel.table)
+}
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
+/// A sysctl of the calling thread's namespace.
+fn sysctl(name: &str) -> io::Result<String> {
+    Ok(fs::read_to_string(path_of(name))?.trim().to_string())
+}
+
+/// Sets it; the reason why not.
+fn set_sysctl(name: &str, value: &str) -> Option<String> {
+    fs::write(path_of(name), value).err().map(|error| format!("sysctl {name} = {value} is not set: {error}"))
+}

@@ -1,0 +1,320 @@
+//! From what the CUEs say to what the kernel is told: a table of rules for the BPF program, metrics for routes, sysctls; and in words, what
+//! of it this host cannot do.
+
+use crate::config::Means;
+use crate::telemetry::Names;
+use bus::Clock;
+use kernel::NAME_PREFIX;
+use kernel::retune::{RULES_MAX, Rule, Sessions, Tuning};
+use policy::{AgentRule, Prefix, Settings};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+use units::Time;
+
+/// The sysctl of ECN, and its values.
+pub const ECN: &str = "net.ipv4.tcp_ecn";
+const ECN_ON: &str = "1";
+const ECN_OFF: &str = "0";
+/// "Pacing" is a limit that no connection reaches: the largest that Linux takes for one, 34 Gbit/s.
+const NO_LIMIT: u64 = u32::MAX as u64 - 1;
+
+/// What a plan must know of the host.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    /// By what TCP is changed.
+    pub means: Means,
+    /// The kernel's names of the algorithms that a socket can choose now.
+    pub algorithms: Vec<String>,
+    /// Names in policies of those that need ECN.
+    pub needs_ecn: &'a BTreeSet<String>,
+    /// The kernel's clock tick.
+    pub tick: Time,
+    /// Of the rules' deadlines.
+    pub clock: Clock,
+    /// The agent's cgroup, as policies write it: `/`, `/machine/web`.
+    pub cgroup: String,
+}
+
+/// What is to be.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// For the BPF program, in order.
+    pub rules: Vec<Rule>,
+    /// For routes, in order.
+    pub wishes: Vec<Wish>,
+    /// Names and values.
+    pub sysctls: BTreeMap<String, String>,
+    /// What is not done, and why.
+    pub notes: Vec<String>,
+}
+
+/// What routes to a prefix are to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// `None`: all of them.
+    pub remote: Option<Prefix>,
+    /// What.
+    pub metrics: Metrics,
+}
+
+/// Of a route (RTAX_* in linux/rtnetlink.h); what is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Segments.
+    pub initial_cwnd: Option<u32>,
+    /// Milliseconds.
+    pub rto_min_ms: Option<u32>,
+    /// Connections ask for ECN.
+    pub ecn: bool,
+    /// The kernel's name.
+    pub cc: Option<String>,
+    /// Segments.
+    pub cwnd_clamp: Option<u32>,
+    /// Bytes.
+    pub window: Option<u32>,
+}
+
+impl Metrics {
+    /// These, and of `other` what is absent here.
+    #[must_use]
+    pub fn or(self, other: &Metrics) -> Metrics {
+        Metrics {
+            initial_cwnd: self.initial_cwnd.or(other.initial_cwnd),
+            rto_min_ms: self.rto_min_ms.or(other.rto_min_ms),
+            ecn: self.ecn || other.ecn,
+            cc: self.cc.or_else(|| other.cc.clone()),
+            cwnd_clamp: self.cwnd_clamp.or(other.cwnd_clamp),
+            window: self.window.or(other.window),
+        }
+    }
+}
+
+impl Plan {
+    /// By rules in the order in which they count.
+    pub fn of(rules: &[AgentRule], host: &Surroundings<'_>, names: &mut Names) -> Plan {
+        let mut plan = Plan::default();
+        for rule in rules {
+            let note = |what: String| format!("{}/{}: {what}", rule.policy, rule.rule);
+            if let Some(cgroup) = rule.sessions.cgroup.as_ref().filter(|cgroup| !holds(cgroup, &host.cgroup)) {
+                let own = &host.cgroup;
+                plan.notes
+                    .push(note(format!("not set: it is for cgroup {cgroup}, this agent is for {own} as a whole")));
+                continue;
+            }
+            let mut set = rule.set.clone();
+            let named = set.cc.take();
+            let cc = named.as_ref().and_then(|name| algorithm(name, &host.algorithms));
+            if let (Some(name), None) = (&named, &cc) {
+                let what = format!(
+                    "cc = {name} is not set: the kernel has neither {NAME_PREFIX}{name} (opentcp cc load {name}) nor {name}"
+                );
+                plan.notes.push(note(what));
+            }
+            let needs_ecn = named.as_ref().is_some_and(|name| host.needs_ecn.contains(name));
+            if host.means.bpf() {
+                let number = names.number(&rule.policy, &rule.rule);
+                let deadline = host.clock.boot_time(rule.deadline);
+                plan.bpf(rule, deadline, number, tuning(&set, cc.clone(), needs_ecn, host.tick));
+            }
+            if host.means.routes() {
+                let metrics = metrics(&set, cc.filter(|_| !host.means.bpf()), host.means);
+                plan.routes(rule, metrics, host.means, note);
+            }
+            if set.ecn.is_some() && !host.means.routes() {
+                plan.notes
+                    .push(note("ecn is not set: it takes routes or a sysctl, which this agent does not touch".into()));
+            }
+        }
+        if plan.rules.len() > RULES_MAX {
+            plan.notes.push(format!("{} rules, of which the first {RULES_MAX} are set", plan.rules.len()));
+            plan.rules.truncate(RULES_MAX);
+        }
+        plan
+    }
+
+    fn bpf(&mut self, rule: &AgentRule, deadline: Duration, number: u32, tuning: Tuning) {
+        if tuning == Tuning::default() {
+            return;
+        }
+        let remote = rule
+            .sessions
+            .remote
+            .map_or((IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0), |prefix| (prefix.address(), prefix.bits()));
+        let sessions = Sessions { netns: None, remote, port: rule.sessions.port };
+        self.rules.push(Rule { number, sessions, tuning, deadline });
+    }
+
+    fn routes(&mut self, rule: &AgentRule, metrics: Metrics, means: Means, note: impl Fn(String) -> String) {
+        let (remote, port, ecn) = (rule.sessions.remote, rule.sessions.port, rule.set.ecn);
+        if let Some(port) = port {
+            if !means.bpf() {
+                self.notes
+                    .push(note(format!("not set: it is for port {port}, which routes do not know; it takes BPF")));
+            } else if ecn.is_some() {
+                self.notes.push(note(format!("ecn is not set: it is for port {port}, which routes do not know")));
+            }
+            return;
+        }
+        if !means.bpf() {
+            let set = &rule.set;
+            let names = [
+                ("pacing", set.pacing.is_some()),
+                ("max_pacing_rate", set.max_pacing_rate.is_some()),
+                ("delayed_ack_max", set.delayed_ack_max.is_some()),
+            ];
+            for (name, _) in names.into_iter().filter(|(_, is_set)| *is_set) {
+                self.notes.push(note(format!("{name} is not set: it takes BPF")));
+            }
+        }
+        match (ecn, remote) {
+            (Some(on), None) => {
+                let value = if on { ECN_ON } else { ECN_OFF };
+                self.sysctls.entry(ECN.to_string()).or_insert_with(|| value.to_string());
+            }
+            (Some(false), Some(remote)) => {
+                self.notes.push(note(format!("ecn = false is not set: no route to {remote} can say so")));
+            }
+            (Some(true), Some(_)) | (None, _) => {}
+        }
+        let ecn = ecn == Some(true) && remote.is_some();
+        let metrics = Metrics { ecn, ..metrics };
+        if metrics != Metrics::default() {
+            self.wishes.push(Wish { remote, metrics });
+        }
+    }
+}
+
+/// The kernel's name of an algorithm: ours if it is loaded, else Linux's own.
+fn algorithm(name: &str, available: &[String]) -> Option<String> {
+    let own = if name == "newreno" { "reno" } else { name };
+    let names = [format!("{NAME_PREFIX}{name}"), own.to_string()];
+    names.into_iter().find(|name| available.contains(name))
+}
+
+/// For connections; ECN aside.
+fn tuning(set: &Settings, cc: Option<String>, needs_ecn: bool, tick: Time) -> Tuning {
+    let us = |time: Time| time.as_us().min(u64::from(u32::MAX)) as u32;
+    let rate = set.max_pacing_rate.map(|rate| rate.as_bps() / 8);
+    Tuning {
+        initial_cwnd: set.initial_cwnd,
+        // the kernel refuses its tick and less
+        rto_min_us: set.rto_min.map(|time| us(time.max(tick + Time::from_us(1)))),
+        delack_max_us: set.delayed_ack_max.map(|time| us(time.max(tick + Time::from_us(1)))),
+        cwnd_clamp: set.cwnd_clamp,
+        window_clamp: set.window_clamp.map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
+        pacing_rate: rate.or_else(|| (set.pacing == Some(true)).then_some(NO_LIMIT)),
+        needs_ecn: needs_ecn && cc.is_some(),
+        algorithm: cc,
+    }
+}
+
+/// For routes: beside the program what reaches further, without it all that a route can say.
+fn metrics(set: &Settings, cc: Option<String>, means: Means) -> Metrics {
+    let alone = !means.bpf();
+    Metrics {
+        initial_cwnd: set.initial_cwnd,
+        rto_min_ms: set.rto_min.map(|time| time.as_us().div_ceil(1000).max(1) as u32),
+        ecn: false,
+        cc,
+        cwnd_clamp: set.cwnd_clamp.filter(|_| alone),
+        window: set.window_clamp.filter(|_| alone).map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
+    }
+}
+
+/// Whether the cgroup `inner` is `outer` or in it.
+fn holds(outer: &str, inner: &str) -> bool {
+    inner.strip_prefix(outer.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Rate;
+
+    fn rule(set: Settings) -> AgentRule {
+        let sessions = policy::Sessions::default();
+        AgentRule { policy: "p".into(), rule: "r".into(), sessions, set, deadline: Time::from_secs(90) }
+    }
+
+    fn plan(rule: &AgentRule, means: Means) -> Plan {
+        let needs_ecn = BTreeSet::from(["dctcp".to_string()]);
+        let algorithms = ["reno", "cubic", "ot_bic", "ot_dctcp"].map(str::to_string).to_vec();
+        let host = Surroundings {
+            means,
+            algorithms,
+            needs_ecn: &needs_ecn,
+            tick: Time::from_ms(4),
+            clock: Clock::begin(),
+            cgroup: "/web".into(),
+        };
+        Plan::of(std::slice::from_ref(rule), &host, &mut Names::default())
+    }
+
+    fn cc(name: &str) -> Settings {
+        Settings { cc: Some(name.into()), ..Settings::default() }
+    }
+
+    #[test]
+    fn an_algorithm_is_ours_if_it_is_loaded_else_the_kernels_own() {
+        let chosen = |name: &str| plan(&rule(cc(name)), Means::Both).rules.pop().map(|rule| rule.tuning);
+        let tuning =
+            |name: &str, needs_ecn| Some(Tuning { algorithm: Some(name.into()), needs_ecn, ..Tuning::default() });
+        assert_eq!(chosen("bic"), tuning("ot_bic", false));
+        assert_eq!(chosen("newreno"), tuning("reno", false));
+        assert_eq!(chosen("dctcp"), tuning("ot_dctcp", true));
+        let nowhere = Settings { initial_cwnd: Some(20), ..cc("vegas") };
+        let rest = plan(&rule(nowhere), Means::Both);
+        assert_eq!(rest.rules[0].tuning, Tuning { initial_cwnd: Some(20), ..Tuning::default() }, "the rest is set");
+        assert!(rest.notes[0].contains("neither ot_vegas") && rest.notes[0].starts_with("p/r: "), "{:?}", rest.notes);
+    }
+
+    #[test]
+    fn what_the_kernel_would_refuse_is_rounded_up() {
+        let short = Settings { rto_min: Some(Time::from_ms(2)), ..Settings::default() };
+        let both = plan(&rule(short), Means::Both);
+        assert_eq!(both.rules[0].tuning.rto_min_us, Some(4001));
+        assert_eq!(both.wishes[0].metrics.rto_min_ms, Some(2), "a route can say less");
+    }
+
+    #[test]
+    fn pacing_is_a_limit_that_no_connection_reaches() {
+        let on = Settings { pacing: Some(true), ..Settings::default() };
+        assert_eq!(plan(&rule(on.clone()), Means::Bpf).rules[0].tuning.pacing_rate, Some(4_294_967_294));
+        let limited = Settings { max_pacing_rate: Some(Rate::from_bps(8_000_000)), ..on };
+        assert_eq!(plan(&rule(limited), Means::Bpf).rules[0].tuning.pacing_rate, Some(1_000_000));
+    }
+
+    #[test]
+    fn without_bpf_routes_say_what_they_can() {
+        let all = Settings {
+            initial_cwnd: Some(20),
+            cwnd_clamp: Some(50),
+            pacing: Some(true),
+            ecn: Some(true),
+            ..cc("cubic")
+        };
+        let alone = plan(&rule(all.clone()), Means::Routes);
+        let right =
+            Metrics { initial_cwnd: Some(20), cc: Some("cubic".into()), cwnd_clamp: Some(50), ..Metrics::default() };
+        assert_eq!((alone.rules.len(), &alone.wishes[0].metrics), (0, &right));
+        assert_eq!(alone.sysctls[ECN], "1");
+        assert!(alone.notes[0].contains("pacing is not set"), "{:?}", alone.notes);
+        let mut near = rule(all);
+        near.sessions.remote = Some("10.0.0.0/8".parse().unwrap());
+        let near_plan = plan(&near, Means::Routes);
+        assert!(near_plan.sysctls.is_empty() && near_plan.wishes[0].metrics.ecn, "the route alone");
+        near.sessions.port = Some(80);
+        let port = plan(&near, Means::Routes);
+        assert!(port.wishes.is_empty() && port.notes[0].contains("port 80"), "{:?}", port.notes);
+    }
+
+    #[test]
+    fn a_rule_for_a_part_of_the_agents_cgroup_is_not_set_for_all_of_it() {
+        let mut part = rule(Settings { initial_cwnd: Some(20), ..Settings::default() });
+        for (cgroup, is_set) in [("/", true), ("/web", true), ("/web/shop", false), ("/we", false)] {
+            part.sessions.cgroup = Some(cgroup.into());
+            assert_eq!(!plan(&part, Means::Both).rules.is_empty(), is_set, "{cgroup}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Which routes are to have which metrics.
+//!
+//! A wish for a prefix is for every route whose destination lies in it. Where only a wider route leads there, a route of its own is added for
+//! the prefix, by the same way.
+
+use crate::plan::{Metrics, Wish};
+use netlink_packet_core::{Emitable as _, Parseable as _};
+use netlink_packet_route::AddressFamily;
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteType};
+use policy::Prefix;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+// linux/rtnetlink.h
+const RTAX_CWND: u32 = 7;
+const RTAX_RTO_MIN: u32 = 13;
+const RTAX_CC_ALGO: u32 = 16;
+const RTAX_FEATURE_ECN: u32 = 1;
+
+/// What a namespace's routes are, by destination.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    routes: BTreeMap<String, RouteMessage>,
+    /// Those that cannot be told apart, or not be put back as they were.
+    left_alone: BTreeSet<String>,
+}
+
+/// A route that is not as it is to be.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What it was before anything was changed; `None`: there was none.
+    pub before: Option<RouteMessage>,
+    /// What it is to be.
+    pub after: RouteMessage,
+}
+
+impl Table {
+    /// Of what the kernel has told.
+    pub fn new(all: Vec<RouteMessage>) -> Table {
+        let mut table = Table::default();
+        for route in all {
+            let Some(name) = name(&route) else { continue };
+            let odd = route.header.kind != RouteType::Unicast
+                || route.attributes.iter().any(|attribute| {
+                    matches!(attribute, RouteAttribute::NhId(_) | RouteAttribute::Expires(_) | RouteAttribute::Other(_))
+                });
+            if odd || table.routes.insert(name.clone(), cleaned(route)).is_some() {
+                table.left_alone.insert(name);
+            }
+        }
+        table.routes.retain(|name, _| !table.left_alone.contains(name));
+        table
+    }
+
+    /// The route of that name.
+    pub fn route(&self, name: &str) -> Option<&RouteMessage> {
+        self.routes.get(name)
+    }
+
+    /// As it is without a change that was made.
+    pub fn put_back(&mut self, name: &str, before: Option<RouteMessage>) {
+        match before {
+            Some(route) => self.routes.insert(name.to_string(), route),
+            None => self.routes.remove(name),
+        };
+    }
+
+    /// What the wishes make of it, by the routes' names; and which could not be touched.
+    pub fn changes(&self, wishes: &[Wish]) -> (BTreeMap<String, Change>, Vec<String>) {
+        let mut changes = BTreeMap::new();
+        let within = |wish: &Wish, of: Prefix| wish.remote.is_none_or(|remote| remote.covers(of));
+        let wanted = |of: Prefix| {
+            let matching = wishes.iter().filter(|wish| within(wish, of));
+            matching.fold(Metrics::default(), |metrics, wish| metrics.or(&wish.metrics))
+        };
+        let change = |before: Option<&RouteMessage>, after: RouteMessage, wanted: &Metrics| {
+            let after = with_metrics(after, wanted);
+            (before.is_none_or(|before| essence(before) != essence(&after)))
+                .then(|| Change { before: before.cloned(), after })
+        };
+        for (name, route) in &self.routes {
+            let of = destination(route).expect("a route in the table has a destination");
+            changes.extend(change(Some(route), route.clone(), &wanted(of)).map(|change| (name.clone(), change)));
+        }
+        for remote in wishes.iter().filter_map(|wish| wish.remote) {
+            let there = |route: &&RouteMessage| destination(route) == Some(remote);
+            let wider = |route: &&RouteMessage| destination(route).is_some_and(|of| of.covers(remote));
+            if self.routes.values().any(|route| there(&route)) {
+                continue;
+            }
+            // the longest prefix, and of these the lowest priority, is the way that packets take
+            let ways = self.routes.values().filter(wider);
+            let way =
+                ways.max_by_key(|route| (destination(route).map(Prefix::bits), std::cmp::Reverse(priority(route))));
+            if let Some(way) = way {
+                let own = towards(way, remote);
+                let name = name(&own).expect("it has a destination");
+                changes.extend(change(None, own, &wanted(remote)).map(|change| (name, change)));
+            }
+        }
+        let wished = |name: &&String| !wishes.is_empty() && !name.contains("fe80:");
+        let odd = self.left_alone.iter().filter(wished);
+        (changes, odd.map(|name| format!("route {name}: left as it is: it could not be put back exactly")).collect())
+    }
+
+    /// Initial windows of routes under a prefix, segments.
+    pub fn initial_windows(&self, remote: Option<Prefix>) -> BTreeSet<u32> {
+        let under = self
+            .routes
+            .values()
+            .filter(|route| destination(route).is_some_and(|of| remote.is_none_or(|remote| remote.covers(of))));
+        let metrics = under.flat_map(|route| &route.attributes).filter_map(|attribute| match attribute {
+            RouteAttribute::Metrics(metrics) => Some(metrics),
+            _ => None,
+        });
+        let windows = metrics.flatten().filter_map(|metric| match metric {
+            RouteMetric::InitCwnd(segments) => Some(*segments),
+            _ => None,
+        });
+        windows.collect()
+    }
+}
+
+/// Destination, type of service, priority: by these the kernel tells routes apart. `None` of what is not for the agent: addresses of one
+/// link, and of many hosts.
+fn name(route: &RouteMessage) -> Option<String> {
+    let to = destination(route)?;
+    let local = match to.address() {
+        IpAddr::V4(to) => to.is_multicast() || to.is_link_local(),
+        IpAddr::V6(to) => to.is_multicast() || to.is_unicast_link_local(),
+    };
+    let (tos, priority) = (route.header.tos, priority(route));
+    (!local).then(|| format!("{to} tos {tos} priority {priority}"))
+}
+
+fn priority(route: &RouteMessage) -> u32 {
+    let priority = |attribute: &RouteAttribute| match attribute {
+        RouteAttribute::Priority(priority) => Some(*priority),
+        _ => None,
+    };
+    route.attributes.iter().find_map(priority).unwrap_or(0)
+}
+
+fn destination(route: &RouteMessage) -> Option<Prefix> {
+    let address = route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Destination(RouteAddress::Inet(address)) => Some(IpAddr::from(*address)),
+        RouteAttribute::Destination(RouteAddress::Inet6(address)) => Some(IpAddr::from(*address)),
+        _ => None,
+    });
+    let everywhere = match route.header.address_family {
+        AddressFamily::Inet => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        AddressFamily::Inet6 => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        _ => return None,
+    };
+    Prefix::new(address.unwrap_or(everywhere), route.header.destination_prefix_length)
+}
+
+/// As it may be told to the kernel again.
+fn cleaned(mut route: RouteMessage) -> RouteMessage {
+    route.header.flags &= RouteFlags::Onlink;
+    route.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::CacheInfo(_)));
+    route
+}
+
+/// The way of `route`, to a prefix of its own.
+fn towards(route: &RouteMessage, remote: Prefix) -> RouteMessage {
+    let mut own = route.clone();
+    own.header.destination_prefix_length = remote.bits();
+    own.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::Destination(_)));
+    own.attributes.insert(0, RouteAttribute::Destination(remote.address().into()));
+    own
+}
+
+fn with_metrics(mut route: RouteMessage, wanted: &Metrics) -> RouteMessage {
+    let at = route.attributes.iter().position(|attribute| matches!(attribute, RouteAttribute::Metrics(_)));
+    let mut metrics = match at.map(|at| route.attributes.remove(at)) {
+        Some(RouteAttribute::Metrics(metrics)) => metrics,
+        _ => Vec::new(),
+    };
+    let mut lock = 0;
+    let mut set = |metric: RouteMetric| {
+        let same = |other: &RouteMetric| std::mem::discriminant(other) == std::mem::discriminant(&metric);
+        metrics.retain(|other| !same(other));
+        metrics.push(metric);
+    };
+    if let Some(segments) = wanted.initial_cwnd {
+        set(RouteMetric::InitCwnd(segments));
+    }
+    if let Some(ms) = wanted.rto_min_ms {
+        // Linux reads this one, and the next two, only where the route insists on it
+        set(RouteMetric::RtoMin(ms));
+        lock |= 1 << RTAX_RTO_MIN;
+    }
+    if let Some(name) = &wanted.cc {
+        set(RouteMetric::CcAlgo(name.clone()));
+        lock |= 1 << RTAX_CC_ALGO;
+    }
+    if let Some(segments) = wanted.cwnd_clamp {
+        set(RouteMetric::Cwnd(segments));
+        lock |= 1 << RTAX_CWND;
+    }
+    if let Some(bytes) = wanted.window {
+        set(RouteMetric::Window(bytes));
+    }
+    for (bits, is_it) in [(lock, true), (if wanted.ecn { RTAX_FEATURE_ECN } else { 0 }, false)] {
+        let had = metrics.iter().find_map(|metric| match metric {
+            RouteMetric::Lock(had) if is_it => Some(*had),
+            RouteMetric::Features(had) if !is_it => Some(*had),
+            _ => None,
+        });
+        let bits = bits | had.unwrap_or(0);
+        metrics.retain(|metric| {
+            !matches!((metric, is_it), (RouteMetric::Lock(_), true) | (RouteMetric::Features(_), false))
+        });
+        if bits != 0 {
+            metrics.push(if is_it { RouteMetric::Lock(bits) } else { RouteMetric::Features(bits) });
+        }
+    }
+    if !metrics.is_empty() {
+        route.attributes.push(RouteAttribute::Metrics(metrics));
+    }
+    route
+}
+
+/// What makes two routes the same, in whatever order the kernel tells it.
+pub fn essence(route: &RouteMessage) -> (Vec<String>, Vec<String>) {
+    let mut ways: Vec<String> = Vec::new();
+    let mut metrics: Vec<String> = Vec::new();
+    for attribute in &route.attributes {
+        match attribute {
+            RouteAttribute::Metrics(list) => metrics.extend(list.iter().map(|metric| format!("{metric:?}"))),
+            other => ways.push(format!("{other:?}")),
+        }
+    }
+    ways.sort();
+    metrics.sort();
+    (ways, metrics)
+}
+
+/// The metrics, for people: `InitCwnd(20), Lock(8192), RtoMin(2)`.
+pub fn metrics_of(route: &RouteMessage) -> String {
+    essence(route).1.join(", ")
+}
+
+/// For the journal.
+pub fn to_bytes(route: &RouteMessage) -> Vec<u8> {
+    let mut bytes = vec![0; route.buffer_len()];
+    route.emit(&mut bytes);
+    bytes
+}
+
+/// From the journal; `None` of what is no route.
+pub fn from_bytes(bytes: &[u8]) -> Option<RouteMessage> {
+    RouteMessage::parse(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(to: &str, metrics: &[RouteMetric]) -> RouteMessage {
+        let to: Prefix = to.parse().unwrap();
+        let mut route = RouteMessage::default();
+        route.header.address_family = AddressFamily::Inet;
+        route.header.kind = RouteType::Unicast;
+        route.header.destination_prefix_length = to.bits();
+        if to.bits() > 0 {
+            route.attributes.push(RouteAttribute::Destination(to.address().into()));
+        }
+        route.attributes.push(RouteAttribute::Oif(2));
+        if !metrics.is_empty() {
+            route.attributes.push(RouteAttribute::Metrics(metrics.to_vec()));
+        }
+        route
+    }
+
+    fn wish(remote: Option<&str>, segments: u32) -> Wish {
+        let remote = remote.map(|remote| remote.parse().unwrap());
+        Wish { remote, metrics: Metrics { initial_cwnd: Some(segments), ..Metrics::default() } }
+    }
+
+    /// Names of the changes, and what each makes of the metrics.
+    fn changes(table: &Table, wishes: &[Wish]) -> Vec<(String, bool, String)> {
+        let (changes, _) = table.changes(wishes);
+        let row = |(name, change): (String, Change)| (name, change.before.is_some(), metrics_of(&change.after));
+        changes.into_iter().map(row).collect()
+    }
+
+    #[test]
+    fn routes_in_a_prefix_change_and_a_wider_one_lends_its_way() {
+        let table = Table::new(vec![route("0.0.0.0/0", &[]), route("10.1.0.0/16", &[RouteMetric::Mtu(1400)])]);
+        let here = |to: &str| format!("{to} tos 0 priority 0");
+        let found = changes(&table, &[wish(Some("10.0.0.0/8"), 20)]);
+        assert_eq!(
+            found,
+            [
+                (here("10.0.0.0/8"), false, "InitCwnd(20)".to_string()),
+                (here("10.1.0.0/16"), true, "InitCwnd(20), Mtu(1400)".to_string())
+            ]
+        );
+        let found = changes(&table, &[wish(Some("10.1.0.0/16"), 20), wish(None, 30)]);
+        assert_eq!(
+            found,
+            [
+                (here("0.0.0.0/0"), true, "InitCwnd(30)".to_string()),
+                (here("10.1.0.0/16"), true, "InitCwnd(20), Mtu(1400)".to_string())
+            ],
+            "the first wish counts"
+        );
+        assert_eq!(changes(&table, &[]), []);
+        assert_eq!(changes(&table, &[wish(Some("fd00::/8"), 20)]), [], "no way leads there");
+    }
+
+    #[test]
+    fn a_route_is_the_same_after_the_journal() {
+        let before = route("10.1.0.0/16", &[RouteMetric::Mtu(1400), RouteMetric::Lock(4)]);
+        assert_eq!(from_bytes(&to_bytes(&before)), Some(before.clone()));
+        let all = Metrics {
+            initial_cwnd: Some(20),
+            rto_min_ms: Some(2),
+            ecn: true,
+            cc: Some("cubic".into()),
+            cwnd_clamp: Some(50),
+            window: Some(9000),
+        };
+        let after = with_metrics(before, &all);
+        assert_eq!(from_bytes(&to_bytes(&after)).as_ref(), Some(&after));
+        // the MTU's lock stays: 4 + 2^7 + 2^13 + 2^16
+        assert_eq!(
+            metrics_of(&after),
+            "CcAlgo(\"cubic\"), Cwnd(50), Features(1), InitCwnd(20), Lock(73860), Mtu(1400), RtoMin(2), Window(9000)"
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_put_back_is_left_alone() {
+        let twice = Table::new(vec![route("10.0.0.0/8", &[]), route("10.0.0.0/8", &[])]);
+        let (changes, notes) = twice.changes(&[wish(None, 20)]);
+        assert!(changes.is_empty() && notes[0].contains("10.0.0.0/8"), "{notes:?}");
+    }
+}

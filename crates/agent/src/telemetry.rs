@@ -1,0 +1,198 @@
+//! Connections that have ended, by kind: which rule, the other end's rack, how much they carried. Memory is bounded: each kind takes two
+//! kilobytes, and there are at most [`KINDS_MAX`] of them.
+
+use bus::{FctTimes, Telemetry};
+use kernel::retune::Record;
+use policy::Prefix;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Kinds that are kept apart; what else ends is one kind, `other`.
+pub const KINDS_MAX: usize = 256;
+/// Names of rules that are remembered.
+const NAMES_MAX: usize = 1024;
+
+/// Sizes that are kept apart, by the bytes of the larger direction.
+const SIZES: [(u64, &str); 4] =
+    [(10_000, "under 10 kB"), (100_000, "under 100 kB"), (1_000_000, "under 1 MB"), (10_000_000, "under 10 MB")];
+const LARGEST: &str = "10 MB and more";
+/// Of a connection that no rule has touched.
+const DEFAULT: &str = "default";
+/// Of what is not kept apart.
+const OTHER: &str = "other";
+
+/// Numbers for rules, so that a connection's record says by which one it was begun. A number is never given twice.
+#[derive(Debug, Default)]
+pub struct Names(Vec<String>);
+
+impl Names {
+    /// The number of a rule, from 1; 0 when there are too many.
+    pub fn number(&mut self, policy: &str, rule: &str) -> u32 {
+        let name = format!("{policy}/{rule}");
+        let known = self.0.iter().position(|known| *known == name);
+        if known.is_none() && self.0.len() >= NAMES_MAX {
+            return 0;
+        }
+        let at = known.unwrap_or_else(|| {
+            self.0.push(name);
+            self.0.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    /// What is called so.
+    pub fn name(&self, number: u32) -> &str {
+        match number.checked_sub(1) {
+            None => DEFAULT,
+            Some(at) => self.0.get(at as usize).map_or(OTHER, String::as_str),
+        }
+    }
+}
+
+/// Connections of one kind.
+#[derive(Debug, Default)]
+struct Kind {
+    flows: u64,
+    bytes: u64,
+    segments: u64,
+    retransmits: u64,
+    times: FctTimes,
+}
+
+type Key = (String, String, &'static str);
+
+/// What has ended since the last report.
+#[derive(Debug, Default)]
+pub struct Ended {
+    kinds: BTreeMap<Key, Kind>,
+    all: FctTimes,
+    /// By rule: initial windows that were read back, and how many connections had each.
+    windows: BTreeMap<u32, BTreeMap<u32, usize>>,
+}
+
+impl Ended {
+    /// One more.
+    pub fn add(&mut self, record: &Record, names: &Names, racks: &[(Prefix, String)]) {
+        let us = record.ended.saturating_sub(record.began).as_micros() as u64;
+        let carried = record.bytes_acked.max(record.bytes_received);
+        let size = SIZES.iter().find(|(under, _)| carried < *under).map_or(LARGEST, |(_, name)| name);
+        let mut key = (names.name(record.rule).to_string(), rack_of(record.remote, racks).to_string(), size);
+        if self.kinds.len() >= KINDS_MAX && !self.kinds.contains_key(&key) {
+            key = (OTHER.to_string(), OTHER.to_string(), OTHER);
+        }
+        let kind = self.kinds.entry(key).or_default();
+        kind.flows += 1;
+        kind.bytes += record.bytes_acked;
+        kind.segments += u64::from(record.data_segs_out);
+        kind.retransmits += u64::from(record.retransmits);
+        kind.times.record(us);
+        self.all.record(us);
+        if let Some(segments) = record.initial_cwnd {
+            let windows = self.windows.entry(record.rule).or_default();
+            if windows.len() < SIZES.len() || windows.contains_key(&segments) {
+                *windows.entry(segments).or_default() += 1;
+            }
+        }
+    }
+
+    /// All completion times.
+    pub fn all(&self) -> &FctTimes {
+        &self.all
+    }
+
+    /// Initial windows of connections that began by a rule, and how many had each.
+    pub fn windows(&self, rule: u32) -> Option<&BTreeMap<u32, usize>> {
+        self.windows.get(&rule)
+    }
+
+    /// For the report.
+    pub fn telemetry(&self) -> Vec<Telemetry> {
+        let row = |((group, rack, size), kind): (&Key, &Kind)| Telemetry {
+            group: group.clone(),
+            remote_rack: rack.clone(),
+            size: (*size).to_string(),
+            flows: kind.flows,
+            bytes: kind.bytes,
+            segments: kind.segments,
+            retransmits: kind.retransmits,
+            fct_us: kind.times.bins(),
+        };
+        self.kinds.iter().map(row).collect()
+    }
+}
+
+/// The rack with the longest prefix that holds the address.
+fn rack_of(address: IpAddr, racks: &[(Prefix, String)]) -> &str {
+    let holding = racks.iter().filter(|(prefix, _)| prefix.contains(address));
+    holding.max_by_key(|(prefix, _)| prefix.bits()).map_or("", |(_, rack)| rack)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn record(rule: u32, bytes: u64) -> Record {
+        Record {
+            netns: 1,
+            began: Duration::from_secs(1),
+            ended: Duration::from_millis(1010),
+            bytes_acked: bytes,
+            bytes_received: 1,
+            remote: "10.1.2.3".parse().unwrap(),
+            local_port: 1,
+            remote_port: 2,
+            active: true,
+            rule,
+            segs_out: 3,
+            data_segs_out: 2,
+            retransmits: 1,
+            delivered: 2,
+            delivered_ce: 0,
+            srtt_us: 100,
+            min_rtt_us: 90,
+            cwnd: 10,
+            initial_cwnd: Some(20),
+            algorithm: "cubic".to_string(),
+        }
+    }
+
+    #[test]
+    fn connections_are_counted_by_rule_rack_and_size() {
+        let mut names = Names::default();
+        assert_eq!((names.number("p", "calm"), names.number("p", "busy"), names.number("p", "calm")), (1, 2, 1));
+        let racks = [("10.0.0.0/8", "far"), ("10.1.0.0/16", "near")];
+        let racks = racks.map(|(prefix, rack)| (prefix.parse().unwrap(), rack.to_string()));
+        let mut ended = Ended::default();
+        for record in [record(1, 9_999), record(1, 10_000), record(0, 50_000_000), record(1, 5)] {
+            ended.add(&record, &names, &racks);
+        }
+        let rows = ended.telemetry();
+        let kinds: Vec<(&str, &str, &str, u64)> =
+            rows.iter().map(|row| (&*row.group, &*row.remote_rack, &*row.size, row.flows)).collect();
+        assert_eq!(
+            kinds,
+            [
+                ("default", "near", "10 MB and more", 1),
+                ("p/calm", "near", "under 10 kB", 2),
+                ("p/calm", "near", "under 100 kB", 1)
+            ]
+        );
+        assert_eq!((rows[1].bytes, rows[1].segments, rows[1].retransmits), (10_004, 4, 2));
+        assert_eq!(ended.windows(1).unwrap(), &BTreeMap::from([(20, 3)]));
+    }
+
+    #[test]
+    fn the_number_of_kinds_is_bounded() {
+        let mut names = Names::default();
+        let mut ended = Ended::default();
+        for rule in 0..2000 {
+            let number = names.number("p", &rule.to_string());
+            assert_eq!(number, if rule < 1024 { rule + 1 } else { 0 });
+            ended.add(&record(number, 1), &names, &[]);
+        }
+        let rows = ended.telemetry();
+        assert_eq!(rows.len(), KINDS_MAX + 1);
+        assert_eq!(rows.iter().map(|row| row.flows).sum::<u64>(), 2000);
+    }
+}

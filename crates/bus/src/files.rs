@@ -1,0 +1,158 @@
+//! What outlives a process: keys, and the last epoch.
+
+use policy::{KeyError, OracleKey, PublicKey};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Longest file that is read here, bytes: a key, a number.
+const SMALL: u64 = 4096;
+/// Nobody but the owner may change it.
+const OTHERS_WRITE: u32 = 0o022;
+/// Nobody but the owner may look.
+const OTHERS: u32 = 0o077;
+
+/// Why a file is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system's.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// It is there already.
+    #[error("{}: it is there already, and is not overwritten: CUEs that were signed with it would be worth nothing. Remove it or choose another --out", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else may change or see it.
+    #[error("{}: {what}; run: chown root {0} && chmod {mode} {0}", path.display())]
+    Rights {
+        /// The file.
+        path: PathBuf,
+        /// Who may do what.
+        what: &'static str,
+        /// What the rights ought to be.
+        mode: &'static str,
+    },
+    /// No key.
+    #[error("{}: {source}; `opentcp keygen` writes one", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: KeyError,
+    },
+    /// No number.
+    #[error("{}: it does not hold the number of an epoch; nobody but this program writes it. Remove it only if the Oracle's key is new", path.display())]
+    Epoch {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {
+    move |source| FileError::Io { path: path.to_path_buf(), source }
+}
+
+/// Makes a new key: the secret in `path`, which only its owner reads, and beside it `path.pub` for the agents. Both must not be
+/// there yet. Returns the public file.
+///
+/// # Errors
+/// One is there, or cannot be written.
+pub fn generate(path: &Path) -> Result<PathBuf, FileError> {
+    let public = PathBuf::from(format!("{}.pub", path.display()));
+    if let Some(there) = [path, &public].into_iter().find(|path| path.symlink_metadata().is_ok()) {
+        return Err(FileError::Exists { path: there.to_path_buf() });
+    }
+    let mut secret = [0_u8; 32];
+    let got = getrandom(&mut secret[..], GetRandomFlags::empty()).map_err(|error| in_file(path)(error.into()))?;
+    assert_eq!(got, secret.len(), "Linux gives up to 256 random bytes at once (getrandom(2))");
+    let key = OracleKey::from_secret(secret);
+    create(path, 0o600, &key.to_hex())?;
+    create(&public, 0o644, &key.public().to_hex())?;
+    Ok(public)
+}
+
+fn create(path: &Path, mode: u32, text: &str) -> Result<(), FileError> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let mut file = file.map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => FileError::Exists { path: path.to_path_buf() },
+        _ => in_file(path)(source),
+    })?;
+    writeln!(file, "{text}").and_then(|()| file.sync_all()).map_err(in_file(path))
+}
+
+/// The secret of [`generate`], for the Oracle.
+///
+/// # Errors
+/// It cannot be read, others may read it, or it is none.
+pub fn secret_key(path: &Path) -> Result<OracleKey, FileError> {
+    let text = owned(path, OTHERS, "others may read it or change it", "600")?;
+    OracleKey::from_hex(&text).map_err(|source| FileError::Key { path: path.to_path_buf(), source })
+}
+
+/// The public key, for an agent: whoever can change this file can send CUEs.
+///
+/// # Errors
+/// It cannot be read, others may change it, or it is none.
+pub fn public_key(path: &Path) -> Result<PublicKey, FileError> {
+    let text = owned(path, OTHERS_WRITE, "others may change it, and so send CUEs", "644")?;
+    PublicKey::from_hex(&text).map_err(|source| FileError::Key { path: path.to_path_buf(), source })
+}
+
+/// The text of a file on which nobody has the rights `forbidden`, and which is root's or this user's.
+fn owned(path: &Path, forbidden: u32, what: &'static str, mode: &'static str) -> Result<String, FileError> {
+    let io = in_file(path);
+    let file = File::open(path).map_err(&io)?;
+    let about = file.metadata().map_err(&io)?;
+    let own = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
+    if !own || about.mode() & forbidden != 0 {
+        return Err(FileError::Rights { path: path.to_path_buf(), what, mode });
+    }
+    let mut text = String::new();
+    file.take(SMALL).read_to_string(&mut text).map_err(&io)?;
+    Ok(text)
+}
+
+/// The number that [`store_epoch`] wrote; `None` if it never did.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub fn stored_epoch(path: &Path) -> Result<Option<u64>, FileError> {
+    let mut text = String::new();
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.and_then(|file| file.take(SMALL).read_to_string(&mut text)).map_err(in_file(path))?,
+    };
+    text.trim().parse().map(Some).map_err(|_| FileError::Epoch { path: path.to_path_buf() })
+}
+
+/// Writes the number of an epoch. When this returns it is on the disk.
+///
+/// # Errors
+/// The system's.
+pub fn store_epoch(path: &Path, epoch: u64) -> Result<(), FileError> {
+    replace(path, format!("{epoch}\n").as_bytes())
+}
+
+/// Puts a file in the place of another, whole or not at all; when this returns it is on the disk.
+///
+/// # Errors
+/// The system's.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let io = in_file(path);
+    let beside = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside).map_err(&io)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(&io)?;
+    fs::rename(&beside, path).map_err(&io)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(&io)
+}

@@ -1,0 +1,157 @@
+//! What an agent says to the Oracle: what it measured, what is in force on its host, and to what effect.
+
+use crate::MESSAGE_MAX;
+use hdrhistogram::Histogram;
+use policy::{AgentCounts, Host, Link, Percentiles};
+use serde::{Deserialize, Serialize};
+use units::Time;
+
+/// Longest completion time that is told apart, microseconds: an hour.
+const LONGEST_US: u64 = 3_600_000_000;
+
+/// A host's report, as JSON of at most [`MESSAGE_MAX`] bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Report {
+    /// Who it is, and what it measured of itself.
+    pub host: Host,
+    /// Its own links.
+    pub links: Vec<Link>,
+    /// The highest epoch that it knows of.
+    pub epoch: Option<u64>,
+    /// What became of CUEs.
+    pub counts: AgentCounts,
+    /// In the order of the rules.
+    pub in_force: Vec<InForce>,
+    /// Connections that ended since the last report.
+    pub telemetry: Vec<Telemetry>,
+    /// Kinds of connections for which there was no room here.
+    pub left_out: usize,
+    /// What could not be done, or not as asked, in words.
+    pub notes: Vec<String>,
+}
+
+/// A rule that is in force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InForce {
+    /// The policy's name.
+    pub policy: String,
+    /// The rule's name.
+    pub rule: String,
+    /// How long it lasts unless it is renewed.
+    pub left: Time,
+    /// Of every setting, what came of it.
+    pub effective: Vec<Effective>,
+}
+
+/// A setting, and what the kernel made of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Effective {
+    /// Its name in policies.
+    pub setting: String,
+    /// What the CUE said.
+    pub asked: String,
+    /// What was read back, and where; `None`: nothing there from which to read it.
+    pub found: Option<String>,
+    /// Of so many connections.
+    pub connections: usize,
+    /// It stays on connections that have it until they close.
+    pub until_close: bool,
+}
+
+/// Connections of one kind that have ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Telemetry {
+    /// `policy/rule` of the first rule that they had, `default` without one.
+    pub group: String,
+    /// The rack of the other end.
+    pub remote_rack: String,
+    /// How much they carried: `under 10 kB`.
+    pub size: String,
+    /// How many.
+    pub flows: u64,
+    /// Bytes sent and acknowledged.
+    pub bytes: u64,
+    /// Segments sent with data.
+    pub segments: u64,
+    /// Sent again.
+    pub retransmits: u64,
+    /// From the first to the last packet: microseconds, and how many took about so long.
+    pub fct_us: Vec<(u32, u32)>,
+}
+
+/// Why bytes are no report.
+#[derive(Debug, thiserror::Error)]
+#[error("a report that is none: {0}")]
+pub struct ReportError(#[from] serde_json::Error);
+
+impl Report {
+    /// The bytes. Kinds of connections for which there is no room are left out, those with the fewest first.
+    ///
+    /// # Panics
+    /// If the rest alone is too long: labels and notes are the operator's and bounded.
+    pub fn to_bytes(mut self) -> Vec<u8> {
+        self.telemetry.sort_by_key(|kind| std::cmp::Reverse(kind.flows));
+        loop {
+            let bytes = serde_json::to_vec(&self).expect("a report is plain data");
+            if bytes.len() <= MESSAGE_MAX {
+                return bytes;
+            }
+            if self.telemetry.is_empty() {
+                assert!(!self.notes.is_empty() || !self.in_force.is_empty(), "a host alone is short");
+                self.notes.clear();
+                self.in_force.pop();
+            }
+            let kept = self.telemetry.len() / 2;
+            self.left_out += self.telemetry.len() - kept;
+            self.telemetry.truncate(kept);
+        }
+    }
+
+    /// Reads what [`Report::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Report, ReportError> {
+        Ok(serde_json::from_slice(bytes)?)
+    }
+}
+
+/// Completion times: a histogram with about 16 steps for each doubling, in two kilobytes.
+#[derive(Clone, Debug)]
+pub struct FctTimes(Histogram<u32>);
+
+impl Default for FctTimes {
+    fn default() -> FctTimes {
+        FctTimes(Histogram::new_with_bounds(1, LONGEST_US, 1).expect("these bounds are a histogram's"))
+    }
+}
+
+impl FctTimes {
+    /// One more.
+    pub fn record(&mut self, us: u64) {
+        self.0.saturating_record(us.max(1));
+    }
+
+    /// Those of a report.
+    pub fn add(&mut self, bins: &[(u32, u32)]) {
+        for (us, count) in bins {
+            self.0.saturating_record_n(u64::from(*us).max(1), *count);
+        }
+    }
+
+    /// For a report. A histogram to which these are added has the same steps.
+    pub fn bins(&self) -> Vec<(u32, u32)> {
+        let recorded = self.0.iter_recorded();
+        recorded.map(|step| (step.value_iterated_to() as u32, step.count_at_value())).collect()
+    }
+
+    /// Points of it; none of an empty one.
+    pub fn percentiles(&self) -> Percentiles {
+        let at = |share: f64| (!self.0.is_empty()).then(|| Time::from_us(self.0.value_at_quantile(share)));
+        Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) }
+    }
+}

@@ -1,0 +1,237 @@
+//! The bus between processes of one machine: a Unix socket that keeps messages whole (SOCK_SEQPACKET, unix(7)).
+//!
+//! Both ends look at whose process the other one is (SO_PEERCRED): root's or one's own, others are turned away. The socket's file is
+//! its owner's alone. What waits for a reader waits in the kernel, in a buffer of bounded size; nothing waits in this process.
+
+use crate::channel::fits;
+use crate::{AGENTS_MAX, Bus, BusCounts, BusError, MESSAGE_MAX};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, Mode, flock};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_send_buffer_size, socket_peercred};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    recv, send, socket_with,
+};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What may wait for a reader, bytes; the kernel may allow less.
+const BUFFER_BYTES: usize = 1 << 20;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// The Oracle's end. Its file is removed when it is dropped.
+#[derive(Debug)]
+pub struct UnixOracle {
+    listener: OwnedFd,
+    path: PathBuf,
+    /// Held as long as this lives: a second Oracle finds it locked.
+    _lock: File,
+    agents: Vec<OwnedFd>,
+    /// Whose turn it is to be read first.
+    next: usize,
+    counts: BusCounts,
+}
+
+/// An agent's end.
+#[derive(Debug)]
+pub struct UnixAgent {
+    socket: OwnedFd,
+}
+
+impl UnixOracle {
+    /// Listens at `path`, in a folder that is made if it is missing. A socket that an earlier Oracle left is replaced.
+    ///
+    /// # Errors
+    /// Another Oracle listens there, or the file cannot be made.
+    pub fn listen(path: &Path) -> Result<UnixOracle, BusError> {
+        let failed = |reason: String| BusError::Socket { path: path.to_path_buf(), reason };
+        let io = |error: io::Error| failed(error.to_string());
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(io)?;
+        }
+        let lock = File::create(path.with_extension("lock")).map_err(io)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| failed("another Oracle listens there".to_string()))?;
+        match fs::symlink_metadata(path) {
+            Ok(there) if !there.file_type().is_socket() => {
+                return Err(failed("it is there, and no socket".to_string()));
+            }
+            Ok(_) => fs::remove_file(path).map_err(io)?,
+            Err(_) => {}
+        }
+        let listener = new_socket(SocketFlags::NONBLOCK).map_err(|error| io(error.into()))?;
+        let address = SocketAddrUnix::new(path).map_err(|error| io(error.into()))?;
+        bind(&listener, &address).map_err(|error| io(error.into()))?;
+        rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| io(error.into()))?;
+        listen(&listener, BACKLOG).map_err(|error| io(error.into()))?;
+        let counts = BusCounts::default();
+        Ok(UnixOracle { listener, path: path.to_path_buf(), _lock: lock, agents: Vec::new(), next: 0, counts })
+    }
+
+    /// Takes in whoever waits.
+    fn accept(&mut self) -> io::Result<()> {
+        loop {
+            let agent = match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(agent) => agent,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR | Errno::CONNABORTED) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if self.agents.len() >= AGENTS_MAX || !is_trusted(&agent) {
+                self.counts.refused += 1;
+                continue;
+            }
+            set_socket_send_buffer_size(&agent, BUFFER_BYTES)?;
+            self.agents.push(agent);
+        }
+    }
+
+    /// A message of agent `i`; it is removed if it is gone or says too much.
+    fn read(&mut self, i: usize) -> Option<Vec<u8>> {
+        match read(&self.agents[i]) {
+            Ok(message) => {
+                self.next = i + 1;
+                return Some(message);
+            }
+            Err(BusError::Long(_)) => self.counts.long += 1,
+            Err(_) => {}
+        }
+        self.agents.remove(i);
+        None
+    }
+}
+
+impl Drop for UnixOracle {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(self.path.with_extension("lock"));
+    }
+}
+
+impl Bus for UnixOracle {
+    fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
+        fits(message)?;
+        self.accept()?;
+        let counts = &mut self.counts;
+        self.agents.retain(|agent| match write(agent, message) {
+            Ok(()) => true,
+            Err(error) => {
+                counts.slow += u64::from(matches!(error, BusError::Full));
+                false
+            }
+        });
+        Ok(())
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+        let until = Instant::now() + wait;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let first = self.next.min(self.agents.len());
+            let order: Vec<usize> = (first..self.agents.len()).chain(0..first).collect();
+            let watched = order.iter().map(|i| PollFd::new(&self.agents[*i], PollFlags::IN));
+            let mut fds: Vec<PollFd<'_>> = watched.chain([PollFd::new(&self.listener, PollFlags::IN)]).collect();
+            let ready = wait_for(&mut fds, left)?;
+            let newcomers = !fds.last().is_none_or(|fd| fd.revents().is_empty());
+            let speaks = fds[..order.len()].iter().position(|fd| !fd.revents().is_empty()).map(|at| order[at]);
+            drop(fds);
+            if newcomers {
+                self.accept()?;
+            }
+            if let Some(message) = speaks.and_then(|i| self.read(i)) {
+                return Ok(Some(message));
+            }
+            if ready == 0 && until <= Instant::now() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn counts(&self) -> BusCounts {
+        BusCounts { peers: self.agents.len(), ..self.counts }
+    }
+}
+
+impl UnixAgent {
+    /// Reaches the Oracle that listens at `path`.
+    ///
+    /// # Errors
+    /// Nobody listens there, or somebody who is neither root nor this user.
+    pub fn connect(path: &Path) -> Result<UnixAgent, BusError> {
+        let failed = |reason: String| BusError::Socket { path: path.to_path_buf(), reason };
+        let errno = |error: Errno| failed(io::Error::from(error).to_string());
+        let socket = new_socket(SocketFlags::empty()).map_err(errno)?;
+        let address = SocketAddrUnix::new(path).map_err(errno)?;
+        connect(&socket, &address).map_err(errno)?;
+        if !is_trusted(&socket) {
+            return Err(failed("who listens there is neither root nor this user".to_string()));
+        }
+        set_socket_send_buffer_size(&socket, BUFFER_BYTES).map_err(errno)?;
+        Ok(UnixAgent { socket })
+    }
+}
+
+impl Bus for UnixAgent {
+    fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
+        fits(message)?;
+        write(&self.socket, message)
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+        let ready = wait_for(&mut [PollFd::new(&self.socket, PollFlags::IN)], wait)?;
+        if ready == 0 { Ok(None) } else { read(&self.socket).map(Some) }
+    }
+
+    fn counts(&self) -> BusCounts {
+        BusCounts { peers: 1, ..BusCounts::default() }
+    }
+}
+
+fn new_socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | flags, None)
+}
+
+/// Whether the process at the other end is root's or this user's.
+fn is_trusted(socket: &OwnedFd) -> bool {
+    socket_peercred(socket).is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::geteuid())
+}
+
+/// Polls; 0 if nothing came in time, or a signal did.
+fn wait_for(fds: &mut [PollFd<'_>], wait: Duration) -> io::Result<usize> {
+    // rounded up by the kernel, so that a wait of less than its unit is no busy loop
+    let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+    match poll(fds, Some(&wait)) {
+        Ok(ready) => Ok(ready),
+        Err(Errno::INTR) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn write(socket: impl AsFd, message: &[u8]) -> Result<(), BusError> {
+    match send(socket, message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        Ok(_) => Ok(()),
+        Err(Errno::AGAIN | Errno::NOBUFS) => Err(BusError::Full),
+        Err(_) => Err(BusError::Gone),
+    }
+}
+
+/// A message that waits. Its true length is told, so a longer one is known from a cut one.
+fn read(socket: impl AsFd) -> Result<Vec<u8>, BusError> {
+    let mut bytes = vec![0; MESSAGE_MAX];
+    match recv(socket, &mut bytes[..], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
+        // an empty message, which nobody sends, is the end
+        Ok((_, 0)) => Err(BusError::Gone),
+        Ok((_, length)) if length > MESSAGE_MAX => Err(BusError::Long(length)),
+        Ok((_, length)) => {
+            bytes.truncate(length);
+            Ok(bytes)
+        }
+        Err(error) => Err(BusError::Io(error.into())),
+    }
+}

@@ -1,0 +1,188 @@
+//! Both ways of the bus: what arrives, what is refused, and what is kept on disk.
+
+use bus::files::{FileError, generate, public_key, secret_key, store_epoch, stored_epoch};
+use bus::{Bus, BusError, FctTimes, MESSAGE_MAX, QUEUE_MAX, Report, Telemetry, UnixAgent, UnixOracle, channel};
+use rustix::fs::{Mode, chmod};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, connect, send, socket};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+use tempfile::tempdir;
+use units::Time;
+
+const SOON: Duration = Duration::from_secs(20);
+const NOW: Duration = Duration::ZERO;
+
+/// What both ways promise.
+fn carries(oracle: &mut dyn Bus, agents: &mut [&mut dyn Bus; 2]) {
+    for (i, agent) in agents.iter_mut().enumerate() {
+        agent.send(format!("report {i}").as_bytes()).unwrap();
+    }
+    let mut reports: Vec<Vec<u8>> = (0..2).map(|_| oracle.receive(SOON).unwrap().unwrap()).collect();
+    reports.sort();
+    assert_eq!(reports, [b"report 0", b"report 1"]);
+    assert_eq!(oracle.receive(NOW).unwrap(), None);
+    assert_eq!(oracle.counts().peers, 2);
+    oracle.send(b"first").unwrap();
+    oracle.send(&vec![7; MESSAGE_MAX]).unwrap();
+    for agent in agents.iter_mut() {
+        assert_eq!(agent.receive(SOON).unwrap().unwrap(), b"first");
+        assert_eq!(agent.receive(SOON).unwrap().unwrap(), vec![7; MESSAGE_MAX], "whole");
+        assert_eq!(agent.receive(NOW).unwrap(), None);
+        assert!(matches!(agent.send(&vec![0; MESSAGE_MAX + 1]), Err(BusError::Long(_))));
+    }
+    assert!(matches!(oracle.send(&vec![0; MESSAGE_MAX + 1]), Err(BusError::Long(_))));
+}
+
+/// An agent that never reads is dropped, and the other one has every message.
+fn drops_the_slow(oracle: &mut dyn Bus, reader: &mut dyn Bus, slow: &mut dyn Bus) {
+    let message = vec![1; MESSAGE_MAX];
+    let mut sent = 0;
+    while oracle.counts().slow == 0 {
+        oracle.send(&message).unwrap();
+        sent += 1;
+        assert_eq!(reader.receive(SOON).unwrap().unwrap().len(), MESSAGE_MAX);
+        assert!(sent <= 2 * QUEUE_MAX, "what waits is bounded");
+    }
+    assert_eq!(oracle.counts().peers, 1);
+    // what it was sent before is still there; then it knows
+    let mut waiting = 0;
+    while let Ok(Some(_)) = slow.receive(SOON) {
+        waiting += 1;
+    }
+    assert!(waiting < sent, "{waiting} of {sent}");
+    assert!(matches!(slow.receive(NOW), Err(BusError::Gone)));
+}
+
+#[test]
+fn a_channel_carries_whole_messages_and_drops_who_does_not_read() {
+    let mut oracle = channel();
+    let (mut one, mut other) = (oracle.agent().unwrap(), oracle.agent().unwrap());
+    carries(&mut oracle, &mut [&mut one, &mut other]);
+    drops_the_slow(&mut oracle, &mut one, &mut other);
+    drop(oracle);
+    assert!(matches!(one.send(b"report"), Err(BusError::Gone)));
+}
+
+#[test]
+fn a_socket_carries_whole_messages_and_drops_who_does_not_read() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("bus/oracle.sock");
+    assert!(matches!(UnixAgent::connect(&path), Err(BusError::Socket { .. })), "nobody listens");
+    let mut oracle = UnixOracle::listen(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let error = UnixOracle::listen(&path).unwrap_err().to_string();
+    assert!(error.contains("another Oracle listens there"), "{error}");
+    let (mut one, mut other) = (UnixAgent::connect(&path).unwrap(), UnixAgent::connect(&path).unwrap());
+    carries(&mut oracle, &mut [&mut one, &mut other]);
+    drops_the_slow(&mut oracle, &mut one, &mut other);
+    drop(oracle);
+    assert!(matches!(one.receive(SOON), Err(BusError::Gone)));
+    assert!(!path.exists(), "its file goes with it");
+}
+
+#[test]
+fn an_oracle_takes_the_place_of_one_that_was_killed_and_no_other_file() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("oracle.sock");
+    // a killed one leaves its file, but no lock
+    std::mem::forget(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    drop(UnixOracle::listen(&path).unwrap());
+    fs::write(&path, "precious").unwrap();
+    assert!(UnixOracle::listen(&path).unwrap_err().to_string().contains("no socket"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+}
+
+#[test]
+fn who_sends_too_long_a_message_is_dropped_and_counted() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("oracle.sock");
+    let mut oracle = UnixOracle::listen(&path).unwrap();
+    let stranger = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    connect(&stranger, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    send(&stranger, &vec![0; MESSAGE_MAX + 1], SendFlags::empty()).unwrap();
+    let mut agent = UnixAgent::connect(&path).unwrap();
+    agent.send(b"report").unwrap();
+    assert_eq!(oracle.receive(SOON).unwrap().unwrap(), b"report");
+    // one look at each other end at least
+    assert_eq!(oracle.receive(Duration::from_millis(50)).unwrap(), None);
+    assert_eq!((oracle.counts().long, oracle.counts().peers), (1, 1));
+}
+
+#[test]
+fn a_key_is_made_once_and_only_read_where_nobody_else_can_change_it() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("oracle.key");
+    let public = generate(&path).unwrap();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), public.file_name().unwrap().to_str().unwrap()), (0o600, "oracle.key.pub"));
+    assert_eq!(secret_key(&path).unwrap().public(), public_key(&public).unwrap());
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(matches!(generate(&path), Err(FileError::Exists { .. })));
+    fs::remove_file(&public).unwrap();
+    assert!(matches!(generate(&path), Err(FileError::Exists { .. })), "one of both is enough");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+
+    chmod(&path, Mode::from_raw_mode(0o640)).unwrap();
+    assert!(matches!(secret_key(&path), Err(FileError::Rights { .. })), "its group can read it");
+    fs::write(&public, secret_key_text(&text)).unwrap();
+    chmod(&public, Mode::from_raw_mode(0o664)).unwrap();
+    assert!(matches!(public_key(&public), Err(FileError::Rights { .. })), "its group can change it");
+    chmod(&public, Mode::from_raw_mode(0o644)).unwrap();
+    assert!(public_key(&public).is_ok());
+    fs::write(&public, "12").unwrap();
+    assert!(public_key(&public).unwrap_err().to_string().contains("64 hexadecimal digits"));
+    assert!(matches!(public_key(&folder.path().join("none")), Err(FileError::Io { .. })));
+}
+
+fn secret_key_text(secret: &str) -> String {
+    policy::OracleKey::from_hex(secret).unwrap().public().to_hex()
+}
+
+#[test]
+fn two_keys_are_two() {
+    let folder = tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| fs::read(generate(&folder.path().join(name)).unwrap()).unwrap());
+    assert_ne!(one, other);
+}
+
+#[test]
+fn an_epoch_is_read_as_it_was_stored() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("epoch");
+    assert_eq!(stored_epoch(&path).unwrap(), None);
+    for epoch in [0, 41, u64::MAX] {
+        store_epoch(&path, epoch).unwrap();
+        assert_eq!(stored_epoch(&path).unwrap(), Some(epoch));
+    }
+    fs::write(&path, "4x").unwrap();
+    assert!(matches!(stored_epoch(&path), Err(FileError::Epoch { .. })));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn completion_times_are_the_same_after_a_report() {
+    let mut times = FctTimes::default();
+    (1..=1000).for_each(|ms| times.record(ms * 1000));
+    let mut read = FctTimes::default();
+    read.add(&times.bins());
+    assert_eq!(read.percentiles(), times.percentiles());
+    let p50 = times.percentiles().p50.unwrap();
+    // 16 steps for each doubling: 6 % apart
+    assert!(p50 >= Time::from_ms(500) && p50 < Time::from_ms(532), "{p50}");
+    assert_eq!(FctTimes::default().percentiles().p50, None);
+}
+
+#[test]
+fn a_report_has_room_for_what_matters_most() {
+    let mut times = FctTimes::default();
+    (0..20_000).for_each(|us| times.record(us * us));
+    let kind = |i: u64| Telemetry { group: format!("p/{i}"), flows: i, fct_us: times.bins(), ..Telemetry::default() };
+    let report = Report { telemetry: (0..100).map(kind).collect(), ..Report::default() };
+    let bytes = report.to_bytes();
+    assert!(bytes.len() <= MESSAGE_MAX);
+    let read = Report::from_bytes(&bytes).unwrap();
+    assert!(!read.telemetry.is_empty() && read.telemetry[0].flows == 99, "the one with most");
+    assert_eq!(read.telemetry.len() + read.left_out, 100);
+    assert!(Report::from_bytes(&bytes[..100]).is_err());
+}

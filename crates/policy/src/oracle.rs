@@ -1,0 +1,64 @@
+//! The Oracle: a policy at work. What it is handed is what was observed, what it gives is what goes out.
+
+use crate::decide::{Decision, decide};
+use crate::history::History;
+use crate::model::Policy;
+use crate::sign::OracleKey;
+use crate::verdict::{ArmObservation, PeriodObservation, Verdict, VerdictReport};
+use crate::view::NetworkView;
+
+/// Decides every period, judges what comes of it, and signs what is to be sent.
+pub struct Oracle {
+    policy: Policy,
+    key: OracleKey,
+    history: History,
+    verdict: Verdict,
+    /// CUEs of the last decision were sent.
+    acting: bool,
+    /// The rollout hurt and is over.
+    rolled_back: bool,
+}
+
+impl Oracle {
+    /// An Oracle that acts by `policy` and signs with `key`. Its first epoch is the one after that of `history`.
+    pub fn new(policy: Policy, key: OracleKey, history: History) -> Oracle {
+        let verdict = Verdict::new(&policy);
+        Oracle { policy, key, history, verdict, acting: false, rolled_back: false }
+    }
+
+    /// What it acts by.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The epoch of the last decision, to be stored before what was signed in it is sent.
+    pub fn epoch(&self) -> u64 {
+        self.history.epoch()
+    }
+
+    /// Whether the last decision treated this host of its view; the others are the control group.
+    pub fn treats(&self, host: usize) -> bool {
+        self.history.is_treated(host)
+    }
+
+    /// What can be said of the policy so far.
+    pub fn verdict(&self) -> VerdictReport {
+        self.verdict.report()
+    }
+
+    /// What becomes of a period that ended with `view`, in which treated hosts and the others did what `arms` say: the decision,
+    /// and a signed message for each CUE to be sent. A rollout that has hurt more than the policy bears is over with it.
+    pub fn turn(&mut self, view: &NetworkView, arms: [ArmObservation; 2]) -> (Decision, Vec<Vec<u8>>) {
+        let [treated, control] = arms;
+        self.verdict.observe(&PeriodObservation { treated, control, acting: self.acting });
+        let judged = self.verdict.report();
+        if judged.roll_back && !self.rolled_back {
+            self.rolled_back = true;
+            self.history.roll_back(judged.reason);
+        }
+        let decision = decide(&self.policy, view, &mut self.history);
+        let messages: Vec<_> = decision.to_send().iter().map(|cue| self.key.sign(cue)).collect();
+        self.acting = !messages.is_empty();
+        (decision, messages)
+    }
+}

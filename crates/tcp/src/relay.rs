@@ -1,0 +1,346 @@
+//! A sender whose segments another host makes: window, pacing, loss detection and retransmission for data that comes in
+//! pieces with boundaries of their own.
+//!
+//! A [`Relay`] is what stands between a connection's ends and sends one end's data on: it has an [`Endpoint`]'s sender, hooks
+//! included, and says when which sequence numbers leave. Whose bytes they are, and where they are kept, is its host's affair.
+//! SYN and FIN are sequence numbers like any other: to a relay the connection is always established.
+//!
+//! After [`Relay::write`], [`Relay::on_ack`] and [`Relay::on_timer`] the host calls [`Relay::poll_transmit`] until it says
+//! `None`, then looks at [`Relay::poll_timeout`].
+
+use crate::config::Config;
+use crate::endpoint::{Endpoint, State, Stats, TimerKind, bit};
+use crate::scoreboard::mark;
+use crate::segment::{Segment, flags};
+use crate::seq::{after, before};
+use congestion::TcpSock;
+use congestion::sock::{TCP_CA_OPEN, ack_flags, ecn};
+use std::sync::Arc;
+use units::Time;
+
+/// What the ends of the connection agreed on, seen from the end whose data is relayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// Its first sequence number after the SYN.
+    pub una: u32,
+    /// What it has acknowledged of the other end.
+    pub rcv_nxt: u32,
+    /// The other end's window, bytes.
+    pub window: u32,
+    /// Most payload in a segment, bytes.
+    pub mss: u32,
+    /// Both permit SACK.
+    pub sack: bool,
+    /// Both do ECN.
+    pub ecn: bool,
+    /// What the handshake took toward the other end and back, microseconds.
+    pub rtt_us: Option<u32>,
+    /// Starts the algorithm's random stream.
+    pub seed: u32,
+}
+
+/// Sequence numbers that leave now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leave {
+    /// The first.
+    pub seq: u32,
+    /// How many.
+    pub len: u32,
+    /// For the first time.
+    pub fresh: bool,
+    /// With CWR.
+    pub cwr: bool,
+}
+
+/// One direction of a connection that others have; see the module's documentation for how to drive it.
+#[derive(Debug)]
+pub struct Relay(Endpoint);
+
+impl Relay {
+    /// The connection is open; nothing of its data has been sent.
+    pub fn new(now: Time, config: &Arc<Config>, opening: &Opening) -> Relay {
+        let mut end = Endpoint::new(config, opening.una, opening.seed, State::SynReceived);
+        end.refresh_clock(now);
+        // timestamps are the sending host's: they say nothing on this clock
+        end.bits = if opening.sack { bit::SACK } else { 0 };
+        end.sock.ecn_flags = if opening.ecn { ecn::OK } else { 0 };
+        end.sock.mss_cache = opening.mss;
+        end.sock.rcv_nxt = opening.rcv_nxt;
+        end.rcv_wup = opening.rcv_nxt;
+        end.snd_wnd = opening.window;
+        end.rcv_mss = 1;
+        end.sock.ca_set_state(TCP_CA_OPEN);
+        end.sock.ca_in_ack_event(ack_flags::SLOWPATH | ack_flags::WIN_UPDATE);
+        end.sock.delivered += 1;
+        if let Some(rtt_us) = opening.rtt_us {
+            end.update_rtt_min(rtt_us, false);
+            end.estimate_rtt(rtt_us);
+        }
+        end.establish(now);
+        Relay(end)
+    }
+
+    /// `len` sequence numbers more are to be sent. `starved`: they come after a time in which the sender had nothing more to
+    /// say though it might have; rate samples and a window that went unused take note of that.
+    pub fn write(&mut self, now: Time, len: u32, starved: bool) {
+        let end = &mut self.0;
+        if starved {
+            end.before_write(now);
+        }
+        end.busy.make(&end.sock).app_end += len as u64;
+    }
+
+    /// The sending end has acknowledged up to `rcv_nxt` and offers `window` bytes from there on: the measure by which
+    /// [`Relay::accepts`] tells the other end's segments from a stranger's.
+    #[inline]
+    pub fn note_receiver(&mut self, rcv_nxt: u32, window: u32) {
+        let end = &mut self.0;
+        if !after(end.sock.rcv_nxt, rcv_nxt) {
+            end.sock.rcv_nxt = rcv_nxt;
+            end.rcv_wup = rcv_nxt;
+            end.rcv_wnd = window;
+        }
+    }
+
+    /// What the sending end has acknowledged.
+    pub fn rcv_nxt(&self) -> u32 {
+        self.0.sock.rcv_nxt
+    }
+
+    /// Whether a segment of the other end lies in the window that it was offered (RFC 9293 3.4), and what it
+    /// acknowledges was sent (RFC 5961 5).
+    #[inline]
+    pub fn accepts(&self, segment: &Segment) -> bool {
+        self.0.is_in_window(segment) && !after(segment.ack, self.0.sock.snd_nxt)
+    }
+
+    /// The other end acknowledges. `segment` has been accepted; its window is in bytes.
+    #[inline]
+    pub fn on_ack(&mut self, now: Time, segment: &Segment) {
+        let end = &mut self.0;
+        end.refresh_clock(now);
+        let (una, backoff) = (end.sock.snd_una, end.backoff);
+        let closed = end.sock.packets_out > 0 && after(head_end(end), right_edge(end));
+        let plain = segment.len == 0 && segment.flags & (flags::FIN | flags::SYN | flags::RST | flags::CWR) == 0;
+        if !(plain && end.fast_ack(now, segment)) {
+            end.burst_left = 0;
+            end.slow_ack(now, segment);
+        }
+        if end.timer == TimerKind::Retransmit && backoff > 0 && end.backoff == backoff && end.sock.snd_una != una {
+            // without timestamps nothing that was sent again has a round trip to measure, so that on a path with losses Karn's
+            // rule (RFC 6298 5) might keep the longest time-out for minutes; progress takes half of it back
+            end.backoff -= 1;
+            end.rearm_rto(now);
+        }
+        if closed && end.sock.packets_out > 0 && !after(head_end(end), right_edge(end)) {
+            // what was sent into a closed window was refused: it has opened
+            end.rare_mut().retransmit_head = true;
+            end.bits |= bit::RETRANSMIT;
+        }
+    }
+
+    /// The earliest moment at which [`Relay::on_timer`] has something to do; [`Time::NEVER`] if none.
+    #[inline]
+    pub fn poll_timeout(&self) -> Time {
+        self.0.poll_timeout()
+    }
+
+    /// To be called when [`Relay::poll_timeout`] has come; harmless when early.
+    pub fn on_timer(&mut self, now: Time) {
+        self.0.on_timer(now);
+    }
+
+    /// What was missing of `[seq, end)`, and is in flight for all that is known here, has come and leaves now: its
+    /// round trip begins, as far as it can be told from that of the copy that never was, and time-outs begin anew.
+    pub fn on_filled(&mut self, now: Time, seq: u32, end: u32) {
+        let endpoint = &mut self.0;
+        endpoint.refresh_clock(now);
+        let now_us = endpoint.sock.tcp_mstamp as u32;
+        let len = endpoint.sock.packets_out;
+        let mut index = if len > 0 { endpoint.busy.ring().find(len, seq) } else { 0 };
+        while index < len && before(endpoint.busy.at(index).seq, end) {
+            let record = endpoint.busy.at_mut(index);
+            if !record.is(mark::SACKED) {
+                record.sent_us = now_us;
+                record.flags |= mark::EVER_RETRANS;
+            }
+            index += 1;
+        }
+        if let Some(rare) = endpoint.busy.rare_mut() {
+            // sending times are no longer in the order that the search for losses remembers
+            rare.rack.oldest_us = None;
+        }
+        endpoint.backoff = 0;
+        endpoint.sock.icsk_retransmits = 0;
+        endpoint.timer = TimerKind::Retransmit;
+        endpoint.rearm_rto(now);
+    }
+
+    /// What leaves now. `next` is how many sequence numbers the next piece has that was never sent, 0 if there is none; of a
+    /// longer piece than a segment its first segments may leave alone.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time, next: u32) -> Option<Leave> {
+        self.0.refresh_clock(now);
+        if self.0.has(bit::RETRANSMIT)
+            && let Some(leave) = self.out_of_turn(now, next)
+        {
+            return Some(leave);
+        }
+        if next > 0
+            && let Some(leave) = self.send_new(now, next)
+        {
+            return Some(leave);
+        }
+        let end = &mut self.0;
+        end.burst_left = 0;
+        if end.has(bit::SENT) {
+            end.end_batch(now);
+        }
+        None
+    }
+
+    /// Probes, retransmissions, F-RTO's test: in the order of an endpoint.
+    fn out_of_turn(&mut self, now: Time, next: u32) -> Option<Leave> {
+        if self.0.is_closed() || self.0.forget_retransmissions() {
+            return None;
+        }
+        let mut again = Segment::default();
+        if std::mem::take(&mut self.0.rare_mut().probe_now) {
+            return Some(self.probe(now, next, &mut again));
+        }
+        let sent = self.0.retransmit_head(&mut again) || {
+            if self.0.rare_mut().frto_new {
+                if next > 0
+                    && let Some(leave) = self.send_new(now, next)
+                {
+                    return Some(leave);
+                }
+                if self.0.end_frto_test() {
+                    return None;
+                }
+            }
+            self.0.retransmit_lost(now, &mut again)
+        };
+        sent.then_some(Leave { seq: again.seq, len: again.len as u32, fresh: false, cwr: false })
+    }
+
+    /// The tail-loss probe: new data if there is any.
+    fn probe(&mut self, now: Time, next: u32, again: &mut Segment) -> Leave {
+        if next == 0 {
+            self.0.emit_probe(now, again);
+            return Leave { seq: again.seq, len: again.len as u32, fresh: false, cwr: false };
+        }
+        let leave = self.enter(now, next, 1);
+        self.0.bits &= !bit::SENT;
+        let limited = self.0.sock.packets_in_flight() >= self.0.sock.snd_cwnd;
+        self.0.validate_window(limited);
+        self.0.note_probe(now, true);
+        leave
+    }
+
+    /// New data, as much of it as window and pacing allow.
+    #[inline]
+    fn send_new(&mut self, now: Time, next: u32) -> Option<Leave> {
+        let end = &mut self.0;
+        if end.is_closed() {
+            return None;
+        }
+        if end.burst_left == 0 {
+            if end.pacing_blocks() {
+                return None;
+            }
+            end.burst_left = end.largest_burst().segments(end.sock.mss_cache).min(u8::MAX as u32) as u8;
+        }
+        let room = end.sock.snd_cwnd.saturating_sub(end.sock.packets_in_flight());
+        if room == 0 {
+            end.note_window_limited();
+            return None;
+        }
+        // one who sends beyond the window is held to it, but may ask whether it is still closed
+        if end.sock.packets_out > 0
+            && after(end.sock.snd_nxt.wrapping_add(next.min(end.sock.mss_cache)), right_edge(end))
+        {
+            return None;
+        }
+        let segments = room.min(end.burst_left.max(1) as u32);
+        Some(self.enter(now, next, segments))
+    }
+
+    /// Up to `most` segments of the next piece are in flight from now on.
+    #[inline]
+    fn enter(&mut self, now: Time, next: u32, most: u32) -> Leave {
+        let end = &mut self.0;
+        let now_ms = end.now_ms();
+        let seq = end.sock.snd_nxt;
+        let mss = end.sock.mss_cache;
+        let cwr = end.sock.ecn_flags & (ecn::OK | ecn::QUEUE_CWR) == ecn::OK | ecn::QUEUE_CWR;
+        if cwr {
+            end.sock.ecn_flags &= !ecn::QUEUE_CWR;
+        }
+        end.bits |= bit::SENT;
+        let (mut left, mut segments) = (next, 0);
+        while left > 0 && segments < most {
+            // a FIN after a full segment stays with it
+            let len = if left <= mss + 1 { left } else { mss };
+            end.count_sent(len as u16, now_ms);
+            if end.enter_new(len as u16, 0) {
+                end.rearm_rto(now);
+            }
+            end.pace(len as u64, 1);
+            left -= len;
+            segments += 1;
+        }
+        end.burst_left = end.burst_left.saturating_sub(segments as u8);
+        Leave { seq, len: next - left, fresh: true, cwr }
+    }
+
+    /// The number after the last that the sending host may send by the window of the algorithm: as far as the segments in
+    /// flight leave room. What a gap holds back is not in flight.
+    #[inline]
+    pub fn window_edge(&self) -> u32 {
+        let sock = &self.0.sock;
+        let room = sock.snd_cwnd.saturating_sub(sock.packets_in_flight());
+        sock.snd_nxt.wrapping_add(room.saturating_mul(sock.mss_cache).min(i32::MAX as u32))
+    }
+
+    /// The connection is over; the algorithm lets go of it.
+    pub fn finish(&mut self) {
+        self.0.finish(State::Closed);
+    }
+
+    /// The sender gave up: what it sent was never acknowledged.
+    pub fn is_given_up(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// What algorithms see.
+    #[inline]
+    pub fn sock(&self) -> &TcpSock {
+        &self.0.sock
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    /// The settings that hold.
+    pub fn config(&self) -> &Config {
+        self.0.config()
+    }
+
+    /// From now on `config` holds, as [`Endpoint::retune`] says.
+    pub fn retune(&mut self, now: Time, config: &Arc<Config>) {
+        self.0.retune(now, config);
+    }
+}
+
+/// The number after the oldest segment in flight.
+fn head_end(end: &Endpoint) -> u32 {
+    end.busy.at(0).end_seq()
+}
+
+/// The number after the last that the other end's window takes.
+fn right_edge(end: &Endpoint) -> u32 {
+    end.sock.snd_una.wrapping_add(end.snd_wnd)
+}

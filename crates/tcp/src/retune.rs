@@ -1,0 +1,35 @@
+//! Other settings for a connection that is open, as an agent's program gives them to a Linux socket.
+
+use crate::config::Config;
+use crate::endpoint::Endpoint;
+use congestion::sock::{SK_PACING_NEEDED, ecn};
+use std::sync::Arc;
+use units::Time;
+
+impl Endpoint {
+    /// From now on `config` holds. What was agreed in the handshake stays, pacing that has begun does not end, and an algorithm
+    /// that needs ECN is not given to a connection without: call [`Endpoint::has_ecn`] before.
+    pub fn retune(&mut self, now: Time, config: &Arc<Config>) {
+        let old = std::mem::replace(&mut self.config, Arc::clone(config));
+        let sock = &mut self.sock;
+        sock.snd_cwnd_clamp = config.cwnd_clamp;
+        sock.sk_max_pacing_rate = config.max_pacing_rate;
+        sock.sk_pacing_rate = sock.sk_pacing_rate.min(config.max_pacing_rate);
+        if config.paces() && sock.sk_pacing_status == 0 {
+            sock.sk_pacing_status = SK_PACING_NEEDED;
+        }
+        if !std::ptr::eq(old.algorithm, config.algorithm) {
+            self.set_algorithm(now, config.algorithm);
+        }
+    }
+
+    /// The settings that hold.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Both ends agreed on ECN.
+    pub fn has_ecn(&self) -> bool {
+        self.sock.ecn_flags & ecn::OK != 0
+    }
+}
