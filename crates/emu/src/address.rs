@@ -1,36 +1,13 @@
 //! Addresses and ports of the emulated hosts, and how a packet tells from them which flow it belongs to.
 
-use std::net::Ipv4Addr;
+pub use plan::{RECEIVER_PORT, SENDER_PORT, SENDER_PORTS, address, host_of, sender_port};
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The hosts' network is 10.0.0.0/8.
 pub const PREFIX_LEN: u8 = 8;
-/// The first host is 10.64.0.1.
-const FIRST: u32 = 0x0a40_0001;
-
-/// Receivers of traffic entry `i` listen at this port plus `i`.
-pub const RECEIVER_PORT: u16 = 5001;
 /// The most traffic entries.
 pub const ENTRIES_MAX: usize = 10_000;
-/// Flow `f` is sent from this port plus `f` modulo [`SENDER_PORTS`].
-pub const SENDER_PORT: u16 = 20_000;
-/// Ports that flows are sent from.
-pub const SENDER_PORTS: u32 = 40_000;
-
-/// The address of host number `host`.
-pub fn address(host: u32) -> Ipv4Addr {
-    Ipv4Addr::from(FIRST + host)
-}
-
-/// The number of the host with this address, if there are that many hosts.
-pub fn host_of(address: Ipv4Addr, hosts: u32) -> Option<u32> {
-    u32::from(address).checked_sub(FIRST).filter(|host| *host < hosts)
-}
-
-/// The port that flow number `flow` is sent from.
-pub fn sender_port(flow: u32) -> u16 {
-    SENDER_PORT + (flow % SENDER_PORTS) as u16
-}
 
 /// Which flow a port number stands for, now. Written by the traffic, read by the ports.
 #[derive(Debug)]
@@ -73,6 +50,7 @@ impl FlowPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn hosts_are_found_by_their_addresses() {

@@ -13,6 +13,8 @@ const KTHREADD: &str = "2";
 pub struct CpuUse {
     /// Share of all processors that was not idle, interrupts and stolen time included; 0 to 1.
     pub busy: f64,
+    /// Share of all processors that the machine's own host kept for itself while they were wanted, 0 to 1.
+    pub stolen: f64,
     /// Processors that other programs had, on average.
     pub others_ran: f64,
     /// Of the time, for how much one thread of another program was ready to run and did not, the one that waited most: where a
@@ -24,11 +26,17 @@ pub struct CpuUse {
 #[derive(Clone, Debug)]
 pub struct Look {
     at: Instant,
-    /// Clock ticks of all processors.
-    all: u64,
-    idle: u64,
+    ticks: Ticks,
     /// By thread of other programs.
     others: BTreeMap<u32, Thread>,
+}
+
+/// Clock ticks of all processors together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Ticks {
+    all: u64,
+    idle: u64,
+    stolen: u64,
 }
 
 /// For how long a thread ran, and was ready to run and did not, nanoseconds.
@@ -41,16 +49,17 @@ struct Thread {
 impl Look {
     /// Now; what /proc does not say counts as nothing.
     pub fn now() -> Look {
-        let (all, idle) = ticks(&fs::read_to_string("/proc/stat").unwrap_or_default());
-        Look { at: Instant::now(), all, idle, others: others() }
+        let ticks = ticks(&fs::read_to_string("/proc/stat").unwrap_or_default());
+        Look { at: Instant::now(), ticks, others: others() }
     }
 
     /// What happened since `before`. A program that ended meanwhile is not counted.
     pub fn since(&self, before: &Look) -> CpuUse {
-        let all = (self.all - before.all).max(1) as f64;
         let elapsed = (self.at - before.at).as_nanos().max(1) as f64;
-        let mut used =
-            CpuUse { busy: (1.0 - (self.idle - before.idle) as f64 / all).clamp(0.0, 1.0), ..CpuUse::default() };
+        let (now, then) = (self.ticks, before.ticks);
+        let share = |ticks: u64| ticks as f64 / (now.all - then.all).max(1) as f64;
+        let (idle, stolen) = (share(now.idle.saturating_sub(then.idle)), share(now.stolen.saturating_sub(then.stolen)));
+        let mut used = CpuUse { busy: (1.0 - idle).clamp(0.0, 1.0), stolen, ..CpuUse::default() };
         for (id, thread) in &self.others {
             let earlier = before.others.get(id).copied().unwrap_or_default();
             used.others_ran += thread.ran.saturating_sub(earlier.ran) as f64 / elapsed;
@@ -61,12 +70,13 @@ impl Look {
     }
 }
 
-/// All ticks and the idle ones, of /proc/stat.
-fn ticks(stat: &str) -> (u64, u64) {
+/// Of /proc/stat.
+fn ticks(stat: &str) -> Ticks {
     // user nice system idle iowait irq softirq steal
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
     let ticks: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    (ticks.iter().take(8).sum(), ticks.iter().skip(3).take(2).sum())
+    let stolen = ticks.get(7).copied().unwrap_or(0);
+    Ticks { all: ticks.iter().take(8).sum(), idle: ticks.iter().skip(3).take(2).sum(), stolen }
 }
 
 /// The threads of all programs but this one and the kernel.
@@ -102,8 +112,11 @@ mod tests {
     use std::time::Duration;
 
     fn look(at: Instant, stat: &str, threads: &[(u32, &str)]) -> Look {
-        let (all, idle) = ticks(stat);
-        Look { at, all, idle, others: threads.iter().map(|(id, schedstat)| (*id, thread(schedstat))).collect() }
+        Look {
+            at,
+            ticks: ticks(stat),
+            others: threads.iter().map(|(id, schedstat)| (*id, thread(schedstat))).collect(),
+        }
     }
 
     #[test]
@@ -112,16 +125,16 @@ mod tests {
         let end = begin + Duration::from_secs(2);
         let before = look(begin, "cpu  100 0 100 800 0 0 0 0\n", &[(7, "5000000000 1000 3"), (8, "1 1 1")]);
         let after =
-            look(end, "cpu  160 0 110 820 0 0 10 0\n", &[(7, "6000000000 1000001000 9"), (9, "500000000 200000000 2")]);
-        // of 100 ticks 20 were idle; 7 ran and waited a second each, 8 has ended, 9 is new
-        let CpuUse { busy, others_ran, others_waited } = after.since(&before);
-        assert!((busy - 0.8).abs() < 1e-9, "{busy}");
+            look(end, "cpu  160 0 110 820 0 0 0 10\n", &[(7, "6000000000 1000001000 9"), (9, "500000000 200000000 2")]);
+        // of 100 ticks 20 were idle and 10 stolen; 7 ran and waited a second each, 8 has ended, 9 is new
+        let CpuUse { busy, stolen, others_ran, others_waited } = after.since(&before);
+        assert!((busy - 0.8).abs() < 1e-9 && (stolen - 0.1).abs() < 1e-9, "{busy} {stolen}");
         assert!((others_ran - 0.75).abs() < 1e-9 && (others_waited - 0.5).abs() < 1e-9, "{others_ran} {others_waited}");
     }
 
     #[test]
     fn the_machine_tells() {
         let look = Look::now();
-        assert!(look.all > 0 && !look.others.contains_key(&process::id()));
+        assert!(look.ticks.all > 0 && !look.others.contains_key(&process::id()));
     }
 }

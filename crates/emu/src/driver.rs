@@ -28,6 +28,7 @@ pub fn drive<P>(
         }
         engine.run_to(now, ports, clock);
         engine.flush_if_due(ports, clock);
+        engine.answer();
         if engine.next_due() <= now + LOOK && now < looked + LOOK_EVERY {
             std::hint::spin_loop();
             continue;

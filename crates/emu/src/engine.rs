@@ -10,6 +10,8 @@
 
 use crate::agenda::Agenda;
 use crate::flowcount::FlowCounts;
+use crate::gate::{Gate, Passing, Way};
+use crate::gauges::Gauges;
 use crate::lateness::Lateness;
 use crate::port::{Clock, Head, Ports};
 use crate::routes::Routes;
@@ -17,6 +19,7 @@ use net::{Ecn, LinkCounters, LinkId, LinkTable, Outcome};
 use plan::Series;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 use units::Time;
 
 /// How long ports keep packets back so that neighbours can leave as one, as network cards do that moderate their interrupts:
@@ -59,16 +62,19 @@ pub struct Engine<P> {
     /// The instant up to which everything has been done.
     now: Time,
     totals: Totals,
+    gauges: Arc<Gauges>,
+    /// The enforcer, if there is one.
+    gate: Option<Box<Gate>>,
 }
 
-/// What has gone through the engine. `entered = released + dropped + lost + refused + no_route + under way`.
+/// What has gone through the engine. Without an enforcer, `entered = released + dropped + lost + no_route + under way`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Packets read from hosts.
     pub entered: u64,
     /// Handed to hosts.
     pub released: u64,
-    /// Dropped by a queue.
+    /// Dropped by a queue, or lost by chance.
     pub dropped: u64,
     /// Lost with a link, or refused by one that was down.
     pub lost: u64,
@@ -94,12 +100,34 @@ impl<P> Engine<P> {
             unflushed: Vec::new(),
             now: Time::ZERO,
             totals: Totals::default(),
+            gauges: Arc::default(),
+            gate: None,
         }
+    }
+
+    /// With an enforcer at one of its nodes.
+    #[must_use]
+    pub fn with_gate(self, gate: Option<Gate>) -> Engine<P> {
+        Engine { gate: gate.map(Box::new), ..self }
+    }
+
+    /// With gauges by which another thread learns what links have counted.
+    #[must_use]
+    pub fn with_gauges(self, gauges: Arc<Gauges>) -> Engine<P> {
+        Engine { gauges, ..self }
+    }
+
+    /// Answers who has asked the gauges.
+    pub fn answer(&self) {
+        self.gauges.answer(|| {
+            let reading = |link| (self.links.counters(link), self.links.queue_len(link, self.now));
+            (0..self.links.len() as u32).map(|link| reading(LinkId(link))).collect()
+        });
     }
 
     /// When the next thing happens by itself; [`Time::NEVER`] if nothing will.
     pub fn next_due(&self) -> Time {
-        self.next.peek().map_or(Time::NEVER, |Reverse((at, _))| *at).min(self.agenda.next())
+        self.next.peek().map_or(Time::NEVER, |Reverse((at, _))| *at).min(self.agenda.next()).min(self.gate_due())
     }
 
     /// A host has sent a packet, read at `now`, which must not be before the last call's.
@@ -110,17 +138,24 @@ impl<P> Engine<P> {
             self.totals.no_route += 1;
             return ports.discard(packet);
         };
-        let flight = InFlight { arrives: now, sent: now, packet, head, route, hop: 0, epoch: 0 };
-        self.offer(now, flight, ports);
+        self.reach(now, packet, Way { sent: now, head, route, hop: 0 }, ports, clock);
     }
 
     /// Does everything that happens up to `now`.
     pub fn run_to(&mut self, now: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
-        while let Some(&Reverse((at, link))) = self.next.peek()
-            && at <= now
-        {
-            self.run_agenda(at, ports);
-            self.next.pop();
+        loop {
+            let next = self.next.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
+            if self.gate_due() <= next.min(now) {
+                // what it sends may arrive before what was next
+                self.run_gate(ports, clock);
+                continue;
+            }
+            if next > now {
+                break;
+            }
+            self.run_agenda(next, ports);
+            self.now = self.now.max(next);
+            let Some(Reverse((at, link))) = self.next.pop() else { break };
             if self.listed[link as usize] == at {
                 self.listed[link as usize] = Time::NEVER;
                 self.arrive(LinkId(link), at, ports, clock);
@@ -129,6 +164,66 @@ impl<P> Engine<P> {
         }
         self.run_agenda(now, ports);
         self.now = self.now.max(now);
+    }
+
+    /// When the enforcer has something to do by itself.
+    fn gate_due(&self) -> Time {
+        self.gate.as_ref().map_or(Time::NEVER, |gate| gate.next_due())
+    }
+
+    /// What the enforcer does next by itself.
+    fn run_gate(&mut self, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        let at = self.gate_due().max(self.now);
+        self.run_agenda(at, ports);
+        self.now = at;
+        if let Some(gate) = &mut self.gate {
+            gate.on_timer(at);
+        }
+        self.leave_gate(at, ports, clock);
+    }
+
+    /// What the enforcer sends goes on.
+    fn leave_gate(&mut self, now: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        while let Some(passing) = self.gate.as_mut().and_then(|gate| gate.poll_transmit()) {
+            let way = passing.way();
+            let packet = ports.lower(passing.frame);
+            self.pass_on(now, packet, way, ports, clock);
+        }
+    }
+
+    /// A packet is at the near end of the link `way.hop` of its route, or at its host; the enforcer, if it is there, comes first.
+    fn reach(&mut self, now: Time, packet: P, way: Way, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        let Some(gate) = &mut self.gate else { return self.pass_on(now, packet, way, ports, clock) };
+        let links = self.routes.links(way.route);
+        let node = match links.get(usize::from(way.hop)) {
+            Some(link) => gate.ends(*link)[0],
+            None => gate.ends(links[links.len() - 1])[1],
+        };
+        if !gate.is_at(node) {
+            return self.pass_on(now, packet, way, ports, clock);
+        }
+        if let Some(passing) = gate.on_packet(now, Passing { frame: ports.lift(packet), way }) {
+            let way = passing.way();
+            let packet = ports.lower(passing.frame);
+            self.pass_on(now, packet, way, ports, clock);
+        }
+        self.leave_gate(now, ports, clock);
+    }
+
+    /// The packet goes onto the next link, or to its host.
+    fn pass_on(&mut self, now: Time, packet: P, way: Way, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        let Way { sent, head, route, hop } = way;
+        if usize::from(hop) < self.routes.links(route).len() {
+            return self.offer(now, InFlight { arrives: now, sent, packet, head, route, hop, epoch: 0 }, ports);
+        }
+        self.totals.released += 1;
+        self.flows.arrived(&head, now - sent);
+        if ports.holds_back() {
+            self.unflushed.push(now);
+        } else {
+            self.lateness.release.record(clock.now().saturating_sub(now));
+        }
+        ports.release(head.dst, packet);
     }
 
     /// Hands over what the ports keep back if some of it has waited for [`JOIN_WITHIN`].
@@ -179,17 +274,8 @@ impl<P> Engine<P> {
             self.totals.lost += 1;
             return ports.discard(flight.packet);
         }
-        if usize::from(flight.hop) + 1 < self.routes.links(flight.route).len() {
-            return self.offer(at, InFlight { hop: flight.hop + 1, ..flight }, ports);
-        }
-        self.totals.released += 1;
-        self.flows.arrived(&flight.head, at - flight.sent);
-        if ports.holds_back() {
-            self.unflushed.push(at);
-        } else {
-            self.lateness.release.record(clock.now().saturating_sub(at));
-        }
-        ports.release(flight.head.dst, flight.packet);
+        let InFlight { sent, packet, head, route, hop, .. } = flight;
+        self.reach(at, packet, Way { sent, head, route, hop: hop + 1 }, ports, clock);
     }
 
     /// The packet is at the near end of the link `flight.hop` of its route.
@@ -282,6 +368,7 @@ impl<P> Engine<P> {
             series: self.series,
             flows: self.flows,
             lateness: self.lateness,
+            gate: self.gate,
             totals: self.totals,
             ended: self.now,
         }
@@ -300,6 +387,8 @@ pub struct Counted {
     pub flows: FlowCounts,
     /// How late packets were.
     pub lateness: Lateness,
+    /// The enforcer, if there was one.
+    pub gate: Option<Box<Gate>>,
     /// Packets in all.
     pub totals: Totals,
     /// The instant up to which the network ran.

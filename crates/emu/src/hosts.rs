@@ -16,8 +16,10 @@ mod netlink;
 mod settings;
 
 pub use error::Error;
+pub(crate) use found::Mark;
 pub use found::{Cleaned, Found, clean, find, list};
 pub use host::{Counters, Host, mac_of};
+pub(crate) use settings::set_sysctl;
 pub use settings::{CardRate, HostSettings};
 
 /// The name of every host's interface, as a first network card is called.

@@ -13,17 +13,21 @@
 
 pub mod address;
 pub mod agenda;
+mod cgroup;
 pub mod check;
 pub mod cpu;
 pub mod driver;
 pub mod engine;
 pub mod flowcount;
+pub mod gate;
+pub mod gauges;
 pub mod hosts;
 mod info;
 pub mod lateness;
 pub mod limits;
 pub mod linux;
 pub mod port;
+mod retuning;
 pub mod routes;
 mod run;
 mod taps;

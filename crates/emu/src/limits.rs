@@ -112,9 +112,10 @@ fn connections(kind: &TrafficKind, topology: &Topology) -> u64 {
         TrafficKind::Bulk { count, .. } => u64::from(*count),
         TrafficKind::Incast { senders: scenario::Senders::First(n), .. } => u64::from(*n),
         TrafficKind::Incast { senders: scenario::Senders::Named(names), .. } => names.len() as u64,
-        TrafficKind::AllToAll { hosts, .. } => {
-            let n = hosts.as_ref().map_or(n, |hosts| hosts.len() as u64);
-            n * n.saturating_sub(1)
+        TrafficKind::AllToAll(all) | TrafficKind::Exchange(all) => {
+            let n = all.hosts.as_ref().map_or(n, |hosts| hosts.len() as u64).div_ceil(u64::from(all.jobs));
+            let of_each = if matches!(kind, TrafficKind::Exchange(_)) { 2 } else { n.saturating_sub(1) };
+            n * of_each * u64::from(all.jobs)
         }
         TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => 0,
     }
@@ -169,12 +170,14 @@ fn demands(scenario: &Scenario, topology: &Topology) -> Vec<Demand> {
                 (vec![pair; *count as usize], bps)
             }
             TrafficKind::Incast { senders, receiver, .. } => (pairing.incast(senders, receiver), f64::MAX),
-            TrafficKind::AllToAll { hosts, .. } => (pairing.all_to_all(hosts.as_deref()), f64::MAX),
+            TrafficKind::AllToAll(_) | TrafficKind::Exchange(_) => {
+                (pairing.jobs(&entry.kind, &mut random).concat(), f64::MAX)
+            }
             TrafficKind::Poisson { arrivals, sizes, .. } => {
                 let n = topology.n_hosts();
                 let gap = plan::mean_gap(arrivals, sizes.distribution.mean(), topology).as_secs_f64();
                 let bps = sizes.distribution.mean() * 8.0 / gap / (n * (n - 1)) as f64;
-                (pairing.all_to_all(None), bps)
+                (pairing.all_to_all(), bps)
             }
             TrafficKind::Trace { flows, .. } => {
                 for flow in flows.iter() {

@@ -1,6 +1,7 @@
 //! A scenario's TCP settings in the words of a Linux host: sysctls of its namespace, metrics of its route, options of
 //! its sockets. What Linux cannot do is refused, by key.
 
+use policy::Policy;
 use scenario::{Algorithm, Ecn, LimitOutput, Objection, Pacing, Scenario, Tcp};
 use units::Time;
 
@@ -13,6 +14,9 @@ const TIMEOUT_INIT: Time = Time::from_secs(1);
 const DELAYED_ACK: (Time, Time) = (Time::from_ms(40), Time::from_ms(200));
 /// Full segments in one super-packet of 64 KB; as many as Linux hands over by itself.
 const TSO_SEGMENTS: u32 = 44;
+
+/// Rules of a policy: the kernel has room for twice as many, the second half for those that outlast their renewal.
+const POLICY_RULES_MAX: usize = kernel::retune::RULES_MAX / 2;
 
 /// How a host is set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +62,7 @@ pub fn stack(scenario: &Scenario) -> Result<Stack, Vec<Objection>> {
         ("tcp_rto_min_us", tcp.rto_min.as_us().to_string()),
         ("tcp_rto_max_ms", (tcp.rto_max.as_us() / 1000).to_string()),
         // 2: answer who asks, ask nobody; an algorithm that needs ECN asks whatever this says
-        ("tcp_ecn", if tcp.ecn == Ecn::On { "1" } else { "2" }.to_string()),
+        ("tcp_ecn", ecn(scenario).to_string()),
         ("tcp_ecn_fallback", "0".to_string()),
         ("tcp_wmem", buffer(tcp.send_buffer.get(), 16_384)),
         ("tcp_rmem", buffer(tcp.receive_buffer.get(), 131_072)),
@@ -72,6 +76,11 @@ pub fn stack(scenario: &Scenario) -> Result<Stack, Vec<Objection>> {
         pace: tcp.pacing == Pacing::On,
         limit_output: tcp.limit_output == LimitOutput::Auto,
     })
+}
+
+/// `tcp_ecn` of hosts that no policy has told otherwise.
+pub fn ecn(scenario: &Scenario) -> &'static str {
+    if scenario.tcp.ecn == Ecn::On { "1" } else { "2" }
 }
 
 fn objections(scenario: &Scenario) -> Vec<Objection> {
@@ -111,6 +120,26 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
     if tcp.ecn == Ecn::Off && algorithms(scenario).any(|cc| cc.label().contains("dctcp")) {
         object("ecn", "dctcp in the kernel negotiates ECN whatever the host says".to_string(), "set `ecn = \"auto\"`");
     }
+    found.extend(scenario.policy.iter().flat_map(|control| of_policy(&control.policy)));
+    found
+}
+
+/// What of a policy real hosts cannot be set to.
+fn of_policy(policy: &Policy) -> Vec<Objection> {
+    let mut found = Vec::new();
+    let mut object = |message: String, help: &str| {
+        found.push(Objection { key: "policy.file".to_string(), message, help: Some(help.to_string()) });
+    };
+    if policy.rules.len() > POLICY_RULES_MAX {
+        let message = format!("{} rules are more than the {POLICY_RULES_MAX} that can be emulated", policy.rules.len());
+        object(message, "join rules, or use --backend sim");
+    }
+    for rule in policy.rules.iter().filter(|rule| rule.set.ecn.is_some()) {
+        if rule.sessions.port.is_some() || rule.sessions.remote.is_some() {
+            let message = format!("rule {:?}: a Linux host negotiates ECN with all or with nobody", rule.name);
+            object(message, "leave `port` and `remote` out of its `match`, or use --backend sim");
+        }
+    }
     found
 }
 
@@ -129,6 +158,12 @@ fn delayed_ack(tcp: &Tcp) -> Option<String> {
 /// The algorithms of the scenario's traffic.
 pub fn algorithms(scenario: &Scenario) -> impl Iterator<Item = &Algorithm> {
     scenario.traffic.iter().map(|entry| entry.cc.as_ref().unwrap_or(&scenario.tcp.cc))
+}
+
+/// The algorithms that the scenario's policy may set, by our names; one may come more than once.
+pub fn policy_algorithms(scenario: &Scenario) -> impl Iterator<Item = &str> {
+    let rules = scenario.policy.iter().flat_map(|control| &control.policy.rules);
+    rules.filter_map(|rule| rule.set.cc.as_deref())
 }
 
 /// Whether the algorithm sets a pacing rate.

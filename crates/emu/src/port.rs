@@ -1,9 +1,10 @@
 //! What the engine needs of the outside: ports at which hosts' packets come and go, and a clock.
 //!
-//! The engine never looks into a packet. A port says what it must know ([`Head`]) and keeps the bytes; so the engine runs
+//! The engine never looks into a packet, but for an enforcer, which takes it out of the port's hands. A port says what it must know ([`Head`]) and keeps the bytes; so the engine runs
 //! the same on TAP devices and on lists in memory.
 
 use net::Ecn;
+use packet_io::OwnedFrame;
 use units::Time;
 
 /// What the engine knows of a packet.
@@ -39,13 +40,19 @@ pub struct FlowPacket {
 /// Where hosts are attached.
 ///
 /// The engine calls [`mark`](Ports::mark) any number of times on a packet, and then exactly one of
-/// [`release`](Ports::release) and [`discard`](Ports::discard).
+/// [`release`](Ports::release), [`discard`](Ports::discard) and [`lift`](Ports::lift).
 pub trait Ports {
     /// A packet that the engine holds.
     type Packet;
 
     /// Sets the packet to "congestion experienced", in its real header.
     fn mark(&mut self, packet: &mut Self::Packet);
+
+    /// Takes the packet's bytes out of the port's hands: it exists no more.
+    fn lift(&mut self, packet: Self::Packet) -> OwnedFrame;
+
+    /// Gives the port another packet.
+    fn lower(&mut self, frame: OwnedFrame) -> Self::Packet;
 
     /// Hands the packet to host number `host`, at once or at the next [`flush`](Ports::flush).
     fn release(&mut self, host: u32, packet: Self::Packet);

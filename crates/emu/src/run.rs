@@ -6,16 +6,20 @@ mod open;
 mod processors;
 mod rows;
 
+use crate::cgroup::CgroupError;
 use crate::check::{self, Scale};
 use crate::cpu::Look;
 use crate::engine::{Counted, Totals};
 use crate::linux::Stack;
 use crate::port::{Clock, WallClock};
+use crate::retuning::Retuning;
 use crate::taps::Trouble;
 use crate::traffic::{self, Hosts, Report};
 use crate::{address, hosts, limits, linux};
 use algorithms::Algorithms;
+use kernel::retune::RetuneError;
 use net::{NetError, Router};
+use plan::Control;
 use results::{Identity, RunResults, SelfCheck, Summary};
 use scenario::{Objection, Scenario};
 use std::collections::BTreeSet;
@@ -51,6 +55,12 @@ pub enum EmuError {
     /// Something failed on the way.
     #[error("{0}: {1}")]
     Io(&'static str, #[source] io::Error),
+    /// There is no control group for the run's sockets.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// The kernel does not let a policy retune TCP.
+    #[error(transparent)]
+    Retune(#[from] RetuneError),
     /// The traffic could not be made.
     #[error("{0} flows could not be opened; the first: {1}")]
     Traffic(u64, String),
@@ -97,6 +107,14 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
         entries: algorithms.entries().to_vec(),
         flows: network.flow_ports(),
         pace: stack.pace,
+        controlled: scenario.policy.is_some(),
+    };
+    let retuning = match (Control::of(scenario, &topology), &scenario.policy) {
+        (Some(control), Some(section)) => {
+            let (policy, ecn) = (section.policy.clone(), linux::ecn(scenario).to_string());
+            Some(Retuning::attach(control, policy, network.gauges(), ecn)?)
+        }
+        _ => None,
     };
     let before = Look::now();
     let (end, stop) = (scenario.duration, AtomicBool::new(false));
@@ -105,7 +123,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
         let engine = network.start(scope, scenario, clock, end, &stop)?;
         let traffic = scope.spawn(|| {
             network.serve_the_hosts();
-            traffic::run(scenario, hosts, clock, &stop)
+            traffic::run(scenario, hosts, retuning, clock, &stop)
         });
         while clock.now() < end && !engine.is_finished() && !traffic.is_finished() {
             thread::sleep(LOOK.min(Duration::from_nanos(end.saturating_sub(clock.now()).as_ns() + 1_000_000)));
@@ -119,7 +137,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
             stop.store(true, Ordering::Relaxed);
         }
         let ran = engine.join().map_err(|_| EmuError::Broken)?;
-        let report = report.map_err(|_| EmuError::Broken)?.map_err(|error| EmuError::Io("polling sockets", error))?;
+        let report = report.map_err(|_| EmuError::Broken)??;
         Ok::<_, EmuError>((ran, report))
     })?;
     if stop.load(Ordering::Relaxed) {
@@ -135,7 +153,8 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let (measured, _) = plan::sampled(scenario, &topology);
     let packet = (u64::from(scenario.tcp.mtu()), u64::from(plan::framing_bytes(scenario)));
     let scale = Scale::of(&topology, &router, &pairs, &measured, packet);
-    let against = reasons(&report, trouble, counted.totals);
+    let mut against = reasons(&report, trouble, counted.totals);
+    against.extend(late_policy(scenario, &report));
     let check = check::judge(&counted.lateness, report.late, scale, cpu, against);
     let results = results(scenario, &topology, &algorithms, &counted, report, &check);
     Ok(Emulated { results, check })
@@ -169,6 +188,8 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     count(trouble.refused, "packets were not taken by the host that they had reached");
     count(trouble.unreadable, "frames of hosts could not be read");
     count(report.absurd, "times the kernel showed a window that no algorithm sets: it skipped hooks");
+    let refused = report.retuned.as_ref().map_or(0, |retuned| retuned.counts.failed);
+    count(refused, "settings of the policy were refused by the kernel");
     if report.waited > WAITED_MAX {
         let waited = report.waited * 100.0;
         reasons.push(format!("the hosts' applications waited for a processor for {waited:.1} % of the run"));
@@ -177,6 +198,16 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
         reasons.push("no packet came out of any host".to_string());
     }
     reasons
+}
+
+/// Of the policy's period, how much later than due the Oracle and the agents may be. By default CUEs live for one and a half
+/// periods: half a period more, and a rule ends that the Oracle meant to go on.
+const POLICY_LATE_MAX: f64 = 0.2;
+
+fn late_policy(scenario: &Scenario, report: &Report) -> Option<String> {
+    let (late, period) = (report.retuned.as_ref()?.late, scenario.policy.as_ref()?.policy.period);
+    (late.as_secs_f64() > period.as_secs_f64() * POLICY_LATE_MAX)
+        .then(|| format!("the policy was up to {late} late, of a period of {period}"))
 }
 
 fn results(
@@ -203,7 +234,27 @@ fn results(
     summary.insert("emulation.lateness_p99_us", check.lateness_p99_us);
     summary.insert("emulation.lateness_max_us", check.lateness_max_us);
     let link_series = counted.series.samples().to_vec();
-    RunResults { flows, links, link_series, cwnd: report.cwnd, summary, ..RunResults::default() }
+    let entries: Vec<std::sync::Arc<str>> = scenario.traffic.iter().map(|entry| entry.name.as_str().into()).collect();
+    let messages = plan::message_rows(&report.messages, scenario.measure.warmup, &entries);
+    let control = report.retuned.map(|retuned| retuned.control);
+    if let Some(control) = &control {
+        control.summarize(&mut summary);
+    }
+    let cues = control.map_or_else(Vec::new, Control::into_rows);
+    let opened = (flows.len(), scenario.traffic.len());
+    let enforcer = counted.gate.as_ref();
+    let enforcer = enforcer.map_or_else(Vec::new, |gate| gate.results(counted.ended, opened, &mut summary));
+    RunResults {
+        enforcer,
+        flows,
+        links,
+        link_series,
+        messages,
+        cwnd: report.cwnd,
+        cues,
+        summary,
+        ..RunResults::default()
+    }
 }
 
 const _: () = assert!(

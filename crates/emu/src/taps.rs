@@ -4,7 +4,9 @@ use crate::address::{FlowPorts, host_of};
 use crate::port::{FlowPacket, Head, Ports};
 use net::Ecn;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use packet_io::{Ethernet, Glue, Ip, Pcap, READ_BYTES_MAX, Segment, Tap, TcpFlags, VnetHeader, segment, set_ce};
+use packet_io::{
+    Ethernet, Glue, Ip, OwnedFrame, Pcap, READ_BYTES_MAX, Segment, Tap, TcpFlags, VnetHeader, segment, set_ce,
+};
 use plan::flow_hash;
 use std::io;
 use std::net::IpAddr;
@@ -160,12 +162,17 @@ impl TapPorts {
         Some(Head { src: host as u32, dst, hash, ip_len, ecn: ecn(ip.ecn()), flow })
     }
 
-    fn keep(&mut self, packet: &Segment<'_>) -> u32 {
-        let slot = self.free.pop().unwrap_or_else(|| {
+    /// A slot that is free.
+    fn slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
             self.slots
                 .push(Slot { header: VnetHeader::default(), bytes: Vec::with_capacity(self.mtu + ETHERNET_BYTES) });
             (self.slots.len() - 1) as u32
-        });
+        })
+    }
+
+    fn keep(&mut self, packet: &Segment<'_>) -> u32 {
+        let slot = self.slot();
         let kept = &mut self.slots[slot as usize];
         kept.header = packet.header;
         kept.bytes.clear();
@@ -229,6 +236,20 @@ impl Ports for TapPorts {
     fn mark(&mut self, packet: &mut u32) {
         let marked = set_ce(&mut self.slots[*packet as usize].bytes);
         debug_assert!(marked, "the model marks only what is ECN-capable");
+    }
+
+    fn lift(&mut self, packet: u32) -> OwnedFrame {
+        let Slot { header, bytes } = &mut self.slots[packet as usize];
+        let frame = OwnedFrame { header: *header, bytes: std::mem::take(bytes) };
+        self.free.push(packet);
+        frame
+    }
+
+    fn lower(&mut self, frame: OwnedFrame) -> u32 {
+        let OwnedFrame { header, bytes } = frame;
+        let slot = self.slot();
+        self.slots[slot as usize] = Slot { header, bytes };
+        slot
     }
 
     fn release(&mut self, host: u32, packet: u32) {

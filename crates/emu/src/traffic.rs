@@ -9,17 +9,18 @@ mod sockets;
 
 pub use flow::FlowEnd;
 
+use crate::EmuError;
 use crate::port::{Clock, WallClock};
-use plan::Applications;
+use crate::retuning::{Retuned, Retuning};
+use plan::{Applications, Arrived};
 use results::CwndSample;
 use scenario::Scenario;
-use sockets::{Due, Sockets};
+use sockets::Due;
 use std::fs;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Time;
 
-pub use sockets::{EntryStack, Hosts};
+pub use sockets::{EntryStack, Hosts, Sockets};
 
 /// What applications may do by the clock before the sockets are looked at.
 const DUE_AT_ONCE: usize = 64;
@@ -30,6 +31,8 @@ pub struct Report {
     pub flows: Vec<FlowEnd>,
     /// Samples of senders, by time.
     pub cwnd: Vec<CwndSample>,
+    /// Messages that have arrived, with their ends, if they were asked for.
+    pub messages: Vec<Arrived>,
     /// Numbers of their own that entries report: name and value.
     pub extra: Vec<(String, f64)>,
     /// Flows that could not be opened, and why the first could not.
@@ -40,18 +43,35 @@ pub struct Report {
     pub waited: f64,
     /// How late 99 % of what applications do by the clock was done at most.
     pub late: Time,
+    /// In a run with a policy: what became of it.
+    pub retuned: Option<Retuned>,
 }
 
-/// Does the traffic of `scenario` on `hosts` until its end, or until `stop`.
+/// Does the traffic of `scenario` on `hosts` until its end, or until `stop`, and what its policy makes of them.
 ///
 /// # Errors
-/// What polling sockets needs is refused. What happens to single flows is in the report.
-pub fn run(scenario: &Scenario, hosts: Hosts<'_>, clock: WallClock, stop: &AtomicBool) -> io::Result<Report> {
+/// What polling sockets needs is refused, or what the policy sets. What happens to single flows is in the report.
+pub fn run(
+    scenario: &Scenario,
+    hosts: Hosts<'_>,
+    mut retuning: Option<Retuning>,
+    clock: WallClock,
+    stop: &AtomicBool,
+) -> Result<Report, EmuError> {
     let (began, waited_before) = (clock.now(), waited());
-    let mut sockets = Sockets::new(hosts, clock)?;
+    let polling = |error| EmuError::Io("polling sockets", error);
+    let mut sockets = Sockets::new(hosts, clock).map_err(polling)?;
     let mut applications = Applications::new(scenario, &mut sockets);
     sockets.schedule_measuring(&scenario.measure);
+    if let Some(retuning) = &mut retuning {
+        // nothing has happened yet, however long the way here was
+        retuning.on_time(Time::ZERO, clock, &mut sockets)?;
+    }
     while !stop.load(Ordering::Relaxed) && clock.now() < scenario.duration {
+        let now = clock.now();
+        if let Some(retuning) = retuning.as_mut().filter(|retuning| retuning.next() <= now) {
+            retuning.on_time(now, clock, &mut sockets)?;
+        }
         // sockets wait no longer than a few writes take
         for _ in 0..DUE_AT_ONCE {
             let Some(due) = sockets.next_due() else { break };
@@ -65,14 +85,17 @@ pub fn run(scenario: &Scenario, hosts: Hosts<'_>, clock: WallClock, stop: &Atomi
                 Due::Counting => sockets.begin_counting(),
             }
         }
-        sockets.wait(scenario.duration.min(clock.now() + Time::from_ms(20)))?;
+        let turn = retuning.as_ref().map_or(Time::NEVER, Retuning::next);
+        let until = scenario.duration.min(turn).min(clock.now() + Time::from_ms(20));
+        sockets.wait(until).map_err(polling)?;
         while let Some(flow) = sockets.take_received() {
             let entry = sockets.entry_of(flow);
             applications.on_received(&mut sockets, entry, flow);
         }
     }
     let waited = waited().saturating_sub(waited_before).as_secs_f64() / (clock.now() - began).as_secs_f64().max(1e-3);
-    Ok(Report { waited, ..sockets.finish(applications.extra()) })
+    let retuned = retuning.map(Retuning::finish).transpose()?;
+    Ok(Report { waited, retuned, ..sockets.finish(applications.extra()) })
 }
 
 /// For how long the calling thread has been ready to run and has not; zero where Linux does not count.

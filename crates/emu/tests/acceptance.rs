@@ -1,106 +1,32 @@
 //! The emulator with real hosts, in real time: what it is accepted by. Root only; one test at a time on a machine.
 
-use emu::{Emulated, Watch, emulate};
-use nix::fcntl::{Flock, FlockArg};
-use scenario::{Disk, Input, Known, Scenario};
-use std::fs::File;
-use std::path::PathBuf;
+mod run_support;
+
+use emu::Emulated;
+use run_support::{ATTEMPTS, machine};
+use scenario::{Known, Scenario};
+use std::path::Path;
 use std::process::{Child, Command};
-use std::thread;
-use std::time::{Duration, Instant};
-use units::Time;
 
-/// Runs of one test until one is valid: another program may take the processors for a while.
-const ATTEMPTS: usize = 3;
-
-struct Unwatched;
-
-impl Watch for Unwatched {
-    fn on_progress(&mut self, _: Time) -> bool {
-        true
-    }
-}
-
-/// The machine, for one real-time test at a time; or a printed reason why the test is skipped.
-fn machine() -> Option<Flock<File>> {
-    if let Err(missing) = kernel::Kernel::probe() {
-        eprintln!("skipped: {missing}");
-        return None;
-    }
-    if let Err(error) = emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))) {
-        eprintln!("skipped: {error}");
-        return None;
-    }
-    let path = std::env::temp_dir().join("opentcp-kernel-tests.lock");
-    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Some(Flock::lock(file, FlockArg::LockExclusive).expect("a file can be locked"))
-}
+/// What the emulator is accepted by is measured while the machine's own host leaves it its processors: of a sender's link what is
+/// lost is several times what is stolen, and a card that filled up meanwhile stays full.
+const STOLEN_MAX: f64 = 0.002;
 
 fn scenario(text: &str) -> Scenario {
-    let known = Known { algorithms: &["cubic", "newreno", "dctcp", "bbr", "kernel:cubic", "kernel:reno"] };
-    let files = Disk { base: PathBuf::new() };
-    let loaded = Scenario::parse(&Input { name: "test.toml", text, sets: &[], known, files: &files });
-    loaded.unwrap_or_else(|error| panic!("{error}")).runs.remove(0).scenario
+    let algorithms = &["cubic", "newreno", "dctcp", "bbr", "kernel:cubic", "kernel:reno"];
+    run_support::scenario(Path::new(""), text, Known { algorithms, ..Known::default() })
 }
 
-/// How long a run waits for other programs to leave the machine alone.
-const QUIET_WITHIN: Duration = Duration::from_secs(6);
-
-/// Waits, though not for long, until the machine has little else to do; says so if it never has.
-fn await_quiet() {
-    let ticks = || {
-        let stat = std::fs::read_to_string("/proc/stat").expect("Linux has this");
-        let numbers: Vec<u64> =
-            stat.lines().next().unwrap_or_default().split_whitespace().filter_map(|n| n.parse().ok()).collect();
-        (numbers.iter().take(8).sum::<u64>(), numbers[3] + numbers[4])
-    };
-    let began = Instant::now();
-    while began.elapsed() < QUIET_WITHIN {
-        let before = ticks();
-        thread::sleep(Duration::from_millis(300));
-        let after = ticks();
-        if (after.1 - before.1) * 10 > (after.0 - before.0) * 9 {
-            return;
-        }
-    }
-    println!("the machine is busy with other programs: this run may not be valid");
-}
-
-/// A valid run of the scenario; none, and a printed reason, on a machine that lets none be: one whose own host takes its
-/// processors for milliseconds at a time says nothing of the emulator.
 fn valid(name: &str, text: &str) -> Option<Emulated> {
-    for attempt in 1..=ATTEMPTS {
-        await_quiet();
-        let run = any(name, text);
-        if run.check.valid {
-            return Some(run);
-        }
-        println!("{name}: attempt {attempt} of {ATTEMPTS} was distorted by what else runs on this machine");
-    }
-    println!("skipped: no run of {name} was valid here");
-    None
+    run_support::valid_run(name, STOLEN_MAX, &scenario(text))
 }
 
-/// A run of the scenario, its self-check printed.
 fn any(name: &str, text: &str) -> Emulated {
-    let run = emulate(&scenario(text), None, &mut Unwatched).unwrap_or_else(|error| panic!("{error}"));
-    let check = &run.check;
-    println!(
-        "{name}: late by {:.1}/{:.1}/{:.0} us (50 %/99 %/most), read after {:.1} us (99 %), processors {:.0} % busy, \
-         others waited for {:.2}: {}",
-        check.lateness_p50_us,
-        check.lateness_p99_us,
-        check.lateness_max_us,
-        check.reading_p99_us,
-        check.cpu_busy * 100.0,
-        check.cpu_others_waited,
-        if check.valid { "valid".to_string() } else { check.reasons.join("; ") }
-    );
-    run
+    run_support::any(name, &scenario(text)).expect("it has no policy")
 }
 
-/// One flow between two hosts: goodput / ideal. Prints the row of the table that the emulator is accepted by.
-fn share_of_ideal(rate: &str, bps: f64, cc: &str) -> Option<f64> {
+/// One flow between two hosts: goodput / ideal, and the share of the processors that the machine's host kept. Prints the row of the table that the emulator is accepted by.
+fn share_of_ideal(rate: &str, bps: f64, cc: &str) -> Option<(f64, f64)> {
     let text = format!(
         r#"
         duration = "3 s"
@@ -131,7 +57,7 @@ fn share_of_ideal(rate: &str, bps: f64, cc: &str) -> Option<f64> {
         row.final_cwnd
     );
     assert_eq!((unaccounted(&run), unexplained(&run)), (0, 0));
-    Some(share)
+    Some((share, run.check.cpu_stolen))
 }
 
 /// Packets that links took in, less those that they gave out and those that they hold at the end and did not at the begin
@@ -155,8 +81,11 @@ fn one_flow_fills_a_link_of_100_mbit_and_of_a_gigabit() {
     let Some(_machine) = machine() else { return };
     for (rate, bps) in [("100 Mbit/s", 1e8), ("1 Gbit/s", 1e9)] {
         for cc in ["cubic", "kernel:cubic"] {
-            let Some(share) = share_of_ideal(rate, bps, cc) else { continue };
-            assert!((0.99..1.001).contains(&share), "{rate}, {cc}: {share:.4} of ideal");
+            let Some((share, stolen)) = share_of_ideal(rate, bps, cc) else { continue };
+            assert!(
+                (0.99 - 4.0 * stolen..1.001).contains(&share),
+                "{rate}, {cc}: {share:.4} of ideal, {stolen:.4} stolen"
+            );
         }
     }
 }
@@ -166,6 +95,7 @@ fn one_flow_comes_near_10_gbit() {
     let Some(_machine) = machine() else { return };
     let best = (0..ATTEMPTS)
         .filter_map(|_| share_of_ideal("10 Gbit/s", 1e10, "kernel:cubic"))
+        .map(|(share, _)| share)
         .inspect(|share| assert!(*share < 1.001, "{share:.4} of ideal"))
         .reduce(f64::max);
     // 0.98 to 0.99 where two processors are ours alone; a host that takes some of their time has left 0.92
@@ -191,14 +121,17 @@ fn a_flow_that_its_own_card_limits_waits_in_its_socket() {
         warmup = "1 s"
         queues = ["h1->s1"]
         queue_sample = "1 ms"
+        cwnd = "10 ms"
     "#;
     let Some(run) = valid("a slow card", text).map(|run| run.results) else { return };
     let mut queue: Vec<u32> =
         run.link_series.iter().filter(|s| s.time_ns > 1_000_000_000).map(|s| s.queue_packets).collect();
     queue.sort_unstable();
     let (median, most) = (queue[queue.len() / 2], queue[queue.len() - 1]);
-    let srtt = run.flows[0].srtt_us.expect("it was acknowledged");
-    println!("a slow card: {median} packets in it (50 %), {most} at most, round trip {srtt} us");
+    let mut srtts: Vec<u32> = run.cwnd.iter().filter_map(|sample| sample.srtt_us).collect();
+    srtts.sort_unstable();
+    let srtt = srtts[srtts.len() / 2];
+    println!("a slow card: {median} packets in it (50 %), {most} at most, round trip {srtt} us (50 %)");
     // what the host may send at once is 14 packets; its window, which the buffers allow, is a hundred times that
     assert!(median <= 14, "{median} packets wait in the card");
     assert!(srtt < 20_000, "the round trip is {srtt} us: the window waits below TCP");

@@ -5,6 +5,7 @@ use emu::engine::Engine;
 use emu::port::{Clock, FlowPacket, Head, Ports};
 use emu::routes::Routes;
 use net::{Depth, Ecn, LinkId, LinkParams, LinkTable, QueueSpec, Router, Routing, Topology};
+use packet_io::OwnedFrame;
 use plan::Series;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -37,6 +38,14 @@ impl Ports for Memory {
 
     fn mark(&mut self, packet: &mut u32) {
         self.marked.insert(*packet);
+    }
+
+    fn lift(&mut self, _: u32) -> OwnedFrame {
+        unreachable!("there is no enforcer here")
+    }
+
+    fn lower(&mut self, _: OwnedFrame) -> u32 {
+        unreachable!("there is no enforcer here")
     }
 
     fn release(&mut self, host: u32, packet: u32) {

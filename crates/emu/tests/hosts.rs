@@ -252,7 +252,7 @@ fn nothing_is_left_of_a_process_that_was_killed_with_sixteen_hosts() {
     assert!(is_running(*runaway), "one had left its parent: the reason for clean()");
     assert!(eventually(|| !is_running(victim.id())));
     assert_eq!(namespaces().len(), before.len() + 1);
-    assert_eq!(clean().expect("/proc can be read"), Cleaned { hosts: 1, processes: 1 });
+    assert_eq!(clean().expect("/proc can be read"), Cleaned { hosts: 1, processes: 1, cgroups: 0 });
     assert!(!is_running(*runaway));
     assert_eq!(namespaces(), before);
     assert_eq!(clean().expect("/proc can be read"), Cleaned::default());

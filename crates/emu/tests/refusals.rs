@@ -6,7 +6,7 @@ use scenario::{Disk, Input, Known, Objection, Scenario};
 use std::path::PathBuf;
 
 fn scenario(text: &str, sets: &[&str]) -> Scenario {
-    let known = Known { algorithms: &["cubic", "dctcp", "bbr", "kernel:bbr"] };
+    let known = Known { algorithms: &["cubic", "dctcp", "bbr", "kernel:bbr"], ..Known::default() };
     let files = Disk { base: PathBuf::new() };
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     let loaded = Scenario::parse(&Input { name: "test.toml", text, sets: &sets, known, files: &files });

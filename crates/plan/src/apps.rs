@@ -9,8 +9,10 @@ mod rounds;
 use crate::{Pairing, Random, mean_gap};
 use net::NodeId;
 use onoff::OnOff;
+use results::MessageRow;
 use rounds::Rounds;
 use scenario::{Pairs, Scenario, Traffic as Entry, TrafficKind, Workload};
+use std::sync::Arc;
 use units::Time;
 
 /// What an application that never stops has to send.
@@ -43,6 +45,52 @@ pub trait Stage {
     fn close(&mut self, flow: u32);
     /// The last byte of `flow` arrived: the receiver closes too.
     fn finish(&mut self, flow: u32);
+    /// A message has arrived whole on a connection that is kept for more than one.
+    fn on_message(&mut self, message: Message);
+}
+
+/// A message on a connection that is kept for more than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The connection.
+    pub flow: u32,
+    /// The traffic entry.
+    pub entry: u32,
+    /// Its job of the entry, from 0.
+    pub job: u32,
+    /// Its round of the job, from 0.
+    pub round: u64,
+    /// When the application wrote it.
+    pub begun: Time,
+    /// Payload.
+    pub bytes: u64,
+}
+
+/// The end of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Which.
+    pub message: Message,
+    /// When its last byte arrived.
+    pub end: Time,
+    /// Segments that its connection has sent again since the message before arrived; none if nobody knows.
+    pub retransmits: Option<u64>,
+}
+
+/// The table `messages`: those that were begun after `warmup`, in order of their ends.
+pub fn message_rows(messages: &[Arrived], warmup: Time, entries: &[Arc<str>]) -> Vec<MessageRow> {
+    let counted = messages.iter().filter(|arrived| arrived.message.begun >= warmup);
+    let row = |Arrived { message, end, retransmits }: &Arrived| MessageRow {
+        flow: u64::from(message.flow),
+        entry: entries[message.entry as usize].clone(),
+        job: message.job,
+        round: message.round,
+        start_ns: message.begun.as_ns(),
+        end_ns: end.as_ns(),
+        bytes: message.bytes,
+        retransmits: *retransmits,
+    };
+    counted.map(row).collect()
 }
 
 /// All applications of a run.
@@ -107,8 +155,9 @@ impl Applications {
 
     /// As much of `flow`, which `entry` opened, has arrived as [`Stage::notify_at`] said.
     pub fn on_received(&mut self, stage: &mut impl Stage, entry: u32, flow: u32) {
-        match &mut self.entries[entry as usize].state {
-            State::Rounds(rounds) => rounds.arrived(flow, &mut Opener { stage, entry }),
+        let source = &mut self.entries[entry as usize];
+        match &mut source.state {
+            State::Rounds(rounds) => rounds.arrived(flow, &mut Opener { stage, entry }, &mut source.random),
             _ => stage.finish(flow),
         }
     }
@@ -129,16 +178,16 @@ impl Applications {
                 if let State::Rounds(rounds) = &mut source.state
                     && !rounds.started()
                 {
-                    rounds.set_up(&source.entry, &mut opener);
+                    rounds.set_up(&source.entry, &mut opener, &mut source.random);
                 }
                 self.next(stage, entry);
             }
             STOP => stage.stop_writing(entry),
-            application => {
-                if let State::OnOff(on_off) = &mut source.state {
-                    on_off.on_event(&mut opener, application, &mut source.random);
-                }
-            }
+            number => match &mut source.state {
+                State::OnOff(on_off) => on_off.on_event(&mut opener, number, &mut source.random),
+                State::Rounds(rounds) => rounds.begin(number, &mut opener),
+                _ => unreachable!("no other entry has numbers"),
+            },
         }
     }
 
@@ -189,11 +238,7 @@ impl Applications {
                     opener.schedule(at, NEXT);
                 }
             }
-            (_, State::Rounds(rounds)) => {
-                if opener.now() < source.entry.stop.unwrap_or(Time::NEVER) {
-                    rounds.begin(&mut opener);
-                }
-            }
+            (_, State::Rounds(rounds)) => rounds.begin_all(&mut opener),
             (kind, state) => begin_once(kind, state, &mut source.random, &mut opener),
         }
     }
@@ -207,7 +252,9 @@ impl State {
                 let stop = entry.stop.unwrap_or(scenario.duration);
                 State::OnOff(OnOff::new(*rate, *on, *off, *packet, stop))
             }
-            TrafficKind::Incast { .. } | TrafficKind::AllToAll { .. } => State::Rounds(Rounds::default()),
+            TrafficKind::Incast { .. } | TrafficKind::AllToAll(_) | TrafficKind::Exchange(_) => {
+                State::Rounds(Rounds::default())
+            }
             TrafficKind::Poisson { .. } => State::Poisson(0),
             TrafficKind::Trace { .. } => State::Trace(0),
             TrafficKind::Idle { flows } => State::Idle(*flows),

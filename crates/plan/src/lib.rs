@@ -5,14 +5,20 @@
 //! backend's.
 #![forbid(unsafe_code)]
 
+mod address;
 mod apps;
+mod control;
+mod enforcement;
 mod network;
 mod pairs;
 mod random;
 mod series;
 
-pub use apps::{Applications, Stage, UNLIMITED};
-pub use network::{failures, framing_bytes, routing, topology};
+pub use address::{FIRST_ADDRESS, RECEIVER_PORT, SENDER_PORT, SENDER_PORTS, address, host_of, sender_port};
+pub use apps::{Applications, Arrived, Message, Stage, UNLIMITED, message_rows};
+pub use control::{Completed, Control, FlowState, Managed, Segments};
+pub use enforcement::{Enforcement, algorithm, summarize};
+pub use network::{failures, framing_bytes, links, routing, topology};
 pub use pairs::{Pairing, flow_hash, mean_gap};
 pub use random::Random;
 pub use series::{Series, sampled};

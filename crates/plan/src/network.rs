@@ -1,7 +1,8 @@
 //! The network of a scenario, in the types of the network model.
 
 use net::{
-    Aqm, BufferSpec, Cable, Depth, Limit, LinkId, LinkParams, LinkTier, NetError, QueueSpec, RedSpec, Routing, Topology,
+    Aqm, BufferSpec, Cable, Depth, Limit, LinkId, LinkParams, LinkTable, LinkTier, NetError, QueueSpec, RedSpec,
+    Routing, Topology,
 };
 use scenario::{self as file, LinkRef, Scenario};
 use units::Time;
@@ -53,6 +54,20 @@ pub fn topology(scenario: &Scenario) -> Result<Topology, NetError> {
         topology.set_switch_buffers(BufferSpec::Shared { total: bytes, alpha });
     }
     Ok(topology)
+}
+
+/// The links of `topology`, idle; some of them lose packets.
+///
+/// # Errors
+/// What the network model refuses.
+pub fn links(scenario: &Scenario, topology: &Topology) -> Result<LinkTable, NetError> {
+    let mut links = LinkTable::new(topology, scenario.seed)?;
+    for loss in &scenario.network.loss {
+        for link in find_links(topology, &loss.link) {
+            links.lose(link, loss.probability.fraction(), scenario.seed);
+        }
+    }
+    Ok(links)
 }
 
 fn explicit(scenario: &Scenario, nodes: &[file::Node], links: &[file::Cable]) -> Result<Topology, NetError> {
@@ -119,6 +134,15 @@ fn queue_spec(scenario: &Scenario, queue: file::Queue) -> QueueSpec {
             hard_drop: false,
             mean_packet: (scenario.tcp.mtu() + framing_bytes(scenario)) as u16,
         }),
+    }
+}
+
+/// Whether a link's queue marks packets that allow it.
+pub fn marks(link: &net::LinkSpec) -> bool {
+    match link.queue.aqm {
+        Aqm::None => false,
+        Aqm::Threshold(_) => true,
+        Aqm::Red(red) => red.ecn,
     }
 }
 

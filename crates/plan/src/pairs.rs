@@ -2,7 +2,7 @@
 
 use crate::Random;
 use net::{NodeId, Topology};
-use scenario::{Across, Arrivals, Scenario, Senders};
+use scenario::{Across, Arrivals, Collective, Scenario, Senders, TrafficKind};
 use units::Time;
 
 /// The hosts of a run, from which senders and receivers are chosen.
@@ -77,19 +77,46 @@ impl<'a> Pairing<'a> {
         from.into_iter().map(|from| (from, to)).collect()
     }
 
-    /// Each of the hosts, or of all hosts, to every other.
-    pub fn all_to_all(&self, hosts: Option<&[String]>) -> Vec<(NodeId, NodeId)> {
-        let hosts: Vec<NodeId> = match hosts {
+    /// The pairs of each job of a collective of this `kind`; nothing of another kind.
+    pub fn jobs(&self, kind: &TrafficKind, random: &mut Random) -> Vec<Vec<(NodeId, NodeId)>> {
+        let (TrafficKind::AllToAll(collective) | TrafficKind::Exchange(collective)) = kind else { return Vec::new() };
+        let Collective { hosts, jobs, .. } = collective;
+        let mut hosts: Vec<NodeId> = match hosts {
             Some(names) => names.iter().map(|name| self.host(name)).collect(),
             None => self.all().collect(),
         };
-        let mut pairs = Vec::new();
-        for (i, &from) in hosts.iter().enumerate() {
-            // host i begins with the one after it, so that a round's first messages form a permutation
-            pairs.extend((1..hosts.len()).map(|d| (from, hosts[(i + d) % hosts.len()])));
+        let jobs = *jobs as usize;
+        if jobs > 1 {
+            random.shuffle(&mut hosts);
         }
-        pairs
+        let share = |job: usize| job * hosts.len() / jobs..(job + 1) * hosts.len() / jobs;
+        let pairs = match kind {
+            TrafficKind::Exchange(_) => ring,
+            _ => all_to_all,
+        };
+        (0..jobs).map(|job| pairs(&hosts[share(job)])).collect()
     }
+
+    /// Every host to every other.
+    pub fn all_to_all(&self) -> Vec<(NodeId, NodeId)> {
+        all_to_all(&self.all().collect::<Vec<_>>())
+    }
+}
+
+fn all_to_all(hosts: &[NodeId]) -> Vec<(NodeId, NodeId)> {
+    let mut pairs = Vec::new();
+    for (i, &from) in hosts.iter().enumerate() {
+        // host i begins with the one after it, so that a round's first messages form a permutation
+        pairs.extend((1..hosts.len()).map(|d| (from, hosts[(i + d) % hosts.len()])));
+    }
+    pairs
+}
+
+/// Each host to the one after it, and to the one before unless that is the same.
+fn ring(hosts: &[NodeId]) -> Vec<(NodeId, NodeId)> {
+    let n = hosts.len();
+    let neighbours = |i: usize| [(i + 1) % n, (i + n - 1) % n].into_iter().take(if n == 2 { 1 } else { 2 });
+    (0..n).flat_map(|i| neighbours(i).map(move |to| (i, to))).map(|(from, to)| (hosts[from], hosts[to])).collect()
 }
 
 /// Mean time between the arrivals of flows of `mean_bytes` on average.

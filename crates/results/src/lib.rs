@@ -18,7 +18,7 @@ mod write;
 
 pub use figure::{Curve, Figure, Panel};
 pub use report::Story;
-pub use rows::{CaState, CwndSample, FlowRow, LinkRow, LinkSample};
+pub use rows::{Arm, CaState, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow};
 pub use selfcheck::SelfCheck;
 pub use summary::{Comparison, Identity, RunInfo, Summary};
 pub use write::{RunSummary, SweepWriter, WriteError, write_run, write_sweep};
@@ -46,6 +46,12 @@ pub struct RunResults {
     pub link_series: Vec<LinkSample>,
     /// Samples of senders, by time; empty if none were asked for.
     pub cwnd: Vec<CwndSample>,
+    /// What happened to a policy's rules, by time; empty without one.
+    pub cues: Vec<CueRow>,
+    /// Flows that an enforcer had in its hands, by their end; empty without one.
+    pub enforcer: Vec<EnforcerRow>,
+    /// Messages on connections that are kept for more than one, in the order of their ends; empty if none were asked for.
+    pub messages: Vec<MessageRow>,
     /// The few numbers that say how it went.
     pub summary: Summary,
 }

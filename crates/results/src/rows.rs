@@ -16,8 +16,10 @@ pub struct FlowRow {
     pub dst: Arc<str>,
     /// Congestion-control algorithm of the sender.
     pub algorithm: Arc<str>,
-    /// Label of the traffic that made the flow, or treated/control; empty if there is none.
+    /// Label of the traffic that made the flow; empty if there is none.
     pub group: Arc<str>,
+    /// Of a run with a policy: whether the sending host was treated when the flow was opened.
+    pub arm: Option<Arm>,
     /// When the application opened the flow.
     pub start_ns: u64,
     /// When the last application byte arrived; `None` if that did not happen within the run.
@@ -122,6 +124,142 @@ pub struct LinkSample {
     pub drops: u32,
     /// Packets marked since the sample before.
     pub marks: u32,
+}
+
+/// Which side of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arm {
+    /// The policy may set something here.
+    Treated = 0,
+    /// It may not: what the treated are compared with.
+    Control = 1,
+}
+
+impl Arm {
+    /// The name in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Treated => "treated",
+            Self::Control => "control",
+        }
+    }
+}
+
+/// A message on a connection that is kept for more than one. Table `messages`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageRow {
+    /// The connection, as in `flows`.
+    pub flow: u64,
+    /// The traffic entry's name.
+    pub entry: Arc<str>,
+    /// Its job of the entry, from 0.
+    pub job: u32,
+    /// Its round of the job, from 0.
+    pub round: u64,
+    /// When the application wrote it.
+    pub start_ns: u64,
+    /// When its last byte arrived.
+    pub end_ns: u64,
+    /// Payload.
+    pub bytes: u64,
+    /// Segments that the connection has sent again since the message before arrived; `None` where that is not known.
+    pub retransmits: Option<u64>,
+}
+
+/// A flow that an enforcer had in its hands. Table `enforcer`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnforcerRow {
+    /// The flow, as in `flows`; `None` if it is not the scenario's.
+    pub flow: Option<u64>,
+    /// Host that sends the data.
+    pub server: Arc<str>,
+    /// Its port.
+    pub server_port: u16,
+    /// Host that receives it.
+    pub client: Arc<str>,
+    /// Its port.
+    pub client_port: u16,
+    /// What it was sent on by.
+    pub algorithm: Arc<str>,
+    /// When its handshake was over.
+    pub start_ns: u64,
+    /// When it ended, or the run did.
+    pub end_ns: u64,
+    /// How it ended: `closed`, `reset`, `idle`, `given-up` (the receiver did not answer), `replaced` (by another connection of the
+    /// same ends); `open` if it had not.
+    pub ending: &'static str,
+    /// Bytes of the sender that the receiver acknowledged; a FIN counts as one.
+    pub bytes_acked: u64,
+    /// Segments that the enforcer sent.
+    pub data_packets_sent: u64,
+    /// Of these again.
+    pub retransmits: u64,
+    /// The enforcer's time-outs.
+    pub rtos: u64,
+    /// Retransmissions of the sender that it absorbed.
+    pub absorbed: u64,
+    /// Acknowledgments that it kept from the sender.
+    pub hidden: u64,
+    /// Segments acknowledged with an echo of congestion.
+    pub delivered_ce: u64,
+    /// Least round trip between enforcer and receiver; `None` if there was no sample.
+    pub min_rtt_us: Option<u64>,
+    /// The last smoothed one.
+    pub srtt_us: Option<u64>,
+    /// The last congestion window, segments.
+    pub final_cwnd: u64,
+}
+
+/// What happened to a policy's rule, at the Oracle or at a host. Table `cues`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CueRow {
+    /// When.
+    pub time_ns: u64,
+    /// What.
+    pub event: CueEvent,
+    /// The Oracle's last decision.
+    pub epoch: u64,
+    /// The rule's name.
+    pub rule: Arc<str>,
+    /// At which host; empty: at the Oracle.
+    pub host: Arc<str>,
+    /// Hosts to which a CUE went; 1 at a host.
+    pub hosts: u64,
+    /// What the rule sets.
+    pub set: Arc<str>,
+    /// Why, if there is more to say.
+    pub reason: Arc<str>,
+}
+
+/// What can happen to a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CueEvent {
+    /// The Oracle sent it, for the first time or again.
+    Sent,
+    /// The Oracle did not send it.
+    Withheld,
+    /// A host has begun to follow it.
+    Taken,
+    /// A host's guard has reverted it.
+    Reverted,
+    /// A host follows it again after a guard.
+    Recovered,
+    /// It ended at a host.
+    Expired,
+}
+
+impl CueEvent {
+    /// The name in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Withheld => "withheld",
+            Self::Taken => "taken",
+            Self::Reverted => "reverted",
+            Self::Recovered => "recovered",
+            Self::Expired => "expired",
+        }
+    }
 }
 
 /// Linux's congestion-avoidance states (`icsk_ca_state`).

@@ -23,6 +23,8 @@ pub struct SelfCheck {
     pub applications_p99_us: f64,
     /// Busy share of all processors, 0 to 1.
     pub cpu_busy: f64,
+    /// Share of all processors that the machine's own host kept for itself while they were wanted, 0 to 1.
+    pub cpu_stolen: f64,
     /// Processors that other programs had, on average.
     pub cpu_others_ran: f64,
     /// Of the time, for how much the thread of another program that waited most for a processor did so, 0 to 1.

@@ -17,7 +17,7 @@ use parquet::{
     schema::types::{Type, TypePtr},
 };
 
-use crate::{CwndSample, FlowRow, LinkRow, LinkSample, Summary};
+use crate::{Arm, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow, Summary};
 
 /// Rows per row group: some megabytes of buffer at the widest table.
 const ROWS_PER_GROUP: usize = 65_536;
@@ -124,6 +124,7 @@ pub(crate) fn write_flows(path: &Path, rows: &[FlowRow], origin: &Summary) -> Re
         Of::text("dst", |row| &row.dst),
         Of::text("algorithm", |row| &row.algorithm),
         Of::text("group", |row| &row.group),
+        Of::text("arm", |row| row.arm.map_or("", Arm::as_str)),
         Of::int("start_ns", |row| row.start_ns),
         Of::int_or_null("end_ns", |row| row.end_ns),
         Of::int_or_null("fct_ns", FlowRow::fct_ns),
@@ -199,6 +200,66 @@ pub(crate) fn write_cwnd(path: &Path, rows: &[CwndSample], origin: &Summary) -> 
         Of::int("in_flight", |row| u64::from(row.in_flight)),
         Of::text("state", |row| row.state.as_str()),
         Of::int_or_null("pacing_rate_bps", |row| row.pacing_rate_bps),
+    ];
+    write(path, rows, &columns, origin)
+}
+
+/// Writes `messages.parquet`.
+pub(crate) fn write_messages(path: &Path, rows: &[MessageRow], origin: &Summary) -> Result<()> {
+    type Of<'a> = Column<'a, MessageRow>;
+    let columns = vec![
+        Of::int("flow", |row| row.flow),
+        Of::text("entry", |row| &row.entry),
+        Of::int("job", |row| u64::from(row.job)),
+        Of::int("round", |row| row.round),
+        Of::int("start_ns", |row| row.start_ns),
+        Of::int("end_ns", |row| row.end_ns),
+        Of::int("fct_ns", |row| row.end_ns - row.start_ns),
+        Of::int("bytes", |row| row.bytes),
+        Of::int_or_null("retransmits", |row| row.retransmits),
+    ];
+    write(path, rows, &columns, origin)
+}
+
+/// Writes `enforcer.parquet`.
+pub(crate) fn write_enforcer(path: &Path, rows: &[EnforcerRow], origin: &Summary) -> Result<()> {
+    type Of<'a> = Column<'a, EnforcerRow>;
+    let columns = vec![
+        Of::int_or_null("flow", |row| row.flow),
+        Of::text("server", |row| &row.server),
+        Of::int("server_port", |row| u64::from(row.server_port)),
+        Of::text("client", |row| &row.client),
+        Of::int("client_port", |row| u64::from(row.client_port)),
+        Of::text("algorithm", |row| &row.algorithm),
+        Of::int("start_ns", |row| row.start_ns),
+        Of::int("end_ns", |row| row.end_ns),
+        Of::text("ending", |row| row.ending),
+        Of::int("bytes_acked", |row| row.bytes_acked),
+        Of::int("data_packets_sent", |row| row.data_packets_sent),
+        Of::int("retransmits", |row| row.retransmits),
+        Of::int("rtos", |row| row.rtos),
+        Of::int("absorbed", |row| row.absorbed),
+        Of::int("hidden", |row| row.hidden),
+        Of::int("delivered_ce", |row| row.delivered_ce),
+        Of::int_or_null("min_rtt_us", |row| row.min_rtt_us),
+        Of::int_or_null("srtt_us", |row| row.srtt_us),
+        Of::int("final_cwnd", |row| row.final_cwnd),
+    ];
+    write(path, rows, &columns, origin)
+}
+
+/// Writes `cues.parquet`.
+pub(crate) fn write_cues(path: &Path, rows: &[CueRow], origin: &Summary) -> Result<()> {
+    type Of<'a> = Column<'a, CueRow>;
+    let columns = vec![
+        Of::int("time_ns", |row| row.time_ns),
+        Of::text("event", |row| row.event.as_str()),
+        Of::int("epoch", |row| row.epoch),
+        Of::text("rule", |row| &row.rule),
+        Of::text("host", |row| &row.host),
+        Of::int("hosts", |row| row.hosts),
+        Of::text("set", |row| &row.set),
+        Of::text("reason", |row| &row.reason),
     ];
     write(path, rows, &columns, origin)
 }

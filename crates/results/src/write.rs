@@ -26,7 +26,7 @@ const SUMMARY: &str = "summary.json";
 const COPIES: &str = "files";
 
 /// Every file that a results folder may hold, beside copies.
-const FILES: [&str; 8] = [
+const FILES: [&str; 11] = [
     SUMMARY,
     "run.json",
     "scenario.toml",
@@ -35,6 +35,9 @@ const FILES: [&str; 8] = [
     "links.parquet",
     "link_series.parquet",
     "cwnd.parquet",
+    "cues.parquet",
+    "enforcer.parquet",
+    "messages.parquet",
 ];
 
 /// Why results could not be written. Nothing is left behind, and what was there before is still there.
@@ -222,6 +225,15 @@ fn write_tables(dir: &Path, run: &RunResults) -> Result<(), WriteError> {
     }
     if !run.cwnd.is_empty() {
         table("cwnd.parquet", &|path| tables::write_cwnd(path, &run.cwnd, origin))?;
+    }
+    if !run.cues.is_empty() {
+        table("cues.parquet", &|path| tables::write_cues(path, &run.cues, origin))?;
+    }
+    if !run.enforcer.is_empty() {
+        table("enforcer.parquet", &|path| tables::write_enforcer(path, &run.enforcer, origin))?;
+    }
+    if !run.messages.is_empty() {
+        table("messages.parquet", &|path| tables::write_messages(path, &run.messages, origin))?;
     }
     write_file(dir, "scenario.toml", run.scenario_toml.as_bytes())?;
     run.files.iter().try_for_each(|(name, text)| write_copy(dir, name, text))

@@ -96,5 +96,5 @@ fn an_empty_table_is_still_a_table() {
     write_run(&out, &run, None).unwrap();
     let (reader, rows) = read(&out.join("flows.parquet"));
     assert!(rows.is_empty());
-    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 25);
+    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 26);
 }

@@ -43,12 +43,18 @@ impl Scenario {
         for traffic in &mut scenario.traffic {
             traffic.cc.iter_mut().for_each(&mut keep_algorithm);
         }
+        for rule in scenario.enforcer.iter_mut().flat_map(|enforcer| &mut enforcer.rule) {
+            keep_algorithm(&mut rule.cc);
+        }
         for traffic in &mut scenario.traffic {
             match &mut traffic.kind {
                 TrafficKind::Trace { file, .. }
                 | TrafficKind::Poisson { sizes: Sizes { source: SizesSource::File(file), .. }, .. } => keep(file),
                 _ => {}
             }
+        }
+        if let Some(control) = &mut scenario.policy {
+            keep(&mut control.file);
         }
         Bundle { toml: scenario.to_toml(), files }
     }

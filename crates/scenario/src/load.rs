@@ -10,10 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the caller has.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
     /// Names of the built-in algorithms.
     pub algorithms: &'a [&'a str],
+    /// What policies must know of them; a caller without is told of every algorithm in a policy that it is not known.
+    pub policy: policy::Known<'a>,
 }
 
 /// How files that a scenario names are found and read.

@@ -3,11 +3,15 @@
 //! The keys of the file are the field names here; `read` makes these types from a file, and their `Serialize` writes
 //! the file that makes them again. Nothing below this crate needs to check a value of these types a second time.
 
+mod control;
+mod enforcer;
 mod measure;
 mod network;
 mod tcp;
 mod traffic;
 
+pub use control::*;
+pub use enforcer::*;
 pub use measure::*;
 pub use network::*;
 pub use tcp::*;
@@ -36,6 +40,12 @@ pub struct Scenario {
     pub tcp: Tcp,
     /// What is recorded besides flow records and link totals, which are always recorded.
     pub measure: Measure,
+    /// What enforces congestion control in it, on hosts that nobody changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer: Option<Enforcer>,
+    /// What adapts its hosts' TCP while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Control>,
     /// Who sends what to whom; never empty.
     pub traffic: Vec<Traffic>,
 }

@@ -1,6 +1,8 @@
 //! From the tree to the model. Problems are collected and reading goes on with the default: whoever made three
 //! mistakes sees three messages.
 
+mod control;
+mod enforcer;
 mod measure;
 mod network;
 mod queue;
@@ -39,6 +41,16 @@ impl<'a> Context<'a> {
             read: RefCell::default(),
             sizes: RefCell::default(),
         }
+    }
+
+    /// The number of a text that problems point into.
+    pub(crate) fn source(&self, source: Source) -> usize {
+        let mut sources = self.sources.borrow_mut();
+        let known = sources.iter().position(|known| known.name == source.name && known.text == source.text);
+        known.unwrap_or_else(|| {
+            sources.push(source);
+            sources.len() - 1
+        })
     }
 }
 
@@ -89,13 +101,15 @@ impl<'c, 'a> Reader<'c, 'a> {
         let network = section.require("network", |r, n| r.network(n, end, packet_bytes));
         let topology = network.as_ref().map(|network| &network.topology);
         let measure = self.measure(section.take("measure"), end, topology);
+        let enforcer = section.get("enforcer", |r, n| r.enforcer(n, network.as_ref()));
+        let policy = section.get("policy", |r, n| r.control(n, end));
         let traffic = section.require("traffic", |r, n| r.traffic_list(n, end, topology?, tcp.mss));
         // Checked and taken out before; asked for here, so that it is among the allowed.
         section.take("sweep");
         section.finish();
         let name = name.unwrap_or_else(|| self.context.default_name.clone());
         let (duration, network, traffic) = (duration?, network?, traffic?);
-        Some(Scenario { name, title, seed, duration, network, tcp, measure: measure?, traffic })
+        Some(Scenario { name, title, seed, duration, network, tcp, measure: measure?, enforcer, policy, traffic })
     }
 
     /// A table, to be read key by key; `what` names it in messages.
@@ -146,16 +160,16 @@ impl<'c, 'a> Reader<'c, 'a> {
         }
     }
 
+    /// Notes what another reader found.
+    pub(crate) fn add_problems(&self, problems: Vec<Problem>) {
+        for Problem { message, at, help } in problems {
+            self.problem::<()>(&at, message, help);
+        }
+    }
+
     /// Notes a problem in line `line` (from 1) of a file that the scenario names.
     pub(crate) fn problem_in_file<T>(&self, file: &DataFile, line: usize, message: &str) -> Option<T> {
-        let mut sources = self.context.sources.borrow_mut();
-        let index = sources
-            .iter()
-            .position(|source| source.name == file.file.written && source.text == file.text)
-            .unwrap_or_else(|| {
-                sources.push(Source { name: file.file.written.clone(), text: file.text.clone() });
-                sources.len() - 1
-            });
+        let index = self.context.source(Source { name: file.file.written.clone(), text: file.text.clone() });
         let start: usize = file.text.split_inclusive('\n').take(line - 1).map(str::len).sum();
         let length = file.text[start..].lines().next().map_or(0, str::len);
         self.problem(&Origin { source: index, span: start..start + length }, message, None)

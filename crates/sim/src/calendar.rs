@@ -269,22 +269,22 @@ impl Calendar {
 
     /// Moves what the open bucket holds to the beginnings of `lanes`, sorted; how many events each gets. What a lane holds
     /// behind them means nothing.
-    pub fn drain(&mut self, lanes: [&mut Vec<Event>; 2]) -> [usize; 2] {
+    pub fn drain(&mut self, [switches, hosts]: [&mut Vec<Event>; 2]) -> [usize; 2] {
         let slot = self.open as usize % RING;
         self.used.remove(slot);
-        let mut drained = [0; 2];
         let cursors = std::mem::replace(&mut self.ring[slot], [EMPTY; 2]);
-        for ((cursor, lane), drained) in cursors.into_iter().zip(lanes).zip(&mut drained) {
-            if cursor == EMPTY {
-                continue;
-            }
-            let single = self.give_back(cursor);
-            let events =
-                if let Some(start) = single { &self.pool.events[start..cursor as usize] } else { &self.gathered[..] };
-            self.sorter.sort_into(events, lane, self.width_log2);
-            *drained = events.len();
+        [self.drain_lane(cursors[0], switches), self.drain_lane(cursors[1], hosts)]
+    }
+
+    fn drain_lane(&mut self, cursor: Cursor, lane: &mut Vec<Event>) -> usize {
+        if cursor == EMPTY {
+            return 0;
         }
-        drained
+        let single = self.give_back(cursor);
+        let events =
+            if let Some(start) = single { &self.pool.events[start..cursor as usize] } else { &self.gathered[..] };
+        self.sorter.sort_into(events, lane, self.width_log2);
+        events.len()
     }
 
     /// Frees the chunks of the lane that ends at `cursor`. Its events stay where they are if that is one chunk, whose start

@@ -1,14 +1,15 @@
 //! The links with the packets on them: what happens between two hosts.
 
 use crate::calendar::{Calendar, Event};
+use crate::gate::Gate;
 use crate::packets::Packets;
 use net::{Ecn, LinkId, LinkTable, Outcome, Sent};
 use units::Time;
 
 /// How many events ahead memory is asked for.
-const AHEAD: usize = 5;
-/// Networks of so many links are not at home in the first cache.
-const MANY_LINKS: usize = 500;
+const AHEAD: usize = 8;
+/// Networks of so many links are not near the first cache.
+const MANY_LINKS: usize = 1000;
 
 /// Links, packets and what is to happen to them.
 pub struct Fabric {
@@ -16,39 +17,55 @@ pub struct Fabric {
     pub packets: Packets,
     pub calendar: Calendar,
     pub routes: Routes,
+    /// Bytes that framing adds to an IP packet.
+    pub framing: u32,
+    /// The enforcer, if there is one.
+    pub gate: Option<Box<Gate>>,
 }
 
 impl Fabric {
     /// The packets at switches among `events`, sorted, of the open bucket.
     pub fn walk(&mut self, events: &[Event]) {
-        // where all is in the first cache, prefetching costs more than it gives
-        if self.links.len() >= MANY_LINKS {
-            self.walk_and_prefetch::<true>(events);
-        } else {
-            self.walk_and_prefetch::<false>(events);
+        let start = self.calendar.start();
+        let time = |event: Event| start + Time::from_ps(u64::from(event.offset()));
+        // where all is near the first cache, prefetching costs more than it gives
+        if self.links.len() < MANY_LINKS {
+            for &event in events {
+                self.forward(time(event), event);
+            }
+            return;
+        }
+        // the hops of the events to come, which are looked up once: for what is asked for now, and when they happen
+        let mut hops = [Hops::default(); AHEAD];
+        for (hops, event) in hops.iter_mut().zip(events) {
+            *hops = self.ask_for(event);
+        }
+        for (i, &event) in events.iter().enumerate() {
+            let hop = &mut hops[i % AHEAD];
+            let now = std::mem::replace(hop, events.get(i + AHEAD).map_or(*hop, |soon| self.ask_for(soon)));
+            self.forward_along(now, time(event), event);
         }
     }
 
-    fn walk_and_prefetch<const PREFETCH: bool>(&mut self, events: &[Event]) {
-        let start = self.calendar.start();
-        for (i, &event) in events.iter().enumerate() {
-            if PREFETCH && let Some(soon) = events.get(i + 2 * AHEAD) {
-                let [link, next] = self.routes.hop(soon.place());
-                self.links.prefetch(next.link());
-                self.links.prefetch_far(link.link());
-            }
-            if PREFETCH && let Some(soon) = events.get(i + AHEAD) {
-                self.links.prefetch_ring(self.routes.hop(soon.place())[1].link());
-            }
-            self.forward(start + Time::from_ps(u64::from(event.offset())), event);
-        }
+    /// Asks for what `event` will touch; its hops.
+    #[inline]
+    fn ask_for(&self, event: &Event) -> Hops {
+        let hops = self.routes.hop(event.place());
+        self.links.prefetch_far(hops[0].link());
+        self.links.prefetch(hops[1].link());
+        hops
     }
 
     /// A packet reaches a switch at `now`: the next link of its route takes it on.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
     pub fn forward(&mut self, now: Time, event: Event) {
-        let [link, next] = self.routes.hop(event.place());
+        self.forward_along(self.routes.hop(event.place()), now, event);
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
+    fn forward_along(&mut self, [link, next]: Hops, now: Time, event: Event) {
         if self.links.arrived(link.link(), event.epoch()) {
             self.offer(now, next, event.onward());
         } else {
@@ -78,7 +95,11 @@ impl Fabric {
                 Some(departs)
             }
             Outcome::Dropped => {
-                self.packets.give_back(event.what());
+                if self.gate.as_ref().is_some_and(|gate| gate.link() == hop.link()) {
+                    self.at_gate(now, event);
+                } else {
+                    self.packets.give_back(event.what());
+                }
                 None
             }
         }
@@ -103,8 +124,11 @@ impl Fabric {
 pub struct Routes(Vec<Hop>);
 
 /// An entry of a route: a link, with a mark on the one that leads to the host; or the socket there.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Hop(u32);
+
+/// The entry at a packet's place, and what comes after it.
+pub type Hops = [Hop; 2];
 
 const SOCKET: u32 = 1 << 31;
 const LAST: u32 = 1 << 30;
@@ -131,11 +155,19 @@ impl Routes {
         self.0[place as usize..].iter().take_while(|hop| hop.0 & SOCKET == 0).map(|hop| hop.link())
     }
 
+    /// The socket at the end of the route on which `place` is.
+    pub fn socket(&self, place: u32) -> u32 {
+        let end = self.0[place as usize..].iter().find(|hop| hop.is_socket());
+        end.expect("a route ends with a socket").socket()
+    }
+
     /// The link at `place`, and what comes after it.
     #[inline]
-    pub fn hop(&self, place: u32) -> [Hop; 2] {
-        let Some(hop) = self.0[place as usize..].first_chunk() else { unreachable!("a route ends with a socket") };
-        *hop
+    pub fn hop(&self, place: u32) -> Hops {
+        let place = place as usize;
+        // a route ends with a socket, so there is always a next; asked for first, it vouches for both
+        let next = self.0[place + 1];
+        [self.0[place], next]
     }
 }
 
@@ -150,6 +182,11 @@ impl Hop {
     #[inline]
     pub fn socket(self) -> u32 {
         self.0 & !SOCKET
+    }
+
+    /// Is it the socket at the end?
+    pub fn is_socket(self) -> bool {
+        self.0 & SOCKET != 0
     }
 
     #[inline]

@@ -1,8 +1,11 @@
 //! The connections of a run: opening them, and what is known of each when it ends.
 
 use crate::core::Core;
+use crate::gate::Opened;
+use crate::tuning::{Tuning, completed};
 use net::{LinkId, NodeId, Router, Topology};
-use plan::{Random, flow_hash};
+use plan::{Arrived, Completed, Message, Random, flow_hash};
+use results::Arm;
 use std::sync::Arc;
 use tcp::Endpoint;
 use units::Time;
@@ -11,11 +14,21 @@ use units::Time;
 pub struct Flow {
     /// The traffic entry that opened it.
     pub entry: u32,
+    /// Numbers of the hosts.
+    pub src: u32,
+    /// See `src`.
+    pub dst: u32,
+    /// Of a controlled network: that of the sending host when it was opened.
+    pub arm: Option<Arm>,
     pub start: Time,
     /// [`Time::NEVER`] until the last byte arrived.
     pub end: Time,
     /// Application bytes to send; [`plan::UNLIMITED`].
     pub bytes: u64,
+    /// It is kept for messages, which are what is completed.
+    has_messages: bool,
+    /// Segments sent again until the last message arrived.
+    retransmits: u64,
 }
 
 /// Socket of the sender of `flow`.
@@ -45,13 +58,27 @@ pub struct Flows {
     path: Vec<LinkId>,
     /// Flows that could not be opened because no path was left.
     pub unreachable: u64,
+    /// Of a controlled network.
+    pub tuning: Option<Tuning>,
+    /// Messages that have arrived, with their ends, if they are asked for.
+    pub messages: Option<Vec<Arrived>>,
 }
 
 impl Flows {
     pub fn new(topology: Topology, router: Router, pods: Option<usize>, seed: u64) -> Flows {
         let random = Random::new(seed, u64::from(u32::MAX));
         let hosts_per_pod = pods.map_or(1, |pods| topology.n_hosts() / pods);
-        Flows { list: Vec::new(), topology, router, hosts_per_pod, random, path: Vec::new(), unreachable: 0 }
+        Flows {
+            list: Vec::new(),
+            topology,
+            router,
+            hosts_per_pod,
+            random,
+            path: Vec::new(),
+            unreachable: 0,
+            tuning: None,
+            messages: None,
+        }
     }
 
     /// Makes room for `n` more connections.
@@ -68,6 +95,14 @@ impl Flows {
     pub fn open(&mut self, core: &mut Core, who: Pair, config: &Arc<tcp::Config>) -> Option<u32> {
         let flow = self.list.len() as u32;
         let limited = config.limit_output;
+        let (src, dst) = (who.src.0, who.dst.0);
+        let (arm, stacks) = match &mut self.tuning {
+            Some(tuning) => {
+                let stacks = [(src, dst), (dst, src)].map(|(at, remote)| tuning.stack(config, at, remote, who.entry));
+                (Some(tuning.arm(src)), stacks)
+            }
+            None => (None, [config.clone(), config.clone()]),
+        };
         let ends = [(who.src, who.dst, receiver(flow)), (who.dst, who.src, sender(flow))];
         let mut routes = [Vec::new(), Vec::new()];
         for ((from, to, peer), route) in ends.into_iter().zip(&mut routes) {
@@ -78,13 +113,26 @@ impl Flows {
             }
             route.extend_from_slice(&self.path);
         }
+        if let Some(gate) = &mut core.fabric.gate {
+            gate.stand_on(&self.topology, &Opened { flow, src, dst, entry: who.entry }, &mut routes);
+        }
         let (iss, seed) = (self.random.bits(), self.random.bits());
-        let active = Endpoint::connect(config, iss, seed);
+        let active = Endpoint::connect(&stacks[0], iss, seed);
         core.add_socket(active, &routes[0], receiver(flow), limited);
         let (iss, seed) = (self.random.bits(), self.random.bits());
-        let passive = Endpoint::listen(config, iss, seed);
+        let passive = Endpoint::listen(&stacks[1], iss, seed);
         core.add_socket(passive, &routes[1], sender(flow), limited);
-        self.list.push(Flow { entry: who.entry, start: core.now(), end: Time::NEVER, bytes: 0 });
+        self.list.push(Flow {
+            entry: who.entry,
+            src,
+            dst,
+            arm,
+            start: core.now(),
+            end: Time::NEVER,
+            bytes: 0,
+            has_messages: false,
+            retransmits: 0,
+        });
         core.pump(sender(flow));
         Some(flow)
     }
@@ -132,9 +180,28 @@ impl Flows {
     /// The last byte of `flow` arrived: the receiver closes too.
     pub fn finish(&mut self, core: &mut Core, flow: u32) {
         let now = core.now();
-        self.list[flow as usize].end = now;
+        let ended = &mut self.list[flow as usize];
+        ended.end = now;
+        if let Some(tuning) = self.tuning.as_mut().filter(|_| !ended.has_messages) {
+            tuning.complete(completed(ended, now));
+        }
         core.sockets[receiver(flow) as usize].tcp.close(now);
         core.pump(receiver(flow));
+    }
+
+    /// A message has arrived whole.
+    pub fn on_message(&mut self, core: &Core, message: Message) {
+        let flow = &mut self.list[message.flow as usize];
+        flow.has_messages = true;
+        if let Some(tuning) = &mut self.tuning {
+            let (src, entry, arm) = (flow.src, flow.entry, flow.arm.unwrap_or(Arm::Control));
+            tuning.complete(Completed { src, entry, bytes: message.bytes, took: core.now() - message.begun, arm });
+        }
+        if let Some(messages) = &mut self.messages {
+            let retransmits = u64::from(core.sockets[sender(message.flow) as usize].tcp.stats().retransmits);
+            let before = std::mem::replace(&mut flow.retransmits, retransmits);
+            messages.push(Arrived { message, end: core.now(), retransmits: Some(retransmits - before) });
+        }
     }
 
     /// The host that `socket` is on: where its route begins.
@@ -154,6 +221,11 @@ impl Flows {
             let (from, to) = (self.host_of(core, socket as usize), self.host_of(core, socket as usize ^ 1));
             self.path.clear();
             if self.router.path(from, to, flow_hash(socket ^ 1), &mut self.path).is_ok() {
+                let (flow, forward) = (flow_of(socket), socket.is_multiple_of(2));
+                if let Some(gate) = &core.fabric.gate {
+                    let src = self.list[flow as usize].src;
+                    gate.stand_on_again(&self.topology, flow, (src, forward), &mut self.path);
+                }
                 core.reroute(socket, &self.path);
             }
         }

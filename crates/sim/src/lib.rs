@@ -18,19 +18,25 @@ mod calendar;
 mod core;
 mod fabric;
 mod flows;
+mod gate;
 mod nic;
 mod packets;
 mod record;
 mod setup;
 mod traffic;
+mod tuning;
 
 use crate::core::{Core, Framing};
 use crate::flows::Flows;
+use crate::gate::Gate;
 use crate::record::{Baseline, Recorder};
 use crate::traffic::Traffic;
-use net::{LinkId, LinkTable, NetError, Router};
+use crate::tuning::{Still, Tuning};
+use net::{LinkId, NetError, Router};
+use plan::{Control, Enforcement};
 use results::{Identity, RunResults, Summary};
 use scenario::Scenario;
+use std::sync::Arc;
 use units::Time;
 
 /// Why a scenario cannot be simulated.
@@ -67,10 +73,14 @@ pub struct Simulation {
     recorder: Recorder,
     /// Failures and repairs, latest first: when, which links, does it fail.
     failures: Vec<(Time, Vec<LinkId>, bool)>,
+    /// The Oracle, if the scenario has one.
+    control: Option<Control>,
     /// When counting begins.
     warmup: Time,
     baseline: Baseline,
     measure_delay: bool,
+    /// Names of the traffic's entries.
+    entries: Vec<Arc<str>>,
     identity: Identity,
 }
 
@@ -82,15 +92,21 @@ impl Simulation {
     pub fn new(scenario: &Scenario) -> Result<Simulation, SimError> {
         let topology = plan::topology(scenario)?;
         let framing = plan::framing_bytes(scenario);
-        let links = LinkTable::new(&topology, scenario.seed)?;
-        let calendar = setup::calendar(&topology, framing);
+        let mut links = plan::links(scenario, &topology)?;
+        let enforcement = Enforcement::of(scenario, &topology).map_err(SimError::Algorithm)?;
+        let gate = enforcement.map(|enforcement| Box::new(Gate::new(enforcement, links.add_closed())));
+        let calendar = setup::calendar(&topology, framing, gate.is_some());
         let measure_delay = scenario.measure.packet_delay;
         let mut core = Core::new(links, calendar, Framing(framing), measure_delay);
+        core.fabric.gate = gate;
         let recorder = Recorder::new(scenario, &topology);
         let failures = plan::failures(scenario, &topology);
         let pods = scenario.network.topology.pods().map(|n| n as usize);
         let router = Router::new(&topology, plan::routing(scenario));
-        let flows = Flows::new(topology, router, pods, scenario.seed);
+        let control = Control::of(scenario, &topology);
+        let mut flows = Flows::new(topology, router, pods, scenario.seed);
+        flows.tuning = control.is_some().then(|| Tuning::new(flows.topology.n_hosts()));
+        flows.messages = scenario.measure.messages.then(Vec::new);
         let traffic = Traffic::new(scenario, setup::stacks(scenario)?, flows, &mut core);
         let identity = Identity {
             scenario: scenario.name.clone(),
@@ -98,8 +114,20 @@ impl Simulation {
             version: env!("CARGO_PKG_VERSION").to_string(),
             duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
         };
+        let entries = scenario.traffic.iter().map(|entry| entry.name.as_str().into()).collect();
         let (warmup, baseline) = (scenario.measure.warmup, Baseline::default());
-        Ok(Simulation { core, traffic, recorder, failures, warmup, baseline, measure_delay, identity })
+        Ok(Simulation {
+            core,
+            traffic,
+            recorder,
+            failures,
+            control,
+            warmup,
+            baseline,
+            measure_delay,
+            entries,
+            identity,
+        })
     }
 
     /// Runs up to `end`.
@@ -108,8 +136,9 @@ impl Simulation {
             let now = self.core.now();
             let failure = self.failures.last().map_or(Time::NEVER, |(at, ..)| *at);
             let sample = self.recorder.next_after(now);
+            let turn = self.control.as_ref().map_or(Time::NEVER, Control::next);
             let warmed_up = if now < self.warmup { self.warmup } else { Time::NEVER };
-            let next = failure.min(sample).min(warmed_up).min(end);
+            let next = failure.min(sample).min(warmed_up).min(turn).min(end);
             self.core.run_to(next, &mut self.traffic);
             if next == warmed_up {
                 self.baseline = Baseline::of(&self.core);
@@ -118,6 +147,9 @@ impl Simulation {
             if next == failure {
                 let (at, links, fails) = self.failures.pop().expect("it is the next failure");
                 self.fail(at, &links, fails);
+            }
+            if let Some(control) = self.control.as_mut().filter(|_| next == turn) {
+                control.on_time(next, &mut Still { core: &mut self.core, traffic: &mut self.traffic });
             }
             if next == sample {
                 self.recorder.sample(&self.core, next);
@@ -150,7 +182,7 @@ impl Simulation {
     ///
     /// # Panics
     /// If a link has lost count of a packet.
-    pub fn finish(self) -> RunResults {
+    pub fn finish(mut self) -> RunResults {
         let topology = &self.traffic.flows.topology;
         let Recorder { links: series, cwnd, .. } = self.recorder;
         let links = series.rows(&self.core.fabric.links, topology, &self.core.in_flight(), self.core.now());
@@ -159,7 +191,16 @@ impl Simulation {
         for (name, value) in self.traffic.extra() {
             summary.insert(name, value);
         }
-        RunResults { flows, links, link_series: series.into_samples(), cwnd, summary, ..RunResults::default() }
+        if let Some(control) = &self.control {
+            control.summarize(&mut summary);
+        }
+        let gate = self.core.fabric.gate.take();
+        let enforcer = gate.map_or_else(Vec::new, |gate| gate.results(self.core.now(), topology, &mut summary));
+        let cues = self.control.map_or_else(Vec::new, Control::into_rows);
+        let messages = self.traffic.flows.messages.unwrap_or_default();
+        let messages = plan::message_rows(&messages, self.warmup, &self.entries);
+        let link_series = series.into_samples();
+        RunResults { cues, flows, links, link_series, cwnd, enforcer, messages, summary, ..RunResults::default() }
     }
 }
 

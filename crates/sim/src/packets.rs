@@ -19,16 +19,37 @@ impl Packets {
         Packets { measure_delay, ..Packets::default() }
     }
 
-    /// A free slot.
+    /// A free slot; it stays free until it is [taken](Packets::take).
     #[inline]
-    pub fn take(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.segments.push(Segment::default());
-            if self.measure_delay {
-                self.sent.push(Time::ZERO);
-            }
-            (self.segments.len() - 1) as u32
-        })
+    pub fn free_slot(&mut self) -> u32 {
+        if self.free.is_empty() {
+            self.grow();
+        }
+        self.free[self.free.len() - 1]
+    }
+
+    /// Takes the slot that [`Packets::free_slot`] named, for a packet that is sent at `now`.
+    #[inline]
+    pub fn take(&mut self, slot: u32, now: Time) {
+        self.free.pop();
+        if self.measure_delay {
+            self.sent[slot as usize] = now;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.free.push(self.segments.len() as u32);
+        self.segments.push(Segment::default());
+        if self.measure_delay {
+            self.sent.push(Time::ZERO);
+        }
+    }
+
+    /// When the packet in `slot` was sent, if delays are measured.
+    pub fn sent(&self, slot: u32) -> Time {
+        self.sent.get(slot as usize).copied().unwrap_or_default()
     }
 
     /// `slot` is free again.
@@ -47,14 +68,6 @@ impl Packets {
     #[inline]
     pub fn segment(&mut self, slot: u32) -> &mut Segment {
         &mut self.segments[slot as usize]
-    }
-
-    /// Notes that the packet in `slot` is sent at `now`.
-    #[inline]
-    pub fn sent_at(&mut self, slot: u32, now: Time) {
-        if self.measure_delay {
-            self.sent[slot as usize] = now;
-        }
     }
 
     /// How long the packet in `slot` has been under way; `None` unless delays are measured.

@@ -121,7 +121,6 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, measure_delay:
         let ends = [sender(i as u32), receiver(i as u32)].map(|id| id as usize);
         let [from, to] = ends.map(|id| &core.sockets[id]);
         let [from_base, to_base] = ends.map(|id| base.sockets.get(id).copied().unwrap_or_default());
-        let (algorithm, group) = traffic.names(flow);
         let (sock, stats, stats_base) = (from.tcp.sock(), from.tcp.stats(), from_base.stats);
         let [ack_delay, data_delay] = ends.map(|id| core.delays.get(id).copied().unwrap_or_default());
         let (data, acks) = (to.received.since(&to_base.received), from.received.since(&from_base.received));
@@ -129,8 +128,9 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, measure_delay:
             flow: i as u64,
             src: names.shared(&topology.node(traffic.flows.host_of(core, ends[0])).name),
             dst: names.shared(&topology.node(traffic.flows.host_of(core, ends[1])).name),
-            algorithm: names.shared(algorithm),
-            group: names.shared(group),
+            algorithm: names.shared(from.tcp.config().algorithm.name()),
+            group: names.shared(traffic.label(flow)),
+            arm: flow.arm,
             start_ns: flow.start.as_ns(),
             end_ns: (flow.end != Time::NEVER).then(|| flow.end.as_ns()),
             bytes: (flow.bytes < UNLIMITED).then_some(flow.bytes),

@@ -8,8 +8,8 @@ use scenario::{self as file, Scenario};
 use std::sync::Arc;
 use units::{Bytes, Time};
 
-/// An event set that suits the network.
-pub fn calendar(topology: &Topology, framing_bytes: u32) -> Calendar {
+/// An event set that suits the network. `enforced`: an enforcer's timers send on links between switches.
+pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Calendar {
     const BARE_ACK_BYTES: u64 = 40;
     const FULL_BYTES: u64 = 1500;
     let framing = u64::from(framing_bytes);
@@ -24,6 +24,8 @@ pub fn calendar(topology: &Topology, framing_bytes: u32) -> Calendar {
     // full packets one way on every link
     let density: f64 = links.iter().map(|link| link.rate.as_bps() as f64 / 8.0 / FULL_BYTES as f64).sum();
     let lookahead = links.iter().map(least).min().unwrap_or(Time::from_us(1));
+    // in a sorted bucket what is at switches comes before what any timer sends there
+    let lookahead = if enforced { Time::ZERO } else { lookahead };
     let horizon = links.iter().map(most).max().unwrap_or(Time::from_us(1));
     Calendar::new(lookahead, horizon, density)
 }
@@ -40,23 +42,12 @@ pub fn stacks(scenario: &Scenario) -> Result<Vec<Arc<tcp::Config>>, SimError> {
         let known = made.iter().find(|(made, _)| *made == cc).map(|(_, config)| config.clone());
         let config = match known {
             Some(config) => config,
-            None => Arc::new(stack(&scenario.tcp, algorithm(cc)?)),
+            None => Arc::new(stack(&scenario.tcp, plan::algorithm(cc).map_err(SimError::Algorithm)?)),
         };
         made.push((cc, config.clone()));
         stacks.push(config);
     }
     Ok(stacks)
-}
-
-fn algorithm(cc: &file::Algorithm) -> Result<&'static Algorithm, SimError> {
-    match cc {
-        file::Algorithm::BuiltIn(name) => {
-            Algorithm::named(name).ok_or_else(|| SimError::Algorithm(format!("there is no algorithm `{name}`")))
-        }
-        file::Algorithm::File(data) => {
-            Algorithm::load(&data.file.path).map_err(|error| SimError::Algorithm(error.to_string()))
-        }
-    }
 }
 
 fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
@@ -69,6 +60,8 @@ fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
             Some(b) => u32::try_from(b.get() / u64::from(tcp.mss)).unwrap_or(u32::MAX >> 1).max(2),
             None => congestion::sock::TCP_INFINITE_SSTHRESH,
         },
+        cwnd_clamp: u32::MAX,
+        max_pacing_rate: u64::MAX,
         rto_min: tcp.rto_min,
         rto_max: tcp.rto_max,
         syn_rto: tcp.syn_rto,

@@ -3,7 +3,7 @@
 use crate::core::{Core, Hear};
 use crate::flows::{Flow, Flows, Pair, flow_of, receiver};
 use net::NodeId;
-use plan::{Applications, Pairing, Stage};
+use plan::{Applications, Message, Pairing, Stage};
 use scenario::Scenario;
 use std::sync::Arc;
 use units::Time;
@@ -34,10 +34,14 @@ impl Traffic {
         rows
     }
 
-    /// The flow's congestion control and the entry's label.
-    pub fn names(&self, flow: &Flow) -> (&str, &str) {
-        let (config, label) = &self.entries[flow.entry as usize];
-        (config.algorithm.name(), label)
+    /// The stack of an entry's flows, as the scenario has it.
+    pub fn stack(&self, entry: u32) -> &Arc<tcp::Config> {
+        &self.entries[entry as usize].0
+    }
+
+    /// The label of a flow's entry.
+    pub fn label(&self, flow: &Flow) -> &str {
+        &self.entries[flow.entry as usize].1
     }
 }
 
@@ -117,5 +121,9 @@ impl Stage for Simulated<'_> {
 
     fn finish(&mut self, flow: u32) {
         self.flows.finish(self.core, flow);
+    }
+
+    fn on_message(&mut self, message: Message) {
+        self.flows.on_message(self.core, message);
     }
 }

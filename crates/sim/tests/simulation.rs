@@ -127,6 +127,64 @@ fn all_to_all_waits_at_its_barriers() {
 }
 
 #[test]
+fn jobs_have_their_own_barriers_sizes_and_thoughts_and_every_message_is_told() {
+    let results = run(r#"
+        duration = "2 s"
+        [network]
+        topology = { leaf_spine = { leaves = 2, spines = 2, hosts_per_leaf = 4 } }
+        rate = "1 Gbit/s"
+        delay = "5 us"
+        [measure]
+        messages = true
+        [[traffic]]
+        name = "mpi"
+        all_to_all = { bytes = ["1 B", "100 kB"], rounds = 5, jobs = 2, think = { exponential = "10 ms" } }
+        [[traffic]]
+        name = "ring"
+        exchange = { bytes = "10 kB", rounds = 2, hosts = ["h1", "h2", "h3"], think = "50 ms" }
+    "#);
+    // two jobs of four hosts, three rounds of 1 B and two of 100 kB; three hosts with two neighbours each
+    let of = |entry: &str| results.messages.iter().filter(|row| &*row.entry == entry).collect::<Vec<_>>();
+    let (mpi, ring) = (of("mpi"), of("ring"));
+    assert_eq!((mpi.len(), ring.len()), (2 * 12 * 5, 6 * 2));
+    assert_eq!(mpi.iter().map(|row| row.bytes).sum::<u64>(), 2 * 12 * (3 + 200_000));
+    assert_eq!(results.summary.delivered_bytes, 2 * 12 * (3 + 200_000) + 12 * 10_000);
+    assert_eq!(results.summary.extra.get("mpi.rounds_completed"), Some(&10.0));
+    assert_eq!(results.summary.flows_completed, 24 + 6);
+    // whatever was sent again until the last message had arrived is some message's
+    for (number, flow) in results.flows.iter().enumerate() {
+        let of_flow = results.messages.iter().filter(|row| row.flow == number as u64);
+        let again: u64 = of_flow.map(|row| row.retransmits.expect("the simulator knows")).sum();
+        assert!(again <= flow.retransmits && flow.retransmits - again <= 1, "{again} of {}", flow.retransmits);
+    }
+    assert!(results.messages.iter().any(|row| row.retransmits > Some(0)), "three at a time into one port");
+    let begins = |rows: &[&results::MessageRow], job: u32, round: u64| {
+        let mut begins: Vec<u64> =
+            rows.iter().filter(|row| (row.job, row.round) == (job, round)).map(|row| row.start_ns).collect();
+        begins.dedup();
+        assert_eq!(begins.len(), 1, "a round begins at one instant");
+        begins[0]
+    };
+    let ended = |job: u32, round: u64| {
+        mpi.iter().filter(|row| (row.job, row.round) == (job, round)).map(|row| row.end_ns).max().unwrap()
+    };
+    let thoughts: Vec<u64> = (0..2)
+        .flat_map(|job| (1..5).map(move |round| (job, round)))
+        .map(|(job, round)| begins(&mpi, job, round) - ended(job, round - 1))
+        .collect();
+    // exponential: none is like another, and eight of mean 10 ms are between 2 and 30 on average
+    let mean = thoughts.iter().sum::<u64>() as f64 / 8e6;
+    assert!((2.0..30.0).contains(&mean) && thoughts.iter().collect::<std::collections::BTreeSet<_>>().len() == 8);
+    let end = ring.iter().filter(|row| row.round == 0).map(|row| row.end_ns).max().unwrap();
+    assert_eq!(begins(&ring, 0, 1) - end, 50_000_000);
+    // hosts are dealt: the first job is not the first four
+    let hosts: std::collections::BTreeSet<&str> =
+        mpi.iter().filter(|row| row.job == 0).map(|row| &*results.flows[row.flow as usize].src).collect();
+    assert_eq!(hosts.len(), 4);
+    assert_ne!(hosts.into_iter().collect::<Vec<_>>(), ["h1", "h2", "h3", "h4"]);
+}
+
+#[test]
 fn poisson_arrivals_bring_the_load_that_was_asked_for() {
     let results = run(r#"
         duration = "3 s"

@@ -1,7 +1,7 @@
 //! Finding hosts from outside: those of running runs, to enter them, and what is left of dead ones, to end it.
 
 use crate::hosts::namespace::inside;
-use crate::hosts::netlink::{LOOPBACK, Netlink};
+use crate::hosts::netlink::{LOOPBACK, Network};
 use crate::run::Precedence;
 use netlink_packet_route::link::LinkAttribute;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,9 +20,10 @@ const PREFIX: &str = "opentcp-";
 /// A killed process is gone when its memory is freed: large ones take a moment.
 const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
-/// Whose a namespace is: written as the alias of its loopback interface, where it lasts as long as the namespace.
+/// Whose something is. A namespace's is written as the alias of its loopback interface, where it lasts as long as the namespace; a
+/// control group's is its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub struct Mark {
     owner: u32,
     /// In the kernel's ticks since it booted: tells the owner from a later process of the same number.
     owner_started: u64,
@@ -30,20 +31,23 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    pub(super) fn of_this_process(host: &str) -> io::Result<Mark> {
+    /// Of what this process makes for `host`.
+    pub fn of_this_process(host: &str) -> io::Result<Mark> {
         let owner = process::id();
         let owner_started = started(owner).ok_or(io::ErrorKind::NotFound)?;
         Ok(Mark { owner, owner_started, host: host.to_owned() })
     }
 
-    fn parse(text: &str) -> Option<Mark> {
+    /// As it is written, if that is one.
+    pub fn parse(text: &str) -> Option<Mark> {
         let mut parts = text.strip_prefix(PREFIX)?.splitn(3, '-');
         let owner = parts.next()?.parse().ok()?;
         let owner_started = parts.next()?.parse().ok()?;
         Some(Mark { owner, owner_started, host: parts.next()?.to_owned() })
     }
 
-    fn owner_lives(&self) -> bool {
+    /// Whether the process that made it goes on.
+    pub fn owner_lives(&self) -> bool {
         started(self.owner) == Some(self.owner_started)
     }
 }
@@ -121,10 +125,12 @@ pub struct Cleaned {
     pub hosts: usize,
     /// Processes that had kept them.
     pub processes: usize,
+    /// Control groups of dead runs.
+    pub cgroups: usize,
 }
 
 /// Ends the processes that runs, themselves dead, have left in their hosts; the hosts go with them. Others' hosts, and those
-/// of runs that live, are not touched. Where no run lives, this session no longer goes before others either.
+/// of runs that live, are not touched. Dead runs' control groups are removed. Where no run lives, this session no longer goes before others either.
 ///
 /// # Errors
 /// /proc cannot be read.
@@ -142,6 +148,7 @@ pub fn clean() -> io::Result<Cleaned> {
     if !lives {
         Precedence::forget();
     }
+    cleaned.cgroups = crate::cgroup::clean();
     Ok(cleaned)
 }
 
@@ -202,7 +209,7 @@ fn marked_namespaces() -> io::Result<Vec<(Mark, Vec<Task>)>> {
 }
 
 fn read_mark() -> Option<Mark> {
-    let attributes = Netlink::open().ok()?.link(LOOPBACK).ok()?;
+    let attributes = Network::open().ok()?.link(LOOPBACK).ok()?;
     attributes.iter().find_map(|attribute| match attribute {
         LinkAttribute::IfAlias(alias) => Mark::parse(alias),
         _ => None,

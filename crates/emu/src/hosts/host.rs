@@ -2,7 +2,7 @@
 
 use crate::hosts::found::{Mark, end_processes_in};
 use crate::hosts::namespace::Namespace;
-use crate::hosts::netlink::{LOOPBACK, Netlink};
+use crate::hosts::netlink::{LOOPBACK, Network};
 use crate::hosts::settings::{CARD_QUEUE_BYTES, set_rps, set_sysctl};
 use crate::hosts::{Error, HostSettings, INTERFACE};
 use netlink_packet_route::link::LinkAttribute;
@@ -137,7 +137,7 @@ impl Host {
     /// The kernel does not say, as when the TAP is gone.
     pub fn counters(&self) -> Result<Counters, Error> {
         let index = self.index;
-        let answer = self.namespace.enter(move || Netlink::open()?.link(index)).and_then(|answer| answer);
+        let answer = self.namespace.enter(move || Network::open()?.link(index)).and_then(|answer| answer);
         let attributes = answer.map_err(|source| self.error(source))?;
         let stats = attributes.into_iter().find_map(|attribute| match attribute {
             LinkAttribute::Stats64(stats) => Some(stats),
@@ -181,7 +181,7 @@ fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, u32), Error> {
     };
     // Before there is an interface that could announce itself. A kernel without IPv6 needs no telling.
     let _ = set_sysctl("net.ipv6.conf.default.disable_ipv6", "1");
-    let mut netlink = Netlink::open().map_err(refused("netlink"))?;
+    let mut netlink = Network::open().map_err(refused("netlink"))?;
     let mark = Mark::of_this_process(host).map_err(refused("a look at /proc"))?;
     netlink
         .set_link_up(LOOPBACK, vec![LinkAttribute::IfAlias(mark.to_string())])
@@ -222,7 +222,7 @@ fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, u32), Error> {
 }
 
 /// Makes `algorithm` the host's default.
-fn choose(algorithm: &str, netlink: &mut Netlink, index: u32, settings: &HostSettings) -> io::Result<()> {
+fn choose(algorithm: &str, netlink: &mut Network, index: u32, settings: &HostSettings) -> io::Result<()> {
     if set_sysctl("net.ipv4.tcp_congestion_control", algorithm).is_ok() {
         return Ok(());
     }

@@ -1,9 +1,7 @@
 //! What is asked of the kernel about interfaces, addresses and routes (rtnetlink), one question after the other.
 
-use netlink_packet_core::{
-    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
-};
+use netlink::Netlink;
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
@@ -12,7 +10,6 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use packet_io::Mac;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,27 +17,18 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The loopback interface's number in every namespace.
 pub const LOOPBACK: u32 = 1;
 
-/// An answer about one interface fits well; its statistics are about a kilobyte.
-const ANSWER_BYTES: usize = 32 * 1024;
-
 // linux/pkt_sched.h
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_BURST: u16 = 6;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 
-/// A conversation with the kernel about the namespace in which it was opened.
-pub struct Netlink {
-    socket: Socket,
-    sequence: u32,
-}
+/// A namespace's interfaces, addresses and routes.
+pub struct Network(Netlink);
 
-impl Netlink {
-    /// Opens it in the calling thread's namespace.
-    pub fn open() -> io::Result<Netlink> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Netlink { socket, sequence: 0 })
+impl Network {
+    /// The calling thread's namespace's.
+    pub fn open() -> io::Result<Network> {
+        Netlink::open().map(Network)
     }
 
     /// Changes an interface, and puts it up.
@@ -57,7 +45,7 @@ impl Netlink {
     pub fn link(&mut self, index: u32) -> io::Result<Vec<LinkAttribute>> {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        match self.ask(0, RouteNetlinkMessage::GetLink(message))? {
+        match self.0.ask(0, RouteNetlinkMessage::GetLink(message))?.pop() {
             Some(RouteNetlinkMessage::NewLink(link)) => Ok(link.attributes),
             _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
         }
@@ -137,34 +125,7 @@ impl Netlink {
     }
 
     fn change(&mut self, flags: u16, message: RouteNetlinkMessage) -> io::Result<()> {
-        self.ask(NLM_F_ACK | flags, message).map(|_| ())
-    }
-
-    /// Asks, and waits for the answer: a message, or `None` for "done".
-    fn ask(&mut self, flags: u16, message: RouteNetlinkMessage) -> io::Result<Option<RouteNetlinkMessage>> {
-        self.sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | flags;
-        header.sequence_number = self.sequence;
-        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-
-        loop {
-            let mut answer = Vec::with_capacity(ANSWER_BYTES);
-            self.socket.recv(&mut answer, 0)?;
-            let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
-            if answer.header.sequence_number != self.sequence {
-                continue;
-            }
-            return match answer.payload {
-                NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
-                NetlinkPayload::InnerMessage(message) => Ok(Some(message)),
-                _ => Ok(None),
-            };
-        }
+        self.0.ask(flags, message).map(|_| ())
     }
 }
 

@@ -160,7 +160,7 @@ const RTAX_RTO_MIN: u32 = 13;
 pub(super) const CARD_QUEUE_BYTES: u32 = 1 << 30;
 
 /// Sets a sysctl of the calling thread's namespace.
-pub(super) fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
+pub fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
     let path = Path::new("/proc/sys").join(name.replace('.', "/"));
     // It is there or it is not: nothing is to be made.
     let mut file = fs::OpenOptions::new().write(true).open(path)?;

@@ -1,12 +1,12 @@
 //! The algorithms of a scenario, in the kernel for as long as the run lasts.
 
 use crate::EmuError;
-use crate::linux::{KERNEL_PREFIX, algorithms, paces};
+use crate::linux::{KERNEL_PREFIX, algorithms, paces, policy_algorithms};
 use crate::traffic::EntryStack;
 use congestion::compile_for_bpf;
-use kernel::{Error, Kernel, Loaded};
+use kernel::{Error, Kernel, Loaded, NAME_PREFIX};
 use scenario::{Algorithm, Scenario};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub struct Algorithms {
 }
 
 impl Algorithms {
-    /// Loads what the traffic of `scenario` needs.
+    /// Loads what the traffic of `scenario` needs, and what its policy may set.
     ///
     /// # Errors
     /// The kernel takes no algorithms, or not one of these.
@@ -37,16 +37,19 @@ impl Algorithms {
             let name = if let Some(own) = cc.label().strip_prefix(KERNEL_PREFIX) {
                 own.to_string()
             } else {
-                let kernel = match &kernel {
-                    Some(kernel) => kernel,
-                    None => kernel.insert(Kernel::probe()?),
-                };
-                let algorithm = load(kernel, cc)?;
+                let algorithm = load(probed(&mut kernel)?, cc)?;
                 let name = algorithm.name().to_string();
                 loaded.push(algorithm);
                 name
             };
             names.insert(cc, name);
+        }
+        // those that the policy may set
+        let names_loaded: BTreeSet<String> = loaded.iter().map(|algorithm| algorithm.name().to_string()).collect();
+        for name in policy_algorithms(scenario).collect::<BTreeSet<_>>() {
+            if !names_loaded.contains(&format!("{NAME_PREFIX}{name}")) {
+                loaded.push(load(probed(&mut kernel)?, &Algorithm::BuiltIn(name.to_string()))?);
+            }
         }
         let entry = |cc: &Algorithm| EntryStack { algorithm: names[cc].clone(), paces: paces(cc) };
         let labels = algorithms(scenario).map(|cc| cc.label().to_string()).collect();
@@ -61,6 +64,14 @@ impl Algorithms {
     /// What results call the algorithm of an entry.
     pub fn label(&self, entry: u32) -> &str {
         &self.labels[entry as usize]
+    }
+}
+
+/// The kernel, asked once whether it takes algorithms.
+fn probed(kernel: &mut Option<Kernel>) -> Result<&Kernel, EmuError> {
+    match kernel {
+        Some(kernel) => Ok(kernel),
+        None => Ok(kernel.insert(Kernel::probe()?)),
     }
 }
 

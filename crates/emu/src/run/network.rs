@@ -6,15 +6,17 @@ use crate::address::{FlowPorts, address};
 use crate::agenda::Agenda;
 use crate::driver::drive;
 use crate::engine::{Counted, Engine};
+use crate::gate::Gate;
+use crate::gauges::Gauges;
 use crate::hosts::{CardRate, Host, HostSettings};
 use crate::limits::glues;
 use crate::linux::{self, KERNEL_PREFIX, Stack};
 use crate::port::WallClock;
 use crate::routes::Routes;
 use crate::taps::{TapPorts, Trouble};
-use net::{LinkTable, Router, Topology};
+use net::{Router, Topology};
 use packet_io::{Pcap, PcapOptions, Tap};
-use plan::{Series, sampled};
+use plan::{Enforcement, Series, sampled};
 use scenario::Scenario;
 use std::fs::{self, File};
 use std::io;
@@ -43,6 +45,7 @@ pub struct Network {
     pcap: Option<PathBuf>,
     mtu: u32,
     cpus: Cpus,
+    gauges: Arc<Gauges>,
     _precedence: Precedence,
 }
 
@@ -68,7 +71,8 @@ impl Network {
         // the engine's thread is the best place for BPF's hooks: there no kernel skips them, as some do where an interrupt
         // finds process 1
         let is_fast = topology.links().iter().any(|link| link.rate > HELP_ABOVE);
-        let has_hooks = linux::algorithms(scenario).any(|cc| !cc.label().starts_with(KERNEL_PREFIX));
+        let has_hooks = linux::algorithms(scenario).any(|cc| !cc.label().starts_with(KERNEL_PREFIX))
+            || linux::policy_algorithms(scenario).next().is_some();
         let rps_cpus = if !is_fast || (has_hooks && glues(topology)) { None } else { cpus.others_mask() };
         let (mut hosts, mut taps) = (Vec::new(), Vec::new());
         for i in 0..n {
@@ -89,7 +93,8 @@ impl Network {
         }
         let flows = Arc::new(FlowPorts::new(entries));
         let (topology, mtu) = (topology.clone(), scenario.tcp.mtu());
-        Ok(Network { hosts, topology, flows, taps: Mutex::new(taps), pcap, mtu, cpus, _precedence: Precedence::take() })
+        let (taps, gauges) = (Mutex::new(taps), Arc::default());
+        Ok(Network { hosts, topology, flows, taps, pcap, mtu, cpus, gauges, _precedence: Precedence::take() })
     }
 
     /// The hosts, by number.
@@ -109,6 +114,11 @@ impl Network {
     /// Where the traffic says which ports are which flow's.
     pub(crate) fn flow_ports(&self) -> Arc<FlowPorts> {
         self.flows.clone()
+    }
+
+    /// Where another thread learns what links have counted, once the engine runs.
+    pub(crate) fn gauges(&self) -> Arc<Gauges> {
+        self.gauges.clone()
     }
 
     /// Keeps the calling thread, and what it starts, off the engine's processor.
@@ -136,12 +146,15 @@ impl Network {
         stop: &'env AtomicBool,
     ) -> Result<ScopedJoinHandle<'scope, Ran>, EmuError> {
         let topology = &self.topology;
-        let links = LinkTable::new(topology, scenario.seed)?;
+        let links = plan::links(scenario, topology)?;
         let routes = Routes::new(Router::new(topology, plan::routing(scenario)));
         let (sampled, every) = sampled(scenario, topology);
         let agenda = Agenda::new(plan::failures(scenario, topology), every, scenario.measure.warmup);
         let series = Series::new(&sampled, topology);
-        let engine = Engine::new(links, routes, plan::framing_bytes(scenario), agenda, series);
+        let engine =
+            Engine::new(links, routes, plan::framing_bytes(scenario), agenda, series).with_gauges(self.gauges());
+        let enforcement = Enforcement::of(scenario, topology).map_err(EmuError::Algorithm)?;
+        let engine = engine.with_gate(enforcement.map(|enforcement| Gate::new(enforcement, topology.clone())));
         let ports = self.ports().map_err(|error| EmuError::Io("the hosts' network cards", error))?;
         Ok(scope.spawn(move || self.run(engine, ports, clock, end, stop)))
     }

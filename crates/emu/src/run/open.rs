@@ -2,7 +2,7 @@
 
 use super::algorithms::Algorithms;
 use super::network::Network;
-use crate::engine::Totals;
+use crate::engine::Counted;
 use crate::port::WallClock;
 use crate::{EmuError, limits, linux};
 use scenario::{Measure, Queues, Scenario};
@@ -12,7 +12,8 @@ use std::thread;
 use units::Time;
 
 /// Opens the network of `scenario`, runs `work` while packets go through it, and closes it. Failures come at their times; the
-/// scenario's algorithms are in the kernel. With `pcap`, what each host sends and receives is captured in that folder.
+/// scenario's algorithms are in the kernel. With `pcap`, what each host sends and receives is captured in that folder. With what `work`
+/// returns comes what the network counted.
 ///
 /// # Errors
 /// [`EmuError`]; in every case nothing is left behind.
@@ -20,7 +21,7 @@ pub fn open<T>(
     scenario: &Scenario,
     pcap: Option<PathBuf>,
     work: impl FnOnce(&Network) -> T,
-) -> Result<(T, Totals), EmuError> {
+) -> Result<(T, Counted), EmuError> {
     // a network that nobody measures is open as long as anybody likes
     let measure = Measure { links: None, queues: Queues::Links(Vec::new()), ..scenario.measure.clone() };
     let scenario = Scenario { measure, ..scenario.clone() };
@@ -35,6 +36,6 @@ pub fn open<T>(
         stop.store(true, Ordering::Relaxed);
         let ran = engine.join().map_err(|_| EmuError::Broken)?;
         let (counted, _) = ran?;
-        Ok((done, counted.totals))
+        Ok((done, counted))
     })
 }

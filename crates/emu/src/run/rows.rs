@@ -3,7 +3,9 @@
 use super::algorithms::Algorithms;
 use crate::engine::Counted;
 use crate::flowcount::Arrived;
+use crate::linux::KERNEL_PREFIX;
 use crate::traffic::{FlowEnd, Report};
+use kernel::NAME_PREFIX;
 use net::Topology;
 use results::FlowRow;
 use scenario::Scenario;
@@ -24,6 +26,13 @@ pub fn flows(
         let wanted = scenario.measure.packet_delay && arrived.packets > 0;
         wanted.then(|| arrived.delay.as_ns() / arrived.packets)
     };
+    let algorithm = |flow: &FlowEnd| match &flow.algorithm {
+        Some(name) => match name.strip_prefix(NAME_PREFIX) {
+            Some(ours) => ours.into(),
+            None => format!("{KERNEL_PREFIX}{name}").into(),
+        },
+        None => names[flow.entry as usize].clone(),
+    };
     let row = |(i, flow): (usize, &FlowEnd)| {
         let (info, base) = (flow.info, flow.base);
         let count = counted.flows.of(i);
@@ -31,8 +40,9 @@ pub fn flows(
             flow: i as u64,
             src: hosts[flow.src as usize].clone(),
             dst: hosts[flow.dst as usize].clone(),
-            algorithm: names[flow.entry as usize].clone(),
+            algorithm: algorithm(flow),
             group: labels[flow.entry as usize].clone(),
+            arm: flow.arm,
             start_ns: flow.start.as_ns(),
             end_ns: flow.end.map(units::Time::as_ns),
             bytes: flow.bytes,

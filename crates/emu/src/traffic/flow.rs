@@ -1,11 +1,15 @@
 //! One connection of the traffic.
 
 use crate::info::Info;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::TcpCongestion;
 use plan::UNLIMITED;
+use results::Arm;
 use std::net::TcpStream;
 use units::Time;
 
 /// A connection, both of whose ends are ours.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Flow {
     /// The traffic entry that opened it.
     pub entry: u32,
@@ -13,6 +17,8 @@ pub struct Flow {
     pub src: u32,
     /// See `src`.
     pub dst: u32,
+    /// In a run with a policy: that of the sending host when it was opened.
+    pub arm: Option<Arm>,
     /// When it was opened.
     pub start: Time,
     /// When its last byte arrived.
@@ -33,12 +39,16 @@ pub struct Flow {
     pub receiver: Option<TcpStream>,
     /// The receiver's application has done with it.
     pub finished: bool,
+    /// It is kept for messages, which are what is completed.
+    pub has_messages: bool,
     /// Application bytes that arrived.
     pub received: u64,
     /// How many of those the application wants to hear of.
     pub notify_at: u64,
     /// What the kernel last said of the sender.
     pub info: Info,
+    /// In a run with a policy: the kernel's name of the sender's congestion control at its end.
+    pub algorithm: Option<String>,
     /// `received` and `info` when counting began.
     pub base: (u64, Info),
 }
@@ -50,6 +60,7 @@ impl Flow {
             entry,
             src,
             dst,
+            arm: None,
             start,
             end: None,
             bytes: 0,
@@ -60,9 +71,11 @@ impl Flow {
             connected: false,
             receiver: None,
             finished: false,
+            has_messages: false,
             received: 0,
             notify_at: u64::MAX,
             info: Info::default(),
+            algorithm: None,
             base: (0, Info::default()),
         }
     }
@@ -74,18 +87,29 @@ impl Flow {
         }
     }
 
+    /// Looks for the last time: also which algorithm it has, where a policy may have changed that.
+    pub fn look_last(&mut self) {
+        self.look();
+        if let Some(sender) = self.sender.as_ref().filter(|_| self.arm.is_some()) {
+            let name = getsockopt(sender, TcpCongestion).ok();
+            self.algorithm = name.map(|name| name.to_string_lossy().trim_end_matches('\0').to_string());
+        }
+    }
+
     /// What is left of it when the run ends.
     pub fn end(mut self) -> FlowEnd {
-        self.look();
+        self.look_last();
         FlowEnd {
             entry: self.entry,
             src: self.src,
             dst: self.dst,
+            arm: self.arm,
             start: self.start,
             end: self.end,
             bytes: (self.bytes < UNLIMITED).then_some(self.bytes),
             delivered: self.received - self.base.0,
             info: self.info,
+            algorithm: self.algorithm,
             base: self.base.1,
         }
     }
@@ -100,6 +124,8 @@ pub struct FlowEnd {
     pub src: u32,
     /// See `src`.
     pub dst: u32,
+    /// In a run with a policy: that of the sending host when it was opened.
+    pub arm: Option<Arm>,
     /// When it was opened.
     pub start: Time,
     /// When its last byte arrived.
@@ -110,6 +136,8 @@ pub struct FlowEnd {
     pub delivered: u64,
     /// What the kernel said at the end, or when the sender closed.
     pub info: Info,
+    /// In a run with a policy: the kernel's name of the sender's congestion control then.
+    pub algorithm: Option<String>,
     /// What it said when counting began.
     pub base: Info,
 }

@@ -17,8 +17,8 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use plan::{Pairing, Stage, UNLIMITED};
-use results::CwndSample;
+use plan::{Arrived, Completed, Message, Pairing, Stage, UNLIMITED};
+use results::{Arm, CwndSample};
 use scenario::Measure;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -51,6 +51,8 @@ pub struct Hosts<'a> {
     pub flows: Arc<FlowPorts>,
     /// All sockets pace.
     pub pace: bool,
+    /// A policy is at work.
+    pub controlled: bool,
 }
 
 /// How the sockets of one traffic entry are set up.
@@ -117,6 +119,12 @@ pub struct Sockets<'a> {
     cwnd: Vec<CwndSample>,
     failed: (u64, Option<String>),
     absurd: u64,
+    /// Messages that have arrived, with their ends, if they are asked for.
+    messages: Option<Vec<Arrived>>,
+    /// By host, in a run with a policy: that of the flows which it opens now.
+    arms: Vec<Arm>,
+    /// In a run with a policy: what was completed since somebody asked.
+    completed: Vec<Completed>,
 }
 
 impl<'a> Sockets<'a> {
@@ -124,6 +132,7 @@ impl<'a> Sockets<'a> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, kind::TIMER << 32))?;
+        let arms = if hosts.controlled { vec![Arm::Control; hosts.namespaces.len()] } else { Vec::new() };
         Ok(Sockets {
             hosts,
             clock,
@@ -146,7 +155,30 @@ impl<'a> Sockets<'a> {
             cwnd: Vec::new(),
             failed: (0, None),
             absurd: 0,
+            messages: None,
+            arms,
+            completed: Vec::new(),
         })
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.hosts.namespaces.len()
+    }
+
+    /// All flows so far, by number.
+    pub fn flows(&mut self) -> &mut [Flow] {
+        &mut self.flows
+    }
+
+    /// Flows that `host` opens from now on are of this arm.
+    pub fn assign(&mut self, host: u32, arm: Arm) {
+        self.arms[host as usize] = arm;
+    }
+
+    /// What was completed since the last call.
+    pub fn take_completed(&mut self) -> Vec<Completed> {
+        std::mem::take(&mut self.completed)
     }
 
     pub fn schedule_measuring(&mut self, measure: &Measure) {
@@ -155,6 +187,7 @@ impl<'a> Sockets<'a> {
         if measure.warmup > Time::ZERO {
             self.counting_at = measure.warmup;
         }
+        self.messages = measure.messages.then(Vec::new);
     }
 
     pub fn entry_of(&self, flow: u32) -> u32 {
@@ -268,10 +301,13 @@ impl<'a> Sockets<'a> {
         let late = self.late.percentile(99.0).max(overdue);
         let flows: Vec<_> = self.flows.into_iter().map(Flow::end).collect();
         let absurd = self.absurd + flows.iter().filter(|flow| flow.info.is_absurd()).count() as u64;
-        Report { flows, cwnd: self.cwnd, extra, failed: self.failed, absurd, waited: 0.0, late }
+        let messages = self.messages.unwrap_or_default();
+        let (failed, cwnd) = (self.failed, self.cwnd);
+        Report { flows, cwnd, messages, extra, failed, absurd, waited: 0.0, late, retuned: None }
     }
 
-    fn enter(&mut self, host: u32) -> nix::Result<()> {
+    /// The calling thread enters the namespace of `host`.
+    pub fn enter(&mut self, host: u32) -> nix::Result<()> {
         if self.inside != Some(host) {
             setns(&self.hosts.namespaces[host as usize], CloneFlags::CLONE_NEWNET)?;
             self.inside = Some(host);
@@ -323,7 +359,8 @@ impl<'a> Sockets<'a> {
             Err(error) => return Err(error),
         }
         self.epoll.add(&fd, EpollEvent::new(EpollFlags::EPOLLOUT, kind::SENDER << 32 | u64::from(flow)))?;
-        self.flows.push(Flow::opening(entry, (src, dst), start, TcpStream::from(fd)));
+        let arm = self.arms.get(src as usize).copied();
+        self.flows.push(Flow { arm, ..Flow::opening(entry, (src, dst), start, TcpStream::from(fd)) });
         Ok(flow)
     }
 
@@ -351,7 +388,7 @@ impl<'a> Sockets<'a> {
         let over = EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
         if events.intersects(over) || (events.contains(EpollFlags::EPOLLIN) && flow.closing && flow.unwritten == 0) {
             // both sides have closed, or the connection has failed
-            flow.look();
+            flow.look_last();
             flow.sender = None;
             return;
         }
@@ -502,8 +539,23 @@ impl Stage for Sockets<'_> {
         let state = &mut self.flows[flow as usize];
         state.end = Some(now);
         state.finished = true;
+        if let Some(arm) = state.arm.filter(|_| !state.has_messages) {
+            let Flow { src, entry, bytes, start, .. } = *state;
+            self.completed.push(Completed { src, entry, bytes, took: now - start, arm });
+        }
         if let Some(receiver) = &state.receiver {
             let _ = receiver.shutdown(std::net::Shutdown::Write);
         }
+    }
+
+    fn on_message(&mut self, message: Message) {
+        let now = self.clock.now();
+        let flow = &mut self.flows[message.flow as usize];
+        flow.has_messages = true;
+        if let Some(arm) = flow.arm {
+            let (src, entry) = (flow.src, flow.entry);
+            self.completed.push(Completed { src, entry, bytes: message.bytes, took: now - message.begun, arm });
+        }
+        self.messages.iter_mut().for_each(|messages| messages.push(Arrived { message, end: now, retransmits: None }));
     }
 }

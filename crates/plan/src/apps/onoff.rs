@@ -166,6 +166,10 @@ mod tests {
         fn finish(&mut self, _: u32) {
             unreachable!()
         }
+
+        fn on_message(&mut self, _: crate::Message) {
+            unreachable!("on–off flows have no messages");
+        }
     }
 
     /// Five applications whose buffers get room at random times; how often they tried, and what they wrote.

@@ -1,121 +1,163 @@
-//! Traffic in rounds: incast (many answer one) and all-to-all (everybody sends to everybody), again and again.
+//! Traffic in rounds: incast (many answer one) and collectives (everybody sends to everybody, or to neighbours), again and again.
 
-use super::{NEXT, Opener, Stage};
+use super::{Message, Opener, Stage};
+use crate::Random;
 use net::NodeId;
-use scenario::{Connections, Pace, Traffic as Entry, TrafficKind};
-use std::collections::VecDeque;
+use scenario::{Collective, Connections, Pace, Think, Traffic as Entry, TrafficKind};
+use std::collections::{BTreeMap, VecDeque};
 use units::Time;
 
 /// Rounds of one entry.
 #[derive(Default)]
 pub struct Rounds {
-    /// Who sends to whom in each round; empty before the entry begins.
-    pairs: Vec<(NodeId, NodeId)>,
-    /// The connections of those pairs, if they are kept.
-    kept: Vec<u32>,
-    /// Bytes on each connection in one round.
-    bytes: u64,
-    /// Rounds still to begin.
-    left: u32,
+    /// Those whose barriers are their own; empty before the entry begins.
+    jobs: Vec<Job>,
+    /// Bytes of a message, round by round, and from the first again.
+    sizes: Vec<u64>,
     /// Open a connection for each message.
     anew: bool,
+    /// The job of each flow that is open, of those opened anew.
+    open: BTreeMap<u32, u32>,
     /// Time between the beginnings of rounds; none: when the last has ended.
     interval: Option<Time>,
+    /// Between a round's end and the next one's beginning.
+    think: Option<Think>,
+    /// No round begins from here on.
+    stop: Option<Time>,
+    /// How long each round took, picoseconds.
+    took: Vec<u64>,
+}
+
+/// Hosts that wait for one another.
+struct Job {
+    /// Who sends to whom in each round.
+    pairs: Vec<(NodeId, NodeId)>,
+    /// The connections of those pairs, if they are kept: numbered in a row, after those of the job before.
+    kept: Vec<u32>,
+    /// The first flow of the next job.
+    next_flow: u32,
+    /// Rounds still to begin.
+    left: u32,
     /// Rounds that have begun and not ended, oldest first: beginning, and messages that have not arrived.
     running: VecDeque<(Time, usize)>,
     /// Rounds that ended before `running`'s first.
     ended: u64,
     /// For each kept connection, how many of its messages have arrived.
     arrived: Vec<u64>,
-    /// How long each round took, picoseconds.
-    took: Vec<u64>,
-    /// First flow of the entry, by which a flow finds its pair.
-    first: u32,
 }
 
 impl Rounds {
     pub fn started(&self) -> bool {
-        !self.pairs.is_empty()
+        !self.jobs.is_empty()
     }
 
     /// Reads the entry, and opens the connections that are kept.
-    pub fn set_up(&mut self, entry: &Entry, opener: &mut Opener<impl Stage>) {
-        match &entry.kind {
+    pub fn set_up(&mut self, entry: &Entry, opener: &mut Opener<impl Stage>, random: &mut Random) {
+        self.stop = entry.stop;
+        let (pairs, rounds) = match &entry.kind {
             TrafficKind::Incast { senders, receiver, bytes, repeat, pace } => {
-                self.pairs = opener.stage.pairing().incast(senders, receiver);
-                (self.bytes, self.left) = (bytes.get(), *repeat);
+                self.sizes = vec![bytes.get()];
                 if let Pace::Interval(interval) = pace {
                     self.interval = Some(*interval);
                 }
+                (vec![opener.stage.pairing().incast(senders, receiver)], *repeat)
             }
-            TrafficKind::AllToAll { bytes, rounds, hosts, connections } => {
-                self.pairs = opener.stage.pairing().all_to_all(hosts.as_deref());
-                (self.bytes, self.left) = (bytes.get(), *rounds);
-                self.anew = *connections == Connections::New;
+            kind @ (TrafficKind::AllToAll(collective) | TrafficKind::Exchange(collective)) => {
+                let Collective { bytes, rounds, connections, think, .. } = collective;
+                self.sizes = bytes.iter().map(|bytes| bytes.get()).collect();
+                (self.anew, self.think) = (*connections == Connections::New, *think);
+                (opener.stage.pairing().jobs(kind, random), *rounds)
             }
             _ => unreachable!("only these kinds come in rounds"),
-        }
-        self.first = opener.stage.opened() as u32;
-        if !self.anew {
-            self.kept = self.pairs.clone().into_iter().filter_map(|(src, dst)| opener.open(src, dst)).collect();
-            self.arrived = vec![0; self.kept.len()];
+        };
+        for pairs in pairs {
+            let open = |&(src, dst): &(NodeId, NodeId)| opener.open(src, dst);
+            let kept: Vec<u32> = if self.anew { Vec::new() } else { pairs.iter().filter_map(open).collect() };
+            let arrived = vec![0; kept.len()];
+            let (next_flow, running) = (opener.stage.opened() as u32, VecDeque::new());
+            self.jobs.push(Job { pairs, kept, next_flow, left: rounds, running, ended: 0, arrived });
         }
     }
 
-    /// A round begins.
-    pub fn begin(&mut self, opener: &mut Opener<impl Stage>) {
-        if self.left == 0 {
+    /// The first round of every job begins.
+    pub fn begin_all(&mut self, opener: &mut Opener<impl Stage>) {
+        (0..self.jobs.len() as u32).for_each(|job| self.begin(job, opener));
+    }
+
+    /// A round of a job begins.
+    pub fn begin(&mut self, number: u32, opener: &mut Opener<impl Stage>) {
+        let now = opener.now();
+        let job = &mut self.jobs[number as usize];
+        if job.left == 0 || self.stop.is_some_and(|stop| now >= stop) {
             return;
         }
-        self.left -= 1;
-        let now = opener.now();
+        job.left -= 1;
+        let round = job.ended + job.running.len() as u64;
+        let bytes = self.sizes[(round % self.sizes.len() as u64) as usize];
         if self.anew {
-            let opened = opener.stage.opened();
-            for (src, dst) in self.pairs.clone() {
-                opener.send(src, dst, self.bytes);
+            let opened = opener.stage.opened() as u32;
+            for (src, dst) in &job.pairs {
+                opener.send(*src, *dst, bytes);
             }
-            self.running.push_back((now, opener.stage.opened() - opened));
+            let now_open = opener.stage.opened() as u32;
+            self.open.extend((opened..now_open).map(|flow| (flow, number)));
+            job.running.push_back((now, (now_open - opened) as usize));
         } else {
-            self.running.push_back((now, self.kept.len()));
-            for (i, flow) in self.kept.iter().enumerate() {
-                opener.stage.write(*flow, self.bytes);
-                opener.stage.notify_at(*flow, self.bytes * (self.arrived[i] + 1));
-                if self.left == 0 {
+            job.running.push_back((now, job.kept.len()));
+            for (i, flow) in job.kept.iter().enumerate() {
+                opener.stage.write(*flow, bytes);
+                opener.stage.notify_at(*flow, total(&self.sizes, job.arrived[i] + 1));
+                if job.left == 0 {
                     opener.stage.close(*flow);
                 }
             }
         }
         if let Some(interval) = self.interval
-            && self.left > 0
+            && job.left > 0
         {
-            opener.schedule(now + interval, NEXT);
+            opener.schedule(now + interval, number);
         }
     }
 
     /// A message arrived whole on `flow`.
-    pub fn arrived(&mut self, flow: u32, opener: &mut Opener<impl Stage>) {
+    pub fn arrived(&mut self, flow: u32, opener: &mut Opener<impl Stage>, random: &mut Random) {
+        let number = if self.anew {
+            self.open.remove(&flow).expect("the flow is one of the entry's")
+        } else {
+            self.jobs.partition_point(|job| job.next_flow <= flow) as u32
+        };
+        let job = &mut self.jobs[number as usize];
         let round = if self.anew {
             opener.stage.finish(flow);
             0
         } else {
-            let i = self.kept.binary_search(&flow).expect("the flow is one of the entry's");
-            self.arrived[i] += 1;
-            let begun = self.ended + self.running.len() as u64;
-            if self.arrived[i] < begun {
-                opener.stage.notify_at(flow, self.bytes * (self.arrived[i] + 1));
-            } else if self.left == 0 {
+            let i = job.kept.binary_search(&flow).expect("the flow is one of the job's");
+            let round = job.arrived[i];
+            job.arrived[i] += 1;
+            let place = (round - job.ended) as usize;
+            let bytes = self.sizes[(round % self.sizes.len() as u64) as usize];
+            let (entry, begun) = (opener.entry, job.running[place].0);
+            opener.stage.on_message(Message { flow, entry, job: number, round, begun, bytes });
+            if job.arrived[i] < job.ended + job.running.len() as u64 {
+                opener.stage.notify_at(flow, total(&self.sizes, job.arrived[i] + 1));
+            } else if job.left == 0 {
                 opener.stage.finish(flow);
             }
-            (self.arrived[i] - 1 - self.ended) as usize
+            place
         };
-        self.running[round].1 -= 1;
-        while self.running.front().is_some_and(|(_, missing)| *missing == 0) {
-            let (begun, _) = self.running.pop_front().expect("it has a front");
-            self.ended += 1;
+        job.running[round].1 -= 1;
+        while job.running.front().is_some_and(|(_, missing)| *missing == 0) {
+            let (begun, _) = job.running.pop_front().expect("it has a front");
+            job.ended += 1;
             self.took.push((opener.now() - begun).as_ps());
-            if self.interval.is_none() && self.left > 0 {
+            if self.interval.is_none() && job.left > 0 {
+                let think = match self.think {
+                    None => Time::ZERO,
+                    Some(Think::Fixed(time)) => time,
+                    Some(Think::Exponential(mean)) => random.exponential(mean),
+                };
                 let now = opener.now();
-                opener.schedule(now, NEXT);
+                opener.schedule(now + think, number);
             }
         }
     }
@@ -134,4 +176,11 @@ impl Rounds {
         }
         rows
     }
+}
+
+/// Bytes of the first so many messages.
+fn total(sizes: &[u64], messages: u64) -> u64 {
+    let n = sizes.len() as u64;
+    let whole: u64 = sizes.iter().sum();
+    messages / n * whole + sizes[..(messages % n) as usize].iter().sum::<u64>()
 }

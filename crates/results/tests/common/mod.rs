@@ -29,6 +29,7 @@ fn flow(number: u64, algorithm: &str, fill: f64, noise: &mut Noise) -> FlowRow {
     let fct_ns = (2e6 * (1.0 + 40.0 * fill * noise.next().powi(4)) * (1.0 + 300.0 * noise.next().powi(9))) as u64;
     let packets = 4_000 + (4_000.0 * noise.next()) as u64;
     FlowRow {
+        arm: None,
         flow: number,
         src: Arc::from(format!("h{}", number % 54)),
         dst: Arc::from(format!("h{}", (number * 17 + 5) % 54)),
@@ -139,6 +140,7 @@ pub fn run(algorithm: usize, routing: &str, seed: u64) -> RunResults {
         ("duration", "60 s"),
     ];
     RunResults {
+        cues: Vec::new(),
         name: format!("{routing}/{name}-{seed}"),
         parameters: parameters.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
         scenario_toml: format!("seed = {seed}\nalgorithm = \"{name}\"\n"),
@@ -148,6 +150,7 @@ pub fn run(algorithm: usize, routing: &str, seed: u64) -> RunResults {
         links,
         link_series,
         cwnd,
+        ..RunResults::default()
     }
 }
 

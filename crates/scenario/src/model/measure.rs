@@ -21,6 +21,8 @@ pub struct Measure {
     pub queue_sample: Time,
     /// The delay of every data packet, from the IP send at the host to the IP receive.
     pub packet_delay: bool,
+    /// A row for each message on a connection that is kept for more than one.
+    pub messages: bool,
 }
 
 /// Which queues are sampled. Written `"all"` or as a list of links; an empty list is none, the default.

@@ -29,6 +29,9 @@ pub struct Network {
     /// Links that fail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failure: Vec<Failure>,
+    /// Links that lose packets by chance.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loss: Vec<Loss>,
 }
 
 /// Rate, delay and queue of a cable: the rate and the delay in each direction, the queue at each *switch* port
@@ -246,6 +249,15 @@ pub struct Failure {
     /// When it works again; never, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
+}
+
+/// Packets that one link, or both of a cable, lose by chance: each by itself, before the queue.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Loss {
+    /// Which direction or directions; written `"a->b"` or `"a-b"`.
+    pub link: LinkRef,
+    /// The share of packets.
+    pub probability: Percent,
 }
 
 /// A link named by its ends.

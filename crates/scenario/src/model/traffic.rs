@@ -73,17 +73,9 @@ pub enum TrafficKind {
         pace: Pace,
     },
     /// In each round every host sends to every other; a round begins when the last one has finished (MPI's pattern).
-    AllToAll {
-        /// Bytes from each host to each other in one round.
-        bytes: Bytes,
-        /// Number of rounds.
-        rounds: u32,
-        /// The hosts that take part; all of them if absent.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        hosts: Option<Vec<String>>,
-        /// Whether a round opens new connections.
-        connections: Connections,
-    },
+    AllToAll(Collective),
+    /// As `AllToAll`, but hosts are in a ring and each sends to its two neighbours (`Exchange` of the Intel MPI Benchmarks).
+    Exchange(Collective),
     /// Flows that begin at the instants of a Poisson process between random pairs, with sizes from a distribution.
     Poisson {
         /// How many.
@@ -177,7 +169,45 @@ impl Serialize for Pace {
     }
 }
 
-/// Connections of an all-to-all exchange.
+/// Messages between hosts in rounds, each with a barrier at its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Collective {
+    /// Bytes of a message in each round; after the last, from the first again. Never empty; one is written without brackets.
+    #[serde(serialize_with = "one_or_more")]
+    pub bytes: Vec<Bytes>,
+    /// Number of rounds.
+    pub rounds: u32,
+    /// The hosts that take part; all of them if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// The hosts are dealt at random into so many jobs, whose rounds and barriers are their own; with one, in their order.
+    pub jobs: u32,
+    /// Whether a round opens new connections.
+    pub connections: Connections,
+    /// Between a round's end and the next one's beginning; nothing if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<Think>,
+}
+
+fn one_or_more<S: serde::Serializer>(list: &[Bytes], s: S) -> Result<S::Ok, S::Error> {
+    match list {
+        [one] => one.serialize(s),
+        more => s.collect_seq(more),
+    }
+}
+
+/// For how long a job computes before it communicates again. Written `"50 ms"`, or `{ exponential = "50 ms" }`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Think {
+    /// With this mean.
+    Exponential(Time),
+    /// Always as long.
+    #[serde(untagged)]
+    Fixed(Time),
+}
+
+/// Connections of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {

@@ -26,6 +26,7 @@ impl Reader<'_, '_> {
             queues: section.get("queues", |r, n| r.queues(n, topology)).unwrap_or(Queues::Links(Vec::new())),
             queue_sample: section.get("queue_sample", interval).unwrap_or(Time::from_ms(10).min(end)),
             packet_delay: section.get("packet_delay", |r, n| r.boolean(n)).unwrap_or(false),
+            messages: section.get("messages", |r, n| r.boolean(n)).unwrap_or(false),
         };
         section.finish();
         Some(measure)

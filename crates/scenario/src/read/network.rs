@@ -2,7 +2,7 @@
 
 use super::{INTEGER_MAX, Reader, Section};
 use crate::model::{
-    Buffer, Cable, Failure, Framing, Limit, LinkRef, LinkSettings, Network, Node as NetworkNode, NodeKind, Queue,
+    Buffer, Cable, Failure, Framing, Limit, LinkRef, LinkSettings, Loss, Network, Node as NetworkNode, NodeKind, Queue,
     Routing, Tier, Topology,
 };
 use document::tree::{Node, Value};
@@ -45,7 +45,7 @@ impl Reader<'_, '_> {
         let buffer = section.get("buffer", |r, n| r.buffer(n, frame_bytes)).unwrap_or(Buffer::Private);
         let topology = section.require("topology", |r, n| r.topology(n, &standard, frame_bytes));
         let tier = section.take("tier");
-        let failure = section.take("failure");
+        let (failure, loss) = (section.take("failure"), section.take("loss"));
         section.finish();
         let topology = topology?;
         let tier = self.tiers(tier, &topology, &standard, frame_bytes)?;
@@ -53,8 +53,12 @@ impl Reader<'_, '_> {
             Some(node) => self.each(node, |r, n| r.failure(n, end, &topology))?,
             None => Vec::new(),
         };
+        let loss = match loss {
+            Some(node) => self.each(node, |r, n| r.loss(n, &topology))?,
+            None => Vec::new(),
+        };
         let LinkSettings { rate, delay, queue } = standard;
-        Some(Network { topology, rate, delay, queue, nic_queue, routing, framing, buffer, tier, failure })
+        Some(Network { topology, rate, delay, queue, nic_queue, routing, framing, buffer, tier, failure, loss })
     }
 
     fn topology(&self, node: &Node, standard: &LinkSettings, frame_bytes: u64) -> Option<Topology> {
@@ -120,6 +124,14 @@ impl Reader<'_, '_> {
             return section.problem("until", format!("`until` ({until}) is not after `at` ({at})"), None);
         }
         Some(Failure { link, at, until })
+    }
+
+    fn loss(&self, node: &Node, topology: &Topology) -> Option<Loss> {
+        let section = self.section(node, "a loss")?;
+        let link = section.require("link", |r, n| r.link(n, topology, true));
+        let probability = section.require("probability", Self::percentage);
+        section.finish();
+        Some(Loss { link: link?, probability: probability? })
     }
 
     /// `"a->b"`, or `"a-b"` if a cable may be named.

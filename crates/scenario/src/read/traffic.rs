@@ -3,8 +3,8 @@
 use super::network::RATE_MAX;
 use super::{INTEGER_MAX, Reader, Section};
 use crate::model::{
-    Across, Arrivals, Connections, DataFile, Pace, Pairs, Scenario, Senders, Sizes, SizesSource, Topology, TraceFlow,
-    Traffic, TrafficKind, Workload,
+    Across, Arrivals, Collective, Connections, DataFile, Pace, Pairs, Scenario, Senders, Sizes, SizesSource, Think,
+    Topology, TraceFlow, Traffic, TrafficKind, Workload,
 };
 use crate::sizes::{PUBLISHED, SizeDistribution};
 use document::suggestion;
@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::{Bytes, Rate, Time};
 
-const KINDS: [&str; 8] = ["random_pairs", "permutation", "bulk", "incast", "all_to_all", "poisson", "trace", "idle"];
+const KINDS: [&str; 9] =
+    ["random_pairs", "permutation", "bulk", "incast", "all_to_all", "exchange", "poisson", "trace", "idle"];
 
 /// Most connections that one entry may have open.
 const CONNECTIONS_MAX: u32 = 1 << 24;
@@ -162,7 +163,8 @@ impl TrafficKind {
             TrafficKind::Permutation { .. } => "permutation",
             TrafficKind::Bulk { .. } => "bulk",
             TrafficKind::Incast { .. } => "incast",
-            TrafficKind::AllToAll { .. } => "all_to_all",
+            TrafficKind::AllToAll(_) => "all_to_all",
+            TrafficKind::Exchange(_) => "exchange",
             TrafficKind::Poisson { .. } => "poisson",
             TrafficKind::Trace { .. } => "trace",
             TrafficKind::Idle { .. } => "idle",
@@ -180,7 +182,8 @@ fn read_kind(kind: &str, section: &Section, around: &Around) -> Option<TrafficKi
         "permutation" => permutation(section, around),
         "bulk" => bulk(section, around.topology),
         "incast" => incast(section, around.topology),
-        "all_to_all" => all_to_all(section, around.topology),
+        "all_to_all" => collective(section, around.topology, |n| n * (n - 1)).map(TrafficKind::AllToAll),
+        "exchange" => collective(section, around.topology, |n| 2 * n).map(TrafficKind::Exchange),
         "poisson" => poisson(section),
         "trace" => trace(section, around),
         _ => Some(TrafficKind::Idle { flows: flows(section)? }),
@@ -287,23 +290,42 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
     Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace })
 }
 
-fn all_to_all(section: &Section, topology: &Topology) -> Option<TrafficKind> {
-    let bytes = section.require("bytes", Reader::flow_bytes);
+/// `connections` is how many a job of so many hosts has.
+fn collective(section: &Section, topology: &Topology, connections: fn(u128) -> u128) -> Option<Collective> {
+    let bytes = section.require("bytes", |r, n| match &n.value {
+        Value::Array(items) if items.is_empty() => r.problem(&n.at, "no message has a size", None),
+        Value::Array(_) => r.each(n, Reader::flow_bytes),
+        _ => r.flow_bytes(n).map(|one| vec![one]),
+    });
     let rounds = section.get("rounds", |r, n| r.count(n, 1, u32::MAX)).unwrap_or(1);
     let hosts = section.get("hosts", |r, n| r.hosts(n, topology));
+    let jobs = section.get("jobs", |r, n| r.count(n, 1, CONNECTIONS_MAX)).unwrap_or(1);
     let words = [("reuse", Connections::Reuse), ("new", Connections::New)];
-    let connections = section.get("connections", |r, n| r.word(n, &words)).unwrap_or(Connections::Reuse);
+    let reused = section.get("connections", |r, n| r.word(n, &words)).unwrap_or(Connections::Reuse);
+    let think = section.get("think", think);
     let count = hosts.as_ref().map_or(topology.hosts(), |hosts| hosts.len() as u64);
     if count < 2 {
         return section.problem("hosts", "one host has nobody to send to: at least 2 hosts", None);
     }
-    let pairs = u128::from(count) * u128::from(count - 1);
-    if pairs > u128::from(CONNECTIONS_MAX) {
-        let help = Some("name fewer `hosts`".to_string());
-        let message = format!("{count} hosts make {pairs} connections, too many: at most {CONNECTIONS_MAX}");
+    if count / u64::from(jobs) < 2 {
+        let message = format!("{count} hosts are too few for {jobs} jobs: a job has at least 2");
+        return section.problem("jobs", message, None);
+    }
+    let all = connections(u128::from(count.div_ceil(u64::from(jobs)))) * u128::from(jobs);
+    if all > u128::from(CONNECTIONS_MAX) {
+        let help = Some("name fewer `hosts`, or make more `jobs` of them".to_string());
+        let message = format!("{count} hosts make {all} connections, too many: at most {CONNECTIONS_MAX}");
         return section.problem("hosts", message, help);
     }
-    Some(TrafficKind::AllToAll { bytes: bytes?, rounds, hosts, connections })
+    Some(Collective { bytes: bytes?, rounds, hosts, jobs, connections: reused, think })
+}
+
+fn think(reader: &Reader, node: &Node) -> Option<Think> {
+    let Value::Table(_) = &node.value else { return reader.span(node).map(Think::Fixed) };
+    let section = reader.section(node, "`think`")?;
+    let mean = section.require("exponential", Reader::span);
+    section.finish();
+    mean.map(Think::Exponential)
 }
 
 fn poisson(section: &Section) -> Option<TrafficKind> {

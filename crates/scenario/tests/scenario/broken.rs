@@ -226,7 +226,7 @@ fn all_mistakes_are_shown_at_once() {
         "bulk = { from = \"h1\", to = \"h7\", size = 1 }",
     );
     insta::assert_snapshot!(problems(&text, &[]).join("\n"), @r##"
-    a.toml:4:1 `[network]` has no key `rat` | did you mean `rate`? Allowed: `framing`, `rate`, `delay`, `queue`, `nic_queue`, `routing`, `buffer`, `topology`, `tier` or `failure`
+    a.toml:4:1 `[network]` has no key `rat` | did you mean `rate`? Allowed: `framing`, `rate`, `delay`, `queue`, `nic_queue`, `routing`, `buffer`, `topology`, `tier`, `failure` or `loss`
     a.toml:5:9 `2` has no unit; a time is written with one of ps, ns, us, ms, s, min, µs | -
     a.toml:7:6 unknown algorithm `x` | allowed: `newreno`, `vegas`, `highspeed`, `scalable`, `westwood`, `bic`, `cubic`, `yeah`, `dctcp` or `bbr`; or the path of a C file
     a.toml:8:1 `[tcp]` has no key `sak` | did you mean `sack`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
@@ -339,4 +339,54 @@ fn mistakes_in_named_files_point_into_those_files() {
     flows.csv:2:1 2 columns; a flow has 4: time_s,src,dst,bytes
     s.csv:2:1 `x` is not a number
     "##);
+}
+
+#[test]
+fn a_mistake_in_the_policys_file_is_told_there() {
+    let text = format!("{}[policy]\nfile = \"p.toml\"\nperiod = \"2 s\"\n", base(STAR, "", BULK));
+    let policy = |when: &str| {
+        format!("mode = \"enforce\"\nperiod = \"60 s\"\n[[rule]]\nname = \"a\"\n{when}\nset = {{ cwnd_clamp = 9 }}\n")
+    };
+    let told = |when: &str, period: &str| {
+        let files = Memory::of(&[("p.toml", &policy(when))]);
+        let error = parse_with(&text.replace("2 s", period), &[], &files).expect_err("this policy is wrong");
+        let problem = &error.problems()[0];
+        (problem.file.clone(), problem.line, problem.column)
+    };
+    assert_eq!(told("when = \"network.live_flow > 2\"", "2 s"), ("p.toml".into(), 5, 9), "in an expression");
+    assert_eq!(told("wenn = \"true\"", "2 s").0, "p.toml");
+    assert_eq!(told("when = \"true\"", "2 min").0, "a.toml", "a period longer than the run");
+}
+
+#[test]
+fn enforcers_and_losses_are_checked() {
+    let enforcer = |lines: &str| traffic(&format!("{BULK}\n[enforcer]\n{lines}"));
+    let rule = |line: &str| enforcer(&format!("at = \"s1\"\n[[enforcer.rule]]\n{line}"));
+    let loss = |lines: &str| network(&format!("[[network.loss]]\n{lines}"));
+    refused(&[
+        (enforcer("at = \"s1\""), "8:1 `[enforcer]` lacks `rule`"),
+        (enforcer("at = \"s1\"\nrule = []"), "10:8 an enforcer without a rule enforces nothing"),
+        (
+            enforcer("at = \"s2\"\nrule = [{ cc = \"bbr\" }]"),
+            "9:6 there is no node `s2` | hosts are h1 to h4; switches are s1",
+        ),
+        (rule("cc = \"bbrr\""), "11:6 unknown algorithm `bbrr` | did you mean `bbr`?"),
+        (rule("src = \"h1\""), "10:1 a rule of the enforcer lacks `cc`"),
+        (rule("cc = \"bbr\"\nsrc = \"h9\""), "12:7 there is no host `h9`"),
+        (rule("cc = \"bbr\"\ndst = \"10.0.0.0/99\""), "12:7 `10.0.0.0/99` has a length of 99"),
+        (rule("cc = \"bbr\"\nport = 0"), "12:8 "),
+        (rule("cc = \"bbr\"\nprot = 80"), "12:1 a rule of the enforcer has no key `prot` | did you mean `port`?"),
+        (enforcer("at = \"s1\"\nbuffer = \"1 kB\"\nrule = [{ cc = \"bbr\" }]"), "10:10 `1 kB` is out of range"),
+        (
+            base(
+                &format!("{STAR}\n[[network.failure]]\nlink = \"h1-s1\"\nat = \"1 s\""),
+                "",
+                &format!("{BULK}\n[enforcer]\nat = \"s1\"\nrule = [{{ cc = \"bbr\" }}]"),
+            ),
+            "12:6 links that fail would lead flows past the enforcer at a switch",
+        ),
+        (loss("link = \"s1->h1\""), "4:1 a loss lacks `probability`"),
+        (loss("link = \"s1->h9\"\nprobability = \"1 %\""), "5:8 there is no node `h9`"),
+        (loss("link = \"s1->h1\"\nprobability = \"101 %\""), "6:15 "),
+    ]);
 }

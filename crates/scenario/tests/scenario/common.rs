@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 pub const ALGORITHMS: [&str; 10] =
     ["newreno", "vegas", "highspeed", "scalable", "westwood", "bic", "cubic", "yeah", "dctcp", "bbr"];
-pub const KNOWN: Known<'static> = Known { algorithms: &ALGORITHMS };
+pub const KNOWN: Known<'static> = Known { algorithms: &ALGORITHMS, policy: policy::Known { algorithms: &[] } };
 
 /// Files by name.
 #[derive(Default)]
@@ -68,6 +68,10 @@ link = "a1->c2"
 at = "1 s"
 until = "2 s"
 
+[[network.loss]]
+link = "h1-e1"
+probability = "0.3 %"
+
 [tcp]
 preset = "ns-3.25"
 cc = "mine/my_reno.c"
@@ -103,6 +107,21 @@ poisson = { flows_per_second = 12.5, sizes = "sizes.csv" }
 trace = { file = "flows.csv" }
 [[traffic]]
 idle = { flows = 9 }
+[[traffic]]
+all_to_all = { bytes = ["1 B", "4 MB"], jobs = 2, think = { exponential = "50 ms" } }
+[[traffic]]
+exchange = { bytes = "64 kB", rounds = 3, think = "10 ms" }
+
+[enforcer]
+at = "h1"
+buffer = "64 MiB"
+[[enforcer.rule]]
+cc = "bbr"
+src = "h1"
+dst = "10.64.0.0/24"
+[[enforcer.rule]]
+cc = "other/my_reno.c"
+port = 5002
 
 [measure]
 links = "10 ms"

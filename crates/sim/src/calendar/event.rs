@@ -11,6 +11,8 @@ pub mod kind {
     pub const WAKE: u8 = 3 << 2;
     /// An application acts.
     pub const APP: u8 = 4 << 2;
+    /// The enforcer's timer.
+    pub const GATE: u8 = 5 << 2;
     /// The bits of the kind.
     pub const MASK: u8 = 0b1111_1100;
 }

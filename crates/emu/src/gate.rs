@@ -1,0 +1,193 @@
+//! An enforcer at a node of the emulated network: the simulator's, on real packets.
+//!
+//! It is handed the model's time, as the links are: how late the machine computes does not show in what it does.
+
+use crate::port::{FlowPacket, Head};
+use enforcer::{Action, Counters, Direction, End, Enforcer, Header, Packet, Record};
+use net::{NodeId, Topology};
+use packet_io::OwnedFrame;
+use plan::{Enforcement, RECEIVER_PORT, SENDER_PORT, SENDER_PORTS};
+use results::{EnforcerRow, Summary};
+use tcp::Ecn;
+use units::Time;
+
+/// Ethernet's header.
+const ETHERNET_BYTES: usize = 14;
+
+/// An enforcer and where it is.
+pub struct Gate {
+    topology: Topology,
+    enforcement: Enforcement,
+    enforcer: Enforcer<Passing>,
+    records: Vec<Record>,
+}
+
+/// Where a packet is on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// When it was read.
+    pub sent: Time,
+    /// What the engine knows of it.
+    pub head: Head,
+    /// Number of its route, and the link of it that comes next; one more than there are: its host.
+    pub route: u32,
+    /// See `route`.
+    pub hop: u16,
+}
+
+/// A packet at the enforcer.
+#[derive(Clone, Debug)]
+pub struct Passing {
+    /// Its bytes.
+    pub frame: OwnedFrame,
+    /// Where it is, as what it was when it came.
+    pub way: Way,
+}
+
+impl Passing {
+    /// What the engine must know of it, as it leaves.
+    pub fn way(&self) -> Way {
+        let Some(Header { segment, .. }) = self.frame.header() else { return self.way };
+        let flow = self.way.head.flow.map(|flow| FlowPacket { payload: segment.len, ..flow });
+        let ip_len = (self.frame.bytes.len() - ETHERNET_BYTES) as u16;
+        let ecn = match segment.ecn {
+            Ecn::NotEct => net::Ecn::NotEct,
+            Ecn::Ect1 => net::Ecn::Ect1,
+            Ecn::Ect0 => net::Ecn::Ect0,
+            Ecn::Ce => net::Ecn::Ce,
+        };
+        Way { head: Head { ip_len, ecn, flow, ..self.way.head }, ..self.way }
+    }
+}
+
+impl Gate {
+    /// An enforcer in the network `topology`.
+    pub fn new(enforcement: Enforcement, topology: Topology) -> Gate {
+        Gate { enforcer: enforcement.enforcer(), enforcement, topology, records: Vec::new() }
+    }
+
+    /// Whether it is at `node`.
+    pub fn is_at(&self, node: NodeId) -> bool {
+        self.enforcement.at == node
+    }
+
+    /// The nodes at both ends of a link.
+    pub fn ends(&self, link: net::LinkId) -> [NodeId; 2] {
+        let link = self.topology.link(link);
+        [link.from, link.to]
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &Counters {
+        self.enforcer.counters()
+    }
+
+    /// When [`Gate::on_timer`] has something to do.
+    pub fn next_due(&self) -> Time {
+        self.enforcer.poll_timeout()
+    }
+
+    /// A packet has come; back comes what goes on of it, at once.
+    pub fn on_packet(&mut self, now: Time, passing: Passing) -> Option<Passing> {
+        let Some(direction) = self.direction(&passing) else { return Some(passing) };
+        let action = self.enforcer.on_packet(now, direction, passing);
+        self.settle();
+        match action {
+            Action::Forward(passing) | Action::Rewritten(passing) => Some(passing),
+            Action::Held | Action::Dropped => None,
+        }
+    }
+
+    /// The clock has come to [`Gate::next_due`].
+    pub fn on_timer(&mut self, now: Time) {
+        self.enforcer.on_timer(now);
+        self.settle();
+    }
+
+    /// The next packet that leaves.
+    pub fn poll_transmit(&mut self) -> Option<Passing> {
+        self.enforcer.poll_transmit().map(|(_, passing)| passing)
+    }
+
+    /// Toward the receiver of data or back: the scenario's flows know; of a stranger's connection the server is the end that a rule
+    /// is for, and if there is one for both, the end with the lower port.
+    fn direction(&self, passing: &Passing) -> Option<Direction> {
+        let head = &passing.way.head;
+        let forward = if let Some(flow) = head.flow {
+            flow.forward
+        } else {
+            let Header { source, destination, .. } = passing.frame.header()?;
+            let out = self.enforcer.is_for(source, destination);
+            let back = self.enforcer.is_for(destination, source);
+            if out && back { source.port < destination.port } else { out }
+        };
+        let server = if forward { head.src } else { head.dst };
+        self.enforcement.direction(&self.topology, server, forward)
+    }
+
+    fn settle(&mut self) {
+        while let Some(record) = self.enforcer.poll_record() {
+            self.records.push(record);
+        }
+    }
+
+    /// What it has done up to `now`, the run having had `flows` flows of `entries` traffic entries: counters into `summary`, and a row
+    /// for each flow.
+    pub fn results(&self, now: Time, (flows, entries): (usize, usize), summary: &mut Summary) -> Vec<EnforcerRow> {
+        let is_entry = |port: u16| port.checked_sub(RECEIVER_PORT).is_some_and(|entry| usize::from(entry) < entries);
+        // where ports have come round, a port is more than one flow's
+        let known = flows as u64 <= u64::from(SENDER_PORTS);
+        let number = |server: End| server.port.checked_sub(SENDER_PORT).map(u32::from);
+        let flow_of = |record: &Record| {
+            number(record.server).filter(|flow| known && is_entry(record.client.port) && (*flow as usize) < flows)
+        };
+        let ended = self.records.iter().map(|record| (record.clone(), flow_of(record))).collect();
+        plan::summarize((&self.enforcer, now), &self.topology, ended, flow_of, summary)
+    }
+}
+
+impl Packet for Passing {
+    fn header(&self) -> Option<Header> {
+        self.frame.header()
+    }
+
+    fn window(&self, scale: u8) -> u32 {
+        self.frame.window(scale)
+    }
+
+    fn set_window(&mut self, written: u16, scale: u8) {
+        self.frame.set_window(written, scale);
+    }
+
+    fn set_ack(&mut self, ack: u32) {
+        self.frame.set_ack(ack);
+    }
+
+    fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
+        self.frame.set_timestamps(tsval, tsecr);
+    }
+
+    fn set_flags(&mut self, flags: u8) {
+        self.frame.set_flags(flags);
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.frame.set_ecn(ecn);
+    }
+
+    fn strip_sack(&mut self) {
+        self.frame.strip_sack();
+    }
+
+    fn part(&self, from: u32, len: u32) -> Passing {
+        Passing { frame: self.frame.part(from, len), way: self.way }
+    }
+
+    fn bare(&self) -> Passing {
+        Passing { frame: self.frame.bare(), way: self.way }
+    }
+
+    fn bytes(&self) -> usize {
+        self.frame.bytes()
+    }
+}

@@ -1,0 +1,126 @@
+//! An enforcer on real packets, in real time: every byte arrives, and it takes as long as in the simulator. Root only; one test at
+//! a time on a machine.
+
+mod run_support;
+
+use emu::address::address;
+use run_support::{machine, valid_run};
+use scenario::{Known, Scenario};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// 10 Mbit/s and 30 ms with these losses of data, queues of 50 packets, and BBR enforced at `at`.
+fn scenario(at: &str, loss: &str) -> Scenario {
+    let text = format!(
+        r#"
+        duration = "12 s"
+        [network]
+        topology = {{ dumbbell = {{ pairs = 1 }} }}
+        rate = "1 Gbit/s"
+        delay = "50 us"
+        [network.tier.bottleneck]
+        rate = "10 Mbit/s"
+        delay = "14.9 ms"
+        queue = {{ drop_tail = {{ packets = 50 }} }}
+        [[network.loss]]
+        link = "s1->s2"
+        probability = "{loss}"
+        [tcp]
+        cc = "cubic"
+        [enforcer]
+        at = "{at}"
+        [[enforcer.rule]]
+        cc = "bbr"
+        src = "left1"
+        [[traffic]]
+        bulk = {{ from = "left1", to = "right1", bytes = "8 MB" }}
+        "#
+    );
+    run_support::scenario(Path::new(""), &text, Known { algorithms: &["cubic", "bbr"], ..Known::default() })
+}
+
+#[test]
+fn a_download_takes_as_long_as_simulated() {
+    let Some(_machine) = machine() else { return };
+    for at in ["s1", "left1"] {
+        let scenario = scenario(at, "0.3 %");
+        let simulated = sim::simulate(&scenario, &mut ()).expect("nothing stops it");
+        let Some(emulated) = valid_run(&format!("enforced at {at}"), 1.0, &scenario) else { return };
+        let seconds = |results: &results::RunResults| results.flows[0].fct_ns().expect("it ends") as f64 / 1e9;
+        let (sim, emu) = (seconds(&simulated), seconds(&emulated.results));
+        let counted = |name: &str| {
+            let of = |results: &results::RunResults| results.summary.extra[&format!("enforcer.{name}")];
+            [of(&simulated), of(&emulated.results)]
+        };
+        println!(
+            "at {at}: simulated {sim:.3} s, emulated {emu:.3} s; sent again {:?}, absorbed {:?}, kept {:?}",
+            counted("sent_again"),
+            counted("absorbed"),
+            counted("kept_median")
+        );
+        assert!((emu / sim - 1.0).abs() < 0.05, "at {at}: simulated {sim}, emulated {emu}");
+        assert!(counted("flows_opened").iter().all(|count| (count - 1.0).abs() < 0.1), "one flow each");
+        let row = &emulated.results.enforcer[0];
+        assert_eq!((row.flow, &*row.server, &*row.client, &*row.algorithm), (Some(0), "left1", "right1", "bbr"));
+        assert!(row.bytes_acked >= 8_000_000, "{row:?}");
+    }
+}
+
+const PORT: u16 = 80;
+const BYTES: usize = 3_000_000;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Byte number `at` of what `end` sends.
+fn byte(end: usize, at: usize) -> u8 {
+    (at % 251) as u8 ^ (end as u8)
+}
+
+/// Sends all that `end` has to send, then says that this was all.
+fn send(mut stream: &TcpStream, end: usize) {
+    let bytes: Vec<u8> = (0..BYTES).map(|at| byte(end, at)).collect();
+    stream.write_all(&bytes).expect("the bytes leave in time");
+    stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+}
+
+/// Receives all that the other end sends, and its end.
+fn receive(mut stream: &TcpStream, from: usize) {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("the bytes arrive in time");
+    assert_eq!(bytes.len(), BYTES, "from end {from}");
+    let wrong = bytes.iter().enumerate().find(|(at, have)| **have != byte(from, *at));
+    assert_eq!(wrong, None, "from end {from}");
+}
+
+#[test]
+fn every_byte_of_both_ends_arrives_through_losses() {
+    let Some(_machine) = machine() else { return };
+    let scenario = scenario("s1", "2 %");
+    let exchange = |network: &emu::Network| {
+        let hosts = network.hosts();
+        let listener = hosts[0].enter(|| TcpListener::bind((address(0), PORT))).and_then(|it| it).expect("a port");
+        let target = SocketAddr::from((address(0), PORT));
+        let client = hosts[1].enter(move || TcpStream::connect_timeout(&target, PATIENCE)).and_then(|it| it);
+        let (server, _) = listener.accept().expect("a connection waits");
+        let ends = [server, client.expect("it listens")];
+        for end in &ends {
+            end.set_read_timeout(Some(PATIENCE)).expect("a socket takes it");
+            end.set_write_timeout(Some(PATIENCE)).expect("a socket takes it");
+        }
+        thread::scope(|scope| {
+            for (number, end) in ends.iter().enumerate() {
+                scope.spawn(move || send(end, number));
+                scope.spawn(move || receive(end, 1 - number));
+            }
+        });
+    };
+    let ((), counted) = emu::open(&scenario, None, exchange).unwrap_or_else(|error| panic!("{error}"));
+    let counters = *counted.gate.expect("there is an enforcer").counters();
+    println!("{counters:?}");
+    assert_eq!((counters.flows_opened, counters.passed_malformed), (1, 0));
+    // of some 2000 packets 2 % are lost beyond the enforcer, which sends them again
+    assert!(counters.sent_again > 10, "{counters:?}");
+    assert!(counters.data_taken as usize > BYTES / 1448, "{counters:?}");
+}

@@ -1,0 +1,409 @@
+//! A policy on real hosts, in real time: when rules are in force, what connections then are, and what guards do. Root only; one
+//! test at a time on a machine.
+
+mod run_support;
+
+use emu::{Emulated, Watch, emulate};
+use policy::{AlgorithmFacts, Measures};
+use results::{Arm, CueEvent, CueRow};
+use run_support::machine;
+use scenario::{Known, Scenario};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use units::Time;
+
+const LOSS: Measures = Measures { loss: true, delay: false, ecn: false, model: false };
+const ECN: Measures = Measures { ecn: true, ..LOSS };
+const ALGORITHMS: [AlgorithmFacts<'static>; 2] = [
+    AlgorithmFacts { name: "cubic", measures: LOSS, needs_ecn: false },
+    AlgorithmFacts { name: "dctcp", measures: ECN, needs_ecn: true },
+];
+
+/// Looks at the hosts of a run once, at an instant of it.
+struct Glance<F> {
+    at: Time,
+    look: Option<F>,
+}
+
+impl<F: FnOnce()> Watch for Glance<F> {
+    fn on_progress(&mut self, now: Time) -> bool {
+        if now >= self.at
+            && let Some(look) = self.look.take()
+        {
+            look();
+        }
+        true
+    }
+}
+
+/// A scenario with the policy of its `[policy]`, the file `p.toml`.
+fn scenario(folder: &Path, policy: &str, text: &str) -> Scenario {
+    fs::write(folder.join("p.toml"), policy).unwrap();
+    let known =
+        Known { algorithms: &["cubic", "dctcp", "kernel:cubic"], policy: policy::Known { algorithms: &ALGORITHMS } };
+    run_support::scenario(folder, text, known)
+}
+
+/// A valid run of a scenario with the policy of its `[policy]`, the file `p.toml`; `look` at `at`. Captures are in `folder`,
+/// if asked for. None, and a printed reason, where there is none.
+fn run(folder: &Path, policy: &str, text: &str, at: Time, pcap: bool, mut look: impl FnMut()) -> Option<Emulated> {
+    let scenario = scenario(folder, policy, text);
+    let captures = pcap.then(|| folder.to_path_buf());
+    run_support::valid("policy", 1.0, || {
+        emulate(&scenario, captures.clone(), &mut Glance { at, look: Some(&mut look) })
+    })
+}
+
+/// What `ss` shows of the connections that were opened at `host` of a run that is under way.
+fn connections(host: &str) -> String {
+    let found = emu::hosts::find(host).expect("a run is under way");
+    let namespace = format!("--net={}", found.namespace().display());
+    let filter = format!("sport >= {}", emu::address::SENDER_PORT);
+    let out = Command::new("nsenter").args([&namespace, "ss", "-Htin", &filter]).output().unwrap();
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// The numbers behind `key:` in what `ss` shows.
+fn numbers(shown: &str, key: &str) -> Vec<f64> {
+    let value = |word: &str| word.strip_prefix(key)?.strip_prefix(':')?.split(['/', ',']).next()?.parse().ok();
+    shown.split_whitespace().filter_map(value).collect()
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// Instants of an event, seconds, in order.
+fn times(cues: &[CueRow], event: CueEvent) -> Vec<f64> {
+    cues.iter().filter(|row| row.event == event).map(|row| row.time_ns as f64 / 1e9).collect()
+}
+
+#[test]
+fn a_rule_is_in_force_while_its_condition_holds_and_half_of_the_hosts_are_treated() {
+    let Some(_machine) = machine() else { return };
+    let policy = r#"
+        mode = "enforce"
+        period = "60 s"
+        [[rule]]
+        name = "calm"
+        when = "network.max_link_utilization < 0.70"
+        set = { initial_cwnd = 20 }
+        [rollout]
+        fraction = 0.5
+    "#;
+    let text = r#"
+        duration = "10 s"
+        [network]
+        topology = { star = { hosts = 4 } }
+        rate = "50 Mbit/s"
+        delay = "100 us"
+        queue = { drop_tail = { packets = 10 } }
+        [tcp]
+        cc = "kernel:cubic"
+        [policy]
+        file = "p.toml"
+        period = "1 s"
+        [[traffic]]
+        name = "epoch"
+        bulk = { from = "h1", to = "h2" }
+        start = "3200 ms"
+        stop = "6 s"
+        [[traffic]]
+        name = "short"
+        all_to_all = { bytes = "2 kB", rounds = 1000, connections = "new", think = "100 ms" }
+    "#;
+    let folder = folder();
+    let Some(run) = run(folder.path(), policy, text, Time::NEVER, false, || ()) else { return };
+    let cues = &run.results.cues;
+    let (sent, withheld) = (times(cues, CueEvent::Sent), times(cues, CueEvent::Withheld));
+    // nothing is known at first; the queue that the epoch leaves is gone within a second
+    assert!(withheld.iter().any(|at| (4.8..6.2).contains(at)), "{withheld:?}");
+    assert!(
+        sent.iter().any(|at| (0.8..3.2).contains(at)) && sent.iter().any(|at| (7.8..10.0).contains(at)),
+        "{sent:?}"
+    );
+    assert!(!sent.iter().any(|at| (4.2..6.1).contains(at)), "{sent:?}");
+    let taken: Vec<&str> = cues.iter().filter(|row| row.event == CueEvent::Taken).map(|row| &*row.host).collect();
+    assert!(taken.len() == 4 && taken[..2] == taken[2..], "two hosts, before the epoch and after it: {taken:?}");
+    assert_eq!(times(cues, CueEvent::Expired).len(), 2, "the lifetime ends in the epoch");
+    let flows = &run.results.flows;
+    for flow in flows.iter().filter(|flow| flow.start_ns > 100_000_000) {
+        assert_eq!(flow.arm == Some(Arm::Treated), taken.contains(&&*flow.src), "{flow:?}");
+    }
+}
+
+/// Payload of a full segment.
+const MSS: usize = 1448;
+
+/// Data segments of the connection from port `from` that a capture at its sender shows before the first acknowledgment of any.
+fn first_flight(pcap: &[u8], from: u16) -> usize {
+    let mut rest = &pcap[24..];
+    let (mut first, mut flight) = (None, 0);
+    while rest.len() >= 16 {
+        let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        let (packet, next) = rest[16..].split_at(length);
+        rest = next;
+        // behind Ethernet's header
+        let ip = &packet[14..];
+        let tcp = &ip[usize::from(ip[0] & 15) * 4..];
+        let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
+        let long = |at: usize| u32::from_be_bytes(tcp[at..at + 4].try_into().unwrap());
+        let payload = usize::from(u16::from_be_bytes([ip[2], ip[3]]))
+            - usize::from(ip[0] & 15) * 4
+            - usize::from(tcp[12] >> 4) * 4;
+        if word(0) == from && payload > 0 {
+            first.get_or_insert(long(4));
+            // the kernel hands over several at once
+            flight += payload.div_ceil(MSS);
+        } else if word(2) == from && first.is_some_and(|first| long(8).wrapping_sub(first) as i32 > 0) {
+            break;
+        }
+    }
+    flight
+}
+
+#[test]
+fn first_flights_and_time_outs_of_treated_hosts_are_what_the_rule_says() {
+    let Some(_machine) = machine() else { return };
+    let policy = r#"
+        mode = "enforce"
+        period = "60 s"
+        [[rule]]
+        name = "fast"
+        when = "network.max_link_utilization < 0.99"
+        match = { hosts = ["h1"] }
+        set = { initial_cwnd = 20, rto_min = "2 ms" }
+    "#;
+    let text = r#"
+        duration = "3 s"
+        [network]
+        topology = { star = { hosts = 4 } }
+        rate = "100 Mbit/s"
+        delay = "2 ms"
+        queue = { drop_tail = { packets = 20 } }
+        [tcp]
+        cc = "kernel:cubic"
+        initial_cwnd = 3
+        [policy]
+        file = "p.toml"
+        period = "1200 ms"
+        [[traffic]]
+        name = "before"
+        bulk = { from = "h1", to = "h2", bytes = "100 kB" }
+        start = "200 ms"
+        [[traffic]]
+        name = "treated"
+        bulk = { from = "h1", to = "h2" }
+        start = "1500 ms"
+        [[traffic]]
+        name = "control"
+        bulk = { from = "h3", to = "h4" }
+        start = "1500 ms"
+    "#;
+    let folder = folder();
+    let mut time_outs = Vec::new();
+    let look = || time_outs = ["h1", "h3"].map(|host| numbers(&connections(host), "rto")).concat();
+    let Some(run) = run(folder.path(), policy, text, Time::from_ms(2200), true, look) else { return };
+    let flights: BTreeMap<&str, usize> = run
+        .results
+        .flows
+        .iter()
+        .map(|flow| {
+            let pcap = fs::read(folder.path().join(format!("{}.pcap", flow.src))).unwrap();
+            (&*flow.group, first_flight(&pcap, emu::address::sender_port(flow.flow as u32)))
+        })
+        .collect();
+    assert_eq!(flights, BTreeMap::from([("before", 3), ("treated", 20), ("control", 3)]));
+    // the round trip, about 10 ms, more than the least time-out, which is 200 ms where nobody has changed it
+    let [treated, control] = time_outs[..] else { panic!("{time_outs:?}") };
+    assert!(treated < 200.0 && control >= 200.0, "{treated} ms, {control} ms");
+}
+
+#[test]
+fn a_guard_takes_back_and_lets_go_at_the_host_that_sees_losses() {
+    let Some(_machine) = machine() else { return };
+    let policy = r#"
+        mode = "enforce"
+        period = "60 s"
+        lifetime = "180 s"
+        [[rule]]
+        name = "guarded"
+        when = "network.max_link_utilization <= 1.0"
+        set = { initial_cwnd = 20 }
+        guard = { revert_if = "host.drop_rate > 0.001", hold = "90 s" }
+    "#;
+    let text = r#"
+        duration = "5 s"
+        [network]
+        topology = { star = { hosts = 4 } }
+        rate = "50 Mbit/s"
+        delay = "100 us"
+        queue = { drop_tail = { packets = 8 } }
+        [tcp]
+        cc = "kernel:cubic"
+        [policy]
+        file = "p.toml"
+        period = "1 s"
+        [[traffic]]
+        name = "lossy"
+        incast = { senders = ["h1", "h2"], receiver = "h3", bytes = "100 kB", repeat = 30, interval = "50 ms" }
+        start = "1200 ms"
+    "#;
+    let folder = folder();
+    let Some(run) = run(folder.path(), policy, text, Time::NEVER, false, || ()) else { return };
+    let cues = &run.results.cues;
+    let at = |event, host: &str| {
+        let rows = cues.iter().filter(|row| row.event == event && &*row.host == host);
+        rows.map(|row| row.time_ns as f64 / 1e9).collect::<Vec<_>>()
+    };
+    let lost: u64 = run.results.flows.iter().map(|flow| flow.retransmits).sum();
+    for host in ["h1", "h2"] {
+        let (reverted, recovered) = (at(CueEvent::Reverted, host), at(CueEvent::Recovered, host));
+        assert!(reverted.len() == 1 && (1.3..3.0).contains(&reverted[0]), "{host}: {reverted:?}, {lost} sent again");
+        assert!(recovered.len() == 1 && (1.4..1.8).contains(&(recovered[0] - reverted[0])), "{host}: {recovered:?}");
+    }
+    assert!(at(CueEvent::Reverted, "h3").is_empty(), "it sends nothing");
+}
+
+#[test]
+fn where_every_hop_marks_new_connections_are_dctcps() {
+    let Some(_machine) = machine() else { return };
+    let policy = include_str!("../../../policies/dctcp-when-ecn.toml");
+    let text = |queue: &str| {
+        format!(
+            r#"
+            duration = "3 s"
+            [network]
+            topology = {{ star = {{ hosts = 3 }} }}
+            rate = "100 Mbit/s"
+            delay = "100 us"
+            queue = {queue}
+            [tcp]
+            cc = "cubic"
+            [policy]
+            file = "p.toml"
+            period = "1 s"
+            [[traffic]]
+            incast = {{ senders = ["h1", "h2"], receiver = "h3", bytes = "100 kB", repeat = 40 }}
+            start = "300 ms"
+            "#
+        )
+    };
+    let folder = folder();
+    let algorithms = |queue: &str| {
+        let run = run(folder.path(), policy, &text(queue), Time::NEVER, false, || ())?;
+        let of = |flow: &results::FlowRow| (flow.algorithm.to_string(), flow.ce_marks > 0);
+        Some(run.results.flows.iter().map(of).collect::<Vec<_>>())
+    };
+    let row = |name: &str, marked| vec![(name.to_string(), marked); 2];
+    let Some(marking) = algorithms("{ threshold_ecn = { mark_packets = 10, packets = 50 } }") else { return };
+    assert_eq!(marking, row("dctcp", true));
+    let Some(dropping) = algorithms("{ drop_tail = { packets = 50 } }") else { return };
+    assert_eq!(dropping, row("cubic", false));
+}
+
+#[test]
+fn a_policy_that_hurts_is_rolled_back() {
+    let Some(_machine) = machine() else { return };
+    // 45 kB, the median, take 50 ms at this rate (Linux does not pace the first ten segments), and 4 ms of the link without it
+    let policy = r#"
+        mode = "enforce"
+        period = "60 s"
+        [objective]
+        minimize = "network.fct_p50"
+        worse_at_most = "10 %"
+        [[rule]]
+        name = "harm"
+        when = "network.max_link_utilization < 0.9"
+        set = { max_pacing_rate = "5 Mbit/s" }
+        [rollout]
+        fraction = 0.5
+    "#;
+    let text = r#"
+        duration = "16 s"
+        [network]
+        topology = { star = { hosts = 6 } }
+        rate = "100 Mbit/s"
+        delay = "100 us"
+        queue = { drop_tail = { packets = 50 } }
+        [tcp]
+        cc = "kernel:cubic"
+        [policy]
+        file = "p.toml"
+        period = "1 s"
+        [[traffic]]
+        poisson = { flows_per_second = 500, sizes = "small.csv" }
+        start = "100 ms"
+    "#;
+    let folder = folder();
+    fs::write(folder.path().join("small.csv"), "bytes,cdf\n30000,0\n60000,1\n").unwrap();
+    let Some(run) = run(folder.path(), policy, text, Time::NEVER, false, || ()) else { return };
+    let cues = &run.results.cues;
+    assert_eq!(run.results.summary.extra.get("policy.rolled_back"), Some(&1.0), "{:?}", run.results.summary.extra);
+    let over = |row: &&CueRow| row.reason.starts_with("rolled back: more than 10 % worse; p50 FCT +");
+    let first = cues.iter().find(over).expect("the reason is told").time_ns;
+    assert!(cues.iter().filter(|row| row.host.is_empty() && row.time_ns >= first).all(|row| over(&row)));
+    let last = times(cues, CueEvent::Expired).into_iter().fold(0.0, f64::max);
+    // five pairs of periods are the fewest that can be told
+    let rolled_back = first as f64 / 1e9;
+    assert!(
+        (6.0..=12.0).contains(&rolled_back) && last < rolled_back + 0.7,
+        "{rolled_back} s, the last CUE to {last} s"
+    );
+    let taken: BTreeSet<&str> = cues.iter().filter(|row| row.event == CueEvent::Taken).map(|row| &*row.host).collect();
+    assert_eq!(taken.len(), 3, "{taken:?}");
+    let median_ms = |treated, from: f64, to: f64| {
+        let begun = |flow: &&results::FlowRow| (from..to).contains(&(flow.start_ns as f64 / 1e9));
+        let flows = run.results.flows.iter().filter(|flow| taken.contains(&*flow.src) == treated).filter(begun);
+        let mut took: Vec<u64> = flows.filter_map(results::FlowRow::fct_ns).collect();
+        took.sort_unstable();
+        took[took.len() / 2] as f64 / 1e6
+    };
+    let both = |from, to| [true, false].map(|treated| median_ms(treated, from, to));
+    let ([hurt, beside], [healed, then]) = (both(3.0, rolled_back), both(last + 0.1, 15.0));
+    println!(
+        "rolled back at {rolled_back} s: median {hurt:.1} ms beside {beside:.1} ms, then {healed:.1} ms beside {then:.1} ms"
+    );
+    assert!(hurt > 2.0 * beside && healed < 1.5 * then, "{hurt} and {beside} ms, then {healed} and {then} ms");
+}
+
+#[test]
+fn sixty_four_hosts_follow_several_rules() {
+    let Some(_machine) = machine() else { return };
+    let rule = |name: &str, set: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nwhen = \"network.max_link_utilization <= 1.0\"\nset = {{ {set} }}\n")
+    };
+    let policy = format!(
+        "mode = \"enforce\"\nperiod = \"60 s\"\n{}{}{}",
+        rule("window", "initial_cwnd = 20"),
+        rule("clamp", "cwnd_clamp = 30"),
+        rule("algorithm", "cc = \"cubic\", ecn = true")
+    );
+    let text = r#"
+        duration = "3 s"
+        [network]
+        topology = { star = { hosts = 64 } }
+        rate = "20 Mbit/s"
+        delay = "100 us"
+        [tcp]
+        cc = "kernel:cubic"
+        [policy]
+        file = "p.toml"
+        period = "500 ms"
+        [[traffic]]
+        name = "ring"
+        permutation = { across = "hosts", bulk = { bytes = "20 kB" } }
+        start = "1500 ms"
+    "#;
+    let folder = folder();
+    // so many hosts that all begin at once are late on a small machine, but what they are told does not depend on when
+    let Some(run) = run_support::any("policy", &scenario(folder.path(), &policy, text)) else { return };
+    assert_eq!(times(&run.results.cues, CueEvent::Taken).len(), 3 * 64);
+    assert_eq!(run.results.flows.len(), 64);
+    for flow in &run.results.flows {
+        assert_eq!(&*flow.algorithm, "cubic", "ours, not the kernel's own: {flow:?}");
+        assert!(flow.end_ns.is_some() && (20..=30).contains(&flow.final_cwnd), "{flow:?}");
+    }
+}

@@ -1,0 +1,124 @@
+//! What the tests of whole runs share: the machine, and runs that it did not distort.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use emu::{EmuError, Emulated, Watch, emulate};
+use nix::fcntl::{Flock, FlockArg};
+use scenario::{Disk, Input, Known, Scenario};
+use std::fs::File;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use units::Time;
+
+/// Runs of one test until one is valid: another program may take the processors for a while.
+pub const ATTEMPTS: usize = 3;
+
+/// How long a run waits for other programs to leave the machine alone.
+const QUIET_WITHIN: Duration = Duration::from_secs(6);
+
+/// The machine, for one real-time test at a time; or a printed reason why the test is skipped.
+pub fn machine() -> Option<Flock<File>> {
+    if let Err(missing) = kernel::Kernel::probe() {
+        eprintln!("skipped: {missing}");
+        return None;
+    }
+    if let Err(error) = emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))) {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    let path = std::env::temp_dir().join("opentcp-kernel-tests.lock");
+    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Some(Flock::lock(file, FlockArg::LockExclusive).expect("a file can be locked"))
+}
+
+/// The one run of a scenario that names files of the folder `base`.
+pub fn scenario(base: &Path, text: &str, known: Known<'_>) -> Scenario {
+    let files = Disk { base: base.to_path_buf() };
+    let loaded = Scenario::parse(&Input { name: "test.toml", text, sets: &[], known, files: &files });
+    loaded.unwrap_or_else(|error| panic!("{error}")).runs.remove(0).scenario
+}
+
+/// Lets a run go on, whatever happens.
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn on_progress(&mut self, _: Time) -> bool {
+        true
+    }
+}
+
+/// A run of the scenario, its self-check printed. None, and a printed reason, where there are no control groups of version 2 for
+/// a policy.
+pub fn any(name: &str, scenario: &Scenario) -> Option<Emulated> {
+    attempt(name, emulate(scenario, None, &mut Unwatched))
+}
+
+fn attempt(name: &str, run: Result<Emulated, EmuError>) -> Option<Emulated> {
+    match run {
+        Ok(run) => {
+            print(name, &run);
+            Some(run)
+        }
+        Err(error @ EmuError::Cgroup(_)) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A valid one of what `run` makes, of which the machine's own host kept no more than `stolen` of its processors; none, and a printed reason, on a machine that lets none be: one whose own host takes its
+/// processors for milliseconds at a time says nothing of the emulator.
+pub fn valid(name: &str, stolen: f64, mut run: impl FnMut() -> Result<Emulated, EmuError>) -> Option<Emulated> {
+    for n in 1..=ATTEMPTS {
+        await_quiet();
+        let run = attempt(name, run())?;
+        if run.check.valid && run.check.cpu_stolen <= stolen {
+            return Some(run);
+        }
+        println!("{name}: attempt {n} of {ATTEMPTS} was distorted by what else runs on this machine");
+    }
+    println!("skipped: no run of {name} was valid here");
+    None
+}
+
+/// The same of a scenario.
+pub fn valid_run(name: &str, stolen: f64, scenario: &Scenario) -> Option<Emulated> {
+    valid(name, stolen, || emulate(scenario, None, &mut Unwatched))
+}
+
+fn print(name: &str, run: &Emulated) {
+    let check = &run.check;
+    println!(
+        "{name}: late by {:.1}/{:.1}/{:.0} us (50 %/99 %/most), read after {:.1} us (99 %), processors {:.0} % busy, \
+         {:.1} % stolen, others waited for {:.2}: {}",
+        check.lateness_p50_us,
+        check.lateness_p99_us,
+        check.lateness_max_us,
+        check.reading_p99_us,
+        check.cpu_busy * 100.0,
+        check.cpu_stolen * 100.0,
+        check.cpu_others_waited,
+        if check.valid { "valid".to_string() } else { check.reasons.join("; ") }
+    );
+}
+
+/// Waits, though not for long, until the machine has little else to do; says so if it never has.
+fn await_quiet() {
+    let ticks = || {
+        let stat = std::fs::read_to_string("/proc/stat").expect("Linux has this");
+        let numbers: Vec<u64> =
+            stat.lines().next().unwrap_or_default().split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        (numbers.iter().take(8).sum::<u64>(), numbers[3] + numbers[4])
+    };
+    let began = Instant::now();
+    while began.elapsed() < QUIET_WITHIN {
+        let before = ticks();
+        thread::sleep(Duration::from_millis(300));
+        let after = ticks();
+        if (after.1 - before.1) * 10 > (after.0 - before.0) * 9 {
+            return;
+        }
+    }
+    println!("the machine is busy with other programs: this run may not be valid");
+}

@@ -1,0 +1,209 @@
+//! What a server has sent and its client has not acknowledged, in sequence order.
+
+use crate::packet::Packet;
+use crate::seq::{after, before, later};
+use std::collections::VecDeque;
+use units::Time;
+
+/// A piece of the stream.
+#[derive(Debug)]
+struct Piece<P> {
+    seq: u32,
+    len: u32,
+    /// Its timestamp.
+    tsval: u32,
+    /// `None`: a gap, of which no copy is here.
+    packet: Option<P>,
+}
+
+impl<P> Piece<P> {
+    fn end(&self) -> u32 {
+        self.seq.wrapping_add(self.len)
+    }
+}
+
+/// The data under way of one flow, and what only a flow with such data needs.
+#[derive(Debug)]
+pub(crate) struct Buffer<P> {
+    pieces: VecDeque<Piece<P>>,
+    /// How many of them were sent whole.
+    sent: usize,
+    /// The number after the last that the server has sent.
+    pub nxt: u32,
+    /// Memory of the packets, bytes.
+    pub bytes: usize,
+    /// Pieces that are gaps.
+    pub gaps: u32,
+    /// When the flow is next looked at by the clock, if that is arranged.
+    pub timer_at: Time,
+    /// The server has sent something again: it lacks an answer.
+    pub owes_ack: bool,
+    /// What the client saw acknowledged last.
+    pub acked_to_client: u32,
+    /// The server's newest timestamp echo and window as written.
+    pub tsecr: u32,
+    /// The same.
+    pub window: u16,
+    /// Timestamps below this would be taken for old ones by the client (RFC 7323 5).
+    pub tsval_floor: Option<u32>,
+    /// The edge that the server was offered some time ago, and when that was, µs.
+    pub offered_then: u32,
+    /// The same.
+    pub offered_at_us: u32,
+}
+
+impl<P: Packet> Buffer<P> {
+    /// Nothing is under way: all up to `nxt` is acknowledged.
+    pub fn new(nxt: u32, offered: u32, now_us: u32, acked_to_client: u32) -> Buffer<P> {
+        Buffer {
+            pieces: VecDeque::new(),
+            sent: 0,
+            nxt,
+            bytes: 0,
+            gaps: 0,
+            timer_at: Time::NEVER,
+            owes_ack: false,
+            acked_to_client,
+            tsecr: 0,
+            window: 0,
+            tsval_floor: None,
+            offered_then: offered,
+            offered_at_us: now_us,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Packets that are kept.
+    pub fn packets(&self) -> u32 {
+        self.pieces.len() as u32 - self.gaps
+    }
+
+    /// Is all that the server sent on its way?
+    pub fn holds_nothing_back(&self) -> bool {
+        self.sent == self.pieces.len()
+    }
+
+    /// Appends the `len` sequence numbers from [`Buffer::nxt`] on; without a packet they are a gap. Returns the memory taken.
+    pub fn push(&mut self, len: u32, tsval: u32, packet: Option<P>) -> usize {
+        let bytes = packet.as_ref().map_or(0, Packet::bytes);
+        self.gaps += u32::from(packet.is_none());
+        self.pieces.push_back(Piece { seq: self.nxt, len, tsval, packet });
+        self.nxt = self.nxt.wrapping_add(len);
+        self.bytes += bytes;
+        bytes
+    }
+
+    /// The packet that came last.
+    pub fn last(&self) -> Option<&P> {
+        self.pieces.back()?.packet.as_ref()
+    }
+
+    /// How many sequence numbers the next piece has from `snd_nxt` on; 0 if there is none.
+    #[inline]
+    pub fn next_len(&self, snd_nxt: u32) -> u32 {
+        self.pieces.get(self.sent).map_or(0, |piece| piece.end().wrapping_sub(snd_nxt))
+    }
+
+    /// All before `snd_nxt` was sent.
+    pub fn mark_sent(&mut self, snd_nxt: u32) {
+        while self.pieces.get(self.sent).is_some_and(|piece| !after(piece.end(), snd_nxt)) {
+            self.sent += 1;
+        }
+    }
+
+    /// The client has all before `una`. Returns the memory given back.
+    pub fn acknowledge(&mut self, una: u32) -> usize {
+        let prior = self.bytes;
+        while let Some(piece) = self.pieces.front() {
+            if after(piece.end(), una) {
+                break;
+            }
+            self.drop_front();
+        }
+        prior - self.bytes
+    }
+
+    fn drop_front(&mut self) {
+        let Some(piece) = self.pieces.pop_front() else { return };
+        self.sent = self.sent.saturating_sub(1);
+        match piece.packet {
+            Some(packet) => self.bytes -= packet.bytes(),
+            None => self.gaps -= 1,
+        }
+    }
+
+    /// Hands the packets of `[seq, seq + len)` to `take`, one for each piece of it that is here, each with its
+    /// timestamp.
+    pub fn copy(&self, seq: u32, len: u32, mut take: impl FnMut(P, u32)) {
+        let end = seq.wrapping_add(len);
+        let mut at = self.pieces.partition_point(|piece| !after(piece.end(), seq));
+        while let Some(piece) = self.pieces.get(at).filter(|piece| before(piece.seq, end)) {
+            if let Some(packet) = &piece.packet {
+                let start = later(piece.seq, seq);
+                let stop = if before(piece.end(), end) { piece.end() } else { end };
+                let whole = start == piece.seq && stop == piece.end();
+                let offset = start.wrapping_sub(piece.seq);
+                let copy = if whole { packet.clone() } else { packet.part(offset, stop.wrapping_sub(start)) };
+                take(copy, piece.tsval);
+            }
+            at += 1;
+        }
+    }
+
+    /// Fills gaps with what `packet`, from `seq` to `end`, has of them; hands the parts that lie before `snd_nxt`, and are awaited,
+    /// to `take` too. Returns the memory taken.
+    pub fn fill(
+        &mut self,
+        (seq, end): (u32, u32),
+        (packet, tsval): (&P, u32),
+        snd_nxt: u32,
+        mut take: impl FnMut(P),
+    ) -> usize {
+        let prior = self.bytes;
+        let mut at = self.pieces.partition_point(|piece| !after(piece.end(), seq));
+        while let Some(piece) = self.pieces.get(at).filter(|piece| before(piece.seq, end)) {
+            if piece.packet.is_none() {
+                let start = later(piece.seq, seq);
+                let stop = if before(piece.end(), end) { piece.end() } else { end };
+                let part = packet.part(start.wrapping_sub(seq), stop.wrapping_sub(start));
+                at += self.split_out(at, start, stop);
+                self.bytes += part.bytes();
+                self.gaps -= 1;
+                if before(start, snd_nxt) {
+                    take(part.clone());
+                }
+                self.pieces[at].tsval = tsval;
+                self.pieces[at].packet = Some(part);
+            }
+            at += 1;
+        }
+        self.mark_sent(snd_nxt);
+        self.bytes - prior
+    }
+
+    /// Cuts the gap number `at` so that `[start, stop)` is a piece of its own; returns how far behind `at` that is.
+    fn split_out(&mut self, at: usize, start: u32, stop: u32) -> usize {
+        let was_sent = at < self.sent;
+        let mut ahead = 0;
+        let (seq, end) = (self.pieces[at].seq, self.pieces[at].end());
+        if after(end, stop) {
+            self.insert_gap(at + 1, stop, end, was_sent);
+        }
+        if before(seq, start) {
+            self.insert_gap(at, seq, start, was_sent);
+            ahead = 1;
+        }
+        let piece = &mut self.pieces[at + ahead];
+        (piece.seq, piece.len) = (start, stop.wrapping_sub(start));
+        ahead
+    }
+
+    fn insert_gap(&mut self, at: usize, start: u32, end: u32, was_sent: bool) {
+        self.pieces.insert(at, Piece { seq: start, len: end.wrapping_sub(start), tsval: 0, packet: None });
+        self.gaps += 1;
+        self.sent += usize::from(was_sent);
+    }
+}

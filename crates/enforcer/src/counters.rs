@@ -1,0 +1,170 @@
+//! What the enforcer counts, and what it tells of a flow that has ended.
+
+use crate::packet::End;
+use units::Time;
+
+/// Everything that was done, since the beginning. Packets where nothing else is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each group is documented")]
+pub struct Counters {
+    /// Let through untouched: not TCP or malformed; of a connection whose beginning was not seen, or that no rule is for;
+    /// because the table of flows was full; because the buffers were (its copy is the sender's).
+    pub passed_malformed: u64,
+    pub passed_unknown: u64,
+    pub passed_by_rule: u64,
+    pub passed_table_full: u64,
+    pub passed_buffers_full: u64,
+    /// Handshakes that others pushed out of their table; flows that came to be enforced, and that ended: by FINs, by RST, for
+    /// want of any packet, because the client never answered, because the same ends began anew.
+    pub half_open_lost: u64,
+    pub flows_opened: u64,
+    pub flows_closed: u64,
+    pub flows_reset: u64,
+    pub flows_idle: u64,
+    pub flows_given_up: u64,
+    pub flows_replaced: u64,
+    /// From the servers: data taken; of these held back at first; probes, pure ACKs and old data let through.
+    pub data_taken: u64,
+    pub data_held: u64,
+    pub others_forwarded: u64,
+    /// Sent again by the server: absorbed because a copy is here; of these the oldest outstanding (a time-out), and the last
+    /// (a probe); parts that fill a gap before the enforcer.
+    pub absorbed: u64,
+    pub absorbed_oldest: u64,
+    pub absorbed_last: u64,
+    pub gaps_filled: u64,
+    /// Gaps before the enforcer: packets that a server sent and that did not get here.
+    pub gaps: u64,
+    /// Beyond the window that was offered: held, dropped.
+    pub beyond_window_held: u64,
+    pub beyond_window_dropped: u64,
+    /// Dropped because nothing more could be buffered.
+    pub buffers_full_dropped: u64,
+    /// To the clients: pieces sent, and sent again.
+    pub sent: u64,
+    pub sent_again: u64,
+    /// ACKs that let held data's acknowledgments go ahead.
+    pub acks_ahead: u64,
+    /// From the clients: forwarded with another window or less options; duplicates kept from the server; echoes kept
+    /// from it; those that acknowledge what was never sent, dropped; those outside of the window, which change nothing here.
+    pub rewritten: u64,
+    pub hidden: u64,
+    pub ece_hidden: u64,
+    pub optimistic_dropped: u64,
+    pub outside_window: u64,
+    /// Records that nobody fetched in time.
+    pub records_lost: u64,
+}
+
+impl Counters {
+    /// Each with its name.
+    pub fn named(&self) -> [(&'static str, u64); 32] {
+        macro_rules! each {
+            ($($name:ident),* $(,)?) => {{
+                let Counters { $($name),* } = *self;
+                [$((stringify!($name), $name)),*]
+            }};
+        }
+        each![
+            passed_malformed,
+            passed_unknown,
+            passed_by_rule,
+            passed_table_full,
+            passed_buffers_full,
+            half_open_lost,
+            flows_opened,
+            flows_closed,
+            flows_reset,
+            flows_idle,
+            flows_given_up,
+            flows_replaced,
+            data_taken,
+            data_held,
+            others_forwarded,
+            absorbed,
+            absorbed_oldest,
+            absorbed_last,
+            gaps_filled,
+            gaps,
+            beyond_window_held,
+            beyond_window_dropped,
+            buffers_full_dropped,
+            sent,
+            sent_again,
+            acks_ahead,
+            rewritten,
+            hidden,
+            ece_hidden,
+            optimistic_dropped,
+            outside_window,
+            records_lost,
+        ]
+    }
+}
+
+/// Why a flow is enforced no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Both FINs were acknowledged.
+    Closed,
+    /// A RST.
+    Reset,
+    /// No packet came for the idle time.
+    Idle,
+    /// The client acknowledged nothing any more.
+    GivenUp,
+    /// The same ends opened another connection.
+    Replaced,
+}
+
+impl Ending {
+    /// In a table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Ending::Closed => "closed",
+            Ending::Reset => "reset",
+            Ending::Idle => "idle",
+            Ending::GivenUp => "given-up",
+            Ending::Replaced => "replaced",
+        }
+    }
+}
+
+/// A flow that has ended, or what is known of it up to now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The enforced end.
+    pub server: End,
+    /// The other.
+    pub client: End,
+    /// When its handshake was over.
+    pub began: Time,
+    /// When it ended, or was asked for.
+    pub ended: Time,
+    /// How; `None`: it is enforced still.
+    pub ending: Option<Ending>,
+    /// Bytes from the server that the client acknowledged; FIN is one.
+    pub bytes_acked: u64,
+    /// Segments sent to the client.
+    pub data_segments_sent: u32,
+    /// Of these again.
+    pub retransmits: u32,
+    /// The enforcer's time-outs.
+    pub rtos: u32,
+    /// Segments delivered, and of these with an echo of congestion.
+    pub delivered: u32,
+    /// Marked on the way.
+    pub delivered_ce: u32,
+    /// Retransmissions of the server that were absorbed.
+    pub absorbed: u32,
+    /// ACKs kept from the server.
+    pub hidden: u32,
+    /// Microseconds.
+    pub srtt_us: u32,
+    /// Microseconds.
+    pub min_rtt_us: u32,
+    /// Segments.
+    pub cwnd: u32,
+    /// The algorithm.
+    pub algorithm: String,
+}

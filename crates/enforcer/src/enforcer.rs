@@ -1,0 +1,392 @@
+//! The table of flows, and what happens to a packet.
+
+use crate::counters::{Counters, Ending, Record};
+use crate::flow::{Context, Flow, bit};
+use crate::half_open::HalfOpens;
+use crate::index::{Index, Key};
+use crate::kept::Kept;
+use crate::packet::{Direction, End, Header, Packet};
+use crate::rules::{Rule, Rules};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use tcp::flags;
+use units::Time;
+
+/// What becomes of a packet that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<P> {
+    /// It goes on as it came.
+    Forward(P),
+    /// It goes on with another window, or without what the server must not see.
+    Rewritten(P),
+    /// The enforcer has it: it leaves by [`Enforcer::poll_transmit`] when its time has come, or its like already has.
+    Held,
+    /// It goes no further.
+    Dropped,
+}
+
+/// What the enforcer may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Flows that are enforced at a time; others are let through untouched.
+    pub flows: usize,
+    /// Handshakes at a time, 24 bytes each.
+    pub half_open: usize,
+    /// Memory of all buffered packets, bytes.
+    pub buffer_bytes: usize,
+    /// How far beyond the window that it was offered a server's data is still held, bytes; what lies beyond that is dropped.
+    pub beyond_window_bytes: u32,
+    /// A flow without packets for so long is forgotten.
+    pub idle: Time,
+}
+
+impl Default for Limits {
+    /// A million flows of 512 bytes and 1 GiB of packets at most; idle time as RFC 5382's least for NATs.
+    fn default() -> Limits {
+        Limits {
+            flows: 1 << 20,
+            half_open: 1 << 20,
+            buffer_bytes: 1 << 30,
+            beyond_window_bytes: 1 << 16,
+            idle: Time::from_secs(2 * 3600 + 240),
+        }
+    }
+}
+
+/// Ticks in which idle time is counted.
+const IDLE_TICK: Time = Time::from_secs(4);
+/// Packets for each of which one flow more is looked at, whether it is idle: each look is a line of memory that nothing else needs.
+const LOOK_EVERY: usize = 16;
+/// Records that wait to be fetched.
+const RECORDS_MAX: usize = 1 << 16;
+
+/// The enforcer; see the crate's documentation for how to drive it.
+#[derive(Debug)]
+pub struct Enforcer<P> {
+    limits: Limits,
+    rules: Rules,
+    seed: u64,
+    index: Index,
+    flows: Vec<Option<Flow<P>>>,
+    free: Vec<u32>,
+    half_opens: HalfOpens,
+    timers: BinaryHeap<Reverse<(Time, u32)>>,
+    out: VecDeque<(Direction, P)>,
+    records: VecDeque<Record>,
+    counters: Counters,
+    buffered: usize,
+    /// The most that was buffered at a time, bytes.
+    buffered_max: usize,
+    kept: Kept,
+    /// Where the search for idle flows has come to, packets.
+    hand: usize,
+}
+
+impl<P: Packet> Enforcer<P> {
+    /// An enforcer of these rules. `seed` keys its tables, so it should be nobody's guess.
+    pub fn new(limits: Limits, rules: Vec<Rule>, seed: u64) -> Enforcer<P> {
+        Enforcer {
+            limits,
+            rules: Rules::new(rules),
+            seed,
+            index: Index::default(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            half_opens: HalfOpens::new(limits.half_open),
+            timers: BinaryHeap::new(),
+            out: VecDeque::new(),
+            records: VecDeque::new(),
+            counters: Counters::default(),
+            buffered: 0,
+            buffered_max: 0,
+            kept: Kept::default(),
+            hand: 0,
+        }
+    }
+
+    /// Other rules, for flows that begin from now on.
+    pub fn set_rules(&mut self, rules: Vec<Rule>) {
+        self.rules = Rules::new(rules);
+    }
+
+    /// Whether a rule is for a connection between these ends, by their addresses and ports.
+    pub fn is_for(&self, server: End, client: End) -> bool {
+        self.rules.config(server, client, 0).is_some()
+    }
+
+    /// A packet has come.
+    pub fn on_packet(&mut self, now: Time, direction: Direction, packet: P) -> Action<P> {
+        let Some(header) = packet.header() else {
+            self.counters.passed_malformed += 1;
+            return Action::Forward(packet);
+        };
+        self.look_for_idle(now);
+        let key = match direction {
+            Direction::Out => Key { server: header.source, client: header.destination },
+            Direction::In => Key { server: header.destination, client: header.source },
+        };
+        let hash = key.hash(self.seed);
+        let known = self.find(hash, key);
+        if header.segment.flags & flags::SYN != 0 {
+            self.on_syn(now, direction, (key, hash), &header);
+            if let Some(slot) = known {
+                self.flow(slot).bits |= bit::REOPENING;
+            }
+            return Action::Forward(packet);
+        }
+        let slot = match known {
+            Some(slot) if self.flow(slot).bits & bit::REOPENING == 0 => Some(slot),
+            _ => self.open(now, direction, (key, hash), &header, &packet).or(known),
+        };
+        let Some(slot) = slot else { return Action::Forward(packet) };
+        self.on_flow(now, direction, slot, &header, packet)
+    }
+
+    fn on_flow(&mut self, now: Time, direction: Direction, slot: u32, header: &Header, packet: P) -> Action<P> {
+        let (flow, mut cx) = self.parts(now, slot);
+        flow.seen = tick(now);
+        let action = match direction {
+            Direction::Out => flow.outward(&mut cx, &header.segment, packet),
+            Direction::In => flow.inward(&mut cx, &header.segment, packet),
+        };
+        let ending = cx.ending.or_else(|| flow.is_over().then_some(Ending::Closed));
+        self.buffered_max = self.buffered_max.max(self.buffered);
+        match ending {
+            Some(ending) => self.end(now, slot, ending),
+            None => self.schedule(slot),
+        }
+        action
+    }
+
+    /// SYN or its answer.
+    fn on_syn(&mut self, now: Time, direction: Direction, (key, hash): (Key, u64), header: &Header) {
+        let segment = &header.segment;
+        if segment.flags & (flags::RST | flags::FIN) != 0 {
+            return;
+        }
+        let (now_us, by_server) = (now.as_us() as u32, direction == Direction::Out);
+        if segment.flags & flags::ACK != 0 {
+            self.half_opens.on_answer(hash, now_us, by_server, segment);
+        } else if self.rules.config(key.server, key.client, header.dscp).is_none() {
+            self.counters.passed_by_rule += 1;
+        } else if self.half_opens.on_syn(hash, now_us, by_server, segment) {
+            self.counters.half_open_lost += 1;
+        }
+    }
+
+    /// A packet of a flow that is not in the table: does it end a handshake?
+    fn open(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        (key, hash): (Key, u64),
+        header: &Header,
+        packet: &P,
+    ) -> Option<u32> {
+        let segment = &header.segment;
+        let by_server = direction == Direction::Out;
+        let agreed = if segment.flags & (flags::RST | flags::ACK) == flags::ACK {
+            self.half_opens.on_open(hash, now.as_us() as u32, by_server, segment)
+        } else {
+            None
+        };
+        let agreed = agreed.or_else(|| {
+            self.counters.passed_unknown += 1;
+            None
+        })?;
+        let config = self.rules.config(key.server, key.client, header.dscp)?;
+        let window = if by_server { u32::from(u16::MAX) } else { packet.window(agreed.client_scale) };
+        let flow = Flow::new(now, config, key, &agreed, window);
+        if let Some(old) = self.find(hash, key) {
+            self.end(now, old, Ending::Replaced);
+        }
+        if self.flows.len() - self.free.len() >= self.limits.flows {
+            self.counters.passed_table_full += 1;
+            return None;
+        }
+        self.counters.flows_opened += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.flows.push(None);
+            self.flows.len() as u32 - 1
+        });
+        self.flows[slot as usize] = Some(flow);
+        let (flows, seed) = (&self.flows, self.seed);
+        self.index.insert(hash, slot, |slot| hash_of(flows, seed, slot));
+        Some(slot)
+    }
+
+    /// The earliest moment at which [`Enforcer::on_timer`] may have something to do; [`Time::NEVER`] if none.
+    pub fn poll_timeout(&self) -> Time {
+        self.timers.peek().map_or(Time::NEVER, |Reverse((at, _))| *at)
+    }
+
+    /// To be called when [`Enforcer::poll_timeout`] has come; harmless when early.
+    pub fn on_timer(&mut self, now: Time) {
+        while let Some(&Reverse((at, slot))) = self.timers.peek()
+            && at <= now
+        {
+            self.timers.pop();
+            let Some(flow) = self.flows[slot as usize].as_mut() else { continue };
+            let Some(buffer) = flow.buffer.as_mut().filter(|buffer| buffer.timer_at == at) else { continue };
+            buffer.timer_at = Time::NEVER;
+            if flow.relay.poll_timeout() <= now {
+                let (flow, mut cx) = self.parts(now, slot);
+                flow.on_timer(&mut cx);
+                if let Some(ending) = cx.ending {
+                    self.end(now, slot, ending);
+                    continue;
+                }
+            }
+            self.schedule(slot);
+        }
+    }
+
+    /// The next packet that leaves, and which way. To be called after every input until it says `None`.
+    #[inline]
+    pub fn poll_transmit(&mut self) -> Option<(Direction, P)> {
+        self.out.pop_front()
+    }
+
+    /// The next flow that has ended.
+    pub fn poll_record(&mut self) -> Option<Record> {
+        self.records.pop_front()
+    }
+
+    /// What is known at `now` of the flows that are enforced.
+    pub fn open_records(&self, now: Time) -> impl Iterator<Item = Record> {
+        self.flows.iter().flatten().map(move |flow| record(now, flow, None))
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Flows that are enforced now.
+    pub fn flows(&self) -> usize {
+        self.flows.len() - self.free.len()
+    }
+
+    /// Memory of the packets that are buffered now, bytes.
+    pub fn buffered_bytes(&self) -> usize {
+        self.buffered
+    }
+
+    /// The most memory that was taken by packets at a time, bytes.
+    pub fn buffered_bytes_max(&self) -> usize {
+        self.buffered_max
+    }
+
+    /// How many packets of a flow were kept at a time.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    fn find(&self, hash: u64, key: Key) -> Option<u32> {
+        let is = |slot: u32| self.flows[slot as usize].as_ref().is_some_and(|flow| flow.key == key);
+        self.index.find(hash, is)
+    }
+
+    fn flow(&mut self, slot: u32) -> &mut Flow<P> {
+        self.flows[slot as usize].as_mut().expect("the index knows only flows")
+    }
+
+    /// A flow, and what it works with.
+    fn parts(&mut self, now: Time, slot: u32) -> (&mut Flow<P>, Context<'_, P>) {
+        let flow = self.flows[slot as usize].as_mut().expect("asked only for flows");
+        let cx = Context {
+            now,
+            out: &mut self.out,
+            counters: &mut self.counters,
+            buffered: &mut self.buffered,
+            kept: &mut self.kept,
+            limits: &self.limits,
+            ending: None,
+        };
+        (flow, cx)
+    }
+
+    /// Arranges for the flow's next timer. An earlier appointment stands: it will find that there is more time.
+    fn schedule(&mut self, slot: u32) {
+        let flow = self.flows[slot as usize].as_mut().expect("it has just been at work");
+        let Some(buffer) = &mut flow.buffer else { return };
+        let at = flow.relay.poll_timeout();
+        if at < buffer.timer_at {
+            buffer.timer_at = at;
+            self.timers.push(Reverse((at, slot)));
+        } else if buffer.is_empty() && buffer.timer_at == Time::NEVER {
+            flow.buffer = None;
+        }
+    }
+
+    /// Looks at one flow now and then, so that all are looked at in turn: is it idle?
+    fn look_for_idle(&mut self, now: Time) {
+        self.hand = if self.hand < self.flows.len() * LOOK_EVERY { self.hand + 1 } else { 0 };
+        if !self.hand.is_multiple_of(LOOK_EVERY) {
+            return;
+        }
+        let slot = self.hand / LOOK_EVERY;
+        let Some(Some(flow)) = self.flows.get(slot) else { return };
+        let idle = u64::from(tick(now).wrapping_sub(flow.seen));
+        if idle > self.limits.idle.as_ps() / IDLE_TICK.as_ps() {
+            self.end(now, slot as u32, Ending::Idle);
+        }
+    }
+
+    /// A flow is over: its packets go on untouched.
+    fn end(&mut self, now: Time, slot: u32, ending: Ending) {
+        let Some(mut flow) = self.flows[slot as usize].take() else { return };
+        let hash = flow.key.hash(self.seed);
+        let (flows, seed) = (&self.flows, self.seed);
+        self.index.remove(hash, slot, |slot| hash_of(flows, seed, slot));
+        self.free.push(slot);
+        self.buffered -= flow.buffer.as_ref().map_or(0, |buffer| buffer.bytes);
+        let counters = &mut self.counters;
+        *match ending {
+            Ending::Closed => &mut counters.flows_closed,
+            Ending::Reset => &mut counters.flows_reset,
+            Ending::Idle => &mut counters.flows_idle,
+            Ending::GivenUp => &mut counters.flows_given_up,
+            Ending::Replaced => &mut counters.flows_replaced,
+        } += 1;
+        flow.relay.finish();
+        if self.records.len() == RECORDS_MAX {
+            self.records.pop_front();
+            self.counters.records_lost += 1;
+        }
+        self.records.push_back(record(now, &flow, Some(ending)));
+    }
+}
+
+/// The hash of the flow in a slot.
+fn hash_of<P>(flows: &[Option<Flow<P>>], seed: u64, slot: u32) -> u64 {
+    flows[slot as usize].as_ref().map_or(0, |flow| flow.key.hash(seed))
+}
+
+fn tick(now: Time) -> u16 {
+    (now.as_ps() / IDLE_TICK.as_ps()) as u16
+}
+
+fn record<P>(now: Time, flow: &Flow<P>, ending: Option<Ending>) -> Record {
+    let (sock, stats) = (flow.relay.sock(), flow.relay.stats());
+    let lasted_ms = ((now.as_us() / 1000) as u32).wrapping_sub(flow.began_ms);
+    Record {
+        server: flow.key.server,
+        client: flow.key.client,
+        began: now.saturating_sub(Time::from_ms(u64::from(lasted_ms))),
+        ended: now,
+        ending,
+        bytes_acked: sock.bytes_acked,
+        data_segments_sent: stats.data_segments_sent,
+        retransmits: stats.retransmits,
+        rtos: stats.rtos,
+        delivered: sock.delivered,
+        delivered_ce: sock.delivered_ce,
+        absorbed: flow.absorbed,
+        hidden: flow.hidden,
+        srtt_us: sock.srtt_us >> 3,
+        min_rtt_us: sock.min_rtt_us(),
+        cwnd: sock.snd_cwnd,
+        algorithm: flow.relay.config().algorithm.name().to_string(),
+    }
+}

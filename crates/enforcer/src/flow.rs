@@ -1,0 +1,475 @@
+//! One enforced flow: the sender of its data that is here, and what both ends were told.
+
+use crate::buffer::Buffer;
+use crate::counters::{Counters, Ending};
+use crate::enforcer::{Action, Limits};
+use crate::half_open::{Agreed, RTT_TICK_US};
+use crate::index::Key;
+use crate::kept::Kept;
+use crate::packet::{Direction, Packet};
+use crate::seq::{after, before, later};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tcp::{Config, Leave, Opening, Relay, Segment, flags};
+use units::Time;
+
+/// Bytes of the timestamp option in every segment of a connection that has it.
+const TIMESTAMP_BYTES: u32 = 12;
+/// The window of a SYN's answer at most, of which the first data is sent; it is not scaled.
+const SYN_WINDOW: u32 = 65_535;
+/// Time beyond two round trips to the server until it counts as having nothing to send, µs: hosts send in bursts.
+const STARVED_US: u32 = 1_000;
+
+/// Bits of [`Flow::bits`].
+pub(crate) mod bit {
+    pub const TIMESTAMPS: u8 = 1;
+    pub const ECN: u8 = 2;
+    pub const SERVER_FIN: u8 = 4;
+    pub const CLIENT_FIN: u8 = 8;
+    /// A SYN of the same ends has passed.
+    pub const REOPENING: u8 = 0x10;
+}
+
+/// What a flow works with beside itself.
+pub(crate) struct Context<'a, P> {
+    pub now: Time,
+    pub out: &'a mut VecDeque<(Direction, P)>,
+    pub counters: &'a mut Counters,
+    /// Memory of all buffered packets, bytes.
+    pub buffered: &'a mut usize,
+    pub kept: &'a mut Kept,
+    pub limits: &'a Limits,
+    /// Set when the flow is over.
+    pub ending: Option<Ending>,
+}
+
+impl<P> Context<'_, P> {
+    fn now_us(&self) -> u32 {
+        self.now.as_us() as u32
+    }
+}
+
+/// An enforced flow.
+#[derive(Debug)]
+pub(crate) struct Flow<P> {
+    pub relay: Relay,
+    /// There is one while data is under way, and a little longer.
+    pub buffer: Option<Box<Buffer<P>>>,
+    pub key: Key,
+    /// The number after the last that the server may send by what it was told.
+    offered: u32,
+    /// When it began, ms.
+    pub began_ms: u32,
+    /// The number after the client's FIN, once that was seen.
+    client_end: u32,
+    pub absorbed: u32,
+    pub hidden: u32,
+    /// When a packet last came, in the enforcer's ticks.
+    pub seen: u16,
+    /// Round trip to the server, ticks.
+    server_rtt_ticks: u16,
+    /// Window scales: the server's in the low half.
+    scales: u8,
+    pub bits: u8,
+}
+
+// with its place in the index, 512 bytes for an idle one
+const _: () = assert!(size_of::<Option<Flow<()>>>() <= 496);
+
+impl<P: Packet> Flow<P> {
+    pub fn new(now: Time, config: &Arc<Config>, key: Key, agreed: &Agreed, window: u32) -> Flow<P> {
+        let options = if agreed.timestamps { TIMESTAMP_BYTES } else { 0 };
+        let opening = Opening {
+            una: agreed.server_next,
+            rcv_nxt: agreed.client_next,
+            window,
+            mss: u32::from(agreed.mss) - options,
+            sack: agreed.sack,
+            ecn: agreed.ecn,
+            rtt_us: agreed.client_rtt_us,
+            seed: agreed.server_next ^ agreed.client_next,
+        };
+        let mut relay = Relay::new(now, config, &opening);
+        relay.note_receiver(agreed.client_next, SYN_WINDOW);
+        Flow {
+            relay,
+            buffer: None,
+            key,
+            // until an ACK has passed, only the answer to its SYN has told the server of a window
+            offered: agreed.server_next.wrapping_add(if agreed.by_server { SYN_WINDOW } else { 0 }),
+            began_ms: (now.as_us() / 1000) as u32,
+            client_end: 0,
+            absorbed: 0,
+            hidden: 0,
+            seen: 0,
+            server_rtt_ticks: agreed.server_rtt_ticks,
+            scales: agreed.server_scale | agreed.client_scale << 4,
+            bits: if agreed.timestamps { bit::TIMESTAMPS } else { 0 } | if agreed.ecn { bit::ECN } else { 0 },
+        }
+    }
+
+    fn has(&self, bits: u8) -> bool {
+        self.bits & bits != 0
+    }
+
+    fn client_scale(&self) -> u8 {
+        self.scales >> 4
+    }
+
+    fn server_scale(&self) -> u8 {
+        self.scales & 0xf
+    }
+
+    /// A packet of the client.
+    pub fn inward(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        let segment = Segment { window: packet.window(self.client_scale()), ..*segment };
+        if segment.flags & flags::RST != 0 {
+            // RFC 5961 3.2: any other is answered with a challenge, and the flow goes on
+            if segment.seq == self.relay.rcv_nxt() {
+                cx.ending = Some(Ending::Reset);
+            }
+            return Action::Forward(packet);
+        }
+        if segment.flags & flags::ACK == 0 {
+            return Action::Forward(packet);
+        }
+        let una = self.relay.sock().snd_una;
+        if after(segment.ack, self.relay.sock().snd_nxt) {
+            // the server may have sent that, but the client cannot have it
+            cx.counters.optimistic_dropped += 1;
+            return Action::Dropped;
+        }
+        if !self.relay.accepts(&segment) {
+            cx.counters.outside_window += 1;
+            let window = self.window(cx, &segment);
+            return self.rewritten(cx, &segment, window, packet);
+        }
+        if segment.flags & flags::FIN != 0 {
+            self.bits |= bit::CLIENT_FIN;
+            self.client_end = segment.end_seq();
+        }
+        self.relay.on_ack(cx.now, &segment);
+        if let Some(buffer) = &mut self.buffer {
+            *cx.buffered -= buffer.acknowledge(self.relay.sock().snd_una);
+        }
+        self.drain(cx);
+        self.answer_server(cx, una, &segment, packet)
+    }
+
+    /// What the server sees of an acknowledgment.
+    fn answer_server(&mut self, cx: &mut Context<P>, una: u32, segment: &Segment, packet: P) -> Action<P> {
+        let prior = self.offered;
+        let duplicate = segment.seq_len() == 0 && !after(segment.ack, una);
+        let buffer = self.buffer.as_deref_mut().filter(|buffer| !buffer.is_empty());
+        if let (true, Some(buffer)) = (duplicate, buffer) {
+            if buffer.gaps > 0 {
+                // what is missing was lost before it came here: the server's own recovery is called for
+                let window = self.offered.wrapping_sub(segment.ack).min(segment.window);
+                return self.rewritten(cx, segment, window, packet);
+            }
+            let owed = std::mem::take(&mut buffer.owes_ack) && segment.ack == una;
+            let window = self.window(cx, segment);
+            if !owed && (self.offered == prior || before(segment.ack, una)) {
+                cx.counters.hidden += 1;
+                self.hidden = self.hidden.saturating_add(1);
+                return Action::Dropped;
+            }
+            return self.rewritten(cx, segment, window, packet);
+        }
+        let window = self.window(cx, segment);
+        self.rewritten(cx, segment, window, packet)
+    }
+
+    /// The window to offer with this acknowledgment, bytes: what the algorithm's window leaves, never less than was offered
+    /// and never more than the client's.
+    fn window(&mut self, cx: &Context<P>, segment: &Segment) -> u32 {
+        let unit = 1_u32 << self.client_scale();
+        let room = |edge: u32| if after(edge, segment.ack) { edge.wrapping_sub(segment.ack) } else { 0 };
+        if before(segment.ack, self.relay.sock().snd_una) {
+            // overtaken: its window counts for nothing, and must not be rounded to more than was offered
+            return (room(self.offered) & !(unit - 1)).min(segment.window);
+        }
+        let full = *cx.buffered >= cx.limits.buffer_bytes;
+        let edge = if full { self.offered } else { later(self.relay.window_edge(), self.offered) };
+        let window = (room(edge).saturating_add(unit - 1) & !(unit - 1)).min(segment.window);
+        self.offered = segment.ack.wrapping_add(window);
+        window
+    }
+
+    fn rewritten(&self, cx: &mut Context<P>, segment: &Segment, window: u32, mut packet: P) -> Action<P> {
+        let mut changed = false;
+        if window != segment.window {
+            packet.set_window((window >> self.client_scale()) as u16, self.client_scale());
+            changed = true;
+        }
+        let gaps = self.buffer.as_ref().is_some_and(|buffer| buffer.gaps > 0);
+        if segment.sack_count > 0 && !gaps {
+            packet.strip_sack();
+            changed = true;
+        }
+        if segment.flags & flags::ECE != 0 && self.has(bit::ECN) {
+            packet.set_flags(segment.flags & !flags::ECE);
+            cx.counters.ece_hidden += 1;
+            changed = true;
+        }
+        if changed {
+            cx.counters.rewritten += 1;
+            Action::Rewritten(packet)
+        } else {
+            Action::Forward(packet)
+        }
+    }
+
+    /// A packet of the server.
+    pub fn outward(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        let window = packet.window(self.server_scale());
+        if segment.flags & flags::ACK != 0 {
+            self.relay.note_receiver(segment.ack, window);
+        }
+        if segment.flags & flags::RST != 0 {
+            return self.reset_by_server(cx, segment, packet);
+        }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.tsecr = segment.tsecr;
+            buffer.window = (window >> (self.scales & 0xf)) as u16;
+        }
+        if segment.seq_len() == 0 {
+            self.raise_floor(segment);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.acked_to_client = segment.ack;
+            }
+            cx.counters.others_forwarded += 1;
+            return Action::Forward(packet);
+        }
+        let now_us = cx.now_us();
+        let (snd_nxt, offered) = (self.relay.sock().snd_nxt, self.offered);
+        let fresh = || Box::new(Buffer::new(snd_nxt, offered, now_us, segment.ack));
+        let buffer = self.buffer.get_or_insert_with(fresh);
+        buffer.tsecr = segment.tsecr;
+        buffer.window = (window >> (self.scales & 0xf)) as u16;
+        let nxt = buffer.nxt;
+        if before(segment.seq, nxt) {
+            return self.take_again(cx, segment, packet);
+        }
+        self.take_new(cx, segment, packet)
+    }
+
+    /// The server gives the connection up: what was held back goes first.
+    fn reset_by_server(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        if before(segment.seq, self.relay.sock().snd_una) {
+            return Action::Forward(packet);
+        }
+        cx.ending = Some(Ending::Reset);
+        let snd_nxt = self.relay.sock().snd_nxt;
+        let Some(buffer) = self.buffer.as_ref().filter(|buffer| !buffer.holds_nothing_back()) else {
+            return Action::Forward(packet);
+        };
+        let out = &mut *cx.out;
+        buffer.copy(snd_nxt, buffer.nxt.wrapping_sub(snd_nxt), |held, _| out.push_back((Direction::Out, held)));
+        out.push_back((Direction::Out, packet));
+        Action::Held
+    }
+
+    /// A segment out of turn has passed: the client may hold its timestamp for the newest.
+    fn raise_floor(&mut self, segment: &Segment) {
+        let late = before(segment.seq, self.relay.sock().snd_nxt) && segment.has_timestamp;
+        if let (true, Some(buffer)) = (late, &mut self.buffer) {
+            buffer.tsval_floor = Some(buffer.tsval_floor.map_or(segment.tsval, |floor| later(floor, segment.tsval)));
+        }
+    }
+
+    /// The server sends something again, or that and more.
+    fn take_again(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        let sock = self.relay.sock();
+        let (una, snd_nxt) = (sock.snd_una, sock.snd_nxt);
+        let end = segment.end_seq();
+        if !after(end, una) {
+            // the client has it; its answer is what the server lacks
+            self.raise_floor(segment);
+            cx.counters.others_forwarded += 1;
+            return Action::Forward(packet);
+        }
+        let buffer = self.buffer.as_mut().expect("made before");
+        let nxt = buffer.nxt;
+        let known_end = if before(end, nxt) { end } else { nxt };
+        buffer.owes_ack = true;
+        if buffer.gaps > 0 {
+            let out = &mut *cx.out;
+            let mut filled = 0;
+            let parts = (&packet, segment.tsval);
+            *cx.buffered += buffer.fill((segment.seq, known_end), parts, snd_nxt, |part| {
+                filled += 1;
+                out.push_back((Direction::Out, part));
+            });
+            if filled > 0 {
+                cx.counters.gaps_filled += filled;
+                self.relay.on_filled(cx.now, segment.seq, known_end);
+                self.raise_floor(segment);
+            }
+        }
+        cx.counters.absorbed += 1;
+        cx.counters.absorbed_oldest += u64::from(!after(segment.seq, una));
+        cx.counters.absorbed_last += u64::from(end == nxt);
+        self.absorbed = self.absorbed.saturating_add(1);
+        if !after(end, nxt) {
+            self.drain(cx);
+            return Action::Held;
+        }
+        let offset = nxt.wrapping_sub(segment.seq);
+        let rest = packet.part(offset, end.wrapping_sub(nxt));
+        let len = u32::from(segment.len).saturating_sub(offset) as u16;
+        self.take_new(cx, &Segment { seq: nxt, len, ..*segment }, rest)
+    }
+
+    /// Data that was not here before.
+    fn take_new(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        let buffer = self.buffer.as_mut().expect("made before");
+        let (len, end) = (segment.seq_len(), segment.end_seq());
+        let gap = segment.seq.wrapping_sub(buffer.nxt);
+        if after(end, self.offered) {
+            let beyond = end.wrapping_sub(self.offered);
+            if gap > 0 || beyond > cx.limits.beyond_window_bytes {
+                cx.counters.beyond_window_dropped += 1;
+                return Action::Dropped;
+            }
+            cx.counters.beyond_window_held += 1;
+        }
+        let full = *cx.buffered + packet.bytes() > cx.limits.buffer_bytes;
+        if full && !buffer.holds_nothing_back() {
+            cx.counters.buffers_full_dropped += 1;
+            return Action::Dropped;
+        }
+        let starved = self.is_starved(cx);
+        let buffer = self.buffer.as_mut().expect("made before");
+        if gap > 0 {
+            cx.counters.gaps += 1;
+            buffer.push(gap, 0, None);
+            self.relay.write(cx.now, gap, false);
+        }
+        cx.counters.data_taken += 1;
+        self.relay.write(cx.now, len, starved);
+        if segment.flags & flags::FIN != 0 {
+            self.bits |= bit::SERVER_FIN;
+        }
+        if full {
+            buffer.push(len, 0, None);
+            self.drain(cx);
+            if before(self.relay.sock().snd_nxt, end) {
+                cx.counters.buffers_full_dropped += 1;
+                return Action::Dropped;
+            }
+            cx.counters.passed_buffers_full += 1;
+            return Action::Forward(packet);
+        }
+        *cx.buffered += buffer.push(len, segment.tsval, Some(packet));
+        cx.kept.record(buffer.packets());
+        self.drain(cx);
+        let buffer = self.buffer.as_mut().expect("it holds the packet");
+        if !buffer.holds_nothing_back() {
+            cx.counters.data_held += 1;
+            if after(segment.ack, buffer.acked_to_client) {
+                // the data waits; what it acknowledges need not
+                buffer.acked_to_client = segment.ack;
+                cx.counters.acks_ahead += 1;
+                cx.out.extend(buffer.last().map(|packet| (Direction::Out, packet.bare())));
+            }
+        }
+        Action::Held
+    }
+
+    /// Has the server let pass an opportunity to send? It could have filled an older edge long ago and did not.
+    fn is_starved(&mut self, cx: &Context<P>) -> bool {
+        let now_us = cx.now_us();
+        let grace_us = 2 * RTT_TICK_US * u32::from(self.server_rtt_ticks) + STARVED_US;
+        let sock = self.relay.sock();
+        let (mss, packets_out) = (sock.mss_cache, sock.packets_out);
+        let silent_us = cx.now.as_us().saturating_sub(sock.delivered_mstamp);
+        let buffer = self.buffer.as_mut().expect("made before");
+        if !buffer.holds_nothing_back() {
+            return false;
+        }
+        if packets_out == 0 {
+            return silent_us > u64::from(grace_us);
+        }
+        if now_us.wrapping_sub(buffer.offered_at_us) < grace_us {
+            return false;
+        }
+        let starved = !after(buffer.nxt.wrapping_add(mss), buffer.offered_then);
+        buffer.offered_then = self.offered;
+        buffer.offered_at_us = now_us;
+        starved
+    }
+
+    /// Sends what may leave now.
+    pub fn drain(&mut self, cx: &mut Context<P>) {
+        let Some(buffer) = &mut self.buffer else { return };
+        loop {
+            let next = buffer.next_len(self.relay.sock().snd_nxt);
+            let Some(leave) = self.relay.poll_transmit(cx.now, next) else { return };
+            if leave.fresh {
+                buffer.mark_sent(self.relay.sock().snd_nxt);
+            }
+            let dress = Dress {
+                leave,
+                floor: buffer.tsval_floor,
+                tsecr: (self.bits & bit::TIMESTAMPS != 0).then_some(buffer.tsecr),
+                ack: self.relay.rcv_nxt(),
+                window: buffer.window,
+                scale: self.scales & 0xf,
+            };
+            let (out, counters) = (&mut *cx.out, &mut *cx.counters);
+            buffer.copy(leave.seq, leave.len, |packet, tsval| {
+                let count = if leave.fresh { &mut counters.sent } else { &mut counters.sent_again };
+                *count += 1;
+                out.push_back((Direction::Out, dress.put_on(packet, tsval)));
+            });
+            buffer.acked_to_client = self.relay.rcv_nxt();
+        }
+    }
+
+    /// The clock has come to [`Relay::poll_timeout`].
+    pub fn on_timer(&mut self, cx: &mut Context<P>) {
+        self.relay.on_timer(cx.now);
+        self.drain(cx);
+        if self.relay.is_given_up() {
+            cx.ending = Some(Ending::GivenUp);
+        }
+    }
+
+    /// Have both ends said that they are done, and been heard?
+    pub fn is_over(&self) -> bool {
+        const BOTH: u8 = bit::SERVER_FIN | bit::CLIENT_FIN;
+        self.bits & BOTH == BOTH
+            && self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty())
+            && self.relay.rcv_nxt() == self.client_end
+    }
+}
+
+/// What changes on a packet that was kept.
+#[derive(Clone, Copy)]
+struct Dress {
+    leave: Leave,
+    floor: Option<u32>,
+    tsecr: Option<u32>,
+    ack: u32,
+    window: u16,
+    scale: u8,
+}
+
+impl Dress {
+    /// The acknowledgment and window are the server's newest; the timestamp is the packet's own unless the client would
+    /// refuse it as old, and then it is one that the server has sent since.
+    fn put_on<P: Packet>(&self, mut packet: P, tsval: u32) -> P {
+        packet.set_ack(self.ack);
+        packet.set_window(self.window, self.scale);
+        if let Some(tsecr) = self.tsecr {
+            packet.set_timestamps(self.floor.map_or(tsval, |floor| later(floor, tsval)), tsecr);
+        }
+        if self.leave.cwr
+            && let Some(header) = packet.header()
+        {
+            packet.set_flags(header.segment.flags | flags::CWR);
+        }
+        packet
+    }
+}

@@ -1,0 +1,213 @@
+//! Connections whose handshake is under way, in a table that does not grow.
+//!
+//! A flood of SYNs costs twenty bytes each, up to the table's size, and then each pushes out the oldest of the few that share its
+//! place. A handshake is lost, and its flow let through untouched, if that happens within its round trip: with the
+//! default of 2^20 places, at a million spoofed SYNs a second and 200 ms, one in some thousand.
+
+use tcp::{Segment, flags};
+
+/// Entries that share a place.
+const WAYS: usize = 8;
+/// The MSS of one who announces none (RFC 9293 3.7.1).
+const MSS_DEFAULT: u16 = 536;
+/// Least MSS that is believed: RFC 791's 68-byte datagrams hold no less than this; less would be an attack.
+const MSS_MIN: u16 = 48;
+/// Ticks of the server's round trip.
+pub(crate) const RTT_TICK_US: u32 = 16;
+
+/// Bits of [`HalfOpen::bits`].
+mod bit {
+    pub const USED: u8 = 1;
+    /// The enforced host has sent the SYN.
+    pub const BY_SERVER: u8 = 2;
+    pub const ANSWERED: u8 = 4;
+    pub const SACK: u8 = 8;
+    pub const TIMESTAMPS: u8 = 0x10;
+    pub const ECN: u8 = 0x20;
+    /// SYN or answer were sent again: times are ambiguous.
+    pub const AGAIN: u8 = 0x40;
+    pub const SCALED: u8 = 0x80;
+}
+
+/// A handshake.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct HalfOpen {
+    /// What of the hash does not say its place.
+    tag: u32,
+    /// Sequence number of the SYN.
+    syn_seq: u32,
+    /// Of its answer.
+    answer_seq: u32,
+    /// When the one that came last passed, µs.
+    at_us: u32,
+    /// The smaller of the two announced.
+    mss: u16,
+    bits: u8,
+    /// Window scales: the server's in the low half.
+    scales: u8,
+    /// From SYN to answer, ticks.
+    rtt_ticks: u16,
+}
+
+const _: () = assert!(size_of::<HalfOpen>() <= 24);
+
+/// What a handshake has agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each option is agreed on by itself")]
+pub(crate) struct Agreed {
+    /// The first sequence number after the server's SYN, and after the client's.
+    pub server_next: u32,
+    pub client_next: u32,
+    pub mss: u16,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub ecn: bool,
+    pub server_scale: u8,
+    pub client_scale: u8,
+    /// The enforced host opened the connection.
+    pub by_server: bool,
+    /// Between enforcer and server and back, ticks of 16 µs.
+    pub server_rtt_ticks: u16,
+    /// Between enforcer and client and back, µs.
+    pub client_rtt_us: Option<u32>,
+}
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct HalfOpens {
+    /// Sets of [`WAYS`], the newest first; made when the first SYN comes.
+    entries: Vec<HalfOpen>,
+    sets: usize,
+}
+
+impl HalfOpens {
+    /// Room for `most` handshakes, rounded up to a power of two.
+    pub fn new(most: usize) -> HalfOpens {
+        HalfOpens { entries: Vec::new(), sets: most.div_ceil(WAYS).next_power_of_two() }
+    }
+
+    fn set(&mut self, hash: u64) -> (&mut [HalfOpen], u32) {
+        if self.entries.is_empty() {
+            self.entries = vec![HalfOpen::default(); self.sets * WAYS];
+        }
+        let first = (hash as usize & (self.sets - 1)) * WAYS;
+        (&mut self.entries[first..first + WAYS], (hash >> 32) as u32)
+    }
+
+    /// A SYN, new or again. True: another handshake was pushed out.
+    pub fn on_syn(&mut self, hash: u64, now_us: u32, by_server: bool, syn: &Segment) -> bool {
+        let (set, tag) = self.set(hash);
+        let mut entry = HalfOpen {
+            tag,
+            syn_seq: syn.seq,
+            answer_seq: 0,
+            at_us: now_us,
+            mss: mss_of(syn),
+            bits: bit::USED
+                | if by_server { bit::BY_SERVER } else { 0 }
+                | if syn.sack_permitted { bit::SACK } else { 0 }
+                | if syn.has_timestamp { bit::TIMESTAMPS } else { 0 }
+                | if syn.window_scale > 0 { bit::SCALED } else { 0 }
+                | if syn.flags & (flags::ECE | flags::CWR) == flags::ECE | flags::CWR { bit::ECN } else { 0 },
+            scales: nibble(scale_of(syn), by_server),
+            rtt_ticks: 0,
+        };
+        let found = set.iter().position(|old| old.bits & bit::USED != 0 && old.tag == tag);
+        let to = found.unwrap_or(WAYS - 1);
+        let old = set[to];
+        if found.is_some() && old.syn_seq == syn.seq {
+            entry.bits |= bit::AGAIN;
+        }
+        if found.is_some() && (old.bits & bit::BY_SERVER != 0) != by_server {
+            // both have sent a SYN: which options hold cannot be told from here
+            set[to] = HalfOpen::default();
+            return false;
+        }
+        set.copy_within(..to, 1);
+        set[0] = entry;
+        found.is_none() && old.bits & bit::USED != 0
+    }
+
+    /// The answer to a SYN.
+    pub fn on_answer(&mut self, hash: u64, now_us: u32, by_server: bool, answer: &Segment) {
+        let (set, tag) = self.set(hash);
+        let Some(entry) = set.iter_mut().find(|entry| entry.bits & bit::USED != 0 && entry.tag == tag) else { return };
+        if (entry.bits & bit::BY_SERVER != 0) == by_server || answer.ack != entry.syn_seq.wrapping_add(1) {
+            return;
+        }
+        if entry.bits & bit::ANSWERED != 0 {
+            if answer.seq == entry.answer_seq {
+                entry.bits |= bit::AGAIN;
+                entry.at_us = now_us;
+            }
+            return;
+        }
+        if !answer.sack_permitted {
+            entry.bits &= !bit::SACK;
+        }
+        if !answer.has_timestamp {
+            entry.bits &= !bit::TIMESTAMPS;
+        }
+        if answer.flags & (flags::ECE | flags::CWR) != flags::ECE {
+            entry.bits &= !bit::ECN;
+        }
+        if answer.window_scale == 0 || entry.bits & bit::SCALED == 0 {
+            entry.scales = 0;
+        } else {
+            entry.scales |= nibble(scale_of(answer), by_server);
+        }
+        entry.mss = entry.mss.min(mss_of(answer));
+        entry.rtt_ticks = (now_us.wrapping_sub(entry.at_us) / RTT_TICK_US).min(u32::from(u16::MAX)) as u16;
+        entry.answer_seq = answer.seq;
+        entry.at_us = now_us;
+        entry.bits |= bit::ANSWERED;
+    }
+
+    /// The opener's first segment after the answer: the handshake is over, and what it agreed on is returned.
+    pub fn on_open(&mut self, hash: u64, now_us: u32, by_server: bool, segment: &Segment) -> Option<Agreed> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let (set, tag) = self.set(hash);
+        let entry = set.iter_mut().find(|entry| entry.bits & bit::USED != 0 && entry.tag == tag)?;
+        let in_turn = (entry.bits & bit::BY_SERVER != 0) == by_server && entry.bits & bit::ANSWERED != 0;
+        let offset = segment.seq.wrapping_sub(entry.syn_seq.wrapping_add(1));
+        if !in_turn || segment.ack != entry.answer_seq.wrapping_add(1) || offset > u32::from(u16::MAX) {
+            return None;
+        }
+        let took_us = now_us.wrapping_sub(entry.at_us);
+        let answer_rtt_us = (entry.bits & bit::AGAIN == 0).then_some(took_us);
+        let syn_rtt_us = (entry.bits & bit::AGAIN == 0).then_some(u32::from(entry.rtt_ticks) * RTT_TICK_US);
+        let ticks = (took_us / RTT_TICK_US).min(u32::from(u16::MAX)) as u16;
+        let (opener, answerer) = (entry.syn_seq.wrapping_add(1), entry.answer_seq.wrapping_add(1));
+        let agreed = Agreed {
+            server_next: if by_server { opener } else { answerer },
+            client_next: if by_server { answerer } else { opener },
+            mss: entry.mss,
+            sack: entry.bits & bit::SACK != 0,
+            timestamps: entry.bits & bit::TIMESTAMPS != 0,
+            ecn: entry.bits & bit::ECN != 0,
+            server_scale: entry.scales & 0xf,
+            client_scale: entry.scales >> 4,
+            by_server,
+            server_rtt_ticks: if by_server { ticks } else { entry.rtt_ticks },
+            client_rtt_us: if by_server { syn_rtt_us } else { answer_rtt_us },
+        };
+        *entry = HalfOpen::default();
+        Some(agreed)
+    }
+}
+
+fn mss_of(syn: &Segment) -> u16 {
+    if syn.mss == 0 { MSS_DEFAULT } else { syn.mss.max(MSS_MIN) }
+}
+
+/// RFC 7323 2.3: more than 14 is taken for 14.
+fn scale_of(syn: &Segment) -> u8 {
+    syn.window_scale.saturating_sub(1).min(14)
+}
+
+fn nibble(scale: u8, by_server: bool) -> u8 {
+    if by_server { scale } else { scale << 4 }
+}

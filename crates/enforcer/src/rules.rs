@@ -1,0 +1,97 @@
+//! Which algorithm for which flow.
+
+use crate::packet::End;
+use policy::Prefix;
+use std::sync::Arc;
+use tcp::Config;
+
+/// One rule: which flows, and what they run. What is absent is not asked for.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The enforced hosts.
+    pub servers: Option<Prefix>,
+    /// Those at the other end.
+    pub clients: Option<Prefix>,
+    /// A port of either end.
+    pub port: Option<u16>,
+    /// The code point of the SYN.
+    pub dscp: Option<u8>,
+    /// The algorithm and its settings; `None`: such flows are let through untouched.
+    pub config: Option<Arc<Config>>,
+}
+
+impl Rule {
+    /// All flows run this.
+    pub fn all(config: &Arc<Config>) -> Rule {
+        Rule { servers: None, clients: None, port: None, dscp: None, config: Some(Arc::clone(config)) }
+    }
+
+    fn fits(&self, server: End, client: End, dscp: u8) -> bool {
+        self.servers.is_none_or(|prefix| prefix.contains(server.ip()))
+            && self.clients.is_none_or(|prefix| prefix.contains(client.ip()))
+            && self.port.is_none_or(|port| port == server.port || port == client.port)
+            && self.dscp.is_none_or(|asked| asked == dscp)
+    }
+}
+
+/// The rules: the first that fits holds; flows that none fits are let through untouched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    rules: Vec<Rule>,
+}
+
+impl Rules {
+    pub fn new(rules: Vec<Rule>) -> Rules {
+        Rules { rules }
+    }
+
+    /// What a new flow runs.
+    pub fn config(&self, server: End, client: End, dscp: u8) -> Option<&Arc<Config>> {
+        self.rules.iter().find(|rule| rule.fits(server, client, dscp))?.config.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use congestion::Algorithm;
+
+    fn config(name: &str) -> Arc<Config> {
+        Arc::new(Config::linux(Algorithm::named(name).expect("built in")))
+    }
+
+    fn end(text: &str, port: u16) -> End {
+        End::new(text.parse().expect("an address"), port)
+    }
+
+    fn prefix(text: &str) -> Prefix {
+        text.parse().expect("a prefix")
+    }
+
+    #[test]
+    fn the_first_that_fits_holds() {
+        let any = Rule { servers: None, clients: None, port: None, dscp: None, config: Some(config("cubic")) };
+        let rules = Rules::new(vec![
+            Rule { clients: Some(prefix("10.1.0.0/16")), config: None, ..any.clone() },
+            Rule { clients: Some(prefix("fd00::/8")), dscp: Some(46), config: Some(config("vegas")), ..any.clone() },
+            Rule { clients: Some(prefix("10.2.0.0/16")), port: Some(443), config: Some(config("yeah")), ..any.clone() },
+            Rule { clients: Some(prefix("10.2.0.0/16")), config: Some(config("dctcp")), ..any.clone() },
+            Rule { clients: Some(prefix("10.0.0.0/8")), config: Some(config("bbr")), ..any.clone() },
+            any,
+        ]);
+        let name = |client: &str, port: u16, dscp: u8| {
+            let found = rules.config(end("192.0.2.1", port), end(client, 50_000), dscp);
+            found.map(|config| config.algorithm.name())
+        };
+        assert_eq!(name("203.0.113.9", 80, 0), Some("cubic"));
+        assert_eq!(name("10.9.0.1", 80, 0), Some("bbr"));
+        assert_eq!(name("10.1.0.1", 80, 0), None, "a rule may say: untouched");
+        assert_eq!(name("fd00::1", 80, 46), Some("vegas"));
+        assert_eq!(name("fd00::1", 80, 0), Some("cubic"));
+        assert_eq!(name("10.2.0.1", 443, 0), Some("yeah"));
+        let to_443 = rules.config(end("192.0.2.1", 50_000), end("10.2.0.1", 443), 0);
+        assert_eq!(to_443.map(|config| config.algorithm.name()), Some("yeah"), "whichever end has the port");
+        assert_eq!(name("10.2.0.1", 80, 0), Some("dctcp"));
+        assert_eq!(Rules::default().config(end("10.0.0.1", 80), end("10.0.0.2", 9), 0).map(|_| ()), None);
+    }
+}

@@ -1,0 +1,299 @@
+//! One behaviour at a time.
+
+#[path = "support/rig.rs"]
+mod rig;
+
+use enforcer::{Ending, Enforcer, Limits};
+use rig::{CLIENT_ISS, Rig, SERVER_ISS, STACK, Stack, rig, segment};
+use tcp::{SackBlock, Segment, flags};
+use units::Time;
+
+/// Payload of a full segment: 1460 less 12 of timestamps.
+const MSS: u32 = 1448;
+/// The first byte of each end.
+const S: u32 = SERVER_ISS + 1;
+const C: u32 = CLIENT_ISS + 1;
+
+fn newreno() -> Rig {
+    let mut rig = rig("newreno", Limits::default(), STACK);
+    rig.open(0);
+    rig
+}
+
+fn data(n: u32) -> Segment {
+    Segment { tsval: 100_000 + n, ..segment(S + n * MSS, C, MSS as u16) }
+}
+
+/// The server sends full segments number `from` to `to`, excluded; what the client gets.
+fn burst(rig: &mut Rig, from: u32, to: u32) -> Vec<Segment> {
+    (from..to).flat_map(|n| rig.server(0, data(n))).collect()
+}
+
+fn ack(segments: u32) -> Segment {
+    segment(C, S + segments * MSS, 0)
+}
+
+fn sacking(segments: u32, from: u32, to: u32) -> Segment {
+    let mut ack = ack(segments);
+    ack.sack[0] = SackBlock { start: S + from * MSS, end: S + to * MSS };
+    ack.sack_count = 1;
+    ack
+}
+
+#[test]
+fn the_server_is_offered_the_initial_window() {
+    for scale in 0..=14 {
+        let mut rig = rig("newreno", Limits::default(), Stack { scale, ..STACK });
+        let third = rig.open(0);
+        // ten segments, rounded up to what can be written, within the client's 65536
+        let unit = 1 << scale;
+        assert_eq!(third.window, (10 * MSS).div_ceil(unit) * unit, "scale {scale}");
+    }
+}
+
+#[test]
+fn a_window_smaller_than_the_algorithms_is_left_alone() {
+    let mut rig = newreno();
+    let small = Segment { window: 4096, ..ack(0) };
+    assert_eq!(rig.client(0, Segment { len: 10, ..small }).map(|s| s.window), Some(4096));
+}
+
+#[test]
+fn the_right_edge_never_moves_back() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 10);
+    let first = rig.client(0, ack(2)).expect("it acknowledges");
+    // slow start: 12 segments from segment 2 on
+    assert_eq!(first.window, (12 * MSS).div_ceil(128) * 128);
+    // segments 3 to 9 arrive, 2 is lost: the window falls to a half, the edge stays
+    rig.now += Time::from_ms(10);
+    for to in 4..=10 {
+        rig.client(0, sacking(2, 3, to));
+    }
+    rig.now += Time::from_ms(10);
+    let later = rig.client(0, ack(10)).expect("it acknowledges");
+    assert!(later.ack + later.window >= first.ack + first.window, "{later:?} {first:?}");
+}
+
+#[test]
+fn a_loss_is_repaired_here_with_the_servers_timestamp_and_hidden_from_it() {
+    let mut rig = newreno();
+    assert_eq!(burst(&mut rig, 0, 10).len(), 10);
+    rig.now += Time::from_ms(10);
+    let mut seen = Vec::new();
+    let mut again = Vec::new();
+    for to in 2..=6 {
+        seen.extend(rig.client(0, sacking(0, 1, to)));
+        again.extend(rig.leaves());
+    }
+    assert_eq!(again.iter().map(|s| (s.seq, s.len, s.tsval)).collect::<Vec<_>>(), [(S, 1448, 100_000)]);
+    assert!(seen.iter().all(|s| s.sack_count == 0), "no SACK reaches the server: {seen:?}");
+    let edges: Vec<u32> = seen.iter().map(|s| s.ack + s.window).collect();
+    assert!(edges.windows(2).all(|pair| pair[0] < pair[1]), "each is a window update, no duplicate: {edges:?}");
+    let counters = *rig.enforcer.counters();
+    assert_eq!((counters.sent_again, counters.hidden + seen.len() as u64), (1, 5));
+}
+
+#[test]
+fn what_the_server_sends_again_is_absorbed_and_the_next_answer_passes() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 3);
+    assert_eq!(rig.server(0, data(0)), []);
+    let counters = *rig.enforcer.counters();
+    assert_eq!((counters.absorbed, counters.absorbed_oldest, counters.absorbed_last), (1, 1, 0));
+    let duplicate = Segment { window: 14_592, ..ack(0) };
+    assert!(rig.client(0, duplicate).is_some(), "the server waits for an answer");
+    assert_eq!(rig.client(0, duplicate), None, "once");
+    // beyond what is here, what it sends is new
+    let longer = Segment { len: 2 * MSS as u16, ..data(2) };
+    let sent: Vec<_> = rig.server(0, longer).iter().map(|s| (s.seq, s.len)).collect();
+    assert_eq!(sent, [(S + 3 * MSS, 1448)]);
+}
+
+#[test]
+fn a_sender_that_ignores_its_window_is_held_then_dropped() {
+    let mut rig = newreno();
+    let got = burst(&mut rig, 0, 200);
+    assert_eq!(got.len(), 10, "ten leave");
+    let counters = *rig.enforcer.counters();
+    // 14,592 offered and 65,536 more: 55 segments are taken, of which the window holds ten
+    assert_eq!((counters.data_taken, counters.beyond_window_dropped), (55, 145));
+    assert_eq!(rig.client(0, ack(2)).map(|s| s.ack), Some(S + 2 * MSS));
+    assert_eq!(rig.leaves().len(), 4, "slow start lets two for one go");
+}
+
+#[test]
+fn data_of_other_hands_and_flows_that_began_before_pass_untouched() {
+    let mut rig = rig("bbr", Limits::default(), STACK);
+    let strange = segment(77, 88, 1448);
+    assert_eq!(rig.server(3, strange), [strange]);
+    let reply = Segment { sack_count: 1, ..segment(88, 77, 0) };
+    assert_eq!(rig.client(3, reply), Some(reply));
+    assert_eq!(rig.enforcer.counters().passed_unknown, 2);
+    assert_eq!(rig.enforcer.flows(), 0);
+}
+
+#[test]
+fn a_connection_that_both_ends_open_passes_untouched() {
+    let mut rig = rig("bbr", Limits::default(), STACK);
+    let (theirs, ours) = (rig.syn(CLIENT_ISS), rig.syn(SERVER_ISS));
+    rig.client(0, theirs);
+    rig.server(0, ours);
+    let answer = rig.answer();
+    assert_eq!(rig.server(0, answer), [answer]);
+    let third = segment(C, S, 0);
+    assert_eq!(rig.client(0, third), Some(third));
+    assert_eq!(rig.enforcer.flows(), 0);
+}
+
+#[test]
+fn echoes_of_congestion_end_here_and_are_answered_here() {
+    let mut rig = rig("newreno", Limits::default(), Stack { ecn: true, ..STACK });
+    rig.open(0);
+    burst(&mut rig, 0, 4);
+    rig.now += Time::from_ms(10);
+    let echo = Segment { flags: flags::ACK | flags::ECE, ..ack(2) };
+    let seen = rig.client(0, echo).expect("it acknowledges");
+    assert_eq!(seen.flags, flags::ACK);
+    rig.client(0, ack(4));
+    let next = burst(&mut rig, 4, 6);
+    assert_eq!(next[0].flags & flags::CWR, flags::CWR, "the client is told that the window was reduced");
+    assert_eq!(next[1].flags & flags::CWR, 0, "once");
+}
+
+#[test]
+fn only_an_exact_reset_ends_a_flow() {
+    let mut rig = newreno();
+    for seq in [C - 1, C + 1, C + 30_000, C + 70_000] {
+        let reset = Segment { flags: flags::RST, ..segment(seq, 0, 0) };
+        assert_eq!(rig.client(0, reset), Some(reset), "the host decides");
+        assert_eq!(rig.enforcer.flows(), 1);
+    }
+    rig.client(0, Segment { flags: flags::RST, ..segment(C, 0, 0) });
+    assert_eq!(rig.enforcer.flows(), 0);
+    assert_eq!(rig.enforcer.poll_record().and_then(|record| record.ending), Some(Ending::Reset));
+}
+
+#[test]
+fn a_server_that_gives_up_has_said_what_it_had_to_say() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 14);
+    let reset = Segment { flags: flags::RST, ..segment(S + 14 * MSS, 0, 0) };
+    let got: Vec<u32> = rig.server(0, reset).iter().map(|s| s.seq).collect();
+    assert_eq!(got, [10, 11, 12, 13, 14].map(|n| S + n * MSS), "what was held back goes before");
+    assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (0, 0));
+}
+
+#[test]
+fn strangers_change_nothing() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 4);
+    let told = |rig: &Rig| (rig.enforcer.flows(), rig.enforcer.buffered_bytes());
+    let before = told(&rig);
+    let blind = [
+        // acknowledges what was never sent
+        segment(C, S + 5 * MSS, 0),
+        segment(C, S + 0x4000_0000, 0),
+        // in a window that the server never offered
+        Segment { ack: S + 2 * MSS, ..segment(C + 0x2000_0000, 0, 0) },
+        Segment { ack: S + 2 * MSS, ..segment(C - 2000, 0, 100) },
+        Segment { flags: flags::SYN, ..segment(C + 7, 0, 0) },
+        Segment { flags: flags::FIN | flags::ACK, ..segment(C + 0x1000_0000, S + 4 * MSS, 0) },
+    ];
+    for stranger in blind {
+        rig.client(0, stranger);
+        assert_eq!(told(&rig), before, "{stranger:?}");
+    }
+    let far = segment(S + 0x1000_0000, C, 1000);
+    assert_eq!(rig.server(0, far), [], "nor does data far from the window");
+    assert_eq!(told(&rig), before);
+    assert!(rig.client(0, ack(4)).is_some_and(|s| s.ack == S + 4 * MSS), "the flow goes on");
+    assert_eq!(rig.enforcer.buffered_bytes(), 0);
+}
+
+#[test]
+fn a_gap_before_the_enforcer_is_the_servers_to_repair() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 2);
+    // segment 2 was lost on the way here
+    let got: Vec<u32> = burst(&mut rig, 3, 6).iter().map(|s| s.seq).collect();
+    assert_eq!(got, [3, 4, 5].map(|n| S + n * MSS), "what came goes on");
+    let seen = rig.client(0, sacking(2, 3, 4)).expect("the server needs it");
+    assert_eq!(seen.sack_count, 1);
+    let seen = rig.client(0, sacking(2, 3, 5)).expect("and this");
+    assert_eq!(seen.ack + seen.window, rig.client(0, sacking(2, 3, 6)).map_or(0, |s| s.ack + s.window), "duplicates");
+    let repaired = Segment { tsval: 100_500, ..data(2) };
+    assert_eq!(rig.server(0, repaired).iter().map(|s| s.seq).collect::<Vec<_>>(), [S + 2 * MSS]);
+    assert_eq!((rig.enforcer.counters().gaps, rig.enforcer.counters().gaps_filled), (1, 1));
+    // from now on the client holds 100500 for recent: what is sent again must not look older (RFC 7323 5)
+    rig.client(0, ack(4));
+    let again = rig.wait(Time::from_secs(2));
+    assert!(!again.is_empty() && again.iter().all(|s| s.tsval == 100_500), "{again:?}");
+}
+
+#[test]
+fn fins_of_both_ends_end_a_flow() {
+    let mut rig = newreno();
+    let fin = Segment { flags: flags::FIN | flags::ACK, ..data(0) };
+    assert_eq!(rig.server(0, fin).iter().map(|s| s.flags & flags::FIN).collect::<Vec<_>>(), [flags::FIN]);
+    rig.now += Time::from_ms(10);
+    rig.client(0, segment(C, S + MSS + 1, 0));
+    assert_eq!(rig.enforcer.flows(), 1, "half closed");
+    rig.client(0, Segment { flags: flags::FIN | flags::ACK, ..segment(C, S + MSS + 1, 5) });
+    rig.server(0, segment(S + MSS + 1, C + 6, 0));
+    assert_eq!(rig.enforcer.flows(), 0);
+    let record = rig.enforcer.poll_record().expect("it tells of the flow");
+    assert_eq!((record.ending, record.bytes_acked, record.algorithm.as_str()), (Some(Ending::Closed), 1449, "newreno"));
+    assert_eq!(record.ended.saturating_sub(record.began), Time::from_ms(10));
+}
+
+#[test]
+fn the_same_ends_may_begin_anew() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 3);
+    rig.open(0);
+    assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (1, 0));
+    assert_eq!(rig.enforcer.counters().flows_replaced, 1);
+}
+
+#[test]
+fn keep_alives_and_probes_of_a_closed_window_pass_and_so_do_their_answers() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 1);
+    let closed = Segment { window: 0, ..ack(1) };
+    assert_eq!(rig.client(0, closed), Some(closed));
+    let probe = segment(S + MSS - 1, C, 0);
+    assert_eq!(rig.server(0, probe), [probe]);
+    assert_eq!(rig.client(0, closed), Some(closed));
+    // of a stack that probes with a byte
+    let byte = segment(S + MSS, C, 1);
+    assert_eq!(rig.server(0, byte).iter().map(|s| s.seq).collect::<Vec<_>>(), [S + MSS]);
+    assert_eq!(rig.client(0, closed), None, "refused, which is no news");
+    assert_eq!(rig.server(0, byte), [], "it is sent again from here");
+    assert_eq!(rig.client(0, closed), Some(closed));
+    let open = ack(1);
+    assert!(rig.client(0, open).is_some_and(|s| s.window > 0));
+    assert_eq!(rig.leaves().iter().map(|s| (s.seq, s.len)).collect::<Vec<_>>(), [(S + MSS, 1)]);
+}
+
+#[test]
+fn a_flow_without_packets_is_forgotten() {
+    let mut rig = newreno();
+    rig.wait(Limits::default().idle + Time::from_secs(8));
+    // others' packets are what moves the search on
+    for _ in 0..40 {
+        rig.client(7, segment(1, 1, 0));
+    }
+    assert_eq!(rig.enforcer.flows(), 0);
+    assert_eq!(rig.enforcer.poll_record().and_then(|record| record.ending), Some(Ending::Idle));
+}
+
+#[test]
+fn another_rule_is_for_flows_that_begin_later() {
+    let mut rig = newreno();
+    rig.enforcer.set_rules(Vec::new());
+    assert_eq!(burst(&mut rig, 0, 12).len(), 10, "the first goes on");
+    rig.open(1);
+    assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().passed_by_rule), (1, 1));
+    assert!(Enforcer::<enforcer::Simulated>::new(Limits::default(), Vec::new(), 1).poll_timeout() == Time::NEVER);
+}

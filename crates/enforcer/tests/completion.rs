@@ -1,0 +1,86 @@
+//! How long a download takes: the server's own algorithm, the other on the server, and the other enforced.
+
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/world.rs"]
+mod world;
+
+use congestion::Algorithm;
+use enforcer::{Enforcer, Limits, Rule};
+use std::sync::Arc;
+use tcp::{Config, Endpoint};
+use units::{Rate, Time};
+use world::{Wire, World};
+
+const BYTES: u64 = 10_000_000;
+
+fn linux(name: &str) -> Arc<Config> {
+    Arc::new(Config::linux(Algorithm::named(name).expect("built in")))
+}
+
+/// A path: bottleneck, round trip, loss.
+#[derive(Clone, Copy)]
+struct Path {
+    rate: Rate,
+    rtt: Time,
+    loss: f64,
+}
+
+/// Seconds until the client has all, of one download.
+fn download(path: Path, server: &str, enforced: Option<&str>, seed: u64) -> f64 {
+    let near = Wire::clean(Time::from_us(100));
+    let far = Wire { rate: Some((path.rate, 50)), loss: path.loss, ..Wire::clean(path.rtt / 2) };
+    let ends =
+        [Endpoint::listen(&linux(server), seed as u32, 5), Endpoint::connect(&linux("cubic"), !(seed as u32), 3)];
+    let mut world = World::new(ends, [near.clone(), far], [Wire::clean(path.rtt / 2), near], seed);
+    world.enforcer = enforced.map(|name| Enforcer::new(Limits::default(), vec![Rule::all(&linux(name))], seed));
+    world.act(1, |_, _| ());
+    let mut asked = false;
+    while world.ends[1].received() < BYTES {
+        assert!(world.step(), "the download stops at {} bytes", world.ends[1].received());
+        if !asked && world.ends[0].is_established() {
+            asked = true;
+            world.act(0, |end, now| end.write_all(now, BYTES));
+        }
+    }
+    assert_eq!(world.watch.complaint, None);
+    if std::env::var_os("ENFORCER_SHOW").is_some() {
+        println!("{server} {enforced:?}: {:.3} s; server {:?}", world.now.as_secs_f64(), world.ends[0].stats());
+        if let Some(enforcer) = &world.enforcer {
+            println!("{:?}", enforcer.counters());
+        }
+    }
+    world.now.as_secs_f64()
+}
+
+/// Means over `n` seeds: cubic and bbr on the server, bbr enforced on a cubic server.
+fn means(path: Path, n: u64) -> [f64; 3] {
+    let mean = |server: &str, enforced: Option<&str>| {
+        (1..=n).map(|seed| download(path, server, enforced, seed)).sum::<f64>() / n as f64
+    };
+    [mean("cubic", None), mean("bbr", None), mean("cubic", Some("bbr"))]
+}
+
+/// Repetitions; `ENFORCER_REPETITIONS` asks for more.
+fn repetitions() -> u64 {
+    std::env::var("ENFORCER_REPETITIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(3)
+}
+
+fn gain_is_kept(path: Path) {
+    let [cubic, bbr, enforced] = means(path, repetitions());
+    let kept = (cubic - enforced) / (cubic - bbr);
+    println!("cubic {cubic:.2} s, bbr {bbr:.2} s, enforced {enforced:.2} s: {kept:.3} of the gain kept");
+    assert!(bbr < cubic, "there is something to win: {cubic} {bbr}");
+    assert!(kept >= 0.9, "{kept}");
+    assert!(enforced <= 1.05 * bbr, "{enforced} {bbr}");
+}
+
+#[test]
+fn bbr_enforced_keeps_its_gain_on_a_path_of_30_ms() {
+    gain_is_kept(Path { rate: Rate::from_bps(10_000_000), rtt: Time::from_ms(30), loss: 0.003 });
+}
+
+#[test]
+fn bbr_enforced_keeps_its_gain_on_a_path_of_180_ms() {
+    gain_is_kept(Path { rate: Rate::from_bps(2_500_000), rtt: Time::from_ms(180), loss: 0.003 });
+}

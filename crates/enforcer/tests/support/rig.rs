@@ -1,0 +1,131 @@
+//! An enforcer alone: packets are put in by hand, and what comes of each is looked at.
+
+use congestion::Algorithm;
+use enforcer::{Action, Direction, End, Enforcer, Limits, Rule, Simulated};
+use std::sync::Arc;
+use tcp::{Config, Segment, flags};
+use units::Time;
+
+pub const SERVER_ISS: u32 = 5_000;
+pub const CLIENT_ISS: u32 = 90_000;
+
+/// What the ends say in their SYNs.
+#[derive(Clone, Copy)]
+pub struct Stack {
+    pub mss: u16,
+    pub scale: u8,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub ecn: bool,
+}
+
+pub const STACK: Stack = Stack { mss: 1460, scale: 7, sack: true, timestamps: true, ecn: false };
+
+pub struct Rig {
+    pub now: Time,
+    pub enforcer: Enforcer<Simulated>,
+    pub stack: Stack,
+}
+
+pub fn config(algorithm: &str) -> Arc<Config> {
+    Arc::new(Config::linux(Algorithm::named(algorithm).expect("built in")))
+}
+
+pub fn rig(algorithm: &str, limits: Limits, stack: Stack) -> Rig {
+    let rules = vec![Rule::all(&config(algorithm))];
+    Rig { now: Time::from_ms(1000), enforcer: Enforcer::new(limits, rules, 42), stack }
+}
+
+/// The ends of connection number `n`.
+pub fn ends(n: u32) -> [End; 2] {
+    let client = std::net::Ipv4Addr::from_bits(0xcb00_7100 + (n >> 14));
+    [End::new([192, 0, 2, 1].into(), 80), End::new(client.into(), 40_000 + (n & 0x3fff) as u16)]
+}
+
+/// A segment with ACK, timestamps and a window of 64 kB.
+pub fn segment(seq: u32, ack: u32, len: u16) -> Segment {
+    let tsval = 100_000;
+    Segment { seq, ack, len, flags: flags::ACK, window: 65_536, has_timestamp: true, tsval, ..Segment::default() }
+}
+
+impl Rig {
+    fn put(&mut self, n: u32, direction: Direction, segment: Segment) -> Action<Simulated> {
+        let [server, client] = ends(n);
+        let out = direction == Direction::Out;
+        let (source, destination) = if out { (server, client) } else { (client, server) };
+        let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment };
+        self.enforcer.on_packet(self.now, direction, packet)
+    }
+
+    /// The server of connection `n` sends; what the client gets of it, and of what waited.
+    pub fn server(&mut self, n: u32, segment: Segment) -> Vec<Segment> {
+        let action = self.put(n, Direction::Out, segment);
+        let mut got: Vec<Segment> = forwarded(action).into_iter().collect();
+        got.extend(self.leaves());
+        got
+    }
+
+    /// The client sends; what the server gets of it.
+    pub fn client(&mut self, n: u32, segment: Segment) -> Option<Segment> {
+        forwarded(self.put(n, Direction::In, segment))
+    }
+
+    /// What the enforcer sends to clients now.
+    pub fn leaves(&mut self) -> Vec<Segment> {
+        let mut got = Vec::new();
+        while let Some((direction, packet)) = self.enforcer.poll_transmit() {
+            assert_eq!(direction, Direction::Out);
+            got.push(packet.segment);
+        }
+        got
+    }
+
+    pub fn wait(&mut self, by: Time) -> Vec<Segment> {
+        let end = self.now + by;
+        let mut got = Vec::new();
+        while self.enforcer.poll_timeout() <= end {
+            self.now = self.now.max(self.enforcer.poll_timeout());
+            self.enforcer.on_timer(self.now);
+            got.extend(self.leaves());
+        }
+        self.now = end;
+        got
+    }
+
+    pub fn syn(&self, seq: u32) -> Segment {
+        let stack = self.stack;
+        let bits = if stack.ecn { flags::ECE | flags::CWR } else { 0 };
+        Segment {
+            seq,
+            flags: flags::SYN | bits,
+            window: 65_535,
+            mss: stack.mss,
+            window_scale: stack.scale + 1,
+            sack_permitted: stack.sack,
+            has_timestamp: stack.timestamps,
+            ..Segment::default()
+        }
+    }
+
+    pub fn answer(&self) -> Segment {
+        let bits = if self.stack.ecn { flags::ECE } else { 0 };
+        Segment { ack: CLIENT_ISS + 1, flags: flags::SYN | flags::ACK | bits, ..self.syn(SERVER_ISS) }
+    }
+
+    /// The client of connection `n` opens it, 10 ms away; returns its last segment as the server gets it.
+    pub fn open(&mut self, n: u32) -> Segment {
+        let syn = self.syn(CLIENT_ISS);
+        assert_eq!(self.client(n, syn), Some(syn), "a SYN passes as it is");
+        let answer = self.answer();
+        assert_eq!(self.server(n, answer), [answer]);
+        self.now += Time::from_ms(10);
+        self.client(n, segment(CLIENT_ISS + 1, SERVER_ISS + 1, 0)).expect("the handshake ends")
+    }
+}
+
+fn forwarded(action: Action<Simulated>) -> Option<Segment> {
+    match action {
+        Action::Forward(packet) | Action::Rewritten(packet) => Some(packet.segment),
+        Action::Held | Action::Dropped => None,
+    }
+}

@@ -1,0 +1,267 @@
+//! A server, an enforcer, a client, and the wires between them: in virtual time, from a seed.
+
+use crate::random::Random;
+use enforcer::{Action, Direction, End, Enforcer, Simulated};
+use std::collections::{BTreeMap, VecDeque};
+use tcp::{Ecn, Endpoint, Segment, flags};
+use units::{Rate, Time};
+
+/// One direction of a wire.
+#[derive(Clone, Debug, Default)]
+pub struct Wire {
+    pub delay: Time,
+    /// Bottleneck and its queue in packets, the one in service included.
+    pub rate: Option<(Rate, usize)>,
+    pub loss: f64,
+    pub reorder: f64,
+    pub duplicate: f64,
+    pub corrupt: f64,
+    pub mark: f64,
+    pub departures: VecDeque<Time>,
+}
+
+impl Wire {
+    pub fn clean(delay: Time) -> Wire {
+        Wire { delay, ..Wire::default() }
+    }
+
+    /// When copies of a packet that is sent now arrive.
+    fn carry(&mut self, now: Time, random: &mut Random, packet: &mut Simulated) -> Vec<Time> {
+        let mut sent = now;
+        if let Some((rate, queue)) = self.rate {
+            while self.departures.front().is_some_and(|&at| at <= now) {
+                self.departures.pop_front();
+            }
+            if self.departures.len() >= queue {
+                return Vec::new();
+            }
+            let free = self.departures.back().copied().unwrap_or(Time::ZERO);
+            sent = free.max(now) + rate.serialization(u64::from(packet.segment.ip_bytes()));
+            self.departures.push_back(sent);
+        }
+        if chance(random, self.loss) {
+            return Vec::new();
+        }
+        if chance(random, self.corrupt) {
+            corrupt(random, packet);
+        }
+        if packet.segment.ecn != Ecn::NotEct && chance(random, self.mark) {
+            packet.segment.ecn = Ecn::Ce;
+        }
+        let late = |random: &mut Random| Time::from_us(random.below(5_000));
+        let arrival = sent + self.delay;
+        let first = if chance(random, self.reorder) { arrival + late(random) } else { arrival };
+        let mut copies = vec![first];
+        if chance(random, self.duplicate) {
+            copies.push(arrival + late(random));
+        }
+        copies
+    }
+}
+
+/// True with this probability.
+fn chance(random: &mut Random, probability: f64) -> bool {
+    random.below(1 << 53) as f64 / (1_u64 << 53) as f64 <= probability && probability > 0.0
+}
+
+/// Bits flip anywhere: the checksum does not fit any more.
+fn corrupt(random: &mut Random, packet: &mut Simulated) {
+    packet.corrupt = true;
+    let segment = &mut packet.segment;
+    match random.below(4) {
+        0 => segment.seq ^= 1 << random.below(32),
+        1 => segment.ack ^= 1 << random.below(32),
+        2 => segment.window ^= 1 << random.below(16),
+        _ => segment.flags ^= 1 << random.below(8),
+    }
+}
+
+/// Where a packet arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Server,
+    Client,
+    /// At the enforcer, going this way.
+    Middle(Direction),
+}
+
+/// What an observer at the ends has to say against a run; the first of it.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// The highest that the client acknowledged, that the server sent, and the newest timestamp of the server.
+    client_ack: Option<u32>,
+    server_end: Option<u32>,
+    server_tsval: Option<u32>,
+    /// The right edges that the client gave away, and that the server was told.
+    client_edge: Option<u32>,
+    pub complaint: Option<String>,
+}
+
+fn after(a: u32, b: u32) -> bool {
+    (b.wrapping_sub(a) as i32) < 0
+}
+
+fn raise(mark: &mut Option<u32>, to: u32) {
+    if mark.is_none_or(|old| after(to, old)) {
+        *mark = Some(to);
+    }
+}
+
+impl Watch {
+    fn complain(&mut self, now: Time, what: &str, segment: &Segment) {
+        self.complaint.get_or_insert_with(|| format!("{now}: {what}: {segment:?}"));
+    }
+
+    fn on_sent(&mut self, by_server: bool, segment: &Segment) {
+        if by_server {
+            raise(&mut self.server_end, segment.end_seq());
+            if segment.has_timestamp {
+                raise(&mut self.server_tsval, segment.tsval);
+            }
+        } else if segment.flags & flags::ACK != 0 {
+            raise(&mut self.client_ack, segment.ack);
+            raise(&mut self.client_edge, segment.ack.wrapping_add(segment.window));
+        }
+    }
+
+    fn on_arrival(&mut self, now: Time, at_server: bool, segment: &Segment) {
+        if at_server && segment.flags & flags::ACK != 0 {
+            if self.client_ack.is_none_or(|sent| after(segment.ack, sent)) {
+                self.complain(now, "the server sees acknowledged what the client did not acknowledge", segment);
+            }
+            if self.client_edge.is_none_or(|sent| after(segment.ack.wrapping_add(segment.window), sent)) {
+                self.complain(now, "the server is offered more than the client offered", segment);
+            }
+            if segment.has_timestamp
+                && segment.tsecr != 0
+                && self.server_tsval.is_none_or(|sent| after(segment.tsecr, sent))
+            {
+                self.complain(now, "the server sees a timestamp echoed that it did not send", segment);
+            }
+        }
+        if !at_server && segment.len > 0 && self.server_end.is_none_or(|sent| after(segment.end_seq(), sent)) {
+            self.complain(now, "the client gets what the server did not send", segment);
+        }
+    }
+}
+
+/// The world.
+pub struct World {
+    pub now: Time,
+    /// Server, client.
+    pub ends: [Endpoint; 2],
+    pub enforcer: Option<Enforcer<Simulated>>,
+    /// Server to enforcer, enforcer to client.
+    pub out: [Wire; 2],
+    /// Client to enforcer, enforcer to server.
+    pub back: [Wire; 2],
+    pub random: Random,
+    pub watch: Watch,
+    addresses: [End; 2],
+    flying: BTreeMap<(Time, u64), (Place, Simulated)>,
+    order: u64,
+}
+
+impl World {
+    pub fn new(ends: [Endpoint; 2], out: [Wire; 2], back: [Wire; 2], seed: u64) -> World {
+        let addresses =
+            [End::new([192, 0, 2, 1].into(), 80), End::new([203, 0, 113, 7].into(), 40_000 + (seed % 20_000) as u16)];
+        World {
+            now: Time::ZERO,
+            ends,
+            enforcer: None,
+            out,
+            back,
+            random: Random(seed ^ 0x5eed),
+            watch: Watch::default(),
+            addresses,
+            flying: BTreeMap::new(),
+            order: 0,
+        }
+    }
+
+    pub fn step(&mut self) -> bool {
+        let arrival = self.flying.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+        let timers = self.enforcer.as_ref().map_or(Time::NEVER, Enforcer::poll_timeout);
+        let next = arrival.min(timers).min(self.ends[0].poll_timeout()).min(self.ends[1].poll_timeout());
+        if next == Time::NEVER {
+            return false;
+        }
+        self.now = self.now.max(next);
+        if arrival <= self.now {
+            let ((_, _), (place, packet)) = self.flying.pop_first().expect("just seen");
+            self.arrive(place, packet);
+        } else if timers <= self.now {
+            self.enforcer.as_mut().expect("it has timers").on_timer(self.now);
+            self.drain();
+        } else {
+            let end = usize::from(self.ends[0].poll_timeout() > self.now);
+            self.act(end, Endpoint::on_timer);
+        }
+        true
+    }
+
+    /// Does something with one end, now, and sends what comes of it.
+    pub fn act<R>(&mut self, end: usize, action: impl FnOnce(&mut Endpoint, Time) -> R) -> R {
+        let result = action(&mut self.ends[end], self.now);
+        let mut segment = Segment::default();
+        while self.ends[end].poll_transmit(self.now, &mut segment) {
+            self.send(end, segment);
+        }
+        result
+    }
+
+    /// A segment leaves the server (0) or the client (1).
+    pub fn send(&mut self, end: usize, segment: Segment) {
+        self.watch.on_sent(end == 0, &segment);
+        self.inject(end, segment);
+    }
+
+    /// The same, of a stranger who pretends to be it.
+    pub fn inject(&mut self, end: usize, segment: Segment) {
+        let (source, destination) = (self.addresses[end], self.addresses[1 - end]);
+        let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment };
+        let direction = if end == 0 { Direction::Out } else { Direction::In };
+        self.carry(end, 0, Place::Middle(direction), packet);
+    }
+
+    fn carry(&mut self, from: usize, hop: usize, to: Place, mut packet: Simulated) {
+        let wire = if from == 0 { &mut self.out[hop] } else { &mut self.back[hop] };
+        for at in wire.carry(self.now, &mut self.random, &mut packet) {
+            self.flying.insert((at, self.order), (to, packet));
+            self.order += 1;
+        }
+    }
+
+    fn arrive(&mut self, place: Place, packet: Simulated) {
+        match place {
+            Place::Middle(direction) => {
+                let Some(enforcer) = &mut self.enforcer else { return self.leave(direction, packet) };
+                match enforcer.on_packet(self.now, direction, packet) {
+                    Action::Forward(packet) | Action::Rewritten(packet) => self.leave(direction, packet),
+                    Action::Held | Action::Dropped => {}
+                }
+                self.drain();
+            }
+            Place::Server | Place::Client if packet.corrupt => {}
+            Place::Server | Place::Client => {
+                let end = usize::from(place == Place::Client);
+                self.watch.on_arrival(self.now, end == 0, &packet.segment);
+                self.act(end, |endpoint, now| endpoint.on_segment(now, &packet.segment));
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some((direction, packet)) = self.enforcer.as_mut().and_then(Enforcer::poll_transmit) {
+            self.leave(direction, packet);
+        }
+    }
+
+    fn leave(&mut self, direction: Direction, packet: Simulated) {
+        match direction {
+            Direction::Out => self.carry(0, 1, Place::Client, packet),
+            Direction::In => self.carry(1, 1, Place::Server, packet),
+        }
+    }
+}

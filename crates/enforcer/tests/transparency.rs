@@ -1,0 +1,299 @@
+//! Random connections through an enforcer, over wires that lose, reorder, duplicate, corrupt and mark: every byte arrives, both
+//! ends close, and neither is told what the other did not say.
+//!
+//! A few hundred connections; `ENFORCER_TRANSFERS` asks for more, and `ENFORCER_SEED` for one of them.
+
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/world.rs"]
+mod world;
+
+use congestion::Algorithm;
+use enforcer::{Counters, Enforcer, Limits, Rule};
+use random::Random;
+use std::sync::Arc;
+use tcp::{Config, DelayedAck, EcnMode, Endpoint, Segment, State, flags};
+use units::{Rate, Time};
+use world::{Wire, World};
+
+const TRANSFERS: u64 = 300;
+/// Longer than a timeout can be: then nothing will come any more.
+const QUIET: Time = Time::from_secs(60);
+/// A run without the enforcer may take that long; it is then not compared.
+const LONGEST: Time = Time::from_secs(20_000);
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finish {
+    /// Each end closes when it has written all.
+    Each,
+    /// The client closes at once, and goes on to receive.
+    ClientFirst,
+    /// Somebody resets it.
+    Reset { by: usize, at: Time },
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    configs: [Config; 2],
+    enforced: &'static str,
+    /// Which end opens the connection.
+    opener: usize,
+    bytes: [u64; 2],
+    out: [Wire; 2],
+    back: [Wire; 2],
+    finish: Finish,
+    iss: [u32; 2],
+}
+
+fn any_algorithm(random: &mut Random) -> &'static Algorithm {
+    let all = Algorithm::builtins();
+    &all[random.below(all.len() as u64) as usize]
+}
+
+fn any_config(random: &mut Random) -> Config {
+    let receive_buffer = [20_000, 64_000, 300_000, 6 << 20, 500 << 20][random.below(5) as usize];
+    Config {
+        mtu: [576, 1280, 1500, 1500, 9000][random.below(5) as usize],
+        initial_cwnd: [1, 3, 10, 20][random.below(4) as usize],
+        sack: random.below(4) > 0,
+        timestamps: random.below(4) > 0,
+        window_scaling: random.below(4) > 0,
+        rack: random.below(4) > 0,
+        tlp: random.below(4) > 0,
+        frto: random.below(4) > 0,
+        ecn: [EcnMode::Auto, EcnMode::Off, EcnMode::On][random.below(3) as usize],
+        delayed_ack: DelayedAck {
+            segments: 1 + random.below(3) as u32,
+            timeout: Time::from_ms(1 + random.below(200)),
+            timeout_max: Time::from_ms(200),
+            quickack: random.below(2) > 0,
+        },
+        receive_buffer,
+        send_buffer: [64_000, 1 << 20, 4 << 20][random.below(3) as usize],
+        ..Config::linux(any_algorithm(random))
+    }
+}
+
+/// Log-uniform up to `most`; one in eight nothing at all.
+fn any_size(random: &mut Random, most: u64) -> u64 {
+    if random.below(8) == 0 {
+        return 0;
+    }
+    let bits = random.below(1000) as f64 / 1000.0 * (most as f64).log2();
+    bits.exp2() as u64
+}
+
+fn any_wire(random: &mut Random, bad: bool, delay: Time) -> Wire {
+    let clean = Wire::clean(delay);
+    if !bad {
+        return clean;
+    }
+    let part = |random: &mut Random, most: f64| random.below(1000) as f64 / 1000.0 * most;
+    Wire {
+        rate: (random.below(2) > 0)
+            .then(|| (Rate::from_bps(1_000_000 << random.below(8)), 20 + random.below(80) as usize)),
+        loss: part(random, 0.05),
+        reorder: part(random, 0.05),
+        duplicate: part(random, 0.02),
+        corrupt: part(random, 0.01),
+        mark: part(random, 0.1),
+        ..clean
+    }
+}
+
+fn case(seed: u64) -> Case {
+    let mut random = Random(seed);
+    let most = if std::env::var_os("ENFORCER_TRANSFERS").is_some() { 20_000_000 } else { 500_000 };
+    let bad = [[false, true], [true, false], [true, true]][random.below(8).saturating_sub(5) as usize];
+    let near = Time::from_us(10 + random.below(500));
+    let far = Time::from_us(50 + random.below(60_000));
+    let r = &mut random;
+    let (out, back) =
+        ([any_wire(r, bad[0], near), any_wire(r, bad[1], far)], [any_wire(r, bad[1], far), any_wire(r, bad[0], near)]);
+    let finish = match random.below(10) {
+        0 => Finish::Reset { by: random.below(2) as usize, at: Time::from_ms(random.below(3_000)) },
+        1 | 2 => Finish::ClientFirst,
+        _ => Finish::Each,
+    };
+    let bytes = any_size(&mut random, most);
+    let upload = if random.below(3) == 0 { most } else { 2_000 };
+    Case {
+        seed,
+        configs: [any_config(&mut random), any_config(&mut random)],
+        enforced: any_algorithm(&mut random).name(),
+        opener: usize::from(random.below(4) > 0),
+        bytes: [bytes, any_size(&mut random, upload)],
+        out,
+        back,
+        finish,
+        // near the wrap as often as not
+        iss: [random.next() as u32, (random.below(100_000) as u32).wrapping_neg()],
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    received: [u64; 2],
+    finished: bool,
+    longest_quiet: Time,
+    took: Time,
+    counters: Counters,
+}
+
+struct Run {
+    world: World,
+    written: [u64; 2],
+    closed: [bool; 2],
+    reset: bool,
+}
+
+fn begin(case: &Case, enforced: bool) -> Run {
+    let ends = [0, 1].map(|end| {
+        let config = Arc::new(case.configs[end].clone());
+        if case.opener == end {
+            Endpoint::connect(&config, case.iss[end], 3)
+        } else {
+            Endpoint::listen(&config, case.iss[end], 5)
+        }
+    });
+    let mut world = World::new(ends, case.out.clone(), case.back.clone(), case.seed);
+    if enforced {
+        let config = Arc::new(Config::linux(Algorithm::named(case.enforced).expect("built in")));
+        world.enforcer = Some(Enforcer::new(Limits::default(), vec![Rule::all(&config)], case.seed));
+    }
+    world.act(case.opener, |_, _| ());
+    Run { world, written: [0; 2], closed: [false; 2], reset: false }
+}
+
+impl Run {
+    /// The applications do what they can.
+    fn work(&mut self, case: &Case) {
+        for end in 0..2 {
+            let state = self.world.ends[end].state();
+            if matches!(state, State::Listen | State::SynSent | State::SynReceived) {
+                continue;
+            }
+            let missing = case.bytes[end] - self.written[end];
+            if missing > 0 && self.world.ends[end].send_room() > 0 {
+                self.written[end] += self.world.act(end, |endpoint, now| endpoint.write(now, missing));
+            }
+            let early = case.finish == Finish::ClientFirst && end == 1;
+            let done = self.written[end] == case.bytes[end];
+            if !self.closed[end] && done && (early || self.world.ends[end].received() == case.bytes[1 - end]) {
+                self.world.act(end, Endpoint::close);
+                self.closed[end] = true;
+            }
+        }
+        if let Finish::Reset { by, at } = case.finish
+            && !self.reset
+            && self.world.now >= at
+            && self.world.ends[by].is_established()
+        {
+            self.reset = true;
+            let sock = self.world.ends[by].sock();
+            let segment =
+                Segment { seq: sock.snd_nxt, ack: sock.rcv_nxt, flags: flags::RST | flags::ACK, ..Segment::default() };
+            self.world.send(by, segment);
+        }
+    }
+
+    fn progress(&self) -> [u64; 4] {
+        let [a, b] = &self.world.ends;
+        [a.received() + a.acked(), b.received() + b.acked(), a.state() as u64, b.state() as u64]
+    }
+}
+
+fn run(case: &Case, enforced: bool) -> Outcome {
+    let mut run = begin(case, enforced);
+    let mut last = (Time::ZERO, run.progress());
+    let mut longest_quiet = Time::ZERO;
+    let mut finished = false;
+    loop {
+        run.work(case);
+        let progress = run.progress();
+        if progress != last.1 {
+            last = (run.world.now, progress);
+        }
+        longest_quiet = longest_quiet.max(run.world.now.saturating_sub(last.0));
+        let closed = run.world.ends.iter().filter(|end| end.is_closed()).count();
+        finished = finished || closed == 2 || (run.reset && closed > 0);
+        if finished || run.world.now > LONGEST || !run.world.step() {
+            break;
+        }
+    }
+    let world = &run.world;
+    assert_eq!(world.watch.complaint, None, "seed {}", case.seed);
+    if finished && !run.reset {
+        for end in 0..2 {
+            assert_eq!(world.ends[end].received(), case.bytes[1 - end], "seed {}", case.seed);
+            assert_eq!(world.ends[end].acked(), case.bytes[end], "seed {}", case.seed);
+        }
+    }
+    Outcome {
+        received: [world.ends[0].received(), world.ends[1].received()],
+        finished,
+        longest_quiet,
+        took: world.now,
+        counters: world.enforcer.as_ref().map_or_else(Counters::default, |enforcer| *enforcer.counters()),
+    }
+}
+
+/// What the enforcer did.
+fn is_transparent(seed: u64) -> Outcome {
+    let case = case(seed);
+    let enforced = run(&case, true);
+    if enforced.finished && enforced.longest_quiet <= QUIET {
+        return enforced;
+    }
+    let direct = run(&case, false);
+    if !direct.finished || direct.longest_quiet > QUIET {
+        return enforced;
+    }
+    panic!("seed {seed} stands still, though not without the enforcer ({:?}): {enforced:?}\n{case:#?}", direct.took);
+}
+
+fn wanted(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn connections_go_through_as_if_there_were_no_enforcer() {
+    if let Some(seed) = wanted("ENFORCER_SEED") {
+        is_transparent(seed);
+        return;
+    }
+    let many = wanted("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
+    let outcomes: Vec<Outcome> = (0..many).map(is_transparent).collect();
+    let sum = |count: fn(&Counters) -> u64| outcomes.iter().map(|outcome| count(&outcome.counters)).sum::<u64>();
+    let quick = outcomes.iter().filter(|outcome| outcome.finished && outcome.longest_quiet <= QUIET).count() as u64;
+    println!("{quick} of {many} went through without a pause of a minute");
+    // the cases are such that all that can happen to a flow does
+    assert!(quick * 100 >= many * 95, "{quick}");
+    assert!(sum(|c| c.flows_opened) * 100 >= many * 90, "{}", sum(|c| c.flows_opened));
+    for (what, count) in [
+        ("closed", sum(|c| c.flows_closed)),
+        ("reset", sum(|c| c.flows_reset)),
+        ("sent again", sum(|c| c.sent_again)),
+        ("absorbed", sum(|c| c.absorbed)),
+        ("hidden", sum(|c| c.hidden)),
+        ("echoes hidden", sum(|c| c.ece_hidden)),
+        ("gaps", sum(|c| c.gaps)),
+        ("gaps filled", sum(|c| c.gaps_filled)),
+        ("held", sum(|c| c.data_held)),
+        ("acknowledged ahead", sum(|c| c.acks_ahead)),
+        ("malformed", sum(|c| c.passed_malformed)),
+    ] {
+        println!("{what}: {count}");
+        assert!(count > 0, "{what}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in 0..20 {
+        assert_eq!(run(&case(seed), true), run(&case(seed), true), "seed {seed}");
+    }
+}

@@ -1,0 +1,280 @@
+//! The Oracle of a scenario and an agent on each of its hosts, on either backend.
+//!
+//! [`Control`] is told the time and sees a [`Managed`] network: every period T it makes a view of what has happened since the
+//! last, lets the Oracle decide, and hands the signed CUEs to the agents; in between it looks at the agents' guards and at
+//! what expires. What an agent makes of it, the backend sets. CUEs take no time from the Oracle to the agents.
+
+mod observe;
+
+use net::{LinkCounters, LinkId, QueueLength, Topology};
+use observe::Observer;
+use policy::{
+    Agent, AgentRule, CueError, Decision, Gate, History, Identity, Oracle, OracleKey, RuleReport, Turn, VerdictReport,
+};
+use results::{Arm, CueEvent, CueRow, Summary};
+use scenario::Scenario;
+use std::sync::Arc;
+use units::Time;
+
+/// Between two looks of an agent at its guards.
+const LOOK: Time = Time::from_ms(100);
+
+/// A network whose hosts can be retuned.
+pub trait Managed {
+    /// What a link has counted since the beginning, and its queue now.
+    fn link(&self, link: LinkId) -> (LinkCounters, QueueLength);
+    /// Calls `take` for every flow that is open or has closed since the last call, in order of opening.
+    fn flows(&mut self, take: &mut dyn FnMut(FlowState));
+    /// Adds to each host's count what it has sent since the beginning.
+    fn segments(&mut self, hosts: &mut [Segments]);
+    /// What has been completed since the last call.
+    fn completed(&mut self, take: &mut dyn FnMut(Completed));
+    /// The connections of `host` are to be what `rules` say, from now on; maybe only the rules' deadlines have moved.
+    fn retune(&mut self, host: u32, rules: &[AgentRule]);
+    /// Flows that `host` opens from now on are of this arm; until the first call, of the control group.
+    fn assign(&mut self, host: u32, arm: Arm);
+}
+
+/// A connection, as its sender sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowState {
+    /// Its number.
+    pub flow: u32,
+    /// The traffic entry that opened it.
+    pub entry: u32,
+    /// Number of the sending host.
+    pub src: u32,
+    /// Of the receiving one.
+    pub dst: u32,
+    /// Payload that was acknowledged since it was opened.
+    pub bytes: u64,
+    /// Data segments since then.
+    pub segments: Segments,
+    /// Of the sending host when it was opened.
+    pub arm: Arm,
+    /// Smoothed round trip; none before there is one.
+    pub srtt_us: Option<u32>,
+    /// It is still open.
+    pub open: bool,
+}
+
+/// Data segments sent, retransmissions included, and of these the retransmissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segments {
+    /// All.
+    pub sent: u64,
+    /// Sent again.
+    pub retransmitted: u64,
+}
+
+/// A flow, or a message on a connection that is kept, whose last byte has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Completed {
+    /// Number of the sending host.
+    pub src: u32,
+    /// The traffic entry.
+    pub entry: u32,
+    /// Payload.
+    pub bytes: u64,
+    /// From its beginning to its last byte.
+    pub took: Time,
+    /// Of its sending host, when it began.
+    pub arm: Arm,
+}
+
+/// The Oracle and the agents at work.
+pub struct Control {
+    oracle: Oracle,
+    agents: Vec<Agent>,
+    /// By host: what it was last told to follow.
+    rules: Vec<Vec<AgentRule>>,
+    observer: Observer,
+    hosts: Vec<Arc<str>>,
+    arms: Vec<Arm>,
+    period: Time,
+    next_turn: Time,
+    next_look: Time,
+    rows: Vec<CueRow>,
+}
+
+impl Control {
+    /// The Oracle that `scenario` asks for, if it does.
+    pub fn of(scenario: &Scenario, topology: &Topology) -> Option<Control> {
+        let policy = scenario.policy.as_ref()?.policy.clone();
+        let observer = Observer::new(scenario, topology);
+        // Nobody is to be kept out here: the key only has to be one, and the same in every run.
+        let key = OracleKey::from_secret([0x5a; 32]);
+        let agent = |host: &policy::Host| {
+            let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
+            Agent::new(Gate::new(key.public(), identity, None))
+        };
+        let agents: Vec<Agent> = observer.hosts().iter().map(agent).collect();
+        let rules = vec![Vec::new(); agents.len()];
+        let arms = vec![Arm::Control; observer.hosts().len()];
+        let hosts = observer.hosts().iter().map(|host| host.name.as_str().into()).collect();
+        let period = policy.period;
+        let oracle = Oracle::new(policy, key, History::default());
+        let (next_turn, next_look) = (Time::ZERO, Time::NEVER);
+        Some(Control { oracle, agents, rules, observer, hosts, arms, period, next_turn, next_look, rows: Vec::new() })
+    }
+
+    /// When [`Control::on_time`] is to be called next.
+    pub fn next(&self) -> Time {
+        let agents = self.agents.iter().filter_map(Agent::poll_timeout).min().unwrap_or(Time::NEVER);
+        self.next_turn.min(self.next_look).min(agents)
+    }
+
+    /// What can be said of the policy so far.
+    pub fn verdict(&self) -> VerdictReport {
+        self.oracle.verdict()
+    }
+
+    /// Adds to a summary how treated hosts compare with the others: by each quantity the change, and the interval around it.
+    pub fn summarize(&self, summary: &mut Summary) {
+        for quantity in self.verdict().quantities {
+            let name = quantity.name.to_lowercase().replace(' ', "_");
+            let (low, high) = quantity.interval.unwrap_or((f64::NAN, f64::NAN));
+            let numbers = [("change", quantity.change.unwrap_or(f64::NAN)), ("low", low), ("high", high)];
+            for (what, number) in numbers {
+                summary.insert(format!("policy.{name}.{what}"), number);
+            }
+        }
+        summary.insert("policy.rolled_back", f64::from(u8::from(self.verdict().roll_back)));
+    }
+
+    /// What happened to CUEs, in order of time.
+    pub fn into_rows(self) -> Vec<CueRow> {
+        self.rows
+    }
+
+    /// Does what is due at `now`.
+    pub fn on_time(&mut self, now: Time, network: &mut impl Managed) {
+        for host in 0..self.agents.len() {
+            if self.agents[host].poll_timeout().is_some_and(|at| at <= now) {
+                self.change(now, host, network, |agent| agent.on_timer(now));
+            }
+        }
+        if self.next_look <= now {
+            self.look(now, network);
+        }
+        if self.next_turn <= now {
+            self.turn(now, network);
+            self.next_turn = self.period * (now.as_ps() / self.period.as_ps() + 1);
+        }
+        let (watched, before) = (self.agents.iter().any(Agent::is_guarded), self.next_look != Time::NEVER);
+        if watched && !before {
+            self.observer.begin_looking(network);
+        }
+        self.next_look = if watched { LOOK * (now.as_ps() / LOOK.as_ps() + 1) } else { Time::NEVER };
+    }
+
+    /// The guards.
+    fn look(&mut self, now: Time, network: &mut impl Managed) {
+        self.observer.look(network);
+        for host in 0..self.agents.len() {
+            if self.agents[host].is_guarded() {
+                let measured = self.observer.measured(host);
+                self.change(now, host, network, |agent| agent.on_measured(now, &measured));
+            }
+        }
+    }
+
+    /// The Oracle's turn.
+    fn turn(&mut self, now: Time, network: &mut impl Managed) {
+        self.observer.see(now, network);
+        let arms = self.observer.take_arms();
+        let (decision, messages) = self.oracle.turn(self.observer.view(), arms);
+        for (host, arm) in self.arms.iter_mut().enumerate() {
+            let now = if self.oracle.treats(host) { Arm::Treated } else { Arm::Control };
+            if std::mem::replace(arm, now) != now {
+                network.assign(host as u32, now);
+            }
+        }
+        for report in &decision.rules {
+            self.rows.push(self.told(now, &decision, report));
+        }
+        for host in 0..self.agents.len() {
+            self.change(now, host, network, |agent| {
+                let mut changed = false;
+                for message in &messages {
+                    match agent.on_cue(now, message) {
+                        Ok(new) => changed |= new,
+                        Err(CueError::NotOurs) => {}
+                        Err(error) => unreachable!("the Oracle's own agents take what it signs: {error}"),
+                    }
+                }
+                changed
+            });
+        }
+    }
+
+    /// What a decision means for one rule.
+    fn told(&self, now: Time, decision: &Decision, report: &RuleReport) -> CueRow {
+        let rule = &self.oracle.policy().rules[report.rank];
+        let sent = report.hosts.addressed > 0 && !decision.to_send().is_empty();
+        let reason = match (&report.withheld, report.turn) {
+            (Some(why), _) => why.clone(),
+            (None, turn) => {
+                let turn = turn.map_or(String::new(), |turn| format!("{}: ", word(turn)));
+                format!("{turn}{}", report.values.join(", "))
+            }
+        };
+        CueRow {
+            time_ns: now.as_ns(),
+            event: if sent { CueEvent::Sent } else { CueEvent::Withheld },
+            epoch: decision.epoch,
+            rule: rule.name.as_str().into(),
+            host: "".into(),
+            hosts: report.hosts.addressed as u64,
+            set: rule.set.to_string().into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Does something to an agent, and has the backend set what comes of it.
+    fn change(&mut self, now: Time, host: usize, network: &mut impl Managed, act: impl FnOnce(&mut Agent) -> bool) {
+        let agent = &mut self.agents[host];
+        let counted = agent.counts();
+        if !act(agent) {
+            return;
+        }
+        let (after, counts) = (agent.rules(), agent.counts());
+        let before = std::mem::replace(&mut self.rules[host], after);
+        let after = &self.rules[host];
+        let has = |rules: &[AgentRule], rule: &str| rules.iter().any(|known| known.rule == rule);
+        let mut row = |event, rule: &str, set: String| {
+            self.rows.push(CueRow {
+                time_ns: now.as_ns(),
+                event,
+                epoch: self.oracle.epoch(),
+                rule: rule.into(),
+                host: self.hosts[host].clone(),
+                hosts: 1,
+                set: set.into(),
+                reason: "".into(),
+            });
+        };
+        for gone in before.iter().filter(|rule| !has(after, &rule.rule)) {
+            let event = if counts.reverted > counted.reverted { CueEvent::Reverted } else { CueEvent::Expired };
+            row(event, &gone.rule, gone.set.to_string());
+        }
+        for new in after.iter().filter(|rule| !has(&before, &rule.rule)) {
+            let event = if counts.taken > counted.taken { CueEvent::Taken } else { CueEvent::Recovered };
+            row(event, &new.rule, new.set.to_string());
+        }
+        if before != *after {
+            network.retune(host as u32, after);
+        }
+    }
+}
+
+fn word(turn: Turn) -> &'static str {
+    match turn {
+        Turn::On => "on",
+        Turn::Off => "off",
+        Turn::HeldOn => "kept on by its hold time",
+        Turn::HeldOff => "kept off by its hold time",
+        Turn::FlapLimited => "kept off: it changed too often",
+        Turn::Unknown => "too little is known",
+    }
+}

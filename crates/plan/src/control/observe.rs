@@ -1,0 +1,253 @@
+//! From counters to a view: what happened in a period, and in the last second.
+
+use super::{Managed, Segments};
+use crate::network;
+use net::{LinkCounters, LinkId, NodeKind, Topology};
+use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Percentiles, RackPair};
+use scenario::Scenario;
+use std::collections::BTreeMap;
+use units::{Bytes, Rate, Time};
+
+/// Looks in the second over which a host's drops are counted.
+const LOOKS: usize = 10;
+
+/// What has been counted so far, and the view of the last period.
+pub struct Observer {
+    view: NetworkView,
+    /// By link: counters and bytes sent when the last period ended.
+    links: Vec<(LinkCounters, u64)>,
+    /// By host, at each of the last looks; the oldest at `oldest`.
+    looks: Vec<[Segments; LOOKS]>,
+    oldest: usize,
+    /// By host, now.
+    segments: Vec<Segments>,
+    /// By flow: bytes and segments when the last period ended.
+    flows: Vec<(u64, Segments)>,
+    /// Of the last period: what treated hosts did, and the others.
+    arms: [ArmObservation; 2],
+    /// By traffic entry: its label's place among the groups.
+    groups: Vec<usize>,
+    /// By host: its rack's place among the racks.
+    racks: Vec<usize>,
+    rack_names: Vec<String>,
+    /// How long a day is.
+    day: Time,
+}
+
+impl Observer {
+    pub fn new(scenario: &Scenario, topology: &Topology) -> Observer {
+        let n = topology.n_hosts();
+        // a rack is what is at one switch
+        let switch_of = |host: usize| topology.link(topology.nic(topology.host(host))).to;
+        let mut switches: Vec<_> = (0..n).map(switch_of).collect();
+        switches.sort_unstable();
+        switches.dedup();
+        let rack_of = |host: usize| switches.binary_search(&switch_of(host)).unwrap_or_default();
+        let rack_names: Vec<String> = switches.iter().map(|switch| topology.node(*switch).name.clone()).collect();
+        let cc = scenario.tcp.cc.label();
+        let hosts = (0..n).map(|i| Host {
+            name: topology.node(topology.host(i)).name.clone(),
+            rack: rack_names[rack_of(i)].clone(),
+            cc: cc.strip_prefix("kernel:").unwrap_or(cc).to_string(),
+            ..Host::default()
+        });
+        let link = |(i, spec): (usize, &net::LinkSpec)| Link {
+            name: topology.link_name(LinkId(i as u32)),
+            from: topology.node(spec.from).name.clone(),
+            to: topology.node(spec.to).name.clone(),
+            rate: Some(spec.rate),
+            // a host's own queue holds packets back, it needs no marks
+            marks: Some(network::marks(spec) || topology.node(spec.from).kind == NodeKind::Host),
+            ..Link::default()
+        };
+        let mut labels: Vec<&str> = scenario.traffic.iter().map(|entry| entry.label.as_str()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let group = |entry: &scenario::Traffic| labels.binary_search(&entry.label.as_str()).unwrap_or_default();
+        let groups = scenario.traffic.iter().map(group).collect();
+        let view = NetworkView {
+            links: topology.links().iter().enumerate().map(link).collect(),
+            hosts: hosts.collect(),
+            groups: labels
+                .iter()
+                .map(|label| FlowGroup { name: (*label).to_string(), ..FlowGroup::default() })
+                .collect(),
+            ..NetworkView::default()
+        };
+        Observer {
+            view,
+            links: vec![(LinkCounters::default(), 0); topology.links().len()],
+            looks: vec![[Segments::default(); LOOKS]; n],
+            oldest: 0,
+            segments: vec![Segments::default(); n],
+            flows: Vec::new(),
+            arms: Default::default(),
+            groups,
+            racks: (0..n).map(rack_of).collect(),
+            rack_names,
+            day: scenario.policy.as_ref().map_or(Time::from_secs(86_400), |control| control.day),
+        }
+    }
+
+    /// The hosts, in the order of their numbers.
+    pub fn hosts(&self) -> &[Host] {
+        &self.view.hosts
+    }
+
+    /// From here on guards are looked at: what was before is not theirs.
+    pub fn begin_looking(&mut self, network: &mut impl Managed) {
+        self.look(network);
+        for (looks, now) in self.looks.iter_mut().zip(&self.segments) {
+            looks.fill(*now);
+        }
+    }
+
+    /// A tenth of a second more has passed.
+    pub fn look(&mut self, network: &mut impl Managed) {
+        for (looks, now) in self.looks.iter_mut().zip(&self.segments) {
+            looks[self.oldest] = *now;
+        }
+        self.oldest = (self.oldest + 1) % LOOKS;
+        self.segments.fill(Segments::default());
+        network.segments(&mut self.segments);
+    }
+
+    /// What `host` knows of itself at a look.
+    pub fn measured(&self, host: usize) -> Host {
+        let (now, then) = (self.segments[host], self.looks[host][self.oldest]);
+        Host {
+            sent_segments: Some(now.sent - then.sent),
+            retransmitted_segments: Some(now.retransmitted - then.retransmitted),
+            ..self.view.hosts[host].clone()
+        }
+    }
+
+    /// What treated hosts and the others did in the period of the last view; a second call has nothing more to say.
+    pub fn take_arms(&mut self) -> [ArmObservation; 2] {
+        std::mem::take(&mut self.arms)
+    }
+
+    /// The network over the last period that was seen.
+    pub fn view(&self) -> &NetworkView {
+        &self.view
+    }
+
+    /// Sees the period that ends at `now`.
+    pub fn see(&mut self, now: Time, network: &mut impl Managed) {
+        let span = now.saturating_sub(self.view.at).as_secs_f64();
+        self.view.at = now;
+        let days = now.as_secs_f64() / self.day.as_secs_f64();
+        self.view.hour = Some(days.fract() * 24.0);
+        self.view.weekday = Some((days as u64 % 7) as u8 + 1);
+        if span > 0.0 {
+            self.see_links(span, network);
+            self.see_flows(span, network);
+            self.see_completed(network);
+        }
+    }
+
+    fn see_links(&mut self, span: f64, network: &impl Managed) {
+        for (i, (link, (last, last_sent))) in self.view.links.iter_mut().zip(&mut self.links).enumerate() {
+            let (counters, queue) = network.link(LinkId(i as u32));
+            let sent = counters.accepted_bytes.saturating_sub(queue.bytes);
+            let capacity = link.rate.map_or(0.0, |rate| rate.as_bps() as f64 / 8.0 * span);
+            let of = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+            let accepted = counters.accepted - last.accepted;
+            let dropped = counters.dropped - last.dropped;
+            link.utilization = Some((sent.saturating_sub(*last_sent) as f64 / capacity).min(1.0));
+            link.drop_rate = Some(of(dropped, accepted + dropped));
+            link.mark_rate = Some(of(counters.marked - last.marked, accepted));
+            link.queue = Some(Bytes::new(queue.bytes));
+            (*last, *last_sent) = (counters, sent);
+        }
+    }
+
+    fn see_flows(&mut self, span: f64, network: &mut impl Managed) {
+        #[derive(Default, Clone)]
+        struct Sum {
+            open: u32,
+            begun: u32,
+            bytes: u64,
+            segments: Segments,
+            srtt_us: BTreeMap<u32, u32>,
+        }
+        let mut hosts = vec![Sum::default(); self.view.hosts.len()];
+        let mut groups = vec![Sum::default(); self.view.groups.len()];
+        let mut matrix: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        let Observer { flows, groups: group_of, racks, arms, .. } = self;
+        network.flows(&mut |flow| {
+            let begun = flows.len() <= flow.flow as usize;
+            if begun {
+                flows.resize(flow.flow as usize + 1, (0, Segments::default()));
+            }
+            let (bytes, segments) = &mut flows[flow.flow as usize];
+            let more = flow.bytes - *bytes;
+            let sent = Segments {
+                sent: flow.segments.sent - segments.sent,
+                retransmitted: flow.segments.retransmitted - segments.retransmitted,
+            };
+            (*bytes, *segments) = (flow.bytes, flow.segments);
+            for sum in [&mut hosts[flow.src as usize], &mut groups[group_of[flow.entry as usize]]] {
+                sum.open += u32::from(flow.open);
+                sum.begun += u32::from(begun);
+                sum.bytes += more;
+                sum.segments.sent += sent.sent;
+                sum.segments.retransmitted += sent.retransmitted;
+            }
+            let arm = &mut arms[flow.arm as usize];
+            arm.segments += sent.sent;
+            arm.retransmits += sent.retransmitted;
+            if let Some(srtt_us) = flow.srtt_us.filter(|_| flow.open) {
+                *hosts[flow.src as usize].srtt_us.entry(srtt_us).or_default() += 1;
+            }
+            *matrix.entry((racks[flow.src as usize], racks[flow.dst as usize])).or_default() += more;
+        });
+        let rate = |bytes: u64| Rate::from_bps((bytes as f64 * 8.0 / span) as u64);
+        for (host, sum) in self.view.hosts.iter_mut().zip(hosts) {
+            host.live_flows = Some(f64::from(sum.open));
+            host.flow_starts = Some(f64::from(sum.begun) / span);
+            host.sent_segments = Some((sum.segments.sent as f64 / span) as u64);
+            host.retransmitted_segments = Some((sum.segments.retransmitted as f64 / span) as u64);
+            host.srtt_us = sum.srtt_us.into_iter().collect();
+            host.send_rate = Some(rate(sum.bytes));
+        }
+        for (group, sum) in self.view.groups.iter_mut().zip(groups) {
+            group.live_flows = Some(f64::from(sum.open));
+            group.flow_starts = Some(f64::from(sum.begun) / span);
+            let Segments { sent, retransmitted } = sum.segments;
+            group.retransmit_rate = (sent > 0).then(|| retransmitted as f64 / sent as f64);
+        }
+        let pair = |((from, to), bytes): ((usize, usize), u64)| RackPair {
+            from: self.rack_names[from].clone(),
+            to: self.rack_names[to].clone(),
+            rate: rate(bytes),
+        };
+        self.view.matrix = matrix.into_iter().filter(|(_, bytes)| *bytes > 0).map(pair).collect();
+    }
+
+    fn see_completed(&mut self, network: &mut impl Managed) {
+        let mut all = Vec::new();
+        let mut hosts = vec![Vec::new(); self.view.hosts.len()];
+        let mut groups = vec![Vec::new(); self.view.groups.len()];
+        network.completed(&mut |done| {
+            all.push(done.took);
+            self.arms[done.arm as usize].fct_ns.record(done.took.as_ns()).expect("a histogram grows as it must");
+            hosts[done.src as usize].push(done.took);
+            groups[self.groups[done.entry as usize]].push(done.took);
+        });
+        self.view.fct = percentiles(all);
+        for (host, took) in self.view.hosts.iter_mut().zip(hosts) {
+            host.fct = percentiles(took);
+        }
+        for (group, took) in self.view.groups.iter_mut().zip(groups) {
+            group.fct = percentiles(took);
+        }
+    }
+}
+
+/// By nearest rank.
+fn percentiles(mut took: Vec<Time>) -> Percentiles {
+    took.sort_unstable();
+    let at = |percent: usize| took.get((took.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+    Percentiles { p50: at(50), p90: at(90), p99: at(99) }
+}

@@ -1,0 +1,22 @@
+//! The policy of a network.
+
+use super::DataFile;
+use policy::Policy;
+use serde::Serialize;
+use units::Time;
+
+/// An Oracle in the network of a scenario, and an agent on each of its hosts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Control {
+    /// The policy's file.
+    pub file: DataFile,
+    /// T in this run, by which every other time of the policy's own is scaled; the policy's if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<Time>,
+    /// How long a day of the policy's is in this run: scaled, too. The run begins at midnight of a Monday.
+    #[serde(skip)]
+    pub day: Time,
+    /// What the file says, with that period.
+    #[serde(skip)]
+    pub policy: Policy,
+}

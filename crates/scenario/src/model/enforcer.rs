@@ -1,0 +1,53 @@
+//! An enforcer in the network.
+
+use super::Algorithm;
+use policy::Prefix;
+use serde::Serialize;
+use units::Bytes;
+
+/// Congestion control enforced at one node: what passes there and a rule is for is sent on by the rule's algorithm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Enforcer {
+    /// Where: a host, of which what it sends is enforced, or a switch, for all flows that pass through it.
+    pub at: String,
+    /// Memory of all packets that are kept until they are acknowledged. Default 1 GiB.
+    pub buffer: Bytes,
+    /// Flows that are enforced at a time; others pass untouched. Default 1,048,576.
+    pub flows: u32,
+    /// Which algorithm for which flows: the first that fits holds. Flows that none fits pass untouched.
+    pub rule: Vec<EnforcerRule>,
+}
+
+/// Which flows, and what they run. What is absent is not asked for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EnforcerRule {
+    /// The algorithm.
+    pub cc: Algorithm,
+    /// The hosts that send the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub src: Option<Hosts>,
+    /// Those that receive it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dst: Option<Hosts>,
+    /// A port of either end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+/// A host, or all with addresses of a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hosts {
+    /// By its name.
+    Named(String),
+    /// By their addresses.
+    Prefix(Prefix),
+}
+
+impl Serialize for Hosts {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Hosts::Named(name) => s.serialize_str(name),
+            Hosts::Prefix(prefix) => s.collect_str(prefix),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The `[enforcer]` table.
+
+use super::Reader;
+use crate::model::{Enforcer, EnforcerRule, Hosts, Network};
+use document::tree::Node;
+use units::Bytes;
+
+/// Room for one packet of the largest MTU.
+const BUFFER_MIN: Bytes = Bytes::new(64 << 10);
+const BUFFER_MAX: Bytes = Bytes::new(1 << 40);
+/// A table of so many flows takes half a gigabyte.
+const FLOWS_MAX: u32 = 1 << 20;
+
+impl Reader<'_, '_> {
+    /// The `[enforcer]` table.
+    pub(super) fn enforcer(&self, node: &Node, network: Option<&Network>) -> Option<Enforcer> {
+        let section = self.section(node, "`[enforcer]`")?;
+        let at = section.require("at", |r, n| {
+            let name = r.text(n)?;
+            let topology = &network?.topology;
+            if topology.has_node(name) { Some(name.to_string()) } else { r.unknown_node(n, name, topology, false) }
+        });
+        let buffer = section.get("buffer", |r, n| {
+            let rule = format!("from {BUFFER_MIN} to {BUFFER_MAX}");
+            r.within(n, |bytes: &Bytes| (BUFFER_MIN..=BUFFER_MAX).contains(bytes), &rule)
+        });
+        let flows = section.get("flows", |r, n| r.count(n, 1, FLOWS_MAX));
+        let rule = section.require("rule", |r, n| r.each(n, |r, n| r.enforcer_rule(n, network)));
+        section.finish();
+        let (at, rule) = (at?, rule?);
+        if rule.is_empty() {
+            return section.problem("rule", "an enforcer without a rule enforces nothing", None);
+        }
+        let network = network?;
+        if !network.failure.is_empty() && network.topology.host_index(&at).is_none() {
+            let help = "put the enforcer at a host, which all its flows pass".to_string();
+            let message =
+                "links that fail would lead flows past the enforcer at a switch, in the midst of what it has sent";
+            return section.problem("at", message, Some(help));
+        }
+        let (buffer, flows) = (buffer.unwrap_or(Bytes::new(1 << 30)), flows.unwrap_or(FLOWS_MAX));
+        Some(Enforcer { at, buffer, flows, rule })
+    }
+
+    fn enforcer_rule(&self, node: &Node, network: Option<&Network>) -> Option<EnforcerRule> {
+        let section = self.section(node, "a rule of the enforcer")?;
+        let cc = section.require("cc", Self::algorithm);
+        let hosts = |r: &Self, n: &Node| r.hosts_or_prefix(n, network?);
+        let (src, dst) = (section.get("src", hosts), section.get("dst", hosts));
+        let port = section.get("port", |r, n| r.count(n, 1, u32::from(u16::MAX)));
+        section.finish();
+        Some(EnforcerRule { cc: cc?, src, dst, port: port.map(|port| port as u16) })
+    }
+
+    fn hosts_or_prefix(&self, node: &Node, network: &Network) -> Option<Hosts> {
+        let text = self.text(node)?;
+        if text.contains('/') {
+            return match text.parse() {
+                Ok(prefix) => Some(Hosts::Prefix(prefix)),
+                Err(error) => self.problem(&node.at, format!("{error}"), None),
+            };
+        }
+        if network.topology.host_index(text).is_some() {
+            return Some(Hosts::Named(text.to_string()));
+        }
+        self.unknown_node(node, text, &network.topology, true)
+    }
+}

@@ -1,0 +1,226 @@
+//! The place of an enforcer on the routes of flows.
+//!
+//! On a route it stands as a link that takes nothing ([`net::LinkTable::add_closed`]), so that packets of other flows, and networks
+//! without an enforcer, know nothing of it: what is offered to that link comes here. What leaves goes on along the
+//! same route, to the next link or, at a receiver's host, to its socket.
+
+use crate::calendar::{Calendar, Event, kind};
+use crate::fabric::Fabric;
+use enforcer::{Action, Direction, End, Enforcer, Header, Packet, Record, Simulated};
+use net::{LinkId, Topology};
+use plan::{Enforcement, RECEIVER_PORT, address, sender_port};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use tcp::Ecn;
+use units::Time;
+
+/// An enforcer, and the flows that pass it.
+pub struct Gate {
+    /// What stands for it on routes.
+    link: LinkId,
+    enforcement: Enforcement,
+    enforcer: Enforcer<Passing>,
+    /// By flow: the ends of the data's sender and receiver.
+    ends: BTreeMap<u32, [End; 2]>,
+    /// The last flow between two ends.
+    flows: BTreeMap<[End; 2], u32>,
+    /// When it is next called by the clock.
+    timer_at: Time,
+    /// Flows that have ended.
+    records: Vec<(Record, Option<u32>)>,
+}
+
+/// A flow that is opened.
+pub struct Opened {
+    pub flow: u32,
+    pub src: u32,
+    pub dst: u32,
+    pub entry: u32,
+}
+
+impl Gate {
+    /// An enforcer that stands as `link` on routes.
+    pub fn new(enforcement: Enforcement, link: LinkId) -> Gate {
+        Gate {
+            link,
+            enforcer: enforcement.enforcer(),
+            enforcement,
+            ends: BTreeMap::new(),
+            flows: BTreeMap::new(),
+            timer_at: Time::NEVER,
+            records: Vec::new(),
+        }
+    }
+
+    pub fn link(&self) -> LinkId {
+        self.link
+    }
+
+    /// Puts itself on the routes of a new flow, of its data and of its acknowledgments, if both pass it.
+    pub fn stand_on(&mut self, topology: &Topology, opened: &Opened, routes: &mut [Vec<LinkId>; 2]) {
+        let places = [0, 1].map(|way| self.place(topology, opened.src, way == 0, &routes[way]));
+        let [Some(out), Some(back)] = places else { return };
+        routes[0].insert(out, self.link);
+        routes[1].insert(back, self.link);
+        let end = |host: u32, port: u16| End::new(IpAddr::V4(address(host)), port);
+        let server = end(opened.src, sender_port(opened.flow));
+        let ends = [server, end(opened.dst, RECEIVER_PORT + opened.entry as u16)];
+        self.ends.insert(opened.flow, ends);
+        self.flows.insert(ends, opened.flow);
+    }
+
+    /// The same for one way of a flow that takes another.
+    pub fn stand_on_again(&self, topology: &Topology, flow: u32, (src, forward): (u32, bool), route: &mut Vec<LinkId>) {
+        if let Some(place) = self.place(topology, src, forward, route)
+            && self.ends.contains_key(&flow)
+        {
+            route.insert(place, self.link);
+        }
+    }
+
+    /// Where on a route of links it has its place.
+    fn place(&self, topology: &Topology, src: u32, forward: bool, route: &[LinkId]) -> Option<usize> {
+        self.enforcement.direction(topology, src, forward)?;
+        let at = self.enforcement.at;
+        if route.first().is_some_and(|link| topology.link(*link).from == at) {
+            return Some(0);
+        }
+        route.iter().position(|link| topology.link(*link).to == at).map(|before| before + 1)
+    }
+
+    /// What it has done, its clock showing `now`: counters into `summary`, and a row for each flow.
+    pub fn results(self, now: Time, topology: &Topology, summary: &mut results::Summary) -> Vec<results::EnforcerRow> {
+        let flow_of = |record: &Record| self.flows.get(&[record.server, record.client]).copied();
+        plan::summarize((&self.enforcer, now), topology, self.records, flow_of, summary)
+    }
+
+    /// Sees to its next call by the clock, and takes the records of flows that have ended.
+    fn settle(&mut self, now: Time, calendar: &mut Calendar) {
+        let at = self.enforcer.poll_timeout().max(now);
+        if at < self.timer_at {
+            self.timer_at = at;
+            calendar.push(at, Event::host(kind::GATE, 0, 0));
+        }
+        while let Some(record) = self.enforcer.poll_record() {
+            let flow = self.flows.get(&[record.server, record.client]).copied();
+            self.records.push((record, flow));
+        }
+    }
+}
+
+impl Fabric {
+    /// A packet was offered to the link that stands for the enforcer.
+    pub fn at_gate(&mut self, now: Time, event: Event) {
+        let slot = event.what();
+        let Some(mut gate) = self.gate.take() else { return self.packets.give_back(slot) };
+        let socket = self.routes.socket(event.place());
+        // a sender's socket is even, and the peer of the receiver's
+        let (flow, forward) = (socket / 2, socket % 2 == 1);
+        let segment = self.packets.segment(slot);
+        if event.tag() & 3 == net::Ecn::Ce as u8 {
+            segment.ecn = Ecn::Ce;
+        }
+        let [server, client] = gate.ends[&flow];
+        let (direction, source, destination) =
+            if forward { (Direction::Out, server, client) } else { (Direction::In, client, server) };
+        let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment: *segment };
+        let passing = Passing { packet, place: event.place(), sent: self.packets.sent(slot) };
+        match gate.enforcer.on_packet(now, direction, passing) {
+            Action::Forward(passing) | Action::Rewritten(passing) => {
+                *self.packets.segment(slot) = passing.packet.segment;
+                self.pass(now, slot, &passing);
+            }
+            Action::Held | Action::Dropped => self.packets.give_back(slot),
+        }
+        self.leave(now, gate);
+    }
+
+    /// The clock has come to what the enforcer waits for, or waited for once.
+    pub fn on_gate_timer(&mut self, now: Time) {
+        let Some(mut gate) = self.gate.take() else { return };
+        if gate.timer_at == now {
+            gate.timer_at = Time::NEVER;
+            gate.enforcer.on_timer(now);
+        }
+        self.leave(now, gate);
+    }
+
+    /// Sends what the enforcer has to send.
+    fn leave(&mut self, now: Time, mut gate: Box<Gate>) {
+        while let Some((_, passing)) = gate.enforcer.poll_transmit() {
+            let slot = self.packets.free_slot();
+            self.packets.take(slot, passing.sent);
+            *self.packets.segment(slot) = passing.packet.segment;
+            self.pass(now, slot, &passing);
+        }
+        gate.settle(now, &mut self.calendar);
+        self.gate = Some(gate);
+    }
+
+    /// A packet goes on along its route.
+    fn pass(&mut self, now: Time, slot: u32, passing: &Passing) {
+        let segment = &passing.packet.segment;
+        let len = (segment.ip_bytes() + self.framing) as u16;
+        let event = Event::packet(slot, passing.place, len, segment.ecn as u8);
+        let [_, next] = self.routes.hop(passing.place);
+        if next.is_socket() {
+            self.calendar.push(now, event.accepted(0, false, true));
+        } else {
+            self.offer(now, next, event.onward());
+        }
+    }
+}
+
+/// A packet at the enforcer: what it is, where on its route, and when it was sent.
+#[derive(Clone, Debug)]
+struct Passing {
+    packet: Simulated,
+    place: u32,
+    sent: Time,
+}
+
+impl Packet for Passing {
+    fn header(&self) -> Option<Header> {
+        self.packet.header()
+    }
+
+    fn window(&self, scale: u8) -> u32 {
+        self.packet.window(scale)
+    }
+
+    fn set_window(&mut self, written: u16, scale: u8) {
+        self.packet.set_window(written, scale);
+    }
+
+    fn set_ack(&mut self, ack: u32) {
+        self.packet.set_ack(ack);
+    }
+
+    fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
+        self.packet.set_timestamps(tsval, tsecr);
+    }
+
+    fn set_flags(&mut self, flags: u8) {
+        self.packet.set_flags(flags);
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.packet.set_ecn(ecn);
+    }
+
+    fn strip_sack(&mut self) {
+        self.packet.strip_sack();
+    }
+
+    fn part(&self, from: u32, len: u32) -> Passing {
+        Passing { packet: self.packet.part(from, len), ..*self }
+    }
+
+    fn bare(&self) -> Passing {
+        Passing { packet: self.packet.bare(), ..*self }
+    }
+
+    fn bytes(&self) -> usize {
+        self.packet.bytes()
+    }
+}
