@@ -1,5 +1,5 @@
 # One word does each thing, on a fresh machine too: what is missing is installed first (Debian or Ubuntu, as root).
-#   make demo    build, reproduce the fat-tree study, leave its HTML report
+#   make demo    build, reproduce the fat-tree study, show the policy loop on real kernels (as root); leave HTML reports
 #   make test    every test          make lint    formatting, lints, house rules
 #   make bench   packet-hops/s       make build   target/release/opentcp
 #   make fuzz    property tests with new random cases
@@ -21,6 +21,7 @@ build: setup
 
 demo: build
 	target/release/opentcp reproduce cfi16
+	target/release/opentcp demo
 
 # Release with assertions: simulations are quick and every invariant is checked.
 test: setup-tests

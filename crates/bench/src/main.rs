@@ -10,7 +10,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod agent;
 mod algorithms;
+mod enforcer;
 mod kernel_cost;
 mod memory;
 mod policy;
@@ -66,7 +68,16 @@ fn main() -> ExitCode {
 }
 
 fn cases() -> Vec<String> {
-    [speed::cases(), memory::cases(), algorithms::cases(), kernel_cost::cases(), policy::cases()].concat()
+    [
+        speed::cases(),
+        memory::cases(),
+        algorithms::cases(),
+        kernel_cost::cases(),
+        policy::cases(),
+        agent::cases(),
+        enforcer::cases(),
+    ]
+    .concat()
 }
 
 fn run_case(name: &str) -> Option<Vec<Row>> {
@@ -75,6 +86,8 @@ fn run_case(name: &str) -> Option<Vec<Row>> {
         .or_else(|| algorithms::run(name))
         .or_else(|| kernel_cost::run(name))
         .or_else(|| policy::run(name))
+        .or_else(|| agent::run(name))
+        .or_else(|| enforcer::run(name))
 }
 
 /// Runs a case in a process of its own and reads its rows.

@@ -92,7 +92,13 @@ fn scenario(size: &Size, cc: &str) -> Scenario {
 pub fn parse(text: &str) -> Scenario {
     let names: Vec<&str> = Algorithm::builtins().iter().map(Algorithm::name).collect();
     let files = Disk { base: PathBuf::new() };
-    let input = Input { name: "bench.toml", text, sets: &[], known: Known { algorithms: &names }, files: &files };
+    let input = Input {
+        name: "bench.toml",
+        text,
+        sets: &[],
+        known: Known { algorithms: &names, ..Known::default() },
+        files: &files,
+    };
     match Scenario::parse(&input) {
         Ok(loaded) => loaded.runs.into_iter().next().expect("a scenario is at least one run").scenario,
         Err(diagnostic) => panic!("{}", diagnostic.render(false)),

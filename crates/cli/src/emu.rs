@@ -5,6 +5,7 @@ use crate::stop::Stop;
 use crate::sweep::Job;
 use crate::table::scaled;
 use crate::terminal::Progress;
+use ::emu::hosts::{Host, HostSettings};
 use ::emu::{EmuError, Watch, emulate};
 use results::{RunResults, SelfCheck};
 use scenario::{Bundle, Scenario};
@@ -18,6 +19,14 @@ pub fn algorithm_names(ours: &[&str]) -> Vec<String> {
     let own = available.split_whitespace().filter(|name| !name.starts_with(kernel::NAME_PREFIX));
     let own = own.map(|name| format!("{}{name}", ::emu::linux::KERNEL_PREFIX));
     ours.iter().map(ToString::to_string).chain(own).collect()
+}
+
+/// Why this process has no kernels to run on, if it has none.
+pub fn absent() -> Option<String> {
+    if let Err(missing) = kernel::Kernel::probe() {
+        return Some(missing.to_string());
+    }
+    Host::new("probe", &HostSettings::new(::emu::address::address(0))).err().map(|error| error.to_string())
 }
 
 /// Where the scenario came from, to say where in it something is that cannot be emulated.
@@ -90,11 +99,13 @@ impl Watch for Watched<'_> {
 fn words(check: &SelfCheck) -> String {
     let valid = if check.valid { "valid" } else { "NOT VALID" };
     format!(
-        "{valid}; {} packets, late by {:.1} us (99 %), {:.0} us at most; processors {:.0} % busy",
+        "{valid}; {} packets, late by {:.1} us (99 %), {:.0} us at most; processors {:.0} % busy, {:.1} % \
+         stolen",
         scaled(check.packets as f64),
         check.lateness_p99_us,
         check.lateness_max_us,
-        check.cpu_busy * 100.0
+        check.cpu_busy * 100.0,
+        check.cpu_stolen * 100.0
     )
 }
 
@@ -127,6 +138,8 @@ pub fn failure(error: EmuError, origin: Origin<'_>) -> Failure {
         EmuError::Model(_)
         | EmuError::Kernel(_)
         | EmuError::Algorithm(_)
+        | EmuError::Cgroup(_)
+        | EmuError::Retune(_)
         | EmuError::Hosts(::emu::hosts::Error::NotRoot) => Failure::Input(error.to_string()),
         _ => Failure::Run(error.to_string()),
     }

@@ -66,12 +66,12 @@ pub fn emu(command: &Command) -> Result<(), Failure> {
 fn clean() -> Result<(), Failure> {
     let cleaned = hosts::clean().map_err(|error| Failure::Run(format!("cannot clean: {error}")))?;
     let folders = remove_dead_folders();
-    if cleaned.hosts + folders == 0 {
+    if cleaned.hosts + cleaned.cgroups + folders == 0 {
         return print("nothing was left behind\n");
     }
     print(&format!(
-        "ended {} programs in {} hosts of dead runs, removed {folders} folders of dead shells\n",
-        cleaned.processes, cleaned.hosts
+        "ended {} programs in {} hosts of dead runs, removed {} control groups of theirs and {folders} folders of dead shells\n",
+        cleaned.processes, cleaned.hosts, cleaned.cgroups
     ))
 }
 
@@ -90,7 +90,9 @@ fn remove_dead_folders() -> usize {
 fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> Result<(), Failure> {
     let names = algorithm_names(&crate::sweep::algorithm_names());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let loaded = Scenario::load(origin.path, origin.sets, Known { algorithms: &names });
+    let facts = crate::policy::algorithm_facts();
+    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
+    let loaded = Scenario::load(origin.path, origin.sets, known);
     let mut runs = loaded.map_err(|diagnostic| Failure::located(&diagnostic))?.runs;
     if runs.len() > 1 {
         eprintln!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
@@ -99,9 +101,15 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     // Ctrl-C is for the program in the shell
     let _stop = Stop::on_signals();
     let opened = ::emu::open(&scenario, pcap, |network| run_shell(network, command));
-    let (status, totals) = opened.map_err(|error| failure(error, *origin))?;
+    let (status, counted) = opened.map_err(|error| failure(error, *origin))?;
     let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;
+    let totals = counted.totals;
     eprintln!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
+    if let Some(gate) = &counted.gate {
+        for (name, count) in gate.counters().named().iter().filter(|(_, count)| *count > 0) {
+            eprintln!("enforcer: {name} {count}");
+        }
+    }
     if command.is_some() && !status.success() {
         return Err(Failure::Run(format!("the command ended with {status}")));
     }

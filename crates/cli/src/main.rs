@@ -1,14 +1,19 @@
-//! `opentcp`: simulate scenarios, reproduce papers' figures, check congestion-control algorithms.
+//! `opentcp`: simulate scenarios, reproduce papers' figures, check congestion-control algorithms, retune hosts by policies.
 //!
 //! This crate is thin: it reads what the user gave, calls the libraries and prints what came out. Data goes to stdout,
 //! talk to stderr; the exit code is 0 for done, 1 if the work failed, 2 for bad input, 130 if the user stopped it.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod cc;
+mod demo;
 mod emu;
 mod emu_shell;
+mod enforce;
 mod failure;
+mod keygen;
 mod options;
+mod oracle;
 mod policy;
 mod reproduce;
 mod run;
@@ -29,6 +34,9 @@ struct Cli {
     command: Command,
 }
 
+/// Where the Oracle and its agents meet, unless they are told otherwise.
+const SOCKET: &str = "/run/opentcp/oracle.sock";
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 the run or the comparison failed, 2 bad input, 130 interrupted.
 Data goes to stdout, talk to stderr; with --json, stdout holds one JSON object.";
@@ -37,6 +45,8 @@ Data goes to stdout, talk to stderr; with --json, stdout holds one JSON object."
 enum Command {
     /// Run a scenario file and write its results
     Run(run::Args),
+    /// The policy loop on a small network of real kernels, in two minutes; without root, simulated
+    Demo(demo::Args),
     /// Reproduce a paper's tables and figures, ours beside theirs
     Reproduce(reproduce::Args),
     /// Congestion-control algorithms: list them, check a file of your own, load them into the kernel
@@ -45,6 +55,10 @@ enum Command {
     /// Policies: check a file, tell what it would do and why
     #[command(subcommand, after_help = policy::EXAMPLES)]
     Policy(policy::Command),
+    Keygen(keygen::Args),
+    Oracle(oracle::Args),
+    Agent(Box<agent::Args>),
+    Enforce(enforce::Args),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
@@ -53,9 +67,14 @@ enum Command {
 fn main() -> ExitCode {
     let outcome: Result<(), Failure> = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Demo(args) => demo::demo(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Cc(command) => cc::cc(&command),
         Command::Policy(command) => policy::policy(&command),
+        Command::Keygen(args) => keygen::keygen(&args),
+        Command::Oracle(args) => oracle::oracle(args),
+        Command::Agent(args) => agent::agent(*args),
+        Command::Enforce(args) => enforce::enforce(&args),
         Command::Emu(command) => emu_shell::emu(&command),
     };
     match outcome {

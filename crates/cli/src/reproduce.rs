@@ -4,7 +4,9 @@
 
 mod cfi16;
 mod dctcp;
+mod opentcp;
 mod parity;
+mod tcon;
 
 use crate::failure::Failure;
 use crate::options::Options;
@@ -22,7 +24,7 @@ struct Study {
 }
 
 /// A study a line, in the order in which all of them run.
-const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY, parity::STUDY];
+const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY, opentcp::STUDY, parity::STUDY, tcon::STUDY];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +33,9 @@ Examples:
   opentcp reproduce cfi16 --full               and the experiments that look for the reasons of deviations
   opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'
   sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root the simulator's half
-  opentcp reproduce dctcp --figure 12 --backend sim";
+  opentcp reproduce dctcp --figure 12 --backend sim
+  sudo opentcp reproduce opentcp --backend kernel   its small half, on real kernels, two minutes
+  opentcp reproduce tcon --downloads 100       in a minute; without the number 10,000 downloads for the tails";
 
 /// The studies and what they are, then the examples.
 fn after_help() -> String {
@@ -61,6 +65,8 @@ pub struct Args {
     #[command(flatten)]
     dctcp: dctcp::Args,
     #[command(flatten)]
+    tcon: tcon::Args,
+    #[command(flatten)]
     options: Options,
 }
 
@@ -68,6 +74,8 @@ pub struct Args {
 struct Request<'a> {
     /// What only that study has.
     dctcp: &'a dctcp::Args,
+    /// The same.
+    tcon: &'a tcon::Args,
     seeds: u32,
     full: bool,
     sets: &'a [String],
@@ -110,9 +118,16 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let wanted = |study: &&Study| args.names.is_empty() || args.names.iter().any(|name| name == study.name);
     let wanted: Vec<&Study> = STUDIES.iter().filter(wanted).collect();
     if args.dctcp.is_given() && !wanted.iter().any(|study| study.name == dctcp::STUDY.name) {
+        return Err(Failure::Input("--figure and --stage are of the study dctcp, which was not asked for".into()));
+    }
+    let has_kernels = |study: &&Study| [dctcp::STUDY.name, opentcp::STUDY.name].contains(&study.name);
+    if args.dctcp.backend() != dctcp::Wanted::Both && !wanted.iter().any(has_kernels) {
         return Err(Failure::Input(
-            "--figure, --backend and --stage are of the study dctcp, which was not asked for".into(),
+            "--backend is of the studies dctcp and opentcp, neither of which was asked for".into(),
         ));
+    }
+    if args.tcon.is_given() && !wanted.iter().any(|study| study.name == tcon::STUDY.name) {
+        return Err(Failure::Input("--downloads is of the study tcon, which was not asked for".into()));
     }
     let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
     for study in &wanted {
@@ -124,6 +139,7 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
         let workers = args.options.workers();
         let request = Request {
             dctcp: &args.dctcp,
+            tcon: &args.tcon,
             seeds: args.seeds,
             full: args.full,
             sets: &args.sets,

@@ -3,6 +3,7 @@
 use crate::emu::{self, Origin};
 use crate::failure::Failure;
 use crate::options::Options;
+use crate::policy::algorithm_facts;
 use crate::stop::Stop;
 use crate::sweep::{Job, algorithm_names, check_algorithm_files, run_all};
 use crate::table::{Table, number, optional};
@@ -62,7 +63,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Backend::Sim => ours,
         Backend::Emu => of_emulator.iter().map(String::as_str).collect(),
     };
-    let known = Known { algorithms: &names };
+    let facts = algorithm_facts();
+    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
     let loaded =
         Scenario::load(&args.scenario, &args.sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;
     let jobs = jobs_of(loaded);

@@ -77,7 +77,13 @@ fn jobs(request: &Request, experiment: Option<&Experiment>) -> Result<Vec<Job>, 
     let names = algorithm_names();
     // what --set names is found from here
     let files = Disk { base: PathBuf::new() };
-    let input = Input { name: NAME, text: TEXT, sets: &sets, known: Known { algorithms: &names }, files: &files };
+    let input = Input {
+        name: NAME,
+        text: TEXT,
+        sets: &sets,
+        known: Known { algorithms: &names, ..Known::default() },
+        files: &files,
+    };
     let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
     let extra = |run: &Run| {
         let known = ["network.routing", "tcp.cc", "seed"];

@@ -32,9 +32,9 @@ pub const STUDY: Study = Study {
     reproduce,
 };
 
-/// What only this study can be asked for.
+/// What only this study can be asked for, but for the backend, which is opentcp's too.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "dctcp alone")]
+#[command(next_help_heading = "dctcp, and of opentcp the backend")]
 #[group(id = "dctcp")] // every set of flags needs a name of its own
 pub struct Args {
     /// Only this figure; may be given many times
@@ -50,7 +50,7 @@ pub struct Args {
 
 /// Which backends are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Wanted {
+pub enum Wanted {
     /// The simulator and, if possible, kernels
     #[default]
     Both,
@@ -83,7 +83,12 @@ fn stage(text: &str) -> Result<Time, String> {
 impl Args {
     /// Whether anything was asked that only this study knows.
     pub fn is_given(&self) -> bool {
-        !self.figures.is_empty() || self.backend != Wanted::Both || self.stage.is_some()
+        !self.figures.is_empty() || self.stage.is_some()
+    }
+
+    /// What is to run the studies that can run on kernels.
+    pub fn backend(&self) -> Wanted {
+        self.backend
     }
 
     fn wants(&self, figure: u32) -> bool {
@@ -112,7 +117,7 @@ impl Progressing {
 /// Runs the study.
 fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let wanted = request.dctcp.backend;
-    let absent = if wanted == Wanted::Sim { Some("not asked for".to_string()) } else { kernel::absent() };
+    let absent = if wanted == Wanted::Sim { Some("not asked for".to_string()) } else { crate::emu::absent() };
     if let (Wanted::Kernel, Some(reason)) = (wanted, &absent) {
         return Err(Failure::Input(format!("there are no kernels to run on: {reason}")));
     }

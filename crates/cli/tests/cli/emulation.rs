@@ -143,6 +143,50 @@ fn what_a_killed_shells_programs_left_running_is_ended_by_clean() {
     assert_eq!(place.succeed(&["emu", "clean"]).stdout, "nothing was left behind\n");
 }
 
+/// The control groups of runs.
+fn cgroups() -> BTreeSet<String> {
+    let folders = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new).into_iter().map(walk);
+    folders.flatten().filter(|name| name.starts_with("opentcp-") && name.ends_with("-run")).collect()
+}
+
+fn walk(folder: &Path) -> Vec<String> {
+    let below = |entry: fs::DirEntry| {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = entry.file_name().to_string_lossy().into_owned();
+        is_folder.then(|| [walk(&entry.path()), vec![name]].concat())
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(below).flatten().collect()
+}
+
+#[test]
+fn a_run_with_a_policy_leaves_no_control_group() {
+    let Some((_machine, place)) = machine() else { return };
+    let policy = "mode = \"enforce\"\nperiod = \"60 s\"\n[[rule]]\nname = \"fast\"\n\
+                  when = \"network.max_link_utilization <= 1.0\"\nset = { initial_cwnd = 20 }\n";
+    place.write("p.toml", policy);
+    place.write("a.toml", &format!("{MINUTE}[policy]\nfile = \"p.toml\"\nperiod = \"1 s\"\n"));
+    let before = cgroups();
+    let begun = place.opentcp(&["run", "a.toml", "--backend", "emu", "--set", "duration=1 s", "--allow-distorted"]);
+    if begun.code == Some(2) && begun.stderr.contains("control group") {
+        eprintln!("skipped: {}", begun.stderr);
+        return;
+    }
+    assert_eq!((begun.code, cgroups()), (Some(0), before.clone()), "{}", begun.stderr);
+    until("the algorithm is gone", || !is_loaded());
+    for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
+        let run = UnderWay::start(&place, &["run", "a.toml", "--backend", "emu"]);
+        until("the run has a control group", || cgroups().len() > before.len());
+        run.signal(signal);
+        assert_eq!(run.until_gone(), code);
+        if code.is_none() {
+            assert!(cgroups().len() > before.len(), "this is what `clean` is for");
+            place.succeed(&["emu", "clean"]);
+        }
+        assert_eq!(cgroups(), before, "{signal}");
+    }
+}
+
 /// Programs that take every processor, ended when dropped.
 struct Burners(Vec<Child>);
 

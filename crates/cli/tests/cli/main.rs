@@ -12,4 +12,5 @@ mod output;
 mod policy;
 mod reproduce;
 mod reproduce_dctcp;
+mod reproduce_tcon;
 mod transfers;

@@ -79,3 +79,41 @@ fn a_view_that_is_none_is_told_with_its_place() {
     assert_eq!(done.code, Some(2));
     assert!(done.stderr.contains("cannot read the policy `none.toml`"), "{}", done.stderr);
 }
+
+/// Bursts between eight hosts for some seconds.
+const NETWORK: &str = "duration = \"3 s\"\n[network]\ntopology = { leaf_spine = { leaves = 2, spines = 1, hosts_per_leaf = 4 } }\n\
+                       rate = \"1 Gbit/s\"\ndelay = \"5 us\"\nqueue = { drop_tail = { packets = 200 } }\n[[traffic]]\nstart = \
+                       \"1 ms\"\nall_to_all = { bytes = [\"1 kB\", \"64 kB\"], rounds = 1000000, think = { exponential = \"20 ms\" } }\n";
+
+fn tried(place: &Place, set: &str) -> serde_json::Value {
+    let policy = format!(
+        "mode = \"enforce\"\nperiod = \"1 s\"\n[objective]\nminimize = \"network.fct_p90\"\n[[rule]]\nname = \"r\"\nwhen = \
+         \"network.max_link_utilization <= 1.0\"\nset = {{ {set} }}\n[rollout]\nfraction = 0.5\n"
+    );
+    place.write("p.toml", &policy);
+    let args = ["policy", "try", "p.toml", "--scenario", "a.toml", "--seeds", "6", "--json"];
+    serde_json::from_str(&place.succeed(&args).stdout).unwrap()
+}
+
+#[test]
+fn a_policy_is_tried_in_the_simulator() {
+    let place = Place::with(NETWORK);
+    let nothing = tried(&place, "initial_cwnd = 10");
+    assert_eq!((&nothing["answer"], &nothing["acted"]), (&"no difference".into(), &6.into()));
+    assert_eq!(nothing["verdict"]["quantities"][2]["interval"], serde_json::json!([0.0, 0.0]), "{nothing}");
+    // 64 kB take 51 ms at this rate, and less than 5 ms without it
+    let harm = tried(&place, "max_pacing_rate = \"10 Mbit/s\"");
+    assert_eq!(harm["answer"], "hurts", "{harm}");
+    let text = place.succeed(&["policy", "try", "p.toml", "--scenario", "a.toml", "--seeds", "6"]).stdout;
+    assert!(text.starts_with("SIMULATED: `p` hurts: p90 FCT +"), "{text}");
+    assert!(text.contains("The policy acted in 6 of 6 seeds."), "{text}");
+}
+
+#[test]
+fn a_sweep_cannot_be_tried() {
+    let place = Place::with(&format!("{NETWORK}[sweep]\n\"tcp.cc\" = [\"cubic\", \"bic\"]\n"));
+    place.write("p.toml", &fs::read_to_string(format!("{FOLDER}/opentcp1.toml")).unwrap());
+    let done = place.opentcp(&["policy", "try", "p.toml", "--scenario", "a.toml"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.stderr.contains("the scenario sweeps `tcp.cc`"), "{}", done.stderr);
+}

@@ -111,3 +111,50 @@ fn people_get_a_table_for_each_routing_and_sentences() {
     }
     assert!(done.stderr.contains("report: opentcp-results/cfi16/report.html"), "{}", done.stderr);
 }
+
+#[test]
+fn opentcp_is_laid_beside_its_paper_and_the_same_seed_gives_the_same_bytes() {
+    let place = Place::new();
+    // a small data centre: 2 racks of 8, two jobs
+    let sets = [
+        "duration=6 s",
+        "measure.warmup=1 s",
+        "policy.period=1 s",
+        "network.topology={ leaf_spine = { leaves = 2, spines = 1, hosts_per_leaf = 8 } }",
+        "traffic.0.all_to_all.jobs=2",
+        "traffic.3.exchange.jobs=2",
+        "traffic.2.start=3 s",
+        "traffic.2.stop=4 s",
+    ];
+    let run = |out: &str| {
+        let mut args = vec!["reproduce", "opentcp", "--backend", "sim", "--json", "--out", out];
+        for set in sets {
+            args.extend(["--set", set]);
+        }
+        place.succeed(&args).stdout
+    };
+    let value: Value = serde_json::from_str(&run("out")).unwrap();
+    let rows = value["comparisons"].as_array().unwrap();
+    let of = |case: &str, quantity: &str| {
+        rows.iter()
+            .find(|row| row["case"] == case && row["quantity"] == quantity)
+            .unwrap_or_else(|| panic!("{case} {quantity}"))
+    };
+    assert_eq!(of("opentcp1", "FCT tail reduction")["paper"], 64.0);
+    assert_eq!(of("opentcp2", "FCT tail reduction")["paper"], 59.0);
+    assert_eq!(of("opentcp2", "flows without drops")["paper"], 81.6);
+    assert!(of("default", "round of a job, mean")["ours"].as_f64().unwrap() > 0.0);
+    assert!(
+        of("small/opentcp1", "FCT tail reduction, exchange")["ours"].is_number(),
+        "the small network has both, too"
+    );
+    let calm = of("day", "hours under 50 % utilization")["ours"].as_f64().unwrap();
+    assert!((5.0..=9.0).contains(&calm), "what hosts ask for is under half of the link in eight hours: {calm}");
+    let night = of("day", "hours with a rule in force")["ours"].as_f64().unwrap();
+    assert!((3.0..=8.0).contains(&night), "{night}");
+    for file in ["report.html", "opentcp2/cues.parquet", "default/messages.parquet", "day/cues.parquet"] {
+        assert!(place.join("out").join(file).is_file(), "{file}");
+    }
+    run("again");
+    assert_eq!(differences(&place.join("out"), &place.join("again")), [""; 0]);
+}

@@ -294,7 +294,7 @@ impl Maker<'_> {
         sets.extend(theirs);
         let names = algorithm_names();
         let files = Disk { base: PathBuf::new() };
-        let known = Known { algorithms: &names };
+        let known = Known { algorithms: &names, ..Known::default() };
         let input = Input { name: file.name, text: file.text, sets: &sets, known, files: &files };
         let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
         let scenario = loaded.runs.into_iter().next().expect("a scenario has a run").scenario;

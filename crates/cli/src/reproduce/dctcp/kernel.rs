@@ -5,21 +5,12 @@ use crate::emu::{Watched, complete};
 use crate::failure::Failure;
 use crate::stop::Stop;
 use crate::terminal::Progress;
-use emu::hosts::{Host, HostSettings};
 use emu::{EmuError, emulate};
 use results::{RunResults, SelfCheck};
 use units::Time;
 
 /// Making the hosts of a run and ending its connections, about.
 const SETUP: Time = Time::from_ms(500);
-
-/// Why this process has no kernels to run on, if it has none.
-pub fn absent() -> Option<String> {
-    if let Err(missing) = kernel::Kernel::probe() {
-        return Some(missing.to_string());
-    }
-    Host::new("probe", &HostSettings::new(emu::address::address(0))).err().map(|error| error.to_string())
-}
 
 /// Emulates all `cases`, and gives each one's results to `take`. A run that fails is told in a sentence and the others go
 /// on: they took minutes.

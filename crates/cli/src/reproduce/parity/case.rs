@@ -152,8 +152,13 @@ impl Case {
         sets.extend(request.sets.iter().cloned());
         // what --set names is found from here
         let files = Disk { base: PathBuf::new() };
-        let input =
-            Input { name: NAME, text: TEXT, sets: &sets, known: Known { algorithms: &[algorithm] }, files: &files };
+        let input = Input {
+            name: NAME,
+            text: TEXT,
+            sets: &sets,
+            known: Known { algorithms: &[algorithm], ..Known::default() },
+            files: &files,
+        };
         let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
         let Ok([run]) = <[_; 1]>::try_from(loaded.runs) else {
             return Err(Failure::Input("parity compares its own cases; to sweep use `opentcp run`".to_string()));

@@ -145,12 +145,12 @@ impl Record {
             name: self.name.clone(),
             parameters: self.parameters.clone(),
             scenario_toml: self.scenario.clone(),
-            files: BTreeMap::new(),
             flows: self.hosts.iter().enumerate().map(|(i, hosts)| named(i as u64, hosts)).collect(),
             links: vec![row],
             link_series: self.queue.iter().map(|&(time_ns, packets)| queued(time_ns, packets)).collect(),
             cwnd: self.cwnd.iter().map(|&(time_ns, flow, cwnd)| window(time_ns, flow, cwnd)).collect(),
             summary: self.summary.clone(),
+            ..RunResults::default()
         }
     }
 
@@ -228,6 +228,7 @@ fn window(time_ns: u64, flow: u64, cwnd: u32) -> CwndSample {
 /// A flow of which no more is kept than its ends.
 fn named(flow: u64, (src, dst): &(String, String)) -> FlowRow {
     FlowRow {
+        arm: None,
         flow,
         src: src.as_str().into(),
         dst: dst.as_str().into(),

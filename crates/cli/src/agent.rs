@@ -1,0 +1,283 @@
+//! `opentcp agent`: this host's TCP, by CUEs.
+
+use crate::failure::Failure;
+use crate::stop::Stop;
+use crate::terminal::{print, print_json};
+use agent::{AgentError, Config, Means, Places, Reset, Status};
+use congestion::Algorithm;
+use policy::{Identity, Prefix};
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process;
+use units::Rate;
+
+/// Set this host's TCP by the Oracle's CUEs
+///
+/// Takes CUEs that the Oracle's key signed, sets TCP's parameters of new and open connections by them, watches their guards, and
+/// reports what came of each setting. When a CUE is not renewed its settings end by themselves. When the agent is stopped, or killed,
+/// everything is given back: docs/agent.md tells what, how, and what stays on a connection until it closes.
+///
+/// Needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN; with `--means routes` CAP_NET_ADMIN is enough.
+///
+/// Exit codes: 0 stopped by a signal, 1 the kernel or the disk failed, 2 bad input.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  opentcp agent --rack r1 --label role=storage --link 'eth0=10 Gbit/s'\n  opentcp agent --dry-run\n  \
+                  opentcp agent status\n  opentcp agent reset"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: Run,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Tell how the agent is: what is in force, and to what effect
+    Status {
+        #[command(flatten)]
+        places: PlaceArgs,
+        /// One JSON object on stdout instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give back what an agent that is no more has left; for boot, and after it was killed
+    ///
+    /// Routes and sysctls become what they were, open connections get back their own parameters, and the BPF program is taken out. What
+    /// somebody else has changed since is left alone and told. Once more does no harm. Exit codes: 0 done, 1 the kernel failed,
+    /// 2 an agent runs.
+    Reset {
+        #[command(flatten)]
+        places: PlaceArgs,
+    },
+    /// Wait until standard input ends, and reset
+    #[command(hide = true)]
+    Guard {
+        #[command(flatten)]
+        places: PlaceArgs,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct PlaceArgs {
+    /// Its folder: the highest epoch that it has seen, the journal of routes and sysctls, its status
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/agent")]
+    state: PathBuf,
+    /// The folder of what stays in the kernel; it must be in a BPF file system
+    #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/opentcp/agent")]
+    pins: PathBuf,
+    /// Whose connections are changed: those of processes of this cgroup (version 2) and below [default: all]
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    /// The Oracle's public key, which nobody but root may write
+    #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key.pub")]
+    key: PathBuf,
+    /// The socket where the Oracle listens
+    #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
+    socket: PathBuf,
+    #[command(flatten)]
+    places: PlaceArgs,
+    /// This host's name in policies and views [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// The rack that it is in
+    #[arg(long, value_name = "NAME", default_value = "")]
+    rack: String,
+    /// A label of it, for `match.labels` of policies
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
+    labels: Vec<(String, String)>,
+    /// In which rack other hosts are, by their addresses: telemetry is kept apart by it
+    #[arg(long = "remote-rack", value_name = "PREFIX=NAME", value_parser = rack)]
+    racks: Vec<(Prefix, String)>,
+    /// An interface and its rate: how much of it is used is reported as a link's utilization
+    #[arg(long = "link", value_name = "INTERFACE=RATE", value_parser = link)]
+    links: Vec<(String, Rate)>,
+    /// By what TCP is changed
+    #[arg(long, value_name = "MEANS", value_enum, default_value_t = MeansArg::Both)]
+    means: MeansArg,
+    /// Take CUEs, print what they would change, and change nothing
+    #[arg(long = "dry-run")]
+    dry: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum MeansArg {
+    /// The BPF program, and routes and sysctls where they reach further
+    Both,
+    /// The BPF program alone
+    Bpf,
+    /// Routes and sysctls alone, on kernels without BPF
+    Routes,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    Ok((key.trim().to_string(), value.trim().to_string()))
+}
+
+fn rack(text: &str) -> Result<(Prefix, String), String> {
+    let (prefix, rack) = pair(text)?;
+    Ok((prefix.parse().map_err(|error: policy::PrefixError| error.to_string())?, rack))
+}
+
+fn link(text: &str) -> Result<(String, Rate), String> {
+    let (interface, rate) = pair(text)?;
+    let rate: Rate = rate.parse().map_err(|error: units::UnitError| error.to_string())?;
+    if rate.as_bps() == 0 {
+        Err("a link that carries nothing has no utilization".to_string())
+    } else {
+        Ok((interface, rate))
+    }
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// As the exit codes say.
+pub fn agent(args: Args) -> Result<(), Failure> {
+    match args.command {
+        None => run(args.run),
+        Some(Command::Status { places, json }) => {
+            let status = agent::status(&places.places());
+            let status = status.map_err(|error| Failure::Run(error.to_string()))?;
+            if json { print_json(&status) } else { print(&told(&status)) }
+        }
+        Some(Command::Reset { places }) => {
+            let reset = agent::reset(&places.places(), &places.cgroup()?).map_err(|error| failure(&error))?;
+            print(&words(&reset))
+        }
+        Some(Command::Guard { places }) => {
+            let reset = agent::guard(io::stdin().lock(), &places.places(), &places.cgroup()?);
+            reset.map_err(|error| failure(&error))?.notes.iter().for_each(|note| eprintln!("guardian: {note}"));
+            Ok(())
+        }
+    }
+}
+
+impl PlaceArgs {
+    fn places(&self) -> Places {
+        Places { state: self.state.clone(), pins: self.pins.clone() }
+    }
+
+    /// The cgroup asked for, or all: where cgroups of version 2 are mounted.
+    fn cgroup(&self) -> Result<PathBuf, Failure> {
+        if let Some(cgroup) = &self.cgroup {
+            return Ok(cgroup.clone());
+        }
+        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let place = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next());
+        place.map(PathBuf::from).ok_or_else(|| {
+            let none = "no cgroups of version 2 are mounted here; mount them (mount -t cgroup2 none /sys/fs/cgroup) or use --means routes \
+                        with --cgroup /";
+            Failure::Input(none.to_string())
+        })
+    }
+}
+
+fn run(run: Run) -> Result<(), Failure> {
+    let host = match run.host {
+        Some(host) => host,
+        None => fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_string(),
+    };
+    let cgroup = run.places.cgroup()?;
+    let places = run.places.places();
+    let mut guardian = process::Command::new(env::current_exe().map_err(|error| Failure::Run(error.to_string()))?);
+    guardian.args(["agent", "guard", "--state"]).arg(&places.state).arg("--pins").arg(&places.pins);
+    // of a group of its own, so that Ctrl-C is the agent's alone
+    guardian.arg("--cgroup").arg(&cgroup).process_group(0);
+    let config = Config {
+        identity: Identity { host, labels: run.labels.into_iter().collect() },
+        rack: run.rack,
+        key: run.key,
+        socket: run.socket,
+        places,
+        cgroup,
+        means: match run.means {
+            MeansArg::Both => Means::Both,
+            MeansArg::Bpf => Means::Bpf,
+            MeansArg::Routes => Means::Routes,
+        },
+        racks: run.racks,
+        links: run.links,
+        needs_ecn: Algorithm::builtins()
+            .iter()
+            .filter(|one| one.needs_ecn())
+            .map(|one| one.name().to_string())
+            .collect(),
+        guardian: Some(guardian),
+    };
+    let stop = Stop::on_signals();
+    let stopped = || stop.is_set();
+    let outcome = if run.dry {
+        agent::dry_run(&config, &stopped, &mut |line| drop(print(&format!("{line}\n"))))
+    } else {
+        agent::run(config, &stopped, &mut |line| eprintln!("agent: {line}"))
+    };
+    outcome.map_err(|error| failure(&error))
+}
+
+fn failure(error: &AgentError) -> Failure {
+    if error.is_input() { Failure::Input(error.to_string()) } else { Failure::Run(error.to_string()) }
+}
+
+fn words(reset: &Reset) -> String {
+    let mut text = String::new();
+    if reset.program {
+        text.push_str("the BPF program is taken out, open connections have their own parameters again\n");
+    }
+    if reset.routes {
+        text.push_str("routes and sysctls are what they were\n");
+    }
+    if text.is_empty() {
+        text.push_str("nothing was left\n");
+    }
+    for note in &reset.notes {
+        writeln!(text, "{note}").expect("writing to a string");
+    }
+    text
+}
+
+/// The status, for people.
+fn told(status: &Status) -> String {
+    let mut text = String::new();
+    let mut line = |words: String| writeln!(text, "{words}").expect("writing to a string");
+    line(format!("agent: {}", if status.running { "running" } else { "not running" }));
+    let Some(report) = status.report.as_ref().filter(|_| status.running) else { return text };
+    line(format!("Oracle: {}", if status.connected { "there" } else { "not there" }));
+    let epoch = report.epoch.map_or("none yet".to_string(), |epoch| epoch.to_string());
+    let counts = report.counts;
+    line(format!(
+        "CUEs: highest epoch {epoch}; {} taken, {} rejected, {} expired, {} reverted by guards",
+        counts.taken, counts.rejected, counts.expired, counts.reverted
+    ));
+    line(format!(
+        "connections: {} given settings, {} given back; {} algorithms withheld for want of ECN, {} settings refused by the kernel",
+        status.applied, status.reverted, status.ecn_refused, status.failed
+    ));
+    if report.in_force.is_empty() {
+        line("in force: nothing".to_string());
+    }
+    for rule in &report.in_force {
+        line(format!("in force: {}/{}, for another {}", rule.policy, rule.rule, rule.left));
+        for setting in &rule.effective {
+            let found = setting.found.as_deref().unwrap_or("nothing to read it from yet");
+            let close = if setting.until_close { "; on those until they close" } else { "" };
+            line(format!(
+                "  {} = {}: {found} ({} connections{close})",
+                setting.setting, setting.asked, setting.connections
+            ));
+        }
+    }
+    report.notes.iter().for_each(|note| line(format!("note: {note}")));
+    text
+}

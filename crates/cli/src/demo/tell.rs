@@ -1,0 +1,171 @@
+//! The demonstration's tables, sentences and pictures.
+
+use super::compare::{Compared, Estimate, Turn};
+use crate::table::{Table, wrapped};
+use results::{Curve, Figure, Panel, Story};
+use std::fmt::Write as _;
+
+/// Columns of a terminal.
+const WIDTH: usize = 120;
+
+/// For people.
+pub fn text(runs: &[Compared], findings: &[String], simulated: bool) -> String {
+    let mut text = String::new();
+    if simulated {
+        text.push_str("SIMULATED\n\n");
+    }
+    text.push_str(&groups(runs));
+    if let Some(run) = shown(runs) {
+        let _ = write!(text, "\nThe Oracle's turns, {}/{}:\n{}", run.baseline, run.policy, timeline(&run.turns));
+    }
+    for finding in findings {
+        let _ = write!(text, "\n{}\n", wrapped(finding, WIDTH));
+    }
+    text
+}
+
+/// The run whose timeline is told: the paper's hosts with guards.
+fn shown(runs: &[Compared]) -> Option<&Compared> {
+    runs.iter().find(|run| run.baseline == "paper" && run.policy == "opentcp2")
+}
+
+fn groups(runs: &[Compared]) -> String {
+    let headings =
+        ["baseline", "group", "flows", "FCT p50 ms", "", "FCT p99 ms", "", "sent again %", "", "p99 shorter by %", ""];
+    let mut table = Table::new(headings);
+    for run in runs {
+        for group in [&run.default, &run.treated] {
+            let reduction = (group.name != run.default.name).then_some(run.p99_reduction);
+            let mut cells = vec![run.baseline.clone(), group.name.clone(), group.flows.to_string()];
+            for (estimate, digits) in [(group.p50_ms, 1), (group.p99_ms, 1), (group.sent_again, 2)] {
+                cells.extend([format!("{:.digits$}", estimate.value), interval(estimate, digits)]);
+            }
+            cells.push(reduction.map_or("–".to_string(), |reduction| format!("{:.0}", reduction.value)));
+            cells.push(reduction.map_or(String::new(), |reduction| interval(reduction, 0)));
+            table.row(cells);
+        }
+    }
+    table.render()
+}
+
+fn interval(estimate: Estimate, digits: usize) -> String {
+    format!("[{:.digits$}, {:.digits$}]", estimate.low, estimate.high)
+}
+
+fn timeline(turns: &[Turn]) -> String {
+    let mut table = Table::new(["s", "CUEs", "why", "guards tripped", "recovered", "ended"]);
+    for turn in turns {
+        let cues = if turn.hosts > 0 { format!("sent to {} hosts", turn.hosts) } else { "withheld".to_string() };
+        let counts = [turn.reverted, turn.recovered, turn.expired].map(|count| count.to_string());
+        let mut cells = vec![format!("{:.0}", turn.at_s), cues, turn.reason.clone()];
+        cells.extend(counts);
+        table.row(cells);
+    }
+    table.render()
+}
+
+/// In words, computed from the numbers.
+pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
+    let mut list = Vec::new();
+    if let Some(reason) = absent {
+        list.push(format!(
+            "SIMULATED: these numbers are not of real kernels ({reason}). `sudo opentcp demo` on Linux with BPF gives those."
+        ));
+    }
+    for run in runs {
+        let (Compared { baseline, policy, .. }, reduction) = (run, run.p99_reduction);
+        let sure = if reduction.low > 0.0 {
+            "below"
+        } else if reduction.high < 0.0 {
+            "above"
+        } else {
+            "not told apart from"
+        };
+        list.push(format!(
+            "{baseline}: with {policy} the 99th percentile of completion times is {:.1} ms, {sure} the {:.1} ms of the untreated \
+             hosts beside it at 95 % confidence: {:.0} % shorter ({:.0} to {:.0} %).",
+            run.treated.p99_ms.value, run.default.p99_ms.value, reduction.value, reduction.low, reduction.high
+        ));
+    }
+    for run in runs {
+        let count = |of: fn(&Turn) -> usize| run.turns.iter().map(of).sum::<usize>();
+        let sent = run.turns.iter().filter(|turn| turn.hosts > 0).count();
+        let unsent = run.turns.iter().filter(|turn| turn.hosts == 0).map(|turn| format!("{:.0} s", turn.at_s));
+        list.push(format!(
+            "{}/{}: CUEs were sent in {sent} of {} turns and withheld at {}; guards tripped {} times and let go {} times. Links \
+             were used at {:.0} % on average.",
+            run.baseline,
+            run.policy,
+            run.turns.len(),
+            unsent.collect::<Vec<_>>().join(", "),
+            count(|turn| turn.reverted),
+            count(|turn| turn.recovered),
+            run.mean_utilization * 100.0
+        ));
+    }
+    let distorted = runs.iter().filter_map(|run| Some((run, run.distorted.as_ref()?)));
+    list.extend(
+        distorted.map(|(run, why)| format!("NOT VALID: {}/{} was disturbed: {why}.", run.baseline, run.policy)),
+    );
+    list
+}
+
+/// The report's words and pictures.
+pub fn story(runs: &[Compared], findings: &[String], simulated: bool) -> Story {
+    let title = "The policy loop: bursts on a leaf–spine";
+    Story {
+        title: if simulated { format!("SIMULATED: {title}") } else { title.to_string() },
+        lead: "Sixteen hosts in three jobs exchange 64 kB from each to each, with pauses and two congestion epochs. Half of them follow \
+               the CUEs of opentcp1 or opentcp2 (initial window 20, least time-out 2 ms, while every link is under 70 %; opentcp2’s \
+               hosts give it up when they send over 0.1 % again), half do not and are the control group (default). Baselines: paper \
+               (BIC, initial window 3) and today (CUBIC, 10), both with a least time-out of 200 ms. Intervals are of 95 %, by \
+               resampling blocks of half a second."
+            .to_string(),
+        figures: vec![distributions(runs), timelines(runs)],
+        paragraphs: findings.to_vec(),
+        comparisons: Vec::new(),
+    }
+}
+
+fn distributions(runs: &[Compared]) -> Figure {
+    let panel = |run: &Compared| Panel {
+        title: format!("{}, {}", run.baseline, run.policy),
+        x: "completion time (ms)".to_string(),
+        y: "messages (%)".to_string(),
+        curves: [&run.default, &run.treated].map(|group| Curve::distribution(&group.name, &group.fct_ms)).to_vec(),
+    };
+    Figure {
+        title: "Completion times".to_string(),
+        text: "Share of the messages that took at most so long, from treated hosts and from those beside them."
+            .to_string(),
+        panels: runs.iter().map(panel).collect(),
+    }
+}
+
+fn timelines(runs: &[Compared]) -> Figure {
+    let mut panels = Vec::new();
+    for run in runs {
+        let curve = |name: &str, points: &[(f64, f64)]| Curve {
+            name: name.to_string(),
+            points: points.to_vec(),
+            ..Curve::default()
+        };
+        let all = [
+            ("busiest link (%)", curve("busiest link", &run.busiest)),
+            ("hosts that follow the rule", curve("hosts", &run.following)),
+        ];
+        panels.extend(all.map(|(y, curve)| Panel {
+            title: format!("{}, {}", run.baseline, run.policy),
+            x: "time (s)".to_string(),
+            y: y.to_string(),
+            curves: vec![curve],
+        }));
+    }
+    Figure {
+        title: "Timeline".to_string(),
+        text: "When the busiest link is over 70 % for a period, no CUEs are sent, and hosts go back to their defaults. With opentcp2, \
+               hosts that see drops leave for a period by themselves."
+            .to_string(),
+        panels,
+    }
+}

@@ -1,0 +1,167 @@
+//! The enforcer at work: packets in, packets out, timers.
+
+use super::cues::Cues;
+use super::port::Port;
+use super::status::{Listener, PortStatus, Status};
+use bus::Clock;
+use enforcer::{Action, Direction, Enforcer, Limits, Rule};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use packet_io::OwnedFrame;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+use units::Time;
+
+/// The longest sleep: signals are seen then, and CUEs.
+const LOOK: Time = Time::from_ms(100);
+
+/// The enforcer, its two interfaces and who may ask it.
+pub struct Daemon {
+    /// On the servers' side, on the clients'.
+    ports: [Port; 2],
+    enforcer: Enforcer<OwnedFrame>,
+    limits: Limits,
+    /// The operator's rules; those of CUEs come first.
+    rules: Vec<Rule>,
+    cues: Option<Cues>,
+    listener: Listener,
+    clock: Clock,
+    look_at: Time,
+    /// What was received and not yet looked at.
+    frames: Vec<OwnedFrame>,
+}
+
+/// The port where packets of this direction come in; they leave at the other.
+fn entrance(direction: Direction) -> usize {
+    match direction {
+        Direction::Out => 0,
+        Direction::In => 1,
+    }
+}
+
+/// An enforcer of which nobody can guess where flows are in its tables.
+fn enforcer(limits: Limits, rules: Vec<Rule>) -> Enforcer<OwnedFrame> {
+    Enforcer::new(limits, rules, RandomState::new().hash_one(std::process::id()))
+}
+
+impl Daemon {
+    pub fn new(ports: [Port; 2], limits: Limits, rules: Vec<Rule>, cues: Option<Cues>, listener: Listener) -> Daemon {
+        let (clock, frames) = (Clock::begin(), Vec::new());
+        let enforcer = enforcer(limits, rules.clone());
+        Daemon { ports, enforcer, limits, rules, cues, listener, clock, look_at: Time::ZERO, frames }
+    }
+
+    /// Until `stopped` says so.
+    ///
+    /// # Errors
+    /// The kernel does not say when packets come, or the disk does not take the highest epoch.
+    pub fn run(mut self, stopped: &dyn Fn() -> bool) -> io::Result<()> {
+        while !stopped() {
+            let mut idle = true;
+            for direction in [Direction::In, Direction::Out] {
+                self.ports[entrance(direction)].receive(&mut self.frames);
+                idle &= self.frames.is_empty();
+                self.forward(direction);
+            }
+            let now = self.clock.now();
+            if self.enforcer.poll_timeout() <= now {
+                self.enforcer.on_timer(now);
+                self.transmit();
+            }
+            self.ports.iter_mut().for_each(Port::flush);
+            if self.look_at <= now {
+                self.look_at = now + LOOK;
+                self.look()?;
+            }
+            if idle {
+                self.wait()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is not a packet's.
+    fn look(&mut self) -> io::Result<()> {
+        if self.clock.is_old() {
+            // flows that are open pass untouched from now on
+            self.enforcer = enforcer(self.limits, self.rules.clone());
+            (self.clock, self.look_at) = (Clock::begin(), Time::ZERO);
+            self.cues.as_mut().map_or(Ok(()), Cues::begin_anew).map_err(io::Error::other)?;
+        }
+        while let Some(record) = self.enforcer.poll_record() {
+            self.cues.iter_mut().for_each(|cues| cues.ended(&record));
+        }
+        let Some(cues) = &mut self.cues else { return Ok(()) };
+        if cues.look(self.enforcer.flows()).map_err(io::Error::other)? {
+            self.enforcer.set_rules([cues.rules(), self.rules.clone()].concat());
+        }
+        Ok(())
+    }
+
+    /// What came in goes on, as the enforcer decides.
+    fn forward(&mut self, direction: Direction) {
+        let now = self.clock.now();
+        let mut frames = std::mem::take(&mut self.frames);
+        for frame in frames.drain(..) {
+            match self.enforcer.on_packet(now, direction, frame) {
+                Action::Forward(frame) | Action::Rewritten(frame) => self.ports[1 - entrance(direction)].send(frame),
+                Action::Held | Action::Dropped => {}
+            }
+            self.transmit();
+        }
+        self.frames = frames;
+    }
+
+    /// What the enforcer sends by itself.
+    fn transmit(&mut self) {
+        while let Some((direction, frame)) = self.enforcer.poll_transmit() {
+            self.ports[1 - entrance(direction)].send(frame);
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    fn wait(&mut self) -> io::Result<()> {
+        let until = self.enforcer.poll_timeout().min(self.look_at).saturating_sub(self.clock.now());
+        let ports = self.ports.iter().flat_map(Port::fds);
+        let mut fds: Vec<PollFd<'_>> =
+            ports.chain([self.listener.as_fd()]).map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match ppoll(&mut fds, Some(TimeSpec::from(Duration::from_nanos(until.as_ns()))), None) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let asked = fds.last().and_then(PollFd::any).unwrap_or(false);
+        if asked {
+            self.listener.answer(|| self.status());
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> Status {
+        let port = |port: &Port| PortStatus {
+            interface: port.name.clone(),
+            received: port.received,
+            sent: port.sent,
+            lost: port.lost,
+        };
+        let [servers, clients] = &self.ports;
+        let counters = self.enforcer.counters().named().into_iter().map(|(name, value)| (name.to_string(), value));
+        let mut flows_by_algorithm = BTreeMap::new();
+        for record in self.enforcer.open_records(self.clock.now()) {
+            *flows_by_algorithm.entry(record.algorithm).or_default() += 1;
+        }
+        Status {
+            up_seconds: self.clock.now().as_secs_f64(),
+            servers: port(servers),
+            clients: port(clients),
+            flows: self.enforcer.flows(),
+            flows_by_algorithm,
+            buffered_bytes: self.enforcer.buffered_bytes(),
+            buffered_bytes_max: self.enforcer.buffered_bytes_max(),
+            counters: counters.collect(),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! One of the two interfaces that the enforcer is between.
+
+use kernel::steer::{QUEUES_MAX, Steering};
+use netlink::Netlink;
+use netlink_packet_core::NLM_F_DUMP;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
+use packet_io::{OwnedFrame, XDP_FRAME_BYTES_MAX, XdpSocket};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// Frames that are taken from one queue in a row.
+const BATCH: u32 = 64;
+/// Ethernet's header with two tags.
+const FRAMING_BYTES: u32 = 22;
+/// How often, and how long apart, a queue is asked for whose last owner has just died.
+const ATTEMPTS: u32 = 10;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
+
+/// What the kernel says of an interface.
+struct Interface {
+    index: u32,
+    name: String,
+    mtu: u32,
+    queues: u32,
+    address: Option<[u8; 6]>,
+    /// What it is a port of.
+    controller: Option<u32>,
+    is_bridge: bool,
+    /// There is no wire behind it, but another interface of this machine.
+    local: bool,
+}
+
+/// The two interfaces, and the bridge that carries what the enforcer does not.
+pub struct Place {
+    interfaces: [Interface; 2],
+    /// The bridge's name.
+    pub bridge: String,
+    /// Hardware addresses of this machine on it.
+    own: Vec<[u8; 6]>,
+}
+
+impl Place {
+    /// Looks for them.
+    ///
+    /// # Errors
+    /// They are not there, or no ports of one bridge; what to do.
+    pub fn find(servers: &str, clients: &str) -> Result<Place, String> {
+        if servers == clients {
+            return Err(format!("--between takes two interfaces, and {servers} is one"));
+        }
+        let mut all = interfaces().map_err(|error| format!("the kernel does not tell its interfaces: {error}"))?;
+        let mut take = |name: &str| {
+            let at = all.iter().position(|interface| interface.name == name);
+            at.map(|at| all.swap_remove(at)).ok_or_else(|| format!("there is no interface `{name}` here"))
+        };
+        let interfaces = [take(servers)?, take(clients)?];
+        let bridge_of = |interface: &Interface| {
+            all.iter().find(|bridge| bridge.is_bridge && Some(bridge.index) == interface.controller)
+        };
+        for interface in &interfaces {
+            if bridge_of(interface).is_none() {
+                let name = &interface.name;
+                return Err(format!(
+                    "{name} is not a port of a bridge, which carries traffic while the enforcer does not; for example:\n  \
+                     ip link add br0 type bridge && ip link set br0 up\n  \
+                     ip link set {servers} master br0 && ip link set {clients} master br0"
+                ));
+            }
+        }
+        let bridge = bridge_of(&interfaces[0]).filter(|_| interfaces[0].controller == interfaces[1].controller);
+        let bridge =
+            bridge.ok_or_else(|| format!("{servers} and {clients} are ports of two bridges; both must be of one"))?;
+        let own = interfaces.iter().chain([bridge]).filter_map(|interface| interface.address).collect();
+        Ok(Place { bridge: bridge.name.clone(), own, interfaces })
+    }
+
+    /// Takes over TCP's packets that come in at both. What holds it in the kernel are files in `pins`, a folder for each.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn open(&self, pins: &Path) -> Result<[Port; 2], String> {
+        let [servers, clients] = &self.interfaces;
+        let open = |interface: &Interface| Port::open(interface, &self.own, &pins.join(&interface.name));
+        Ok([open(servers)?, open(clients)?])
+    }
+}
+
+/// All interfaces of this network namespace.
+fn interfaces() -> io::Result<Vec<Interface>> {
+    let asked = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    let answers = Netlink::open()?.ask(NLM_F_DUMP, asked)?;
+    let interface = |answer| match answer {
+        RouteNetlinkMessage::NewLink(link) => Some(Interface::of(&link)),
+        _ => None,
+    };
+    Ok(answers.into_iter().filter_map(interface).collect())
+}
+
+impl Interface {
+    fn of(link: &LinkMessage) -> Interface {
+        let mut interface = Interface {
+            index: link.header.index,
+            name: String::new(),
+            mtu: 0,
+            queues: 1,
+            address: None,
+            controller: None,
+            is_bridge: false,
+            local: false,
+        };
+        for attribute in &link.attributes {
+            match attribute {
+                LinkAttribute::IfName(name) => interface.name.clone_from(name),
+                LinkAttribute::Mtu(mtu) => interface.mtu = *mtu,
+                LinkAttribute::NumRxQueues(queues) => interface.queues = *queues,
+                LinkAttribute::Address(bytes) => interface.address = bytes[..].try_into().ok(),
+                LinkAttribute::Controller(index) => interface.controller = Some(*index),
+                LinkAttribute::LinkInfo(infos) => {
+                    interface.is_bridge = infos.contains(&LinkInfo::Kind(InfoKind::Bridge));
+                    interface.local = infos.contains(&LinkInfo::Kind(InfoKind::Veth));
+                }
+                _ => {}
+            }
+        }
+        interface
+    }
+}
+
+/// The interface, its packets handed to us.
+pub struct Port {
+    pub name: String,
+    /// One for each of its queues.
+    sockets: Vec<XdpSocket>,
+    pins: PathBuf,
+    /// There is no wire behind it, but another interface of this machine.
+    local: bool,
+    /// Frames that came in, that left, and that could not leave.
+    pub received: u64,
+    pub sent: u64,
+    pub lost: u64,
+}
+
+impl Port {
+    fn open(interface: &Interface, own: &[[u8; 6]], pins: &Path) -> Result<Port, String> {
+        let Interface { index, name, mtu, queues, local, .. } = interface;
+        let failed = |what: &str, why: &dyn fmt::Display| format!("{name}: {what}: {why}");
+        let most = XDP_FRAME_BYTES_MAX as u32 - FRAMING_BYTES;
+        if *mtu > most {
+            return Err(format!("{name} has an MTU of {mtu}, and {most} fit; ip link set {name} mtu {most}"));
+        }
+        let mut sockets = Vec::new();
+        for queue in 0..(*queues).min(QUEUES_MAX) {
+            match open_socket(*index, queue) {
+                Ok(socket) => sockets.push(socket),
+                // an interface may have fewer queues than it could
+                Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    return Err(failed("another program has its packets", &"stop that first"));
+                }
+                Err(error) => {
+                    let why = format!("{error}; it takes root and a kernel with CONFIG_XDP_SOCKETS");
+                    return Err(failed("a socket for its packets (AF_XDP)", &why));
+                }
+            }
+        }
+        let steering = Steering::attach(*index, own, pins).map_err(|error| failed("XDP", &error))?;
+        let port = Port {
+            name: name.clone(),
+            sockets,
+            pins: pins.to_path_buf(),
+            local: *local,
+            received: 0,
+            sent: 0,
+            lost: 0,
+        };
+        for (queue, socket) in port.sockets.iter().enumerate() {
+            steering.hand_to(queue as u32, socket.as_fd()).map_err(|error| failed("XDP", &error))?;
+        }
+        Ok(port)
+    }
+
+    /// What waits to be read, and the frames that were taken.
+    pub fn receive(&mut self, frames: &mut Vec<OwnedFrame>) {
+        for socket in &mut self.sockets {
+            let taken = socket.receive(BATCH, |bytes| {
+                frames.push(OwnedFrame::received(bytes.to_vec(), self.local));
+            });
+            self.received += u64::from(taken);
+        }
+    }
+
+    /// Sends a frame with the next [`Port::flush`].
+    pub fn send(&mut self, frame: OwnedFrame) {
+        let Some(socket) = self.sockets.first_mut() else { return };
+        let bytes = frame.completed();
+        let sent = socket.send(&bytes) || {
+            socket.flush();
+            socket.send(&bytes)
+        };
+        *(if sent { &mut self.sent } else { &mut self.lost }) += 1;
+    }
+
+    /// Everything leaves.
+    pub fn flush(&mut self) {
+        if let Some(socket) = self.sockets.first_mut() {
+            socket.flush();
+        }
+    }
+
+    /// What to poll.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().map(|socket| socket.as_fd())
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        if let Err(error) = Steering::remove(&self.pins) {
+            eprintln!("{}: {error}", self.name);
+        }
+        // the folder of both, once it is empty
+        let _ = self.pins.parent().map(fs::remove_dir);
+    }
+}
+
+fn open_socket(index: u32, queue: u32) -> io::Result<XdpSocket> {
+    for _ in 1..ATTEMPTS {
+        match XdpSocket::open(index, queue) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(BETWEEN_ATTEMPTS),
+            done => return done,
+        }
+    }
+    XdpSocket::open(index, queue)
+}

@@ -1,0 +1,137 @@
+//! The rows of `--json` and of the report.
+
+use super::cases::{Case, Cases, PAPER, Variant};
+use super::measured::Run;
+use super::paper;
+use results::Comparison;
+
+/// The tail: the 99th percentile. The paper does not say where its tail begins.
+pub const TAIL: f64 = 0.99;
+
+/// How much shorter what `of` says is in a case than in the same network without a policy, percent; the median over seeds.
+pub fn reduction(cases: &Cases, case: &Case, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+    let default = cases.default_of(case)?;
+    let reductions = case.runs.iter().zip(&default.runs);
+    let mut reductions: Vec<f64> =
+        reductions.map(|(ours, default)| Some((1.0 - of(ours)? / of(default)?) * 100.0)).collect::<Option<_>>()?;
+    reductions.sort_by(f64::total_cmp);
+    let n = reductions.len();
+    (n > 0).then(|| f64::midpoint(reductions[(n - 1) / 2], reductions[n / 2]))
+}
+
+/// How much shorter the tail of a case's treated hosts is than the default's, percent.
+pub fn tail_reduction(cases: &Cases, case: &Case) -> Option<f64> {
+    reduction(cases, case, |run| run.treated.fct_at(TAIL))
+}
+
+/// The same against the untreated hosts of the same run.
+pub fn against_control(case: &Case) -> Option<f64> {
+    case.median(|run| Some((1.0 - run.treated.fct_at(TAIL)? / run.control.fct_at(TAIL)?) * 100.0))
+}
+
+/// What the paper says of a case, if it is one of its own.
+fn papers(case: &Case, value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    if case.setting == PAPER { value(case.variant.name()) } else { None }
+}
+
+/// All rows, in the order of the paper.
+pub fn comparisons(cases: &Cases) -> Vec<Comparison> {
+    let mut rows = Rows::default();
+    completion(cases, &mut rows);
+    for case in &cases.0 {
+        drops(case, &mut rows);
+    }
+    windows_and_jobs(cases, &mut rows);
+    rows.0
+}
+
+fn completion(cases: &Cases, rows: &mut Rows) {
+    let treated = || cases.0.iter().filter(|case| case.variant != Variant::Default);
+    for case in treated() {
+        let note = "99th percentile of message completion times, treated hosts against a network without a policy";
+        let paper = papers(case, paper::tail_reduction);
+        rows.add(("Figure 4", case, "FCT tail reduction", "%"), paper, tail_reduction(cases, case), note);
+    }
+    for case in treated() {
+        let beside = "against the untreated hosts of the same run";
+        rows.add(("Figure 4", case, "FCT tail reduction, beside control", "%"), None, against_control(case), beside);
+        let further = reduction(cases, case, |run| run.treated.fct_at(0.999));
+        rows.add(("Figure 4", case, "FCT tail reduction, 99.9th percentile", "%"), None, further, "as the first rows");
+        let exchange = reduction(cases, case, |run| run.treated.exchange_at(TAIL));
+        let note = "the benchmark exchange, beside the all-to-all; the paper: consistent";
+        rows.add(("Figure 4", case, "FCT tail reduction, exchange", "%"), None, exchange, note);
+    }
+    let two = cases.of(PAPER, Variant::OpenTcp2);
+    if let (Some(one), Some(two)) = (cases.of(PAPER, Variant::OpenTcp1), two) {
+        let tail = |case: &Case| case.median(|run| run.treated.fct_at(TAIL));
+        let longer = tail(two).zip(tail(one)).map(|(two, one)| (two / one - 1.0) * 100.0);
+        rows.add(("Figure 4", two, "tail over opentcp1's", "%"), Some(8.0), longer, "longer");
+    }
+}
+
+fn drops(case: &Case, rows: &mut Rows) {
+    let note = "segments sent again, by connection of the benchmark; the paper does not state its unit";
+    let percent = |of: fn(&Run) -> Option<f64>| case.median(of).map(|share| share * 100.0);
+    let none = papers(case, paper::without_drops).map(|share| share * 100.0);
+    rows.add(("Figure 5", case, "flows without drops", "%"), none, percent(|run| run.treated.without_drops()), note);
+    for (share, words) in [(0.5, "p50"), (0.9, "p90"), (0.99, "p99")] {
+        let ours = case.median(|run| run.treated.drops_at(share));
+        let paper = papers(case, |name| paper::drops_at(name, share));
+        rows.add(("Figure 5", case, &format!("drops per flow, {words}"), "packets"), paper, ours, note);
+    }
+    let messages = percent(|run| run.treated.messages_without_drops());
+    let note = "segments sent again since the message before on its connection arrived";
+    rows.add(("Figure 5", case, "messages without drops", "%"), None, messages, note);
+    let lost = percent(|run| run.treated.truly_lost());
+    rows.add(("Figure 5", case, "of what was sent again, lost in the network", "%"), None, lost, "the rest was late");
+    let note = "of the time of treated hosts, the share in which they followed the rule";
+    rows.add(("Figure 5", case, "time treated", "%"), None, percent(|run| run.in_force), note);
+}
+
+/// What the text says of windows and jobs, and Figure 1.
+fn windows_and_jobs(cases: &Cases, rows: &mut Rows) {
+    for case in &cases.0 {
+        let small = case.median(|run| run.treated.small_windows());
+        let note = "by packets in flight in samples of every sender";
+        let (quantity, paper, ours) = match case.variant {
+            Variant::Default => ("packets sent at cwnd 3-5", 70.0, small.map(|share| share * 100.0)),
+            _ => ("packets sent at cwnd above 5", 50.0, small.map(|share| (1.0 - share) * 100.0)),
+        };
+        rows.add(("windows", case, quantity, "%"), papers(case, |_| Some(paper)), ours, note);
+    }
+    for case in &cases.0 {
+        let note = "mean over jobs of each job's mean";
+        rows.add(("jobs", case, "round of a job, mean", "ms"), None, case.median(Run::round_ms), note);
+        let note =
+            "Pearson's r over jobs, between the mean round and the 99th percentile of the messages; the paper: strong";
+        rows.add(("jobs", case, "correlation of job and FCT tail", ""), None, case.median(Run::correlation), note);
+        let low = case.median(|run| Some(run.low_utilization * 100.0));
+        let paper = papers(case, |_| Some(80.0));
+        rows.add(("Figure 1", case, "share of time under 50 % utilization", "%"), paper, low, "of all links, T by T");
+    }
+}
+
+/// Rows under construction.
+#[derive(Default)]
+struct Rows(Vec<Comparison>);
+
+impl Rows {
+    /// Adds a row, by figure, case, quantity and unit, if we have a number.
+    fn add(
+        &mut self,
+        (figure, case, quantity, unit): (&str, &Case, &str, &str),
+        paper: Option<f64>,
+        ours: Option<f64>,
+        note: &str,
+    ) {
+        self.0.extend(ours.map(|ours| Comparison {
+            figure: figure.to_string(),
+            case: case.name(),
+            quantity: quantity.to_string(),
+            unit: unit.to_string(),
+            paper,
+            ours,
+            note: note.to_string(),
+        }));
+    }
+}

@@ -1,0 +1,373 @@
+//! TCon, congestion control enforced in the network (NPC 2017): completion times of files, simulated.
+//!
+//! Runs the scenario `scenarios/tcon.toml`, a part of this program, on three paths and with files of several sizes: a CUBIC server, a BBR
+//! server, and BBR enforced on a CUBIC server. A run is many downloads one after the other, far enough apart not to meet.
+
+mod findings;
+mod measured;
+mod paper;
+mod rows;
+mod tables;
+
+use super::{Reproduced, Request, Study};
+use crate::failure::Failure;
+use crate::run::{Words as _, speed};
+use crate::stop::Stop;
+use crate::sweep::{Job, algorithm_names, run_all};
+use measured::{Measured, Run};
+use results::{Comparison, Curve, Figure, Panel, Story, SweepWriter};
+use scenario::{Disk, FileRef, Files, Input, Known, Scenario};
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path as FilePath, PathBuf};
+use std::time::Instant;
+use units::{Rate, Time};
+
+const NAME: &str = "scenarios/tcon.toml";
+const TEXT: &str = include_str!("../../../../scenarios/tcon.toml");
+/// What a run without an enforcer is without.
+const ENFORCER: &str = "[enforcer]\nat = \"s1\"\n\n[[enforcer.rule]]\ncc = \"bbr\"\n";
+/// What a path without losses is without.
+const LOSS: &str = "[[network.loss]]\nlink = \"s1->s2\"\nprobability = \"0.3 %\"\n";
+/// One download, in whose place there are many.
+const DOWNLOAD: &str = "bulk = { from = \"left1\", to = \"right1\", bytes = \"10 MB\" }";
+const DOWNLOADS: &str = "trace = { file = \"downloads.csv\" }";
+const TRACE: &str = "downloads.csv";
+/// Propagation that is not the bottleneck's: four links at hosts, there and back.
+const NEAR: Time = Time::from_us(200);
+
+/// The study.
+pub const STUDY: Study = Study {
+    name: "tcon",
+    about: "TCon (NPC 2017), simulated: BBR enforced on CUBIC servers, completion times of files",
+    reproduce,
+};
+
+/// What only this study can be asked for.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "tcon alone")]
+#[group(id = "tcon")] // every set of flags needs a name of its own
+pub struct Args {
+    /// At most so many downloads of a file [default: 10,000 of 10 MB, fewer of others and at other losses]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    downloads: Option<u32>,
+}
+
+impl Args {
+    /// Whether anything was asked that only this study knows.
+    pub fn is_given(&self) -> bool {
+        self.downloads.is_some()
+    }
+}
+
+/// A path of the study. Rate and round trip are ours: the paper lists rates that its own times contradict, and no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Path {
+    Lan,
+    Shanghai,
+    Oregon,
+}
+
+impl Path {
+    const ALL: [Path; 3] = [Path::Lan, Path::Shanghai, Path::Oregon];
+    /// Those with losses.
+    const WAN: [Path; 2] = [Path::Shanghai, Path::Oregon];
+
+    /// The paper's name for it.
+    fn name(self) -> &'static str {
+        match self {
+            Path::Lan => "lan",
+            Path::Shanghai => "wan-shanghai",
+            Path::Oregon => "wan-oregon",
+        }
+    }
+
+    fn rate(self) -> Rate {
+        match self {
+            Path::Lan => Rate::from_mbps(100),
+            Path::Shanghai => Rate::from_mbps(10),
+            Path::Oregon => Rate::from_bps(2_500_000),
+        }
+    }
+
+    fn rtt(self) -> Time {
+        match self {
+            Path::Lan => Time::from_us(500),
+            Path::Shanghai => Time::from_ms(30),
+            Path::Oregon => Time::from_ms(180),
+        }
+    }
+
+    /// Per mille of its packets that are lost by chance.
+    fn loss(self) -> u32 {
+        if self == Path::Lan { 0 } else { 3 }
+    }
+}
+
+/// Who sends how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    Cubic,
+    Bbr,
+    /// BBR enforced on a CUBIC server.
+    Tcon,
+}
+
+impl Variant {
+    const ALL: [Variant; 3] = [Variant::Cubic, Variant::Bbr, Variant::Tcon];
+
+    fn name(self) -> &'static str {
+        match self {
+            Variant::Cubic => "cubic",
+            Variant::Bbr => "bbr",
+            Variant::Tcon => "tcon",
+        }
+    }
+}
+
+/// A file, and how often it is downloaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct File {
+    kilobytes: u64,
+    downloads: u32,
+}
+
+impl File {
+    /// Of which the paper prints times and tails, and which the losses are swept with.
+    const MAIN: File = File { kilobytes: 10_000, downloads: 10_000 };
+    const ALL: [File; 3] =
+        [File { kilobytes: 1_700, downloads: 1_000 }, File::MAIN, File { kilobytes: 101_000, downloads: 100 }];
+    const FULL: [File; 2] = [File { kilobytes: 562_000, downloads: 20 }, File { kilobytes: 630_000, downloads: 20 }];
+    /// Downloads at each rate of losses.
+    const SWEPT: File = File { downloads: 200, ..File::MAIN };
+
+    /// As the paper writes it.
+    fn name(self) -> String {
+        format!("{}MB", self.kilobytes as f64 / 1000.0)
+    }
+}
+
+/// Losses swept, per mille.
+const LOSSES: [u32; 5] = [0, 1, 10, 20, 30];
+
+/// Downloads of one file on one path by one variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Case {
+    path: Path,
+    /// Per mille.
+    loss: u32,
+    file: File,
+    variant: Variant,
+}
+
+impl Case {
+    /// All cases, of one setting after the other, with at most so many downloads of a file.
+    fn all(full: bool, most: u32) -> Vec<Case> {
+        let mut settings = Vec::new();
+        for path in Path::ALL {
+            let more = if full { &File::FULL[..] } else { &[] };
+            settings.extend(File::ALL.iter().chain(more).map(|file| (path, path.loss(), *file)));
+        }
+        settings.extend(Path::WAN.iter().flat_map(|path| LOSSES.map(|loss| (*path, loss, File::SWEPT))));
+        let of = |(path, loss, file): (Path, u32, File)| {
+            let file = File { downloads: file.downloads.min(most), ..file };
+            Variant::ALL.map(|variant| Case { path, loss, file, variant })
+        };
+        settings.into_iter().flat_map(of).collect()
+    }
+
+    /// The file that the paper prints most of, with the path's own losses?
+    fn is_main(&self) -> bool {
+        self.file.kilobytes == File::MAIN.kilobytes && self.loss == self.path.loss()
+    }
+
+    /// `wan-oregon/10MB`; with other losses than the path's, `wan-oregon/10MB/2%`.
+    fn setting(&self) -> String {
+        let mut name = format!("{}/{}", self.path.name(), self.file.name());
+        if self.loss != self.path.loss() {
+            let _ = write!(name, "/{}%", f64::from(self.loss) / 10.0);
+        }
+        name
+    }
+
+    /// Between the beginnings of two downloads: ten times what the link alone needs, and a minute.
+    fn gap(&self) -> Time {
+        self.path.rate().serialization(self.file.kilobytes * 1000) * 10 + Time::from_secs(60)
+    }
+
+    fn text(&self) -> String {
+        let mut text = TEXT.replace(DOWNLOAD, DOWNLOADS);
+        if self.variant != Variant::Tcon {
+            text = text.replace(ENFORCER, "");
+        }
+        if self.loss == 0 {
+            text = text.replace(LOSS, "");
+        }
+        text
+    }
+
+    fn trace(&self) -> String {
+        let mut csv = String::from("time_s,src,dst,bytes\n");
+        for i in 0..self.file.downloads {
+            let at = (self.gap() * u64::from(i)).as_secs_f64();
+            let _ = writeln!(csv, "{at:.3},left1,right1,{}", self.file.kilobytes * 1000);
+        }
+        csv
+    }
+
+    fn sets(&self) -> Vec<String> {
+        let cc = if self.variant == Variant::Bbr { "bbr" } else { "cubic" };
+        let mut sets = vec![
+            format!("duration={}", self.gap() * u64::from(self.file.downloads)),
+            format!("network.tier.bottleneck.rate={}", self.path.rate()),
+            format!("network.tier.bottleneck.delay={}", (self.path.rtt() - NEAR) / 2),
+            format!("tcp.cc={cc}"),
+        ];
+        if self.loss > 0 {
+            sets.push(format!("network.loss.0.probability={} %", f64::from(self.loss) / 10.0));
+        }
+        sets
+    }
+
+    fn job(&self, request: &Request, seed: u32) -> Result<Job, Failure> {
+        let mut sets = self.sets();
+        sets.push(format!("seed={seed}"));
+        sets.extend(request.sets.iter().cloned());
+        let names = algorithm_names();
+        let known = Known { algorithms: &names, ..Known::default() };
+        let files = Embedded { trace: self.trace(), disk: Disk { base: PathBuf::new() } };
+        let text = self.text();
+        let input = Input { name: NAME, text: &text, sets: &sets, known, files: &files };
+        let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
+        let [run] = &loaded.runs[..] else {
+            return Err(Failure::Input(format!(
+                "reproduce compares paths, files and seeds; to sweep, use `opentcp run {NAME}`"
+            )));
+        };
+        let mut name = format!("{}/{}", self.setting(), self.variant.name());
+        if request.seeds > 1 {
+            let _ = write!(name, "/{seed}");
+        }
+        let parameters = vec![
+            ("setting".to_string(), self.setting()),
+            ("variant".to_string(), self.variant.name().to_string()),
+            ("seed".to_string(), seed.to_string()),
+        ];
+        Ok(Job { name, parameters, scenario: run.scenario.clone() })
+    }
+}
+
+/// The file that the scenario names is made here.
+struct Embedded {
+    trace: String,
+    disk: Disk,
+}
+
+impl Files for Embedded {
+    fn resolve(&self, written: &str) -> FileRef {
+        self.disk.resolve(written)
+    }
+
+    fn read(&self, path: &FilePath) -> io::Result<String> {
+        if path.to_str() == Some(TRACE) { Ok(self.trace.clone()) } else { self.disk.read(path) }
+    }
+}
+
+/// Runs the study.
+fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
+    let cases = Case::all(request.full, request.tcon.downloads.unwrap_or(u32::MAX));
+    let mut jobs = Vec::new();
+    for case in &cases {
+        for seed in 1..=request.seeds {
+            jobs.push(case.job(request, seed)?);
+        }
+    }
+    let mut writer = SweepWriter::create(&request.out).map_err(|error| Failure::bad_out(&error))?;
+    let (began, mut hops) = (Instant::now(), 0);
+    let mut runs = Vec::new();
+    run_all(&jobs, request.workers, &Stop::on_signals(), |run| {
+        hops += run.summary.packet_hops;
+        runs.push(Run::of(&run));
+        writer.add(&run).map_err(|error| Failure::writing(&error))
+    })?;
+    // in the order of the jobs
+    let mut runs = runs.into_iter();
+    let of = |case: &Case| Measured::of(*case, &runs.by_ref().take(request.seeds as usize).collect::<Vec<_>>());
+    let measured: Vec<Measured> = cases.iter().map(of).collect();
+    let comparisons = rows::comparisons(&measured);
+    let findings = findings::findings(&measured);
+    let info = speed(began, hops, request.workers.min(jobs.len()));
+    writer.finish(&story(&measured, &comparisons, &findings), Some(&info)).map_err(|error| Failure::writing(&error))?;
+    eprintln!("{}", info.words());
+    Ok(Reproduced { tables: tables::render(&measured, &findings), findings, comparisons, wall_s: info.wall_s })
+}
+
+/// The report's words and pictures.
+fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String]) -> Story {
+    let panel = |path: Path| Panel {
+        title: path.name().to_string(),
+        x: "completion time (s)".to_string(),
+        y: "downloads (%)".to_string(),
+        curves: measured
+            .iter()
+            .filter(|one| one.case.path == path && one.case.is_main() && !one.seconds.is_empty())
+            .map(|one| Curve::distribution(one.case.variant.name(), &one.seconds))
+            .collect(),
+    };
+    let swept = |path: Path| Panel {
+        title: path.name().to_string(),
+        x: "losses (%)".to_string(),
+        y: "mean completion time (s)".to_string(),
+        curves: Variant::ALL.map(|variant| loss_curve(measured, path, variant)).to_vec(),
+    };
+    Story {
+        title: "Congestion control enforced in the network, simulated".to_string(),
+        lead: "Downloads from a server that runs CUBIC or BBR, and from a CUBIC server whose packets an enforcer sends on by BBR, over three paths \
+               with queues of 50 packets; after “TCon: A Transparent Congestion Control Deployment Platform for Optimizing WAN Transfers” \
+               (NPC 2017). All of it is simulated, and what the paper leaves unsaid of its paths is ours: rate, round trip, losses."
+            .to_string(),
+        figures: vec![
+            Figure {
+                title: "Completion times of 10 MB".to_string(),
+                text: "SIMULATED. The share of downloads that took at most so long.".to_string(),
+                panels: Path::ALL.map(panel).to_vec(),
+            },
+            Figure {
+                title: "The rate of losses decides".to_string(),
+                text: "SIMULATED. Mean completion times of 10 MB, by the share of packets that the path loses by chance.".to_string(),
+                panels: Path::WAN.map(swept).to_vec(),
+            },
+        ],
+        paragraphs: findings.to_vec(),
+        comparisons: comparisons.to_vec(),
+    }
+}
+
+/// Mean completion times over losses.
+fn loss_curve(measured: &[Measured], path: Path, variant: Variant) -> Curve {
+    let of = |one: &&Measured| {
+        let Case { path: its, file, variant: whose, .. } = one.case;
+        its == path && file.kilobytes == File::MAIN.kilobytes && whose == variant
+    };
+    let point = |one: &Measured| Some((f64::from(one.case.loss) / 10.0, one.mean()?));
+    let mut points: Vec<(f64, f64)> = measured.iter().filter(of).filter_map(point).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Curve { name: variant.name().to_string(), points, ..Curve::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scenario_has_what_cases_take_out() {
+        for part in [ENFORCER, LOSS, DOWNLOAD] {
+            assert_eq!(TEXT.matches(part).count(), 1, "{part}");
+        }
+        assert_eq!(File::ALL[0].name(), "1.7MB");
+        let case = Case { path: Path::Oregon, loss: 20, file: File::SWEPT, variant: Variant::Tcon };
+        assert_eq!(case.setting(), "wan-oregon/10MB/2%");
+        // 10 MB at 2.5 Mbit/s are 32 s
+        assert_eq!(case.gap(), Time::from_secs(380));
+    }
+}

@@ -1,0 +1,87 @@
+//! The rows of `--json` and of the report.
+
+use super::measured::{Measured, Setting, settings, share};
+use super::paper;
+use results::Comparison;
+
+/// All rows: a setting after the other.
+pub fn comparisons(measured: &[Measured]) -> Vec<Comparison> {
+    let mut rows = Rows::default();
+    for setting in settings(measured) {
+        let (path, file) = (setting.case().path.name(), setting.case().file.name());
+        let is_swept = setting.case().loss != setting.case().path.loss();
+        let paper = if is_swept { None } else { paper::times(path, &file) };
+        times(&setting, paper, &mut rows);
+        gains(&setting, paper, &mut rows);
+        if !is_swept {
+            tails_and_buffers(&setting, path, &file, &mut rows);
+        }
+    }
+    rows.0
+}
+
+fn times(setting: &Setting, paper: Option<[f64; 3]>, rows: &mut Rows) {
+    for (at, one) in [setting.cubic, setting.bbr, setting.tcon].into_iter().enumerate() {
+        let case = format!("{}/{}", setting.case().setting(), one.case.variant.name());
+        let note = "the paper's path is not described; ours is calibrated on its CUBIC alone";
+        rows.add((&case, "completion time, mean", "s"), paper.map(|times| times[at]), one.mean(), note);
+        rows.add((&case, "completion time, p90", "s"), None, one.at(0.9), "");
+    }
+}
+
+fn gains(setting: &Setting, paper: Option<[f64; 3]>, rows: &mut Rows) {
+    let case = format!("{}/tcon", setting.case().setting());
+    let [ours, as_paper] = setting.reductions().map_or([None; 2], |both| both.map(Some));
+    let theirs = paper.map(|[cubic, _, tcon]| (1.0 - tcon / cubic) * 100.0);
+    rows.add((&case, "reduction against cubic", "%"), theirs, ours, "1 - TCon / CUBIC, of means");
+    let theirs = paper.map(|[cubic, _, tcon]| (cubic / tcon - 1.0) * 100.0);
+    rows.add(
+        (&case, "reduction, of TCon's time", "%"),
+        theirs,
+        as_paper,
+        "CUBIC / TCon - 1, the paper's own definition",
+    );
+    let theirs = paper.and_then(|[cubic, bbr, tcon]| share(cubic, bbr, tcon));
+    rows.add((&case, "share of BBR's gain kept", ""), theirs, setting.kept_of_gain(), "(CUBIC - TCon) / (CUBIC - BBR)");
+    let over = setting.tcon.mean().zip(setting.bbr.mean()).map(|(tcon, bbr)| tcon / bbr);
+    rows.add((&case, "mean over native BBR's", ""), paper.map(|[_, bbr, tcon]| tcon / bbr), over, "");
+}
+
+fn tails_and_buffers(setting: &Setting, path: &str, file: &str, rows: &mut Rows) {
+    let paper = paper::tail_reductions(path, file);
+    for (at, one) in [setting.bbr, setting.tcon].into_iter().enumerate() {
+        let case = format!("{}/{}", setting.case().setting(), one.case.variant.name());
+        let note = format!("of {} downloads", one.seconds.len());
+        // fewer have no such percentile
+        let ours = setting.tail_reduction(one).filter(|_| one.seconds.len() >= 1000);
+        rows.add((&case, "p99.9 reduction against cubic", "%"), paper.map(|both| both[at]), ours, &note);
+    }
+    let case = format!("{}/tcon", setting.case().setting());
+    let [median, p99, max] = setting.tcon.kept.map_or([None; 3], |kept| kept.map(Some));
+    let is_large = setting.case().file.kilobytes >= 100_000;
+    let theirs = if is_large { paper::buffered(path) } else { None };
+    let note = "packets of the flow that were kept when one more had come";
+    rows.add((&case, "buffered packets, median", "packets"), theirs, median, note);
+    rows.add((&case, "buffered packets, p99", "packets"), None, p99, note);
+    rows.add((&case, "buffered packets, most", "packets"), None, max, note);
+}
+
+/// Rows under construction.
+#[derive(Default)]
+struct Rows(Vec<Comparison>);
+
+impl Rows {
+    /// Adds a row, by case, quantity and unit, if we have a number.
+    fn add(&mut self, (case, quantity, unit): (&str, &str, &str), paper: Option<f64>, ours: Option<f64>, note: &str) {
+        let figure = if quantity.starts_with("buffered") { "buffers" } else { "completion times" };
+        self.0.extend(ours.map(|ours| Comparison {
+            figure: figure.to_string(),
+            case: case.to_string(),
+            quantity: quantity.to_string(),
+            unit: unit.to_string(),
+            paper,
+            ours,
+            note: note.to_string(),
+        }));
+    }
+}

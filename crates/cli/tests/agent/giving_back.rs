@@ -1,0 +1,119 @@
+//! What becomes of settings when the agent dies.
+
+use crate::world::{THERE, TestOracle, World, cue, eventually, reno, talk};
+use bus::Bus as _;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use policy::{Cue, Settings};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+use units::Time;
+
+/// Reno, a larger window, and ECN by sysctl.
+fn all() -> Settings {
+    Settings { ecn: Some(true), ..reno() }
+}
+
+#[test]
+fn a_killed_agents_guardian_gives_everything_back() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &[]);
+    let open = world.connection(THERE);
+    oracle.send(&cue(1, all()));
+    assert!(
+        eventually(|| world.uses(&open.0, "reno") && world.ip("route show").contains("initcwnd")),
+        "{}",
+        agent.said()
+    );
+    let killed = Instant::now();
+    agent.kill();
+    let log = world.path("log-agent");
+    let is_back = eventually(|| !world.uses(&open.0, "reno") && !world.pins().exists());
+    assert!(is_back, "{}", fs::read_to_string(log).unwrap());
+    println!("killed -9, everything is given back after {:.0} ms", killed.elapsed().as_secs_f64() * 1e3);
+    world.assert_as_before();
+    assert_eq!(world.reset(), "nothing was left\n");
+    assert_eq!(world.status()["running"], false);
+}
+
+#[test]
+fn what_a_killed_guardian_leaves_ends_with_its_cue_and_by_reset() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &[]);
+    let mut open = world.connection(THERE);
+    oracle.send(&Cue { lifetime: Time::from_secs(2), ..cue(1, all()) });
+    assert!(
+        eventually(|| world.uses(&open.0, "reno") && world.ip("route show").contains("initcwnd")),
+        "{}",
+        agent.said()
+    );
+    kill(Pid::from_raw(agent.guardian()), Signal::SIGKILL).unwrap();
+    agent.kill();
+    thread::sleep(Duration::from_secs(2));
+    talk(&mut open);
+    assert!(!world.uses(&open.0, "reno"), "nobody is there, and the kernel has looked at its clock");
+    assert_ne!(world.seen(&world.connection(THERE).0).algorithm, "reno");
+    assert!(world.ip("route show").contains("initcwnd 20"), "a route has no clock");
+    let told = world.reset();
+    assert!(
+        told.contains("routes and sysctls are what they were") && told.contains("BPF program is taken out"),
+        "{told}"
+    );
+    assert_eq!(world.reset(), "nothing was left\n");
+    world.assert_as_before();
+}
+
+#[test]
+fn an_agent_that_is_started_again_takes_over_and_remembers_what_it_has_seen() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &[]);
+    let open = world.connection(THERE);
+    let old = oracle.send(&cue(7, all()));
+    assert!(
+        eventually(|| world.uses(&open.0, "reno") && world.ip("route show").contains("initcwnd")),
+        "{}",
+        agent.said()
+    );
+    kill(Pid::from_raw(agent.guardian()), Signal::SIGKILL).unwrap();
+    agent.kill();
+    assert!(world.uses(&open.0, "reno"));
+
+    let agent = world.agent(&mut oracle, &[]);
+    assert!(!world.uses(&open.0, "reno"), "nobody has watched its guards meanwhile");
+    assert!(!world.ip("route show").contains("initcwnd"));
+    oracle.bus.send(&old).unwrap();
+    let report = oracle.wait_for_reports(&agent);
+    assert_eq!((report.counts.taken, report.counts.rejected, report.epoch), (0, 1, Some(7)), "replayed");
+    oracle.send(&cue(8, all()));
+    assert!(eventually(|| world.uses(&open.0, "reno")), "{}", agent.said());
+    // a second one is refused while the first runs, and does not harm it
+    let places = world.places();
+    let mut second = vec!["agent", "reset"];
+    second.extend(places.iter().map(String::as_str));
+    let (code, _, error) = world.opentcp(&second);
+    assert!(code == Some(2) && error.contains("an agent runs there already"), "{error}");
+    assert!(world.uses(&open.0, "reno"));
+    agent.stop();
+    world.assert_as_before();
+}
+
+#[test]
+fn what_somebody_else_has_changed_since_is_theirs() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &["--means", "routes"]);
+    oracle.send(&cue(1, all()));
+    assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
+    world.ip(&format!("route replace default via {THERE} initcwnd 33"));
+    world.here(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", "0").unwrap());
+    let log = world.path("log-agent");
+    agent.stop();
+    assert!(world.ip("route show default").contains("initcwnd 33"));
+    assert_eq!(world.here(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap()).trim(), "0");
+    let said = fs::read_to_string(log).unwrap();
+    assert!(said.contains("route 0.0.0.0/0") && said.contains("net.ipv4.tcp_ecn is left as it is"), "{said}");
+    assert!(!world.ip("route show 10.98.0.0/16").contains("initcwnd"), "the rest is given back");
+}

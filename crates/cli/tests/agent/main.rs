@@ -1,0 +1,9 @@
+//! The agent and the Oracle as processes, on the running kernel: what they set, what they give back, and what becomes of it when they are
+//! killed. Only root can try.
+
+mod faults;
+mod giving_back;
+mod lossy;
+mod oracle;
+mod setting;
+mod world;

@@ -1,0 +1,70 @@
+//! The Oracle as a process.
+
+use crate::world::{THERE, World, eventually};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Instant;
+
+/// Sets what is nobody's default, whatever the network does, and decides every second.
+const POLICY: &str = r#"
+mode = "enforce"
+period = "1 s"
+allow_mixed_measures = true
+[[rule]]
+name = "always"
+when = "network.live_flows >= 0"
+match = { hosts = "all" }
+set = { cc = "newreno", initial_cwnd = 20 }
+"#;
+
+#[test]
+fn when_the_oracle_is_killed_hosts_are_at_their_defaults_within_the_cues_lifetime() {
+    let Some(world) = World::new() else { return };
+    fs::write(world.path("policy.toml"), POLICY).unwrap();
+    let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
+    assert_eq!(code, Some(0), "{error}");
+    let arguments = ["oracle", "policy.toml", "--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle"];
+    let places = world.places();
+    let mut agents = vec!["agent", "--host", "h1", "--key", "oracle.key.pub", "--socket", "oracle.sock"];
+    agents.extend(places.iter().map(String::as_str));
+    let agent = world.start(&agents);
+    let oracle = world.start(&arguments);
+    let open = world.connection(THERE);
+    let out = || fs::read_to_string(world.path("out")).unwrap();
+    assert!(eventually(|| world.uses(&open.0, "reno")), "{}{}{}", oracle.said(), agent.said(), out());
+    let decisions = || -> Vec<Value> {
+        // the last line may be half-written
+        out().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    assert!(decisions().iter().any(|decision| decision["cues"][0]["rule"] == "always"), "{:?}", decisions());
+    let last = decisions().last().unwrap()["epoch"].as_u64().unwrap();
+    let killed = Instant::now();
+    oracle.kill();
+    assert!(eventually(|| !world.uses(&open.0, "reno")), "{}", agent.said());
+    // the lifetime of its CUEs is 1.5 periods
+    println!("Oracle killed -9: at the defaults after {:.2} s of at most 1.5", killed.elapsed().as_secs_f64());
+
+    let oracle = world.start(&arguments);
+    assert!(eventually(|| world.uses(&open.0, "reno")), "the next epoch is taken: {}{}", oracle.said(), agent.said());
+    assert!(decisions()[0]["epoch"].as_u64().unwrap() > last, "epochs go on: {:?}", decisions()[0]);
+    oracle.stop();
+    agent.stop();
+    world.assert_as_before();
+}
+
+#[test]
+fn an_oracle_refuses_a_key_that_others_can_read_and_a_bad_policy() {
+    let Some(world) = World::new() else { return };
+    fs::write(world.path("policy.toml"), POLICY).unwrap();
+    world.opentcp(&["keygen", "--out", "oracle.key"]);
+    let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
+    assert!(code == Some(2) && error.contains("not overwritten"), "{error}");
+    fs::set_permissions(world.path("oracle.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let arguments = |policy| ["oracle", policy, "--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle"];
+    let (code, _, error) = world.opentcp(&arguments("policy.toml"));
+    assert!(code == Some(2) && error.contains("others may read it"), "{error}");
+    fs::write(world.path("bad.toml"), POLICY.replace(">= 0", ">= \"x\"")).unwrap();
+    let (code, _, error) = world.opentcp(&arguments("bad.toml"));
+    assert!(code == Some(2) && error.contains("bad.toml:7:"), "{error}");
+}

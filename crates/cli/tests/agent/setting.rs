@@ -1,0 +1,201 @@
+//! What an agent sets, and what it says of it.
+
+use crate::world::{HERE, PATIENCE, THERE, TestOracle, World, cue, eventually, reno, talk};
+use bus::Bus as _;
+use policy::{CueError, Settings};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use units::Time;
+
+/// What the status says came of a setting of the only rule.
+fn found(status: &Value, setting: &str) -> String {
+    let effective = status["report"]["in_force"][0]["effective"].as_array().cloned().unwrap_or_default();
+    let row = effective.into_iter().find(|row| row["setting"] == setting);
+    row.map_or_else(String::new, |row| row["found"].as_str().unwrap_or_default().to_string())
+}
+
+#[test]
+fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent =
+        world.agent(&mut oracle, &["--rack", "r1", "--remote-rack", "10.99.0.0/24=r2", "--link", "eth0=1 Gbit/s"]);
+    let mut open = world.connection(THERE);
+    talk(&mut open);
+    let before = world.seen(&open.0);
+    assert_ne!(before.algorithm, "reno", "this machine's default is the test's setting");
+
+    let set = Settings { rto_min: Some(Time::from_ms(20)), pacing: Some(true), ecn: Some(true), ..reno() };
+    oracle.send(&cue(1, set));
+    assert!(eventually(|| world.uses(&open.0, "reno")), "idle as it is; {}", agent.said());
+    talk(&mut open);
+    let after = world.seen(&open.0);
+    assert!(after.rto_us < before.rto_us && after.max_pacing_rate == u64::from(u32::MAX) - 1, "{after:?}");
+    let fresh = world.connection(THERE);
+    let seen = world.seen(&fresh.0);
+    assert_eq!((seen.cwnd, seen.algorithm.as_str()), (20, "reno"));
+    drop(fresh);
+    for route in ["10.99.0.0/24", "default"] {
+        let shown = world.ip(&format!("route show {route}"));
+        assert!(shown.contains("initcwnd 20") && shown.contains("rto_min lock 20ms"), "{shown}");
+    }
+    assert!(world.ip("-6 route show fd98::/16").contains("initcwnd 20"));
+    let other = world.ip("route show 10.98.0.0/16");
+    assert!(
+        other.contains("mtu lock 1400") && other.contains("initrwnd 20") && other.contains("initcwnd 20"),
+        "{other}"
+    );
+    assert_eq!(world.here(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap()).trim(), "1");
+
+    // the connection that ended is told of within a report
+    let mut racks = Vec::new();
+    assert!(eventually(|| {
+        let message = oracle.bus.receive(PATIENCE).unwrap().expect("a report");
+        let report = bus::Report::from_bytes(&message).unwrap();
+        racks.extend(report.telemetry.into_iter().map(|kind| (kind.group, kind.remote_rack)));
+        racks.contains(&("test/rule".to_string(), "r2".to_string()))
+    }));
+    let report = oracle.wait_for_reports(&agent);
+    assert_eq!((report.host.rack.as_str(), report.epoch, report.links.len()), ("r1", Some(1), 2));
+    let status = world.status();
+    assert_eq!((status["running"].as_bool(), status["connected"].as_bool()), (Some(true), Some(true)));
+    assert_eq!(status["failed"], 0, "the kernel has refused nothing");
+    assert!(found(&status, "cc").starts_with("reno on "), "{status}");
+    assert!(found(&status, "initial_cwnd").contains("20 by the route"), "{status}");
+    assert!(found(&status, "rto_min").starts_with("time-outs from "), "{status}");
+    assert!(found(&status, "pacing").contains("pace"), "{status}");
+    assert!(found(&status, "ecn").contains("net.ipv4.tcp_ecn is 1"), "{status}");
+
+    agent.stop();
+    assert!(world.uses(&open.0, &before.algorithm), "given back, idle as it is");
+    world.assert_as_before();
+}
+
+#[test]
+fn a_rule_for_some_sessions_leaves_others_alone() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &[]);
+    let mut near = cue(1, reno());
+    near.scope.sessions.remote = Some("10.99.0.2/32".parse().unwrap());
+    oracle.send(&near);
+    assert!(eventually(|| world.uses(&world.connection(THERE).0, "reno")), "{}", agent.said());
+    assert!(!world.uses(&world.connection(HERE).0, "reno"), "another prefix");
+    // no route leads there alone: it gets one, by the same way
+    let own = world.ip("route show 10.99.0.2");
+    assert!(own.contains("dev eth0") && own.contains("initcwnd 20"), "{own}");
+    assert!(!world.ip("route show default").contains("initcwnd"));
+    agent.stop();
+    world.assert_as_before();
+}
+
+#[test]
+fn without_bpf_routes_do_what_they_can() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &["--means", "routes"]);
+    let set = Settings { cwnd_clamp: Some(64), pacing: Some(true), ..reno() };
+    oracle.send(&cue(1, set));
+    assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
+    let seen = world.seen(&world.connection(THERE).0);
+    assert_eq!((seen.algorithm.as_str(), seen.cwnd), ("reno", 20), "by the route");
+    assert!(!world.pins().exists(), "nothing is in bpffs");
+    assert!(eventually(|| agent.said().contains("pacing is not set: it takes BPF")), "{}", agent.said());
+    agent.stop();
+    world.assert_as_before();
+}
+
+#[test]
+fn a_dry_run_tells_and_changes_nothing() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let before = world.snapshot();
+    let places = world.places();
+    let mut arguments =
+        vec!["agent", "--dry-run", "--host", "h1", "--key", "oracle.key.pub", "--socket", "oracle.sock"];
+    arguments.extend(places.iter().map(String::as_str));
+    let dry = world.start(&arguments);
+    let told = || fs::read_to_string(world.path("out")).unwrap();
+    // a bus has no memory: what is sent before it listens is not for it
+    let mut epoch = 0;
+    assert!(
+        eventually(|| {
+            epoch += 1;
+            oracle.send(&cue(epoch, reno()));
+            told().contains("route default") || told().contains("route 0.0.0.0/0")
+        }),
+        "{}{}",
+        told(),
+        dry.said()
+    );
+    assert!(told().contains("would attach the BPF program") && told().contains("\"reno\""), "{}", told());
+    dry.stop();
+    assert!(world.snapshot() == before && !world.path("state").exists(), "nothing was changed, nothing was written");
+}
+
+#[test]
+fn an_agent_refuses_what_it_cannot_trust_or_use() {
+    let Some(world) = World::new() else { return };
+    let _oracle = TestOracle::new(&world);
+    let places = world.places();
+    let run = |more: &[&str]| {
+        let mut arguments = vec!["agent", "--key", "oracle.key.pub", "--socket", "oracle.sock"];
+        arguments.extend(places.iter().map(String::as_str));
+        arguments.extend(more);
+        let (code, _, error) = world.opentcp(&arguments);
+        assert_eq!(code, Some(2), "{error}");
+        error
+    };
+    let key = world.path("oracle.key.pub");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(run(&[]).contains("others may change it"));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(run(&["--remote-rack", "10.0.0.1/8=r"]).contains("10.0.0.0/8"), "with what to write instead");
+    assert!(run(&["--link", "eth0=0 bit/s"]).contains("no utilization"));
+
+    // another clock than the kernel's, by which settings would end too late
+    let shifted = world.here(|| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--time", "--boottime", "1000", "--fork", env!("CARGO_BIN_EXE_opentcp"), "agent", "--key"]);
+        command.arg(&key).arg("--socket").arg(world.path("oracle.sock")).args(&places).current_dir(world.place.path());
+        command.output().unwrap()
+    });
+    let error = String::from_utf8_lossy(&shifted.stderr);
+    assert!(shifted.status.code() == Some(2) && error.contains("time namespace"), "{error}");
+    world.assert_as_before();
+}
+
+#[test]
+fn forged_replayed_expired_and_corrupted_cues_are_rejected_and_counted() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &[]);
+    let reject = |oracle: &mut TestOracle, bytes: &[u8], count: u64| {
+        oracle.bus.send(bytes).unwrap();
+        let report = oracle.wait_for_reports(&agent);
+        assert_eq!(report.counts.rejected, count, "{}", agent.said());
+        report
+    };
+    let forged = policy::OracleKey::from_secret([9; 32]).sign(&cue(1, reno()));
+    reject(&mut oracle, &forged, 1);
+    let mut corrupted = oracle.key.sign(&cue(1, reno()));
+    corrupted[20] ^= 1;
+    reject(&mut oracle, &corrupted, 2);
+    reject(&mut oracle, b"no CUE at all", 3);
+    assert!(!world.uses(&world.connection(THERE).0, "reno"), "nothing was taken");
+
+    let short = policy::Cue { lifetime: Time::from_ms(300), ..cue(2, reno()) };
+    let bytes = oracle.send(&short);
+    assert!(eventually(|| oracle.wait_for_reports(&agent).counts.expired == 1), "{}", agent.said());
+    let report = reject(&mut oracle, &bytes, 4);
+    assert!(report.in_force.is_empty(), "replayed after its time");
+    let report = reject(&mut oracle, &forged, 5);
+    assert_eq!((report.counts.taken, report.epoch), (1, Some(2)));
+    let said = agent.said();
+    for error in [CueError::Forged.to_string(), CueError::Replayed { epoch: 2, id: 0 }.to_string()] {
+        assert!(said.contains(&error), "{error}: {said}");
+    }
+    agent.stop();
+    world.assert_as_before();
+}

@@ -1,0 +1,34 @@
+//! `opentcp reproduce tcon`: what programs may rely on.
+
+use crate::common::Place;
+use serde_json::Value;
+
+#[test]
+fn enforcing_keeps_the_gain_and_says_so() {
+    let place = Place::new();
+    let done = place.succeed(&["reproduce", "tcon", "--downloads", "3", "--json", "--out", "out"]);
+    let output: Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let rows = output["comparisons"].as_array().expect("a list");
+    let row = |case: &str, quantity: &str| {
+        let found = rows.iter().find(|row| row["case"] == case && row["quantity"] == quantity);
+        found.unwrap_or_else(|| panic!("no {quantity} of {case}"))
+    };
+    let mean = row("wan-shanghai/10MB/cubic", "completion time, mean");
+    assert_eq!(mean["paper"], 10.0857);
+    for path in ["wan-shanghai", "wan-oregon"] {
+        // without losses BBR and what it is enforced on take as long as the path does
+        let over = row(&format!("{path}/10MB/tcon"), "mean over native BBR's")["ours"].as_f64().expect("a number");
+        assert!((0.9..1.05).contains(&over), "{path}: {over}");
+        let buffered = row(&format!("{path}/101MB/tcon"), "buffered packets, median");
+        assert!(
+            buffered["paper"].is_number() && buffered["ours"].as_f64().is_some_and(|kept| kept > 1.0),
+            "{buffered}"
+        );
+    }
+    let findings = output["studies"][0]["findings"].as_array().expect("a list");
+    assert!(
+        findings.iter().all(|finding| !finding.as_str().unwrap_or_default().contains("not to be trusted")),
+        "{findings:?}"
+    );
+    assert!(place.path().join("out/report.html").exists());
+}

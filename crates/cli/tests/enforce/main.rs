@@ -1,0 +1,265 @@
+//! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can try.
+
+#[path = "../agent/lossy.rs"]
+mod lossy;
+mod world;
+
+use bus::{Bus as _, Report, UnixOracle};
+use policy::{Addressees, Cue, CueScope, Sessions, Settings};
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+use units::Time;
+use world::{PATIENCE, World, eventually};
+
+/// Bytes of a flow that is over at once, and of one that lives while other things happen.
+const SHORT: usize = 2 << 20;
+const LONG: usize = 24 << 20;
+/// Flows at a time.
+const MANY: usize = 50;
+
+fn byte(at: usize) -> u8 {
+    (at.wrapping_mul(2_654_435_761) >> 13) as u8
+}
+
+/// Sends `bytes` bytes, not faster than about `rate` bytes a second if there is one; or checks each that comes, and counts it.
+fn send(stream: &mut TcpStream, bytes: usize, rate: Option<usize>) {
+    let mut sent = 0;
+    while sent < bytes {
+        let piece: Vec<u8> = (sent..(sent + 16_384).min(bytes)).map(byte).collect();
+        stream.write_all(&piece).expect("the connection lives");
+        sent += piece.len();
+        if let Some(rate) = rate {
+            thread::sleep(Duration::from_secs_f64(piece.len() as f64 / rate as f64));
+        }
+    }
+}
+
+fn check(stream: &mut TcpStream, bytes: usize, seen: &AtomicU64) {
+    let mut buffer = vec![0; 65_536];
+    let mut at = 0;
+    while at < bytes {
+        let n = stream.read(&mut buffer).expect("the connection lives");
+        assert!(n > 0, "it ends after {at} of {bytes} bytes");
+        assert!(buffer[..n].iter().enumerate().all(|(i, b)| *b == byte(at + i)), "wrong bytes after {at}");
+        at += n;
+        seen.fetch_add(n as u64, Ordering::Relaxed);
+    }
+}
+
+/// From the server to the client, whole and right, and back.
+fn transfer(world: &World, bytes: usize) {
+    let (mut client, mut server) = world.connection();
+    let seen = AtomicU64::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| send(&mut server, bytes, None));
+        check(&mut client, bytes, &seen);
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| send(&mut client, SHORT, None));
+        check(&mut server, SHORT, &seen);
+    });
+}
+
+#[test]
+fn what_servers_send_is_enforced_and_arrives_whole() {
+    let Some(world) = World::new() else { return };
+    let enforcer = world.enforce(&["--rule", "none port=9", "--rule", "bbr servers=10.97.0.0/24"]);
+    transfer(&world, LONG);
+    world.datagram();
+    let status = world.status();
+    let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
+    assert_eq!(counter("flows_opened"), 1, "{status}");
+    assert!(counter("data_taken") > (LONG / 1460) as u64 && counter("rewritten") > 0, "{status}");
+    assert!(counter("sent") >= counter("data_taken") && counter("passed_malformed") == 0, "{status}");
+    let most = status["buffered_bytes_max"].as_u64().expect("it is told");
+    assert!(most > 0 && most < 64 << 20, "{status}");
+    let (code, text, _) = world.opentcp(&["enforce", "--status", "--socket", "enforce.sock"]);
+    assert!(code == Some(0) && text.contains("flows_opened"), "{text}");
+    enforcer.stop();
+    assert!(!World::pins().exists() && !world.path("enforce.sock").exists());
+    assert!(eventually(|| !world.has_xdp()), "the kernel takes it out soon after");
+    transfer(&world, SHORT);
+}
+
+#[test]
+fn each_flow_runs_what_the_first_rule_that_fits_it_says() {
+    let Some(world) = World::new() else { return };
+    let rules = ["none port=7001", "vegas port=7002", "bbr clients=10.97.0.2/32", "cubic"];
+    let rules = rules.iter().flat_map(|rule| ["--rule", rule]).collect::<Vec<_>>();
+    let _enforcer = world.enforce(&rules);
+    let mut ends: Vec<_> = [7001, 7002, 7003, 7004].map(|port| world.connection_to(port)).into();
+    for (client, server) in &mut ends {
+        let seen = AtomicU64::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| send(server, SHORT, None));
+            check(client, SHORT, &seen);
+        });
+    }
+    let status = world.status();
+    assert_eq!(status["flows_by_algorithm"], serde_json::json!({ "bbr": 2, "vegas": 1 }), "{status}");
+    assert!(status["counters"]["passed_by_rule"].as_u64() > Some(0), "{status}");
+}
+
+#[test]
+fn losses_behind_the_enforcer_do_not_reach_the_server() {
+    let Some(world) = World::new() else { return };
+    let _enforcer = world.enforce(&["--rule", "bbr"]);
+    world.lose_at_client();
+    let (mut client, mut server) = world.connection();
+    let seen = AtomicU64::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| send(&mut server, LONG, None));
+        check(&mut client, LONG, &seen);
+    });
+    let status = world.status();
+    let again = status["counters"]["sent_again"].as_u64().expect("it is counted");
+    let by_server = world.retransmits(&server);
+    println!("1 % lost: the enforcer sent {again} packets again, the server {by_server}");
+    assert!(again > (LONG / 1460 / 200) as u64, "{status}");
+    assert!(by_server * 10 < again, "the server sent {by_server} again, the enforcer {again}: {status}");
+}
+
+#[test]
+fn flows_outlive_an_enforcer_that_is_killed() {
+    let Some(world) = World::new() else { return };
+    let enforcer = world.enforce(&["--rule", "bbr"]);
+    let seen: Vec<AtomicU64> = (0..MANY).map(|_| AtomicU64::new(0)).collect();
+    let sum = || seen.iter().map(|one| one.load(Ordering::Relaxed)).sum::<u64>();
+    thread::scope(|scope| {
+        for one in &seen {
+            let (mut client, mut server) = world.connection();
+            // about four seconds
+            scope.spawn(move || send(&mut server, SHORT, Some(SHORT / 4)));
+            scope.spawn(move || check(&mut client, SHORT, one));
+        }
+        assert!(eventually(|| world.status()["flows"] == MANY), "{}", world.status());
+        enforcer.kill();
+        assert!(world.has_xdp(), "the program stays, and lets everything through");
+        let then = sum();
+        assert!(eventually(|| sum() > then + (MANY * SHORT / 8) as u64), "{} of {then} bytes since", sum() - then);
+        let _again = world.enforce(&["--rule", "bbr"]);
+        let then = sum();
+        assert!(eventually(|| sum() > then + (MANY * SHORT / 8) as u64), "{} of {then} bytes since", sum() - then);
+        transfer(&world, SHORT);
+        let status = world.status();
+        assert_eq!(status["counters"]["flows_opened"], 1, "only what began under its eyes: {status}");
+        assert!(eventually(|| sum() == (MANY * SHORT) as u64), "{} bytes", sum());
+    });
+}
+
+#[test]
+fn what_a_killed_enforcer_left_can_be_taken_out() {
+    let Some(world) = World::new() else { return };
+    let pins = World::pins().display().to_string();
+    let reset = ["enforce", "--reset", "--socket", "enforce.sock", "--pins", &pins];
+    let enforcer = world.enforce(&["--rule", "cubic"]);
+    let (code, _, error) = world.opentcp(&reset);
+    assert!(code == Some(2) && error.contains("stop it"), "{error}");
+    enforcer.kill();
+    let (code, said, error) = world.opentcp(&reset);
+    assert!(code == Some(0) && said.contains("taken out"), "{said}{error}");
+    assert!(!world.has_xdp());
+    let (_, said, _) = world.opentcp(&reset);
+    assert!(said.contains("nothing was left"), "{said}");
+    transfer(&world, SHORT);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let Some(world) = World::new() else { return };
+    for (arguments, code, told) in [
+        (&["--between", "s", "nowhere", "--rule", "bbr"][..], 2, "no interface `nowhere`"),
+        (&["--between", "s", "s", "--rule", "bbr"], 2, "takes two interfaces"),
+        (&["--between", "s", "lo", "--rule", "bbr"], 2, "ip link add br0 type bridge"),
+        (&["--between", "s", "c", "--rule", "bbq"], 2, "there is no algorithm `bbq`"),
+        (&["--between", "s", "c", "--rule", "bbr port=x"], 2, "from 1 to 65535"),
+        (&["--between", "s", "c"], 2, "--rule"),
+        (&["--status"], 1, "no enforcer runs"),
+    ] {
+        let arguments = [&["enforce", "--socket", "enforce.sock"], arguments].concat();
+        let (got, _, error) = world.opentcp(&arguments);
+        assert!(got == Some(code) && error.contains(told), "{arguments:?}: {got:?} {error}");
+        assert!(!world.path("enforce.sock").exists(), "{arguments:?}");
+    }
+    std::fs::write(world.path("letter"), "dear").expect("there is room");
+    let (code, _, error) = world.opentcp(&["enforce", "--between", "s", "c", "--rule", "bbr", "--socket", "letter"]);
+    assert!(code == Some(2) && error.contains("no socket"), "{error}");
+    assert!(world.path("letter").exists(), "it is somebody's");
+    let _enforcer = world.enforce(&["--rule", "bbr"]);
+    let second = ["enforce", "--between", "s", "c", "--rule", "bbr", "--socket", "other.sock", "--pins"];
+    let pins = World::pins().display().to_string();
+    let (code, _, error) = world.opentcp(&[&second[..], &[&pins]].concat());
+    assert!(code == Some(1) && error.contains("another program has its packets"), "{error}");
+    assert!(world.has_xdp(), "the first goes on");
+    let long = world.status()["up_seconds"].as_f64().expect("it answers");
+    assert!(long < PATIENCE.as_secs_f64() * 10.0);
+}
+
+#[test]
+fn one_cue_reaches_a_host_by_its_agent_and_another_by_the_enforcer() {
+    let Some(world) = World::new() else { return };
+    let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
+    assert_eq!(code, Some(0), "{error}");
+    let key = bus::files::secret_key(&world.path("oracle.key")).expect("it was just made");
+    let mut oracle = UnixOracle::listen(&world.path("oracle.sock")).expect("nobody else does");
+    // the server has no agent
+    let asked = ["--host", "db=10.97.0.1/32 role=storage", "--oracle", "oracle.sock", "--key", "oracle.key.pub"];
+    let _enforcer = world.enforce(&[&asked[..], &["--state", "state"]].concat());
+    let _agent = world.agent_at_client(&["--host", "web", "--label", "role=storage"]);
+    let mut reports = reports_of(&mut oracle, ["db", "web"]);
+    assert!(reports.iter().all(|report| report.in_force.is_empty()), "{reports:?}");
+    transfer(&world, SHORT);
+    assert_eq!(world.status()["counters"]["flows_opened"], 0, "there is no rule yet");
+
+    let cue = Cue {
+        epoch: 1,
+        id: 0,
+        policy: "test".into(),
+        rule: "storage".into(),
+        rank: 0,
+        lifetime: Time::from_secs(60),
+        scope: CueScope {
+            hosts: Addressees::All,
+            names: Vec::new(),
+            labels: BTreeMap::from([("role".to_string(), "storage".to_string())]),
+            sessions: Sessions::default(),
+        },
+        set: Settings { cc: Some("newreno".into()), initial_cwnd: Some(20), ..Settings::default() },
+        guard: None,
+        reason: "a test".into(),
+    };
+    oracle.send(&key.sign(&cue)).expect("both listen");
+    assert!(
+        eventually(|| {
+            reports = reports_of(&mut oracle, ["db", "web"]);
+            reports.iter().all(|report| report.in_force.len() == 1 && report.epoch == Some(1))
+        }),
+        "{reports:?}"
+    );
+    transfer(&world, SHORT);
+    assert_eq!(world.status()["counters"]["flows_opened"], 1, "{}", world.status());
+    let (client, _server) = world.connection();
+    assert!(world.shown_at_client(&client).contains(" reno "), "{}", world.shown_at_client(&client));
+    let ended = eventually(|| {
+        let reports = reports_of(&mut oracle, ["db", "web"]);
+        reports[0].telemetry.iter().any(|kind| kind.group == "test/storage" && kind.bytes > SHORT as u64)
+    });
+    assert!(ended, "the enforcer tells of the flow");
+}
+
+/// The next report of each of the hosts.
+fn reports_of<const N: usize>(oracle: &mut UnixOracle, hosts: [&str; N]) -> Vec<Report> {
+    let mut last: [Option<Report>; N] = [const { None }; N];
+    while last.iter().any(Option::is_none) {
+        let bytes = oracle.receive(PATIENCE).expect("the bus works").expect("they report");
+        let report = Report::from_bytes(&bytes).expect("a report");
+        if let Some(at) = hosts.iter().position(|host| *host == report.host.name) {
+            last[at] = Some(report);
+        }
+    }
+    last.into_iter().flatten().collect()
+}

@@ -1,0 +1,242 @@
+//! A server and a client that are network namespaces, a third one between them with a bridge, and enforcers to run there.
+
+use crate::lossy;
+use nix::fcntl::{Flock, FlockArg};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+use tempfile::TempDir;
+
+pub const PATIENCE: Duration = Duration::from_secs(30);
+const SERVER: &str = "10.97.0.1";
+const BPFFS: &str = "/sys/fs/bpf";
+
+/// All of it; it goes away when dropped, also by a failing test.
+pub struct World {
+    place: TempDir,
+    /// Server, in between, client.
+    hosts: [String; 3],
+    _lock: Flock<File>,
+}
+
+impl World {
+    /// Or a printed reason why the test is skipped.
+    pub fn new() -> Option<World> {
+        if let Err(missing) = kernel::Kernel::probe() {
+            eprintln!("skipped: {missing}");
+            return None;
+        }
+        let file = File::create(env::temp_dir().join("opentcp-kernel-tests.lock")).unwrap();
+        let lock = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+        drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
+        let hosts = ["server", "between", "client"].map(|name| format!("opentcp-{name}-{}", process::id()));
+        for host in &hosts {
+            ip(&format!("netns add {host}"));
+        }
+        let world = World { place: tempfile::tempdir().unwrap(), hosts, _lock: lock };
+        let [server, between, client] = &world.hosts;
+        ip(&format!("-n {between} link add br0 type bridge"));
+        ip(&format!("-n {between} link set br0 up"));
+        for (host, port, last) in [(server, "s", 1), (client, "c", 2)] {
+            ip(&format!("-n {between} link add {port} type veth peer name eth0 netns {host}"));
+            ip(&format!("-n {between} link set {port} master br0 up"));
+            ip(&format!("-n {host} link set lo up"));
+            ip(&format!("-n {host} address add 10.97.0.{last}/24 dev eth0"));
+            ip(&format!("-n {host} link set eth0 up"));
+        }
+        Some(world)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    pub fn pins() -> PathBuf {
+        Path::new(BPFFS).join(format!("opentcp-test-enforce-{}", process::id()))
+    }
+
+    /// Starts an enforcer with these rules, and waits until it is at work.
+    pub fn enforce(&self, rules: &[&str]) -> Running {
+        let log = self.path("log");
+        let pins = World::pins().display().to_string();
+        let mut command =
+            self.command(&["enforce", "--between", "s", "c", "--socket", "enforce.sock", "--pins", &pins]);
+        command.args(rules).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
+        let mut running = Running { child: inside(&self.hosts[1], || command.spawn().unwrap()), log };
+        let has_said = |running: &Running| running.said().contains("enforcing between");
+        eventually(|| has_said(&running) || running.child.try_wait().is_ok_and(|ended| ended.is_some()));
+        assert!(has_said(&running), "{}", running.said());
+        running
+    }
+
+    /// Starts an agent on the client, which changes routes there and nothing else.
+    pub fn agent_at_client(&self, more: &[&str]) -> Running {
+        let log = self.path("agent-log");
+        let place = ["--key", "oracle.key.pub", "--socket", "oracle.sock", "--state", "agent", "--cgroup", "/"];
+        let mut command = self.command(&["agent", "--means", "routes"]);
+        command.args(place).args(more).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
+        Running { child: inside(&self.hosts[2], || command.spawn().unwrap()), log }
+    }
+
+    /// What the client's kernel tells of a connection.
+    pub fn shown_at_client(&self, client: &TcpStream) -> String {
+        let port = client.local_addr().unwrap().port();
+        ip(&format!("netns exec {} ss -Htin sport = :{port}", self.hosts[2]))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_opentcp"));
+        command.args(arguments).stdin(Stdio::null()).current_dir(self.place.path());
+        command
+    }
+
+    /// Runs the program in between, to its end: exit code, stdout, stderr.
+    pub fn opentcp(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = inside(&self.hosts[1], || self.command(arguments).output().unwrap());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// What the enforcer tells.
+    pub fn status(&self) -> Value {
+        let (code, out, error) = self.opentcp(&["enforce", "--status", "--json", "--socket", "enforce.sock"]);
+        assert_eq!(code, Some(0), "{error}");
+        serde_json::from_str(&out).unwrap()
+    }
+
+    /// Is a program at the entrance of the bridge's port?
+    pub fn has_xdp(&self) -> bool {
+        ip(&format!("-n {} link show s", self.hosts[1])).contains("xdp")
+    }
+
+    /// A connection: the client's end, the server's.
+    pub fn connection(&self) -> (TcpStream, TcpStream) {
+        self.connection_to(0)
+    }
+
+    /// To this port of the server.
+    pub fn connection_to(&self, port: u16) -> (TcpStream, TcpStream) {
+        let listener = inside(&self.hosts[0], || TcpListener::bind((SERVER, port)).unwrap());
+        let address = listener.local_addr().unwrap();
+        let client = inside(&self.hosts[2], || TcpStream::connect_timeout(&address, PATIENCE).unwrap());
+        let (server, _) = listener.accept().unwrap();
+        for end in [&client, &server] {
+            end.set_read_timeout(Some(PATIENCE)).unwrap();
+            end.set_write_timeout(Some(PATIENCE)).unwrap();
+        }
+        (client, server)
+    }
+
+    /// A datagram of the client's reaches the server: what is not TCP passes, too.
+    pub fn datagram(&self) {
+        let server = inside(&self.hosts[0], || UdpSocket::bind((SERVER, 0)).unwrap());
+        let client = inside(&self.hosts[2], || UdpSocket::bind(("0.0.0.0", 0)).unwrap());
+        server.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.send_to(b"hello", server.local_addr().unwrap()).unwrap();
+        let mut buffer = [0; 16];
+        let n = server.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..n], b"hello");
+    }
+
+    /// From now on one packet in a hundred that comes to the client is dropped.
+    pub fn lose_at_client(&self) {
+        let (client, object) = (&self.hosts[2], self.path("path.o"));
+        lossy::compile(&object);
+        command("tc", &format!("-n {client} qdisc add dev eth0 clsact"));
+        let object = object.display();
+        command(
+            "tc",
+            &format!("-n {client} filter add dev eth0 ingress bpf direct-action object-file {object} section tc"),
+        );
+    }
+
+    /// How many segments the server has sent again on this connection.
+    pub fn retransmits(&self, server: &TcpStream) -> u64 {
+        let port = server.local_addr().unwrap().port();
+        let shown = ip(&format!("netns exec {} ss -Htin sport = :{port}", self.hosts[0]));
+        let word = shown.split_whitespace().find_map(|word| word.strip_prefix("retrans:"));
+        word.and_then(|word| word.split('/').nth(1)?.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for host in &self.hosts {
+            let _ = Command::new("ip").args(["netns", "delete", host]).status();
+        }
+        let _ = fs::remove_dir_all(World::pins());
+    }
+}
+
+/// A program that runs.
+pub struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub fn stop(mut self) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).unwrap();
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{}", self.said());
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until it is so; false if it never is.
+pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        if done() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    done()
+}
+
+/// Runs `work` on a thread of its own, in a namespace.
+fn inside<T: Send>(host: &str, work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let there = || {
+            let namespace = File::open(Path::new("/run/netns").join(host)).unwrap();
+            setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
+            work()
+        };
+        scope.spawn(there).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn ip(arguments: &str) -> String {
+    command("ip", arguments)
+}
+
+fn command(program: &str, arguments: &str) -> String {
+    let output = Command::new(program).args(arguments.split_whitespace()).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
