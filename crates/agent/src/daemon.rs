@@ -28,7 +28,7 @@ use units::{Rate, Time};
 const SAMPLE: Time = Time::from_ms(250);
 /// How often is reported, and the host's counters are read where no guard waits for them.
 const REPORT: Time = Time::from_secs(1);
-/// Looking at every connection may take one part in so many of the time.
+/// Looking at every connection may take one part in so many of a processor's time.
 const LOOKING: u64 = 500;
 /// How often an Oracle that is not there is looked for.
 const RETRY: Time = Time::from_secs(1);
@@ -275,8 +275,10 @@ impl Mind {
         if now < self.look_at {
             return Ok(());
         }
+        let began = processor_time();
         self.open = kernel::connections()?;
-        let took = self.clock.now().saturating_sub(now);
+        // not by the clock: on a host that stands still for a moment that would put off the next look by a minute
+        let took = processor_time().saturating_sub(began);
         self.look_at = now + REPORT.max(took * LOOKING);
         self.host.srtt_us = rtt_steps(&self.open);
         Ok(())
@@ -434,6 +436,12 @@ fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
         *steps.entry(step.exp2().round() as u32).or_insert(0) += 1;
     }
     steps.into_iter().collect()
+}
+
+/// What this thread has had of a processor.
+fn processor_time() -> Time {
+    let had = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Time::from_secs(had.tv_sec.cast_unsigned()) + Time::from_ns(had.tv_nsec.cast_unsigned())
 }
 
 /// Whether a time namespace shifts the time since the machine started (time_namespaces(7)).

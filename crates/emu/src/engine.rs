@@ -1,7 +1,7 @@
 //! [`Engine`]: the network between the hosts, as a state machine that is handed the time.
 //!
-//! A packet that a host sends is offered to the host's own link at the instant of its reading; from then on the model
-//! says when it arrives at each node, and it is offered to the next link at exactly that instant, however late the
+//! A packet that a host sends is offered to the host's own link at the instant of its reading (or, if the reader stood still
+//! until then, at one that it estimates); from then on the model says when it arrives at each node, and it is offered to the next link at exactly that instant, however late the
 //! machine comes to compute it. Only two things depend on the machine: when a packet is read, and how much later than
 //! its arrival it is handed to the receiving host. The second is measured for each packet ([`Engine::lateness`]).
 //!
@@ -128,6 +128,11 @@ impl<P> Engine<P> {
     /// When the next thing happens by itself; [`Time::NEVER`] if nothing will.
     pub fn next_due(&self) -> Time {
         self.next.peek().map_or(Time::NEVER, |Reverse((at, _))| *at).min(self.agenda.next()).min(self.gate_due())
+    }
+
+    /// The instant up to which everything has been done.
+    pub fn now(&self) -> Time {
+        self.now
     }
 
     /// A host has sent a packet, read at `now`, which must not be before the last call's.

@@ -1,6 +1,7 @@
 //! The engine on a clock that the test sets, with ports in memory.
 
 use emu::agenda::Agenda;
+use emu::driver::drive;
 use emu::engine::Engine;
 use emu::port::{Clock, FlowPacket, Head, Ports};
 use emu::routes::Routes;
@@ -8,7 +9,9 @@ use net::{Depth, Ecn, LinkId, LinkParams, LinkTable, QueueSpec, Router, Routing,
 use packet_io::OwnedFrame;
 use plan::Series;
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use units::{Rate, Time};
 
 /// Bytes on the wire of a full packet: 1500 and Ethernet's 38.
@@ -23,6 +26,23 @@ impl Clock for FakeClock {
     }
 }
 
+/// A clock that goes on by a microsecond whenever it is looked at, but jumps once, as if the machine had stood still.
+struct Jumping {
+    shows: Rc<Cell<Time>>,
+    /// When it jumps, and where to.
+    jump: (Time, Time),
+}
+
+impl Clock for Jumping {
+    fn now(&self) -> Time {
+        let old = self.shows.get();
+        let next = old + Time::from_us(1);
+        let (from, to) = self.jump;
+        self.shows.set(if old < from && next >= from { to } else { next });
+        self.shows.get()
+    }
+}
+
 /// Packets are numbers.
 #[derive(Default)]
 struct Memory {
@@ -31,6 +51,9 @@ struct Memory {
     discarded: Vec<u32>,
     holds_back: bool,
     flushes: usize,
+    /// What hosts send, and when; and what the clock shows.
+    to_come: VecDeque<(Time, u32, Head)>,
+    shows: Rc<Cell<Time>>,
 }
 
 impl Ports for Memory {
@@ -64,8 +87,11 @@ impl Ports for Memory {
         self.flushes += 1;
     }
 
-    fn receive(&mut self, _: &mut impl FnMut(&mut Self, u32, Head)) -> bool {
-        false
+    fn receive(&mut self, take: &mut impl FnMut(&mut Self, u32, Head)) -> bool {
+        let Some(_) = self.to_come.front().filter(|(at, ..)| *at <= self.shows.get()) else { return false };
+        let (_, packet, head) = self.to_come.pop_front().expect("there is one");
+        take(self, packet, head);
+        true
     }
 }
 
@@ -97,10 +123,8 @@ impl Bench {
     /// Host `src` sends a full packet to host `dst` at `at`, which the machine sees then.
     fn send(&mut self, at: Time, src: u32, dst: u32) -> u32 {
         self.clock.0.set(at);
-        let flow = Some(FlowPacket { flow: src, forward: true, payload: 1448, ece: false });
-        let head = Head { src, dst, hash: 0, ip_len: 1500, ecn: Ecn::Ect0, flow };
         self.sent += 1;
-        self.engine.enter(at, self.sent, head, &mut self.ports, &self.clock);
+        self.engine.enter(at, self.sent, full(src, dst), &mut self.ports, &self.clock);
         self.sent
     }
 
@@ -110,6 +134,12 @@ impl Bench {
         self.engine.run_to(at, &mut self.ports, &self.clock);
         self.engine.flush(&mut self.ports, &self.clock);
     }
+}
+
+/// A full packet of the flow of host `src`.
+fn full(src: u32, dst: u32) -> Head {
+    let flow = Some(FlowPacket { flow: src, forward: true, payload: 1448, ece: false });
+    Head { src, dst, hash: 0, ip_len: 1500, ecn: Ecn::Ect0, flow }
 }
 
 fn quiet() -> Agenda {
@@ -183,6 +213,33 @@ fn a_machine_that_stalls_does_not_change_what_the_model_computes() {
     assert!(!smooth.1.is_empty(), "two senders into one port: the queue overflows");
     assert_eq!(run(&[]), smooth);
     assert_eq!(run(&[100]), smooth);
+}
+
+#[test]
+fn a_host_that_sends_as_its_card_does_fills_no_queue_while_the_reader_stands_still() {
+    let run = |jump: (Time, Time)| {
+        let agenda = Agenda::new(Vec::new(), Some(Time::from_us(20)), Time::ZERO);
+        let mut bench = Bench::star(3, QueueSpec::unlimited(), agenda);
+        let n = 1500;
+        let full_card = (0..n).map(|i| (serialization(i), i as u32, full(0, 2)));
+        let seldom = (0..n / 50).map(|i| (serialization(50 * i), (n + i) as u32, full(1, 2)));
+        bench.ports.to_come = full_card.chain(seldom).collect();
+        bench.ports.to_come.make_contiguous().sort_by_key(|(at, ..)| *at);
+        let clock = Jumping { shows: Rc::clone(&bench.ports.shows), jump };
+        drive(&mut bench.engine, &mut bench.ports, &clock, serialization(n), &AtomicBool::new(false));
+        let card = bench.topology.find_link("h1->s1").expect("a card");
+        let reading = bench.engine.lateness().reading.max();
+        let released = bench.ports.released.len();
+        let samples = bench.engine.finish(&mut bench.ports).series.samples().to_vec();
+        let longest = samples.iter().filter(|s| s.link == card.0).map(|s| s.queue_packets).max();
+        (longest.expect("it was sampled"), released, reading)
+    };
+    let (smooth, stalled) = (run((Time::ZERO, Time::ZERO)), run((Time::from_ms(2), Time::from_ms(12))));
+    // one that is being sent, and what comes within a look or two
+    assert!((1..=3).contains(&smooth.0), "{smooth:?}");
+    assert!((1..=3).contains(&stalled.0), "eight hundred packets came while it stood still: {stalled:?}");
+    assert!(smooth.1 > 1400 && smooth.1 == stalled.1, "{smooth:?}, {stalled:?}");
+    assert!(smooth.2 < Time::from_us(30) && stalled.2 >= Time::from_ms(9), "the pause is told: {stalled:?}");
 }
 
 #[test]
