@@ -20,6 +20,11 @@ mod speed;
 
 use serde::{Deserialize, Serialize};
 use std::process::{Command, ExitCode, Stdio};
+use tikv_jemallocator::Jemalloc;
+
+/// As in `opentcp`.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// One measured figure.
 #[derive(Serialize, Deserialize)]

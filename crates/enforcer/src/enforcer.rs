@@ -90,7 +90,8 @@ impl<P: Packet> Enforcer<P> {
             rules: Rules::new(rules),
             seed,
             index: Index::default(),
-            flows: Vec::new(),
+            // address space, not memory yet: growing by doubling would copy every flow, and have three times their memory meanwhile
+            flows: Vec::with_capacity(limits.flows),
             free: Vec::new(),
             half_opens: HalfOpens::new(limits.half_open),
             timers: BinaryHeap::new(),

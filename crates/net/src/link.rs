@@ -14,7 +14,7 @@
 use crate::mix::SplitMix64;
 use crate::queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, Red, Verdict};
 use crate::{LinkId, LinkSpec, LinkTier, NetError, NodeId, Topology};
-use prefetch::prefetch;
+use memory::prefetch;
 use std::hint::select_unpredictable;
 use units::{Rate, Time};
 

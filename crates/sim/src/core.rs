@@ -8,8 +8,8 @@ use crate::calendar::{Calendar, Event, kind};
 use crate::fabric::{Fabric, Hop, Routes};
 use crate::nic::Nic;
 use crate::packets::Packets;
+use memory::prefetch_bytes;
 use net::{Ecn, LinkId, LinkTable};
-use prefetch::prefetch_bytes;
 use tcp::Endpoint;
 use units::Time;
 
@@ -39,19 +39,13 @@ pub trait Hear {
 /// One end of a flow. What data that arrives touches is at both ends of it.
 #[repr(C)]
 pub struct Socket {
-    pub received: Received,
-    /// Data bytes waiting in the host's interface.
-    nic_bytes: u32,
+    received_ip_bytes: u64,
+    received_packets: u32,
     /// Where its route starts in the table.
     route: u32,
     /// What stands there: the host's own link.
     first: Hop,
-    /// Waiting for the interface, and a wake-up is scheduled.
-    held_back: bool,
-    /// Subject to back-pressure.
-    limited: bool,
-    /// Tell the application when there is room in the send buffer.
-    wants_room: bool,
+    sending: Sending,
     /// Tell the application when so many bytes have been delivered.
     notify_at: u64,
     /// The pending timer event that counts; others of this socket are stale.
@@ -60,7 +54,54 @@ pub struct Socket {
 }
 
 // 100,000 idle flows, both ends, in under 1 KB each
-const _: () = assert!(size_of::<Socket>() == 472);
+const _: () = assert!(size_of::<Socket>() == 464);
+
+impl Socket {
+    /// What has reached it from the network.
+    pub fn received(&self) -> Received {
+        Received { ip_bytes: self.received_ip_bytes, packets: self.received_packets }
+    }
+}
+
+/// How a socket stands with its host's interface and its application, in a word: how many of its data bytes wait in the
+/// interface, and three flags.
+#[derive(Clone, Copy)]
+struct Sending(u32);
+
+impl Sending {
+    /// It waits for the interface, and a wake-up is scheduled.
+    const HELD_BACK: u32 = 1 << 31;
+    /// It is subject to back-pressure.
+    const LIMITED: u32 = 1 << 30;
+    /// The application is to be told when there is room in the send buffer.
+    const WANTS_ROOM: u32 = 1 << 29;
+
+    #[inline]
+    fn is(self, flag: u32) -> bool {
+        self.0 & flag != 0
+    }
+
+    #[inline]
+    fn set(&mut self, flag: u32, on: bool) {
+        self.0 = if on { self.0 | flag } else { self.0 & !flag };
+    }
+
+    #[inline]
+    fn bytes(self) -> u32 {
+        self.0 % Sending::WANTS_ROOM
+    }
+
+    /// A segment more: far fewer bytes than half a gigabyte wait, because back-pressure begins at a few megabytes.
+    #[inline]
+    fn add(&mut self, len: u32) {
+        self.0 += len;
+    }
+
+    #[inline]
+    fn take(&mut self, len: u32) {
+        self.0 -= len;
+    }
+}
 
 /// What reached a socket from the network.
 #[derive(Clone, Copy, Default)]
@@ -135,7 +176,7 @@ impl Core {
     /// Makes room for `flows` more flows with routes of about `hops` links: growing by doubling would take twice the
     /// memory at its peak.
     pub fn reserve(&mut self, flows: usize, hops: usize) {
-        self.sockets.reserve_exact(2 * flows);
+        memory::reserve_in_large_pages(&mut self.sockets, 2 * flows);
         self.fabric.routes.reserve(2 * flows * (hops + 1));
     }
 
@@ -151,11 +192,9 @@ impl Core {
             armed: Time::NEVER,
             route: start,
             first: self.fabric.routes.hop(start)[0],
-            nic_bytes: 0,
-            held_back: false,
-            limited,
-            wants_room: false,
-            received: Received::default(),
+            sending: Sending(u32::from(limited) * Sending::LIMITED),
+            received_ip_bytes: 0,
+            received_packets: 0,
         });
         (self.sockets.len() - 1) as u32
     }
@@ -182,8 +221,9 @@ impl Core {
     /// Whether the send buffer of `socket` has room; if not, [`Hear::on_room`] is called when it has.
     pub fn has_room_or_tells(&mut self, socket: u32) -> bool {
         let socket = &mut self.sockets[socket as usize];
-        socket.wants_room = socket.tcp.send_room() == 0;
-        !socket.wants_room
+        let room = socket.tcp.send_room() > 0;
+        socket.sending.set(Sending::WANTS_ROOM, !room);
+        room
     }
 
     /// Calls [`Hear::on_app`] at `at`.
@@ -308,7 +348,7 @@ impl Core {
             kind::DELIVERY => self.deliver(event, hear),
             kind::TIMER => self.on_timer(event.place(), hear),
             kind::WAKE => {
-                self.sockets[event.place() as usize].held_back = false;
+                self.sockets[event.place() as usize].sending.set(Sending::HELD_BACK, false);
                 self.pump(event.place());
             }
             kind::GATE => self.fabric.on_gate_timer(self.now),
@@ -330,8 +370,8 @@ impl Core {
         if event.tag() & 3 == Ecn::Ce as u8 {
             segment.ecn = tcp::Ecn::Ce;
         }
-        socket.received.packets += 1;
-        socket.received.ip_bytes += u64::from(u32::from(event.len()) - self.framing.0);
+        socket.received_packets += 1;
+        socket.received_ip_bytes += u64::from(u32::from(event.len()) - self.framing.0);
         socket.tcp.on_segment(now, segment);
         if let Some(delay) = self.fabric.packets.delay(event.what(), now) {
             self.delays[id as usize] += delay;
@@ -345,7 +385,7 @@ impl Core {
     #[inline]
     fn tell(&mut self, id: u32, hear: &mut impl Hear) {
         let socket = &self.sockets[id as usize];
-        if socket.wants_room | (socket.tcp.received() >= socket.notify_at) {
+        if socket.sending.is(Sending::WANTS_ROOM) | (socket.tcp.received() >= socket.notify_at) {
             self.tell_what_is(id, hear);
         }
     }
@@ -358,8 +398,8 @@ impl Core {
             hear.on_received(self, id, self.now);
         }
         let socket = &mut self.sockets[id as usize];
-        if socket.wants_room && socket.tcp.send_room() > 0 {
-            socket.wants_room = false;
+        if socket.sending.is(Sending::WANTS_ROOM) && socket.tcp.send_room() > 0 {
+            socket.sending.set(Sending::WANTS_ROOM, false);
             hear.on_room(self, id);
         }
     }
@@ -406,7 +446,7 @@ impl Core {
         let now = self.now;
         let mut socket = &mut self.sockets[id as usize];
         loop {
-            if socket.nic_bytes > 0 {
+            if socket.sending.bytes() > 0 {
                 if self.holds_back(id) {
                     break;
                 }
@@ -421,11 +461,11 @@ impl Core {
             let len = (segment.ip_bytes() + self.framing.0) as u16;
             self.fabric.packets.take(slot, now);
             let departs = self.fabric.offer(now, socket.first, Event::packet(slot, socket.route, len, ecn as u8));
-            if socket.limited
+            if socket.sending.is(Sending::LIMITED)
                 && payload > 0
                 && let Some(departs) = departs
             {
-                socket.nic_bytes += u32::from(len);
+                socket.sending.add(u32::from(len));
                 self.nics[socket.first.link().index()].push(id, u32::from(len), departs);
             }
             if !socket.tcp.wants_transmit() {
@@ -438,19 +478,19 @@ impl Core {
     fn holds_back(&mut self, id: u32) -> bool {
         let now = self.now;
         let socket = &self.sockets[id as usize];
-        if socket.held_back {
+        if socket.sending.is(Sending::HELD_BACK) {
             return true;
         }
         let nic = &mut self.nics[socket.first.link().index()];
         let sockets = &mut self.sockets;
-        nic.release(now, |id, len| sockets[id as usize].nic_bytes -= len);
+        nic.release(now, |id, len| sockets[id as usize].sending.take(len));
         let socket = &mut self.sockets[id as usize];
         let limit = socket.tcp.output_limit_bytes();
-        if socket.nic_bytes < limit {
+        if socket.sending.bytes() < limit {
             return false;
         }
-        socket.held_back = true;
-        let at = nic.drained_to(id, socket.nic_bytes, limit / 2).max(now);
+        socket.sending.set(Sending::HELD_BACK, true);
+        let at = nic.drained_to(id, socket.sending.bytes(), limit / 2).max(now);
         self.fabric.calendar.push(at, Event::host(kind::WAKE, 0, id));
         true
     }

@@ -6,6 +6,7 @@ use crate::tuning::{Tuning, completed};
 use net::{LinkId, NodeId, Router, Topology};
 use plan::{Arrived, Completed, Message, Random, flow_hash};
 use results::Arm;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::Endpoint;
 use units::Time;
@@ -25,11 +26,10 @@ pub struct Flow {
     pub end: Time,
     /// Application bytes to send; [`plan::UNLIMITED`].
     pub bytes: u64,
-    /// It is kept for messages, which are what is completed.
-    has_messages: bool,
-    /// Segments sent again until the last message arrived.
-    retransmits: u64,
 }
+
+// beside the two sockets of an idle connection
+const _: () = assert!(size_of::<Flow>() == 40);
 
 /// Socket of the sender of `flow`.
 pub fn sender(flow: u32) -> u32 {
@@ -62,6 +62,8 @@ pub struct Flows {
     pub tuning: Option<Tuning>,
     /// Messages that have arrived, with their ends, if they are asked for.
     pub messages: Option<Vec<Arrived>>,
+    /// Connections that are kept for messages, which are what is completed: segments sent again until the last arrived.
+    kept: BTreeMap<u32, u64>,
 }
 
 impl Flows {
@@ -78,6 +80,7 @@ impl Flows {
             unreachable: 0,
             tuning: None,
             messages: None,
+            kept: BTreeMap::new(),
         }
     }
 
@@ -122,17 +125,7 @@ impl Flows {
         let (iss, seed) = (self.random.bits(), self.random.bits());
         let passive = Endpoint::listen(&stacks[1], iss, seed);
         core.add_socket(passive, &routes[1], sender(flow), limited);
-        self.list.push(Flow {
-            entry: who.entry,
-            src,
-            dst,
-            arm,
-            start: core.now(),
-            end: Time::NEVER,
-            bytes: 0,
-            has_messages: false,
-            retransmits: 0,
-        });
+        self.list.push(Flow { entry: who.entry, src, dst, arm, start: core.now(), end: Time::NEVER, bytes: 0 });
         core.pump(sender(flow));
         Some(flow)
     }
@@ -182,7 +175,7 @@ impl Flows {
         let now = core.now();
         let ended = &mut self.list[flow as usize];
         ended.end = now;
-        if let Some(tuning) = self.tuning.as_mut().filter(|_| !ended.has_messages) {
+        if let Some(tuning) = self.tuning.as_mut().filter(|_| !self.kept.contains_key(&flow)) {
             tuning.complete(completed(ended, now));
         }
         core.sockets[receiver(flow) as usize].tcp.close(now);
@@ -191,15 +184,14 @@ impl Flows {
 
     /// A message has arrived whole.
     pub fn on_message(&mut self, core: &Core, message: Message) {
-        let flow = &mut self.list[message.flow as usize];
-        flow.has_messages = true;
+        let retransmits = u64::from(core.sockets[sender(message.flow) as usize].tcp.stats().retransmits);
+        let before = self.kept.insert(message.flow, retransmits).unwrap_or(0);
+        let flow = &self.list[message.flow as usize];
         if let Some(tuning) = &mut self.tuning {
             let (src, entry, arm) = (flow.src, flow.entry, flow.arm.unwrap_or(Arm::Control));
             tuning.complete(Completed { src, entry, bytes: message.bytes, took: core.now() - message.begun, arm });
         }
         if let Some(messages) = &mut self.messages {
-            let retransmits = u64::from(core.sockets[sender(message.flow) as usize].tcp.stats().retransmits);
-            let before = std::mem::replace(&mut flow.retransmits, retransmits);
             messages.push(Arrived { message, end: core.now(), retransmits: Some(retransmits - before) });
         }
     }

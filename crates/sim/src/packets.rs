@@ -41,6 +41,10 @@ impl Packets {
     #[inline(never)]
     fn grow(&mut self) {
         self.free.push(self.segments.len() as u32);
+        let len = self.segments.len();
+        if len == self.segments.capacity() {
+            memory::reserve_in_large_pages(&mut self.segments, len.max(64));
+        }
         self.segments.push(Segment::default());
         if self.measure_delay {
             self.sent.push(Time::ZERO);
@@ -61,7 +65,7 @@ impl Packets {
     /// Asks for the segment in `slot`, some packets ahead of [`Packets::segment`].
     #[inline]
     pub fn prefetch(&self, slot: u32) {
-        prefetch::prefetch(&self.segments, slot as usize);
+        memory::prefetch(&self.segments, slot as usize);
     }
 
     /// The segment in `slot`.

@@ -103,7 +103,7 @@ impl Baseline {
     /// The counters of `core` now.
     pub fn of(core: &Core) -> Baseline {
         let base = |(i, socket): (usize, &Socket)| SocketBase {
-            received: socket.received,
+            received: socket.received(),
             delay: core.delays.get(i).copied().unwrap_or_default(),
             delivered: socket.tcp.received(),
             stats: socket.tcp.stats(),
@@ -123,7 +123,7 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, measure_delay:
         let [from_base, to_base] = ends.map(|id| base.sockets.get(id).copied().unwrap_or_default());
         let (sock, stats, stats_base) = (from.tcp.sock(), from.tcp.stats(), from_base.stats);
         let [ack_delay, data_delay] = ends.map(|id| core.delays.get(id).copied().unwrap_or_default());
-        let (data, acks) = (to.received.since(&to_base.received), from.received.since(&from_base.received));
+        let (data, acks) = (to.received().since(&to_base.received), from.received().since(&from_base.received));
         FlowRow {
             flow: i as u64,
             src: names.shared(&topology.node(traffic.flows.host_of(core, ends[0])).name),

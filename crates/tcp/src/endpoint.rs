@@ -294,7 +294,7 @@ impl Endpoint {
     #[inline]
     pub fn prefetch_work(&self) {
         if let Some(work) = self.busy.work() {
-            prefetch::prefetch(std::slice::from_ref(work), 0);
+            memory::prefetch(std::slice::from_ref(work), 0);
         }
     }
 

@@ -83,8 +83,8 @@ impl Ring {
     #[inline]
     pub fn prefetch(&self, len: u32) {
         if !self.slots.is_empty() {
-            prefetch::prefetch(&self.slots, self.slot(0));
-            prefetch::prefetch(&self.slots, self.slot(len));
+            memory::prefetch(&self.slots, self.slot(0));
+            memory::prefetch(&self.slots, self.slot(len));
         }
     }
 
