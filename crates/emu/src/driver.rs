@@ -64,8 +64,8 @@ pub fn drive<P>(
 /// Takes what hosts have sent while the thread stood still, until `now`, as if it had been read meanwhile, evenly; false if
 /// that is nothing.
 ///
-/// All of it taken as sent now would be a burst that no host has sent; and where a host sends as fast as its own card, the queue
-/// of that burst would stay in the card for good.
+/// All of it taken as sent now would be a burst that no host has sent; and where a host sends almost as fast as its
+/// own card, the queue of that burst would stay in the card for seconds.
 fn catch_up<P>(engine: &mut Engine<P>, ports: &mut impl Ports<Packet = P>, clock: &impl Clock, now: Time) -> bool {
     let mut came: Vec<(P, Head)> = Vec::new();
     for _ in 0..ROUNDS {

@@ -38,13 +38,13 @@ pub fn prefetch_bytes<T>(slice: &[T], index: usize, bytes: usize) {
     let _ = address;
 }
 
-/// Makes room for exactly `more` more elements if there is less, in large pages as far as the system gives them: those of the
-/// new room, since what is moved there has not touched it before.
+/// Makes room for `more` more elements if there is less, as `Vec::reserve` does, but in large pages as far as the system gives
+/// them. All moves to new memory, because pages that have been touched stay small.
 pub fn reserve_in_large_pages<T>(vec: &mut Vec<T>, more: usize) {
     if vec.capacity() - vec.len() >= more {
         return;
     }
-    let mut larger = Vec::<T>::with_capacity(vec.len() + more);
+    let mut larger = Vec::<T>::with_capacity((vec.len() + more).max(2 * vec.len()));
     let start = larger.as_mut_ptr().cast::<u8>();
     let to_page = start.align_offset(PAGE);
     let bytes = larger.capacity() * size_of::<T>();

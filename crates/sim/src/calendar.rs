@@ -84,11 +84,8 @@ impl Pool {
     #[inline(never)]
     fn take_chunk(&mut self, end: Cursor) -> Cursor {
         let chunk = self.free.pop().unwrap_or_else(|| {
-            let len = self.events.len();
-            if len + CHUNK > self.events.capacity() {
-                memory::reserve_in_large_pages(&mut self.events, len.max(CHUNK));
-            }
-            self.events.resize(len + CHUNK, Event::default());
+            memory::reserve_in_large_pages(&mut self.events, CHUNK);
+            self.events.resize(self.events.len() + CHUNK, Event::default());
             self.before.push(NONE);
             (self.before.len() - 1) as u32
         });

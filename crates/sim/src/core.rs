@@ -91,9 +91,10 @@ impl Sending {
         self.0 % Sending::WANTS_ROOM
     }
 
-    /// A segment more: far fewer bytes than half a gigabyte wait, because back-pressure begins at a few megabytes.
+    /// A segment more. Far fewer bytes than half a gigabyte wait, because back-pressure begins at a few megabytes.
     #[inline]
     fn add(&mut self, len: u32) {
+        debug_assert!(self.bytes() + len < Sending::WANTS_ROOM, "the bytes keep clear of the flags");
         self.0 += len;
     }
 

@@ -41,10 +41,7 @@ impl Packets {
     #[inline(never)]
     fn grow(&mut self) {
         self.free.push(self.segments.len() as u32);
-        let len = self.segments.len();
-        if len == self.segments.capacity() {
-            memory::reserve_in_large_pages(&mut self.segments, len.max(64));
-        }
+        memory::reserve_in_large_pages(&mut self.segments, 1);
         self.segments.push(Segment::default());
         if self.measure_delay {
             self.sent.push(Time::ZERO);

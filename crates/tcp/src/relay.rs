@@ -328,11 +328,6 @@ impl Relay {
     pub fn config(&self) -> &Config {
         self.0.config()
     }
-
-    /// From now on `config` holds, as [`Endpoint::retune`] says.
-    pub fn retune(&mut self, now: Time, config: &Arc<Config>) {
-        self.0.retune(now, config);
-    }
 }
 
 /// The number after the oldest segment in flight.
