@@ -38,7 +38,8 @@ pub struct Origin<'a> {
     pub sets: &'a [String],
 }
 
-/// Emulates all `jobs`, one after the other, and gives each one's results to `take`.
+/// Emulates all `jobs`, one after the other, and gives each one's results to `take`. Of the runs that are not valid, as many as
+/// `again` says are made again.
 ///
 /// # Errors
 /// The first failure, of a run or of `take`.
@@ -46,23 +47,46 @@ pub fn run_all(
     jobs: &[Job],
     origin: Origin<'_>,
     stop: &Stop,
+    mut again: u32,
     mut take: impl FnMut(RunResults, SelfCheck) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     // what a killed run has left running in its hosts would take this one's processors
     let _ = ::emu::hosts::clean();
     let progress = Progress::of(jobs.len());
     for job in jobs {
-        let mut watched = Watched::new(&progress, stop, job.scenario.duration);
-        let emulated = emulate(&job.scenario, None, &mut watched).map_err(|error| failure(error, origin))?;
-        let check = SelfCheck { run: job.name.clone(), ..emulated.check };
+        let (results, check) = emulate_job(job, &progress, stop, &mut again).map_err(|error| failure(error, origin))?;
         progress.finished(&job.name, &words(&check));
-        take(complete(emulated.results, job, &check), check)?;
+        take(results, check)?;
     }
     Ok(())
 }
 
+/// Emulates `job`, and if that was not valid and `again` is not zero yet, once more.
+///
+/// # Errors
+/// What the emulator says.
+pub fn emulate_job(
+    job: &Job,
+    progress: &Progress,
+    stop: &Stop,
+    again: &mut u32,
+) -> Result<(RunResults, SelfCheck), EmuError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut watched = Watched { progress, stop, end: job.scenario.duration, told: 0 };
+        let emulated = emulate(&job.scenario, None, &mut watched)?;
+        let check = SelfCheck { run: job.name.clone(), attempts, ..emulated.check };
+        if check.valid || *again == 0 {
+            return Ok((complete(emulated.results, job, &check), check));
+        }
+        *again -= 1;
+        progress.once_more(&job.name, &check.reasons.join("; "));
+    }
+}
+
 /// With what the emulator leaves to its caller.
-pub fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults {
+fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults {
     let Bundle { toml, files } = job.scenario.bundle();
     let mut parameters = job.parameters.clone();
     if !check.valid {
@@ -72,18 +96,11 @@ pub fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults
 }
 
 /// Tells how far a run is, and stops it when the user says so.
-pub struct Watched<'a> {
+struct Watched<'a> {
     progress: &'a Progress,
     stop: &'a Stop,
     end: Time,
     told: u64,
-}
-
-impl<'a> Watched<'a> {
-    /// Of a run that lasts until `end`.
-    pub fn new(progress: &'a Progress, stop: &'a Stop, end: Time) -> Watched<'a> {
-        Watched { progress, stop, end, told: 0 }
-    }
 }
 
 impl Watch for Watched<'_> {

@@ -120,7 +120,7 @@ struct Emulated<'a> {
 
 impl Runner for Emulated<'_> {
     fn run_all(&self, jobs: &[Job], stop: &Stop, take: Take<'_>) -> Result<(), Failure> {
-        emu::run_all(jobs, self.origin, stop, |run, check| take(run, Some(check)))
+        emu::run_all(jobs, self.origin, stop, 0, |run, check| take(run, Some(check)))
     }
 
     fn workers(&self) -> usize {

@@ -78,6 +78,14 @@ impl Progress {
         self.say_count();
     }
 
+    /// The run `name` is made again, for the reason that `words` say.
+    pub fn once_more(&self, name: &str, words: &str) {
+        match &self.bar {
+            Some(bar) => bar.inc_length(STEPS),
+            None => eprintln!("{name}, once more: {words}"),
+        }
+    }
+
     fn say_count(&self) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{}/{} runs", self.finished.load(Ordering::Relaxed), self.runs));

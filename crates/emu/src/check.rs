@@ -103,6 +103,7 @@ pub fn judge(
     let us = |time: Time| time.as_ns() as f64 / 1e3;
     SelfCheck {
         run: String::new(),
+        attempts: 1,
         packets: lateness.release.count(),
         lateness_p50_us: us(lateness.release.percentile(50.0)),
         lateness_p99_us: us(p99),

@@ -12,7 +12,7 @@ const LOOK: Time = Time::from_ns(1000);
 const LOOK_EVERY: Time = Time::from_us(5);
 
 /// A thread that has not looked for so long has stood still.
-const PAUSE: Time = Time::from_us(20);
+const PAUSE: Time = Time::from_us(50);
 /// After a pause so many rounds of reading at most come before anything else: what a host's interface holds.
 const ROUNDS: usize = 1000;
 
@@ -58,7 +58,6 @@ pub fn drive<P>(
         }
     }
     engine.run_to(end.min(clock.now()), ports, clock);
-    engine.flush(ports, clock);
 }
 
 /// Takes what hosts have sent while the thread stood still, until `now`, as if it had been read meanwhile, evenly; false if

@@ -22,8 +22,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use units::Time;
 
-/// How long ports keep packets back so that neighbours can leave as one, as network cards do that moderate their interrupts:
-/// at 10 Gbit/s eight packets, and the hosts' TCP runs once for all of them.
+/// How long a packet may be kept back for those that arrive right after it, so that they can leave as one, as network cards do
+/// that moderate their interrupts: at 10 Gbit/s eight packets, and the hosts' TCP runs once for all of them.
 const JOIN_WITHIN: Time = Time::from_us(10);
 
 /// A packet on a link, or in the queue in front of it.
@@ -57,8 +57,8 @@ pub struct Engine<P> {
     series: Series,
     flows: FlowCounts,
     lateness: Lateness,
-    /// Arrivals of packets that were handed to the ports and not flushed yet.
-    unflushed: Vec<Time>,
+    /// Hosts and arrivals of packets that were handed to the ports and not flushed yet.
+    unflushed: Vec<(u32, Time)>,
     /// The instant up to which everything has been done.
     now: Time,
     totals: Totals,
@@ -223,32 +223,39 @@ impl<P> Engine<P> {
         }
         self.totals.released += 1;
         self.flows.arrived(&head, now - sent);
-        if ports.holds_back() {
-            self.unflushed.push(now);
-        } else {
+        let host = head.dst;
+        if !ports.holds_back() {
             self.lateness.release.record(clock.now().saturating_sub(now));
+            return ports.release(host, packet);
         }
-        ports.release(head.dst, packet);
+        self.unflushed.push((host, now));
+        ports.release(host, packet);
+        let first = self.unflushed.iter().find(|(of, _)| *of == host).map_or(now, |(_, at)| *at);
+        let last_link = self.routes.links(route)[usize::from(hop) - 1];
+        // a machine that is late by more than that joins what it is late with
+        let until = clock.now().max(first + JOIN_WITHIN);
+        let has_company = self.lines[last_link.index()].front().is_some_and(|next| next.arrives <= until);
+        if !has_company {
+            self.flush(host, ports, clock);
+        }
     }
 
-    /// Hands over what the ports keep back if some of it has waited for [`JOIN_WITHIN`].
+    /// Hands over what the ports keep back and has waited for long enough: what it waited for did not come, as where a link
+    /// failed.
     pub fn flush_if_due(&mut self, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
-        if let Some(first) = self.unflushed.first()
-            && clock.now() >= *first + JOIN_WITHIN
+        while let Some(&(host, first)) = self.unflushed.first()
+            && clock.now() >= first + JOIN_WITHIN
         {
-            self.flush(ports, clock);
+            self.flush(host, ports, clock);
         }
     }
 
-    /// Hands over what the ports keep back, and notes how late that was.
-    pub fn flush(&mut self, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
-        if self.unflushed.is_empty() {
-            return;
-        }
+    /// Hands over what the ports keep back for `host`, and notes how late that was.
+    fn flush(&mut self, host: u32, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         // as for a single packet: when the handing over begins, for what comes then is the host's
         let now = clock.now();
-        ports.flush();
-        for due in self.unflushed.drain(..) {
+        ports.flush(host);
+        for (_, due) in self.unflushed.extract_if(.., |(of, _)| *of == host) {
             self.lateness.release.record(now.saturating_sub(due));
         }
     }

@@ -20,10 +20,16 @@ pub const CONNECTIONS_MAX: u64 = 4000;
 const IO_S: f64 = 1.5e-6;
 /// The same where packets are joined.
 const GLUED_IO_S: f64 = 0.35e-6;
+/// The same with the receiving half of the hosts' TCP, packet by packet.
+const RECEIVING_S: f64 = 2.5e-6;
 /// See `IO_S`.
 const HOP_S: f64 = 0.15e-6;
+/// Acknowledgments for each packet.
+const ACKS: f64 = 0.5;
 /// Share of the forwarder's processor that may be asked for.
 const SHARE_MAX: f64 = 0.9;
+/// Up to this share the forwarder does the hosts' receiving half as well.
+const RECEIVING_SHARE_MAX: f64 = 0.5;
 
 /// Connections that send as fast as they can between two hosts, or at most at a rate.
 struct Demand {
@@ -71,7 +77,9 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
         object("traffic", message, "open fewer, or use --backend sim");
     }
     if found.is_empty() {
-        let (share, bps) = load(scenario, topology, router);
+        // what is not glued is acknowledged packet by packet, or every second one
+        let (per_packet, acks) = if glues(topology) { (GLUED_IO_S, 0.1) } else { (IO_S, ACKS) };
+        let (share, bps) = load(scenario, topology, router, per_packet, acks);
         if share > SHARE_MAX {
             let bound = Rate::from_mbps((bps * SHARE_MAX / share / 1e8) as u64 * 100);
             let asked = Rate::from_mbps((bps / 1e8) as u64 * 100);
@@ -87,6 +95,14 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
         }
     }
     found
+}
+
+/// Whether the other processors are to do the hosts' receiving half.
+///
+/// The forwarder's thread is the better place for it as long as it has the time: an interrupt that hands the work over can take
+/// longer than the work, and no kernel skips BPF's hooks there, as some do where an interrupt finds process 1.
+pub fn needs_help(scenario: &Scenario, topology: &Topology, router: &Router) -> bool {
+    load(scenario, topology, router, RECEIVING_S, ACKS).0 > RECEIVING_SHARE_MAX
 }
 
 /// Where the rate of the fastest links was set.
@@ -121,8 +137,9 @@ fn connections(kind: &TrafficKind, topology: &Topology) -> u64 {
     }
 }
 
-/// Share of the forwarder's processor that the traffic asks for, and its bits a second, if every link carries what it can.
-fn load(scenario: &Scenario, topology: &Topology, router: &Router) -> (f64, f64) {
+/// Share of the forwarder's processor that the traffic asks for, and its bits a second, if every link carries what it can;
+/// with seconds for reading and writing a packet, and acknowledgments for each.
+fn load(scenario: &Scenario, topology: &Topology, router: &Router, per_packet: f64, acks: f64) -> (f64, f64) {
     let mut carried = vec![0.0; topology.links().len()];
     let mut flows: Vec<(f64, Vec<LinkId>)> = Vec::new();
     for demand in demands(scenario, topology) {
@@ -136,10 +153,7 @@ fn load(scenario: &Scenario, topology: &Topology, router: &Router) -> (f64, f64)
         }
         flows.push((least, path));
     }
-    let per_packet = if glues(topology) { GLUED_IO_S } else { IO_S };
     let packet_bits = 8.0 * f64::from(scenario.tcp.mtu() + plan::framing_bytes(scenario));
-    // what is not glued is acknowledged packet by packet, or every second one
-    let acks = if glues(topology) { 0.1 } else { 0.5 };
     let (mut share, mut total) = (0.0, 0.0);
     for (bps, path) in &flows {
         let over = |link: &LinkId| carried[link.index()] / topology.link(*link).rate.as_bps() as f64;

@@ -64,8 +64,8 @@ pub trait Ports {
     /// as one.
     fn holds_back(&self) -> bool;
 
-    /// Hands over what was kept back.
-    fn flush(&mut self);
+    /// Hands over what was kept back for `host`.
+    fn flush(&mut self, host: u32);
 
     /// Takes the next packets that hosts have sent, up to a bound of the port's own, and gives each to `take` in order,
     /// with what the engine must know. False if there was nothing.

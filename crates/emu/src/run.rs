@@ -99,7 +99,8 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let stack = agreed(limits::objections(scenario, &topology, &router), linux::stack(scenario))?;
     // after the network in order of dropping: sockets let go of algorithms
     let algorithms = Algorithms::load(scenario)?;
-    let network = Network::create(scenario, &topology, &stack, scenario.traffic.len(), pcap)?;
+    let helped = limits::needs_help(scenario, &topology, &router);
+    let network = Network::create(scenario, &topology, &stack, helped, scenario.traffic.len(), pcap)?;
     let hosts = Hosts {
         topology: &topology,
         per_pod: plan::Pairing::of(scenario, &topology).hosts_per_pod,

@@ -13,8 +13,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Super-frames that one host may hand over before the others are looked at and what is due is released.
-const FRAMES_AT_ONCE: usize = 2;
 /// Ethernet's header.
 const ETHERNET_BYTES: usize = 14;
 
@@ -52,9 +50,8 @@ pub struct TapPorts {
     flows: Arc<FlowPorts>,
     /// Whether neighbours leave as one super-frame.
     glue: bool,
-    /// By host: what leaves at the next flush; and which hosts have something.
+    /// By host: what leaves at the next flush.
     leaving: Vec<Vec<u32>>,
-    waiting: Vec<u32>,
     trouble: Trouble,
 }
 
@@ -80,7 +77,6 @@ impl TapPorts {
             flows,
             glue,
             leaving: vec![Vec::new(); n],
-            waiting: Vec::new(),
             trouble: Trouble::default(),
         })
     }
@@ -254,9 +250,6 @@ impl Ports for TapPorts {
 
     fn release(&mut self, host: u32, packet: u32) {
         if self.glue {
-            if self.leaving[host as usize].is_empty() {
-                self.waiting.push(host);
-            }
             self.leaving[host as usize].push(packet);
         } else {
             self.write(host as usize, packet);
@@ -271,12 +264,8 @@ impl Ports for TapPorts {
         self.glue
     }
 
-    fn flush(&mut self) {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        for host in waiting.drain(..) {
-            self.write_glued(host as usize);
-        }
-        self.waiting = waiting;
+    fn flush(&mut self, host: u32) {
+        self.write_glued(host as usize);
     }
 
     fn receive(&mut self, take: &mut impl FnMut(&mut Self, u32, Head)) -> bool {
@@ -285,12 +274,8 @@ impl Ports for TapPorts {
         let ready = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
         let mut found = false;
         for event in &events[..ready] {
-            for _ in 0..FRAMES_AT_ONCE {
-                if !self.read(event.data() as usize, take) {
-                    break;
-                }
-                found = true;
-            }
+            // one frame, which may have 64 KB: then the others are looked at, and what is due is released
+            found |= self.read(event.data() as usize, take);
         }
         found
     }

@@ -13,8 +13,9 @@ use std::process::{Child, Command};
 const STOLEN_MAX: f64 = 0.002;
 
 fn scenario(text: &str) -> Scenario {
-    let algorithms = &["cubic", "newreno", "dctcp", "bbr", "kernel:cubic", "kernel:reno"];
-    run_support::scenario(Path::new(""), text, Known { algorithms, ..Known::default() })
+    let ours = congestion::Algorithm::builtins().iter().map(congestion::Algorithm::name);
+    let algorithms: Vec<&str> = ours.chain(["kernel:cubic", "kernel:reno"]).collect();
+    run_support::scenario(Path::new(""), text, Known { algorithms: &algorithms, ..Known::default() })
 }
 
 fn valid(name: &str, text: &str) -> Option<Emulated> {
@@ -101,6 +102,33 @@ fn one_flow_comes_near_10_gbit() {
     // 0.98 to 0.99 where two processors are ours alone; a host that takes some of their time has left 0.92
     let Some(best) = best else { return };
     assert!(best > 0.9, "{best:.4} of ideal");
+}
+
+#[test]
+fn every_algorithm_carries_100_mb_over_a_gigabit() {
+    let Some(_machine) = machine() else { return };
+    for algorithm in congestion::Algorithm::builtins() {
+        let cc = algorithm.name();
+        let text = format!(
+            r#"
+            duration = "4 s"
+            [network]
+            topology = {{ star = {{ hosts = 2 }} }}
+            rate = "1 Gbit/s"
+            delay = "1250 us"
+            queue = {{ drop_tail = {{ packets = 407 }} }}
+            [tcp]
+            cc = "{cc}"
+            [[traffic]]
+            bulk = {{ from = "h1", to = "h2", bytes = "100 MB" }}
+            "#
+        );
+        let run = any(cc, &text);
+        let flow = &run.results.flows[0];
+        let end = flow.end_ns.unwrap_or_else(|| panic!("{cc}: {flow:?}, {:?}", run.check));
+        println!("| {cc:<12} | 100 MB in {:.2} s | {} sent again |", end as f64 / 1e9, flow.retransmits);
+        assert_eq!(flow.delivered_bytes, 100_000_000, "{cc}");
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct SelfCheck {
     /// Name of the run.
     pub run: String,
+    /// How often the run was made: a study makes some of those again that the machine distorted.
+    pub attempts: u32,
     /// Packets handed to hosts.
     pub packets: u64,
     /// How much later than the model says half of them were handed over, microseconds.

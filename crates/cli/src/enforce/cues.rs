@@ -191,8 +191,8 @@ impl Cues {
                 policy: rule.policy,
                 rule: rule.rule,
             });
-            let telemetry = std::mem::take(&mut host.ended).into_iter().map(|(group, ended)| Telemetry {
-                group,
+            let telemetry = host.ended.iter().map(|(group, ended)| Telemetry {
+                group: group.clone(),
                 remote_rack: String::new(),
                 size: "all".to_string(),
                 flows: ended.flows,
@@ -210,9 +210,19 @@ impl Cues {
                 notes: host.notes.clone(),
                 ..Report::default()
             };
-            if bus.send(&report.to_bytes()).is_err() {
-                self.bus = None;
-                return;
+            match bus.send(&report.to_bytes()) {
+                Ok(()) => host.ended.clear(),
+                // an Oracle that is busy is told the next time, of what happened till then as well
+                Err(BusError::Full) => {}
+                Err(BusError::Gone) => {
+                    self.bus = None;
+                    return;
+                }
+                // said again, it would be refused again
+                Err(error) => {
+                    eprintln!("{error}");
+                    host.ended.clear();
+                }
             }
         }
     }

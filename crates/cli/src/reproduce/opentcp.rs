@@ -81,8 +81,9 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     if !emulated.is_empty() {
         tell_time(&emulated);
         settings.push(KERNEL);
+        let again = emulated.len() as u32 / 2;
         let origin = Origin { path: Path::new(cases::SCINET.0), sets: request.sets };
-        emu::run_all(&emulated, origin, &stop, |run, check| {
+        emu::run_all(&emulated, origin, &stop, again, |run, check| {
             hops += run.summary.packet_hops;
             runs.push(Run::of(&run, warmup));
             checks.push(check);

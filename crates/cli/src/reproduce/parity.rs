@@ -130,7 +130,7 @@ fn emulate(
     let (numbers, jobs) = missing(runs, records, |host| host != Host::Simulator);
     let mut numbers = numbers.into_iter();
     let origin = Origin { path: Path::new(case::NAME), sets };
-    emu::run_all(&jobs, origin, stop, |run, check| {
+    emu::run_all(&jobs, origin, stop, jobs.len() as u32 / 4, |run, check| {
         let number = numbers.next().expect("one result for each job");
         records.insert(number, folder.take(&run, Some(check))?);
         Ok(())

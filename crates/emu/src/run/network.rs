@@ -1,6 +1,6 @@
 //! [`Network`]: the hosts, and the engine between them on a thread of its own.
 
-use super::processors::{Cpus, Precedence, go_first};
+use super::processors::{Awake, Cpus, Precedence, go_first};
 use crate::EmuError;
 use crate::address::{FlowPorts, address};
 use crate::agenda::Agenda;
@@ -10,7 +10,7 @@ use crate::gate::Gate;
 use crate::gauges::Gauges;
 use crate::hosts::{CardRate, Host, HostSettings};
 use crate::limits::glues;
-use crate::linux::{self, KERNEL_PREFIX, Stack};
+use crate::linux::Stack;
 use crate::port::WallClock;
 use crate::routes::Routes;
 use crate::taps::{TapPorts, Trouble};
@@ -24,10 +24,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
-use units::{Rate, Time};
+use units::Time;
 
-/// Above this rate of any link, the hosts' receiving half, up to 65 us for a packet, is done by the other processors.
-const HELP_ABOVE: Rate = Rate::from_mbps(200);
 /// Ethernet's header.
 const ETHERNET_BYTES: u32 = 14;
 /// A super-frame of 64 KB, with the headers of all its packets, by which Linux counts.
@@ -47,10 +45,11 @@ pub struct Network {
     cpus: Cpus,
     gauges: Arc<Gauges>,
     _precedence: Precedence,
+    _awake: Awake,
 }
 
 impl Network {
-    /// Makes the hosts of `topology`. `entries`: for how many traffic entries packets are told apart by flow; 0 for none.
+    /// Makes the hosts of `topology`. `helped`: the other processors do the hosts' receiving half. `entries`: for how many traffic entries packets are told apart by flow; 0 for none.
     ///
     /// # Errors
     /// [`EmuError`]: no right to make namespaces, or Linux refuses a setting.
@@ -58,6 +57,7 @@ impl Network {
         scenario: &Scenario,
         topology: &Topology,
         stack: &Stack,
+        helped: bool,
         entries: usize,
         pcap: Option<PathBuf>,
     ) -> Result<Network, EmuError> {
@@ -67,13 +67,6 @@ impl Network {
         let cpus = Cpus::of_this_process();
         let n = topology.n_hosts() as u32;
         let neighbours: Vec<_> = (0..n).map(address).collect();
-        // between packets of slow links there is time for the receiving half, and where packets are joined there may be; and
-        // the engine's thread is the best place for BPF's hooks: there no kernel skips them, as some do where an interrupt
-        // finds process 1
-        let is_fast = topology.links().iter().any(|link| link.rate > HELP_ABOVE);
-        let has_hooks = linux::algorithms(scenario).any(|cc| !cc.label().starts_with(KERNEL_PREFIX))
-            || linux::policy_algorithms(scenario).next().is_some();
-        let rps_cpus = if !is_fast || (has_hooks && glues(topology)) { None } else { cpus.others_mask() };
         let (mut hosts, mut taps) = (Vec::new(), Vec::new());
         for i in 0..n {
             let settings = HostSettings {
@@ -81,9 +74,9 @@ impl Network {
                 neighbours: neighbours.clone(),
                 initial_cwnd: Some(stack.initial_cwnd),
                 quick_ack: stack.quick_ack,
+                rps_cpus: if helped { cpus.others_mask() } else { None },
                 gso_max_segs: stack.gso_max_segs,
                 sysctls: stack.sysctls.clone(),
-                rps_cpus,
                 card: stack.limit_output.then(|| card(topology, i, plan::framing_bytes(scenario), stack.mtu)).flatten(),
                 ..HostSettings::new(address(i))
             };
@@ -94,7 +87,18 @@ impl Network {
         let flows = Arc::new(FlowPorts::new(entries));
         let (topology, mtu) = (topology.clone(), scenario.tcp.mtu());
         let (taps, gauges) = (Mutex::new(taps), Arc::default());
-        Ok(Network { hosts, topology, flows, taps, pcap, mtu, cpus, gauges, _precedence: Precedence::take() })
+        Ok(Network {
+            hosts,
+            topology,
+            flows,
+            taps,
+            pcap,
+            mtu,
+            cpus,
+            gauges,
+            _precedence: Precedence::take(),
+            _awake: Awake::ask(),
+        })
     }
 
     /// The hosts, by number.

@@ -28,7 +28,9 @@ pub fn open<T>(
     let topology = plan::topology(&scenario)?;
     let stack = super::agreed(limits::of_network(&scenario, &topology), linux::stack(&scenario))?;
     let _algorithms = Algorithms::load(&scenario)?;
-    let network = Network::create(&scenario, &topology, &stack, 0, pcap)?;
+    // what will be sent is not known; this fast it may be more than one processor does
+    let helped = limits::glues(&topology);
+    let network = Network::create(&scenario, &topology, &stack, helped, 0, pcap)?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let engine = network.start(scope, &scenario, WallClock::start(), Time::NEVER, &stop)?;

@@ -1,18 +1,18 @@
 //! The runs in real time, one after the other.
 
 use super::cases::Case;
-use crate::emu::{Watched, complete};
+use crate::emu::emulate_job;
 use crate::failure::Failure;
 use crate::stop::Stop;
 use crate::terminal::Progress;
-use emu::{EmuError, emulate};
+use emu::EmuError;
 use results::{RunResults, SelfCheck};
 use units::Time;
 
 /// Making the hosts of a run and ending its connections, about.
 const SETUP: Time = Time::from_ms(500);
 
-/// Emulates all `cases`, and gives each one's results to `take`. A run that fails is told in a sentence and the others go
+/// Emulates all `cases`, and gives each one's results to `take`; a quarter of them once more, if they are not valid. A run that fails is told in a sentence and the others go
 /// on: they took minutes.
 ///
 /// # Errors
@@ -31,14 +31,13 @@ pub fn run_all(
     // what a killed run has left running in its hosts would take this one's processors
     let _ = emu::hosts::clean();
     let progress = Progress::of(cases.len());
+    let mut again = cases.len() as u32 / 4;
     for case in cases {
         let job = case.job();
-        let mut watched = Watched::new(&progress, stop, case.scenario.duration);
-        match emulate(&job.scenario, None, &mut watched) {
-            Ok(emulated) => {
-                let check = SelfCheck { run: job.name.clone(), ..emulated.check };
+        match emulate_job(&job, &progress, stop, &mut again) {
+            Ok((results, check)) => {
                 progress.finished(&job.name, &words(&check));
-                take(case, &complete(emulated.results, &job, &check), check)?;
+                take(case, &results, check)?;
             }
             Err(EmuError::Interrupted) => return Err(Failure::Interrupted),
             Err(error) => {
