@@ -170,13 +170,25 @@ impl Endpoint {
         }
         let room = sock.snd_cwnd - in_flight;
         let largest = self.largest_burst();
-        if self.defers_burst(sendable, room, &largest) {
+        let first = self.first_buffer(sendable);
+        if self.defers_burst(sendable, first, room, &largest) {
             return 0;
         }
         let segments = largest.segments(self.sock.mss_cache).min(room).min((self.sock.snd_cwnd >> 1).max(1));
         // whole segments that there are, and that fit the peer's window: no less as a rule, which is found without dividing
-        let bytes = sendable.min(window_left as u64);
+        let bytes = first.min(window_left as u64);
         if segments as u64 * mss <= bytes { segments } else { (bytes / mss) as u32 }
+    }
+
+    /// What is left of the first buffer that waits to be sent, of `sendable` bytes in all: Linux cuts a stream into buffers as
+    /// long as one TSO packet may be, and no packet has bytes of two.
+    #[inline]
+    fn first_buffer(&self, sendable: u64) -> u64 {
+        let mss = self.sock.mss_cache;
+        let whole = (self.sock.sk_gso_max_size / mss).max(1) * mss;
+        let sent = (self.sent_end() % whole as u64) as u32;
+        // after the end of a burst that was no whole segment, the next one begins where it would have without
+        sendable.min((whole - (sent - sent % mss)) as u64)
     }
 
     /// Nothing may leave now: a closed window is probed.

@@ -129,9 +129,10 @@ impl Endpoint {
         Burst { bytes: bytes as u32, least, most }
     }
 
-    /// Is it better to wait for an ACK that lets a larger burst leave (Linux: tcp_tso_should_defer)?
+    /// Is it better to wait for an ACK that lets a larger burst leave (Linux: tcp_tso_should_defer)? Of `sendable` bytes that wait,
+    /// `first` are in the first buffer.
     #[inline]
-    pub(crate) fn defers_burst(&mut self, sendable: u64, room: u32, largest: &Burst) -> bool {
+    pub(crate) fn defers_burst(&mut self, sendable: u64, first: u64, room: u32, largest: &Burst) -> bool {
         let sock = &self.sock;
         // a third of the window, or a whole burst: go
         let third = self.snd_wnd.min(sock.snd_cwnd.saturating_mul(sock.mss_cache)) / BURST_WINDOW_DIVISOR;
@@ -139,7 +140,8 @@ impl Endpoint {
         let window_left = self.window_left();
         let limit = window_left.min(room_bytes);
         let whole = if room_bytes <= window_left { room } else { window_left / sock.mss_cache };
-        if limit >= third || largest.is_within(whole, sock.mss_cache) {
+        let is_whole = first < sendable && limit as u64 >= first;
+        if limit >= third || is_whole || largest.is_within(whole, sock.mss_cache) {
             return false;
         }
         if sock.icsk_ca_state >= congestion::sock::TCP_CA_RECOVERY || sock.packets_out == 0 {

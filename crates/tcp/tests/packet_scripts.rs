@@ -317,6 +317,18 @@ fn an_initial_window_of_one_is_kept() {
 }
 
 #[test]
+fn no_burst_has_bytes_of_two_buffers() {
+    // a buffer of five segments, and bursts of two: as Linux cuts them, the fifth leaves alone
+    let mut drill = Drill::client(Config { tso_segments: 5, ..config() });
+    drill.run("0 write 40000");
+    let sent = drill.sent_until(1.0);
+    let first = sent[0].1.seq;
+    let ends = sent.iter().filter(|(_, segment)| segment.flags & flags::PSH != 0);
+    let ends: Vec<u32> = ends.map(|(_, segment)| (segment.seq - first) / 1000 + 1).collect();
+    assert_eq!(ends, [2, 4, 7, 9]);
+}
+
+#[test]
 fn the_peers_window_limits_what_is_sent() {
     Drill::client_with(config(), ISS, |syn_ack| syn_ack.window = 3000).run(
         "0  write 40000
