@@ -28,8 +28,11 @@ use units::{Rate, Time};
 const SAMPLE: Time = Time::from_ms(250);
 /// How often is reported, and the host's counters are read where no guard waits for them.
 const REPORT: Time = Time::from_secs(1);
-/// Looking at every connection may take one part in so many of a processor's time.
+/// Looking at every connection may take one part in so many of a processor's time while a rule is in force, of which it tells
+/// what came of it,
 const LOOKING: u64 = 500;
+/// and otherwise, when it tells round-trip times only.
+const LOOKING_IDLE: u64 = 4000;
 /// How often an Oracle that is not there is looked for.
 const RETRY: Time = Time::from_secs(1);
 /// CUEs that are taken before anything is set.
@@ -279,7 +282,8 @@ impl Mind {
         self.open = kernel::connections()?;
         // not by the clock: on a host that stands still for a moment that would put off the next look by a minute
         let took = processor_time().saturating_sub(began);
-        self.look_at = now + REPORT.max(took * LOOKING);
+        let parts = if self.agent.rules().is_empty() { LOOKING_IDLE } else { LOOKING };
+        self.look_at = now + REPORT.max(took * parts);
         self.host.srtt_us = rtt_steps(&self.open);
         Ok(())
     }
@@ -384,6 +388,7 @@ fn live(
             notes.dedup();
             notes.iter().filter(|note| !mind.notes.contains(note)).for_each(|note| say(note));
             mind.notes = notes;
+            mind.look_at = Time::ZERO;
         }
         if now >= report_at {
             report_at = now + REPORT;

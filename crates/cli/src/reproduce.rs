@@ -35,7 +35,8 @@ Examples:
   sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root the simulator's half
   opentcp reproduce dctcp --figure 12 --backend sim
   sudo opentcp reproduce opentcp --backend kernel   its small half, on real kernels, two minutes
-  opentcp reproduce tcon --downloads 100       in a minute; without the number 10,000 downloads for the tails";
+  opentcp reproduce tcon --backend sim --downloads 100   in a minute; without the number 10,000 downloads for the tails
+  sudo opentcp reproduce tcon                  and nginx and curl on real kernels, ten to fifteen minutes more";
 
 /// The studies and what they are, then the examples.
 fn after_help() -> String {
@@ -120,10 +121,11 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
     if args.dctcp.is_given() && !wanted.iter().any(|study| study.name == dctcp::STUDY.name) {
         return Err(Failure::Input("--figure and --stage are of the study dctcp, which was not asked for".into()));
     }
-    let has_kernels = |study: &&Study| [dctcp::STUDY.name, opentcp::STUDY.name].contains(&study.name);
+    let with_kernels = [dctcp::STUDY.name, opentcp::STUDY.name, tcon::STUDY.name];
+    let has_kernels = |study: &&Study| with_kernels.contains(&study.name);
     if args.dctcp.backend() != dctcp::Wanted::Both && !wanted.iter().any(has_kernels) {
         return Err(Failure::Input(
-            "--backend is of the studies dctcp and opentcp, neither of which was asked for".into(),
+            "--backend is of the studies dctcp, opentcp and tcon, none of which was asked for".into(),
         ));
     }
     if args.tcon.is_given() && !wanted.iter().any(|study| study.name == tcon::STUDY.name) {

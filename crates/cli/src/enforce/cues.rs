@@ -266,3 +266,63 @@ fn effective(set: &Settings, flows: usize) -> Vec<Effective> {
     let cc = set.cc.is_some();
     all.into_iter().filter_map(|(name, asked, can)| asked.map(|asked| effective(name, asked, can && cc))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bus::UnixOracle;
+    use enforcer::End;
+
+    fn record() -> Record {
+        let end = |address: &str, port| End::new(address.parse().expect("an address"), port);
+        Record {
+            server: end("10.0.0.1", 80),
+            client: end("10.9.9.9", 40_000),
+            began: Time::ZERO,
+            ended: Time::from_ms(5),
+            ending: None,
+            bytes_acked: 1000,
+            data_segments_sent: 1,
+            retransmits: 0,
+            rtos: 0,
+            delivered: 1,
+            delivered_ce: 0,
+            absorbed: 0,
+            hidden: 0,
+            srtt_us: 1000,
+            min_rtt_us: 1000,
+            cwnd: 10,
+            algorithm: "bbr".to_string(),
+        }
+    }
+
+    #[test]
+    fn what_a_busy_oracle_does_not_take_is_told_later() {
+        const FLOWS: u64 = 5000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let key = bus::files::generate(&at("key")).expect("a key");
+        let mut oracle = UnixOracle::listen(&at("oracle")).expect("a socket");
+        let places = Places { oracle: at("oracle"), key, epoch: at("epoch") };
+        let prefix = "10.0.0.0/8".parse().expect("a prefix");
+        let host = Behalf { name: "h".to_string(), prefix, labels: BTreeMap::new() };
+        let mut cues = Cues::new(&[host], places).expect("nothing is stored yet");
+        cues.bus = UnixAgent::connect(&at("oracle")).ok();
+        for _ in 0..FLOWS {
+            cues.ended(&record());
+            cues.report(Time::ZERO, 1);
+        }
+        let mut told = || {
+            let mut flows = 0;
+            while let Some(message) = oracle.receive(Duration::ZERO).expect("the enforcer is there") {
+                let report = Report::from_bytes(&message).expect("a report");
+                flows += report.telemetry.iter().map(|kind| kind.flows).sum::<u64>();
+            }
+            flows
+        };
+        let before = told();
+        assert!(before < FLOWS, "nothing was too much for it");
+        cues.report(Time::ZERO, 1);
+        assert_eq!(before + told(), FLOWS);
+    }
+}

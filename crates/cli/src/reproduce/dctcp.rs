@@ -34,7 +34,7 @@ pub const STUDY: Study = Study {
 
 /// What only this study can be asked for, but for the backend, which is opentcp's too.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "dctcp, and of opentcp the backend")]
+#[command(next_help_heading = "dctcp, and of opentcp and tcon the backend")]
 #[group(id = "dctcp")] // every set of flags needs a name of its own
 pub struct Args {
     /// Only this figure; may be given many times

@@ -1,14 +1,17 @@
-//! TCon, congestion control enforced in the network (NPC 2017): completion times of files, simulated.
+//! TCon, congestion control enforced in the network (NPC 2017): completion times of files.
 //!
 //! Runs the scenario `scenarios/tcon.toml`, a part of this program, on three paths and with files of several sizes: a CUBIC server, a BBR
 //! server, and BBR enforced on a CUBIC server. A run is many downloads one after the other, far enough apart not to meet.
+//! The same paths, files and servers then as real kernels with nginx and curl ([`kernel`]).
 
 mod findings;
+mod kernel;
 mod measured;
 mod paper;
 mod rows;
 mod tables;
 
+use super::dctcp::Wanted;
 use super::{Reproduced, Request, Study};
 use crate::failure::Failure;
 use crate::run::{Words as _, speed};
@@ -39,7 +42,7 @@ const NEAR: Time = Time::from_us(200);
 /// The study.
 pub const STUDY: Study = Study {
     name: "tcon",
-    about: "TCon (NPC 2017), simulated: BBR enforced on CUBIC servers, completion times of files",
+    about: "TCon (NPC 2017): BBR enforced on CUBIC servers, completion times of files; as root with nginx and curl too",
     reproduce,
 };
 
@@ -48,7 +51,7 @@ pub const STUDY: Study = Study {
 #[command(next_help_heading = "tcon alone")]
 #[group(id = "tcon")] // every set of flags needs a name of its own
 pub struct Args {
-    /// At most so many downloads of a file [default: 10,000 of 10 MB, fewer of others and at other losses]
+    /// At most so many downloads of a file [default: 10,000 of 10 MB, fewer of others, at other losses and on kernels]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     downloads: Option<u32>,
 }
@@ -125,6 +128,20 @@ impl Variant {
     }
 }
 
+impl Variant {
+    /// The one that comes `n` after it, in turn.
+    fn after(self, n: u32) -> Variant {
+        Variant::ALL[(self as usize + n as usize) % Variant::ALL.len()]
+    }
+}
+
+/// What a case runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Host {
+    Simulator,
+    Kernel,
+}
+
 /// A file, and how often it is downloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct File {
@@ -153,6 +170,7 @@ const LOSSES: [u32; 5] = [0, 1, 10, 20, 30];
 /// Downloads of one file on one path by one variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Case {
+    host: Host,
     path: Path,
     /// Per mille.
     loss: u32,
@@ -171,7 +189,7 @@ impl Case {
         settings.extend(Path::WAN.iter().flat_map(|path| LOSSES.map(|loss| (*path, loss, File::SWEPT))));
         let of = |(path, loss, file): (Path, u32, File)| {
             let file = File { downloads: file.downloads.min(most), ..file };
-            Variant::ALL.map(|variant| Case { path, loss, file, variant })
+            Variant::ALL.map(|variant| Case { host: Host::Simulator, path, loss, file, variant })
         };
         settings.into_iter().flat_map(of).collect()
     }
@@ -181,9 +199,10 @@ impl Case {
         self.file.kilobytes == File::MAIN.kilobytes && self.loss == self.path.loss()
     }
 
-    /// `wan-oregon/10MB`; with other losses than the path's, `wan-oregon/10MB/2%`.
+    /// `wan-oregon/10MB`; with other losses than the path's, `wan-oregon/10MB/2%`; on kernels `kernel/wan-oregon/10MB`.
     fn setting(&self) -> String {
-        let mut name = format!("{}/{}", self.path.name(), self.file.name());
+        let of = if self.host == Host::Kernel { "kernel/" } else { "" };
+        let mut name = format!("{of}{}/{}", self.path.name(), self.file.name());
         if self.loss != self.path.loss() {
             let _ = write!(name, "/{}%", f64::from(self.loss) / 10.0);
         }
@@ -273,9 +292,25 @@ impl Files for Embedded {
     }
 }
 
+/// What one backend has measured, and what is to be said of it.
+struct Compared {
+    measured: Vec<Measured>,
+    findings: Vec<String>,
+}
+
 /// Runs the study.
 fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
-    let cases = Case::all(request.full, request.tcon.downloads.unwrap_or(u32::MAX));
+    let wanted = request.dctcp.backend();
+    let absent = if wanted == Wanted::Sim { Some("not asked for".to_string()) } else { kernel::absent() };
+    match (&absent, wanted) {
+        (Some(reason), Wanted::Kernel) => {
+            return Err(Failure::Input(format!("there are no kernels to run on: {reason}")));
+        }
+        (Some(reason), Wanted::Both) => eprintln!("nothing on kernels: {reason}"),
+        _ => {}
+    }
+    let most = request.tcon.downloads.unwrap_or(u32::MAX);
+    let cases = if wanted == Wanted::Kernel { Vec::new() } else { Case::all(request.full, most) };
     let mut jobs = Vec::new();
     for case in &cases {
         for seed in 1..=request.seeds {
@@ -284,6 +319,13 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     }
     let mut writer = SweepWriter::create(&request.out).map_err(|error| Failure::bad_out(&error))?;
     let (began, mut hops) = (Instant::now(), 0);
+    // first, as nothing else must run beside it
+    let real = if absent.is_none() {
+        eprintln!("kernel: nginx and curl in real time, ten to fifteen minutes");
+        kernel::downloads(most)?
+    } else {
+        Compared { measured: Vec::new(), findings: Vec::new() }
+    };
     let mut runs = Vec::new();
     run_all(&jobs, request.workers, &Stop::on_signals(), |run| {
         hops += run.summary.packet_hops;
@@ -293,64 +335,73 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     // in the order of the jobs
     let mut runs = runs.into_iter();
     let of = |case: &Case| Measured::of(*case, &runs.by_ref().take(request.seeds as usize).collect::<Vec<_>>());
-    let measured: Vec<Measured> = cases.iter().map(of).collect();
+    let mut measured: Vec<Measured> = cases.iter().map(of).collect();
+    let mut findings = findings::findings(&measured);
+    let kernels = findings::findings(&real.measured).into_iter().chain(real.findings);
+    findings.extend(kernels.map(|finding| format!("On kernels: {finding}")));
+    let tables = tables::render(&measured, &real.measured, &findings);
+    measured.extend(real.measured);
     let comparisons = rows::comparisons(&measured);
-    let findings = findings::findings(&measured);
-    let info = speed(began, hops, request.workers.min(jobs.len()));
+    let info = speed(began, hops, request.workers.min(jobs.len().max(1)));
     writer.finish(&story(&measured, &comparisons, &findings), Some(&info)).map_err(|error| Failure::writing(&error))?;
     eprintln!("{}", info.words());
-    Ok(Reproduced { tables: tables::render(&measured, &findings), findings, comparisons, wall_s: info.wall_s })
+    Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
 }
 
 /// The report's words and pictures.
 fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String]) -> Story {
-    let panel = |path: Path| Panel {
+    let of = |host: Host| measured.iter().filter(move |one| one.case.host == host);
+    let panel = |host: Host, path: Path| Panel {
         title: path.name().to_string(),
         x: "completion time (s)".to_string(),
         y: "downloads (%)".to_string(),
-        curves: measured
-            .iter()
+        curves: of(host)
             .filter(|one| one.case.path == path && one.case.is_main() && !one.seconds.is_empty())
             .map(|one| Curve::distribution(one.case.variant.name(), &one.seconds))
             .collect(),
     };
-    let swept = |path: Path| Panel {
+    let swept = |host: Host, path: Path| Panel {
         title: path.name().to_string(),
         x: "losses (%)".to_string(),
         y: "mean completion time (s)".to_string(),
-        curves: Variant::ALL.map(|variant| loss_curve(measured, path, variant)).to_vec(),
+        curves: Variant::ALL.map(|variant| loss_curve(of(host), path, variant)).to_vec(),
+    };
+    let figures = |host: Host| {
+        let with = if host == Host::Kernel { "nginx and curl on real kernels." } else { "SIMULATED." };
+        let completion = Figure {
+            title: "Completion times of 10 MB".to_string(),
+            text: format!("{with} The share of downloads that took at most so long."),
+            panels: Path::ALL.map(|path| panel(host, path)).to_vec(),
+        };
+        let losses = Figure {
+            title: "The rate of losses decides".to_string(),
+            text: format!(
+                "{with} Mean completion times of 10 MB, by the share of packets that the path loses by chance."
+            ),
+            panels: Path::WAN.map(|path| swept(host, path)).to_vec(),
+        };
+        if of(host).next().is_some() { vec![completion, losses] } else { Vec::new() }
     };
     Story {
-        title: "Congestion control enforced in the network, simulated".to_string(),
+        title: "Congestion control enforced in the network".to_string(),
         lead: "Downloads from a server that runs CUBIC or BBR, and from a CUBIC server whose packets an enforcer sends on by BBR, over three paths \
                with queues of 50 packets; after “TCon: A Transparent Congestion Control Deployment Platform for Optimizing WAN Transfers” \
-               (NPC 2017). All of it is simulated, and what the paper leaves unsaid of its paths is ours: rate, round trip, losses."
+               (NPC 2017). What the paper leaves unsaid of its paths is ours: rate, round trip, losses."
             .to_string(),
-        figures: vec![
-            Figure {
-                title: "Completion times of 10 MB".to_string(),
-                text: "SIMULATED. The share of downloads that took at most so long.".to_string(),
-                panels: Path::ALL.map(panel).to_vec(),
-            },
-            Figure {
-                title: "The rate of losses decides".to_string(),
-                text: "SIMULATED. Mean completion times of 10 MB, by the share of packets that the path loses by chance.".to_string(),
-                panels: Path::WAN.map(swept).to_vec(),
-            },
-        ],
+        figures: [Host::Simulator, Host::Kernel].into_iter().flat_map(figures).collect(),
         paragraphs: findings.to_vec(),
         comparisons: comparisons.to_vec(),
     }
 }
 
 /// Mean completion times over losses.
-fn loss_curve(measured: &[Measured], path: Path, variant: Variant) -> Curve {
+fn loss_curve<'a>(measured: impl Iterator<Item = &'a Measured>, path: Path, variant: Variant) -> Curve {
     let of = |one: &&Measured| {
         let Case { path: its, file, variant: whose, .. } = one.case;
         its == path && file.kilobytes == File::MAIN.kilobytes && whose == variant
     };
     let point = |one: &Measured| Some((f64::from(one.case.loss) / 10.0, one.mean()?));
-    let mut points: Vec<(f64, f64)> = measured.iter().filter(of).filter_map(point).collect();
+    let mut points: Vec<(f64, f64)> = measured.filter(of).filter_map(point).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     Curve { name: variant.name().to_string(), points, ..Curve::default() }
 }
@@ -365,7 +416,8 @@ mod tests {
             assert_eq!(TEXT.matches(part).count(), 1, "{part}");
         }
         assert_eq!(File::ALL[0].name(), "1.7MB");
-        let case = Case { path: Path::Oregon, loss: 20, file: File::SWEPT, variant: Variant::Tcon };
+        let case =
+            Case { host: Host::Simulator, path: Path::Oregon, loss: 20, file: File::SWEPT, variant: Variant::Tcon };
         assert_eq!(case.setting(), "wan-oregon/10MB/2%");
         // 10 MB at 2.5 Mbit/s are 32 s
         assert_eq!(case.gap(), Time::from_secs(380));

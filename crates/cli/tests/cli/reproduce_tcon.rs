@@ -6,7 +6,7 @@ use serde_json::Value;
 #[test]
 fn enforcing_keeps_the_gain_and_says_so() {
     let place = Place::new();
-    let done = place.succeed(&["reproduce", "tcon", "--downloads", "3", "--json", "--out", "out"]);
+    let done = place.succeed(&["reproduce", "tcon", "--backend", "sim", "--downloads", "3", "--json", "--out", "out"]);
     let output: Value = serde_json::from_str(&done.stdout).expect("JSON");
     let rows = output["comparisons"].as_array().expect("a list");
     let row = |case: &str, quantity: &str| {

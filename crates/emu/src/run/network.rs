@@ -82,6 +82,9 @@ impl Network {
             };
             let mut host = Host::new(&topology.node(topology.host(i as usize)).name, &settings)?;
             taps.extend(host.take_tap());
+            // what is started in the host stays off the engine's processor
+            let spared = cpus.clone();
+            host.enter(move || spared.take_others()).map_err(|error| EmuError::Io("a host", error))?;
             hosts.push(host);
         }
         let flows = Arc::new(FlowPorts::new(entries));

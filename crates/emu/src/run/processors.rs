@@ -16,6 +16,7 @@ const SESSION: &str = "/proc/self/autogroup";
 const WAKE_UP_LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// The processors that this process may use: one for the engine, the others for hosts and traffic.
+#[derive(Clone)]
 pub struct Cpus {
     engine: Option<usize>,
     others: Vec<usize>,

@@ -122,10 +122,10 @@ pub fn share(cubic: f64, bbr: f64, tcon: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::tcon::{File, Path, Variant};
+    use crate::reproduce::tcon::{File, Host, Path, Variant};
 
     fn measured(seconds: &[f64]) -> Measured {
-        let case = Case { path: Path::Lan, loss: 0, file: File::MAIN, variant: Variant::Cubic };
+        let case = Case { host: Host::Simulator, path: Path::Lan, loss: 0, file: File::MAIN, variant: Variant::Cubic };
         Measured::of(case, &[Run { seconds: seconds.to_vec(), ..Run::default() }])
     }
 

@@ -8,10 +8,17 @@ use crate::table::{Table, number, wrapped};
 const WIDTH: usize = 100;
 
 /// The tables, then the findings.
-pub fn render(measured: &[Measured], findings: &[String]) -> String {
-    let key = "SIMULATED. Completion times in seconds; n: downloads of each variant. gain kept: (CUBIC - TCon) / (CUBIC - BBR), of means.\n\
+pub fn render(simulated: &[Measured], kernels: &[Measured], findings: &[String]) -> String {
+    let key = "Completion times in seconds; n: downloads of each variant. gain kept: (CUBIC - TCon) / (CUBIC - BBR), of means.\n\
                kept: packets of the flow in the enforcer's buffer when one more had come; paper: what it calls most.\n";
-    let mut parts = vec![times(measured).render(), buffers(measured).render(), key.to_string()];
+    let mut parts = Vec::new();
+    if !kernels.is_empty() {
+        parts.extend(["nginx and curl on real kernels\n".to_string(), times(kernels).render()]);
+    }
+    if !simulated.is_empty() {
+        parts.extend(["SIMULATED\n".to_string(), times(simulated).render(), buffers(simulated).render()]);
+    }
+    parts.push(key.to_string());
     parts.extend(findings.iter().map(|finding| format!("{}\n", wrapped(finding, WIDTH))));
     format!("\n{}", parts.join("\n"))
 }

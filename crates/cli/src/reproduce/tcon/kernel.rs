@@ -1,0 +1,350 @@
+//! The study on real kernels: nginx serves, curl downloads, and the emulator's links and enforcer are between them.
+//!
+//! One network for all wide-area paths, so that all variants meet the same machine at the same time, and then one for the LAN, whose round trip
+//! is so short that nothing else should run beside it. In each a CUBIC and a BBR server, a switch with the enforcer in front of them, and
+//! behind it clients, each at the end of a path of its own. A client downloads one file after the other, the variants in turn. The
+//! enforcer is asked for by the server's port.
+
+use super::measured::{Measured, Run};
+use super::{Case, Compared, File, Host, LOSSES, Path, Variant};
+use crate::emu::{self, Origin, failure};
+use crate::failure::Failure;
+use crate::stop::Stop;
+use crate::sweep::algorithm_names;
+use crate::terminal::Progress;
+use ::emu::Network;
+use scenario::{Disk, Input, Known, Scenario};
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{env, fs, io, process, thread};
+use units::Time;
+
+/// What connections to this port run is their host's.
+const PORT: u16 = 8080;
+/// Connections to this one are enforced.
+const ENFORCED: u16 = 8081;
+/// Propagation between a server and the switch, there and back.
+const NEAR: Time = Time::from_us(100);
+/// Between two looks at whether a program has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// A client and what it downloads, in order.
+#[derive(Clone)]
+struct Lane {
+    path: Path,
+    /// Per mille.
+    loss: u32,
+    downloads: Vec<(File, Variant)>,
+}
+
+impl Lane {
+    /// The clients of the LAN, and the others, whose longest work takes seven and nine minutes; no more than `most` downloads of a file
+    /// by each.
+    fn all(most: u32) -> [Vec<Lane>; 2] {
+        let mut lanes = Vec::new();
+        let mut add = |clients: u32, path: Path, loss: u32, rounds: &[(File, u32)]| {
+            for client in 0..clients {
+                let downloads = rounds.iter().flat_map(|(file, rounds)| {
+                    let turn = move |round| Variant::ALL.map(|variant| (*file, variant.after(client + round)));
+                    (0..most.min(*rounds)).flat_map(turn)
+                });
+                lanes.push(Lane { path, loss, downloads: downloads.collect() });
+            }
+        };
+        let [small, main, large] = File::ALL;
+        add(2, Path::Lan, Path::Lan.loss(), &[(small, 5), (main, 5), (large, 15)]);
+        add(6, Path::Shanghai, Path::Shanghai.loss(), &[(small, 5), (main, 5), (large, 1)]);
+        add(10, Path::Oregon, Path::Oregon.loss(), &[(small, 3), (main, 3)]);
+        for loss in LOSSES {
+            add(2, Path::Shanghai, loss, &[(main, 3)]);
+            add(3, Path::Oregon, loss, &[(main, 1)]);
+        }
+        // a download of minutes has a client to itself
+        let long = Variant::ALL.map(|variant| vec![(large, variant)]);
+        let long = long.iter().cycle().take(3 * most.min(5) as usize);
+        lanes.extend(long.map(|downloads| Lane {
+            path: Path::Oregon,
+            loss: Path::Oregon.loss(),
+            downloads: downloads.clone(),
+        }));
+        let (near, far) = lanes.into_iter().partition(|lane| lane.path == Path::Lan);
+        [far, near]
+    }
+
+    fn text(lanes: &[Lane]) -> String {
+        let mut nodes = String::from(
+            r#"{ name = "cubic", kind = "host" }, { name = "bbr", kind = "host" }, { name = "s1", kind = "switch" }"#,
+        );
+        let queue = "queue = { drop_tail = { packets = 1000 } }";
+        let near = NEAR / 2;
+        let server = |name| format!(r#"{{ a = "{name}", b = "s1", rate = "1 Gbit/s", delay = "{near}", {queue} }}"#);
+        let mut links = [server("cubic"), server("bbr")].join(", ");
+        let mut losses = String::new();
+        for (i, lane) in lanes.iter().enumerate() {
+            let (rate, delay) = (lane.path.rate(), (lane.path.rtt() - NEAR) / 2);
+            let _ = write!(nodes, r#", {{ name = "c{i}", kind = "host" }}"#);
+            let _ = write!(
+                links,
+                r#", {{ a = "s1", b = "c{i}", rate = "{rate}", delay = "{delay}", queue = {{ drop_tail = {{ packets = 50 }} }} }}"#
+            );
+            if lane.loss > 0 {
+                let percent = f64::from(lane.loss) / 10.0;
+                let _ = writeln!(losses, "[[network.loss]]\nlink = \"s1->c{i}\"\nprobability = \"{percent} %\"");
+            }
+        }
+        // `cc` is what the BBR server needs in the kernel; what servers run, their routes say
+        format!(
+            "title = \"Downloads\"\nduration = \"1 s\"\n[network.topology.explicit]\nnodes = [{nodes}]\nlinks = [{links}]\n{losses}\
+             [tcp]\ncc = \"bbr\"\n[enforcer]\nat = \"s1\"\n[[enforcer.rule]]\nport = {ENFORCED}\ncc = \"bbr\"\n\
+             [[traffic]]\nbulk = {{ from = \"cubic\", to = \"c0\" }}\n"
+        )
+    }
+}
+
+/// Why this machine cannot do it, if it cannot.
+pub fn absent() -> Option<String> {
+    let missing = |program: &&str| {
+        let version = if *program == "nginx" { "-v" } else { "-V" };
+        Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
+    };
+    let missing: Vec<&str> = ["nginx", "curl", "ip"].into_iter().filter(missing).collect();
+    if !missing.is_empty() {
+        return Some(format!("{} not found; on Debian: apt-get install nginx-light curl iproute2", missing.join(", ")));
+    }
+    emu::absent()
+}
+
+/// Downloads everything, at most so many times, and says what speaks against it.
+///
+/// # Errors
+/// The network or the servers cannot be made, a download fails, or the user stopped it.
+pub fn downloads(most: u32) -> Result<Compared, Failure> {
+    let [far, near] = Lane::all(most);
+    let (far, mut all) = (measure(&far)?, measure(&near)?);
+    all.measured.extend(far.measured);
+    all.findings.extend(far.findings);
+    Ok(all)
+}
+
+fn measure(lanes: &[Lane]) -> Result<Compared, Failure> {
+    let text = Lane::text(lanes);
+    let names = algorithm_names();
+    let known = Known { algorithms: &names, ..Known::default() };
+    let files = Disk { base: PathBuf::new() };
+    let input = Input { name: "downloads.toml", text: &text, sets: &[], known, files: &files };
+    let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
+    let scenario = &loaded.runs[0].scenario;
+    let (progress, stop) = (Progress::of(lanes.len()), Stop::on_signals());
+    let _ = ::emu::hosts::clean();
+    let opened = ::emu::open(scenario, None, |network| {
+        let _servers = Servers::start(network)?;
+        thread::scope(|scope| {
+            let client = |(i, lane)| {
+                let (progress, stop) = (&progress, &stop);
+                scope.spawn(move || lane_of(network, i, lane, progress, stop))
+            };
+            let clients: Vec<_> = lanes.iter().enumerate().map(client).collect();
+            let of = |client: thread::ScopedJoinHandle<'_, _>| client.join().expect("a client does not panic");
+            clients.into_iter().map(of).collect::<Result<Vec<Vec<f64>>, Failure>>()
+        })
+    });
+    let origin = Origin { path: std::path::Path::new("downloads.toml"), sets: &[] };
+    let (seconds, counted) = opened.map_err(|error| failure(error, origin))?;
+    let late = counted.lateness.release.percentile(99.0);
+    let rtt = lanes.iter().map(|lane| lane.path.rtt()).min().unwrap_or_default();
+    let valid =
+        if late > rtt / 2 { "NOT VALID, packets came later than half of the shortest round trip. " } else { "" };
+    let mut paths: Vec<&str> = lanes.iter().map(|lane| lane.path.name()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let counters = counted.gate.as_ref().map(|gate| *gate.counters()).unwrap_or_default();
+    let findings = vec![format!(
+        "{valid}{}: the enforcer sent {} packets, {} of them again, and absorbed {} that the server had sent again; 99 % of the packets were \
+         late by {late} at most.",
+        paths.join(" and "),
+        counters.sent,
+        counters.sent_again,
+        counters.absorbed
+    )];
+    Ok(Compared { measured: gathered(lanes, &seconds?), findings })
+}
+
+/// The downloads' times by case: a setting after the other, its three variants in order.
+fn gathered(lanes: &[Lane], seconds: &[Vec<f64>]) -> Vec<Measured> {
+    let mut cases: Vec<(Case, Vec<f64>)> = Vec::new();
+    let all = lanes.iter().zip(seconds);
+    for (lane, (file, variant), took) in
+        all.flat_map(|(lane, took)| lane.downloads.iter().zip(took).map(move |(what, took)| (lane, *what, *took)))
+    {
+        let of = |variant| Case { host: Host::Kernel, path: lane.path, loss: lane.loss, file, variant };
+        if !cases.iter().any(|(case, _)| *case == of(variant)) {
+            cases.extend(Variant::ALL.map(|variant| (of(variant), Vec::new())));
+        }
+        let its = cases.iter_mut().find(|(case, _)| *case == of(variant)).expect("it is there by now");
+        its.1.push(took);
+    }
+    let measured = |(case, seconds)| Measured::of(case, &[Run { seconds, ..Run::default() }]);
+    cases.into_iter().map(measured).collect()
+}
+
+/// What client `i` does. Its times, seconds.
+fn lane_of(network: &Network, i: usize, lane: &Lane, progress: &Progress, stop: &Stop) -> Result<Vec<f64>, Failure> {
+    network.leave_the_engine_alone();
+    let hosts = network.hosts();
+    let (mut seconds, mut told) = (Vec::new(), 0);
+    for (file, variant) in &lane.downloads {
+        let (server, port) = match variant {
+            Variant::Cubic => (0, PORT),
+            Variant::Tcon => (0, ENFORCED),
+            Variant::Bbr => (1, PORT),
+        };
+        // ten times what the link alone needs, and two minutes; a loss of 3 % takes CUBIC six times as long
+        let most = lane.path.rate().serialization(file.kilobytes * 1000) * 10 + Time::from_secs(120);
+        let from = (hosts[server].address(), port);
+        seconds.push(download(&hosts[2 + i], from, *file, most, stop)?);
+        let done = Progress::share(Time::from_secs(seconds.len() as u64), Time::from_secs(lane.downloads.len() as u64));
+        progress.advance(done - told);
+        told = done;
+    }
+    progress.finished(
+        &format!("{}, {} % lost", lane.path.name(), f64::from(lane.loss) / 10.0),
+        &format!("{} downloads in {:.0} s", seconds.len(), seconds.iter().sum::<f64>()),
+    );
+    Ok(seconds)
+}
+
+/// How long curl takes for a file, seconds.
+fn download(
+    client: &::emu::hosts::Host,
+    (server, port): (Ipv4Addr, u16),
+    file: File,
+    most: Time,
+    stop: &Stop,
+) -> Result<f64, Failure> {
+    let url = format!("http://{server}:{port}/{}", file.name());
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--fail", "--output", "/dev/null"]);
+    curl.args(["--write-out", "%{time_total} %{size_download}", "--max-time", &most.as_secs_f64().to_string(), &url]);
+    let said = ended(client, curl, stop)?;
+    let mut words = said.split_whitespace();
+    let seconds = words.next().and_then(|word| word.parse().ok());
+    let whole = words.next().is_some_and(|bytes| bytes == (file.kilobytes * 1000).to_string());
+    seconds.filter(|_| whole).ok_or_else(|| Failure::Run(format!("{url}: curl says {said:?}")))
+}
+
+/// Runs a program in a host until it ends; what it has printed.
+fn ended(host: &::emu::hosts::Host, mut command: Command, stop: &Stop) -> Result<String, Failure> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let failed = |error: io::Error| Failure::Run(format!("{name}: {error}"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = host.start(command).map_err(failed)?;
+    while child.try_wait().map_err(failed)?.is_none() {
+        if stop.is_set() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Failure::Interrupted);
+        }
+        thread::sleep(LOOK);
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    if !output.status.success() {
+        // Ctrl-C is for it as well
+        if stop.is_set() {
+            return Err(Failure::Interrupted);
+        }
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::Run(format!("{name} ended with {}: {}", output.status, why.trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The web servers and their files. The servers end with their hosts.
+struct Servers(PathBuf);
+
+impl Servers {
+    fn start(network: &Network) -> Result<Servers, Failure> {
+        network.leave_the_engine_alone();
+        let failed = |error: io::Error| Failure::Run(format!("nginx: {error}"));
+        let servers = Servers(env::temp_dir().join(format!("opentcp-tcon-{}", process::id())));
+        for (host, algorithm) in network.hosts().iter().zip(["cubic", "ot_bbr"]) {
+            let folder = servers.0.join(host.name());
+            fs::create_dir_all(&folder).map_err(failed)?;
+            for file in File::ALL {
+                let made = fs::File::create(folder.join(file.name()));
+                made.and_then(|made| made.set_len(file.kilobytes * 1000)).map_err(failed)?;
+            }
+            fs::write(folder.join("nginx.conf"), configuration(&folder.display().to_string())).map_err(failed)?;
+            let route = format!("ip route change $(ip -4 route show dev eth0) dev eth0 congctl {algorithm}");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &route]);
+            ended(host, shell, &Stop::on_signals())?;
+            let mut nginx = Command::new("nginx");
+            nginx
+                .arg("-p")
+                .arg(&folder)
+                .arg("-e")
+                .arg(folder.join("error.log"))
+                .arg("-c")
+                .arg(folder.join("nginx.conf"));
+            // it goes into the background when it listens
+            ended(host, nginx, &Stop::on_signals())?;
+        }
+        Ok(servers)
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn configuration(folder: &str) -> String {
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temporary: String = temporary.iter().map(|kind| format!("  {kind}_temp_path {folder}/{kind};\n")).collect();
+    format!(
+        "user root;\nworker_processes 1;\npid {folder}/nginx.pid;\nevents {{ worker_connections 4096; }}\nhttp {{\n  access_log off;\n{temporary}  \
+         sendfile on;\n  tcp_nopush on;\n  server {{\n    listen {PORT};\n    listen {ENFORCED};\n    root {folder};\n  }}\n}}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_its_three_variants_side_by_side() {
+        let lanes = Lane::all(1).concat();
+        assert!(lanes.len() + 2 <= ::emu::limits::HOSTS_MAX, "{} clients", lanes.len());
+        let seconds: Vec<Vec<f64>> = lanes.iter().map(|lane| vec![1.0; lane.downloads.len()]).collect();
+        let measured = gathered(&lanes, &seconds);
+        for [cubic, bbr, tcon] in measured.as_chunks::<3>().0 {
+            assert_eq!(cubic.case.setting(), tcon.case.setting());
+            assert_eq!([cubic, bbr, tcon].map(|one| one.case.variant), Variant::ALL);
+            assert!([cubic, bbr, tcon].iter().all(|one| !one.seconds.is_empty()), "{}", cubic.case.setting());
+        }
+        // three paths with three files, and two with five other losses
+        assert_eq!(measured.len(), 3 * (9 + 10));
+    }
+
+    #[test]
+    fn curl_downloads_from_nginx_directly_and_through_the_enforcer() {
+        if let Some(reason) = absent() {
+            eprintln!("skipped: {reason}");
+            return;
+        }
+        let downloads = Variant::ALL.map(|variant| (File::ALL[0], variant)).to_vec();
+        let lanes = [Lane { path: Path::Shanghai, loss: 3, downloads }];
+        let Compared { measured, findings } = measure(&lanes).expect("the network is made and the files come");
+        let names: Vec<&str> = measured.iter().map(|one| one.case.variant.name()).collect();
+        assert_eq!(names, ["cubic", "bbr", "tcon"]);
+        for one in &measured {
+            // 1.7 MB at 10 Mbit/s
+            assert!(one.seconds[0] > 1.4 && one.seconds[0] < 20.0, "{}: {:?}", one.case.variant.name(), one.seconds);
+        }
+        let sent: u64 = findings.last().and_then(|words| words.split(' ').nth(4)?.parse().ok()).expect("a number");
+        assert!((1175..3000).contains(&sent), "one download of 1175 packets is enforced: {findings:?}");
+    }
+}
