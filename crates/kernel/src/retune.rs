@@ -4,7 +4,7 @@
 //! their next round trip. Each rule has a deadline, after which the kernel gives back by itself what it set.
 
 use crate::objects::{self, pin_maps};
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBufferBuilder};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +14,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bpf.o"));
@@ -181,6 +183,14 @@ pub struct Retuner {
     _link: Link,
     object: Object,
     generation: u64,
+    /// Where records come from, once somebody has asked.
+    records: Mutex<Option<Records>>,
+}
+
+/// The kernel's buffer of records, mapped, and what it has given.
+struct Records {
+    buffer: RingBuffer<'static>,
+    given: Receiver<Record>,
 }
 
 impl fmt::Debug for Retuner {
@@ -198,7 +208,7 @@ impl Retuner {
     pub fn attach(cgroup: &Path) -> Result<Retuner, RetuneError> {
         let mut object = objects::load(OBJECT, None).map_err(RetuneError::Refused)?;
         let link = attach(&mut object, cgroup)?;
-        Ok(Retuner { _link: link, object, generation: 0 })
+        Ok(Retuner { _link: link, object, generation: 0, records: Mutex::default() })
     }
 
     /// As [`Retuner::attach`], but the program stays when this is dropped, by files in `folder`, which must be in a BPF file
@@ -223,7 +233,7 @@ impl Retuner {
             link.pin(&pin).map_err(|error| in_folder(&error))?;
             link
         };
-        let mut retuner = Retuner { _link: link, object, generation: 0 };
+        let mut retuner = Retuner { _link: link, object, generation: 0, records: Mutex::default() };
         let generation = retuner.map("generation")?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
         retuner.generation = generation.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         Ok(retuner)
@@ -326,15 +336,27 @@ impl Retuner {
     ///
     /// # Errors
     /// The kernel's buffer cannot be mapped.
-    pub fn ended(&self, mut take: impl FnMut(Record)) -> Result<(), RetuneError> {
-        let ring = self.map("records")?;
+    pub fn ended(&self, take: impl FnMut(Record)) -> Result<(), RetuneError> {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let Records { buffer, given } = match &mut *records {
+            Some(records) => records,
+            none => none.insert(self.map_records()?),
+        };
+        buffer.consume()?;
+        given.try_iter().for_each(take);
+        Ok(())
+    }
+
+    fn map_records(&self) -> Result<Records, RetuneError> {
+        let (give, given) = mpsc::channel();
+        let map = self.map("records")?;
         let mut builder = RingBufferBuilder::new();
-        builder.add(&ring, |bytes| {
-            take(Record::of(bytes));
+        builder.add(&map, move |bytes| {
+            // who takes it lives as long as the buffer
+            let _ = give.send(Record::of(bytes));
             0
         })?;
-        builder.build()?.consume()?;
-        Ok(())
+        Ok(Records { buffer: builder.build()?, given })
     }
 
     /// The program's number in the kernel.
