@@ -52,7 +52,11 @@ pub fn drive<P>(
         }
         let gap = now - looked;
         looked = now;
-        let found = ports.receive(&mut |ports, packet, head| engine.enter(clock.now(), packet, head, ports, clock));
+        // a pause amid this is the next turn's: what hosts send in it must not all come at its end
+        let latest = now + PAUSE;
+        let found = ports.receive(&mut |ports, packet, head| {
+            engine.enter(clock.now().min(latest), packet, head, ports, clock);
+        });
         if found {
             engine.note_reading_gap(gap);
         }

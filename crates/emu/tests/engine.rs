@@ -259,13 +259,18 @@ fn a_host_that_sends_as_its_card_does_fills_no_queue_while_the_reader_stands_sti
         let longest = samples.iter().filter(|s| s.link == card.0).map(|s| s.queue_packets).max();
         (longest.expect("it was sampled"), released, reading)
     };
-    let (smooth, stalled) = (run((Time::ZERO, Time::ZERO)), run((Time::from_ms(2), Time::from_ms(12))));
+    let smooth = run((Time::ZERO, Time::ZERO));
     // one that is being sent, and what comes within a look or two
     assert!((1..=3).contains(&smooth.0), "{smooth:?}");
-    // and what comes within the longest pause that is none
-    assert!((1..=5).contains(&stalled.0), "eight hundred packets came while it stood still: {stalled:?}");
-    assert!(smooth.1 > 1400 && smooth.1 == stalled.1, "{smooth:?}, {stalled:?}");
-    assert!(smooth.2 < Time::from_us(30) && stalled.2 >= Time::from_ms(9), "the pause is told: {stalled:?}");
+    assert!(smooth.1 > 1400 && smooth.2 < Time::from_us(30), "{smooth:?}");
+    // wherever it stands still
+    for begin in 0..20 {
+        let stalled = run((Time::from_us(2000 + begin), Time::from_ms(12)));
+        // and what comes within the longest pause that is none
+        assert!((1..=5).contains(&stalled.0), "eight hundred packets came while it stood still: {stalled:?}");
+        assert!(stalled.1.abs_diff(smooth.1) <= 2, "{smooth:?}, {stalled:?}");
+        assert!(stalled.2 >= Time::from_ms(9), "the pause is told: {stalled:?}");
+    }
 }
 
 #[test]
