@@ -302,8 +302,10 @@ impl Drop for Servers {
 }
 
 fn configuration(folder: &str) -> String {
-    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-    let temporary: String = temporary.iter().map(|kind| format!("  {kind}_temp_path {folder}/{kind};\n")).collect();
+    let mut temporary = String::new();
+    for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
+        let _ = writeln!(temporary, "  {kind}_temp_path {folder}/{kind};");
+    }
     format!(
         "user root;\nworker_processes 1;\npid {folder}/nginx.pid;\nevents {{ worker_connections 4096; }}\nhttp {{\n  access_log off;\n{temporary}  \
          sendfile on;\n  tcp_nopush on;\n  server {{\n    listen {PORT};\n    listen {ENFORCED};\n    root {folder};\n  }}\n}}\n"
