@@ -41,8 +41,8 @@
 //!   would send it upon that read.
 //! - SYNs back off from the first retransmission on (RFC 6298); Linux keeps the first four equally spaced.
 //! - SYN timeouts call no hooks: the algorithm has not begun.
-//! - Payload is a stream without marks of the application's writes: bursts do not end at them. TCP_NODELAY is on; a writer
-//!   that blocks in [`Endpoint::write_all`] fills its segments.
+//! - Payload is a stream without marks of the application's writes: bursts do not end at them, but where buffers would if it had
+//!   been written at once. TCP_NODELAY is on; a writer that blocks in [`Endpoint::write_all`] fills its segments.
 //! - TIME-WAIT has no timer: the endpoint is closed for its host and still answers what arrives late.
 //!
 //! Deliberately absent: urgent data, simultaneous open, TCP Fast Open, MD5 and AO, keep-alive, path MTU discovery, PAWS
