@@ -60,6 +60,24 @@ pub enum Wanted {
     Kernel,
 }
 
+impl Wanted {
+    /// Why nothing runs on kernels, if nothing does: they are not wanted, or for the reason that `absent` gives, which is told.
+    ///
+    /// # Errors
+    /// Only kernels are wanted, and there are none.
+    pub fn absent_kernels(self, absent: impl FnOnce() -> Option<String>) -> Result<Option<String>, Failure> {
+        if self == Wanted::Sim {
+            return Ok(Some("not asked for".to_string()));
+        }
+        let Some(reason) = absent() else { return Ok(None) };
+        if self == Wanted::Kernel {
+            return Err(Failure::Input(format!("there are no kernels to run on: {reason}")));
+        }
+        eprintln!("nothing on kernels: {reason}");
+        Ok(Some(reason))
+    }
+}
+
 /// Stages much longer make one run take hours.
 const STAGE_MAX: Time = Time::from_secs(300);
 /// Shorter ones end before slow start does.
@@ -117,10 +135,7 @@ impl Progressing {
 /// Runs the study.
 fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let wanted = request.dctcp.backend;
-    let absent = if wanted == Wanted::Sim { Some("not asked for".to_string()) } else { crate::emu::absent() };
-    if let (Wanted::Kernel, Some(reason)) = (wanted, &absent) {
-        return Err(Failure::Input(format!("there are no kernels to run on: {reason}")));
-    }
+    let absent = wanted.absent_kernels(crate::emu::absent)?;
     let mut cases = cases::all(request)?;
     cases.retain(|case| match case.backend {
         Backend::Sim => wanted != Wanted::Kernel,
@@ -133,9 +148,6 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let writer = SweepWriter::create(&request.out).map_err(|error| Failure::bad_out(&error))?;
     let mut so_far = Progressing { writer, measured: Vec::new(), checks: Vec::new(), hops: 0 };
     let (began, stop) = (Instant::now(), Stop::on_signals());
-    if let (Some(reason), Wanted::Both) = (&absent, wanted) {
-        eprintln!("no kernel columns: {reason}");
-    }
     if !jobs.is_empty() {
         // results come in the order of the jobs
         let mut order = simulated.iter();

@@ -38,14 +38,7 @@ pub const STUDY: Study = Study {
 /// Runs the study.
 fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let wanted = request.dctcp.backend();
-    let absent = if wanted == Wanted::Sim { Some("not asked for".to_string()) } else { emu::absent() };
-    match (&absent, wanted) {
-        (Some(reason), Wanted::Kernel) => {
-            return Err(Failure::Input(format!("there are no kernels to run on: {reason}")));
-        }
-        (Some(reason), Wanted::Both) => eprintln!("nothing on kernels: {reason}"),
-        _ => {}
-    }
+    let absent = wanted.absent_kernels(emu::absent)?;
     let mut settings: Vec<&Setting> = Vec::new();
     if wanted != Wanted::Kernel {
         settings.extend([PAPER, SMALL]);

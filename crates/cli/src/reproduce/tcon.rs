@@ -301,14 +301,7 @@ struct Compared {
 /// Runs the study.
 fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let wanted = request.dctcp.backend();
-    let absent = if wanted == Wanted::Sim { Some("not asked for".to_string()) } else { kernel::absent() };
-    match (&absent, wanted) {
-        (Some(reason), Wanted::Kernel) => {
-            return Err(Failure::Input(format!("there are no kernels to run on: {reason}")));
-        }
-        (Some(reason), Wanted::Both) => eprintln!("nothing on kernels: {reason}"),
-        _ => {}
-    }
+    let absent = wanted.absent_kernels(kernel::absent)?;
     let most = request.tcon.downloads.unwrap_or(u32::MAX);
     let cases = if wanted == Wanted::Kernel { Vec::new() } else { Case::all(request.full, most) };
     let mut jobs = Vec::new();
