@@ -59,13 +59,13 @@ pub(crate) fn has_labels(labels: &BTreeMap<String, String>, asked: &BTreeMap<Str
 }
 
 /// `host.every_hop_marks` of each host: 1 where every link that leaves a switch, in the part of the network that the host is
-/// connected to, marks; 0 where one does not; NaN where one does not say, or the host has no link.
+/// connected to, marks; 0 where one does not; NaN where one does not say, or the host has no link. A link that has failed joins
+/// nothing and is not asked.
 pub(crate) fn every_hop_marks(view: &NetworkView) -> Vec<f64> {
     let mut nodes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut parents: Vec<usize> = Vec::new();
-    let ends: Vec<(usize, usize)> = view
-        .links
-        .iter()
+    let links = || view.links.iter().filter(|link| link.up != Some(false));
+    let ends: Vec<(usize, usize)> = links()
         .map(|link| {
             let mut number = |name| {
                 *nodes.entry(name).or_insert_with(|| {
@@ -84,7 +84,7 @@ pub(crate) fn every_hop_marks(view: &NetworkView) -> Vec<f64> {
     let mut is_host = vec![false; parents.len()];
     hosts.iter().flatten().for_each(|node| is_host[*node] = true);
     let mut marks = vec![1.0; parents.len()];
-    for (link, (from, _)) in view.links.iter().zip(&ends) {
+    for (link, (from, _)) in links().zip(&ends) {
         // A host's own queue needs no marks: it waits.
         if is_host[*from] {
             continue;
@@ -195,6 +195,28 @@ mod tests {
         let marks = every_hop_marks(&view);
         assert_eq!(marks[..3], [1.0, 1.0, 0.0]);
         assert!(marks[3].is_nan() && marks[4].is_nan());
+    }
+
+    #[test]
+    fn a_link_that_failed_is_not_asked_and_parts_the_network() {
+        let link = |from: &str, to: &str, marks, up| Link {
+            name: format!("{from}->{to}"),
+            from: from.into(),
+            to: to.into(),
+            marks: Some(marks),
+            up,
+            ..Link::default()
+        };
+        let marks = |up| {
+            let links = vec![link("s", "a", true, None), link("s", "t", false, up), link("t", "b", false, None)];
+            every_hop_marks(&NetworkView {
+                hosts: hosts(["a", "b"].map(String::from)),
+                links,
+                ..NetworkView::default()
+            })
+        };
+        assert_eq!(marks(Some(true)), [0.0, 0.0]);
+        assert_eq!(marks(Some(false)), [1.0, 0.0]);
     }
 
     #[test]

@@ -63,6 +63,9 @@ pub struct Link {
     /// Whether the queue marks instead of dropping, for packets that allow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marks: Option<bool>,
+    /// Whether packets can take it; one that has failed parts what it joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up: Option<bool>,
 }
 
 /// A host and its TCP.

@@ -102,7 +102,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         let topology = network.as_ref().map(|network| &network.topology);
         let measure = self.measure(section.take("measure"), end, topology);
         let enforcer = section.get("enforcer", |r, n| r.enforcer(n, network.as_ref()));
-        let policy = section.get("policy", |r, n| r.control(n, end));
+        let policy = section.get("policy", |r, n| r.control(n, end, topology));
         let traffic = section.require("traffic", |r, n| r.traffic_list(n, end, topology?, tcp.mss));
         // Checked and taken out before; asked for here, so that it is among the allowed.
         section.take("sweep");

@@ -3,7 +3,7 @@
 use super::{Managed, Segments};
 use crate::network;
 use net::{LinkCounters, LinkId, NodeKind, Topology};
-use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Percentiles, RackPair};
+use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Percentiles, RackPair, fits};
 use scenario::Scenario;
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
@@ -30,6 +30,8 @@ pub struct Observer {
     /// By host: its rack's place among the racks.
     racks: Vec<usize>,
     rack_names: Vec<String>,
+    /// Failures and repairs to come, latest first: when, which links, does it fail.
+    failures: Vec<(Time, Vec<LinkId>, bool)>,
     /// How long a day is.
     day: Time,
 }
@@ -48,6 +50,7 @@ impl Observer {
         let hosts = (0..n).map(|i| Host {
             name: topology.node(topology.host(i)).name.clone(),
             rack: rack_names[rack_of(i)].clone(),
+            labels: labels_of(scenario, &topology.node(topology.host(i)).name),
             cc: cc.strip_prefix("kernel:").unwrap_or(cc).to_string(),
             ..Host::default()
         });
@@ -58,17 +61,18 @@ impl Observer {
             rate: Some(spec.rate),
             // a host's own queue holds packets back, it needs no marks
             marks: Some(network::marks(spec) || topology.node(spec.from).kind == NodeKind::Host),
+            up: Some(true),
             ..Link::default()
         };
-        let mut labels: Vec<&str> = scenario.traffic.iter().map(|entry| entry.label.as_str()).collect();
-        labels.sort_unstable();
-        labels.dedup();
-        let group = |entry: &scenario::Traffic| labels.binary_search(&entry.label.as_str()).unwrap_or_default();
+        let mut entries: Vec<&str> = scenario.traffic.iter().map(|entry| entry.label.as_str()).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        let group = |entry: &scenario::Traffic| entries.binary_search(&entry.label.as_str()).unwrap_or_default();
         let groups = scenario.traffic.iter().map(group).collect();
         let view = NetworkView {
             links: topology.links().iter().enumerate().map(link).collect(),
             hosts: hosts.collect(),
-            groups: labels
+            groups: entries
                 .iter()
                 .map(|label| FlowGroup { name: (*label).to_string(), ..FlowGroup::default() })
                 .collect(),
@@ -85,6 +89,7 @@ impl Observer {
             groups,
             racks: (0..n).map(rack_of).collect(),
             rack_names,
+            failures: network::failures(scenario, topology),
             day: scenario.policy.as_ref().map_or(Time::from_secs(86_400), |control| control.day),
         }
     }
@@ -139,6 +144,11 @@ impl Observer {
         let days = now.as_secs_f64() / self.day.as_secs_f64();
         self.view.hour = Some(days.fract() * 24.0);
         self.view.weekday = Some((days as u64 % 7) as u8 + 1);
+        while let Some((_, links, fails)) = self.failures.pop_if(|(at, ..)| *at <= now) {
+            for link in links {
+                self.view.links[link.index()].up = Some(!fails);
+            }
+        }
         if span > 0.0 {
             self.see_links(span, network);
             self.see_flows(span, network);
@@ -243,6 +253,13 @@ impl Observer {
             group.fct = percentiles(took);
         }
     }
+}
+
+/// What the scenario labels a host with.
+fn labels_of(scenario: &Scenario, host: &str) -> BTreeMap<String, String> {
+    let entries = scenario.policy.iter().flat_map(|control| &control.label);
+    let of_host = entries.filter(|entry| entry.hosts.iter().any(|pattern| fits(pattern, host)));
+    of_host.flat_map(|entry| entry.set.clone()).collect()
 }
 
 /// By nearest rank.

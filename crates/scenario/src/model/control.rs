@@ -3,6 +3,7 @@
 use super::DataFile;
 use policy::Policy;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use units::Time;
 
 /// An Oracle in the network of a scenario, and an agent on each of its hosts.
@@ -13,10 +14,22 @@ pub struct Control {
     /// T in this run, by which every other time of the policy's own is scaled; the policy's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<Time>,
+    /// What hosts are labelled with; of two entries for a host and a label, the later holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub label: Vec<HostLabels>,
     /// How long a day of the policy's is in this run: scaled, too. The run begins at midnight of a Monday.
     #[serde(skip)]
     pub day: Time,
     /// What the file says, with that period.
     #[serde(skip)]
     pub policy: Policy,
+}
+
+/// Labels of hosts, by which a policy's rules and its rollout can choose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostLabels {
+    /// Patterns of their names, in which `*` is any text; each fits a host.
+    pub hosts: Vec<String>,
+    /// Label and value.
+    pub set: BTreeMap<String, String>,
 }

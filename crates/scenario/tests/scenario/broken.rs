@@ -359,6 +359,17 @@ fn a_mistake_in_the_policys_file_is_told_there() {
 }
 
 #[test]
+fn labels_are_of_hosts_that_exist() {
+    let label = |lines: &str| traffic(&format!("{BULK}\n[policy]\n[[policy.label]]\n{lines}"));
+    refused(&[
+        (label("hosts = [\"h1\", \"x*\"]\nset = { a = \"b\" }"), "10:16 there is no host `x*` | hosts are h1 to h4"),
+        (label("hosts = [\"h1\"]\nset = \"storage\""), "11:7 labels are a table, such as `{ role = \"storage\" }`"),
+        (label("set = { a = \"b\" }"), "9:1 an entry of `label` lacks `hosts`"),
+        (label("hosts = [\"*\"]\nset = { a = 1 }"), "11:13 "),
+    ]);
+}
+
+#[test]
 fn enforcers_and_losses_are_checked() {
     let enforcer = |lines: &str| traffic(&format!("{BULK}\n[enforcer]\n{lines}"));
     let rule = |line: &str| enforcer(&format!("at = \"s1\"\n[[enforcer.rule]]\n{line}"));

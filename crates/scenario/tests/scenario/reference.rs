@@ -33,6 +33,7 @@ fn the_reference_names_every_key() {
         network("buffer = { shared = { zzzzzzz = 1 } }"),
         "[tcp]\nzzzzzzz = 1".to_string(),
         "duration = \"1 s\"\n[policy]\nzzzzzzz = 1".to_string(),
+        traffic("bulk = {}\n[[policy.label]]\nzzzzzzz = 1"),
         "[enforcer]\nzzzzzzz = 1".to_string(),
         "[enforcer]\n[[enforcer.rule]]\nzzzzzzz = 1".to_string(),
         network("topology = { star = { hosts = 2 } }\n[[network.failure]]\nzzzzzzz = 1"),
