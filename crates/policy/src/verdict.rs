@@ -144,6 +144,9 @@ const QUANTITIES: [Quantity; 4] = [
     Quantity { name: "drops", variable: "network.drop_rate", of: Of::Retransmits },
 ];
 
+/// The 99th percentile of completion times, for policies that say nothing else that networks can be compared by.
+const INSTEAD: usize = 2;
+
 /// What can be said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -215,9 +218,11 @@ impl Verdict {
         Verdict { objective, without, bound, block, treated, control, tracks, rolled_back: false }
     }
 
-    /// A verdict on pairs of networks, one with the policy and one without, whatever its rollout is: nothing is rolled back.
+    /// A verdict on pairs of networks, one with the policy and one without, whatever its rollout is: nothing is rolled back. By
+    /// [`INSTEAD`] if the policy's objective is not among what is compared.
     pub fn of_pairs(policy: &Policy) -> Verdict {
-        Verdict { block: None, bound: f64::INFINITY, ..Verdict::new(policy) }
+        let verdict = Verdict::new(policy);
+        Verdict { block: None, bound: f64::INFINITY, objective: verdict.objective.or(Some(INSTEAD)), ..verdict }
     }
 
     /// Takes what a period showed.
@@ -271,6 +276,13 @@ impl Verdict {
             reason
         };
         VerdictReport { judgement, roll_back: self.rolled_back, reason, quantities }
+    }
+}
+
+impl VerdictReport {
+    /// Whether there was enough for an interval around any quantity: without one, unclear does not mean alike.
+    pub fn is_bounded(&self) -> bool {
+        self.quantities.iter().any(|quantity| quantity.interval.is_some())
     }
 }
 

@@ -17,6 +17,9 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+/// The answer where there is too little to compare.
+const CANNOT_SAY: &str = "cannot say";
+
 /// Fewer pairs have no interval.
 const SEEDS_MIN: u32 = 5;
 
@@ -132,7 +135,8 @@ fn answer(verdict: &VerdictReport) -> &'static str {
     match verdict.judgement {
         Judgement::Helping => "helps",
         Judgement::Hurting => "hurts",
-        Judgement::Unclear => "no difference",
+        Judgement::Unclear if verdict.is_bounded() => "no difference",
+        Judgement::Unclear => CANNOT_SAY,
     }
 }
 
@@ -153,7 +157,11 @@ fn words(tried: &Tried) -> String {
         0 => String::new(),
         _ => format!(" In {rolled_back} it was rolled back."),
     };
-    let seen = if verdict.judgement == Judgement::Unclear { "makes no difference that can be seen" } else { answer };
+    let seen = match verdict.judgement {
+        Judgement::Unclear if verdict.is_bounded() => "makes no difference that can be seen",
+        Judgement::Unclear => "cannot be judged here: too few flows end in a run",
+        _ => answer,
+    };
     format!(
         "SIMULATED: `{policy}` {seen}: {}\n\n{}\nThe whole network with the policy against the same without it; from, to: with 95 % \
          confidence. The policy acted in {acted} of {seeds} seeds.{ended}\n",

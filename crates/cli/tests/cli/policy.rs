@@ -110,6 +110,26 @@ fn a_policy_is_tried_in_the_simulator() {
 }
 
 #[test]
+fn a_trial_needs_no_objective_but_flows() {
+    let place = Place::with(NETWORK);
+    let policy = "mode = \"enforce\"\nperiod = \"1 s\"\n[objective]\nminimize = \"network.max_link_drop_rate\"\n[[rule]]\nname = \
+                  \"r\"\nwhen = \"true\"\nset = { max_pacing_rate = \"10 Mbit/s\" }\n";
+    let tried = |duration: &str| -> serde_json::Value {
+        let set = format!("duration={duration}");
+        let args = ["policy", "try", "p.toml", "--scenario", "a.toml", "--seeds", "6", "--json", "--set", &set];
+        serde_json::from_str(&place.succeed(&args).stdout).unwrap()
+    };
+    // links without drops have no logarithm to compare; harm is seen all the same
+    place.write("p.toml", policy);
+    let harm = tried("3 s");
+    assert_eq!(harm["answer"], "hurts", "{harm}");
+    assert!(harm["verdict"]["reason"].as_str().unwrap().starts_with("p99 FCT +"), "{harm}");
+    // 56 messages a round, one of 1 kB and one of 64 kB before it is over
+    place.write("a.toml", &NETWORK.replace("1000000", "2"));
+    assert_eq!(tried("3 s")["answer"], "cannot say");
+}
+
+#[test]
 fn a_sweep_cannot_be_tried() {
     let place = Place::with(&format!("{NETWORK}[sweep]\n\"tcp.cc\" = [\"cubic\", \"bic\"]\n"));
     place.write("p.toml", &fs::read_to_string(format!("{FOLDER}/opentcp1.toml")).unwrap());
