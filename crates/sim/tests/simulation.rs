@@ -127,6 +127,33 @@ fn all_to_all_waits_at_its_barriers() {
 }
 
 #[test]
+fn large_messages_are_exchanged_in_pairs() {
+    let results = run(r#"
+        duration = "5 s"
+        [network]
+        topology = { star = { hosts = 5 } }
+        rate = "1 Gbit/s"
+        delay = "5 us"
+        [measure]
+        messages = true
+        [[traffic]]
+        all_to_all = { bytes = ["1 kB", "1 MB"], rounds = 4, pairwise = "1 MB" }
+    "#);
+    assert_eq!(results.summary.delivered_bytes, 2 * 20 * 1_001_000);
+    // a step of 1 MB takes 8.2 ms, and a round has four: nobody shares a port
+    let rounds = |bytes: u64| results.messages.iter().filter(move |row| row.bytes == bytes);
+    assert!(rounds(1_000_000).all(|row| row.end_ns - row.start_ns < 10_000_000));
+    for (row, flow) in results.messages.iter().map(|row| (row, &results.flows[row.flow as usize])) {
+        let of_round = || results.messages.iter().filter(|other| other.round == row.round && other.flow != row.flow);
+        let of_sender: Vec<_> = of_round().filter(|other| results.flows[other.flow as usize].src == flow.src).collect();
+        assert_eq!(of_sender.len(), 3);
+        let apart = |other: &&results::MessageRow| other.end_ns <= row.start_ns || row.end_ns <= other.start_ns;
+        let together = |other: &&results::MessageRow| other.start_ns == row.start_ns;
+        assert!(if row.bytes == 1000 { of_sender.iter().all(together) } else { of_sender.iter().all(apart) });
+    }
+}
+
+#[test]
 fn jobs_have_their_own_barriers_sizes_and_thoughts_and_every_message_is_told() {
     let results = run(r#"
         duration = "2 s"
@@ -143,12 +170,13 @@ fn jobs_have_their_own_barriers_sizes_and_thoughts_and_every_message_is_told() {
         name = "ring"
         exchange = { bytes = "10 kB", rounds = 2, hosts = ["h1", "h2", "h3"], think = "50 ms" }
     "#);
-    // two jobs of four hosts, three rounds of 1 B and two of 100 kB; three hosts with two neighbours each
+    // two jobs of four hosts, three rounds of 1 B and two of 100 kB, or two and three, since the second job begins half-way; three
+    // hosts with two neighbours each
     let of = |entry: &str| results.messages.iter().filter(|row| &*row.entry == entry).collect::<Vec<_>>();
     let (mpi, ring) = (of("mpi"), of("ring"));
     assert_eq!((mpi.len(), ring.len()), (2 * 12 * 5, 6 * 2));
-    assert_eq!(mpi.iter().map(|row| row.bytes).sum::<u64>(), 2 * 12 * (3 + 200_000));
-    assert_eq!(results.summary.delivered_bytes, 2 * 12 * (3 + 200_000) + 12 * 10_000);
+    assert_eq!(mpi.iter().map(|row| row.bytes).sum::<u64>(), 12 * (3 + 200_000) + 12 * (2 + 300_000));
+    assert_eq!(results.summary.delivered_bytes, 12 * (5 + 500_000) + 12 * 10_000);
     assert_eq!(results.summary.extra.get("mpi.rounds_completed"), Some(&10.0));
     assert_eq!(results.summary.flows_completed, 24 + 6);
     // whatever was sent again until the last message had arrived is some message's

@@ -18,6 +18,8 @@ pub struct Rounds {
     anew: bool,
     /// The job of each flow that is open, of those opened anew.
     open: BTreeMap<u32, u32>,
+    /// From this size on messages are exchanged in pairs.
+    pairwise: Option<u64>,
     /// Time between the beginnings of rounds; none: when the last has ended.
     interval: Option<Time>,
     /// Between a round's end and the next one's beginning.
@@ -34,6 +36,8 @@ struct Job {
     pairs: Vec<(NodeId, NodeId)>,
     /// The connections of those pairs, if they are kept: numbered in a row, after those of the job before.
     kept: Vec<u32>,
+    /// Which of the sizes its first round has: jobs begin at different places, as jobs that were started at different times.
+    first: u64,
     /// The first flow of the next job.
     next_flow: u32,
     /// Rounds still to begin.
@@ -44,6 +48,8 @@ struct Job {
     ended: u64,
     /// For each kept connection, how many of its messages have arrived.
     arrived: Vec<u64>,
+    /// In a round of pairs, by host: how far ahead in the list of hosts the one is to which it sends now, and since when it does.
+    steps: Vec<(usize, Time)>,
 }
 
 impl Rounds {
@@ -63,19 +69,32 @@ impl Rounds {
                 (vec![opener.stage.pairing().incast(senders, receiver)], *repeat)
             }
             kind @ (TrafficKind::AllToAll(collective) | TrafficKind::Exchange(collective)) => {
-                let Collective { bytes, rounds, connections, think, .. } = collective;
+                let Collective { bytes, rounds, connections, think, pairwise, .. } = collective;
+                self.pairwise = pairwise.map(units::Bytes::get);
                 self.sizes = bytes.iter().map(|bytes| bytes.get()).collect();
                 (self.anew, self.think) = (*connections == Connections::New, *think);
                 (opener.stage.pairing().jobs(kind, random), *rounds)
             }
             _ => unreachable!("only these kinds come in rounds"),
         };
-        for pairs in pairs {
+        let n = pairs.len() as u64;
+        for (number, pairs) in (0..n).zip(pairs) {
+            let first = number * self.sizes.len() as u64 / n;
             let open = |&(src, dst): &(NodeId, NodeId)| opener.open(src, dst);
             let kept: Vec<u32> = if self.anew { Vec::new() } else { pairs.iter().filter_map(open).collect() };
             let arrived = vec![0; kept.len()];
             let (next_flow, running) = (opener.stage.opened() as u32, VecDeque::new());
-            self.jobs.push(Job { pairs, kept, next_flow, left: rounds, running, ended: 0, arrived });
+            self.jobs.push(Job {
+                pairs,
+                kept,
+                first,
+                next_flow,
+                left: rounds,
+                running,
+                ended: 0,
+                arrived,
+                steps: Vec::new(),
+            });
         }
     }
 
@@ -93,7 +112,7 @@ impl Rounds {
         }
         job.left -= 1;
         let round = job.ended + job.running.len() as u64;
-        let bytes = self.sizes[(round % self.sizes.len() as u64) as usize];
+        let bytes = job.bytes(&self.sizes, round);
         if self.anew {
             let opened = opener.stage.opened() as u32;
             for (src, dst) in &job.pairs {
@@ -104,11 +123,11 @@ impl Rounds {
             job.running.push_back((now, (now_open - opened) as usize));
         } else {
             job.running.push_back((now, job.kept.len()));
-            for (i, flow) in job.kept.iter().enumerate() {
-                opener.stage.write(*flow, bytes);
-                opener.stage.notify_at(*flow, total(&self.sizes, job.arrived[i] + 1));
-                if job.left == 0 {
-                    opener.stage.close(*flow);
+            let in_pairs = self.pairwise.is_some_and(|least| bytes >= least);
+            job.begin_steps(in_pairs, now);
+            for i in 0..job.kept.len() {
+                if job.steps.is_empty() || job.is_first(i) {
+                    job.write(i, &self.sizes, opener);
                 }
             }
         }
@@ -135,11 +154,12 @@ impl Rounds {
             let round = job.arrived[i];
             job.arrived[i] += 1;
             let place = (round - job.ended) as usize;
-            let bytes = self.sizes[(round % self.sizes.len() as u64) as usize];
-            let (entry, begun) = (opener.entry, job.running[place].0);
-            opener.stage.on_message(Message { flow, entry, job: number, round, begun, bytes });
+            let bytes = job.bytes(&self.sizes, round);
+            let begun = job.begun(i).unwrap_or(job.running[place].0);
+            opener.stage.on_message(Message { flow, entry: opener.entry, job: number, round, begun, bytes });
+            job.next_steps(i, round, &self.sizes, opener);
             if job.arrived[i] < job.ended + job.running.len() as u64 {
-                opener.stage.notify_at(flow, total(&self.sizes, job.arrived[i] + 1));
+                opener.stage.notify_at(flow, job.total(&self.sizes, job.arrived[i] + 1));
             } else if job.left == 0 {
                 opener.stage.finish(flow);
             }
@@ -178,9 +198,88 @@ impl Rounds {
     }
 }
 
-/// Bytes of the first so many messages.
-fn total(sizes: &[u64], messages: u64) -> u64 {
-    let n = sizes.len() as u64;
-    let whole: u64 = sizes.iter().sum();
-    messages / n * whole + sizes[..(messages % n) as usize].iter().sum::<u64>()
+impl Job {
+    /// Writes the next message of a kept connection.
+    fn write(&self, i: usize, sizes: &[u64], opener: &mut Opener<impl Stage>) {
+        let flow = self.kept[i];
+        opener.stage.write(flow, self.bytes(sizes, self.arrived[i]));
+        opener.stage.notify_at(flow, self.total(sizes, self.arrived[i] + 1));
+        if self.left == 0 {
+            opener.stage.close(flow);
+        }
+    }
+
+    /// A round begins, in pairs if all connections are there: hosts send to the next one first.
+    fn begin_steps(&mut self, in_pairs: bool, now: Time) {
+        self.steps.clear();
+        if in_pairs && self.kept.len() == self.pairs.len() {
+            // n hosts have n (n - 1) connections, in the order of hosts, and of each host by how far ahead the other is
+            let hosts = self.pairs.len().isqrt() + 1;
+            self.steps.resize(hosts, (1, now));
+        }
+    }
+
+    /// In a round of pairs: whether this is its host's first connection.
+    fn is_first(&self, i: usize) -> bool {
+        i.is_multiple_of(self.steps.len() - 1)
+    }
+
+    /// In a round of pairs: since when the host of this connection has been sending on it.
+    fn begun(&self, i: usize) -> Option<Time> {
+        let others = self.steps.len().checked_sub(1)?;
+        Some(self.steps[i / others].1)
+    }
+
+    /// In a round of pairs, a message has arrived on a connection: each end that now has both sent and received what its step was
+    /// goes on to the next.
+    fn next_steps(&mut self, i: usize, round: u64, sizes: &[u64], opener: &mut Opener<impl Stage>) {
+        let hosts = self.steps.len();
+        let Some(others) = hosts.checked_sub(1) else { return };
+        let (src, ahead) = (i / others, i % others + 1);
+        let connection = |from: usize, ahead: usize| from * others + ahead - 1;
+        for host in [src, (src + ahead) % hosts] {
+            let step = self.steps[host].0;
+            let ours = [connection(host, step), connection((host + hosts - step) % hosts, step)];
+            if step < others && ours.iter().all(|i| self.arrived[*i] > round) {
+                self.steps[host] = (step + 1, opener.now());
+                self.write(connection(host, step + 1), sizes, opener);
+            }
+        }
+    }
+
+    /// Bytes of a message of a round.
+    fn bytes(&self, sizes: &[u64], round: u64) -> u64 {
+        sizes[((self.first + round) % sizes.len() as u64) as usize]
+    }
+
+    /// Bytes of the first so many messages of a connection.
+    fn total(&self, sizes: &[u64], messages: u64) -> u64 {
+        let n = sizes.len() as u64;
+        let whole: u64 = sizes.iter().sum();
+        let before = |place: u64| place / n * whole + sizes[..(place % n) as usize].iter().sum::<u64>();
+        before(self.first + messages) - before(self.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_begins_at_its_place_of_the_list_and_goes_round() {
+        let job = Job {
+            pairs: Vec::new(),
+            kept: Vec::new(),
+            first: 2,
+            next_flow: 0,
+            left: 0,
+            running: VecDeque::new(),
+            ended: 0,
+            arrived: Vec::new(),
+            steps: Vec::new(),
+        };
+        let sizes = [1, 10, 100];
+        assert_eq!([0, 1, 2, 3].map(|round| job.bytes(&sizes, round)), [100, 1, 10, 100]);
+        assert_eq!([0, 1, 2, 4, 7].map(|messages| job.total(&sizes, messages)), [0, 100, 101, 211, 322]);
+    }
 }

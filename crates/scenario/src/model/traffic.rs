@@ -187,6 +187,10 @@ pub struct Collective {
     /// Between a round's end and the next one's beginning; nothing if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<Think>,
+    /// Messages of at least so many bytes are exchanged in pairs, as MPI libraries do: host i sends to the host d places after it, d = 1,
+    /// 2, …, and goes on when that message and the one from d places before it have arrived. Smaller ones all at once; so are all, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pairwise: Option<Bytes>,
 }
 
 fn one_or_more<S: serde::Serializer>(list: &[Bytes], s: S) -> Result<S::Ok, S::Error> {

@@ -182,7 +182,7 @@ fn read_kind(kind: &str, section: &Section, around: &Around) -> Option<TrafficKi
         "permutation" => permutation(section, around),
         "bulk" => bulk(section, around.topology),
         "incast" => incast(section, around.topology),
-        "all_to_all" => collective(section, around.topology, |n| n * (n - 1)).map(TrafficKind::AllToAll),
+        "all_to_all" => all_to_all(section, around.topology),
         "exchange" => collective(section, around.topology, |n| 2 * n).map(TrafficKind::Exchange),
         "poisson" => poisson(section),
         "trace" => trace(section, around),
@@ -290,6 +290,16 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
     Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace })
 }
 
+fn all_to_all(section: &Section, topology: &Topology) -> Option<TrafficKind> {
+    let pairwise = section.get("pairwise", Reader::flow_bytes);
+    let collective = collective(section, topology, |n| n * (n - 1))?;
+    if pairwise.is_some() && collective.connections == Connections::New {
+        let help = Some("leave out `pairwise`, or `connections`".to_string());
+        return section.problem("pairwise", "messages are exchanged in pairs on connections that are kept", help);
+    }
+    Some(TrafficKind::AllToAll(Collective { pairwise, ..collective }))
+}
+
 /// `connections` is how many a job of so many hosts has.
 fn collective(section: &Section, topology: &Topology, connections: fn(u128) -> u128) -> Option<Collective> {
     let bytes = section.require("bytes", |r, n| match &n.value {
@@ -317,7 +327,7 @@ fn collective(section: &Section, topology: &Topology, connections: fn(u128) -> u
         let message = format!("{count} hosts make {all} connections, too many: at most {CONNECTIONS_MAX}");
         return section.problem("hosts", message, help);
     }
-    Some(Collective { bytes: bytes?, rounds, hosts, jobs, connections: reused, think })
+    Some(Collective { bytes: bytes?, rounds, hosts, jobs, connections: reused, think, pairwise: None })
 }
 
 fn think(reader: &Reader, node: &Node) -> Option<Think> {
