@@ -90,8 +90,7 @@ pub const WHOLE: &Setting = &Setting {
 };
 
 /// What real kernels can have of it on one machine: a tenth of the rates, and Linux as it is now, with the paper's algorithm, initial
-/// window and least time-out. BPF sets initial windows of new connections only, so each message has one; the load of
-/// the epoch fills uplinks of 4 : 1 to (3 + 25) % · 400 Mbit/s · 3/4 = 84 %.
+/// window and least time-out. The load of the epoch fills uplinks of 4 : 1 to (3 + 25) % · 400 Mbit/s · 3/4 = 84 %.
 const SMALL_SETS: &[&str] = &[
     "network.topology={ leaf_spine = { leaves = 4, spines = 1, hosts_per_leaf = 4 } }",
     "network.rate=100 Mbit/s",
@@ -101,10 +100,8 @@ const SMALL_SETS: &[&str] = &[
     "tcp.preset=linux",
     "tcp.initial_cwnd=3",
     "traffic.0.all_to_all.jobs=2",
-    "traffic.0.all_to_all.connections=new",
     "traffic.2.poisson.load=25 %",
     "traffic.3.exchange.jobs=2",
-    "traffic.3.exchange.connections=new",
 ];
 
 /// At emulator size, simulated.

@@ -4,9 +4,12 @@ use results::{Arm, CueEvent, FlowRow, RunResults};
 use std::collections::BTreeMap;
 use units::Time;
 
-/// The traffic entry whose flows are compared, and the other benchmark beside it.
+/// The traffic entry whose messages are compared; those of others are the benchmark's beside it.
 const MPI: &str = "mpi";
-const EXCHANGE: &str = "exchange";
+/// The file system's, in the epoch of congestion and outside it.
+const FILES: [&str; 2] = ["files", "epoch"];
+/// Fewer jobs have no correlation worth a number.
+const JOBS_MIN: usize = 5;
 /// Shares of a link's samples under this are what the paper counts.
 const LOW_UTILIZATION: f64 = 0.5;
 
@@ -21,9 +24,11 @@ pub struct Measured {
     pub drops: Vec<f64>,
     /// The same by message, where connections are kept: since the message before on its connection arrived.
     pub drops_of_messages: Vec<f64>,
-    /// Packets in flight at windows up to 5, and at all, summed over samples of senders: what is sent at a window is what is in
-    /// flight there, by the round trip.
-    pub in_flight: [u64; 2],
+    /// Completion times of the file system's flows.
+    pub files_ms: Vec<f64>,
+    /// Packets sent a microsecond at windows up to 5, and at all, summed over samples of senders: what is in flight, by the
+    /// round trip.
+    pub sending: [f64; 2],
     /// Hosts' data segments, of these those sent again, and those that the network lost.
     pub segments: [u64; 3],
 }
@@ -60,24 +65,19 @@ impl Run {
             group.segments[2] += flow.data_packets_sent.saturating_sub(flow.packets_received);
         }
         measured.messages(run);
-        // where each message has a connection, that is what is completed
-        for flow in run.flows.iter().filter(|flow| run.messages.is_empty() && flow.start_ns >= warmup.as_ns()) {
-            let group = measured.group(flow.arm);
-            let times = match &*flow.group {
-                MPI => &mut group.fct_ms,
-                EXCHANGE => &mut group.exchange_ms,
-                _ => continue,
-            };
-            times.extend(flow.fct_ns().map(|ns| ns as f64 / 1e6));
+        for flow in run.flows.iter().filter(|flow| flow.start_ns >= warmup.as_ns() && FILES.contains(&&*flow.group)) {
+            measured.group(flow.arm).files_ms.extend(flow.fct_ns().map(|ns| ns as f64 / 1e6));
         }
         for sample in run.cwnd.iter().filter(|sample| is_mpi(&&run.flows[sample.flow as usize])) {
+            let Some(srtt_us) = sample.srtt_us.filter(|srtt_us| *srtt_us > 0) else { continue };
             let group = measured.group(run.flows[sample.flow as usize].arm);
-            let in_flight = u64::from(sample.in_flight);
-            group.in_flight[0] += if sample.cwnd <= 5 { in_flight } else { 0 };
-            group.in_flight[1] += in_flight;
+            let sending = f64::from(sample.in_flight) / f64::from(srtt_us);
+            group.sending[0] += if sample.cwnd <= 5 { sending } else { 0.0 };
+            group.sending[1] += sending;
         }
         for group in [&mut measured.treated, &mut measured.control] {
-            for values in [&mut group.fct_ms, &mut group.exchange_ms, &mut group.drops, &mut group.drops_of_messages] {
+            let Measured { fct_ms, exchange_ms, files_ms, drops, drops_of_messages, .. } = group;
+            for values in [fct_ms, exchange_ms, files_ms, drops, drops_of_messages] {
                 values.sort_by(f64::total_cmp);
             }
         }
@@ -121,7 +121,8 @@ impl Run {
         if arm == Some(Arm::Control) { &mut self.control } else { &mut self.treated }
     }
 
-    /// How closely the time of a job's rounds follows the tail of its messages: Pearson's r over the jobs.
+    /// How closely the time of a job's rounds follows the tail of its messages: Pearson's r over the jobs,
+    /// if there are enough of them.
     pub fn correlation(&self) -> Option<f64> {
         let n = self.jobs.len() as f64;
         let mean = |of: fn(&(f64, f64)) -> f64| self.jobs.iter().map(of).sum::<f64>() / n;
@@ -129,7 +130,7 @@ impl Run {
         let sum = |of: &dyn Fn(&(f64, f64)) -> f64| self.jobs.iter().map(of).sum::<f64>();
         let (xx, yy) = (sum(&|job| (job.0 - x).powi(2)), sum(&|job| (job.1 - y).powi(2)));
         let xy = sum(&|job| (job.0 - x) * (job.1 - y));
-        (xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
+        (self.jobs.len() >= JOBS_MIN && xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
     }
 
     /// Mean time of a round, over jobs.
@@ -170,9 +171,14 @@ impl Measured {
         (self.segments[1] > 0).then(|| (self.segments[2] as f64 / self.segments[1] as f64).min(1.0))
     }
 
+    /// A percentile of completion times of the file system's flows.
+    pub fn files_at(&self, share: f64) -> Option<f64> {
+        (!self.files_ms.is_empty()).then(|| at(&self.files_ms, share))
+    }
+
     /// Share of the packets that were sent at windows of up to 5 segments.
     pub fn small_windows(&self) -> Option<f64> {
-        (self.in_flight[1] > 0).then(|| self.in_flight[0] as f64 / self.in_flight[1] as f64)
+        (self.sending[1] > 0.0).then(|| self.sending[0] / self.sending[1])
     }
 
     /// Share of the segments that were sent again.
@@ -252,9 +258,10 @@ mod tests {
     #[test]
     fn jobs_that_wait_for_their_tails_correlate_with_them() {
         let jobs = |list: &[(f64, f64)]| Run { jobs: list.to_vec(), ..Run::default() };
-        let rising = jobs(&[(1.0, 10.0), (2.0, 20.0), (3.0, 30.0)]);
+        let rising = jobs(&[(1.0, 10.0), (2.0, 20.0), (3.0, 30.0), (4.0, 40.0), (5.0, 50.0)]);
         assert!((rising.correlation().unwrap() - 1.0).abs() < 1e-12);
-        assert_eq!(jobs(&[(1.0, 10.0), (1.0, 20.0)]).correlation(), None);
+        assert_eq!(jobs(&[(1.0, 10.0); 5]).correlation(), None, "all are alike");
+        assert_eq!(jobs(&rising.jobs[..4]).correlation(), None, "too few");
         assert_eq!(jobs(&[]).correlation(), None);
     }
 }

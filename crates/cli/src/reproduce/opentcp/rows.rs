@@ -61,6 +61,17 @@ fn completion(cases: &Cases, rows: &mut Rows) {
         let note = "the benchmark exchange, beside the all-to-all; the paper: consistent";
         rows.add(("Figure 4", case, "FCT tail reduction, exchange", "%"), None, exchange, note);
     }
+    for (share, words) in [(0.5, "p50"), (TAIL, "p99")] {
+        for case in &cases.0 {
+            let ours = case.median(|run| run.treated.files_at(share));
+            rows.add(
+                ("Figure 4", case, &format!("FCT of the file system, {words}"), "ms"),
+                None,
+                ours,
+                "20 B to 62 GB",
+            );
+        }
+    }
     let two = cases.of(PAPER, Variant::OpenTcp2);
     if let (Some(one), Some(two)) = (cases.of(PAPER, Variant::OpenTcp1), two) {
         let tail = |case: &Case| case.median(|run| run.treated.fct_at(TAIL));
@@ -92,7 +103,7 @@ fn drops(case: &Case, rows: &mut Rows) {
 fn windows_and_jobs(cases: &Cases, rows: &mut Rows) {
     for case in &cases.0 {
         let small = case.median(|run| run.treated.small_windows());
-        let note = "by packets in flight in samples of every sender";
+        let note = "by packets in flight over the round trip, in samples of every sender";
         let (quantity, paper, ours) = match case.variant {
             Variant::Default => ("packets sent at cwnd 3-5", 70.0, small.map(|share| share * 100.0)),
             _ => ("packets sent at cwnd above 5", 50.0, small.map(|share| (1.0 - share) * 100.0)),
