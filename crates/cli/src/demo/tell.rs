@@ -115,7 +115,7 @@ pub fn story(runs: &[Compared], findings: &[String], simulated: bool) -> Story {
     let title = "The policy loop: bursts on a leaf–spine";
     Story {
         title: if simulated { format!("SIMULATED: {title}") } else { title.to_string() },
-        lead: "Sixteen hosts in three jobs exchange 64 kB from each to each, with pauses and two congestion epochs. Half of them follow \
+        lead: "Sixteen hosts in six jobs exchange 64 kB from each to each, with pauses and two congestion epochs. Half of them follow \
                the CUEs of opentcp1 or opentcp2 (initial window 20, least time-out 2 ms, while every link is under 70 %; opentcp2’s \
                hosts give it up when they send over 0.1 % again), half do not and are the control group (default). Baselines: paper \
                (BIC, initial window 3) and today (CUBIC, 10), both with a least time-out of 200 ms. Intervals are of 95 %, by \

@@ -3,6 +3,7 @@
 mod algorithms;
 mod bad_input;
 mod common;
+mod demo;
 mod determinism;
 mod emulation;
 mod emulator;
