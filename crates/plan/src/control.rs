@@ -163,14 +163,14 @@ impl Control {
         }
         let (watched, before) = (self.agents.iter().any(Agent::is_guarded), self.next_look != Time::NEVER);
         if watched && !before {
-            self.observer.begin_looking(network);
+            self.observer.look(now, network);
         }
         self.next_look = if watched { LOOK * (now.as_ps() / LOOK.as_ps() + 1) } else { Time::NEVER };
     }
 
     /// The guards.
     fn look(&mut self, now: Time, network: &mut impl Managed) {
-        self.observer.look(network);
+        self.observer.look(now, network);
         for host in 0..self.agents.len() {
             if self.agents[host].is_guarded() {
                 let measured = self.observer.measured(host);
@@ -261,6 +261,7 @@ impl Control {
         for new in after.iter().filter(|rule| !has(&before, &rule.rule)) {
             let event = if counts.taken > counted.taken { CueEvent::Taken } else { CueEvent::Recovered };
             row(event, &new.rule, new.set.to_string());
+            self.observer.begin_guarding(host);
         }
         if before != *after {
             network.retune(host as u32, after);

@@ -16,6 +16,7 @@ mod cue;
 mod decide;
 mod explain;
 mod expression;
+mod guard;
 mod history;
 mod model;
 mod oracle;
@@ -38,6 +39,7 @@ pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of
 pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
 pub use document::{Diagnostic, Located};
 pub use expression::{Expression, ExpressionError, Place};
+pub use guard::GuardWindow;
 pub use history::History;
 pub use model::*;
 pub use oracle::Oracle;

@@ -3,22 +3,18 @@
 use super::{Managed, Segments};
 use crate::network;
 use net::{LinkCounters, LinkId, NodeKind, Topology};
-use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Percentiles, RackPair, fits};
+use policy::{ArmObservation, FlowGroup, GuardWindow, Host, Link, NetworkView, Percentiles, RackPair, fits};
 use scenario::Scenario;
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
-
-/// Looks in the second over which a host's drops are counted.
-const LOOKS: usize = 10;
 
 /// What has been counted so far, and the view of the last period.
 pub struct Observer {
     view: NetworkView,
     /// By link: counters and bytes sent when the last period ended.
     links: Vec<(LinkCounters, u64)>,
-    /// By host, at each of the last looks; the oldest at `oldest`.
-    looks: Vec<[Segments; LOOKS]>,
-    oldest: usize,
+    /// By host: what its guards judge by.
+    windows: Vec<GuardWindow>,
     /// By host, now.
     segments: Vec<Segments>,
     /// By flow: bytes and segments when the last period ended.
@@ -81,8 +77,7 @@ impl Observer {
         Observer {
             view,
             links: vec![(LinkCounters::default(), 0); topology.links().len()],
-            looks: vec![[Segments::default(); LOOKS]; n],
-            oldest: 0,
+            windows: vec![GuardWindow::default(); n],
             segments: vec![Segments::default(); n],
             flows: Vec::new(),
             arms: Default::default(),
@@ -99,32 +94,25 @@ impl Observer {
         &self.view.hosts
     }
 
-    /// From here on guards are looked at: what was before is not theirs.
-    pub fn begin_looking(&mut self, network: &mut impl Managed) {
-        self.look(network);
-        for (looks, now) in self.looks.iter_mut().zip(&self.segments) {
-            looks.fill(*now);
-        }
+    /// From here on the guards of `host` judge: what was before is not theirs.
+    pub fn begin_guarding(&mut self, host: usize) {
+        self.windows[host].begin();
     }
 
-    /// A tenth of a second more has passed.
-    pub fn look(&mut self, network: &mut impl Managed) {
-        for (looks, now) in self.looks.iter_mut().zip(&self.segments) {
-            looks[self.oldest] = *now;
-        }
-        self.oldest = (self.oldest + 1) % LOOKS;
+    /// Sees what hosts have sent by now, for their guards.
+    pub fn look(&mut self, now: Time, network: &mut impl Managed) {
         self.segments.fill(Segments::default());
         network.segments(&mut self.segments);
+        for (window, segments) in self.windows.iter_mut().zip(&self.segments) {
+            window.add(now, segments.sent, segments.retransmitted);
+        }
     }
 
     /// What `host` knows of itself at a look.
     pub fn measured(&self, host: usize) -> Host {
-        let (now, then) = (self.segments[host], self.looks[host][self.oldest]);
-        Host {
-            sent_segments: Some(now.sent - then.sent),
-            retransmitted_segments: Some(now.retransmitted - then.retransmitted),
-            ..self.view.hosts[host].clone()
-        }
+        let counts = self.windows[host].counts();
+        let (sent_segments, retransmitted_segments) = (counts.map(|(sent, _)| sent), counts.map(|(_, again)| again));
+        Host { sent_segments, retransmitted_segments, ..self.view.hosts[host].clone() }
     }
 
     /// What treated hosts and the others did in the period of the last view; a second call has nothing more to say.
