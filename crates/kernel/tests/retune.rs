@@ -4,8 +4,9 @@ mod support;
 
 use kernel::retune::{Counts, Record, Retuner, Rule, Sessions, Tuning, boot_time, netns_cookie};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::sockopt::{RcvBuf, TcpCongestion};
 use nix::sys::socket::{getsockopt, setsockopt};
+use nix::{getsockopt_impl, libc, setsockopt_impl, sockopt_impl};
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -146,6 +147,84 @@ fn open_connections_follow_and_go_back_when_the_time_is_over() {
             applied >= 2 && reverted >= 2 && failed == 0,
             "{applied} applied, {reverted} reverted, {failed} failed"
         );
+    });
+}
+
+sockopt_impl!(
+    /// Most that the socket sends, bytes a second.
+    MaxPacingRate, Both, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64
+);
+sockopt_impl!(
+    /// Most that it advertises, bytes.
+    WindowClamp, Both, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, u32
+);
+
+#[test]
+fn what_a_program_has_set_itself_is_what_it_gets_back() {
+    const RATE: u64 = 5_000_000;
+    const NO_RATE: u64 = u64::MAX;
+    const CLAMP: u32 = 30_000;
+    let Some((_kernel, mut retuner)) = retuner() else { return };
+    in_a_namespace(|netns| {
+        retuner.set(&[]).unwrap();
+        // the congestion window's clamp is a route's to set, no program's
+        let route = "route replace local 127.0.0.1 dev lo table local cwnd lock 40";
+        assert!(Command::new("ip").args(route.split(' ')).status().unwrap().success());
+        // Linux takes it for connections to an address of which it knows something
+        talk(&mut connection());
+        let limits =
+            |socket: &TcpStream| (getsockopt(socket, MaxPacingRate).unwrap(), getsockopt(socket, WindowClamp).unwrap());
+        let mut open = connection();
+        // of a buffer that may grow Linux raises the clamp, also a program's own
+        for end in [&open.0, &open.1] {
+            setsockopt(end, RcvBuf, &100_000).unwrap();
+        }
+        talk(&mut open);
+        setsockopt(&open.0, TcpCongestion, &OsString::from("reno")).unwrap();
+        setsockopt(&open.0, MaxPacingRate, &RATE).unwrap();
+        setsockopt(&open.0, WindowClamp, &CLAMP).unwrap();
+        talk(&mut open);
+        let (own, others) = (limits(&open.0), limits(&open.1));
+        assert!(own == (RATE, CLAMP) && others.0 == NO_RATE && others.1 > CLAMP, "{own:?}, {others:?}");
+
+        let tuning = Tuning {
+            pacing_rate: Some(2_000_000),
+            window_clamp: Some(20_000),
+            cwnd_clamp: Some(15),
+            ..Tuning::default()
+        };
+        retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
+        talk(&mut open);
+        assert_eq!([&open.0, &open.1].map(limits), [(2_000_000, 20_000); 2]);
+        // another rule with the same says nothing new of what was there before
+        retuner
+            .set(&[rule(netns, "127.0.0.0", Tuning { pacing_rate: Some(3_000_000), ..tuning.clone() }, LONG)])
+            .unwrap();
+        talk(&mut open);
+        let mut made = connection();
+        assert_eq!([&open.0, &made.0, &made.1].map(limits), [(3_000_000, 20_000); 3]);
+        let clamped = shown(&open.0, "ssthresh");
+
+        retuner.set(&[]).unwrap();
+        talk(&mut open);
+        talk(&mut made);
+        assert_eq!((limits(&open.0), limits(&open.1)), (own, others), "given back");
+        let (first, second) = (limits(&made.0), limits(&made.1));
+        assert!(
+            first.0 == NO_RATE && second.0 == NO_RATE && first.1 > CLAMP && second.1 > CLAMP,
+            "{first:?}, {second:?}"
+        );
+        // Linux sets the threshold of slow start with the clamp of the window, and shows that one
+        assert_eq!((clamped, shown(&open.0, "ssthresh")), (15.0, 40.0), "the route's clamp");
+        assert_eq!(retuner.counts().unwrap().failed, 0);
+
+        // a limit that came while a rule was in force is not the rule's to take away
+        retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
+        talk(&mut open);
+        setsockopt(&open.0, MaxPacingRate, &(2 * RATE)).unwrap();
+        retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
+        talk(&mut open);
+        assert_eq!(limits(&open.0).0, 2 * RATE);
     });
 }
 
