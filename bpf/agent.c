@@ -341,10 +341,10 @@ inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied 
 	const struct own *own = &has->own;
 	u32 changed;
 
-	/* While a connection is being made only ECN is to be agreed on. The rest would be lost once it is established (a clamp by
-	 * the route's), or stay with it for good (the window's scale by its clamp). */
+	/* While a connection is being made, ECN is to be agreed on, and the first round trip sets the time-out. Clamps wait: one would be
+	 * lost to the route's, the other choose the scale of the window, which stays. */
 	if (age == AGE_CONNECTING)
-		to->set &= SET_ALGORITHM;
+		to->set &= SET_ALGORITHM | SET_RTO_MIN | SET_DELACK_MAX;
 	/* an open connection that did not agree on ECN would be marked and never told */
 	if ((to->set & SET_ALGORITHM) && to->needs_ecn && age != AGE_CONNECTING && !(tcp->ecn_flags & TCP_ECN_OK)) {
 		to->set &= ~SET_ALGORITHM;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use kernel::retune::{Counts, Record, Retuner, Rule, Sessions, Tuning, boot_time, netns_cookie};
+use kernel::retune::{Counts, Record, Retuner, Rule, Sessions, Tuning, boot_time, kept, netns_cookie};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::sockopt::{RcvBuf, TcpCongestion};
 use nix::sys::socket::{getsockopt, setsockopt};
@@ -158,6 +158,39 @@ sockopt_impl!(
     /// Most that it advertises, bytes.
     WindowClamp, Both, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, u32
 );
+
+/// TCP_RTO_MIN_US of linux/tcp.h, since 6.15; the libc crate does not have it yet.
+const TCP_RTO_MIN_US: libc::c_int = 45;
+sockopt_impl!(
+    /// Least time-out that the kernel keeps for the socket, microseconds.
+    LeastTimeOut, GetOnly, libc::IPPROTO_TCP, TCP_RTO_MIN_US, u32
+);
+
+#[test]
+fn a_least_time_out_is_what_is_said_to_be_kept_of_it() {
+    let Some((_kernel, mut retuner)) = retuner() else { return };
+    in_a_namespace(|netns| {
+        retuner.set(&[]).unwrap();
+        let open = connection();
+        let Ok(own) = getsockopt(&open.0, LeastTimeOut) else {
+            println!("skipped: this kernel does not tell a socket's least time-out");
+            return;
+        };
+        assert_eq!(own, 200_000);
+        for asked in [1, 2_000, 10_000, 50_001].map(Duration::from_micros) {
+            let kept = kept(asked).as_micros() as u32;
+            let tuning = Tuning { rto_min_us: Some(kept), ..Tuning::default() };
+            retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
+            let mut made = connection();
+            assert_eq!([&made.0, &made.1].map(|end| getsockopt(end, LeastTimeOut).unwrap()), [kept; 2], "{asked:?}");
+            talk(&mut made);
+            let (rto, rtt) = (shown(&made.0, "rto"), shown(&made.0, "rtt"));
+            println!("{asked:?} asked, {kept} us kept, time-out {rto} ms of a round trip of {rtt} ms");
+            assert!(rto >= f64::from(kept) / 1e3 + rtt, "{rto} ms of {rtt} ms");
+        }
+        assert_eq!(retuner.counts().unwrap().failed, 0);
+    });
+}
 
 #[test]
 fn what_a_program_has_set_itself_is_what_it_gets_back() {
@@ -372,6 +405,8 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
     const CONNECTIONS: usize = 1000;
     const WORKERS: usize = 4;
     const BLOCK: usize = 1000;
+    const AT_ONCE: Duration = Duration::from_millis(100);
+    const ATTEMPTS: usize = 3;
     let Some((_kernel, mut retuner)) = retuner() else { return };
     support::allow_open_files(2 * CONNECTIONS as u64 + 500);
     in_a_namespace(|netns| {
@@ -410,24 +445,46 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
             }
             let flowing = |than| support::eventually(|| blocks.load(Ordering::Relaxed) > than);
             assert!(flowing(CONNECTIONS));
-            let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
-            let began = Instant::now();
-            retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
-            retuner.adopt().unwrap();
-            let took = began.elapsed();
-            let changed = flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS);
-            over.store(true, Ordering::Relaxed);
-            assert!(changed, "they go on");
+            let stop = Stop(&over);
+            // there and back until once it was quick enough: others use the machine, too
+            let mut took = [Duration::MAX; 2];
+            for _ in 0..ATTEMPTS {
+                let mut change = |rules: &[Rule], is_over: &dyn Fn(usize) -> bool| {
+                    let began = Instant::now();
+                    retuner.set(rules).unwrap();
+                    retuner.adopt().unwrap();
+                    let took = began.elapsed();
+                    let reno = kernel::sockets_by_algorithm().unwrap().get("reno").copied().unwrap_or(0);
+                    assert!(is_over(reno), "{reno} of {} have reno", 2 * CONNECTIONS);
+                    took
+                };
+                let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
+                let there = change(&[rule(netns, "127.0.0.0", tuning, LONG)], &|reno| reno == 2 * CONNECTIONS);
+                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "they go on");
+                let back = change(&[], &|reno| reno == 0);
+                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "they go on");
+                println!("{CONNECTIONS} connections at work changed over in {there:.1?} and back in {back:.1?}");
+                took = [took[0].min(there), took[1].min(back)];
+                if took.iter().all(|took| *took < AT_ONCE) {
+                    break;
+                }
+            }
+            drop(stop);
             took
         });
-        let counts = kernel::sockets_by_algorithm().unwrap();
-        assert!(counts["reno"] >= 2 * CONNECTIONS, "{counts:?}");
+        assert!(took.iter().all(|took| *took < AT_ONCE), "there and back in {took:?}");
         assert_eq!(retuner.counts().unwrap().failed, 0);
-        let (ms, blocks) = (took.as_secs_f64() * 1e3, blocks.load(Ordering::Relaxed));
-        println!(
-            "{CONNECTIONS} connections at work changed over in {ms:.1} ms; {blocks} blocks of {BLOCK} bytes were right"
-        );
+        println!("{} blocks of {BLOCK} bytes were right", blocks.load(Ordering::Relaxed));
     });
+}
+
+/// Lets the workers end when it goes, also by a failing test.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Pseudo-random: a block that is lost, repeated or of another connection does not pass for the right one.
