@@ -411,14 +411,7 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
     support::allow_open_files(2 * CONNECTIONS as u64 + 500);
     in_a_namespace(|netns| {
         retuner.set(&[]).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut open: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS)
-            .map(|_| {
-                let active = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-                active.set_nodelay(true).unwrap();
-                (active, listener.accept().unwrap().0)
-            })
-            .collect();
+        let mut open: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS).map(|_| connection()).collect();
         let over = AtomicBool::new(false);
         let blocks = AtomicUsize::new(0);
         // each worker sends on all of its connections before it reads what has arrived, so that there is always something under way
