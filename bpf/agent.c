@@ -44,8 +44,29 @@ enum {
 	TCP_STATE_SYN_SENT = 2, TCP_STATE_SYN_RECV = 3, TCP_STATE_CLOSE = 7, TCP_STATE_LISTEN = 10,
 	ALGORITHM_MAX = 16, RULES_MAX = 32, NAMESPACES_MAX = 1024, CGROUP_DEPTH_MAX = 32,
 	/* what Linux has where nobody has set anything */
-	RTO_MIN_US = 200000, DELACK_MAX_US = 200000, CLAMP_NONE = 0x7fffffff,
+	RTO_MIN_US = 200000, DELACK_MAX_US = 200000, CLAMP_NONE = 0x7fffffff, PACING_NONE = -1,
 };
+
+/* The kernel's own, of which only what is read here is declared; CO-RE finds it. */
+#define KERNEL __attribute__((preserve_access_index))
+
+struct net { u64 net_cookie; } KERNEL;
+struct sock_common {
+	u32 skc_daddr;
+	unsigned short skc_dport, skc_num, skc_family;
+	volatile u8 skc_state;
+	struct { struct net *net; } skc_net;
+	struct { union { u32 u6_addr32[4]; } in6_u; } skc_v6_daddr;
+} KERNEL;
+struct kernfs_node { u64 id; } KERNEL;
+struct cgroup;
+struct cgroup_subsys_state { struct cgroup *cgroup; struct cgroup_subsys_state *parent; } KERNEL;
+struct cgroup { struct cgroup_subsys_state self; struct kernfs_node *kn; } KERNEL;
+struct sock_cgroup_data { struct cgroup *cgroup; } KERNEL;
+struct sock { struct sock_cgroup_data sk_cgrp_data; } KERNEL;
+struct inet_sock { struct sock sk; } KERNEL;
+struct inet_connection_sock { struct inet_sock icsk_inet; } KERNEL;
+struct tcp_sock { struct inet_connection_sock inet_conn; u32 snd_cwnd_clamp; u8 ecn_flags; } KERNEL;
 
 /* Which of a rule's settings count. */
 enum setting {
@@ -86,16 +107,22 @@ struct table {
 /* Which side opened a connection. Of one that was open before we looked, nobody knows. */
 enum side { SIDE_ACCEPTED, SIDE_CONNECTED, SIDE_UNKNOWN };
 
+/* What a connection had of a setting before we changed it, in the units of `struct settings`. */
+struct own {
+	u32 rto_min_us, delack_max_us, cwnd_clamp, window_clamp, pacing_rate;
+	char algorithm[ALGORITHM_MAX];
+};
+
 /* What a connection has of us, and what it had before. */
 struct applied {
 	u64 generation;
 	u64 deadline_ns;
 	u64 began_ns;
 	struct settings now;
+	struct own own;
 	u32 active;		/* `enum side` */
-	u32 rto_min_us, delack_max_us;
 	u32 initial_cwnd;	/* segments: what it began with, whoever set that; 0: not seen */
-	char algorithm[ALGORITHM_MAX];
+	u32 reserved;
 };
 
 /* A connection that has ended. */
@@ -137,7 +164,6 @@ struct session {
 	u64 netns;
 	u32 remote[4];		/* the other end's address, IPv4 as IPv6 */
 	u32 local_port, remote_port;
-	u32 ecn;		/* both ends agreed on it */
 };
 
 inline_always void remote_of(const struct bpf_sock_ops *ctx, u32 remote[4])
@@ -230,11 +256,11 @@ inline_always void set_number(void *ctx, int level, int name, int value)
 		count(COUNT_FAILED);
 }
 
-inline_always int number_or(void *ctx, int name, int otherwise)
+inline_always int number_or(void *ctx, int level, int name, int otherwise)
 {
 	int value;
 
-	return getsockopt_of(ctx, SOL_TCP, name, &value, sizeof(value)) ? otherwise : value;
+	return getsockopt_of(ctx, level, name, &value, sizeof(value)) ? otherwise : value;
 }
 
 inline_always int same_name(const char *a, const char *b)
@@ -258,50 +284,89 @@ inline_always void set_algorithm(void *ctx, const char *name)
 /* How far a connection is. */
 enum age { AGE_CONNECTING, AGE_FRESH, AGE_OPEN };
 
+/* The settings that are to be touched on the way from `now` to `to`. One that stays is not: a clamp of the congestion window sets the
+ * slow-start threshold with it, and what a program has set itself meanwhile is its own. */
+inline_always u32 differing(const struct settings *now, const struct settings *to)
+{
+	u32 same = 0;
+
+	if (now->rto_min_us == to->rto_min_us)
+		same |= SET_RTO_MIN;
+	if (now->delack_max_us == to->delack_max_us)
+		same |= SET_DELACK_MAX;
+	if (now->cwnd_clamp == to->cwnd_clamp)
+		same |= SET_CWND_CLAMP;
+	if (now->pacing_rate == to->pacing_rate)
+		same |= SET_PACING_RATE;
+	if (same_name(now->algorithm, to->algorithm))
+		same |= SET_ALGORITHM;
+	return (now->set | to->set) & ~(now->set & to->set & same);
+}
+
+/* Keeps what the connection has by itself of the settings `news`, its program's own choices included. */
+inline_always void remember(void *ctx, const struct tcp_sock *tcp, u32 news, struct own *own)
+{
+	if (news & SET_RTO_MIN)
+		own->rto_min_us = number_or(ctx, SOL_TCP, TCP_BPF_RTO_MIN, RTO_MIN_US);
+	if (news & SET_DELACK_MAX)
+		own->delack_max_us = number_or(ctx, SOL_TCP, TCP_BPF_DELACK_MAX, DELACK_MAX_US);
+	/* no program can set this one, a route can; what Linux has without, all ones, it does not take back */
+	if (news & SET_CWND_CLAMP)
+		own->cwnd_clamp = tcp->snd_cwnd_clamp < CLAMP_NONE ? tcp->snd_cwnd_clamp : CLAMP_NONE;
+	if (news & SET_WINDOW_CLAMP)
+		own->window_clamp = number_or(ctx, SOL_TCP, TCP_WINDOW_CLAMP, CLAMP_NONE);
+	if (news & SET_PACING_RATE)
+		own->pacing_rate = number_or(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, PACING_NONE);
+	if (news & SET_ALGORITHM)
+		getsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, own->algorithm, ALGORITHM_MAX);
+}
+
+/* Linux raises this clamp with the receive buffer: so it is set anew at every change of the rules, and one that Linux has raised is the
+ * connection's own again. */
+inline_always void set_window_clamp(void *ctx, const struct applied *has, struct settings *to)
+{
+	if (to->set & SET_WINDOW_CLAMP) {
+		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, to->window_clamp);
+		/* as Linux has rounded it */
+		to->window_clamp = number_or(ctx, SOL_TCP, TCP_WINDOW_CLAMP, CLAMP_NONE);
+	} else if (number_or(ctx, SOL_TCP, TCP_WINDOW_CLAMP, CLAMP_NONE) == (int)has->now.window_clamp) {
+		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, has->own.window_clamp);
+	}
+}
+
 /* Moves the connection from what it has of us to `to`. While it is fresh nothing was sent yet, so an initial window can be set. */
-inline_always void change(void *ctx, struct applied *has, struct settings *to, u32 ecn, enum age age)
+inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied *has, struct settings *to, enum age age)
 {
 	const struct settings *now = &has->now;
-	u32 changed = now->set | to->set, news;
+	const struct own *own = &has->own;
+	u32 changed;
 
+	/* While a connection is being made, ECN is to be agreed on, and the first round trip sets the time-out. Clamps wait: one would be
+	 * lost to the route's, the other choose the scale of the window, which stays. */
+	if (age == AGE_CONNECTING)
+		to->set &= SET_ALGORITHM | SET_RTO_MIN | SET_DELACK_MAX;
 	/* an open connection that did not agree on ECN would be marked and never told */
-	if ((to->set & SET_ALGORITHM) && to->needs_ecn && age != AGE_CONNECTING && !ecn) {
+	if ((to->set & SET_ALGORITHM) && to->needs_ecn && age != AGE_CONNECTING && !(tcp->ecn_flags & TCP_ECN_OK)) {
 		to->set &= ~SET_ALGORITHM;
 		count(COUNT_ECN_REFUSED);
 	}
-	/* what it has by itself, its program's own choices included */
-	news = to->set & ~now->set;
-	if (news & SET_RTO_MIN)
-		has->rto_min_us = number_or(ctx, TCP_BPF_RTO_MIN, RTO_MIN_US);
-	if (news & SET_DELACK_MAX)
-		has->delack_max_us = number_or(ctx, TCP_BPF_DELACK_MAX, DELACK_MAX_US);
-	if (news & SET_ALGORITHM)
-		getsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, has->algorithm, ALGORITHM_MAX);
-	if (changed & SET_ALGORITHM) {
-		if (to->set & SET_ALGORITHM) {
-			if (!(now->set & SET_ALGORITHM) || !same_name(now->algorithm, to->algorithm))
-				set_algorithm(ctx, to->algorithm);
-		} else if (now->set & SET_ALGORITHM) {
-			set_algorithm(ctx, has->algorithm);
-		}
-	}
+	changed = differing(now, to);
+	remember(ctx, tcp, to->set & ~now->set, &has->own);
+	if (changed & SET_ALGORITHM)
+		set_algorithm(ctx, to->set & SET_ALGORITHM ? to->algorithm : own->algorithm);
 	if (age == AGE_FRESH && (to->set & SET_INITIAL_CWND))
 		set_number(ctx, SOL_TCP, TCP_BPF_IW, to->initial_cwnd);
 	/* Linux lowers the time-out of an open connection by and by, and raises it only once its round trips vary */
 	if (changed & SET_RTO_MIN)
-		set_number(ctx, SOL_TCP, TCP_BPF_RTO_MIN, to->set & SET_RTO_MIN ? to->rto_min_us : has->rto_min_us);
+		set_number(ctx, SOL_TCP, TCP_BPF_RTO_MIN, to->set & SET_RTO_MIN ? to->rto_min_us : own->rto_min_us);
 	if (changed & SET_DELACK_MAX)
-		set_number(ctx, SOL_TCP, TCP_BPF_DELACK_MAX, to->set & SET_DELACK_MAX ? to->delack_max_us : has->delack_max_us);
+		set_number(ctx, SOL_TCP, TCP_BPF_DELACK_MAX, to->set & SET_DELACK_MAX ? to->delack_max_us : own->delack_max_us);
 	if (changed & SET_CWND_CLAMP)
-		set_number(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, to->set & SET_CWND_CLAMP ? to->cwnd_clamp : CLAMP_NONE);
+		set_number(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, to->set & SET_CWND_CLAMP ? to->cwnd_clamp : own->cwnd_clamp);
 	if (changed & SET_WINDOW_CLAMP)
-		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, to->set & SET_WINDOW_CLAMP ? to->window_clamp : CLAMP_NONE);
-	if (changed & SET_PACING_RATE) {
-		u32 rate = to->set & SET_PACING_RATE ? to->pacing_rate : ~0u;
-
-		if (setsockopt_of(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
-			count(COUNT_FAILED);
-	}
+		set_window_clamp(ctx, has, to);
+	if (changed & SET_PACING_RATE)
+		set_number(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, to->set & SET_PACING_RATE ? to->pacing_rate : own->pacing_rate);
 	if (to->set)
 		count(COUNT_APPLIED);
 	else if (now->set)
@@ -320,16 +385,20 @@ inline_always void attend(struct bpf_sock_ops *ctx, struct applied *has, enum ag
 {
 	u32 zero = 0;
 	u64 now = ktime_get_boot_ns(), *gen = map_lookup(&generation, &zero);
+	struct bpf_sock *sk = ctx->sk;
 	struct session session = {};
 	struct settings to = {};
+	struct tcp_sock *tcp;
 
 	if (!gen || !is_late(has, *gen, now, age))
 		return;
+	tcp = sk ? skc_to_tcp_sock(sk) : 0;
+	if (!tcp)
+		return;
 	session_of(ctx, &session);
-	session.ecn = ctx->ecn_flags & TCP_ECN_OK;
 	has->generation = *gen;
 	has->deadline_ns = wanted(&session, *gen, has->active, now, &to);
-	change(ctx, has, &to, session.ecn, age);
+	change(ctx, tcp, has, &to, age);
 	if (age == AGE_FRESH)
 		has->initial_cwnd = ctx->snd_cwnd;
 }
@@ -438,27 +507,6 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* The kernel's own, of which only what is read here is declared; CO-RE finds it. */
-#define KERNEL __attribute__((preserve_access_index))
-
-struct net { u64 net_cookie; } KERNEL;
-struct sock_common {
-	u32 skc_daddr;
-	unsigned short skc_dport, skc_num, skc_family;
-	volatile u8 skc_state;
-	struct { struct net *net; } skc_net;
-	struct { union { u32 u6_addr32[4]; } in6_u; } skc_v6_daddr;
-} KERNEL;
-struct kernfs_node { u64 id; } KERNEL;
-struct cgroup;
-struct cgroup_subsys_state { struct cgroup *cgroup; struct cgroup_subsys_state *parent; } KERNEL;
-struct cgroup { struct cgroup_subsys_state self; struct kernfs_node *kn; } KERNEL;
-struct sock_cgroup_data { struct cgroup *cgroup; } KERNEL;
-struct sock { struct sock_cgroup_data sk_cgrp_data; } KERNEL;
-struct inet_sock { struct sock sk; } KERNEL;
-struct inet_connection_sock { struct inet_sock icsk_inet; } KERNEL;
-struct tcp_sock { struct inet_connection_sock inet_conn; u8 ecn_flags; } KERNEL;
-
 struct bpf_iter__tcp {
 	void *meta;
 	struct sock_common *sk_common;
@@ -523,10 +571,9 @@ SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
 	}
 	session.local_port = sk->skc_num;
 	session.remote_port = __builtin_bswap16(sk->skc_dport);
-	session.ecn = tcp->ecn_flags & TCP_ECN_OK;
 	has->generation = *gen;
 	has->deadline_ns = wanted(&session, *gen, has->active, now, &to);
-	change(tcp, has, &to, session.ecn, AGE_OPEN);
+	change(tcp, tcp, has, &to, AGE_OPEN);
 	return 0;
 }
 

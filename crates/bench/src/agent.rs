@@ -4,7 +4,7 @@
 use crate::Row;
 use agent::{Config, Means, Places};
 use kernel::Kernel;
-use kernel::cost::retune_time;
+use kernel::cost::{BULK_BYTES, retune_time};
 use policy::Identity;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
@@ -45,8 +45,15 @@ fn cgroup() -> Result<PathBuf, String> {
 
 fn program(cgroup: &Path) -> Result<Vec<Row>, String> {
     let time = retune_time(cgroup, CONNECTIONS).map_err(|error| error.to_string())?;
-    let calls = format!("{PROGRAM}, an end of a connection ({:.1} calls)", time.calls_per_connection);
-    Ok(vec![Row::new(calls, time.ns_per_connection, "ns")])
+    let row = |what: &str, ns: f64| Row::new(format!("{PROGRAM}, {what}"), ns, "ns");
+    let (small, bulk, megabytes) = (time.small, time.bulk, BULK_BYTES / 1_000_000);
+    Ok(vec![
+        row(&format!("1 kB each way, an end ({:.1} calls)", small.calls / 2.0), small.ns / 2.0),
+        row("1 kB each way, both ends", small.ns),
+        row(&format!("{megabytes} MB, both ends ({:.1} calls)", bulk.calls), bulk.ns),
+        row("a round trip of a connection that talks", time.talking_ns),
+        row("a round trip of one that sends", time.sending_ns),
+    ])
 }
 
 /// Processor time of an agent to which nobody says anything.

@@ -18,7 +18,7 @@ mod settings;
 pub use error::Error;
 pub(crate) use found::Mark;
 pub use found::{Cleaned, Found, clean, find, list};
-pub use host::{Counters, Host, mac_of};
+pub use host::{Counters, Host, HostRoute, mac_of};
 pub(crate) use settings::set_sysctl;
 pub use settings::{CardRate, HostSettings};
 

@@ -30,6 +30,7 @@ pub mod port;
 mod retuning;
 pub mod routes;
 mod run;
+mod setter;
 mod taps;
 mod traffic;
 

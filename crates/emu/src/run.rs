@@ -10,12 +10,14 @@ use crate::cgroup::CgroupError;
 use crate::check::{self, Scale};
 use crate::cpu::Look;
 use crate::engine::{Counted, Totals};
+use crate::hosts::{self, Host};
 use crate::linux::Stack;
 use crate::port::{Clock, WallClock};
-use crate::retuning::Retuning;
+use crate::retuning::{Retuned, Retuning};
+use crate::setter::Place;
 use crate::taps::Trouble;
 use crate::traffic::{self, Hosts, Report};
-use crate::{address, hosts, limits, linux};
+use crate::{address, limits, linux};
 use algorithms::Algorithms;
 use kernel::retune::RetuneError;
 use net::{NetError, Router};
@@ -23,6 +25,7 @@ use plan::Control;
 use results::{Identity, RunResults, SelfCheck, Summary};
 use scenario::{Objection, Scenario};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +35,7 @@ use units::Time;
 
 pub use network::Network;
 pub use open::open;
-pub(crate) use processors::Precedence;
+pub(crate) use processors::{Precedence, go_second};
 
 /// Why a scenario cannot be emulated, or could not.
 #[derive(Debug, thiserror::Error)]
@@ -113,7 +116,9 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let retuning = match (Control::of(scenario, &topology), &scenario.policy) {
         (Some(control), Some(section)) => {
             let (policy, ecn) = (section.policy.clone(), linux::ecn(scenario).to_string());
-            Some(Retuning::attach(control, policy, network.gauges(), ecn)?)
+            let place = |(namespace, host): (File, &Host)| Place { namespace, route: host.route() };
+            let places = network.namespaces()?.into_iter().zip(network.hosts()).map(place).collect();
+            Some(Retuning::attach(control, policy, network.gauges(), places, ecn)?)
         }
         _ => None,
     };
@@ -237,11 +242,10 @@ fn results(
     let link_series = counted.series.samples().to_vec();
     let entries: Vec<std::sync::Arc<str>> = scenario.traffic.iter().map(|entry| entry.name.as_str().into()).collect();
     let messages = plan::message_rows(&report.messages, scenario.measure.warmup, &entries);
-    let control = report.retuned.map(|retuned| retuned.control);
-    if let Some(control) = &control {
-        control.summarize(&mut summary);
+    if let Some(retuned) = &report.retuned {
+        retuned.control.summarize(&mut summary);
     }
-    let cues = control.map_or_else(Vec::new, Control::into_rows);
+    let cues = report.retuned.map_or_else(Vec::new, Retuned::into_rows);
     let opened = (flows.len(), scenario.traffic.len());
     let enforcer = counted.gate.as_ref();
     let enforcer = enforcer.map_or_else(Vec::new, |gate| gate.results(counted.ended, opened, &mut summary));

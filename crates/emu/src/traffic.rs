@@ -64,13 +64,12 @@ pub fn run(
     let mut applications = Applications::new(scenario, &mut sockets);
     sockets.schedule_measuring(&scenario.measure);
     if let Some(retuning) = &mut retuning {
-        // nothing has happened yet, however long the way here was
-        retuning.on_time(Time::ZERO, clock, &mut sockets)?;
+        retuning.begin(clock, &mut sockets)?;
     }
     while !stop.load(Ordering::Relaxed) && clock.now() < scenario.duration {
         let now = clock.now();
         if let Some(retuning) = retuning.as_mut().filter(|retuning| retuning.next() <= now) {
-            retuning.on_time(now, clock, &mut sockets)?;
+            retuning.on_time(now, &mut sockets)?;
         }
         // sockets wait no longer than a few writes take
         for _ in 0..DUE_AT_ONCE {

@@ -137,13 +137,20 @@ fn a_rule_is_in_force_while_its_condition_holds_and_half_of_the_hosts_are_treate
 /// Payload of a full segment.
 const MSS: usize = 1448;
 
-/// Data segments of the connection from port `from` that a capture at its sender shows before the first acknowledgment of any.
-fn first_flight(pcap: &[u8], from: u16) -> usize {
+/// A pause behind which another flight begins, seconds.
+const PAUSE_S: f64 = 1.0;
+
+/// Data segments of the connection from port `from` that a capture at its sender shows, at its beginning and after each pause, before the
+/// first acknowledgment of any.
+fn flights(pcap: &[u8], from: u16) -> Vec<usize> {
     let mut rest = &pcap[24..];
-    let (mut first, mut flight) = (None, 0);
+    let mut flights = Vec::new();
+    // when the last data went, and of the flight that goes on its first byte
+    let (mut last, mut first) = (f64::NEG_INFINITY, None);
     while rest.len() >= 16 {
-        let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
-        let (packet, next) = rest[16..].split_at(length);
+        let number = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+        let at = f64::from(number(0)) + f64::from(number(4)) / 1e9;
+        let (packet, next) = rest[16..].split_at(number(8) as usize);
         rest = next;
         // behind Ethernet's header
         let ip = &packet[14..];
@@ -154,14 +161,29 @@ fn first_flight(pcap: &[u8], from: u16) -> usize {
             - usize::from(ip[0] & 15) * 4
             - usize::from(tcp[12] >> 4) * 4;
         if word(0) == from && payload > 0 {
-            first.get_or_insert(long(4));
-            // the kernel hands over several at once
-            flight += payload.div_ceil(MSS);
+            if at > last + PAUSE_S {
+                flights.push(0);
+                first = Some(long(4));
+            }
+            last = at;
+            if first.is_some() {
+                // the kernel hands over several at once
+                *flights.last_mut().expect("one has begun") += payload.div_ceil(MSS);
+            }
         } else if word(2) == from && first.is_some_and(|first| long(8).wrapping_sub(first) as i32 > 0) {
-            break;
+            first = None;
         }
     }
-    flight
+    flights
+}
+
+/// By a flow's group: the flights of its connection.
+fn all_flights(folder: &Path, run: &Emulated) -> BTreeMap<String, Vec<usize>> {
+    let of = |flow: &results::FlowRow| {
+        let pcap = fs::read(folder.join(format!("{}.pcap", flow.src))).unwrap();
+        (format!("{} {}", flow.group, flow.src), flights(&pcap, emu::address::sender_port(flow.flow as u32)))
+    };
+    run.results.flows.iter().map(of).collect()
 }
 
 #[test]
@@ -204,21 +226,80 @@ fn first_flights_and_time_outs_of_treated_hosts_are_what_the_rule_says() {
     "#;
     let folder = folder();
     let mut time_outs = Vec::new();
-    let look = || time_outs = ["h1", "h3"].map(|host| numbers(&connections(host), "rto")).concat();
+    let look = || time_outs = ["h1", "h3"].map(|host| time_out(&connections(host))).to_vec();
     let Some(run) = run(folder.path(), policy, text, Time::from_ms(2200), true, look) else { return };
-    let flights: BTreeMap<&str, usize> = run
-        .results
-        .flows
-        .iter()
-        .map(|flow| {
-            let pcap = fs::read(folder.path().join(format!("{}.pcap", flow.src))).unwrap();
-            (&*flow.group, first_flight(&pcap, emu::address::sender_port(flow.flow as u32)))
-        })
-        .collect();
-    assert_eq!(flights, BTreeMap::from([("before", 3), ("treated", 20), ("control", 3)]));
-    // the round trip, about 10 ms, more than the least time-out, which is 200 ms where nobody has changed it
-    let [treated, control] = time_outs[..] else { panic!("{time_outs:?}") };
-    assert!(treated < 200.0 && control >= 200.0, "{treated} ms, {control} ms");
+    let flights = all_flights(folder.path(), &run);
+    let first: Vec<(&str, usize)> = flights.iter().map(|(flow, flights)| (flow.as_str(), flights[0])).collect();
+    assert_eq!(first, [("before h1", 3), ("control h3", 3), ("treated h1", 20)]);
+    let told = run.results.cues.iter().find(|row| row.event == CueEvent::Sent).expect("the rule fires").set.clone();
+    let asked = "initial_cwnd = 20, rto_min = 2 ms";
+    let effective = least_ms(&told);
+    assert!(told.starts_with(asked) && (2.0..=20.0).contains(&effective), "{told}");
+    println!("(time-out, round trip, its deviation), ms: {time_outs:?}; {told}");
+    // the smoothed round trip, and four times its deviation, the largest of the last round, or the least; in ticks
+    let [(treated, rtt, deviation), (control, rtt_beside, _)] = time_outs[..] else { panic!("{time_outs:?}") };
+    assert!((rtt + effective..=rtt + effective.max(12.0 * deviation) + 10.0).contains(&treated), "{time_outs:?}");
+    assert!((rtt_beside + 200.0..300.0).contains(&control), "{time_outs:?}");
+}
+
+/// Of the one connection that `ss` shows: time-out, smoothed round trip, its mean deviation, ms.
+fn time_out(shown: &str) -> (f64, f64, f64) {
+    let deviation = shown.split_whitespace().find_map(|word| word.strip_prefix("rtt:")?.split('/').nth(1));
+    let deviation = deviation.and_then(|ms| ms.parse().ok()).unwrap_or_else(|| panic!("{shown}"));
+    (numbers(shown, "rto")[0], numbers(shown, "rtt")[0], deviation)
+}
+
+/// Of what a rule sets and what that comes to: the least time-out in effect.
+fn least_ms(told: &str) -> f64 {
+    let value = told.rsplit("rto_min = ").next().and_then(|rest| rest.split(" ms").next());
+    value.and_then(|ms| ms.parse().ok()).unwrap_or_else(|| panic!("{told}"))
+}
+
+#[test]
+fn after_a_pause_a_connection_begins_with_the_window_of_the_rule() {
+    let Some(_machine) = machine() else { return };
+    let policy = r#"
+        mode = "enforce"
+        period = "60 s"
+        [[rule]]
+        name = "fast"
+        when = "network.max_link_utilization < 0.5"
+        match = { hosts = ["h1"] }
+        set = { initial_cwnd = 20 }
+    "#;
+    // a burst of each host on its one connection about every two seconds; while the epoch lasts the rule is not sent
+    let text = r#"
+        duration = "13500 ms"
+        [network]
+        topology = { star = { hosts = 4 } }
+        rate = "100 Mbit/s"
+        delay = "2 ms"
+        queue = { drop_tail = { packets = 100 } }
+        [tcp]
+        cc = "kernel:cubic"
+        initial_cwnd = 3
+        [policy]
+        file = "p.toml"
+        period = "1200 ms"
+        [[traffic]]
+        name = "bursts"
+        all_to_all = { hosts = ["h1", "h2"], bytes = "100 kB", rounds = 100, think = "2 s" }
+        start = "200 ms"
+        [[traffic]]
+        name = "epoch"
+        bulk = { from = "h3", to = "h4", bytes = "40 MB" }
+        start = "4900 ms"
+    "#;
+    let folder = folder();
+    let Some(run) = run(folder.path(), policy, text, Time::NEVER, true, || ()) else { return };
+    let flights = all_flights(folder.path(), &run);
+    let cues = &run.results.cues;
+    let (taken, ended) = (times(cues, CueEvent::Taken), times(cues, CueEvent::Expired));
+    println!("{flights:?}, taken {taken:?}, ended {ended:?}");
+    assert!(taken.len() == 2 && ended.len() == 1, "{taken:?}, {ended:?}");
+    // a connection asks for its route as it sends, so the first pause in which a rule came or went is still the earlier one's
+    assert_eq!(flights["bursts h1"], [3, 3, 20, 20, 20, 3, 20]);
+    assert_eq!(flights["bursts h2"], [3; 7], "beside it");
 }
 
 #[test]

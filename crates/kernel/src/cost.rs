@@ -6,7 +6,7 @@
 mod cable;
 mod retuning;
 
-pub use retuning::{RetuneTime, retune_time};
+pub use retuning::{BULK_BYTES, RetuneTime, Taken, retune_time};
 
 use crate::load::{Error, Loaded};
 use crate::sys;

@@ -85,7 +85,7 @@ pub struct Sessions {
 pub struct Tuning {
     /// Segments; of connections that are made from now on.
     pub initial_cwnd: Option<u32>,
-    /// Least retransmission time-out, microseconds. The kernel takes more than one of its ticks, 4000 at 250 Hz. When it is
+    /// Least retransmission time-out, microseconds, of which it [keeps](kept) whole ticks and refuses one or less, 4000 at 250 Hz. When it is
     /// given back, the time-out of an open connection stays low until its round trips vary.
     pub rto_min_us: Option<u32>,
     /// Longest wait of a delayed acknowledgment, microseconds; the same holds.
@@ -388,6 +388,17 @@ pub fn boot_time() -> Duration {
     now.map_or(Duration::ZERO, Duration::from)
 }
 
+/// What the kernel keeps of a least time-out or a longest delay of an acknowledgment that a rule sets: it counts in ticks of its clock, and
+/// takes two at least (TCP_TIMEOUT_MIN).
+pub fn kept(asked: Duration) -> Duration {
+    let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
+    in_ticks(asked, tick.map_or(Duration::from_millis(10), Duration::from))
+}
+
+fn in_ticks(asked: Duration, tick: Duration) -> Duration {
+    tick * asked.as_nanos().div_ceil(tick.as_nanos()).clamp(2, u128::from(u32::MAX)) as u32
+}
+
 /// The cookie of the calling thread's network namespace.
 ///
 /// # Errors
@@ -548,6 +559,14 @@ mod tests {
         assert_eq!(mask.leading_ones(), 104);
         assert_eq!(masked(("fd00::1".parse().unwrap(), 0)), (0, 0));
         assert_eq!(masked(("fd00::1".parse().unwrap(), 128)).1, u128::MAX);
+    }
+
+    #[test]
+    fn time_outs_are_whole_ticks_two_at_least() {
+        let kept =
+            |us: u64, tick_us: u64| in_ticks(Duration::from_micros(us), Duration::from_micros(tick_us)).as_micros();
+        assert_eq!([kept(1, 4000), kept(2000, 4000), kept(8000, 4000), kept(8001, 4000)], [8000, 8000, 8000, 12_000]);
+        assert_eq!([kept(2000, 1000), kept(2000, 10_000)], [2000, 20_000]);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 mod support;
 
-use kernel::retune::{Counts, Record, Retuner, Rule, Sessions, Tuning, boot_time, netns_cookie};
+use kernel::retune::{Counts, Record, Retuner, Rule, Sessions, Tuning, boot_time, kept, netns_cookie};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::sockopt::{RcvBuf, TcpCongestion};
 use nix::sys::socket::{getsockopt, setsockopt};
+use nix::{getsockopt_impl, libc, setsockopt_impl, sockopt_impl};
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -146,6 +147,117 @@ fn open_connections_follow_and_go_back_when_the_time_is_over() {
             applied >= 2 && reverted >= 2 && failed == 0,
             "{applied} applied, {reverted} reverted, {failed} failed"
         );
+    });
+}
+
+sockopt_impl!(
+    /// Most that the socket sends, bytes a second.
+    MaxPacingRate, Both, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64
+);
+sockopt_impl!(
+    /// Most that it advertises, bytes.
+    WindowClamp, Both, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, u32
+);
+
+/// TCP_RTO_MIN_US of linux/tcp.h, since 6.15; the libc crate does not have it yet.
+const TCP_RTO_MIN_US: libc::c_int = 45;
+sockopt_impl!(
+    /// Least time-out that the kernel keeps for the socket, microseconds.
+    LeastTimeOut, GetOnly, libc::IPPROTO_TCP, TCP_RTO_MIN_US, u32
+);
+
+#[test]
+fn a_least_time_out_is_what_is_said_to_be_kept_of_it() {
+    let Some((_kernel, mut retuner)) = retuner() else { return };
+    in_a_namespace(|netns| {
+        retuner.set(&[]).unwrap();
+        let open = connection();
+        let Ok(own) = getsockopt(&open.0, LeastTimeOut) else {
+            println!("skipped: this kernel does not tell a socket's least time-out");
+            return;
+        };
+        assert_eq!(own, 200_000);
+        for asked in [1, 2_000, 10_000, 50_001].map(Duration::from_micros) {
+            let kept = kept(asked).as_micros() as u32;
+            let tuning = Tuning { rto_min_us: Some(kept), ..Tuning::default() };
+            retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
+            let mut made = connection();
+            assert_eq!([&made.0, &made.1].map(|end| getsockopt(end, LeastTimeOut).unwrap()), [kept; 2], "{asked:?}");
+            talk(&mut made);
+            let (rto, rtt) = (shown(&made.0, "rto"), shown(&made.0, "rtt"));
+            println!("{asked:?} asked, {kept} us kept, time-out {rto} ms of a round trip of {rtt} ms");
+            assert!(rto >= f64::from(kept) / 1e3 + rtt, "{rto} ms of {rtt} ms");
+        }
+        assert_eq!(retuner.counts().unwrap().failed, 0);
+    });
+}
+
+#[test]
+fn what_a_program_has_set_itself_is_what_it_gets_back() {
+    const RATE: u64 = 5_000_000;
+    const NO_RATE: u64 = u64::MAX;
+    const CLAMP: u32 = 30_000;
+    let Some((_kernel, mut retuner)) = retuner() else { return };
+    in_a_namespace(|netns| {
+        retuner.set(&[]).unwrap();
+        // the congestion window's clamp is a route's to set, no program's
+        let route = "route replace local 127.0.0.1 dev lo table local cwnd lock 40";
+        assert!(Command::new("ip").args(route.split(' ')).status().unwrap().success());
+        // Linux takes it for connections to an address of which it knows something
+        talk(&mut connection());
+        let limits =
+            |socket: &TcpStream| (getsockopt(socket, MaxPacingRate).unwrap(), getsockopt(socket, WindowClamp).unwrap());
+        let mut open = connection();
+        // of a buffer that may grow Linux raises the clamp, also a program's own
+        for end in [&open.0, &open.1] {
+            setsockopt(end, RcvBuf, &100_000).unwrap();
+        }
+        talk(&mut open);
+        setsockopt(&open.0, TcpCongestion, &OsString::from("reno")).unwrap();
+        setsockopt(&open.0, MaxPacingRate, &RATE).unwrap();
+        setsockopt(&open.0, WindowClamp, &CLAMP).unwrap();
+        talk(&mut open);
+        let (own, others) = (limits(&open.0), limits(&open.1));
+        assert!(own == (RATE, CLAMP) && others.0 == NO_RATE && others.1 > CLAMP, "{own:?}, {others:?}");
+
+        let tuning = Tuning {
+            pacing_rate: Some(2_000_000),
+            window_clamp: Some(20_000),
+            cwnd_clamp: Some(15),
+            ..Tuning::default()
+        };
+        retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
+        talk(&mut open);
+        assert_eq!([&open.0, &open.1].map(limits), [(2_000_000, 20_000); 2]);
+        // another rule with the same says nothing new of what was there before
+        retuner
+            .set(&[rule(netns, "127.0.0.0", Tuning { pacing_rate: Some(3_000_000), ..tuning.clone() }, LONG)])
+            .unwrap();
+        talk(&mut open);
+        let mut made = connection();
+        assert_eq!([&open.0, &made.0, &made.1].map(limits), [(3_000_000, 20_000); 3]);
+        let clamped = shown(&open.0, "ssthresh");
+
+        retuner.set(&[]).unwrap();
+        talk(&mut open);
+        talk(&mut made);
+        assert_eq!((limits(&open.0), limits(&open.1)), (own, others), "given back");
+        let (first, second) = (limits(&made.0), limits(&made.1));
+        assert!(
+            first.0 == NO_RATE && second.0 == NO_RATE && first.1 > CLAMP && second.1 > CLAMP,
+            "{first:?}, {second:?}"
+        );
+        // Linux sets the threshold of slow start with the clamp of the window, and shows that one
+        assert_eq!((clamped, shown(&open.0, "ssthresh")), (15.0, 40.0), "the route's clamp");
+        assert_eq!(retuner.counts().unwrap().failed, 0);
+
+        // a limit that came while a rule was in force is not the rule's to take away
+        retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
+        talk(&mut open);
+        setsockopt(&open.0, MaxPacingRate, &(2 * RATE)).unwrap();
+        retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
+        talk(&mut open);
+        assert_eq!(limits(&open.0).0, 2 * RATE);
     });
 }
 
@@ -293,18 +405,13 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
     const CONNECTIONS: usize = 1000;
     const WORKERS: usize = 4;
     const BLOCK: usize = 1000;
+    const AT_ONCE: Duration = Duration::from_millis(100);
+    const ATTEMPTS: usize = 3;
     let Some((_kernel, mut retuner)) = retuner() else { return };
     support::allow_open_files(2 * CONNECTIONS as u64 + 500);
     in_a_namespace(|netns| {
         retuner.set(&[]).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut open: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS)
-            .map(|_| {
-                let active = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-                active.set_nodelay(true).unwrap();
-                (active, listener.accept().unwrap().0)
-            })
-            .collect();
+        let mut open: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS).map(|_| connection()).collect();
         let over = AtomicBool::new(false);
         let blocks = AtomicUsize::new(0);
         // each worker sends on all of its connections before it reads what has arrived, so that there is always something under way
@@ -331,24 +438,46 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
             }
             let flowing = |than| support::eventually(|| blocks.load(Ordering::Relaxed) > than);
             assert!(flowing(CONNECTIONS));
-            let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
-            let began = Instant::now();
-            retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
-            retuner.adopt().unwrap();
-            let took = began.elapsed();
-            let changed = flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS);
-            over.store(true, Ordering::Relaxed);
-            assert!(changed, "they go on");
+            let stop = Stop(&over);
+            // there and back until once it was quick enough: others use the machine, too
+            let mut took = [Duration::MAX; 2];
+            for _ in 0..ATTEMPTS {
+                let mut change = |rules: &[Rule], is_over: &dyn Fn(usize) -> bool| {
+                    let began = Instant::now();
+                    retuner.set(rules).unwrap();
+                    retuner.adopt().unwrap();
+                    let took = began.elapsed();
+                    let reno = kernel::sockets_by_algorithm().unwrap().get("reno").copied().unwrap_or(0);
+                    assert!(is_over(reno), "{reno} of {} have reno", 2 * CONNECTIONS);
+                    took
+                };
+                let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
+                let there = change(&[rule(netns, "127.0.0.0", tuning, LONG)], &|reno| reno == 2 * CONNECTIONS);
+                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "they go on");
+                let back = change(&[], &|reno| reno == 0);
+                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "they go on");
+                println!("{CONNECTIONS} connections at work changed over in {there:.1?} and back in {back:.1?}");
+                took = [took[0].min(there), took[1].min(back)];
+                if took.iter().all(|took| *took < AT_ONCE) {
+                    break;
+                }
+            }
+            drop(stop);
             took
         });
-        let counts = kernel::sockets_by_algorithm().unwrap();
-        assert!(counts["reno"] >= 2 * CONNECTIONS, "{counts:?}");
+        assert!(took.iter().all(|took| *took < AT_ONCE), "there and back in {took:?}");
         assert_eq!(retuner.counts().unwrap().failed, 0);
-        let (ms, blocks) = (took.as_secs_f64() * 1e3, blocks.load(Ordering::Relaxed));
-        println!(
-            "{CONNECTIONS} connections at work changed over in {ms:.1} ms; {blocks} blocks of {BLOCK} bytes were right"
-        );
+        println!("{} blocks of {BLOCK} bytes were right", blocks.load(Ordering::Relaxed));
     });
+}
+
+/// Lets the workers end when it goes, also by a failing test.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Pseudo-random: a block that is lost, repeated or of another connection does not pass for the right one.

@@ -73,6 +73,8 @@ pub struct Compared {
     /// (s, hosts that follow the rule then).
     #[serde(skip)]
     pub following: Vec<(f64, f64)>,
+    /// What CUEs set, and what that comes to on this kernel.
+    pub set: String,
     /// Why the run says little, if it does.
     pub distorted: Option<String>,
 }
@@ -104,6 +106,7 @@ impl Compared {
             mean_utilization: mean(run.link_series.iter().map(|sample| sample.utilization)),
             busiest: busiest(run),
             following: following(&run.cues),
+            set: run.cues.first().map(|row| row.set.to_string()).unwrap_or_default(),
             distorted: check.filter(|check| !check.valid).map(|check| check.reasons.join("; ")),
         }
     }

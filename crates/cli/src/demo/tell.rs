@@ -92,10 +92,11 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
         let sent = run.turns.iter().filter(|turn| turn.hosts > 0).count();
         let unsent = run.turns.iter().filter(|turn| turn.hosts == 0).map(|turn| format!("{:.0} s", turn.at_s));
         list.push(format!(
-            "{}/{}: CUEs were sent in {sent} of {} turns and withheld at {}; guards tripped {} times and let go {} times. Links \
-             were used at {:.0} % on average.",
+            "{}/{}: CUEs set {}. They were sent in {sent} of {} turns and withheld at {}; guards tripped {} times and let go \
+             {} times. Links were used at {:.0} % on average.",
             run.baseline,
             run.policy,
+            run.set,
             run.turns.len(),
             unsent.collect::<Vec<_>>().join(", "),
             count(|turn| turn.reverted),
@@ -116,9 +117,9 @@ pub fn story(runs: &[Compared], findings: &[String], simulated: bool) -> Story {
     Story {
         title: if simulated { format!("SIMULATED: {title}") } else { title.to_string() },
         lead: "Sixteen hosts in six jobs exchange 64 kB from each to each, with pauses and two congestion epochs. Half of them follow \
-               the CUEs of opentcp1 or opentcp2 (initial window 20, least time-out 2 ms, while every link is under 70 %; opentcp2’s \
-               hosts give it up when they send over 0.1 % again), half do not and are the control group (default). Baselines: paper \
-               (BIC, initial window 3) and today (CUBIC, 10), both with a least time-out of 200 ms. Intervals are of 95 %, by \
+               the CUEs of opentcp1 or opentcp2 (initial window 20, least time-out 2 ms or what the kernel makes of that, while every link \
+               is under 70 %; opentcp2’s hosts give it up when they send over 0.1 % again), half do not and are the control group \
+               (default). Baselines: paper (BIC, initial window 3) and today (CUBIC, 10), both with a least time-out of 200 ms. Intervals are of 95 %, by \
                resampling blocks of half a second."
             .to_string(),
         figures: vec![distributions(runs), timelines(runs)],

@@ -38,6 +38,46 @@ pub struct Counters {
     pub rx_dropped: u64,
 }
 
+/// A host's route to the others, to be changed while the host is at work.
+#[derive(Clone, Debug)]
+pub struct HostRoute {
+    index: u32,
+    address: Ipv4Addr,
+    prefix_len: u8,
+    /// What TCP reads from it.
+    metrics: Vec<RouteMetric>,
+    /// What it has read from it since it was changed first.
+    kept: Vec<Vec<RouteMetric>>,
+}
+
+/// Where nobody is (RFC 5737).
+const NOWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 0);
+
+impl HostRoute {
+    /// Sets the initial window that TCP takes from it, segments; `None`: what the host was made with. For a thread in the host's namespace.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_initial_cwnd(&mut self, segments: Option<u32>) -> io::Result<()> {
+        let mut metrics = self.metrics.clone();
+        if let Some(segments) = segments {
+            metrics.retain(|metric| !matches!(metric, RouteMetric::InitCwnd(_)));
+            metrics.push(RouteMetric::InitCwnd(segments));
+        }
+        let mut netlink = Network::open()?;
+        // Connections learn of a change when they send next. Until then they ask the route that was, and if nothing holds that any more, its
+        // interface has an MTU of 68 and their segments 36 bytes. So what was is held by a route to nowhere, which Linux shares it with.
+        for was in [&self.metrics, &metrics] {
+            if !self.kept.contains(was) {
+                let nowhere = Ipv4Addr::from_bits(NOWHERE.to_bits() + self.kept.len() as u32);
+                self.kept.push(was.clone());
+                netlink.set_route(self.index, (nowhere, 32), self.address, was)?;
+            }
+        }
+        netlink.set_route(self.index, (self.address, self.prefix_len), self.address, &metrics)
+    }
+}
+
 /// A network namespace with a loopback interface, and a TAP named [`INTERFACE`].
 ///
 /// When it is dropped, its programs are killed. The namespace is gone when the TAP, the threads and the sockets made inside
@@ -45,8 +85,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Host {
     name: String,
-    address: Ipv4Addr,
-    index: u32,
+    route: HostRoute,
     namespace: Namespace,
     tap: Option<Tap>,
     has_run_programs: AtomicBool,
@@ -61,11 +100,10 @@ impl Host {
         settings.check(name)?;
         let namespace = Namespace::create(&format!("opentcp-{name}"))?;
         let (host, settings) = (name.to_owned(), settings.clone());
-        let address = settings.address;
         let made = namespace.enter(move || furnish(&host, &settings)).map_err(Error::Namespace)?;
-        let (tap, index) = made?;
+        let (tap, route) = made?;
         let has_run_programs = AtomicBool::new(false);
-        Ok(Host { name: name.to_owned(), address, index, namespace, tap: Some(tap), has_run_programs })
+        Ok(Host { name: name.to_owned(), route, namespace, tap: Some(tap), has_run_programs })
     }
 
     /// Its name.
@@ -75,12 +113,17 @@ impl Host {
 
     /// Its IP address.
     pub fn address(&self) -> Ipv4Addr {
-        self.address
+        self.route.address
+    }
+
+    /// Its route to the others.
+    pub fn route(&self) -> HostRoute {
+        self.route.clone()
     }
 
     /// Its Ethernet address.
     pub fn mac(&self) -> Mac {
-        mac_of(self.address)
+        mac_of(self.route.address)
     }
 
     /// The other end of its network cable; the first time only. The interface is gone when it is dropped.
@@ -136,7 +179,7 @@ impl Host {
     /// # Errors
     /// The kernel does not say, as when the TAP is gone.
     pub fn counters(&self) -> Result<Counters, Error> {
-        let index = self.index;
+        let index = self.route.index;
         let answer = self.namespace.enter(move || Network::open()?.link(index)).and_then(|answer| answer);
         let attributes = answer.map_err(|source| self.error(source))?;
         let stats = attributes.into_iter().find_map(|attribute| match attribute {
@@ -174,7 +217,7 @@ impl Drop for Host {
 }
 
 /// Makes a fresh namespace, the calling thread's, into a host.
-fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, u32), Error> {
+fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, HostRoute), Error> {
     let refused = |what: &str| {
         let (host, what) = (host.to_owned(), what.to_owned());
         move |source| Error::Network { host, what, source }
@@ -202,8 +245,9 @@ fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, u32), Error> {
             .map_err(refused("the network card's rate"))?;
     }
     netlink.add_address(index, settings.address, settings.prefix_len).map_err(refused("the address"))?;
-    let metrics = settings.route_metrics();
-    netlink.set_subnet_route(index, settings.address, settings.prefix_len, &metrics).map_err(refused("the route"))?;
+    let (address, prefix_len) = (settings.address, settings.prefix_len);
+    let mut route = HostRoute { index, address, prefix_len, metrics: settings.route_metrics(), kept: Vec::new() };
+    netlink.set_route(index, (address, prefix_len), address, &route.metrics).map_err(refused("the route"))?;
     for neighbour in settings.neighbours.iter().filter(|neighbour| **neighbour != settings.address) {
         netlink.add_neighbour(index, *neighbour, mac_of(*neighbour)).map_err(refused("a neighbour"))?;
     }
@@ -212,22 +256,21 @@ fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, u32), Error> {
         set_sysctl(&name, &value).map_err(|source| Error::Sysctl { host: host.to_owned(), name, value, source })?;
     }
     if let Some(algorithm) = &settings.congestion_control {
-        choose(algorithm, &mut netlink, index, settings)
+        choose(algorithm, &mut netlink, &mut route)
             .map_err(|_| Error::Algorithm { host: host.to_owned(), name: algorithm.clone() })?;
     }
     if let Some(cpus) = settings.rps_cpus {
         set_rps(cpus).map_err(refused("rps_cpus"))?;
     }
-    Ok((tap, index))
+    Ok((tap, route))
 }
 
 /// Makes `algorithm` the host's default.
-fn choose(algorithm: &str, netlink: &mut Network, index: u32, settings: &HostSettings) -> io::Result<()> {
+fn choose(algorithm: &str, netlink: &mut Network, route: &mut HostRoute) -> io::Result<()> {
     if set_sysctl("net.ipv4.tcp_congestion_control", algorithm).is_ok() {
         return Ok(());
     }
     // Namespaces may make their default only what the machine allows everyone. A route may name any.
-    let mut metrics = settings.route_metrics();
-    metrics.push(RouteMetric::CcAlgo(algorithm.to_owned()));
-    netlink.set_subnet_route(index, settings.address, settings.prefix_len, &metrics)
+    route.metrics.push(RouteMetric::CcAlgo(algorithm.to_owned()));
+    netlink.set_route(route.index, (route.address, route.prefix_len), route.address, &route.metrics)
 }

@@ -65,15 +65,15 @@ impl Network {
         self.change(NLM_F_CREATE | NLM_F_EXCL, RouteNetlinkMessage::NewAddress(message))
     }
 
-    /// The route to the hosts of the same subnet, with what TCP is to read from it; replaces the one that is there.
-    pub fn set_subnet_route(
+    /// The route of the host with `address` to a subnet of its cable, with what TCP is to read from it; replaces the one that is there.
+    pub fn set_route(
         &mut self,
         index: u32,
+        (within, prefix_len): (Ipv4Addr, u8),
         address: Ipv4Addr,
-        prefix_len: u8,
         metrics: &[RouteMetric],
     ) -> io::Result<()> {
-        let subnet = Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - u32::from(prefix_len))));
+        let subnet = Ipv4Addr::from_bits(within.to_bits() & (u32::MAX << (32 - u32::from(prefix_len))));
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
             address_family: AddressFamily::Inet,

@@ -57,6 +57,11 @@ pub fn go_first() {
     let _ = setpriority_process(None, HIGHEST_PRIORITY);
 }
 
+/// Puts the calling thread before other programs, but behind threads that [go first](go_first).
+pub fn go_second() {
+    let _ = setpriority_process(None, HIGHEST_PRIORITY / 2);
+}
+
 /// Keeps the calling thread on these processors. Where that is not allowed, the self-check tells what it meant.
 fn pin(cpus: &[usize]) {
     let mut set = CpuSet::new();

@@ -161,11 +161,6 @@ impl<'a> Sockets<'a> {
         })
     }
 
-    /// How many hosts there are.
-    pub fn hosts(&self) -> usize {
-        self.hosts.namespaces.len()
-    }
-
     /// All flows so far, by number.
     pub fn flows(&mut self) -> &mut [Flow] {
         &mut self.flows
@@ -307,7 +302,7 @@ impl<'a> Sockets<'a> {
     }
 
     /// The calling thread enters the namespace of `host`.
-    pub fn enter(&mut self, host: u32) -> nix::Result<()> {
+    fn enter(&mut self, host: u32) -> nix::Result<()> {
         if self.inside != Some(host) {
             setns(&self.hosts.namespaces[host as usize], CloneFlags::CLONE_NEWNET)?;
             self.inside = Some(host);

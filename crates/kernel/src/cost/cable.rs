@@ -83,8 +83,8 @@ impl Cable {
 }
 
 impl Cable {
-    /// So many connections after each other: a block each way, then the end.
-    pub(super) fn exchange(&self, connections: usize) -> io::Result<()> {
+    /// So many connections after each other: `rounds` times a block each way, then the end.
+    pub(super) fn exchange(&self, connections: usize, rounds: usize) -> io::Result<()> {
         let listener = inside(&self.receiver, || TcpListener::bind((RECEIVER, 0)))?;
         let address = listener.local_addr()?;
         inside(&self.sender, || {
@@ -92,13 +92,32 @@ impl Cable {
             for _ in 0..connections {
                 let mut active = TcpStream::connect(address)?;
                 let mut passive = listener.accept()?.0;
-                active.write_all(&block)?;
-                passive.read_exact(&mut block)?;
-                passive.write_all(&block)?;
-                active.read_exact(&mut block)?;
+                for _ in 0..rounds {
+                    active.write_all(&block)?;
+                    passive.read_exact(&mut block)?;
+                    passive.write_all(&block)?;
+                    active.read_exact(&mut block)?;
+                }
             }
             Ok(())
         })
+    }
+}
+
+impl Cable {
+    /// So many connections after each other: `bytes` one way, then the end.
+    pub(super) fn send(&self, connections: usize, bytes: usize) -> io::Result<()> {
+        let listener = inside(&self.receiver, || TcpListener::bind((RECEIVER, 0)))?;
+        let address = listener.local_addr()?;
+        for _ in 0..connections {
+            let mut source = inside(&self.sender, || TcpStream::connect(address))?;
+            let (sink, _) = listener.accept()?;
+            let receiver = thread::spawn(move || receive_all(sink));
+            source.write_all(&vec![0; bytes])?;
+            drop(source);
+            receiver.join().map_err(|_| io::Error::other("a thread panicked"))??;
+        }
+        Ok(())
     }
 }
 

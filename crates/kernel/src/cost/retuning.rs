@@ -10,17 +10,39 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
 
+/// Bytes of a long connection.
+pub const BULK_BYTES: usize = 10_000_000;
+/// Of a very long one.
+const ENDLESS_BYTES: usize = 10 * BULK_BYTES;
+/// Blocks each way on a connection that talks.
+const ROUNDS: usize = 20_000;
+/// For each long connection so many short ones, for each very long one so many long ones.
+const FEWER: usize = 10;
+
+/// Time in the program, mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// From a connection's first packet to its end, ns, at both of its ends together.
+    pub ns: f64,
+    /// Calls of the program.
+    pub calls: f64,
+}
+
 /// What it took.
 #[derive(Clone, Copy, Debug)]
 pub struct RetuneTime {
-    /// Time in the program for one end of a connection, from its first packet to its end, ns.
-    pub ns_per_connection: f64,
-    /// Calls of it.
-    pub calls_per_connection: f64,
+    /// A connection that carries a block of 1000 bytes each way.
+    pub small: Taken,
+    /// One that carries [`BULK_BYTES`] one way.
+    pub bulk: Taken,
+    /// A measured round trip of one that talks and talks, ns.
+    pub talking_ns: f64,
+    /// Of one that sends as fast as it can, ns: its bytes have driven what the program needs out of the processor's caches.
+    pub sending_ns: f64,
 }
 
-/// Time in the program of connections that carry a block each way and are closed, while a rule sets their window, time-out and algorithm.
-/// Connections of others in the cgroup meanwhile are counted as well.
+/// Time in the program of connections that are made, carry something and are closed, while a rule sets their window, time-out and algorithm.
+/// There are `connections` short ones. Connections of others in the cgroup meanwhile are counted as well.
 ///
 /// # Errors
 /// No namespaces, a kernel that does not take the program or does not count, or no connection.
@@ -43,15 +65,21 @@ pub fn retune_time(cgroup: &Path, connections: usize) -> Result<RetuneTime, Cost
         info.map_or((0, 0), |info| (info.run_time_ns, info.run_cnt))
     };
     let failed = |source: io::Error| CostError::Transfer { algorithm: "reno".to_string(), source };
-    cable.exchange(connections / 10).map_err(failed)?;
+    let taken = |n: usize, work: &mut dyn FnMut(usize) -> io::Result<()>| -> Result<Taken, CostError> {
+        let before = so_far();
+        work(n).map_err(failed)?;
+        let after = so_far();
+        let mean = |from: u64, to: u64| (to - from) as f64 / n as f64;
+        Ok(Taken { ns: mean(before.0, after.0), calls: mean(before.1, after.1) })
+    };
+    // what a connection takes by itself is known from one that is shorter
+    let more = |short: Taken, long: Taken| (long.ns - short.ns) / (long.calls - short.calls);
+    cable.exchange(connections / FEWER, 1).map_err(failed)?;
     let counting = sys::count_run_times().map_err(CostError::Statistics)?;
-    let before = so_far();
-    cable.exchange(connections).map_err(failed)?;
-    let after = so_far();
+    let small = taken(connections, &mut |n| cable.exchange(n, 1))?;
+    let talking = taken(1, &mut |n| cable.exchange(n, ROUNDS))?;
+    let bulk = taken(connections / FEWER, &mut |n| cable.send(n, BULK_BYTES))?;
+    let endless = taken(connections / FEWER / FEWER, &mut |n| cable.send(n, ENDLESS_BYTES))?;
     drop(counting);
-    let ends = 2.0 * connections as f64;
-    Ok(RetuneTime {
-        ns_per_connection: (after.0 - before.0) as f64 / ends,
-        calls_per_connection: (after.1 - before.1) as f64 / ends,
-    })
+    Ok(RetuneTime { small, bulk, talking_ns: more(small, talking), sending_ns: more(bulk, endless) })
 }
