@@ -38,7 +38,7 @@ pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of
 pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
 pub use document::{Diagnostic, Located};
 pub use expression::{Expression, ExpressionError, Place};
-pub use history::History;
+pub use history::{History, Progress};
 pub use model::*;
 pub use oracle::Oracle;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
