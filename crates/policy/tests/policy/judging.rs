@@ -194,6 +194,8 @@ fn the_control_is_compared_with_its_own_past() {
     assert_eq!((p50.judgement, p50.pairs), (Judgement::Unclear, 10));
     let change = p50.control_against_past.unwrap();
     assert!((1.7..2.3).contains(&change), "{change}");
+    let reason = verdict.report().reason;
+    assert!(reason.contains("; the control +") && reason.ends_with(" % against its own past"), "{reason}");
 }
 
 #[test]
