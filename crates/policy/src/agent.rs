@@ -90,7 +90,10 @@ impl Agent {
         let taken = self.gate.take(bytes).and_then(|cue| {
             let guard = cue.guard.as_ref().map(|guard| Expression::compile(&guard.revert_if, Place::Guard));
             let guard = guard.transpose().map_err(|error| CueError::Guard(error.message))?;
-            Ok((cue, guard))
+            match cue.set.impossible() {
+                Some(setting) => Err(CueError::Setting(setting)),
+                None => Ok((cue, guard)),
+            }
         });
         let (cue, guard) = match taken {
             Ok(taken) => taken,

@@ -165,6 +165,12 @@ pub struct Identity {
 /// What an agent takes: signed by the Oracle, for this host, and each CUE once.
 #[derive(Debug, Clone)]
 pub struct Gate {
+    /// The Oracle has not yet said which epoch it is in.
+    #[error("it is of epoch {0}, and the Oracle has not answered yet which epochs are over: it may be replayed")]
+    Unanswered(u64),
+    /// It sets what no policy can.
+    #[error("its {0} is a value that no policy can have")]
+    Setting(&'static str),
     key: PublicKey,
     identity: Identity,
     /// Epochs up to this belong to an earlier life of the agent.
