@@ -14,7 +14,7 @@ use bus::files::{FileError, public_key, store_epoch, stored_epoch};
 use bus::{Bus, BusError, Clock, Report, UnixAgent};
 use kernel::retune::RetuneError;
 use kernel::{Connection, NAME_PREFIX};
-use policy::{Agent, Gate, Host, Link};
+use policy::{Agent, Gate, Host, Link, QUESTION_BYTES, Question};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -140,7 +140,7 @@ pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&
     }
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
-        mind.connect(config, now, &mut |line| print(line));
+        let _ = mind.connect(config, now, &mut |line| print(line));
         let mut changed = mind.listen(Duration::from_millis(250), &mut |line| print(line));
         changed |= mind.agent.on_timer(mind.clock.now());
         if !changed {
@@ -212,9 +212,10 @@ impl Mind {
         })
     }
 
-    fn connect(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) {
+    /// Looks for the Oracle, if there is none; whether it has come.
+    fn connect(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) -> bool {
         if self.bus.is_some() || now < self.retry_at {
-            return;
+            return false;
         }
         let first = self.retry_at == Time::ZERO;
         self.retry_at = now + RETRY;
@@ -225,10 +226,12 @@ impl Mind {
             }
             Err(error) if first => say(&format!("no Oracle yet: {error}")),
             Err(_) => {}
+                return true;
         }
     }
 
     /// Takes what comes within `wait`, and what has come with it; whether there is something to set anew.
+        false
     fn listen(&mut self, wait: Duration, say: &mut dyn FnMut(&str)) -> bool {
         let mut changed = false;
         let Some(bus) = &mut self.bus else {
@@ -302,6 +305,7 @@ impl Mind {
             epoch: self.agent.highest(),
             counts: self.agent.counts(),
             in_force,
+            question: self.agent.question(),
             telemetry: self.ended.telemetry(),
             left_out: 0,
             notes: self.notes.clone(),
@@ -351,7 +355,11 @@ fn live(
     let (mut sample_at, mut report_at, mut guarded) = (Time::ZERO, Time::ZERO, false);
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
-        mind.connect(config, now, say);
+        if mind.connect(config, now, say) {
+            mind.agent.ask(question()?);
+            // the sooner it is asked, the sooner CUEs are taken
+            (sample_at, report_at) = (now, now);
+        }
         let next = mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at);
         let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
         let now = mind.clock.now();
@@ -455,6 +463,14 @@ fn has_another_clock() -> bool {
     let boot = offsets.lines().find(|line| line.starts_with("boottime"));
     boot.is_some_and(|line| line.split_whitespace().skip(1).any(|number| number != "0"))
 }
+/// What nobody has asked before.
+fn question() -> io::Result<Question> {
+    let mut question = [0; QUESTION_BYTES];
+    let got = rustix::rand::getrandom(&mut question[..], rustix::rand::GetRandomFlags::empty())?;
+    assert_eq!(got, question.len(), "Linux gives up to 256 random bytes at once (getrandom(2))");
+    Ok(question)
+}
+
 
 /// The kernel's clock tick.
 fn tick() -> Time {

@@ -1,6 +1,6 @@
 //! The Oracle's loop.
 
-use crate::gather::Gathered;
+use crate::gather::{Gathered, HOSTS_MAX};
 use crate::memory::Memory;
 use bus::files::{FileError, secret_key};
 use bus::{Bus, BusCounts, BusError, Clock, UnixOracle};
@@ -81,6 +81,15 @@ pub fn run(
         let wait = Duration::from_nanos(next.saturating_sub(now).as_ns()).min(STEP);
         if let Some(message) = bus.receive(wait)? {
             gathered.take(clock.now(), &message);
+        }
+        // agents that come all at once are answered all at once
+        for _ in 0..HOSTS_MAX {
+            let Some(message) = bus.receive(Duration::ZERO)? else { break };
+            gathered.take(clock.now(), &message);
+        }
+        let questions = gathered.take_questions();
+        if !questions.is_empty() {
+            bus.send(&oracle.answer(&questions))?;
         }
         let now = clock.now();
         if now < next {

@@ -1,7 +1,7 @@
 //! From agents' reports to the view of a network.
 
 use bus::{FctTimes, Report};
-use policy::{ArmObservation, FlowGroup, Link, NetworkView};
+use policy::{ArmObservation, FlowGroup, Link, NetworkView, QUESTIONS_MAX, Question};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Rate, Time};
 
@@ -21,6 +21,8 @@ pub struct Gathered {
     arms: [ArmObservation; 2],
     /// Reports that were none, or of too many hosts.
     refused: u64,
+    /// Of agents that wait for an answer.
+    questions: Vec<Question>,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +43,9 @@ impl Gathered {
                 return;
             }
         };
+        if self.questions.len() < QUESTIONS_MAX {
+            self.questions.extend(report.question);
+        }
         let arm = &mut self.arms[usize::from(!self.treated.contains(&report.host.name))];
         for kind in &report.telemetry {
             for (us, count) in &kind.fct_us {
@@ -71,6 +76,11 @@ impl Gathered {
     /// What the hosts that the last decision treated did in this period, and the others; then a new one begins.
     pub fn take_arms(&mut self) -> [ArmObservation; 2] {
         std::mem::take(&mut self.arms)
+    }
+
+    /// What agents have asked since this was last looked at; who is left out asks again.
+    pub fn take_questions(&mut self) -> Vec<Question> {
+        std::mem::take(&mut self.questions)
     }
 
     /// These are the treated hosts from now on.
@@ -171,6 +181,10 @@ mod tests {
         let [treated, control] = gathered.take_arms();
         assert_eq!((treated.segments, treated.retransmits, treated.fct_ns.len()), (1000, 5, 4));
         assert_eq!((control.segments, control.fct_ns.len()), (1000, 2));
+        // four times 4 ms, twice 2 ms, in steps of a sixteenth
+        let p50_us = |arm: &ArmObservation| arm.fct_ns.value_at_percentile(50.0) / 1000;
+        assert!((4000..4300).contains(&p50_us(&treated)), "{} us", p50_us(&treated));
+        assert!((2000..2150).contains(&p50_us(&control)), "{} us", p50_us(&control));
 
         let next = gathered.view(s(20), s(10), NetworkView::default());
         assert_eq!((next.hosts.len(), next.groups[0].flow_starts), (2, Some(0.6)), "a new period");
@@ -181,10 +195,6 @@ mod tests {
     fn what_a_host_says_of_itself_counts_more_than_what_others_say_of_it() {
         let mut gathered = Gathered::default();
         gathered.take(s(1), &report("h1", 3));
-        // four times 4 ms, twice 2 ms, in steps of a sixteenth
-        let p50_us = |arm: &ArmObservation| arm.fct_ns.value_at_percentile(50.0) / 1000;
-        assert!((4000..4300).contains(&p50_us(&treated)), "{} us", p50_us(&treated));
-        assert!((2000..2150).contains(&p50_us(&control)), "{} us", p50_us(&control));
         let named = |name: &str| Host { name: name.into(), ..Host::default() };
         let link = Link { name: "a".into(), utilization: Some(0.5), ..Link::default() };
         let base = NetworkView { hosts: vec![named("h1"), named("h9")], links: vec![link], ..NetworkView::default() };

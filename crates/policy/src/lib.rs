@@ -43,7 +43,9 @@ pub use model::*;
 pub use oracle::Oracle;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
 pub use settings::{Setting, Settings};
-pub use sign::{CueError, Gate, Identity, KeyError, OracleKey, PublicKey, SIGNED_MAX};
+pub use sign::{
+    CueError, Gate, Identity, KeyError, OracleKey, PublicKey, QUESTION_BYTES, QUESTIONS_MAX, Question, SIGNED_MAX,
+};
 pub use switch::Turn;
 pub use unit::Unit;
 pub use variable::{Scope, Variable};

@@ -3,7 +3,7 @@
 use crate::decide::{Decision, decide};
 use crate::history::{History, Progress};
 use crate::model::Policy;
-use crate::sign::OracleKey;
+use crate::sign::{OracleKey, Question};
 use crate::verdict::{ArmObservation, Judgement, PeriodObservation, Verdict, VerdictReport};
 use crate::view::NetworkView;
 
@@ -32,6 +32,11 @@ impl Oracle {
     /// The epoch of the last decision, to be stored before what was signed in it is sent.
     pub fn epoch(&self) -> u64 {
         self.history.epoch()
+    }
+
+    /// What to send to agents that have asked which epochs are over.
+    pub fn answer(&self, questions: &[Question]) -> Vec<u8> {
+        self.key.answer(self.epoch(), questions)
     }
 
     /// Whether the last decision treated this host of its view; the others are the control group.
