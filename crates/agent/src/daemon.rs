@@ -51,9 +51,9 @@ pub enum AgentError {
     /// The program in the kernel.
     #[error(transparent)]
     Retune(#[from] RetuneError),
-    /// The place of what stays in the kernel.
-    #[error("{0}; without BPF: --means routes")]
-    Bpffs(String),
+    /// The kernel does not take the program, or there is no place for what stays of it.
+    #[error("{}\nwithout BPF: --means routes", .0.trim_end())]
+    Bpf(String),
     /// Another one runs.
     #[error("{}: an agent runs there already; a second one on this host needs a --state, --pins and --cgroup of its own", .0.display())]
     Running(PathBuf),
@@ -74,7 +74,7 @@ impl AgentError {
     /// Whether the operator can put it right, as opposed to a kernel or a disk that failed.
     pub fn is_input(&self) -> bool {
         match self {
-            AgentError::Running(_) | AgentError::Bpffs(_) | AgentError::Clock => true,
+            AgentError::Running(_) | AgentError::Bpf(_) | AgentError::Clock => true,
             AgentError::File(error) => {
                 !matches!(error, FileError::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()))
             }
@@ -103,9 +103,8 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     let mut mind = Mind::new(&config)?;
     let guardian = guardian(&mut config)?;
     let (mut tuner, notes) = Tuner::take_over(&config)?;
-    for note in &notes {
-        say(note);
-    }
+    config.means = tuner.means();
+    notes.iter().map(String::as_str).chain(tuner.lacking()).for_each(&mut *say);
     say(&format!("{}: taking CUEs from {}", config.identity.host, config.socket.display()));
     let mut outcome = live(&config, &mut mind, &mut tuner, stop, say);
     while outcome.is_ok() && !stop() {
@@ -416,7 +415,8 @@ fn tell(
 ) -> Result<(), AgentError> {
     let Mind { ended, names, .. } = mind;
     tuner.ended(|record| ended.add(&record, names, &config.racks))?;
-    let report = mind.report(config, now)?;
+    let mut report = mind.report(config, now)?;
+    report.notes.extend(tuner.lacking().map(str::to_string));
     let counts = tuner.counts()?.unwrap_or_default();
     let status = Status {
         running: true,
