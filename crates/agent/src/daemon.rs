@@ -431,6 +431,7 @@ fn tell(
     if let Some(bus) = &mut mind.bus {
         match bus.send(&report.to_bytes()) {
             // an Oracle that is busy is told the next time, of what happened till then as well
+        records_lost: counts.records_lost,
             Err(BusError::Full) => return Ok(()),
             Err(BusError::Gone) => mind.bus = None,
             Err(error) => say(&error.to_string()),

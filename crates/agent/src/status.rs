@@ -24,6 +24,8 @@ pub struct Status {
     pub failed: u64,
     /// What it last reported, or would have.
     pub report: Option<Report>,
+    /// Connections that ended and are not in any report, because too many did at a time.
+    pub records_lost: u64,
 }
 
 /// How the agent of a folder is.

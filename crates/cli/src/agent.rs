@@ -266,6 +266,9 @@ fn told(status: &Status) -> String {
         "connections: {} given settings, {} given back; {} algorithms withheld for want of ECN, {} settings refused by the kernel",
         status.applied, status.reverted, status.ecn_refused, status.failed
     ));
+    if status.records_lost > 0 {
+        line(format!("not told of: {} connections that ended, too many at a time", status.records_lost));
+    }
     if report.in_force.is_empty() {
         line("in force: nothing".to_string());
     }
