@@ -24,15 +24,14 @@ use std::thread;
 use std::time::Duration;
 use units::{Rate, Time};
 
-/// How often guards are looked at: a second's losses are seen a quarter of a second later.
+/// How often guards are looked at: losses are seen a quarter of a second later.
 const SAMPLE: Time = Time::from_ms(250);
 /// How often is reported, and the host's counters are read where no guard waits for them.
 const REPORT: Time = Time::from_secs(1);
-/// Looking at every connection may take one part in so many of a processor's time while a rule is in force, of which it tells
-/// what came of it,
-const LOOKING: u64 = 500;
-/// and otherwise, when it tells round-trip times only.
-const LOOKING_IDLE: u64 = 4000;
+/// How old the numbers in the status may become while nothing else changes.
+const WRITTEN: Time = Time::from_secs(5);
+/// Looking at every connection, and at routes, may take one part in so many of a processor's time.
+const LOOKING: u64 = 4000;
 /// How often an Oracle that is not there is looked for.
 const RETRY: Time = Time::from_secs(1);
 /// CUEs that are taken before anything is set.
@@ -178,9 +177,12 @@ struct Mind {
     names: Names,
     ended: Ended,
     open: Vec<Connection>,
+    routes: Table,
     look_at: Time,
     links: BTreeMap<String, (Time, Traffic)>,
     notes: Vec<String>,
+    /// When the status was, and what.
+    written: Option<(Time, Status)>,
 }
 
 impl Mind {
@@ -205,9 +207,11 @@ impl Mind {
             names: Names::default(),
             ended: Ended::default(),
             open: Vec::new(),
+            routes: Table::default(),
             look_at: Time::ZERO,
             links: BTreeMap::new(),
             notes: Vec::new(),
+            written: None,
         })
     }
 
@@ -222,15 +226,15 @@ impl Mind {
             Ok(bus) => {
                 self.bus = Some(bus);
                 say("the Oracle is there");
+                return true;
             }
             Err(error) if first => say(&format!("no Oracle yet: {error}")),
             Err(_) => {}
-                return true;
         }
+        false
     }
 
     /// Takes what comes within `wait`, and what has come with it; whether there is something to set anew.
-        false
     fn listen(&mut self, wait: Duration, say: &mut dyn FnMut(&str)) -> bool {
         let mut changed = false;
         let Some(bus) = &mut self.bus else {
@@ -275,36 +279,35 @@ impl Mind {
         Ok(Plan::of(&self.agent.rules(), &host, &mut self.names))
     }
 
-    /// Looks at every connection, as often as that may cost.
+    /// Looks at every connection and at routes, as often as that may cost.
     fn look(&mut self, now: Time) -> io::Result<()> {
         if now < self.look_at {
             return Ok(());
         }
         let began = processor_time();
         self.open = kernel::connections()?;
+        // a router has a million of them, so only where somebody asks
+        let asked = self.agent.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
+        self.routes = if asked { table()? } else { Table::default() };
         // not by the clock: on a host that stands still for a moment that would put off the next look by a minute
         let took = processor_time().saturating_sub(began);
-        let parts = if self.agent.rules().is_empty() { LOOKING_IDLE } else { LOOKING };
-        self.look_at = now + REPORT.max(took * parts);
+        self.look_at = now + REPORT.max(took * LOOKING);
         self.host.srtt_us = rtt_steps(&self.open);
         Ok(())
     }
 
     fn report(&mut self, config: &Config, now: Time) -> io::Result<Report> {
         self.look(now)?;
-        // a router has a million of them, so only where somebody asks
-        let asked = self.agent.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
-        let routes = if asked { table()? } else { Table::default() };
-        let seen = Seen { open: &self.open, ended: &self.ended, routes: &routes };
+        let seen = Seen { open: &self.open, ended: &self.ended, routes: &self.routes };
         let in_force = in_force(&self.agent.rules(), now, &seen, &mut self.names);
         let links = config.links.iter().flat_map(|link| self.link(now, link)).collect();
         Ok(Report {
             host: Host { fct: self.ended.all().percentiles(), ..self.host.clone() },
             links,
             epoch: self.agent.highest(),
+            question: self.agent.question(),
             counts: self.agent.counts(),
             in_force,
-            question: self.agent.question(),
             telemetry: self.ended.telemetry(),
             left_out: 0,
             notes: self.notes.clone(),
@@ -351,7 +354,7 @@ fn live(
     stop: &dyn Fn() -> bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), AgentError> {
-    let (mut sample_at, mut report_at, mut guarded) = (Time::ZERO, Time::ZERO, false);
+    let (mut sample_at, mut report_at, mut watched) = (Time::ZERO, Time::ZERO, 0);
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
         if mind.connect(config, now, say) {
@@ -362,11 +365,14 @@ fn live(
         let next = mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at);
         let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
         let now = mind.clock.now();
-        if mind.agent.is_guarded() && !guarded {
+        let guarded = mind.agent.is_guarded();
+        let in_force = mind.agent.rules().len();
+        // one that is new, or was held back, is not to be blamed for what was before
+        if guarded && in_force > watched {
             mind.counters.begin();
             sample_at = now;
         }
-        guarded = mind.agent.is_guarded();
+        watched = if guarded { in_force } else { 0 };
         if now >= sample_at {
             mind.counters.sample(now, &mut mind.host)?;
             sample_at = now + if guarded { SAMPLE } else { REPORT };
@@ -425,13 +431,18 @@ fn tell(
         reverted: counts.reverted,
         ecn_refused: counts.ecn_refused,
         failed: counts.failed,
+        records_lost: counts.records_lost,
         report: Some(report.clone()),
     };
-    status.write(&config.places)?;
+    // a file each second is a good part of what an idle agent takes
+    let still = status.without_time();
+    if mind.written.as_ref().is_none_or(|(at, before)| *at + WRITTEN <= now || *before != still) {
+        status.write(&config.places)?;
+        mind.written = Some((now, still));
+    }
     if let Some(bus) = &mut mind.bus {
         match bus.send(&report.to_bytes()) {
             // an Oracle that is busy is told the next time, of what happened till then as well
-        records_lost: counts.records_lost,
             Err(BusError::Full) => return Ok(()),
             Err(BusError::Gone) => mind.bus = None,
             Err(error) => say(&error.to_string()),
@@ -452,6 +463,14 @@ fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
     steps.into_iter().collect()
 }
 
+/// What nobody has asked before.
+fn question() -> io::Result<Question> {
+    let mut question = [0; QUESTION_BYTES];
+    let got = rustix::rand::getrandom(&mut question[..], rustix::rand::GetRandomFlags::empty())?;
+    assert_eq!(got, question.len(), "Linux gives up to 256 random bytes at once (getrandom(2))");
+    Ok(question)
+}
+
 /// What this thread has had of a processor.
 fn processor_time() -> Time {
     let had = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -464,14 +483,6 @@ fn has_another_clock() -> bool {
     let boot = offsets.lines().find(|line| line.starts_with("boottime"));
     boot.is_some_and(|line| line.split_whitespace().skip(1).any(|number| number != "0"))
 }
-/// What nobody has asked before.
-fn question() -> io::Result<Question> {
-    let mut question = [0; QUESTION_BYTES];
-    let got = rustix::rand::getrandom(&mut question[..], rustix::rand::GetRandomFlags::empty())?;
-    assert_eq!(got, question.len(), "Linux gives up to 256 random bytes at once (getrandom(2))");
-    Ok(question)
-}
-
 
 /// The kernel's clock tick.
 fn tick() -> Time {
