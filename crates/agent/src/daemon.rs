@@ -26,6 +26,8 @@ use units::{Rate, Time};
 
 /// How often guards are looked at: losses are seen a quarter of a second later.
 const SAMPLE: Time = Time::from_ms(250);
+/// The same while nothing is sent: each look wakes the processor of an idle host.
+const SAMPLE_QUIET: Time = Time::from_ms(500);
 /// How often is reported, and the host's counters are read where no guard waits for them.
 const REPORT: Time = Time::from_secs(1);
 /// How old the numbers in the status may become while nothing else changes.
@@ -375,7 +377,12 @@ fn live(
         watched = if guarded { in_force } else { 0 };
         if now >= sample_at {
             mind.counters.sample(now, &mut mind.host)?;
-            sample_at = now + if guarded { SAMPLE } else { REPORT };
+            sample_at = now
+                + match (guarded, mind.counters.is_quiet()) {
+                    (true, false) => SAMPLE,
+                    (true, true) => SAMPLE_QUIET,
+                    (false, _) => REPORT,
+                };
             let tripped = mind.agent.on_measured(now, &mind.host);
             if tripped {
                 let (again, sent) = (mind.host.retransmitted_segments, mind.host.sent_segments);

@@ -98,6 +98,12 @@ impl Counters {
         Ok(())
     }
 
+    /// Whether TCP had sent nothing between the last two samples.
+    pub fn is_quiet(&self) -> bool {
+        let mut last = self.samples.iter().rev().map(|sample| (sample.out, sample.again));
+        last.next().is_some_and(|sample| last.next() == Some(sample))
+    }
+
     fn tell(&self, host: &mut Host) {
         let Some(last) = self.samples.back() else { return };
         host.live_flows = Some(last.open as f64);
