@@ -83,7 +83,7 @@ fn work(world: &World, host: usize) {
             let ends: [(TcpStream, TcpStream); 10] =
                 std::array::from_fn(|_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap().0));
             for (mut one, mut other) in ends {
-                one.write_all(&[7; 20_000]).unwrap();
+                one.write_all(&vec![7; 20_000]).unwrap();
                 drop(one);
                 other.read_to_end(&mut Vec::new()).unwrap();
             }
@@ -95,7 +95,9 @@ fn work(world: &World, host: usize) {
 fn work_until(world: &World, rollout: &Rollout, right: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
     while began.elapsed() < 2 * PATIENCE {
-        [0, 1].into_iter().for_each(|host| work(world, host));
+        for host in [0, 1] {
+            work(world, host);
+        }
         if let Some(decision) = decisions(world).into_iter().find(|decision| right(decision)) {
             return decision;
         }
