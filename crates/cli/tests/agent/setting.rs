@@ -35,6 +35,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     let set = Settings { rto_min: Some(Time::from_ms(20)), pacing: Some(true), ecn: Some(true), ..reno() };
     oracle.send(&cue(1, set));
     assert!(eventually(|| world.uses(&open.0, "reno")), "idle as it is; {}", agent.said());
+    assert_eq!(world.at_work(), (1, 2), "a program; an agent and its guardian");
     talk(&mut open);
     let after = world.seen(&open.0);
     assert!(after.rto_us < before.rto_us && after.max_pacing_rate == u64::from(u32::MAX) - 1, "{after:?}");

@@ -202,6 +202,13 @@ impl World {
         }
     }
 
+    /// Programs that are attached to the test's cgroups, and processes that work for them: a snapshot in which they were not seen
+    /// would always be as before.
+    pub fn at_work(&self) -> (usize, usize) {
+        let now = self.snapshot();
+        (now.attached, now.processes.len())
+    }
+
     /// What connections use without an agent.
     pub fn before_algorithm(&self) -> &str {
         &self.fresh_before.algorithm
