@@ -9,7 +9,7 @@ use units::Rate;
 /// By what an agent changes TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
-    /// The BPF program for connections, and routes and sysctls where they reach further.
+    /// The BPF program for connections, and routes and sysctls where they reach further; these alone where BPF cannot be had.
     Both,
     /// The BPF program alone.
     Bpf,

@@ -14,7 +14,7 @@ use bus::files::{FileError, public_key, store_epoch, stored_epoch};
 use bus::{Bus, BusError, Clock, Report, UnixAgent};
 use kernel::retune::RetuneError;
 use kernel::{Connection, NAME_PREFIX};
-use policy::{Agent, Gate, Host, Link};
+use policy::{Agent, Gate, Host, Link, QUESTION_BYTES, Question};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -24,15 +24,16 @@ use std::thread;
 use std::time::Duration;
 use units::{Rate, Time};
 
-/// How often guards are looked at: a second's losses are seen a quarter of a second later.
+/// How often guards are looked at: losses are seen a quarter of a second later.
 const SAMPLE: Time = Time::from_ms(250);
+/// The same while nothing is sent: each look wakes the processor of an idle host.
+const SAMPLE_QUIET: Time = Time::from_ms(500);
 /// How often is reported, and the host's counters are read where no guard waits for them.
 const REPORT: Time = Time::from_secs(1);
-/// Looking at every connection may take one part in so many of a processor's time while a rule is in force, of which it tells
-/// what came of it,
-const LOOKING: u64 = 500;
-/// and otherwise, when it tells round-trip times only.
-const LOOKING_IDLE: u64 = 4000;
+/// How old the numbers in the status may become while nothing else changes.
+const WRITTEN: Time = Time::from_secs(5);
+/// Looking at every connection, and at routes, may take one part in so many of a processor's time.
+const LOOKING: u64 = 4000;
 /// How often an Oracle that is not there is looked for.
 const RETRY: Time = Time::from_secs(1);
 /// CUEs that are taken before anything is set.
@@ -51,9 +52,9 @@ pub enum AgentError {
     /// The program in the kernel.
     #[error(transparent)]
     Retune(#[from] RetuneError),
-    /// The place of what stays in the kernel.
-    #[error("{0}; without BPF: --means routes")]
-    Bpffs(String),
+    /// The kernel does not take the program, or there is no place for what stays of it.
+    #[error("{}\nwithout BPF: --means routes", .0.trim_end())]
+    Bpf(String),
     /// Another one runs.
     #[error("{}: an agent runs there already; a second one on this host needs a --state, --pins and --cgroup of its own", .0.display())]
     Running(PathBuf),
@@ -74,7 +75,7 @@ impl AgentError {
     /// Whether the operator can put it right, as opposed to a kernel or a disk that failed.
     pub fn is_input(&self) -> bool {
         match self {
-            AgentError::Running(_) | AgentError::Bpffs(_) | AgentError::Clock => true,
+            AgentError::Running(_) | AgentError::Bpf(_) | AgentError::Clock => true,
             AgentError::File(error) => {
                 !matches!(error, FileError::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()))
             }
@@ -103,9 +104,8 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     let mut mind = Mind::new(&config)?;
     let guardian = guardian(&mut config)?;
     let (mut tuner, notes) = Tuner::take_over(&config)?;
-    for note in &notes {
-        say(note);
-    }
+    config.means = tuner.means();
+    notes.iter().map(String::as_str).chain(tuner.lacking()).for_each(&mut *say);
     say(&format!("{}: taking CUEs from {}", config.identity.host, config.socket.display()));
     let mut outcome = live(&config, &mut mind, &mut tuner, stop, say);
     while outcome.is_ok() && !stop() {
@@ -140,7 +140,7 @@ pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&
     }
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
-        mind.connect(config, now, &mut |line| print(line));
+        let _ = mind.connect(config, now, &mut |line| print(line));
         let mut changed = mind.listen(Duration::from_millis(250), &mut |line| print(line));
         changed |= mind.agent.on_timer(mind.clock.now());
         if !changed {
@@ -179,9 +179,12 @@ struct Mind {
     names: Names,
     ended: Ended,
     open: Vec<Connection>,
+    routes: Table,
     look_at: Time,
     links: BTreeMap<String, (Time, Traffic)>,
     notes: Vec<String>,
+    /// When the status was, and what.
+    written: Option<(Time, Status)>,
 }
 
 impl Mind {
@@ -206,15 +209,18 @@ impl Mind {
             names: Names::default(),
             ended: Ended::default(),
             open: Vec::new(),
+            routes: Table::default(),
             look_at: Time::ZERO,
             links: BTreeMap::new(),
             notes: Vec::new(),
+            written: None,
         })
     }
 
-    fn connect(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) {
+    /// Looks for the Oracle, if there is none; whether it has come.
+    fn connect(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) -> bool {
         if self.bus.is_some() || now < self.retry_at {
-            return;
+            return false;
         }
         let first = self.retry_at == Time::ZERO;
         self.retry_at = now + RETRY;
@@ -222,10 +228,12 @@ impl Mind {
             Ok(bus) => {
                 self.bus = Some(bus);
                 say("the Oracle is there");
+                return true;
             }
             Err(error) if first => say(&format!("no Oracle yet: {error}")),
             Err(_) => {}
         }
+        false
     }
 
     /// Takes what comes within `wait`, and what has come with it; whether there is something to set anew.
@@ -273,33 +281,33 @@ impl Mind {
         Ok(Plan::of(&self.agent.rules(), &host, &mut self.names))
     }
 
-    /// Looks at every connection, as often as that may cost.
+    /// Looks at every connection and at routes, as often as that may cost.
     fn look(&mut self, now: Time) -> io::Result<()> {
         if now < self.look_at {
             return Ok(());
         }
         let began = processor_time();
         self.open = kernel::connections()?;
+        // a router has a million of them, so only where somebody asks
+        let asked = self.agent.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
+        self.routes = if asked { table()? } else { Table::default() };
         // not by the clock: on a host that stands still for a moment that would put off the next look by a minute
         let took = processor_time().saturating_sub(began);
-        let parts = if self.agent.rules().is_empty() { LOOKING_IDLE } else { LOOKING };
-        self.look_at = now + REPORT.max(took * parts);
+        self.look_at = now + REPORT.max(took * LOOKING);
         self.host.srtt_us = rtt_steps(&self.open);
         Ok(())
     }
 
     fn report(&mut self, config: &Config, now: Time) -> io::Result<Report> {
         self.look(now)?;
-        // a router has a million of them, so only where somebody asks
-        let asked = self.agent.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
-        let routes = if asked { table()? } else { Table::default() };
-        let seen = Seen { open: &self.open, ended: &self.ended, routes: &routes };
+        let seen = Seen { open: &self.open, ended: &self.ended, routes: &self.routes };
         let in_force = in_force(&self.agent.rules(), now, &seen, &mut self.names);
         let links = config.links.iter().flat_map(|link| self.link(now, link)).collect();
         Ok(Report {
             host: Host { fct: self.ended.all().percentiles(), ..self.host.clone() },
             links,
             epoch: self.agent.highest(),
+            question: self.agent.question(),
             counts: self.agent.counts(),
             in_force,
             telemetry: self.ended.telemetry(),
@@ -348,21 +356,33 @@ fn live(
     stop: &dyn Fn() -> bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), AgentError> {
-    let (mut sample_at, mut report_at, mut guarded) = (Time::ZERO, Time::ZERO, false);
+    let (mut sample_at, mut report_at, mut watched) = (Time::ZERO, Time::ZERO, 0);
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
-        mind.connect(config, now, say);
+        if mind.connect(config, now, say) {
+            mind.agent.ask(question()?);
+            // the sooner it is asked, the sooner CUEs are taken
+            (sample_at, report_at) = (now, now);
+        }
         let next = mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at);
         let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
         let now = mind.clock.now();
-        if mind.agent.is_guarded() && !guarded {
-            mind.counters.begin();
+        let guarded = mind.agent.is_guarded();
+        let in_force = mind.agent.rules().len();
+        // one that is new, or was held back, is not to be blamed for what was before
+        if guarded && in_force > watched {
+            mind.counters.begin_guarding();
             sample_at = now;
         }
-        guarded = mind.agent.is_guarded();
+        watched = if guarded { in_force } else { 0 };
         if now >= sample_at {
             mind.counters.sample(now, &mut mind.host)?;
-            sample_at = now + if guarded { SAMPLE } else { REPORT };
+            sample_at = now
+                + match (guarded, mind.counters.is_quiet()) {
+                    (true, false) => SAMPLE,
+                    (true, true) => SAMPLE_QUIET,
+                    (false, _) => REPORT,
+                };
             let tripped = mind.agent.on_measured(now, &mind.host);
             if tripped {
                 let (again, sent) = (mind.host.retransmitted_segments, mind.host.sent_segments);
@@ -408,7 +428,8 @@ fn tell(
 ) -> Result<(), AgentError> {
     let Mind { ended, names, .. } = mind;
     tuner.ended(|record| ended.add(&record, names, &config.racks))?;
-    let report = mind.report(config, now)?;
+    let mut report = mind.report(config, now)?;
+    report.notes.extend(tuner.lacking().map(str::to_string));
     let counts = tuner.counts()?.unwrap_or_default();
     let status = Status {
         running: true,
@@ -417,9 +438,15 @@ fn tell(
         reverted: counts.reverted,
         ecn_refused: counts.ecn_refused,
         failed: counts.failed,
+        records_lost: counts.records_lost,
         report: Some(report.clone()),
     };
-    status.write(&config.places)?;
+    // a file each second is a good part of what an idle agent takes
+    let still = status.without_time();
+    if mind.written.as_ref().is_none_or(|(at, before)| *at + WRITTEN <= now || *before != still) {
+        status.write(&config.places)?;
+        mind.written = Some((now, still));
+    }
     if let Some(bus) = &mut mind.bus {
         match bus.send(&report.to_bytes()) {
             // an Oracle that is busy is told the next time, of what happened till then as well
@@ -441,6 +468,14 @@ fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
         *steps.entry(step.exp2().round() as u32).or_insert(0) += 1;
     }
     steps.into_iter().collect()
+}
+
+/// What nobody has asked before.
+fn question() -> io::Result<Question> {
+    let mut question = [0; QUESTION_BYTES];
+    let got = rustix::rand::getrandom(&mut question[..], rustix::rand::GetRandomFlags::empty())?;
+    assert_eq!(got, question.len(), "Linux gives up to 256 random bytes at once (getrandom(2))");
+    Ok(question)
 }
 
 /// What this thread has had of a processor.

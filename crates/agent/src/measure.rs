@@ -1,12 +1,15 @@
-//! What a host measures of itself: counters of its network namespace (/proc/net/snmp, netstat and dev), over a sliding second.
+//! What a host measures of itself: counters of its network namespace (/proc/net/snmp, netstat and dev), over a sliding window.
 
-use policy::Host;
+use policy::{GuardWindow, Host};
 use std::collections::VecDeque;
-use std::{fs, io};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _};
 use units::{Rate, Time};
 
-/// Over which guards look.
-pub const WINDOW: Time = Time::from_secs(1);
+/// Over which rates are.
+const WINDOW: Time = Time::from_secs(1);
+/// More than a file of /proc/net has, bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// The counters at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +19,8 @@ struct Sample {
     sent: u64,
     /// Segments sent again.
     again: u64,
+    /// All segments sent for the first time, those without data too.
+    out: u64,
     /// Connections begun, by either side.
     begun: u64,
     /// Open now.
@@ -24,44 +29,93 @@ struct Sample {
     bytes: u64,
 }
 
-/// The last second's samples, and one before.
+impl Sample {
+    /// Whether TCP has sent nothing since.
+    fn has_sent_all_of(&self, snmp: &str) -> bool {
+        counter(snmp, "Tcp:", "OutSegs") == Some(self.out) && counter(snmp, "Tcp:", "RetransSegs") == Some(self.again)
+    }
+}
+
+/// The last samples: those of [`WINDOW`] and one before.
 #[derive(Debug, Default)]
 pub struct Counters {
     samples: VecDeque<Sample>,
+    guards: GuardWindow,
+    snmp: Counting,
+    /// The longer one, which is read each second, and where TCP has sent something.
+    netstat: Counting,
+    all_read_at: Time,
+}
+
+/// A file of /proc/net that stays open, since opening it takes longer than reading it.
+#[derive(Debug, Default)]
+struct Counting {
+    file: Option<File>,
+    text: String,
+}
+
+impl Counting {
+    /// What it says now, in the network namespace in which it was read first.
+    fn read(&mut self, name: &str) -> io::Result<&str> {
+        let mut file = match &self.file {
+            Some(file) => file,
+            None => self.file.insert(File::open(format!("/proc/thread-self/net/{name}"))?),
+        };
+        file.rewind()?;
+        self.text.clear();
+        file.take(LONGEST).read_to_string(&mut self.text)?;
+        Ok(&self.text)
+    }
 }
 
 impl Counters {
-    /// From the next sample on only what comes after it counts: what was before a guard is not the guard's.
-    pub fn begin(&mut self) {
-        self.samples.clear();
+    /// From the next sample on only what comes after it counts for guards.
+    pub fn begin_guarding(&mut self) {
+        self.guards.begin();
     }
 
-    /// Reads the counters of the calling thread's namespace, and adds what they say of the second before `now` to `host`.
+    /// Reads the counters of the calling thread's namespace, and adds what they say of the second before `now`, and of what guards
+    /// judge by, to `host`.
     ///
     /// # Errors
     /// /proc does not have them.
     pub fn sample(&mut self, now: Time, host: &mut Host) -> io::Result<()> {
-        let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
-        self.push(sample(now, &read("snmp")?, &read("netstat")?)?);
-        let (Some(first), Some(last)) = (self.samples.front(), self.samples.back()) else { return Ok(()) };
-        host.live_flows = Some(last.open as f64);
-        let seconds = last.at.saturating_sub(first.at).as_secs_f64();
-        if seconds == 0.0 {
-            (host.sent_segments, host.retransmitted_segments) = (None, None);
+        let snmp = self.snmp.read("snmp")?;
+        let quiet = self.samples.back().filter(|last| now < self.all_read_at + WINDOW && last.has_sent_all_of(snmp));
+        let sample = if let Some(last) = quiet {
+            Sample { at: now, ..last.clone() }
         } else {
-            let again = last.again.saturating_sub(first.again);
-            host.sent_segments = Some(last.sent.saturating_sub(first.sent) + again);
-            host.retransmitted_segments = Some(again);
+            self.all_read_at = now;
+            sample(now, snmp, self.netstat.read("netstat")?)?
+        };
+        self.push(sample);
+        self.tell(host);
+        Ok(())
+    }
+
+    /// Whether TCP had sent nothing between the last two samples.
+    pub fn is_quiet(&self) -> bool {
+        let mut last = self.samples.iter().rev().map(|sample| (sample.out, sample.again));
+        last.next().is_some_and(|sample| last.next() == Some(sample))
+    }
+
+    fn tell(&self, host: &mut Host) {
+        let (Some(last), Some(first)) = (self.samples.back(), self.samples.front()) else { return };
+        host.live_flows = Some(last.open as f64);
+        let counts = self.guards.counts();
+        host.sent_segments = counts.map(|(sent, _)| sent);
+        host.retransmitted_segments = counts.map(|(_, again)| again);
+        let seconds = last.at.saturating_sub(first.at).as_secs_f64();
+        if seconds > 0.0 {
             host.flow_starts = Some(last.begun.saturating_sub(first.begun) as f64 / seconds);
             host.send_rate =
                 Some(Rate::from_bps((8.0 * last.bytes.saturating_sub(first.bytes) as f64 / seconds) as u64));
         }
-        Ok(())
     }
 
-    /// Keeps the youngest sample that is at least a second old, and those after it.
     fn push(&mut self, sample: Sample) {
-        while self.samples.get(1).is_some_and(|second| second.at.saturating_add(WINDOW) <= sample.at) {
+        self.guards.add(sample.at, sample.sent + sample.again, sample.again);
+        while self.samples.get(1).is_some_and(|begin| begin.at.saturating_add(WINDOW) <= sample.at) {
             self.samples.pop_front();
         }
         self.samples.push_back(sample);
@@ -76,6 +130,7 @@ fn sample(at: Time, snmp: &str, netstat: &str) -> io::Result<Sample> {
         at,
         sent: value(netstat, "TcpExt:", "TCPOrigDataSent")?,
         again: value(snmp, "Tcp:", "RetransSegs")?,
+        out: value(snmp, "Tcp:", "OutSegs")?,
         begun: value(snmp, "Tcp:", "ActiveOpens")? + value(snmp, "Tcp:", "PassiveOpens")?,
         open: value(snmp, "Tcp:", "CurrEstab")?,
         bytes: value(netstat, "IpExt:", "OutOctets")?,
@@ -118,16 +173,18 @@ fn of_dev(text: &str, interface: &str) -> Option<Traffic> {
 mod tests {
     use super::*;
 
-    const SNMP: &str =
-        "Ip: Forwarding\nIp: 1\nTcp: RtoMin ActiveOpens PassiveOpens CurrEstab RetransSegs\nTcp: 200 5 7 3 11\n";
+    const SNMP: &str = "Ip: Forwarding\nIp: 1\nTcp: RtoMin ActiveOpens PassiveOpens CurrEstab OutSegs RetransSegs\nTcp: 200 5 7 3 4100 11\n";
     const NETSTAT: &str =
         "TcpExt: SyncookiesSent TCPOrigDataSent\nTcpExt: 0 4000\nIpExt: InOctets OutOctets\nIpExt: 1 9000\n";
 
     #[test]
     fn counters_are_found_by_their_names() {
         let read = sample(Time::from_secs(3), SNMP, NETSTAT).unwrap();
-        let right = Sample { at: Time::from_secs(3), sent: 4000, again: 11, begun: 12, open: 3, bytes: 9000 };
+        let right =
+            Sample { at: Time::from_secs(3), sent: 4000, again: 11, out: 4100, begun: 12, open: 3, bytes: 9000 };
         assert_eq!(read, right);
+        assert!(right.has_sent_all_of(SNMP) && !right.has_sent_all_of(&SNMP.replace("4100", "4101")));
+        assert!(!right.has_sent_all_of(&SNMP.replace("11", "12")));
         assert!(sample(Time::ZERO, SNMP, "").unwrap_err().to_string().contains("TCPOrigDataSent"));
     }
 
@@ -135,10 +192,43 @@ mod tests {
     fn the_window_slides_and_is_never_much_longer_than_a_second() {
         let mut counters = Counters::default();
         for quarter in 0..40 {
-            counters.push(Sample { at: Time::from_ms(250 * quarter), ..Sample::default() });
+            counters.push(Sample { at: Time::from_ms(250 * quarter), sent: 250 * quarter, ..Sample::default() });
             let span = counters.samples.back().unwrap().at.saturating_sub(counters.samples[0].at);
             assert_eq!(span, Time::from_ms(250 * quarter.min(4)), "after {quarter} quarters of a second");
         }
+    }
+
+    #[test]
+    fn a_host_that_sends_little_is_looked_at_for_longer_so_that_its_losses_have_a_share() {
+        let mut counters = Counters::default();
+        let mut host = Host::default();
+        // 100 segments a second, of which four are lost in the tenth second
+        for quarter in 0..400 {
+            let again = quarter.clamp(36, 40) - 36;
+            counters.push(Sample {
+                at: Time::from_ms(250 * quarter),
+                sent: 25 * quarter,
+                again,
+                begun: quarter,
+                ..Sample::default()
+            });
+            counters.tell(&mut host);
+            if quarter == 20 {
+                assert_eq!((host.sent_segments, host.drop_rate()), (Some(500), None), "too little to judge by");
+            }
+            assert!(
+                host.flow_starts.is_none_or(|starts| (starts - 4.0).abs() < 1e-9),
+                "of the last second all the same"
+            );
+            if (40..76).contains(&quarter) {
+                assert!(host.drop_rate().unwrap() > 0.003, "{quarter}: {host:?}");
+            } else if quarter > 85 {
+                assert_eq!(host.drop_rate(), Some(0.0), "{quarter}");
+            }
+        }
+        counters.begin_guarding();
+        counters.tell(&mut host);
+        assert_eq!((host.sent_segments, host.flow_starts), (None, Some(4.0)));
     }
 
     #[test]

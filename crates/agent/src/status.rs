@@ -2,10 +2,12 @@
 
 use crate::config::Places;
 use crate::guard::lock;
-use bus::Report;
 use bus::files::FileError;
+use bus::{Report, Telemetry};
+use policy::{Host, Link};
 use serde::{Deserialize, Serialize};
 use std::{fs, io};
+use units::Time;
 
 /// How an agent is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub struct Status {
     pub ecn_refused: u64,
     /// Settings that the kernel refused.
     pub failed: u64,
+    /// Connections that ended and are not in any report, because too many did at a time.
+    pub records_lost: u64,
     /// What it last reported, or would have.
     pub report: Option<Report>,
 }
@@ -47,6 +51,16 @@ pub fn status(places: &Places) -> Result<Status, FileError> {
 }
 
 impl Status {
+    /// The same without what changes by itself.
+    pub(crate) fn without_time(&self) -> Status {
+        let mut still = self.clone();
+        if let Some(report) = &mut still.report {
+            (report.host, report.links, report.telemetry) = <(Host, Vec<Link>, Vec<Telemetry>)>::default();
+            report.in_force.iter_mut().for_each(|rule| rule.left = Time::ZERO);
+        }
+        still
+    }
+
     /// Writes it for others to read. It is of no use after the machine has stopped, so nobody waits for the disk.
     pub(crate) fn write(&self, places: &Places) -> io::Result<()> {
         let beside = places.status().with_extension("new");

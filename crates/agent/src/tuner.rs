@@ -10,29 +10,59 @@ use kernel::retune::{Counts, Record, RetuneError, Retuner};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What it means that there is no BPF.
+const WITHOUT_BPF: &str = "without BPF routes and sysctls alone are set: open connections keep what they have, rules with a port, pacing, \
+                           max_pacing_rate and delayed_ack_max are not set, connections that end are not told of";
+
 /// What sets.
 #[derive(Debug)]
 pub struct Tuner {
     retuner: Option<Retuner>,
     journal: Journal,
     means: Means,
+    /// What cannot be set for want of BPF, and why there is none.
+    lacking: Option<String>,
     cgroup: PathBuf,
     pins: PathBuf,
 }
 
 impl Tuner {
-    /// Takes the place of an earlier agent: what it left is given back, since nobody has watched its guards.
+    /// Takes the place of an earlier agent: what it left is given back, since nobody has watched its guards. Where [`Means::Both`] are
+    /// asked for and BPF cannot be had, routes and sysctls are what remains.
     ///
     /// # Errors
-    /// The kernel does not take the program, or files cannot be used.
+    /// The kernel does not take the program that was asked for, or files cannot be used.
     pub fn take_over(config: &Config) -> Result<(Tuner, Vec<String>), AgentError> {
         let mut journal = Journal::open(&config.places.journal())?;
         let notes = journal.undo()?;
-        let retuner = if config.means.bpf() { Some(attached(&config.cgroup, &config.places)?) } else { None };
         let (cgroup, pins) = (config.cgroup.clone(), config.places.pins.clone());
-        let mut tuner = Tuner { retuner, journal, means: config.means, cgroup, pins };
+        // a program that is there already has set what only BPF gives back
+        let may_lack = config.means == Means::Both && !pins.exists();
+        let (mut retuner, mut means, mut lacking) = (None, config.means, None);
+        if means.bpf() {
+            match attached(&cgroup, &config.places) {
+                Ok(attached) => retuner = Some(attached),
+                Err(AgentError::Bpf(reason)) if may_lack => {
+                    means = Means::Routes;
+                    lacking =
+                        Some(format!("{WITHOUT_BPF}: {}", reason.split_whitespace().collect::<Vec<_>>().join(" ")));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let mut tuner = Tuner { retuner, journal, means, lacking, cgroup, pins };
         tuner.set_rules(&Plan::default())?;
         Ok((tuner, notes))
+    }
+
+    /// By what TCP is changed, after all.
+    pub fn means(&self) -> Means {
+        self.means
+    }
+
+    /// What this host lacks, in words.
+    pub fn lacking(&self) -> Option<&str> {
+        self.lacking.as_deref()
     }
 
     /// Makes the host what the plan says. Returns what could not be done.
@@ -95,8 +125,17 @@ fn adopt(retuner: &mut Retuner, cgroup: &Path) -> Result<(), RetuneError> {
 /// The program, as it stays.
 pub fn attached(cgroup: &Path, places: &Places) -> Result<Retuner, AgentError> {
     // opening mounts bpffs where it is missing; the lock is for who loads algorithms, and is let go
-    drop(Pins::open().map_err(|error| AgentError::Bpffs(error.to_string()))?);
-    Ok(Retuner::attach_for_good(cgroup, &places.pins)?)
+    drop(Pins::open().map_err(|error| AgentError::Bpf(error.to_string()))?);
+    let was_there = places.pins.exists();
+    Retuner::attach_for_good(cgroup, &places.pins).map_err(|error| {
+        if !was_there {
+            let _ = remove(&places.pins);
+        }
+        match error {
+            RetuneError::Map(_) => error.into(),
+            _ => AgentError::Bpf(error.to_string()),
+        }
+    })
 }
 
 /// Takes out what stays in the kernel, and the folder above if it is empty.

@@ -61,8 +61,8 @@ fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {
     move |source| FileError::Io { path: path.to_path_buf(), source }
 }
 
-/// Makes a new key: the secret in `path`, which only its owner reads, and beside it `path.pub` for the agents. Both must not be
-/// there yet. Returns the public file.
+/// Makes a new key: the secret in `path`, and beside it `path.pub` for the agents. Only their owner reads them. Both must not be there
+/// yet. Returns the public file.
 ///
 /// # Errors
 /// One is there, or cannot be written.
@@ -76,7 +76,7 @@ pub fn generate(path: &Path) -> Result<PathBuf, FileError> {
     assert_eq!(got, secret.len(), "Linux gives up to 256 random bytes at once (getrandom(2))");
     let key = OracleKey::from_secret(secret);
     create(path, 0o600, &key.to_hex())?;
-    create(&public, 0o644, &key.public().to_hex())?;
+    create(&public, 0o600, &key.public().to_hex())?;
     Ok(public)
 }
 
@@ -103,7 +103,7 @@ pub fn secret_key(path: &Path) -> Result<OracleKey, FileError> {
 /// # Errors
 /// It cannot be read, others may change it, or it is none.
 pub fn public_key(path: &Path) -> Result<PublicKey, FileError> {
-    let text = owned(path, OTHERS_WRITE, "others may change it, and so send CUEs", "644")?;
+    let text = owned(path, OTHERS_WRITE, "others may change it, and so send CUEs", "600")?;
     PublicKey::from_hex(&text).map_err(|source| FileError::Key { path: path.to_path_buf(), source })
 }
 

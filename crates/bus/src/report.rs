@@ -2,7 +2,7 @@
 
 use crate::MESSAGE_MAX;
 use hdrhistogram::Histogram;
-use policy::{AgentCounts, Host, Link, Percentiles};
+use policy::{AgentCounts, Host, Link, Percentiles, Question};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
@@ -19,6 +19,9 @@ pub struct Report {
     pub links: Vec<Link>,
     /// The highest epoch that it knows of.
     pub epoch: Option<u64>,
+    /// To be answered before any CUE is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
     /// What became of CUEs.
     pub counts: AgentCounts,
     /// In the order of the rules.

@@ -21,7 +21,8 @@ use units::Rate;
 /// reports what came of each setting. When a CUE is not renewed its settings end by themselves. When the agent is stopped, or killed,
 /// everything is given back: docs/agent.md tells what, how, and what stays on a connection until it closes.
 ///
-/// Needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN; with `--means routes` CAP_NET_ADMIN is enough.
+/// Needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN. Where the kernel refuses BPF, routes and sysctls alone are set,
+/// for which CAP_NET_ADMIN is enough, and what cannot be set is told.
 ///
 /// Exit codes: 0 stopped by a signal, 1 the kernel or the disk failed, 2 bad input.
 #[derive(Debug, clap::Args)]
@@ -112,11 +113,11 @@ struct Run {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum MeansArg {
-    /// The BPF program, and routes and sysctls where they reach further
+    /// The BPF program, and routes and sysctls where they reach further; these alone where BPF cannot be had
     Both,
     /// The BPF program alone
     Bpf,
-    /// Routes and sysctls alone, on kernels without BPF
+    /// Routes and sysctls alone
     Routes,
 }
 
@@ -153,11 +154,11 @@ pub fn agent(args: Args) -> Result<(), Failure> {
             if json { print_json(&status) } else { print(&told(&status)) }
         }
         Some(Command::Reset { places }) => {
-            let reset = agent::reset(&places.places(), &places.cgroup()?).map_err(|error| failure(&error))?;
+            let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
             print(&words(&reset))
         }
         Some(Command::Guard { places }) => {
-            let reset = agent::guard(io::stdin().lock(), &places.places(), &places.cgroup()?);
+            let reset = agent::guard(io::stdin().lock(), &places.places(), &places.cgroup());
             reset.map_err(|error| failure(&error))?.notes.iter().for_each(|note| eprintln!("guardian: {note}"));
             Ok(())
         }
@@ -169,18 +170,14 @@ impl PlaceArgs {
         Places { state: self.state.clone(), pins: self.pins.clone() }
     }
 
-    /// The cgroup asked for, or all: where cgroups of version 2 are mounted.
-    fn cgroup(&self) -> Result<PathBuf, Failure> {
+    /// The cgroup asked for, or all: where cgroups of version 2 are mounted, or would be.
+    fn cgroup(&self) -> PathBuf {
         if let Some(cgroup) = &self.cgroup {
-            return Ok(cgroup.clone());
+            return cgroup.clone();
         }
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
         let place = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next());
-        place.map(PathBuf::from).ok_or_else(|| {
-            let none = "no cgroups of version 2 are mounted here; mount them (mount -t cgroup2 none /sys/fs/cgroup) or use --means routes \
-                        with --cgroup /";
-            Failure::Input(none.to_string())
-        })
+        place.unwrap_or("/sys/fs/cgroup").into()
     }
 }
 
@@ -189,7 +186,16 @@ fn run(run: Run) -> Result<(), Failure> {
         Some(host) => host,
         None => fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_string(),
     };
-    let cgroup = run.places.cgroup()?;
+    let cgroup = run.places.cgroup();
+    let means = match run.means {
+        MeansArg::Both => Means::Both,
+        MeansArg::Bpf => Means::Bpf,
+        MeansArg::Routes => Means::Routes,
+    };
+    // one that was named and is none is a mistake, where none at all is a host without BPF
+    if means.bpf() && run.places.cgroup.is_some() && !cgroup.join("cgroup.procs").exists() {
+        return Err(Failure::Input(format!("{}: not the folder of a cgroup of version 2", cgroup.display())));
+    }
     let places = run.places.places();
     let mut guardian = process::Command::new(env::current_exe().map_err(|error| Failure::Run(error.to_string()))?);
     guardian.args(["agent", "guard", "--state"]).arg(&places.state).arg("--pins").arg(&places.pins);
@@ -202,11 +208,7 @@ fn run(run: Run) -> Result<(), Failure> {
         socket: run.socket,
         places,
         cgroup,
-        means: match run.means {
-            MeansArg::Both => Means::Both,
-            MeansArg::Bpf => Means::Bpf,
-            MeansArg::Routes => Means::Routes,
-        },
+        means,
         racks: run.racks,
         links: run.links,
         needs_ecn: Algorithm::builtins()
@@ -264,6 +266,9 @@ fn told(status: &Status) -> String {
         "connections: {} given settings, {} given back; {} algorithms withheld for want of ECN, {} settings refused by the kernel",
         status.applied, status.reverted, status.ecn_refused, status.failed
     ));
+    if status.records_lost > 0 {
+        line(format!("not told of: {} connections that ended, too many at a time", status.records_lost));
+    }
     if report.in_force.is_empty() {
         line("in force: nothing".to_string());
     }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Make the Oracle's key
 ///
-/// Writes the secret, with which the Oracle signs CUEs, to FILE, for its owner's eyes only (mode 0600), and beside it FILE.pub for
-/// the agents. Copy FILE.pub to every host, to a place where only root can write: whoever can change it can send CUEs. Neither file is
+/// Writes the secret, with which the Oracle signs CUEs, to FILE, and beside it FILE.pub for the agents, both for their owner's eyes only
+/// (mode 0600). Copy FILE.pub to every host, to a place where only root can write: whoever can change it can send CUEs. Neither file is
 /// ever overwritten.
 ///
 /// Exit codes: 0 done, 1 a file cannot be written, 2 there is a key already.

@@ -6,6 +6,7 @@ use crate::stop::Stop;
 use crate::terminal::print;
 use oracle::{Config, OracleError, run};
 use serde::Serialize;
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 
@@ -13,7 +14,8 @@ use std::path::PathBuf;
 ///
 /// Gathers what agents report, decides at the end of each period T of the policy, signs what is to be sent and sends it. Each decision
 /// is one line of JSON on stdout, with the reason for every rule, and what treated hosts and the others show so far (`verdict`). A rollout
-/// that hurts more than the policy bears is rolled back. A policy in the mode "observe" sends nothing. When this ends, or is
+/// that hurts more than the policy bears is rolled back, and stays so for an Oracle that is started again, until the policy's file is changed
+/// or the file that this names is removed. A policy in the mode "observe" sends nothing. When this ends, or is
 /// killed, what it sent lasts until its lifetime is over, and agents give it back by themselves.
 ///
 /// Hour and weekday are those of UTC, unless the view says otherwise.
@@ -33,7 +35,7 @@ pub struct Args {
     /// The socket where agents reach it
     #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
     socket: PathBuf,
-    /// Its folder, in which it keeps the last epoch
+    /// Its folder, in which it keeps the last epoch and how far the rollout has come
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/oracle")]
     state: PathBuf,
     /// What else is known of the network, as for `opentcp policy explain`; read each period, and ignored once nobody has written it
@@ -56,6 +58,8 @@ struct Line<'a> {
 /// As the exit codes say.
 pub fn oracle(args: Args) -> Result<(), Failure> {
     let policy = load(&args.policy)?;
+    let text = fs::read_to_string(&args.policy)
+        .map_err(|error| Failure::Input(format!("{}: {error}", args.policy.display())))?;
     let Args { key, socket, state, view, .. } = args;
     let stop = Stop::on_signals();
     let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport| {
@@ -63,7 +67,7 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message()))
     };
     let mut say = |line: &str| eprintln!("oracle: {line}");
-    let config = Config { policy, key, socket, state, view };
+    let config = Config { policy, text, key, socket, state, view };
     run(config, &|| stop.is_set(), &mut decided, &mut say).map_err(|error| match error {
         OracleError::File(_) | OracleError::Bus(bus::BusError::Socket { .. }) => Failure::Input(error.to_string()),
         _ => Failure::Run(error.to_string()),

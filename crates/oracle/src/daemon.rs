@@ -1,7 +1,8 @@
 //! The Oracle's loop.
 
-use crate::gather::Gathered;
-use bus::files::{FileError, secret_key, store_epoch, stored_epoch};
+use crate::gather::{Gathered, HOSTS_MAX};
+use crate::memory::Memory;
+use bus::files::{FileError, secret_key};
 use bus::{Bus, BusCounts, BusError, Clock, UnixOracle};
 use policy::{Decision, History, NetworkView, Oracle, Policy, VerdictReport};
 use std::path::{Path, PathBuf};
@@ -19,11 +20,13 @@ const STALE: u32 = 2;
 pub struct Config {
     /// By which it decides.
     pub policy: Policy,
+    /// The text of its file.
+    pub text: String,
     /// Its secret.
     pub key: PathBuf,
     /// Where agents reach it.
     pub socket: PathBuf,
-    /// Its folder: the last epoch.
+    /// Its folder: the last epoch, and how far the rollout has come.
     pub state: PathBuf,
     /// What else is known of the network, written anew by somebody each period.
     pub view: Option<PathBuf>,
@@ -55,13 +58,14 @@ pub fn run(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), OracleError> {
     let key = secret_key(&config.key)?;
-    fs::create_dir_all(&config.state)?;
-    let epochs = config.state.join("epoch");
-    let history = stored_epoch(&epochs)?.map_or_else(History::default, History::after);
+    let (mut memory, history) = Memory::open(&config.state, config.text)?;
     let mut bus = UnixOracle::listen(&config.socket)?;
     let period = config.policy.period;
     let mut oracle = Oracle::new(config.policy, key, history);
     say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.socket.display()));
+    if let Some(ended) = memory.ended() {
+        say(ended);
+    }
     let mut gathered = Gathered::default();
     let (mut counts, mut refused, mut trouble) = (BusCounts::default(), 0, None);
     let mut clock = Clock::begin();
@@ -69,7 +73,7 @@ pub fn run(
     while !stop() {
         if clock.is_old() {
             let (policy, key) = (oracle.policy().clone(), secret_key(&config.key)?);
-            oracle = Oracle::new(policy, key, History::after(oracle.epoch()));
+            oracle = Oracle::new(policy, key, History::after(oracle.epoch()).resume(oracle.progress()));
             (clock, gathered) = (Clock::begin(), Gathered::default());
             next = clock.now() + period;
         }
@@ -77,6 +81,15 @@ pub fn run(
         let wait = Duration::from_nanos(next.saturating_sub(now).as_ns()).min(STEP);
         if let Some(message) = bus.receive(wait)? {
             gathered.take(clock.now(), &message);
+        }
+        // agents that come all at once are answered all at once
+        for _ in 0..HOSTS_MAX {
+            let Some(message) = bus.receive(Duration::ZERO)? else { break };
+            gathered.take(clock.now(), &message);
+        }
+        let questions = gathered.take_questions();
+        if !questions.is_empty() {
+            bus.send(&oracle.answer(&questions))?;
         }
         let now = clock.now();
         if now < next {
@@ -96,7 +109,7 @@ pub fn run(
         let (decision, messages) = oracle.turn(&view, gathered.take_arms());
         let treated = view.hosts.iter().enumerate().filter(|(i, _)| oracle.treats(*i));
         gathered.treat(treated.map(|(_, host)| host.name.as_str()));
-        store_epoch(&epochs, oracle.epoch())?;
+        memory.store(&oracle)?;
         for message in &messages {
             bus.send(message)?;
         }

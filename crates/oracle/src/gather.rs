@@ -1,7 +1,7 @@
 //! From agents' reports to the view of a network.
 
 use bus::{FctTimes, Report};
-use policy::{ArmObservation, FlowGroup, Link, NetworkView};
+use policy::{ArmObservation, FlowGroup, Link, NetworkView, QUESTIONS_MAX, Question};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Rate, Time};
 
@@ -21,6 +21,8 @@ pub struct Gathered {
     arms: [ArmObservation; 2],
     /// Reports that were none, or of too many hosts.
     refused: u64,
+    /// Of agents that wait for an answer.
+    questions: Vec<Question>,
 }
 
 #[derive(Debug, Default)]
@@ -41,10 +43,15 @@ impl Gathered {
                 return;
             }
         };
+        if self.questions.len() < QUESTIONS_MAX {
+            self.questions.extend(report.question);
+        }
         let arm = &mut self.arms[usize::from(!self.treated.contains(&report.host.name))];
         for kind in &report.telemetry {
             for (us, count) in &kind.fct_us {
-                arm.fct_ns.saturating_record_n(u64::from(*us) * 1000, u64::from(*count));
+                // what saturates does not grow, and an empty histogram reaches to two microseconds
+                let recorded = arm.fct_ns.record_n(u64::from(*us) * 1000, u64::from(*count));
+                recorded.expect("a histogram grows as it must");
             }
             arm.segments = arm.segments.saturating_add(kind.segments);
             arm.retransmits = arm.retransmits.saturating_add(kind.retransmits);
@@ -69,6 +76,11 @@ impl Gathered {
     /// What the hosts that the last decision treated did in this period, and the others; then a new one begins.
     pub fn take_arms(&mut self) -> [ArmObservation; 2] {
         std::mem::take(&mut self.arms)
+    }
+
+    /// What agents have asked since this was last looked at; who is left out asks again.
+    pub fn take_questions(&mut self) -> Vec<Question> {
+        std::mem::take(&mut self.questions)
     }
 
     /// These are the treated hosts from now on.
@@ -169,6 +181,10 @@ mod tests {
         let [treated, control] = gathered.take_arms();
         assert_eq!((treated.segments, treated.retransmits, treated.fct_ns.len()), (1000, 5, 4));
         assert_eq!((control.segments, control.fct_ns.len()), (1000, 2));
+        // four times 4 ms, twice 2 ms, in steps of a sixteenth
+        let p50_us = |arm: &ArmObservation| arm.fct_ns.value_at_percentile(50.0) / 1000;
+        assert!((4000..4300).contains(&p50_us(&treated)), "{} us", p50_us(&treated));
+        assert!((2000..2150).contains(&p50_us(&control)), "{} us", p50_us(&control));
 
         let next = gathered.view(s(20), s(10), NetworkView::default());
         assert_eq!((next.hosts.len(), next.groups[0].flow_starts), (2, Some(0.6)), "a new period");

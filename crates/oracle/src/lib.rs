@@ -2,11 +2,12 @@
 //! goes out.
 //!
 //! A period's epoch is on the disk before anything that was signed in it is sent, so that an Oracle which was started again never uses
-//! one twice: agents would take what comes second for replayed.
+//! one twice: agents would take what comes second for replayed. So is what has become of the rollout: one that was rolled back stays so.
 #![forbid(unsafe_code)]
 
 mod daemon;
 mod gather;
+mod memory;
 
 pub use daemon::{Config, OracleError, run};
 pub use gather::{Gathered, HOSTS_MAX};

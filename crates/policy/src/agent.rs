@@ -9,7 +9,7 @@ use crate::expression::{Expression, Place};
 use crate::program::{Entity, Facts};
 use crate::select::Sessions;
 use crate::settings::Settings;
-use crate::sign::{CueError, Gate};
+use crate::sign::{CueError, Gate, Question};
 use crate::view::{Host, NetworkView};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -81,16 +81,33 @@ impl Agent {
         self.counts
     }
 
-    /// Takes a CUE that was received at `now`; whether there is something to set anew. It replaces the one of the same rule, whose
+    /// Takes nothing until the Oracle has answered; see [`Gate::ask`].
+    pub fn ask(&mut self, question: Question) {
+        self.gate.ask(question);
+    }
+
+    /// What the Oracle is to be asked.
+    pub fn question(&self) -> Option<Question> {
+        self.gate.question()
+    }
+
+    /// Takes a CUE, or the answer to a question, that was received at `now`; whether there is something to set anew. It replaces the one of the same rule, whose
     /// guard goes on holding what it has reverted.
     ///
     /// # Errors
     /// Why it is not taken. What is in force stays.
     pub fn on_cue(&mut self, now: Time, bytes: &[u8]) -> Result<bool, CueError> {
+        if let Some(answered) = self.gate.answered(bytes) {
+            self.counts.rejected += u64::from(answered == Err(CueError::Forged));
+            return answered.map(|()| false);
+        }
         let taken = self.gate.take(bytes).and_then(|cue| {
             let guard = cue.guard.as_ref().map(|guard| Expression::compile(&guard.revert_if, Place::Guard));
             let guard = guard.transpose().map_err(|error| CueError::Guard(error.message))?;
-            Ok((cue, guard))
+            match cue.set.impossible() {
+                Some(setting) => Err(CueError::Setting(setting)),
+                None => Ok((cue, guard)),
+            }
         });
         let (cue, guard) = match taken {
             Ok(taken) => taken,

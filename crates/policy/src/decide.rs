@@ -145,8 +145,7 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
         (None, _) => 1.0,
     };
     history.last_at = Some(view.at);
-    let since = view.at.saturating_sub(history.started.unwrap_or(view.at));
-    history.last_place = last_place(policy, &history.population, since);
+    history.last_place = last_place(policy, &history.population, history.lasted());
     let History { epoch, population, last_place, marks, rules, ended, .. } = history;
     let last_place = *last_place;
     let facts = Facts { view, marks };
@@ -187,7 +186,7 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
     decision
 }
 
-/// The last place in the policy's order that is treated, `since` the policy began.
+/// The last place in the policy's order that is treated, `since` the rollout began.
 fn last_place(policy: &Policy, population: &Population, since: Time) -> Option<u64> {
     if let Design::Switchback { periods } = policy.rollout.design {
         let block = policy.period.as_ps().saturating_mul(u64::from(periods));
@@ -195,8 +194,7 @@ fn last_place(policy: &Policy, population: &Population, since: Time) -> Option<u
             return None;
         }
     }
-    let stage = policy.rollout.stages.iter().rev().find(|stage| stage.after <= since)?;
-    population.last_place(stage.fraction)
+    population.last_place(policy.rollout.stage(since)?.fraction)
 }
 
 fn known(flag: f64) -> Option<bool> {

@@ -8,6 +8,7 @@ use crate::switch::{Switch, Turn};
 use crate::unit::Unit;
 use crate::variable::Scope;
 use crate::view::NetworkView;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::Time;
 
@@ -24,14 +25,44 @@ pub struct History {
     /// `host.every_hop_marks` of each host; empty where no rule asks.
     pub(crate) marks: Vec<f64>,
     pub(crate) rules: Vec<RuleState>,
+    /// How long the rollout had lasted when this history began.
+    pub(crate) lasted_before: Time,
     /// Why the rollout is over.
     pub(crate) ended: Option<String>,
+}
+
+/// How far a rollout has come: what an Oracle that is started again must know of the one before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// The stage that it has reached, by its `after`.
+    pub lasted: Time,
+    /// Why it is over.
+    pub ended: Option<String>,
 }
 
 impl History {
     /// A history that goes on with the epoch after `epoch`, the last one that an earlier Oracle used.
     pub fn after(epoch: u64) -> History {
         History { epoch, ..History::default() }
+    }
+
+    /// The same history of a rollout that has come so far already.
+    #[must_use]
+    pub fn resume(self, Progress { lasted, ended }: Progress) -> History {
+        History { lasted_before: lasted, ended, ..self }
+    }
+
+    /// How far the rollout has come by the last decision.
+    pub(crate) fn progress(&self, policy: &Policy) -> Progress {
+        let stage = policy.rollout.stage(self.lasted());
+        Progress { lasted: stage.map_or(Time::ZERO, |stage| stage.after), ended: self.ended.clone() }
+    }
+
+    /// How long the rollout has lasted by the last decision.
+    pub(crate) fn lasted(&self) -> Time {
+        let now = self.last_at.unwrap_or_default();
+        self.lasted_before.saturating_add(now.saturating_sub(self.started.unwrap_or(now)))
     }
 
     /// The epoch of the last decision.

@@ -40,12 +40,14 @@ pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, S
 pub use document::{Diagnostic, Located};
 pub use expression::{Expression, ExpressionError, Place};
 pub use guard::GuardWindow;
-pub use history::History;
+pub use history::{History, Progress};
 pub use model::*;
 pub use oracle::Oracle;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
 pub use settings::{Setting, Settings};
-pub use sign::{CueError, Gate, Identity, KeyError, OracleKey, PublicKey, SIGNED_MAX};
+pub use sign::{
+    CueError, Gate, Identity, KeyError, OracleKey, PublicKey, QUESTION_BYTES, QUESTIONS_MAX, Question, SIGNED_MAX,
+};
 pub use switch::Turn;
 pub use unit::Unit;
 pub use variable::{Scope, Variable};

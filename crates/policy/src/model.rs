@@ -191,6 +191,13 @@ pub struct Rollout {
     pub labels: BTreeMap<String, String>,
 }
 
+impl Rollout {
+    /// The stage of a rollout that has lasted for so long.
+    pub(crate) fn stage(&self, lasted: Time) -> Option<&Stage> {
+        self.stages.iter().rev().find(|stage| stage.after <= lasted)
+    }
+}
+
 /// How treated and control are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Design {

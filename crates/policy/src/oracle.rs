@@ -1,10 +1,10 @@
 //! The Oracle: a policy at work. What it is handed is what was observed, what it gives is what goes out.
 
 use crate::decide::{Decision, decide};
-use crate::history::History;
+use crate::history::{History, Progress};
 use crate::model::Policy;
-use crate::sign::OracleKey;
-use crate::verdict::{ArmObservation, PeriodObservation, Verdict, VerdictReport};
+use crate::sign::{OracleKey, Question};
+use crate::verdict::{ArmObservation, Judgement, PeriodObservation, Verdict, VerdictReport};
 use crate::view::NetworkView;
 
 /// Decides every period, judges what comes of it, and signs what is to be sent.
@@ -15,15 +15,13 @@ pub struct Oracle {
     verdict: Verdict,
     /// CUEs of the last decision were sent.
     acting: bool,
-    /// The rollout hurt and is over.
-    rolled_back: bool,
 }
 
 impl Oracle {
     /// An Oracle that acts by `policy` and signs with `key`. Its first epoch is the one after that of `history`.
     pub fn new(policy: Policy, key: OracleKey, history: History) -> Oracle {
         let verdict = Verdict::new(&policy);
-        Oracle { policy, key, history, verdict, acting: false, rolled_back: false }
+        Oracle { policy, key, history, verdict, acting: false }
     }
 
     /// What it acts by.
@@ -36,14 +34,30 @@ impl Oracle {
         self.history.epoch()
     }
 
+    /// What to send to agents that have asked which epochs are over.
+    pub fn answer(&self, questions: &[Question]) -> Vec<u8> {
+        self.key.answer(self.epoch(), questions)
+    }
+
     /// Whether the last decision treated this host of its view; the others are the control group.
     pub fn treats(&self, host: usize) -> bool {
         self.history.is_treated(host)
     }
 
-    /// What can be said of the policy so far.
+    /// How far the rollout has come, to be stored with the epoch.
+    pub fn progress(&self) -> Progress {
+        self.history.progress(&self.policy)
+    }
+
+    /// What can be said of the policy so far. Of a rollout that an earlier Oracle ended that is what it said.
     pub fn verdict(&self) -> VerdictReport {
-        self.verdict.report()
+        let report = self.verdict.report();
+        match &self.history.ended {
+            Some(ended) if !report.roll_back => {
+                VerdictReport { judgement: Judgement::Hurting, roll_back: true, reason: ended.clone(), ..report }
+            }
+            _ => report,
+        }
     }
 
     /// What becomes of a period that ended with `view`, in which treated hosts and the others did what `arms` say: the decision,
@@ -52,8 +66,7 @@ impl Oracle {
         let [treated, control] = arms;
         self.verdict.observe(&PeriodObservation { treated, control, acting: self.acting });
         let judged = self.verdict.report();
-        if judged.roll_back && !self.rolled_back {
-            self.rolled_back = true;
+        if judged.roll_back && self.history.ended.is_none() {
             self.history.roll_back(judged.reason);
         }
         let decision = decide(&self.policy, view, &mut self.history);

@@ -7,7 +7,7 @@ use crate::model::{
     Algorithm, Collect, Constraint, Design, FlapLimit, Guard, HostMatch, Mode, Objective, Policy, Rollout, Rule, Stage,
 };
 use crate::select::{Hosts, Sessions};
-use crate::settings::Settings;
+use crate::settings::{CWND_CLAMP, DELAYED_ACK_MOST, INITIAL_CWND, RTO_MIN_MOST, Settings, TIME_LEAST};
 use crate::variable::{Scope, Variable, sources};
 use document::tree::{Entry, Node, Origin, Value, parse_document};
 use document::{Diagnostic, Problem, Source, Values, suggestion};
@@ -332,19 +332,18 @@ impl<'a> Reader<'a> {
 
     fn settings(&self, node: &Node) -> Option<Settings> {
         let section = Section::of(self, node, "`set`")?;
-        let second = Time::from_secs(1);
         let time = |key, most: Time| {
-            let rule = format!("from 1 us to {most}");
-            section.get(key, |r, n| r.within(n, |t: &Time| *t >= Time::from_us(1) && *t <= most, &rule))
+            let rule = format!("from {TIME_LEAST} to {most}");
+            section.get(key, |r, n| r.within(n, |t: &Time| *t >= TIME_LEAST && *t <= most, &rule))
         };
         let settings = Settings {
-            initial_cwnd: section.get("initial_cwnd", |r, n| r.count(n, 1, 1000)),
-            rto_min: time("rto_min", second * 60),
+            initial_cwnd: section.get("initial_cwnd", |r, n| r.count(n, INITIAL_CWND.0, INITIAL_CWND.1)),
+            rto_min: time("rto_min", RTO_MIN_MOST),
             cc: section.get("cc", Reader::algorithm),
             pacing: section.get("pacing", |r, n| r.boolean(n)),
-            cwnd_clamp: section.get("cwnd_clamp", |r, n| r.count(n, 2, 1_000_000)),
+            cwnd_clamp: section.get("cwnd_clamp", |r, n| r.count(n, CWND_CLAMP.0, CWND_CLAMP.1)),
             max_pacing_rate: section.get("max_pacing_rate", |r, n| r.positive::<Rate>(n)),
-            delayed_ack_max: time("delayed_ack_max", second),
+            delayed_ack_max: time("delayed_ack_max", DELAYED_ACK_MOST),
             window_clamp: section.get("window_clamp", |r, n| r.positive::<Bytes>(n)),
             ecn: section.get("ecn", |r, n| r.boolean(n)),
         };

@@ -3,6 +3,17 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Time};
 
+/// Segments of an initial window, from and to.
+pub(crate) const INITIAL_CWND: (u32, u32) = (1, 1000);
+/// Segments that a window may be limited to, from and to.
+pub(crate) const CWND_CLAMP: (u32, u32) = (2, 1_000_000);
+/// Least value of any time.
+pub(crate) const TIME_LEAST: Time = Time::from_us(1);
+/// Most that the least time-out can be.
+pub(crate) const RTO_MIN_MOST: Time = Time::from_secs(60);
+/// Most that an ACK can be made to wait.
+pub(crate) const DELAYED_ACK_MOST: Time = Time::from_secs(1);
+
 /// Values for TCP; what is absent stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -121,6 +132,21 @@ impl Settings {
     /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Settings::default()
+    }
+
+    /// The first value that no policy can have: what is signed may still be wrong.
+    pub(crate) fn impossible(&self) -> Option<&'static str> {
+        let count = |value: Option<u32>, (from, to)| value.is_some_and(|value| !(from..=to).contains(&value));
+        let time = |value: Option<Time>, most| value.is_some_and(|value| !(TIME_LEAST..=most).contains(&value));
+        let all = [
+            ("initial_cwnd", count(self.initial_cwnd, INITIAL_CWND)),
+            ("rto_min", time(self.rto_min, RTO_MIN_MOST)),
+            ("cwnd_clamp", count(self.cwnd_clamp, CWND_CLAMP)),
+            ("max_pacing_rate", self.max_pacing_rate == Some(Rate::from_bps(0))),
+            ("delayed_ack_max", time(self.delayed_ack_max, DELAYED_ACK_MOST)),
+            ("window_clamp", self.window_clamp == Some(Bytes::new(0))),
+        ];
+        all.into_iter().find(|(_, is_impossible)| *is_impossible).map(|(name, _)| name)
     }
 
     /// The names of what both set, to different values.

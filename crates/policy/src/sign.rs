@@ -7,10 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is signed begins with this, so that a signature made for something else is none here.
 const DOMAIN: &[u8] = b"opentcp cue\0";
+/// An answer to agents' questions begins with this, as no CUE does: the epoch, the questions, and the signature of all of it follow.
+const ANSWER: &[u8] = b"opentcp answer\0";
+/// Bytes of a question.
+pub const QUESTION_BYTES: usize = 32;
+/// Most questions in an answer.
+pub const QUESTIONS_MAX: usize = 512;
 /// Longest signed CUE, bytes: 64 names of 255 bytes and the rest.
 pub const SIGNED_MAX: usize = 32 * 1024;
 /// Most CUEs of one epoch that an agent takes.
 const TAKEN_MAX: usize = 1024;
+
+/// Random bytes, by which an agent knows that an answer is not an old one.
+pub type Question = [u8; QUESTION_BYTES];
 
 /// The Oracle's secret.
 pub struct OracleKey(SigningKey);
@@ -58,6 +67,14 @@ impl OracleKey {
     pub fn sign(&self, cue: &Cue) -> Vec<u8> {
         let mut bytes = cue.to_bytes();
         let signature = self.0.sign(&signed_part(&bytes));
+        bytes.extend_from_slice(&signature.to_bytes());
+        bytes
+    }
+
+    /// What to send to agents that have asked: `epoch` was the last one when the Oracle heard of their questions.
+    pub fn answer(&self, epoch: u64, questions: &[Question]) -> Vec<u8> {
+        let mut bytes = [ANSWER, &epoch.to_le_bytes(), questions.as_flattened()].concat();
+        let signature = self.0.sign(&bytes);
         bytes.extend_from_slice(&signature.to_bytes());
         bytes
     }
@@ -148,6 +165,12 @@ pub enum CueError {
     /// Its guard is no expression that an agent knows.
     #[error("its guard is wrong: {0}")]
     Guard(String),
+    /// The Oracle has not yet said which epoch it is in.
+    #[error("it is of epoch {0}, and the Oracle has not answered yet which epochs are over: it may be replayed")]
+    Unanswered(u64),
+    /// It sets what no policy can.
+    #[error("its {0} is a value that no policy can have")]
+    Setting(&'static str),
     /// Good, and for other hosts.
     #[error("it is for other hosts")]
     NotOurs,
@@ -173,18 +196,50 @@ pub struct Gate {
     current: Option<u64>,
     /// What was taken of it.
     taken: BTreeSet<u32>,
+    /// What the Oracle was asked and has not answered.
+    question: Option<Question>,
 }
 
 impl Gate {
     /// `stored` is what [`Gate::highest`] was before the agent was started again: all of that epoch counts as taken,
     /// since nobody remembers which of its CUEs were.
     pub fn new(key: PublicKey, identity: Identity, stored: Option<u64>) -> Gate {
-        Gate { key, identity, stored, current: None, taken: BTreeSet::new() }
+        Gate { key, identity, stored, current: None, taken: BTreeSet::new(), question: None }
+    }
+
+    /// Takes nothing until the Oracle has answered this question, which nobody has seen before: an agent that heard of nothing for
+    /// a while cannot know otherwise which CUEs are of now.
+    pub fn ask(&mut self, question: Question) {
+        self.question = Some(question);
+    }
+
+    /// What the Oracle is to be asked.
+    pub fn question(&self) -> Option<Question> {
+        self.question
+    }
+
+    /// Takes an answer; `None` if these bytes are none.
+    ///
+    /// # Errors
+    /// [`CueError::NotOurs`] of an answer to others, [`CueError::Forged`].
+    pub fn answered(&mut self, bytes: &[u8]) -> Option<Result<(), CueError>> {
+        let (body, signature) = bytes.split_last_chunk::<SIGNATURE_LENGTH>()?;
+        let (epoch, questions) = body.strip_prefix(ANSWER)?.split_first_chunk::<8>()?;
+        let (questions, _) = questions.as_chunks::<QUESTION_BYTES>();
+        if self.question.is_none_or(|own| !questions.contains(&own)) {
+            return Some(Err(CueError::NotOurs));
+        }
+        if self.key.0.verify_strict(body, &Signature::from_bytes(signature)).is_err() {
+            return Some(Err(CueError::Forged));
+        }
+        self.question = None;
+        self.stored = self.stored.max(Some(u64::from_le_bytes(*epoch)));
+        Some(Ok(()))
     }
 
     /// The highest epoch seen, to be stored; `None` before the first.
     pub fn highest(&self) -> Option<u64> {
-        self.current.or(self.stored)
+        self.current.max(self.stored)
     }
 
     /// Takes a CUE.
@@ -196,6 +251,9 @@ impl Gate {
         let cue = self.key.open(bytes)?;
         let (epoch, id) = (cue.epoch, cue.id);
         let old = |highest| CueError::Old { epoch, highest };
+        if self.question.is_some() {
+            return Err(CueError::Unanswered(epoch));
+        }
         if let Some(stored) = self.stored.filter(|stored| epoch <= *stored) {
             return Err(old(stored));
         }

@@ -339,7 +339,7 @@ impl Track {
 }
 
 impl QuantityReport {
-    /// `p99 FCT -32 % (-45 % to -15 %) over 12 pairs`.
+    /// `p99 FCT -32 % (-45 % to -15 %) over 12 pairs; the control +3 % against its own past`.
     pub fn words(&self) -> String {
         let percent = |share: f64| format!("{:+.1} %", share * 100.0);
         let Some(change) = self.change else { return format!("{}: nothing to compare yet", self.name) };
@@ -348,7 +348,10 @@ impl QuantityReport {
             None => "no bound yet".to_string(),
         };
         let plural = if self.pairs == 1 { "" } else { "s" };
-        format!("{} {} ({interval}) over {} pair{plural}", self.name, percent(change), self.pairs)
+        let past =
+            self.control_against_past.map(|change| format!("; the control {} against its own past", percent(change)));
+        let past = past.unwrap_or_default();
+        format!("{} {} ({interval}) over {} pair{plural}{past}", self.name, percent(change), self.pairs)
     }
 }
 

@@ -89,7 +89,8 @@ pub struct Host {
     /// Connections begun, a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_starts: Option<f64>,
-    /// Data segments sent in the last second, retransmissions included.
+    /// Data segments sent, retransmissions included: in the last second, or in as much longer as it took to send [`SEGMENTS_MIN`], up to a
+    /// minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_segments: Option<u64>,
     /// Of these, retransmissions.

@@ -1,23 +1,27 @@
 //! Losses, a wall clock that is set, and many connections.
 
 use crate::lossy;
-use crate::world::{HERE, THERE, TestOracle, World, cue, eventually, guarded, reno};
+use crate::world::{HERE, Start, THERE, TestOracle, World, comes_within, cue, eventually, guarded, reno};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::socket::{Backlog, listen};
 use policy::{Cue, Settings};
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{env, fs};
 use units::{Rate, Time};
 
 #[test]
 fn a_guard_reverts_within_a_second_of_losses() {
-    let Some(world) = World::new() else { return };
+    comes_within(Duration::from_secs(1), after_losses_begin);
+}
+
+/// How long after losses of 1 % have begun the guard's rule is given back; the guard's limit is passed a moment later.
+fn after_losses_begin() -> Option<Duration> {
+    let world = World::new()?;
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
     let (mut source, mut sink) = world.connection(THERE);
@@ -27,7 +31,7 @@ fn a_guard_reverts_within_a_second_of_losses() {
     oracle.send(&guarded(cue(1, steady)));
     let idle = world.connection(THERE);
     let set = eventually(|| world.uses(&idle.0, "reno") && world.uses(&source, "reno"));
-    thread::scope(|scope| {
+    let took = thread::scope(|scope| {
         scope.spawn(|| {
             let block = vec![0; 1 << 16];
             while !over.load(Ordering::Relaxed) {
@@ -49,16 +53,19 @@ fn a_guard_reverts_within_a_second_of_losses() {
         let began = Instant::now();
         world.tc_there(&format!("filter add dev eth0 ingress bpf direct-action object-file {object} section tc"));
         let reverted = eventually(|| !world.uses(&idle.0, "reno"));
-        println!("losses of 1 %, guard at 0.1 %: reverted after {:.0} ms", began.elapsed().as_secs_f64() * 1e3);
+        let took = began.elapsed();
+        println!("losses of 1 %, guard at 0.1 %: reverted after {:.0} ms", took.as_secs_f64() * 1e3);
         world.tc_there("qdisc del dev eth0 clsact");
         over.store(true, Ordering::Relaxed);
         assert!(set && calm && reverted, "{set} {calm} {reverted}: {} {}", world.status(), agent.said());
+        took
     });
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.counts.reverted, report.in_force.len()), (1, 0), "{}", agent.said());
     assert!(!world.ip("route show").contains("initcwnd"), "the routes, too");
     agent.stop();
     world.assert_as_before();
+    Some(took)
 }
 
 /// A wall clock that can be set for one process: time namespaces have none, and the machine's is everybody's.
@@ -94,7 +101,7 @@ fn steps_of_the_wall_clock_move_nothing() {
         fs::remove_file(&read).expect("and it is seen that they look");
     };
     let mut oracle = TestOracle::new(&world);
-    let agent = world.agent_with(&mut oracle, &[], &environment);
+    let agent = world.agent_as(Start { environment: &environment, ..Start::default() }, &mut oracle, &[]);
     let _ = fs::remove_file(&read);
     let idle = world.connection(THERE);
     let lifetime = Duration::from_secs(6);
@@ -119,44 +126,95 @@ fn steps_of_the_wall_clock_move_nothing() {
     world.assert_as_before();
 }
 
+const MANY: usize = 10_000;
+/// Times that each of them carries bytes.
+const ROUNDS: usize = 3;
+const PORT: u16 = 5000;
+const FAR_END: &str = "OPENTCP_TEST_FAR_END";
+
+/// Bytes of a connection's own.
+fn bytes_of(number: usize) -> [u8; 64] {
+    std::array::from_fn(|i| (number.wrapping_mul(0x9e37_79b9) >> (i % 24)) as u8 ^ i as u8)
+}
+
+/// A process may not have as many open files as there are ends, so the other ones are another's: this one, which gives back what it gets.
+/// Started by itself it is done.
+#[test]
+fn the_far_end_of_ten_thousand_connections() {
+    if env::var_os(FAR_END).is_none() {
+        return;
+    }
+    allow_files();
+    let listener = TcpListener::bind((HERE, PORT)).unwrap();
+    let mut open: Vec<TcpStream> = (0..MANY).map(|_| listener.accept().unwrap().0).collect();
+    for _ in 0..ROUNDS {
+        for (number, socket) in open.iter_mut().enumerate() {
+            let mut arrived = [0; 64];
+            socket.read_exact(&mut arrived).unwrap();
+            assert!(arrived == bytes_of(number), "connection {number}");
+            socket.write_all(&arrived).unwrap();
+        }
+    }
+    // the near end closes first
+    for socket in &mut open {
+        let _ = socket.read(&mut [0]);
+    }
+}
+
+/// Whether as many connections are allowed.
+fn allow_files() -> bool {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    let wanted = MANY as u64 + 500;
+    soft >= wanted || setrlimit(Resource::RLIMIT_NOFILE, wanted, hard.max(wanted)).is_ok()
+}
+
 #[test]
 fn a_host_with_ten_thousand_connections_changes_over_and_back() {
-    const COUNT: usize = 10_000;
-    const EACH: usize = 2000;
     let Some(world) = World::new() else { return };
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
-    let wanted = COUNT as u64 + 500;
-    if soft < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted, hard.max(wanted)).is_err() {
-        eprintln!("skipped: {wanted} open files are not allowed here");
+    if !allow_files() {
+        eprintln!("skipped: {MANY} open files are not allowed here");
         return;
     }
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
-    // nobody accepts them: they are open all the same, and take one descriptor each instead of two
-    let listeners: Vec<TcpListener> =
-        world.here(|| (0..COUNT / EACH).map(|_| TcpListener::bind((HERE, 0)).unwrap()).collect());
-    let open: Vec<TcpStream> = world.here(|| {
-        let of = |listener: &TcpListener| {
-            listen(listener, Backlog::new(EACH as i32 + 10).unwrap()).unwrap();
-            let address = listener.local_addr().unwrap();
-            (0..EACH).map(move |_| TcpStream::connect(address).unwrap())
-        };
-        listeners.iter().flat_map(of).collect()
+    let far_end = ["--exact", "faults::the_far_end_of_ten_thousand_connections"];
+    let mut far_end = world.here(|| {
+        Command::new(env::current_exe().unwrap()).args(far_end).env(FAR_END, "").stdout(Stdio::null()).spawn().unwrap()
     });
+    let mut open = Vec::with_capacity(MANY);
+    world.here(|| {
+        let begin = || TcpStream::connect((HERE, PORT)).map(|socket| open.push(socket)).is_ok();
+        assert!(eventually(begin), "the far end listens");
+        open.resize_with(MANY, || TcpStream::connect((HERE, PORT)).unwrap());
+    });
+    let mut carry_all = || {
+        for (number, socket) in open.iter_mut().enumerate() {
+            let mut back = [0; 64];
+            socket.write_all(&bytes_of(number)).unwrap();
+            socket.read_exact(&mut back).unwrap();
+            assert!(back == bytes_of(number), "connection {number}");
+        }
+    };
+    carry_all();
     let using = |algorithm: &str| {
         let all = world.here(|| kernel::connections().unwrap());
         all.iter().filter(|connection| connection.algorithm == algorithm).count()
     };
-    let before = world.seen(&open[0]).algorithm;
-    assert!(using(&before) >= 2 * COUNT);
-    for (way, algorithm) in [("over", "reno"), ("back", before.as_str())] {
+    let before = world.before_algorithm();
+    // that of the test's world, too
+    let all = using(before);
+    assert!(all > 2 * MANY, "{all}");
+    for (way, from, to) in [("over", before, "reno"), ("back", "reno", before)] {
         let began = Instant::now();
         let set = if way == "over" { reno() } else { Settings { cc: None, ..reno() } };
         oracle.send(&cue(if way == "over" { 1 } else { 2 }, set));
-        assert!(eventually(|| using(algorithm) >= 2 * COUNT), "{way}: {} of {}", using(algorithm), 2 * COUNT);
-        println!("{} sockets {way} within {:.0} ms of the CUE", 2 * COUNT, began.elapsed().as_secs_f64() * 1e3);
+        assert!(eventually(|| using(to) == all), "{way}: {} of {all}", using(to));
+        println!("{all} sockets {way} within {:.0} ms of the CUE", began.elapsed().as_secs_f64() * 1e3);
+        assert_eq!(using(from), 0, "{way}");
+        carry_all();
     }
     drop(open);
+    assert!(far_end.wait().unwrap().success(), "what arrived there was right");
     agent.stop();
     world.assert_as_before();
 }

@@ -2,8 +2,11 @@
 //! killed. Only root can try.
 
 mod faults;
+mod fuzz;
 mod giving_back;
+mod idle;
 mod lossy;
 mod oracle;
+mod rollout;
 mod setting;
 mod world;

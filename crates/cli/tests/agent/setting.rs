@@ -1,11 +1,17 @@
 //! What an agent sets, and what it says of it.
 
-use crate::world::{HERE, PATIENCE, THERE, TestOracle, World, cue, eventually, reno, talk};
+use crate::world::{HERE, PATIENCE, REFUSING_BPF, Start, THERE, TestOracle, World, cue, eventually, reno, talk};
 use bus::Bus as _;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::TcpCongestion;
 use policy::{CueError, Settings};
 use serde_json::Value;
-use std::fs;
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+use std::{fs, thread};
 use units::Time;
 
 /// What the status says came of a setting of the only rule.
@@ -29,6 +35,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     let set = Settings { rto_min: Some(Time::from_ms(20)), pacing: Some(true), ecn: Some(true), ..reno() };
     oracle.send(&cue(1, set));
     assert!(eventually(|| world.uses(&open.0, "reno")), "idle as it is; {}", agent.said());
+    assert_eq!(world.at_work(), (1, 2), "a program; an agent and its guardian");
     talk(&mut open);
     let after = world.seen(&open.0);
     assert!(after.rto_us < before.rto_us && after.max_pacing_rate == u64::from(u32::MAX) - 1, "{after:?}");
@@ -51,8 +58,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     // the connection that ended is told of within a report
     let mut racks = Vec::new();
     assert!(eventually(|| {
-        let message = oracle.bus.receive(PATIENCE).unwrap().expect("a report");
-        let report = bus::Report::from_bytes(&message).unwrap();
+        let report = oracle.receive(PATIENCE).expect("a report");
         racks.extend(report.telemetry.into_iter().map(|kind| (kind.group, kind.remote_rack)));
         racks.contains(&("test/rule".to_string(), "r2".to_string()))
     }));
@@ -76,6 +82,52 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
 
     agent.stop();
     assert!(world.uses(&open.0, &before.algorithm), "given back, idle as it is");
+    world.assert_as_before();
+}
+
+/// Lets a connection send until its window is large, then nothing for longer than any time-out: its window before, and with the next
+/// byte.
+fn pause((one, other): &mut (TcpStream, TcpStream), world: &World) -> (u32, u32) {
+    let grown = |socket: &TcpStream| world.seen(socket).cwnd;
+    for _ in 0..100 {
+        let both = (&*one, &*other);
+        thread::scope(|scope| {
+            scope.spawn(move || (&mut { both.0 }).write_all(&vec![0; 1 << 20]).unwrap());
+            (&mut { both.1 }).read_exact(&mut vec![0; 1 << 20]).unwrap();
+        });
+        if grown(one) > 60 {
+            break;
+        }
+    }
+    let before = grown(one);
+    // the window is halved with each time-out that passes
+    thread::sleep(Duration::from_secs(3));
+    one.write_all(&[0]).unwrap();
+    other.read_exact(&mut [0]).unwrap();
+    (before, grown(one))
+}
+
+#[test]
+fn a_connection_that_was_idle_begins_again_with_the_rules_window_and_afterwards_with_its_own() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &[]);
+    let mut open = world.connection(THERE);
+    // algorithms that set their window by themselves, such as bbr, do not begin again
+    setsockopt(&open.0, TcpCongestion, &OsString::from("reno")).unwrap();
+    let own = world.before_window();
+    let (grown, again) = pause(&mut open, &world);
+    assert!(grown > 60 && again == own, "{grown}, then {again}: a kernel that restarts after a pause, with {own}");
+    let window = policy::Cue { lifetime: Time::from_secs(8), ..cue(1, Settings { cc: None, ..reno() }) };
+    oracle.send(&window);
+    assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
+    let (grown, again) = pause(&mut open, &world);
+    println!("idle for 3 s with an initial window of 20: {grown} segments before, {again} with the next byte");
+    assert!(grown > 60 && again == 20, "{grown}, then {again}");
+    assert!(eventually(|| !world.ip("route show default").contains("initcwnd")), "it ends: {}", agent.said());
+    let (grown, again) = pause(&mut open, &world);
+    assert!(grown > 60 && again == own, "{grown}, then {again}");
+    agent.stop();
     world.assert_as_before();
 }
 
@@ -114,6 +166,61 @@ fn without_bpf_routes_do_what_they_can() {
 }
 
 #[test]
+fn where_the_kernel_refuses_bpf_an_agent_goes_on_without_says_so_and_gives_everything_back() {
+    let Some(world) = World::without_bpf() else { return };
+    let refused = Start { under: REFUSING_BPF, ..Start::default() };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent_as(refused, &mut oracle, &[]);
+    let lacks = |text: &str| {
+        text.contains("the kernel does not take the agent's program")
+            && text.contains("routes and sysctls alone are set")
+    };
+    assert!(lacks(&agent.said()), "{}", agent.said());
+    let kept = world.connection(THERE);
+    let before = world.seen(&kept.0).algorithm;
+    let set = Settings { rto_min: Some(Time::from_ms(20)), pacing: Some(true), ecn: Some(true), ..reno() };
+    oracle.send(&cue(1, set.clone()));
+    assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
+    let mut fresh = world.connection(THERE);
+    let seen = world.seen(&fresh.0);
+    assert_eq!((seen.algorithm.as_str(), seen.cwnd), ("reno", 20), "by the route");
+    talk(&mut fresh);
+    assert!(world.seen(&fresh.0).rto_us < 100_000, "the route's time-out, too");
+    assert!(world.uses(&kept.0, &before), "no route changes what is open");
+    // what is told is what is found, not what was asked for
+    let report = oracle.wait_for_reports(&agent);
+    assert!(report.notes.iter().any(|note| lacks(note)), "{:?}", report.notes);
+    assert!(report.notes.iter().any(|note| note.contains("pacing is not set: it takes BPF")), "{:?}", report.notes);
+    assert!(
+        eventually(|| {
+            let status = world.status();
+            found(&status, "pacing") == "no limit, none paces by it"
+                && found(&status, "initial_cwnd") == "20 by the route"
+        }),
+        "{}",
+        world.status()
+    );
+    let (_, told, _) = world.opentcp(&["agent", "status", "--state", "state"]);
+    assert!(lacks(&told), "{told}");
+    drop(fresh);
+
+    agent.kill();
+    assert!(eventually(|| !world.ip("route show").contains("initcwnd")), "the guardian needs no BPF either");
+    world.assert_as_before();
+    // who asks for nothing but BPF is told what there is instead
+    let places = world.places();
+    let mut arguments = vec!["agent", "--key", "oracle.key.pub", "--means", "bpf"];
+    arguments.extend(places.iter().map(String::as_str));
+    let (code, _, error) = world.opentcp_as(refused, &arguments);
+    assert!(code == Some(2) && error.contains("without BPF: --means routes"), "{error}");
+    let agent = world.agent_as(refused, &mut oracle, &[]);
+    oracle.send(&cue(2, set));
+    assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
+    agent.stop();
+    world.assert_as_before();
+}
+
+#[test]
 fn a_dry_run_tells_and_changes_nothing() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
@@ -146,6 +253,8 @@ fn an_agent_refuses_what_it_cannot_trust_or_use() {
     let Some(world) = World::new() else { return };
     let _oracle = TestOracle::new(&world);
     let places = world.places();
+    let (code, _, error) = world.opentcp(&["agent", "--key", "oracle.key.pub", "--cgroup", "/proc"]);
+    assert!(code == Some(2) && error.contains("/proc: not the folder of a cgroup"), "{error}");
     let run = |more: &[&str]| {
         let mut arguments = vec!["agent", "--key", "oracle.key.pub", "--socket", "oracle.sock"];
         arguments.extend(places.iter().map(String::as_str));
@@ -155,6 +264,7 @@ fn an_agent_refuses_what_it_cannot_trust_or_use() {
         error
     };
     let key = world.path("oracle.key.pub");
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600, "root's alone");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o666)).unwrap();
     assert!(run(&[]).contains("others may change it"));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
@@ -170,6 +280,31 @@ fn an_agent_refuses_what_it_cannot_trust_or_use() {
     });
     let error = String::from_utf8_lossy(&shifted.stderr);
     assert!(shifted.status.code() == Some(2) && error.contains("time namespace"), "{error}");
+    world.assert_as_before();
+}
+
+#[test]
+fn an_agent_takes_nothing_of_before_it_came() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    // somebody has recorded an hour's CUEs, and answers
+    let recorded = oracle.key.sign(&cue(40, reno()));
+    let answer = oracle.key.answer(0, &[[7; 32]]);
+    oracle.answers = false;
+    let agent = world.agent(&mut oracle, &[]);
+    for message in [&recorded, &answer, &recorded] {
+        oracle.bus.send(message).unwrap();
+    }
+    let report = oracle.wait_for_reports(&agent);
+    assert_eq!((report.counts.taken, report.counts.rejected), (0, 2), "{}", agent.said());
+    assert!(agent.said().contains(&CueError::Unanswered(40).to_string()), "{}", agent.said());
+    (oracle.answers, oracle.epoch) = (true, 40);
+    assert!(eventually(|| oracle.wait_for_reports(&agent).question.is_none()), "{}", agent.said());
+    oracle.bus.send(&recorded).unwrap();
+    assert_eq!(oracle.wait_for_reports(&agent).counts.rejected, 3, "{}", agent.said());
+    oracle.send(&cue(41, reno()));
+    assert!(eventually(|| world.uses(&world.connection(THERE).0, "reno")), "{}", agent.said());
+    agent.stop();
     world.assert_as_before();
 }
 

@@ -35,7 +35,7 @@ fn without_rights_the_demonstration_is_simulated_and_says_so() {
         let withheld: Vec<f64> =
             turns.iter().filter(|turn| turn["hosts"] == 0).map(|turn| turn["at_s"].as_f64().unwrap()).collect();
         // at first nothing is known; the epochs are from 7.5 to 10.5 s and from 17.5 to 20.5 s
-        assert_eq!(withheld[0], 0.0);
+        assert!(withheld[0] < 1.0, "{withheld:?}");
         for epoch in [10.0, 20.0] {
             assert!(withheld.contains(&epoch), "{withheld:?}");
         }

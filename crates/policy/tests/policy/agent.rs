@@ -139,11 +139,17 @@ fn what_is_not_taken_changes_nothing_and_is_counted() {
     let mut strange = cue(5, 1, window(1));
     strange.guard = Some(CueGuard { revert_if: "network.drop_rate > 0.1".into(), hold: s(1) });
     assert!(matches!(agent.on_cue(s(1), &key().sign(&strange)), Err(CueError::Guard(_))));
+    let endless = cue(5, 3, Settings { rto_min: Some(s(61)), ..Settings::default() });
+    assert_eq!(agent.on_cue(s(1), &key().sign(&endless)), Err(CueError::Setting("rto_min")));
+    for segments in [0, 1001] {
+        let wide = cue(5, 4 + segments as u16, window(segments));
+        assert_eq!(agent.on_cue(s(1), &key().sign(&wide)), Err(CueError::Setting("initial_cwnd")));
+    }
     let mut others = cue(5, 2, window(1));
     others.scope.hosts = Addressees::Named(vec!["h2".into()]);
     assert_eq!(agent.on_cue(s(1), &key().sign(&others)), Err(CueError::NotOurs));
     assert_eq!(windows(&agent), [(Some(20), s(90))], "a replayed CUE does not last longer");
-    assert_eq!(agent.counts(), AgentCounts { taken: 1, rejected: 3, ..AgentCounts::default() });
+    assert_eq!(agent.counts(), AgentCounts { taken: 1, rejected: 6, ..AgentCounts::default() });
 }
 
 /// Numbers that look random and are the same every time (splitmix64).
@@ -194,6 +200,86 @@ fn a_million_byte_strings_change_nothing_and_are_counted() {
     assert_eq!(agent.counts(), AgentCounts { taken: 1, rejected: COUNT, ..AgentCounts::default() });
 }
 
+/// The bytes of a CUE with a few of them changed, left out, or there twice.
+fn mutated(good: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    for _ in 0..=random.below(3) {
+        let at = random.below(bytes.len() as u64) as usize;
+        match random.below(8) {
+            0 => drop(bytes.drain(at..)),
+            1 => drop(bytes.drain(at..(at + 4).min(bytes.len()))),
+            2 => bytes.insert(at, random.next() as u8),
+            3 => bytes.extend_from_within(at..),
+            4 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5) as usize],
+            _ => bytes[at] ^= 1 << random.below(8),
+        }
+        if bytes.is_empty() {
+            break;
+        }
+    }
+    bytes
+}
+
+/// What [`OracleKey::sign`] does, of any bytes.
+fn signed(body: &[u8]) -> Vec<u8> {
+    use ed25519_dalek::{Signer as _, SigningKey};
+    let signature = SigningKey::from_bytes(&[3; 32]).sign(&[b"opentcp cue\0", body].concat());
+    [body, &signature.to_bytes()].concat()
+}
+
+#[test]
+fn a_million_changed_cues_behind_a_true_signature_are_refused_or_can_be() {
+    const COUNT: u64 = 1_000_000;
+    /// A signature takes as long as reading hundreds of CUEs.
+    const SIGNED_EACH: u64 = 20;
+    let mut random = Random(7);
+    let goods: Vec<Vec<u8>> = (0..16)
+        .map(|i| {
+            let names = vec!["h*".to_string(); i % 3];
+            let labels = (0..i % 4).map(|n| (format!("l{n}"), "x".to_string())).collect();
+            let remote = ["10.0.0.0/8", "fd00::/8"][i % 2].parse().ok();
+            let sessions =
+                Sessions { remote, port: (i % 5 == 0).then_some(80), cgroup: (i % 7 == 0).then(|| "/a".into()) };
+            let hosts = [Addressees::All, Addressees::UpTo(u64::MAX), Addressees::Named(vec!["h1".into(); 3])];
+            let set = Settings { rto_min: Some(s(1)), cc: Some("cubic".into()), pacing: Some(true), ..window(20) };
+            let mut cue = cue(300 << i, i as u16, set);
+            cue.scope = CueScope { hosts: hosts[i % 3].clone(), names, labels, sessions };
+            cue.to_bytes()
+        })
+        .collect();
+    assert!(goods.iter().all(|good| key().public().open(&signed(good)).is_ok()), "it is signed as the Oracle signs");
+    let (mut agent, mut now, mut read, mut taken) = (agent(), 0, 0, 0);
+    for i in 0..COUNT {
+        let bytes = mutated(&goods[random.below(16) as usize], &mut random);
+        let cue = Cue::from_bytes(&bytes);
+        if let Ok(cue) = &cue {
+            read += 1;
+            assert_eq!(Cue::from_bytes(&cue.to_bytes()).as_ref(), Ok(cue), "what is read can be written: {bytes:?}");
+        }
+        if i % SIGNED_EACH > 0 {
+            continue;
+        }
+        // an epoch that is wrong by a bit makes all later ones old
+        if i % 100 == 0 {
+            taken += agent.counts().taken;
+            agent = self::agent();
+        }
+        now += 1;
+        let took = agent.on_cue(s(now), &signed(&bytes));
+        assert!(took.is_err() || cue.is_ok(), "{bytes:?}");
+        agent.on_measured(s(now), &host(11));
+        agent.on_timer(s(now));
+        for rule in agent.rules() {
+            let Settings { initial_cwnd, rto_min, .. } = rule.set;
+            assert!(initial_cwnd.is_none_or(|segments| (1..=1000).contains(&segments)), "{bytes:?}");
+            assert!(rto_min.is_none_or(|time| time >= Time::from_us(1) && time <= s(60)), "{bytes:?}");
+            assert!(rule.deadline > s(now), "{bytes:?}");
+        }
+    }
+    // enough came as far as each step to have tried it
+    assert!(read > COUNT / 10 && taken > 1000, "{read} read, {taken} taken");
+}
+
 #[test]
 fn whatever_the_oracle_signs_an_agent_goes_on() {
     let mut random = Random(6);
@@ -210,7 +296,7 @@ fn whatever_the_oracle_signs_an_agent_goes_on() {
             1 => u64::MAX,
             _ => random.next() >> random.below(64),
         };
-        let mut odd = cue(i, (random.below(600)) as u16, window(random.next() as u32));
+        let mut odd = cue(i, (random.below(600)) as u16, window(random.below(1200) as u32));
         odd.lifetime = Time::from_ps(extreme(&mut random));
         odd.policy = String::from_utf8_lossy(&random.bytes(60)).chars().take(60).collect();
         let guard: String = match random.below(3) {

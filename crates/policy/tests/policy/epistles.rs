@@ -74,6 +74,28 @@ fn an_agent_that_was_started_again_takes_nothing_of_an_epoch_that_it_has_seen() 
 }
 
 #[test]
+fn after_a_question_nothing_is_taken_until_it_is_answered() {
+    let mut gate = gate(Some(6));
+    assert_eq!(gate.answered(&key().sign(&cue(7, 0))), None, "a CUE is no answer");
+    gate.ask([1; 32]);
+    assert_eq!(gate.take(&key().sign(&cue(9, 0))), Err(CueError::Unanswered(9)));
+    let forged = OracleKey::from_secret([8; 32]).answer(20, &[[1; 32]]);
+    assert_eq!(gate.answered(&forged), Some(Err(CueError::Forged)));
+    assert_eq!(gate.answered(&key().answer(20, &[[2; 32]])), Some(Err(CueError::NotOurs)), "an old one, or another's");
+    let good = key().answer(8, &[[2; 32], [1; 32]]);
+    for end in 0..good.len() {
+        assert!(!matches!(gate.answered(&good[..end]), Some(Ok(()))), "cut at {end}");
+    }
+    assert_eq!((gate.answered(&good), gate.question(), gate.highest()), (Some(Ok(())), None, Some(8)));
+    assert!(matches!(gate.take(&key().sign(&cue(8, 0))), Err(CueError::Old { .. })));
+    assert!(gate.take(&key().sign(&cue(9, 0))).is_ok());
+    // asked again, as when the Oracle was gone for a while: it may be in an earlier epoch, and what was seen stays seen
+    gate.ask([3; 32]);
+    assert_eq!(gate.answered(&key().answer(2, &[[3; 32]])), Some(Ok(())));
+    assert!(matches!(gate.take(&key().sign(&cue(8, 1))), Err(CueError::Old { .. })));
+}
+
+#[test]
 fn a_cue_for_others_is_not_taken_but_makes_earlier_ones_old() {
     let mut gate = gate(None);
     let others = Cue { scope: CueScope { hosts: Addressees::Named(vec!["x".into()]), ..cue(9, 0).scope }, ..cue(9, 0) };

@@ -1,7 +1,11 @@
 //! Verdicts over random periods: how often they are wrong, how soon they are right.
 
 use crate::common::{GOOD, parse};
-use policy::{ArmObservation, FLOWS_MIN, History, Judgement, NetworkView, PeriodObservation, Policy, Verdict, decide};
+use policy::{
+    ArmObservation, FLOWS_MIN, History, Host, Judgement, NetworkView, Oracle, OracleKey, PeriodObservation, Policy,
+    Progress, Verdict, decide,
+};
+use units::Time;
 
 /// Periods that are looked at, each.
 const PERIODS: usize = 60;
@@ -190,6 +194,8 @@ fn the_control_is_compared_with_its_own_past() {
     assert_eq!((p50.judgement, p50.pairs), (Judgement::Unclear, 10));
     let change = p50.control_against_past.unwrap();
     assert!((1.7..2.3).contains(&change), "{change}");
+    let reason = verdict.report().reason;
+    assert!(reason.contains("; the control +") && reason.ends_with(" % against its own past"), "{reason}");
 }
 
 #[test]
@@ -216,4 +222,38 @@ fn a_rollout_that_is_over_sets_nothing_and_says_why() {
     let decision = decide(&policy, &view, &mut history);
     assert!(decision.cues.is_empty());
     assert_eq!(decision.rules[0].withheld.as_deref(), Some("rolled back: it hurts"));
+}
+
+#[test]
+fn an_oracle_that_is_started_again_goes_on_where_the_rollout_was() {
+    let text = GOOD.replace("fraction = 0.5", "stages = [{ fraction = 0.1 }, { after = \"10 min\", fraction = 1 }]");
+    let key = || OracleKey::from_secret([1; 32]);
+    let hosts = |at: u64| {
+        let host = |i: u64| Host { name: format!("h{i}"), ..Host::default() };
+        NetworkView { at: Time::from_secs(at), hosts: (0..10).map(host).collect(), ..NetworkView::default() }
+    };
+    let treated = |oracle: &mut Oracle, at| oracle.turn(&hosts(at), Default::default()).0.treated;
+    let mut first = Oracle::new(parse(&text).unwrap(), key(), History::default());
+    assert_eq!((treated(&mut first, 60), treated(&mut first, 600)), (1, 1));
+    assert_eq!(first.progress(), Progress::default());
+    assert_eq!(treated(&mut first, 660), 10, "ten minutes after the first decision");
+    assert_eq!(first.progress(), Progress { lasted: Time::from_secs(600), ended: None });
+    let history = History::after(first.epoch()).resume(first.progress());
+    let mut second = Oracle::new(parse(&text).unwrap(), key(), history);
+    assert_eq!((treated(&mut second, 60), second.epoch()), (10, 4), "the last stage at once");
+    let mut new = Oracle::new(parse(&text).unwrap(), key(), History::after(4));
+    assert_eq!(treated(&mut new, 60), 1, "which is not so by itself");
+}
+
+#[test]
+fn a_rollout_that_an_earlier_oracle_ended_stays_so() {
+    let view = NetworkView::from_json(include_str!("../../../../policies/example-view.json")).unwrap();
+    let ended = Some("rolled back: it hurts".to_string());
+    let history = History::after(7).resume(Progress { ended: ended.clone(), ..Progress::default() });
+    let mut oracle = Oracle::new(policy(), OracleKey::from_secret([1; 32]), history);
+    let (decision, messages) = oracle.turn(&view, Default::default());
+    assert!(messages.is_empty() && decision.rules[0].withheld == ended, "{decision:?}");
+    let verdict = oracle.verdict();
+    assert_eq!((verdict.judgement, verdict.roll_back, Some(verdict.reason)), (Judgement::Hurting, true, ended.clone()));
+    assert_eq!(oracle.progress().ended, ended);
 }
