@@ -14,7 +14,7 @@ use bus::files::{FileError, public_key, store_epoch, stored_epoch};
 use bus::{Bus, BusError, Clock, Report, UnixAgent};
 use kernel::retune::RetuneError;
 use kernel::{Connection, NAME_PREFIX};
-use policy::{Agent, Gate, Host, Link, QUESTION_BYTES, Question};
+use policy::{Agent, Gate, Host, Link};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -360,7 +360,7 @@ fn live(
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
         if mind.connect(config, now, say) {
-            mind.agent.ask(question()?);
+            mind.agent.ask(bus::random()?);
             // the sooner it is asked, the sooner CUEs are taken
             (sample_at, report_at) = (now, now);
         }
@@ -468,14 +468,6 @@ fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
         *steps.entry(step.exp2().round() as u32).or_insert(0) += 1;
     }
     steps.into_iter().collect()
-}
-
-/// What nobody has asked before.
-fn question() -> io::Result<Question> {
-    let mut question = [0; QUESTION_BYTES];
-    let got = rustix::rand::getrandom(&mut question[..], rustix::rand::GetRandomFlags::empty())?;
-    assert_eq!(got, question.len(), "Linux gives up to 256 random bytes at once (getrandom(2))");
-    Ok(question)
 }
 
 /// What this thread has had of a processor.

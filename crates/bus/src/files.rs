@@ -1,7 +1,7 @@
 //! What outlives a process: keys, and the last epoch.
 
+use crate::random;
 use policy::{KeyError, OracleKey, PublicKey};
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -71,10 +71,7 @@ pub fn generate(path: &Path) -> Result<PathBuf, FileError> {
     if let Some(there) = [path, &public].into_iter().find(|path| path.symlink_metadata().is_ok()) {
         return Err(FileError::Exists { path: there.to_path_buf() });
     }
-    let mut secret = [0_u8; 32];
-    let got = getrandom(&mut secret[..], GetRandomFlags::empty()).map_err(|error| in_file(path)(error.into()))?;
-    assert_eq!(got, secret.len(), "Linux gives up to 256 random bytes at once (getrandom(2))");
-    let key = OracleKey::from_secret(secret);
+    let key = OracleKey::from_secret(random().map_err(in_file(path))?);
     create(path, 0o600, &key.to_hex())?;
     create(&public, 0o600, &key.public().to_hex())?;
     Ok(public)

@@ -30,6 +30,17 @@ pub const QUEUE_MAX: usize = 64;
 /// Most agents of one Oracle on one machine.
 pub const AGENTS_MAX: usize = 4096;
 
+/// Bytes that nobody can guess: a key, or a question that nobody has asked before.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    const { assert!(N <= 256, "so many at once are given whole (getrandom(2))") };
+    let mut bytes = [0; N];
+    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
+}
+
 /// One end of the way between the Oracle and the agents.
 pub trait Bus {
     /// Sends without waiting. A reader that has not taken what was sent before is not waited for: an agent is dropped, and may

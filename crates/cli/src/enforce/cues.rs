@@ -105,11 +105,23 @@ impl Cues {
         if self.next <= now {
             self.next = now + REPORT;
             if self.bus.is_none() {
-                self.bus = UnixAgent::connect(&self.places.oracle).ok();
+                self.connect();
             }
             self.report(now, flows);
         }
         Ok(changed)
+    }
+
+    /// Looks for the Oracle, of which nothing is taken before it has said which epochs are over.
+    fn connect(&mut self) {
+        let Ok(bus) = UnixAgent::connect(&self.places.oracle) else { return };
+        for host in &mut self.hosts {
+            match bus::random() {
+                Ok(question) => host.agent.ask(question),
+                Err(error) => return eprintln!("nothing to ask the Oracle by: {error}"),
+            }
+        }
+        self.bus = Some(bus);
     }
 
     fn listen(&mut self, now: Time) -> bool {
@@ -203,6 +215,7 @@ impl Cues {
             });
             let report = Report {
                 host: Host { name: host.host.name.clone(), labels: host.host.labels.clone(), ..Host::default() },
+                question: host.agent.question(),
                 epoch: host.agent.highest(),
                 counts: host.agent.counts(),
                 in_force: in_force.collect(),
