@@ -140,13 +140,13 @@ fn parts(cases: &Cases) -> Option<String> {
     let default = cases.of(PARTS, Variant::Default)?;
     let lost = cases.of(PARTS, Variant::TimeoutOnly)?.median(|run| run.treated.truly_lost())?;
     Some(format!(
-        "What opentcp1 sets, each alone, in four racks. {}; {}; both, {}. Without a policy {} % are sent again. Of what hosts with the short \
-         time-out send again, {} % had been lost: it is not that acknowledgments were late. After a loss they try again at once, while the \
-         queue is still full, where others are silent for 200 ms.",
+        "What opentcp1 sets, each alone, in four racks. {}; {}; both, {}. Without a policy {} % of the segments are sent again, and {} % of the \
+         messages have no drops. Of what hosts with the short time-out send again, {} % had been lost; the rest was late.",
         of(Variant::WindowOnly)?,
         of(Variant::TimeoutOnly)?,
         of(Variant::OpenTcp1)?,
         percent(default.median(|run| run.treated.drop_rate())?),
+        percent(default.median(|run| run.treated.messages_without_drops())?),
         percent(lost)
     ))
 }
