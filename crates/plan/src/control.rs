@@ -129,12 +129,18 @@ impl Control {
         self.oracle.verdict()
     }
 
-    /// Adds to a summary how treated hosts compare with the others: by each quantity the change, and the interval around it.
+    /// Adds to a summary how treated hosts compare with the others: by each quantity the change, the interval around it, and
+    /// the others' change against their own past.
     pub fn summarize(&self, summary: &mut Summary) {
         for quantity in self.verdict().quantities {
             let name = quantity.name.to_lowercase().replace(' ', "_");
             let (low, high) = quantity.interval.unwrap_or((f64::NAN, f64::NAN));
-            let numbers = [("change", quantity.change.unwrap_or(f64::NAN)), ("low", low), ("high", high)];
+            let numbers = [
+                ("change", quantity.change.unwrap_or(f64::NAN)),
+                ("low", low),
+                ("high", high),
+                ("control_against_past", quantity.control_against_past.unwrap_or(f64::NAN)),
+            ];
             for (what, number) in numbers {
                 summary.insert(format!("policy.{name}.{what}"), number);
             }
