@@ -66,8 +66,11 @@ pub fn run(
     if let Some(retuning) = &mut retuning {
         retuning.begin(clock, &mut sockets)?;
     }
-    while !stop.load(Ordering::Relaxed) && clock.now() < scenario.duration {
+    while !stop.load(Ordering::Relaxed) {
         let now = clock.now();
+        if now >= scenario.duration {
+            break;
+        }
         if let Some(retuning) = retuning.as_mut().filter(|retuning| retuning.next() <= now) {
             retuning.on_time(now, &mut sockets)?;
         }
@@ -92,9 +95,11 @@ pub fn run(
             applications.on_received(&mut sockets, entry, flow);
         }
     }
+    // what is due from here on is nobody's
+    let ended = clock.now().min(scenario.duration);
     let waited = waited().saturating_sub(waited_before).as_secs_f64() / (clock.now() - began).as_secs_f64().max(1e-3);
     let retuned = retuning.map(Retuning::finish).transpose()?;
-    Ok(Report { waited, retuned, ..sockets.finish(applications.extra()) })
+    Ok(Report { waited, retuned, ..sockets.finish(ended, applications.extra()) })
 }
 
 /// For how long the calling thread has been ready to run and has not; zero where Linux does not count.

@@ -289,10 +289,10 @@ impl<'a> Sockets<'a> {
         }
     }
 
-    /// The end: sockets close with their hosts.
-    pub fn finish(self, extra: Vec<(String, f64)>) -> Report {
+    /// The end, which was at `ended`: sockets close with their hosts.
+    pub fn finish(self, ended: Time, extra: Vec<(String, f64)>) -> Report {
         // what was due and is not done at the end is at least so late
-        let overdue = self.timers.peek().map_or(Time::ZERO, |Reverse((at, ..))| self.clock.now().saturating_sub(*at));
+        let overdue = self.timers.peek().map_or(Time::ZERO, |Reverse((at, ..))| ended.saturating_sub(*at));
         let late = self.late.percentile(99.0).max(overdue);
         let flows: Vec<_> = self.flows.into_iter().map(Flow::end).collect();
         let absurd = self.absurd + flows.iter().filter(|flow| flow.info.is_absurd()).count() as u64;
