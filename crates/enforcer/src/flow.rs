@@ -17,6 +17,10 @@ use units::Time;
 const TIMESTAMP_BYTES: u32 = 12;
 /// The window of a SYN's answer at most, of which the first data is sent; it is not scaled.
 const SYN_WINDOW: u32 = 65_535;
+/// With so many packets under way, of which every second is acknowledged at once, a round trip that is longer than the shortest by
+/// an eighth, within these bounds (RFC 9406 4.2), is a queue's.
+const QUEUED_PACKETS: u32 = 10;
+const QUEUED_US: (u32, u32) = (4_000, 16_000);
 /// Time beyond two round trips to the server until it counts as having nothing to send, µs: hosts send in bursts.
 const STARVED_US: u32 = 1_000;
 
@@ -377,13 +381,20 @@ impl<P: Packet> Flow<P> {
         Action::Held
     }
 
-    /// Has the server let pass an opportunity to send? It could have filled an older edge long ago and did not.
+    /// Has the server let pass an opportunity to send? It could have filled an older edge long ago and did not. Where a queue has
+    /// formed, the network delivers all that it can, and a server whose own window was the limit (as CUBIC's is after a slow start that
+    /// ended at the first sign of that queue) has let nothing pass.
     fn is_starved(&mut self, cx: &Context<P>) -> bool {
         let now_us = cx.now_us();
         let grace_us = 2 * RTT_TICK_US * u32::from(self.server_rtt_ticks) + STARVED_US;
         let sock = self.relay.sock();
         let (mss, packets_out) = (sock.mss_cache, sock.packets_out);
-        let silent_us = cx.now.as_us().saturating_sub(sock.delivered_mstamp);
+        let min_rtt_us = sock.min_rtt_us();
+        let queued_us = (min_rtt_us / 8).clamp(QUEUED_US.0, QUEUED_US.1);
+        if packets_out >= QUEUED_PACKETS && self.relay.head_age_us(cx.now) > min_rtt_us.saturating_add(queued_us) {
+            return false;
+        }
+        let silent_us = cx.now.as_us().saturating_sub(self.relay.sock().delivered_mstamp);
         let buffer = self.buffer.as_mut().expect("made before");
         if !buffer.holds_nothing_back() {
             return false;

@@ -139,6 +139,12 @@ impl Relay {
         }
     }
 
+    /// How long ago the oldest segment that is not acknowledged was last sent, microseconds; 0 if there is none.
+    pub fn head_age_us(&self, now: Time) -> u32 {
+        let end = &self.0;
+        if end.sock.packets_out == 0 { 0 } else { (now.as_us() as u32).wrapping_sub(end.busy.at(0).sent_us) }
+    }
+
     /// The earliest moment at which [`Relay::on_timer`] has something to do; [`Time::NEVER`] if none.
     #[inline]
     pub fn poll_timeout(&self) -> Time {
