@@ -36,7 +36,7 @@ Examples:
   opentcp reproduce dctcp --figure 12 --backend sim
   sudo opentcp reproduce opentcp --backend kernel   its small half, on real kernels, two minutes
   opentcp reproduce tcon --backend sim --downloads 100   in a minute; without the number 10,000 downloads for the tails
-  sudo opentcp reproduce tcon                  and nginx and curl on real kernels, ten to fifteen minutes more";
+  sudo opentcp reproduce tcon                  and nginx and curl on real kernels, fourteen minutes more";
 
 /// The studies and what they are, then the examples.
 fn after_help() -> String {

@@ -2,13 +2,15 @@
 //!
 //! Runs the scenario `scenarios/tcon.toml`, a part of this program, on three paths and with files of several sizes: a CUBIC server, a BBR
 //! server, and BBR enforced on a CUBIC server. A run is many downloads one after the other, far enough apart not to meet.
-//! The same paths, files and servers then as real kernels with nginx and curl ([`kernel`]).
+//! The same paths, files and servers then as real kernels with nginx and curl ([`kernel`]). Beyond the paper, every other algorithm in
+//! BBR's place, and servers of other stacks ([`stack`]).
 
 mod findings;
 mod kernel;
 mod measured;
 mod paper;
 mod rows;
+mod stack;
 mod tables;
 
 use super::dctcp::Wanted;
@@ -17,9 +19,11 @@ use crate::failure::Failure;
 use crate::run::{Words as _, speed};
 use crate::stop::Stop;
 use crate::sweep::{Job, algorithm_names, run_all};
+use congestion::Algorithm;
 use measured::{Measured, Run};
 use results::{Comparison, Curve, Figure, Panel, Story, SweepWriter};
 use scenario::{Disk, FileRef, Files, Input, Known, Scenario};
+use stack::Stack;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path as FilePath, PathBuf};
@@ -51,7 +55,7 @@ pub const STUDY: Study = Study {
 #[command(next_help_heading = "tcon alone")]
 #[group(id = "tcon")] // every set of flags needs a name of its own
 pub struct Args {
-    /// At most so many downloads of a file [default: 10,000 of 10 MB, fewer of others, at other losses and on kernels]
+    /// At most so many downloads of a file [default: 10,000 of 10 MB on paths with losses, fewer of others, at other losses and on kernels]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     downloads: Option<u32>,
 }
@@ -107,28 +111,22 @@ impl Path {
     }
 }
 
+/// The algorithm that the paper enforces.
+const BBR: &str = "bbr";
+
 /// Who sends how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variant {
     Cubic,
-    Bbr,
-    /// BBR enforced on a CUBIC server.
+    /// A server that runs the algorithm itself.
+    Native,
+    /// The algorithm enforced on a CUBIC server.
     Tcon,
 }
 
 impl Variant {
-    const ALL: [Variant; 3] = [Variant::Cubic, Variant::Bbr, Variant::Tcon];
+    const ALL: [Variant; 3] = [Variant::Cubic, Variant::Native, Variant::Tcon];
 
-    fn name(self) -> &'static str {
-        match self {
-            Variant::Cubic => "cubic",
-            Variant::Bbr => "bbr",
-            Variant::Tcon => "tcon",
-        }
-    }
-}
-
-impl Variant {
     /// The one that comes `n` after it, in turn.
     fn after(self, n: u32) -> Variant {
         Variant::ALL[(self as usize + n as usize) % Variant::ALL.len()]
@@ -155,7 +153,7 @@ impl File {
     const ALL: [File; 3] =
         [File { kilobytes: 1_700, downloads: 1_000 }, File::MAIN, File { kilobytes: 101_000, downloads: 100 }];
     const FULL: [File; 2] = [File { kilobytes: 562_000, downloads: 20 }, File { kilobytes: 630_000, downloads: 20 }];
-    /// Downloads at each rate of losses.
+    /// Downloads at each rate of losses, and by other algorithms and servers.
     const SWEPT: File = File { downloads: 200, ..File::MAIN };
 
     /// As the paper writes it.
@@ -174,39 +172,87 @@ struct Case {
     path: Path,
     /// Per mille.
     loss: u32,
+    /// The server's TCP.
+    stack: Stack,
+    /// What the server runs itself, or is made to run.
+    algorithm: &'static str,
     file: File,
     variant: Variant,
 }
 
 impl Case {
+    /// The paper's server and algorithm, simulated.
+    fn of(path: Path, loss: u32, file: File) -> Case {
+        let variant = Variant::Cubic;
+        Case { host: Host::Simulator, path, loss, stack: Stack::Linux, algorithm: BBR, file, variant }
+    }
+
     /// All cases, of one setting after the other, with at most so many downloads of a file.
     fn all(full: bool, most: u32) -> Vec<Case> {
         let mut settings = Vec::new();
         for path in Path::ALL {
             let more = if full { &File::FULL[..] } else { &[] };
-            settings.extend(File::ALL.iter().chain(more).map(|file| (path, path.loss(), *file)));
+            settings.extend(File::ALL.iter().chain(more).map(|file| Case::of(path, path.loss(), *file)));
         }
-        settings.extend(Path::WAN.iter().flat_map(|path| LOSSES.map(|loss| (*path, loss, File::SWEPT))));
-        let of = |(path, loss, file): (Path, u32, File)| {
-            let file = File { downloads: file.downloads.min(most), ..file };
-            Variant::ALL.map(|variant| Case { host: Host::Simulator, path, loss, file, variant })
+        settings.extend(Path::WAN.iter().flat_map(|path| LOSSES.map(|loss| Case::of(*path, loss, File::SWEPT))));
+        settings.extend(Case::beyond());
+        let of = |case: Case| {
+            // where nothing is lost by chance, one is like the other
+            let enough = if case.loss == 0 { File::ALL[0].downloads } else { case.file.downloads };
+            let file = File { downloads: case.file.downloads.min(enough).min(most), ..case.file };
+            Variant::ALL.map(|variant| Case { file, variant, ..case })
         };
         settings.into_iter().flat_map(of).collect()
     }
 
-    /// The file that the paper prints most of, with the path's own losses?
-    fn is_main(&self) -> bool {
-        self.file.kilobytes == File::MAIN.kilobytes && self.loss == self.path.loss()
+    /// What the paper does not have: the other algorithms, and servers of other stacks.
+    fn beyond() -> impl Iterator<Item = Case> {
+        let case = Case::of(Path::Shanghai, Path::Shanghai.loss(), File::SWEPT);
+        let algorithms = Algorithm::builtins().iter().map(Algorithm::name).filter(|name| *name != BBR);
+        let algorithms = algorithms.map(move |algorithm| Case { algorithm, ..case });
+        algorithms.chain(Stack::OTHERS.map(|stack| Case { stack, ..case }))
     }
 
-    /// `wan-oregon/10MB`; with other losses than the path's, `wan-oregon/10MB/2%`; on kernels `kernel/wan-oregon/10MB`.
+    /// Is it of the paper's server and algorithm?
+    fn is_papers(&self) -> bool {
+        self.stack == Stack::Linux && self.algorithm == BBR
+    }
+
+    /// The file that the paper prints most of, with the path's own losses?
+    fn is_main(&self) -> bool {
+        self.is_papers() && self.file.kilobytes == File::MAIN.kilobytes && self.loss == self.path.loss()
+    }
+
+    /// What the paper may have printed of it: it has no other losses, algorithms and stacks.
+    fn is_printed(&self) -> bool {
+        self.is_papers() && self.loss == self.path.loss()
+    }
+
+    /// `wan-oregon/10MB`; with other losses than the path's, `wan-oregon/10MB/2%`; with another algorithm or server
+    /// `wan-oregon/10MB/vegas`, `wan-oregon/10MB/IW 3`; on kernels `kernel/wan-oregon/10MB`.
     fn setting(&self) -> String {
         let of = if self.host == Host::Kernel { "kernel/" } else { "" };
         let mut name = format!("{of}{}/{}", self.path.name(), self.file.name());
         if self.loss != self.path.loss() {
             let _ = write!(name, "/{}%", f64::from(self.loss) / 10.0);
         }
+        if self.algorithm != BBR {
+            let _ = write!(name, "/{}", self.algorithm);
+        }
+        if self.stack != Stack::Linux {
+            let _ = write!(name, "/{}", self.stack.name());
+        }
         name
+    }
+
+    /// The variant's name: of the paper's, BBR is one.
+    fn variant_name(&self) -> &'static str {
+        match self.variant {
+            Variant::Cubic => "cubic",
+            Variant::Native if self.algorithm == BBR => BBR,
+            Variant::Native => "native",
+            Variant::Tcon => "tcon",
+        }
     }
 
     /// Between the beginnings of two downloads: ten times what the link alone needs, and a minute.
@@ -235,7 +281,7 @@ impl Case {
     }
 
     fn sets(&self) -> Vec<String> {
-        let cc = if self.variant == Variant::Bbr { "bbr" } else { "cubic" };
+        let cc = if self.variant == Variant::Native { self.algorithm } else { "cubic" };
         let mut sets = vec![
             format!("duration={}", self.gap() * u64::from(self.file.downloads)),
             format!("network.tier.bottleneck.rate={}", self.path.rate()),
@@ -245,6 +291,10 @@ impl Case {
         if self.loss > 0 {
             sets.push(format!("network.loss.0.probability={} %", f64::from(self.loss) / 10.0));
         }
+        if self.variant == Variant::Tcon {
+            sets.push(format!("enforcer.rule.0.cc={}", self.algorithm));
+        }
+        sets.extend(self.stack.sets().iter().map(|set| (*set).to_string()));
         sets
     }
 
@@ -263,13 +313,13 @@ impl Case {
                 "reproduce compares paths, files and seeds; to sweep, use `opentcp run {NAME}`"
             )));
         };
-        let mut name = format!("{}/{}", self.setting(), self.variant.name());
+        let mut name = format!("{}/{}", self.setting(), self.variant_name());
         if request.seeds > 1 {
             let _ = write!(name, "/{seed}");
         }
         let parameters = vec![
             ("setting".to_string(), self.setting()),
-            ("variant".to_string(), self.variant.name().to_string()),
+            ("variant".to_string(), self.variant_name().to_string()),
             ("seed".to_string(), seed.to_string()),
         ];
         Ok(Job { name, parameters, scenario: run.scenario.clone() })
@@ -314,7 +364,7 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let (began, mut hops) = (Instant::now(), 0);
     // first, as nothing else must run beside it
     let real = if absent.is_none() {
-        eprintln!("kernel: nginx and curl in real time, ten to fifteen minutes");
+        eprintln!("kernel: nginx and curl in real time, about fourteen minutes");
         kernel::downloads(most)?
     } else {
         Compared { measured: Vec::new(), findings: Vec::new() }
@@ -350,7 +400,7 @@ fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String])
         y: "downloads (%)".to_string(),
         curves: of(host)
             .filter(|one| one.case.path == path && one.case.is_main() && !one.seconds.is_empty())
-            .map(|one| Curve::distribution(one.case.variant.name(), &one.seconds))
+            .map(|one| Curve::distribution(one.case.variant_name(), &one.seconds))
             .collect(),
     };
     let swept = |host: Host, path: Path| Panel {
@@ -391,12 +441,13 @@ fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String])
 fn loss_curve<'a>(measured: impl Iterator<Item = &'a Measured>, path: Path, variant: Variant) -> Curve {
     let of = |one: &&Measured| {
         let Case { path: its, file, variant: whose, .. } = one.case;
-        its == path && file.kilobytes == File::MAIN.kilobytes && whose == variant
+        one.case.is_papers() && its == path && file.kilobytes == File::MAIN.kilobytes && whose == variant
     };
+    let name = Case { variant, ..Case::of(path, path.loss(), File::MAIN) }.variant_name();
     let point = |one: &Measured| Some((f64::from(one.case.loss) / 10.0, one.mean()?));
     let mut points: Vec<(f64, f64)> = measured.filter(of).filter_map(point).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Curve { name: variant.name().to_string(), points, ..Curve::default() }
+    Curve { name: name.to_string(), points, ..Curve::default() }
 }
 
 #[cfg(test)]
@@ -409,9 +460,11 @@ mod tests {
             assert_eq!(TEXT.matches(part).count(), 1, "{part}");
         }
         assert_eq!(File::ALL[0].name(), "1.7MB");
-        let case =
-            Case { host: Host::Simulator, path: Path::Oregon, loss: 20, file: File::SWEPT, variant: Variant::Tcon };
+        let case = Case::of(Path::Oregon, 20, File::SWEPT);
         assert_eq!(case.setting(), "wan-oregon/10MB/2%");
+        let names: Vec<String> = Case::beyond().map(|case| case.setting()).collect();
+        assert_eq!((names.len(), names[0].as_str()), (9 + 4, "wan-shanghai/10MB/bic"));
+        assert_eq!(names[9], "wan-shanghai/10MB/SACK off");
         // 10 MB at 2.5 Mbit/s are 32 s
         assert_eq!(case.gap(), Time::from_secs(380));
     }

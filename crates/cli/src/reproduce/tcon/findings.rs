@@ -1,7 +1,7 @@
 //! What agrees with the paper and what does not, in sentences that the numbers decide.
 
 use super::measured::{Measured, Setting, settings};
-use super::{File, Path, paper};
+use super::{File, Path, Stack, paper};
 use crate::table::number;
 
 /// The sentences, a paragraph each.
@@ -11,6 +11,7 @@ pub fn findings(measured: &[Measured]) -> Vec<String> {
     let mut list: Vec<String> = Path::ALL.into_iter().filter_map(|path| gain(main(path)?)).collect();
     list.extend(mean_reduction(&Path::ALL.into_iter().filter_map(main).collect::<Vec<_>>()));
     list.extend(Path::WAN.into_iter().filter_map(|path| losses(&all, path)));
+    list.extend(beyond(&all));
     list.extend(trouble(measured));
     list
 }
@@ -18,7 +19,7 @@ pub fn findings(measured: &[Measured]) -> Vec<String> {
 /// What enforcing gains on a path, with the main file.
 fn gain(setting: &Setting) -> Option<String> {
     let (path, file) = (setting.case().path.name(), setting.case().file.name());
-    let [cubic, bbr, tcon] = [setting.cubic.mean()?, setting.bbr.mean()?, setting.tcon.mean()?];
+    let [cubic, bbr, tcon] = [setting.cubic.mean()?, setting.native.mean()?, setting.tcon.mean()?];
     let times = format!("{path}, {file}: CUBIC {} s, BBR {} s, TCon {} s", number(cubic), number(bbr), number(tcon));
     let theirs = paper::times(path, &file);
     let paper = theirs.map_or_else(String::new, |[cubic, bbr, tcon]| {
@@ -48,10 +49,31 @@ fn mean_reduction(settings: &[&Setting]) -> Option<String> {
     })
 }
 
+/// Is it the main file on that path, by the paper's server and algorithm?
+fn is_of(setting: &Setting, path: Path) -> bool {
+    let case = setting.case();
+    case.is_papers() && case.path == path && case.file.kilobytes == File::MAIN.kilobytes
+}
+
+/// What the paper does not have: other algorithms, and servers of other stacks.
+fn beyond(all: &[Setting]) -> Option<String> {
+    let words = |one: &Setting| {
+        let case = one.case();
+        let name = if case.stack == Stack::Linux { case.algorithm } else { case.stack.name() };
+        Some(format!("{name} {}", number(one.over_native()?)))
+    };
+    let list: Vec<String> = all.iter().filter(|one| !one.case().is_papers()).filter_map(words).collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "Means of enforced downloads over those of a server that runs the algorithm itself (BBR on the other stacks): {}.",
+            list.join(", ")
+        )
+    })
+}
+
 /// What there is to win by the rate of losses.
 fn losses(all: &[Setting], path: Path) -> Option<String> {
-    let mut swept: Vec<&Setting> =
-        all.iter().filter(|one| one.case().path == path && one.case().file.kilobytes == File::MAIN.kilobytes).collect();
+    let mut swept: Vec<&Setting> = all.iter().filter(|one| is_of(one, path)).collect();
     swept.sort_by_key(|one| one.case().loss);
     let words = |one: &&Setting| {
         let reduction = one.reductions()?[0];
@@ -70,7 +92,7 @@ fn trouble(measured: &[Measured]) -> Option<String> {
     let bad: Vec<String> = measured
         .iter()
         .filter(|one| one.overlap || one.unfinished > 0)
-        .map(|one| format!("{}/{} ({} unfinished)", one.case.setting(), one.case.variant.name(), one.unfinished))
+        .map(|one| format!("{}/{} ({} unfinished)", one.case.setting(), one.case.variant_name(), one.unfinished))
         .collect();
     (!bad.is_empty()).then(|| {
         format!(

@@ -42,7 +42,7 @@ impl Run {
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub case: Case,
-    /// Completion times, rising.
+    /// Completion times, in the order of the downloads: those in one place of the variants of a setting were neighbours.
     pub seconds: Vec<f64>,
     pub unfinished: usize,
     pub overlap: bool,
@@ -54,11 +54,9 @@ pub struct Measured {
 impl Measured {
     /// Of the runs of a case.
     pub fn of(case: Case, runs: &[Run]) -> Measured {
-        let mut seconds: Vec<f64> = runs.iter().flat_map(|run| run.seconds.iter().copied()).collect();
-        seconds.sort_by(f64::total_cmp);
         Measured {
             case,
-            seconds,
+            seconds: runs.iter().flat_map(|run| run.seconds.iter().copied()).collect(),
             unfinished: runs.iter().map(|run| run.unfinished).sum(),
             overlap: runs.iter().any(|run| run.overlap),
             kept: runs.first().and_then(|run| run.kept),
@@ -74,21 +72,27 @@ impl Measured {
 
     /// The completion time that this share of downloads does not exceed, by nearest rank, seconds.
     pub fn at(&self, share: f64) -> Option<f64> {
-        let rank = (share * self.seconds.len() as f64).ceil() as usize;
-        self.seconds.get(rank.max(1) - 1).copied()
+        nearest_rank(&self.seconds, share)
     }
+}
+
+fn nearest_rank(values: &[f64], share: f64) -> Option<f64> {
+    let mut rising = values.to_vec();
+    rising.sort_by(f64::total_cmp);
+    let rank = (share * rising.len() as f64).ceil() as usize;
+    rising.get(rank.max(1) - 1).copied()
 }
 
 /// The three variants of a setting.
 pub struct Setting<'a> {
     pub cubic: &'a Measured,
-    pub bbr: &'a Measured,
+    pub native: &'a Measured,
     pub tcon: &'a Measured,
 }
 
 /// The settings, in order.
 pub fn settings(measured: &[Measured]) -> impl Iterator<Item = Setting<'_>> {
-    measured.as_chunks::<3>().0.iter().map(|[cubic, bbr, tcon]| Setting { cubic, bbr, tcon })
+    measured.as_chunks::<3>().0.iter().map(|[cubic, native, tcon]| Setting { cubic, native, tcon })
 }
 
 impl Setting<'_> {
@@ -97,9 +101,20 @@ impl Setting<'_> {
         self.cubic.case
     }
 
-    /// Share of BBR's gain in mean completion time that enforcing it keeps.
+    /// Share of the native algorithm's gain in mean completion time that enforcing it keeps.
     pub fn kept_of_gain(&self) -> Option<f64> {
-        share(self.cubic.mean()?, self.bbr.mean()?, self.tcon.mean()?)
+        share(self.cubic.mean()?, self.native.mean()?, self.tcon.mean()?)
+    }
+
+    /// The mean over the native algorithm's.
+    pub fn over_native(&self) -> Option<f64> {
+        Some(self.tcon.mean()? / self.native.mean()?)
+    }
+
+    /// Over the same server's direct downloads: the median of pairs that were neighbours.
+    pub fn over_direct(&self) -> Option<f64> {
+        let pairs = self.tcon.seconds.iter().zip(&self.cubic.seconds);
+        nearest_rank(&pairs.map(|(tcon, cubic)| tcon / cubic).collect::<Vec<_>>(), 0.5)
     }
 
     /// How much shorter than CUBIC's the mean is, and the same as a share of the shorter one, percent.
@@ -122,11 +137,10 @@ pub fn share(cubic: f64, bbr: f64, tcon: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::tcon::{File, Host, Path, Variant};
+    use crate::reproduce::tcon::{File, Path};
 
     fn measured(seconds: &[f64]) -> Measured {
-        let case = Case { host: Host::Simulator, path: Path::Lan, loss: 0, file: File::MAIN, variant: Variant::Cubic };
-        Measured::of(case, &[Run { seconds: seconds.to_vec(), ..Run::default() }])
+        Measured::of(Case::of(Path::Lan, 0, File::MAIN), &[Run { seconds: seconds.to_vec(), ..Run::default() }])
     }
 
     #[test]
@@ -136,6 +150,8 @@ mod tests {
         assert_eq!((all[2].mean(), all[2].at(0.999)), (None, None));
         let setting = settings(&all).next().unwrap();
         assert_eq!(setting.kept_of_gain(), None, "nothing of one variant");
+        let all = [measured(&[4.0, 1.0, 2.0]), measured(&[]), measured(&[4.4, 1.0, 2.1])];
+        assert_eq!(settings(&all).next().unwrap().over_direct(), Some(1.05), "the median of 1.1, 1 and 1.05");
         assert_eq!(share(10.0, 8.0, 8.5), Some(0.75));
         assert_eq!(share(10.0, 9.95, 9.95), None, "no gain to keep");
     }

@@ -1,28 +1,54 @@
 //! The rows of `--json` and of the report.
 
 use super::measured::{Measured, Setting, settings, share};
-use super::paper;
+use super::{Host, Path, Variant, paper};
 use results::Comparison;
+use std::cmp::Reverse;
 
-/// All rows: a setting after the other.
+/// All rows: the paper's times first, by path and variant; then everything, a setting after the other.
 pub fn comparisons(measured: &[Measured]) -> Vec<Comparison> {
     let mut rows = Rows::default();
+    for path in Path::ALL {
+        for variant in Variant::ALL {
+            completion_times(measured, path, variant, &mut rows);
+        }
+    }
     for setting in settings(measured) {
         let (path, file) = (setting.case().path.name(), setting.case().file.name());
-        let is_swept = setting.case().loss != setting.case().path.loss();
-        let paper = if is_swept { None } else { paper::times(path, &file) };
+        let is_printed = setting.case().is_printed();
+        let paper = if is_printed { paper::times(path, &file) } else { None };
         times(&setting, paper, &mut rows);
         gains(&setting, paper, &mut rows);
-        if !is_swept {
+        if is_printed {
             tails_and_buffers(&setting, path, &file, &mut rows);
         }
     }
     rows.0
 }
 
+/// `wan-oregon/tcon`: a row for each file, the largest first, of real kernels where they were measured.
+fn completion_times(measured: &[Measured], path: Path, variant: Variant, rows: &mut Rows) {
+    let is_its = |one: &&Measured| one.case.is_printed() && one.case.path == path && one.case.variant == variant;
+    let mut all: Vec<&Measured> = measured.iter().filter(is_its).collect();
+    all.sort_by_key(|one| (Reverse(one.case.file.kilobytes), one.case.host == Host::Simulator));
+    all.dedup_by_key(|one| one.case.file.kilobytes);
+    for one in all {
+        let file = one.case.file.name();
+        let theirs = paper::times(path.name(), &file).map(|times| times[variant as usize]);
+        let case = format!("{}/{}", path.name(), one.case.variant_name());
+        let host = if one.case.host == Host::Kernel { "nginx and curl on real kernels" } else { "simulated" };
+        rows.add(
+            (&case, "completion time", "s"),
+            theirs,
+            one.mean(),
+            &format!("{file}, mean of {}, {host}", one.seconds.len()),
+        );
+    }
+}
+
 fn times(setting: &Setting, paper: Option<[f64; 3]>, rows: &mut Rows) {
-    for (at, one) in [setting.cubic, setting.bbr, setting.tcon].into_iter().enumerate() {
-        let case = format!("{}/{}", setting.case().setting(), one.case.variant.name());
+    for (at, one) in [setting.cubic, setting.native, setting.tcon].into_iter().enumerate() {
+        let case = format!("{}/{}", setting.case().setting(), one.case.variant_name());
         let note = "the paper's path is not described; ours is calibrated on its CUBIC alone";
         rows.add((&case, "completion time, mean", "s"), paper.map(|times| times[at]), one.mean(), note);
         rows.add((&case, "completion time, p90", "s"), None, one.at(0.9), "");
@@ -42,15 +68,22 @@ fn gains(setting: &Setting, paper: Option<[f64; 3]>, rows: &mut Rows) {
         "CUBIC / TCon - 1, the paper's own definition",
     );
     let theirs = paper.and_then(|[cubic, bbr, tcon]| share(cubic, bbr, tcon));
-    rows.add((&case, "share of BBR's gain kept", ""), theirs, setting.kept_of_gain(), "(CUBIC - TCon) / (CUBIC - BBR)");
-    let over = setting.tcon.mean().zip(setting.bbr.mean()).map(|(tcon, bbr)| tcon / bbr);
-    rows.add((&case, "mean over native BBR's", ""), paper.map(|[_, bbr, tcon]| tcon / bbr), over, "");
+    rows.add(
+        (&case, "share of the gain kept", ""),
+        theirs,
+        setting.kept_of_gain(),
+        "(CUBIC - TCon) / (CUBIC - native)",
+    );
+    let theirs = paper.map(|[_, bbr, tcon]| tcon / bbr);
+    rows.add((&case, "mean over the native algorithm's", ""), theirs, setting.over_native(), "");
+    let pairs = "of downloads that were neighbours, TCon / CUBIC";
+    rows.add((&case, "median over direct", ""), None, setting.over_direct(), pairs);
 }
 
 fn tails_and_buffers(setting: &Setting, path: &str, file: &str, rows: &mut Rows) {
     let paper = paper::tail_reductions(path, file);
-    for (at, one) in [setting.bbr, setting.tcon].into_iter().enumerate() {
-        let case = format!("{}/{}", setting.case().setting(), one.case.variant.name());
+    for (at, one) in [setting.native, setting.tcon].into_iter().enumerate() {
+        let case = format!("{}/{}", setting.case().setting(), one.case.variant_name());
         let note = format!("of {} downloads", one.seconds.len());
         // fewer have no such percentile
         let ours = setting.tail_reduction(one).filter(|_| one.seconds.len() >= 1000);

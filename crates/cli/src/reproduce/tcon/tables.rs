@@ -10,13 +10,16 @@ const WIDTH: usize = 100;
 /// The tables, then the findings.
 pub fn render(simulated: &[Measured], kernels: &[Measured], findings: &[String]) -> String {
     let key = "Completion times in seconds; n: downloads of each variant. gain kept: (CUBIC - TCon) / (CUBIC - BBR), of means.\n\
+               Of other algorithms and servers: native, the server runs the algorithm itself; tcon, it is enforced on its CUBIC.\n\
                kept: packets of the flow in the enforcer's buffer when one more had come; paper: what it calls most.\n";
     let mut parts = Vec::new();
-    if !kernels.is_empty() {
-        parts.extend(["nginx and curl on real kernels\n".to_string(), times(kernels).render()]);
-    }
-    if !simulated.is_empty() {
-        parts.extend(["SIMULATED\n".to_string(), times(simulated).render(), buffers(simulated).render()]);
+    for (measured, what) in [(kernels, "nginx and curl on real kernels\n"), (simulated, "SIMULATED\n")] {
+        let (papers, beyond): (Vec<_>, Vec<_>) = settings(measured).partition(|setting| setting.case().is_papers());
+        if !measured.is_empty() {
+            parts.extend([what.to_string(), times(&papers).render()]);
+            parts.extend(papers.iter().any(|setting| setting.tcon.kept.is_some()).then(|| buffers(&papers).render()));
+            parts.extend((!beyond.is_empty()).then(|| others(&beyond).render()));
+        }
     }
     parts.push(key.to_string());
     parts.extend(findings.iter().map(|finding| format!("{}\n", wrapped(finding, WIDTH))));
@@ -27,7 +30,7 @@ fn cell(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_string(), number)
 }
 
-fn times(measured: &[Measured]) -> Table {
+fn times(settings: &[Setting]) -> Table {
     let mut table = Table::new([
         "setting",
         "n",
@@ -45,13 +48,14 @@ fn times(measured: &[Measured]) -> Table {
         "tcon",
         "gain kept",
         "paper",
+        "tcon/bbr",
+        "pairs tcon/cubic",
     ]);
-    for setting in settings(measured) {
+    for setting in settings {
         let case = setting.case();
-        let is_swept = case.loss != case.path.loss();
-        let paper = if is_swept { None } else { paper::times(case.path.name(), &case.file.name()) };
+        let paper = if case.is_printed() { paper::times(case.path.name(), &case.file.name()) } else { None };
         let mut row = vec![case.setting(), setting.cubic.seconds.len().to_string()];
-        let all = [setting.cubic, setting.bbr, setting.tcon];
+        let all = [setting.cubic, setting.native, setting.tcon];
         for (at, one) in all.into_iter().enumerate() {
             row.extend([cell(one.mean()), cell(paper.map(|times| times[at]))]);
         }
@@ -59,14 +63,28 @@ fn times(measured: &[Measured]) -> Table {
         row.extend(all.map(|one| cell(one.at(0.999).filter(|_| one.seconds.len() >= 1000))));
         let theirs = paper.map(|[cubic, bbr, tcon]| (cubic - tcon) / (cubic - bbr));
         row.extend([cell(setting.kept_of_gain()), cell(theirs)]);
+        row.extend([cell(setting.over_native()), cell(setting.over_direct())]);
         table.row(row);
     }
     table
 }
 
-fn buffers(measured: &[Measured]) -> Table {
+/// Other algorithms, and servers of other stacks.
+fn others(settings: &[Setting]) -> Table {
+    let mut table = Table::new(["setting", "n", "cubic", "native", "tcon", "gain kept", "tcon/native"]);
+    for setting in settings {
+        let means = [setting.cubic, setting.native, setting.tcon].map(|one| cell(one.mean()));
+        let mut row = vec![setting.case().setting(), setting.cubic.seconds.len().to_string()];
+        row.extend(means);
+        row.extend([cell(setting.kept_of_gain()), cell(setting.over_native())]);
+        table.row(row);
+    }
+    table
+}
+
+fn buffers(settings: &[Setting]) -> Table {
     let mut table = Table::new(["setting", "kept p50", "paper", "p99", "max", "absorbed"]);
-    for Setting { tcon, .. } in settings(measured) {
+    for Setting { tcon, .. } in settings {
         let [median, p99, max] = tcon.kept.map_or([None; 3], |kept| kept.map(Some));
         let paper = paper::buffered(tcon.case.path.name());
         table.row(vec![tcon.case.setting(), cell(median), cell(paper), cell(p99), cell(max), number(tcon.absorbed)]);
