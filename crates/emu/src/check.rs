@@ -56,7 +56,7 @@ const OTHERS_WAITED_MAX: f64 = 0.35;
 
 /// How much of its processors' time the host of a virtual machine may keep. On an idle one it is 0 to 1 %; with 3 % and more,
 /// 99 % of the packets were late by 0.3 to 80 ms at most.
-const STOLEN_MAX: f64 = 0.03;
+pub const STOLEN_MAX: f64 = 0.03;
 
 /// The same where packets take less than [`FAST`]: a sender's card holds a handful of them, so the link is idle soon after
 /// the processor is gone. Of 1 Gbit/s 2 to 5 % were left unused with 0.9 to 1.4 %.

@@ -14,6 +14,8 @@ use crate::stop::Stop;
 use crate::sweep::algorithm_names;
 use crate::terminal::Progress;
 use ::emu::Network;
+use ::emu::check::STOLEN_MAX;
+use ::emu::cpu::Look;
 use ::kernel::NAME_PREFIX;
 use scenario::{Disk, Input, Known, Scenario};
 use std::fmt::Write as _;
@@ -177,6 +179,7 @@ fn measure(all: &Lanes) -> Result<Compared, Failure> {
     let scenario = &loaded.runs[0].scenario;
     let (progress, stop) = (Progress::of(lanes.len()), Stop::on_signals());
     let _ = ::emu::hosts::clean();
+    let before = Look::now();
     let opened = ::emu::open(scenario, None, |network| {
         let _servers = Servers::start(network, all)?;
         thread::scope(|scope| {
@@ -191,21 +194,29 @@ fn measure(all: &Lanes) -> Result<Compared, Failure> {
     });
     let origin = Origin { path: std::path::Path::new("downloads.toml"), sets: &[] };
     let (seconds, counted) = opened.map_err(|error| failure(error, origin))?;
+    let cpu = Look::now().since(&before);
     let late = counted.lateness.release.percentile(99.0);
     let rtt = lanes.iter().map(|lane| lane.of.path.rtt()).min().unwrap_or_default();
-    let valid =
-        if late > rtt / 2 { "NOT VALID, packets came later than half of the shortest round trip. " } else { "" };
+    let valid = if late > rtt / 2 {
+        "NOT VALID, packets came later than half of the shortest round trip. "
+    } else if cpu.stolen > STOLEN_MAX {
+        "NOT VALID, the host of this machine kept too much of its processors' time. "
+    } else {
+        ""
+    };
     let mut paths: Vec<&str> = lanes.iter().map(|lane| lane.of.path.name()).collect();
     paths.sort_unstable();
     paths.dedup();
     let counters = counted.gate.as_ref().map(|gate| *gate.counters()).unwrap_or_default();
     let findings = vec![format!(
         "{valid}{}: the enforcer sent {} packets, {} of them again, and absorbed {} that the server had sent again; 99 % of the packets were \
-         late by {late} at most.",
+         late by {late} at most; processors {:.0} % busy, {:.1} % stolen.",
         paths.join(" and "),
         counters.sent,
         counters.sent_again,
-        counters.absorbed
+        counters.absorbed,
+        cpu.busy * 100.0,
+        cpu.stolen * 100.0
     )];
     Ok(Compared { measured: gathered(lanes, &seconds?), findings })
 }
