@@ -382,8 +382,12 @@ fn measure(algorithm: &str, flows: usize) {
         threaded_reception(host, interface);
     }
     let ours = reception(&["s", "c"]);
-    ours.iter().for_each(|pid| pin(*pid, ENFORCER));
-    reception(&["eth0"]).into_iter().for_each(|pid| pin(pid, ENDS));
+    for pid in &ours {
+        pin(*pid, ENFORCER);
+    }
+    for pid in reception(&["eth0"]) {
+        pin(pid, ENDS);
+    }
     bench.connect();
     // an even number, so that no segment waits for its second
     let under_way = (2048 / flows as u32).clamp(2, UNDER_WAY) & !1;
@@ -422,7 +426,8 @@ fn measure_taps(algorithm: &str) {
     let Some(world) = World::new() else { return };
     let enforcer = world.enforce_between_taps(&["--rule", algorithm]);
     let (mut client, mut server) = world.connection_at([10, 99, 0, 1].into());
-    let end = Instant::now() + WARM_UP + MEASURED;
+    let warm = Instant::now() + WARM_UP;
+    let end = warm + MEASURED;
     let sender = thread::spawn(move || {
         let piece = vec![0; 1 << 18];
         while Instant::now() < end {
@@ -437,7 +442,7 @@ fn measure_taps(algorithm: &str) {
         }
         bytes
     };
-    bytes_until(end - MEASURED);
+    bytes_until(warm);
     let (before, begin) = (Used::until_now(enforcer.pid(), &[]), Instant::now());
     let bytes = bytes_until(end);
     let (after, took) = (Used::until_now(enforcer.pid(), &[]), begin.elapsed().as_secs_f64());

@@ -76,7 +76,9 @@ impl World {
     /// The same, between two TAPs that the server and the client have for their networks, 10.99.0.0/24.
     pub fn enforce_between_taps(&self, rules: &[&str]) -> Running {
         let [server, between, client] = &self.hosts;
-        ["ts", "tc"].iter().for_each(|name| self.add_tap_in_between(name));
+        for name in ["ts", "tc"] {
+            self.add_tap_in_between(name);
+        }
         let running = self.enforce_between(["ts", "tc"], rules);
         for (host, name, last) in [(server, "ts", 1), (client, "tc", 2)] {
             ip(&format!("-n {between} link set {name} netns {host}"));
