@@ -5,6 +5,10 @@
  *
  * Whatever else comes takes its way through the bridge, and so does everything while there is no socket: a socket leaves the map with
  * its process, however that ends. What is addressed to this machine itself is the machine's.
+ *
+ * A frame's VLAN tag is part of it, but a sender on this machine (behind a veth) leaves the tag beside the frame, where a socket
+ * would not see it: enforce_tagged puts it back first. It takes a driver that tells of the tag, and is bound to the interface.
+ * Frames with two tags are the bridge's.
  */
 #include <linux/bpf.h>
 
@@ -18,11 +22,17 @@ typedef unsigned long long u64;
 #define TYPE(name, type) type *name
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const adjust_head)(struct xdp_md *ctx, int bytes) = (void *)44;
 static long (*const redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
+
+/* The tag beside the frame, its protocol as it stands in frames; kernels before 6.8 have no such function. */
+extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, u16 *protocol, u16 *tag) __attribute__((section(".ksyms"), weak));
 
 enum {
 	QUEUES_MAX = 64, OWN_MAX = 4,
-	ETHERNET_BYTES = 14, ETHERTYPE_IPV4 = 0x0800, ETHERTYPE_IPV6 = 0x86dd, PROTOCOL_TCP = 6,
+	ADDRESSES_BYTES = 12, ETHERNET_BYTES = 14, ETHERTYPE_IPV4 = 0x0800, ETHERTYPE_IPV6 = 0x86dd, PROTOCOL_TCP = 6,
+	/* IEEE 802.1Q */
+	ETHERTYPE_TAG = 0x8100, TAG_BYTES = 4,
 	/* more fragments, or not the first */
 	FRAGMENT = 0x3fff,
 };
@@ -50,8 +60,8 @@ static u16 word(const u8 *at)
 	return (u16)(at[0] << 8 | at[1]);
 }
 
-SEC("xdp")
-int enforce(struct xdp_md *ctx)
+/* Is it a packet of TCP, to somebody else? */
+static inline __attribute__((always_inline)) int is_wanted(struct xdp_md *ctx)
 {
 	const u8 *frame = (const u8 *)(long)ctx->data;
 	const u8 *end = (const u8 *)(long)ctx->data_end;
@@ -59,30 +69,72 @@ int enforce(struct xdp_md *ctx)
 
 	/* the shorter of the two IP headers */
 	if (ip + 20 > end)
-		return XDP_PASS;
-	switch (word(frame + 12)) {
+		return 0;
+	u16 type = word(frame + ADDRESSES_BYTES);
+	if (type == ETHERTYPE_TAG) {
+		type = word(ip + 2);
+		ip += TAG_BYTES;
+		if (ip + 20 > end)
+			return 0;
+	}
+	switch (type) {
 	case ETHERTYPE_IPV4:
 		if (ip[9] != PROTOCOL_TCP || (word(ip + 6) & FRAGMENT))
-			return XDP_PASS;
+			return 0;
 		break;
 	case ETHERTYPE_IPV6:
 		if (ip[6] != PROTOCOL_TCP)
-			return XDP_PASS;
+			return 0;
 		break;
 	default:
-		return XDP_PASS;
+		return 0;
 	}
 
 	u32 zero = 0;
 	const struct addresses *ours = map_lookup(&own, &zero);
 	if (!ours)
-		return XDP_PASS;
+		return 0;
 	u64 to = (u64)word(frame) << 32 | (u64)word(frame + 2) << 16 | word(frame + 4);
 #pragma unroll
 	for (u32 i = 0; i < OWN_MAX; i++)
 		if (ours->address[i] == to)
-			return XDP_PASS;
-	return redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+			return 0;
+	return 1;
+}
+
+SEC("xdp")
+int enforce(struct xdp_md *ctx)
+{
+	return is_wanted(ctx) ? redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS) : XDP_PASS;
+}
+
+SEC("xdp")
+int enforce_tagged(struct xdp_md *ctx)
+{
+	u16 protocol, tag;
+
+	if (!is_wanted(ctx))
+		return XDP_PASS;
+	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tag))
+		return redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+
+	/* only what is the socket's gets it: what goes on through the bridge has it still, beside the frame */
+	u8 *frame = (u8 *)(long)ctx->data;
+	u32 queue = ctx->rx_queue_index;
+	if (frame + ETHERNET_BYTES > (u8 *)(long)ctx->data_end || word(frame + ADDRESSES_BYTES) == ETHERTYPE_TAG)
+		return XDP_PASS;
+	if (word((u8 *)&protocol) != ETHERTYPE_TAG || !map_lookup(&sockets, &queue) || adjust_head(ctx, -TAG_BYTES))
+		return XDP_PASS;
+	frame = (u8 *)(long)ctx->data;
+	if (frame + ADDRESSES_BYTES + TAG_BYTES > (u8 *)(long)ctx->data_end)
+		return XDP_DROP;
+#pragma unroll
+	for (u32 i = 0; i < ADDRESSES_BYTES; i++)
+		frame[i] = frame[i + TAG_BYTES];
+	*(u16 *)(frame + ADDRESSES_BYTES) = protocol;
+	frame[ADDRESSES_BYTES + 2] = tag >> 8;
+	frame[ADDRESSES_BYTES + 3] = tag & 0xff;
+	return redirect_map(&sockets, queue, XDP_DROP);
 }
 
 char enforce_license[] SEC("license") = "Dual BSD/GPL";

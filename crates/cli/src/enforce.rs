@@ -26,12 +26,12 @@ const UNTOUCHED: &str = "none";
 
 /// Enforce congestion control on the way between servers and their clients
 ///
-/// Stands between two interfaces, both of them ports of one Linux bridge. Of the TCP flows that a rule is for, what the servers send
-/// goes on by the rule's algorithm: the window that servers see is the algorithm's, and what is lost behind the enforcer is sent
-/// again from its copy. Servers and clients stay as they are.
+/// Stands between two interfaces, both of them ports of one Linux bridge, or both TAPs of which nobody else has the other end. Of the
+/// TCP flows that a rule is for, what the servers send goes on by the rule's algorithm: the window that servers see is the
+/// algorithm's, and what is lost behind the enforcer is sent again from its copy. Servers and clients stay as they are.
 ///
 /// All other packets take their way through the bridge, and so does everything when the enforcer is not there, however it
-/// ended: flows go on. After a restart, flows that it has not seen begin pass untouched.
+/// ended: flows go on. (Between TAPs it is the wire.) After a restart, flows that it has not seen begin pass untouched.
 ///
 /// Needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK. docs/enforcer.md tells more.
 ///
@@ -116,7 +116,8 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         Listener::bind(&args.socket).map_err(|why| Failure::Input(format!("{}: {why}", args.socket.display())))?;
     let stop = Stop::on_signals();
     let ports = place.open(&args.pins).map_err(Failure::Run)?;
-    eprintln!("enforcing between {servers} and {clients} of the bridge {}", place.bridge);
+    let bridge = place.bridge.as_ref().map(|name| format!(" of the bridge {name}")).unwrap_or_default();
+    eprintln!("enforcing between {servers} and {clients}{bridge}");
     let outcome = Daemon::new(ports, limits, rules, cues, listener).run(&|| stop.is_set());
     outcome.map_err(|error| Failure::Run(error.to_string()))
 }

@@ -236,13 +236,13 @@ impl Ports for TapPorts {
 
     fn lift(&mut self, packet: u32) -> OwnedFrame {
         let Slot { header, bytes } = &mut self.slots[packet as usize];
-        let frame = OwnedFrame { header: *header, bytes: std::mem::take(bytes) };
+        let frame = OwnedFrame::new(*header, std::mem::take(bytes));
         self.free.push(packet);
         frame
     }
 
     fn lower(&mut self, frame: OwnedFrame) -> u32 {
-        let OwnedFrame { header, bytes } = frame;
+        let (header, bytes) = frame.into_parts();
         let slot = self.slot();
         self.slots[slot as usize] = Slot { header, bytes };
         slot

@@ -122,10 +122,11 @@ impl<P: Packet> Enforcer<P> {
             return Action::Forward(packet);
         };
         self.look_for_idle(now);
-        let key = match direction {
-            Direction::Out => Key { server: header.source, client: header.destination },
-            Direction::In => Key { server: header.destination, client: header.source },
+        let (server, client) = match direction {
+            Direction::Out => (header.source, header.destination),
+            Direction::In => (header.destination, header.source),
         };
+        let key = Key { server, client, vlan: header.vlan };
         let hash = key.hash(self.seed);
         let known = self.find(hash, key);
         if header.segment.flags & flags::SYN != 0 {

@@ -4,11 +4,12 @@
 
 use crate::packet::End;
 
-/// The two ends of a flow, the enforced one first.
+/// The two ends of a flow, the enforced one first, and where they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub server: End,
     pub client: End,
+    pub vlan: u16,
 }
 
 impl Key {
@@ -20,9 +21,10 @@ impl Key {
             (product as u64) ^ ((product >> 64) as u64)
         };
         let (server, client) = (self.server.address.to_bits(), self.client.address.to_bits());
-        let ports = u64::from(self.server.port) << 16 | u64::from(self.client.port);
+        let [server_port, client_port] = [self.server, self.client].map(|end| u64::from(end.port));
+        let rest = u64::from(self.vlan) << 32 | server_port << 16 | client_port;
         let mut hash = seed;
-        for word in [(server >> 64) as u64, server as u64, (client >> 64) as u64, client as u64, ports] {
+        for word in [(server >> 64) as u64, server as u64, (client >> 64) as u64, client as u64, rest] {
             hash = fold(hash.rotate_left(23) ^ word, word.wrapping_add(seed));
         }
         fold(hash, seed)
@@ -123,7 +125,8 @@ mod tests {
 
     fn key(n: u32) -> Key {
         let server = End::new(Ipv4Addr::from_bits(0x0a00_0001).into(), 80);
-        Key { server, client: End::new(Ipv4Addr::from_bits(0xc000_0200 + (n >> 16)).into(), n as u16) }
+        let client = End::new(Ipv4Addr::from_bits(0xc000_0200 + (n >> 16)).into(), n as u16);
+        Key { server, client, vlan: 0 }
     }
 
     #[test]
@@ -143,6 +146,12 @@ mod tests {
             let expected = (slot % 3 != 0).then_some(slot);
             assert_eq!(index.find(hash_of(slot), |found| found == slot), expected, "{slot}");
         }
+    }
+
+    #[test]
+    fn the_same_ends_in_another_vlan_are_another_flow() {
+        let other = Key { vlan: 5, ..key(1) };
+        assert!(other != key(1) && other.hash(7) != key(1).hash(7));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct Header {
     pub source: End,
     /// Whom to.
     pub destination: End,
+    /// Its VLAN, 0 for none: the same ends in two VLANs are two connections.
+    pub vlan: u16,
     /// The differentiated services code point.
     pub dscp: u8,
     /// The TCP header and its options. The window is asked for apart ([`Packet::window`]), since it takes the connection's

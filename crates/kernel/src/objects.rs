@@ -1,7 +1,7 @@
 //! Objects of `bpf/` whose maps may outlive their loader, by files in a folder.
 
 use crate::log::captured;
-use libbpf_rs::{MapCore as _, Object, ObjectBuilder};
+use libbpf_rs::{MapCore as _, Object, ObjectBuilder, OpenObject};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -11,6 +11,14 @@ use std::path::Path;
 /// # Errors
 /// What the kernel said of it.
 pub fn load(bytes: &[u8], folder: Option<&Path>) -> Result<Object, String> {
+    load_as(bytes, folder, |_| {})
+}
+
+/// The same, as `prepare` has made it ready.
+///
+/// # Errors
+/// What the kernel said of it.
+pub fn load_as(bytes: &[u8], folder: Option<&Path>, prepare: impl FnOnce(&mut OpenObject)) -> Result<Object, String> {
     let open_and_load = || {
         let mut object = ObjectBuilder::default().open_memory(bytes)?;
         for mut map in object.maps_mut() {
@@ -19,6 +27,7 @@ pub fn load(bytes: &[u8], folder: Option<&Path>) -> Result<Object, String> {
                 map.reuse_pinned_map(pin)?;
             }
         }
+        prepare(&mut object);
         object.load()
     };
     let (object, log) = captured(open_and_load);

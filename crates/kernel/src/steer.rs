@@ -4,7 +4,8 @@
 //! nothing were there. A socket is out of it with its process.
 
 use crate::objects::{self, pin_maps};
-use libbpf_rs::{Link, MapCore as _, MapFlags, Object};
+use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
+use libbpf_rs::{Link, MapCore as _, MapFlags, Object, OpenObject};
 use std::fmt;
 use std::fs;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -14,6 +15,8 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.bpf.o")
 
 /// Names in enforce.c.
 const PROGRAM: &str = "enforce";
+/// The program that takes up tags which are beside their frames, of kernels and drivers that tell of them.
+const PROGRAM_TAGGED: &str = "enforce_tagged";
 const SOCKETS: &str = "sockets";
 const OWN: &str = "own";
 /// The file that holds the attachment.
@@ -67,10 +70,24 @@ impl Steering {
     /// # Errors
     /// No right to, another program is there, or a kernel that refuses the program.
     pub fn attach(interface: u32, own: &[[u8; 6]], folder: &Path) -> Result<Steering, SteerError> {
+        let attach = |name| Steering::attach_program(name, interface, own, folder);
+        attach(PROGRAM_TAGGED).or_else(|_| attach(PROGRAM))
+    }
+
+    fn attach_program(name: &str, interface: u32, own: &[[u8; 6]], folder: &Path) -> Result<Steering, SteerError> {
         let in_folder =
             |error: &dyn fmt::Display| SteerError::Folder { path: folder.into(), reason: error.to_string() };
         fs::create_dir_all(folder).map_err(|error| in_folder(&error))?;
-        let mut object = objects::load(OBJECT, Some(folder)).map_err(SteerError::Refused)?;
+        let prepare = |object: &mut OpenObject| {
+            for mut program in object.progs_mut() {
+                program.set_autoload(program.name() == name);
+                if program.name() == PROGRAM_TAGGED {
+                    program.set_ifindex(interface);
+                    program.set_flags(BPF_F_XDP_DEV_BOUND_ONLY);
+                }
+            }
+        };
+        let mut object = objects::load_as(OBJECT, Some(folder), prepare).map_err(SteerError::Refused)?;
         pin_maps(&mut object, folder).map_err(|error| in_folder(&error))?;
         let map = object.maps().find(|map| map.name() == OWN).expect("enforce.c has it");
         let mut value = [0; OWN_MAX * 8];
@@ -80,7 +97,7 @@ impl Steering {
         }
         map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)?;
         let pin = folder.join(LINK);
-        let program = object.progs_mut().find(|program| program.name() == PROGRAM).expect("enforce.c has it");
+        let program = object.progs_mut().find(|program| program.name() == name).expect("enforce.c has it");
         if pin.exists() {
             let mut link = Link::open(&pin).map_err(|error| in_folder(&error))?;
             link.update_prog(&program).map_err(|error| in_folder(&error))?;

@@ -6,16 +6,16 @@ use crate::vnet::VnetHeader;
 /// Where UDP's checksum is, from its header on.
 const UDP_CHECKSUM_AT: u16 = 6;
 
-/// The sum of 16-bit big-endian words, not yet folded. An odd last byte counts as if a zero followed it.
+/// The sum of 16-bit big-endian words, folded. An odd last byte counts as if a zero followed it.
 ///
-/// At most 64 KB and a few words are added: 2^15 × 2^16 fits in 32 bits, and 64 leave room.
+/// It is summed in the machine's order of bytes, which swaps them in the sum too (RFC 1071 2 (B)), and by double words: 2^16 is 1
+/// modulo 2^16 - 1. At most 64 KB are added: 2^14 × 2^32 fits in 64 bits.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
-    // The sum of double words folds to the same as that of words: 2^16 is 1 modulo 2^16 - 1.
-    let whole: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();
+    let whole: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
     let mut last = [0; 4];
     last[..rest.len()].copy_from_slice(rest);
-    whole + u64::from(u32::from_be_bytes(last))
+    u64::from(u16::from_be_bytes(fold(whole + u64::from(u32::from_ne_bytes(last))).to_ne_bytes()))
 }
 
 /// Adds the carries back in until 16 bits are left.

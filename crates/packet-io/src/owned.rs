@@ -4,7 +4,7 @@ use crate::checksum::{complete, fold, pseudo_header, sum, updated};
 use crate::segment::{Layout, TCP_CHECKSUM_AT, set_lengths};
 use crate::transport::{Tcp, TcpFlags};
 use crate::view::{Ecn, Ethernet, Ip, protocol, put_word, word};
-use crate::vnet::VnetHeader;
+use crate::vnet::{GSO_ECN, GSO_NONE, VnetHeader};
 use enforcer::{End, Header};
 use tcp::{SACK_BLOCKS_MAX, SackBlock, Segment, flags};
 
@@ -24,30 +24,54 @@ const ACK_AT: usize = 8;
 const FLAGS_AT: usize = 12;
 const WINDOW_AT: usize = 14;
 
-/// A frame from its Ethernet header on, and what was left to a network card: no super-frame. As [`enforcer::Packet`] it is
-/// changed in place, and its checksums with it: those that are whole by the words that change (RFC 1624), a partial one of TCP only
-/// where the length does.
+/// A frame from its Ethernet header on, and what was left to a network card. As [`enforcer::Packet`] it is changed in place, and its
+/// checksums with it: those that are whole by the words that change (RFC 1624), a partial one of TCP only where the length does.
+/// A super-frame is one long packet, and a part of it one as far as it is longer than its packets are to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFrame {
-    /// What was left to do.
-    pub header: VnetHeader,
-    /// The frame.
-    pub bytes: Vec<u8>,
+    header: VnetHeader,
+    bytes: Vec<u8>,
+    /// If it is a packet of TCP.
+    layout: Option<Layout>,
 }
 
 impl OwnedFrame {
+    /// The frame `bytes`, of which was left to do what `header` says.
+    pub fn new(header: VnetHeader, bytes: Vec<u8>) -> OwnedFrame {
+        let layout = parse(&bytes).map(|(layout, ..)| layout);
+        OwnedFrame { header, bytes, layout }
+    }
+
     /// A frame that has come in. `local`: no wire was involved, so its sender may have left the checksum to be filled in without
     /// saying so (as hosts behind a veth do).
     pub fn received(bytes: Vec<u8>, local: bool) -> OwnedFrame {
-        let mut frame = OwnedFrame { header: VnetHeader::default(), bytes };
-        if local && let Some((layout, ip, _)) = frame.parse() {
+        let mut header = VnetHeader::default();
+        let parsed = parse(&bytes).map(|(layout, ip, _)| {
             let segment = ip.payload();
-            let partial = pseudo_header(&ip, protocol::TCP, segment.len()) == word(segment, TCP_CHECKSUM_AT);
-            if partial && !frame.is_intact(&ip) {
-                frame.header = VnetHeader::partial(layout.tcp as u16, TCP_CHECKSUM_AT as u16);
+            let pseudo = pseudo_header(&ip, protocol::TCP, segment.len());
+            if fold(u64::from(pseudo) + sum(segment)) == u16::MAX {
+                header = VnetHeader::VALID;
+            } else if local && pseudo == word(segment, TCP_CHECKSUM_AT) {
+                header = VnetHeader::partial(layout.tcp as u16, TCP_CHECKSUM_AT as u16);
             }
-        }
-        frame
+            layout
+        });
+        OwnedFrame { header, layout: parsed, bytes }
+    }
+
+    /// What was left to do.
+    pub fn vnet_header(&self) -> &VnetHeader {
+        &self.header
+    }
+
+    /// The frame.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What was left to do, and the frame.
+    pub fn into_parts(self) -> (VnetHeader, Vec<u8>) {
+        (self.header, self.bytes)
     }
 
     /// The frame as it goes to a wire, its checksums whole.
@@ -56,22 +80,19 @@ impl OwnedFrame {
         self.bytes
     }
 
-    fn parse(&self) -> Option<(Layout, Ip<'_>, Tcp<'_>)> {
-        let ethernet = Ethernet::parse(&self.bytes)?;
-        let ip = ethernet.ip()?;
-        let tcp = ip.tcp()?;
-        Some((Layout::of(&ethernet, &ip, &tcp)?, ip, tcp))
-    }
-
-    fn layout(&self) -> Option<Layout> {
-        self.parse().map(|(layout, ..)| layout)
-    }
-
     /// Whether TCP's checksum is right, or is yet to be filled in.
     fn is_intact(&self, ip: &Ip<'_>) -> bool {
+        if self.header.needs_csum() || self.header.is_valid() {
+            return true;
+        }
         let segment = ip.payload();
-        let whole = u64::from(pseudo_header(ip, protocol::TCP, segment.len())) + sum(segment);
-        self.header.needs_csum() || fold(whole) == u16::MAX
+        fold(u64::from(pseudo_header(ip, protocol::TCP, segment.len())) + sum(segment)) == u16::MAX
+    }
+
+    /// TCP's options, and where they begin.
+    fn options(&self) -> Option<(usize, &[u8])> {
+        let Layout { tcp, payload, .. } = self.layout?;
+        Some((tcp + 20, &self.bytes[tcp + 20..payload]))
     }
 
     /// Writes a word of TCP's header or options, which is at `at` from the start of the frame.
@@ -87,6 +108,14 @@ impl OwnedFrame {
 
     /// The same for bytes that may begin anywhere.
     fn put_bytes(&mut self, tcp: usize, at: usize, bytes: &[u8]) {
+        if (at - tcp).is_multiple_of(2)
+            && let (words, []) = bytes.as_chunks()
+        {
+            for (i, new) in words.iter().enumerate() {
+                self.put(tcp, at + 2 * i, u16::from_be_bytes(*new));
+            }
+            return;
+        }
         for (i, byte) in bytes.iter().enumerate() {
             let at = at + i;
             let even = at - (at - tcp) % 2;
@@ -107,13 +136,25 @@ impl OwnedFrame {
             put_word(&mut self.bytes, ip + 10, checksum);
         }
         self.bytes[tcp + FLAGS_AT + 1] = flags;
+        if payload <= self.header.gso_size as usize {
+            self.header = VnetHeader { gso_type: GSO_NONE, hdr_len: 0, gso_size: 0, ..self.header };
+        }
+        self.note_cwr(flags);
         self.sum_up(layout);
+    }
+
+    /// Of a super-frame's packets only the first is to bear CWR.
+    fn note_cwr(&mut self, flags: u8) {
+        if self.header.is_gso() {
+            let cwr = if flags & flags::CWR == 0 { 0 } else { GSO_ECN };
+            self.header.gso_type = self.header.gso_type & !GSO_ECN | cwr;
+        }
     }
 
     /// Writes TCP's checksum anew: whole, or partial where that is what was left to do.
     fn sum_up(&mut self, Layout { tcp, .. }: Layout) {
         let at = tcp + TCP_CHECKSUM_AT;
-        let Some((_, ip, _)) = self.parse() else { return };
+        let Some((_, ip, _)) = parse(&self.bytes) else { return };
         let segment = ip.payload();
         let pseudo = pseudo_header(&ip, protocol::TCP, segment.len());
         let checksum = if self.header.needs_csum() {
@@ -127,11 +168,19 @@ impl OwnedFrame {
     }
 }
 
+fn parse(bytes: &[u8]) -> Option<(Layout, Ip<'_>, Tcp<'_>)> {
+    let ethernet = Ethernet::parse(bytes)?;
+    let ip = ethernet.ip()?;
+    let tcp = ip.tcp()?;
+    Some((Layout::of(&ethernet, &ip, &tcp)?, ip, tcp))
+}
+
 impl enforcer::Packet for OwnedFrame {
     fn header(&self) -> Option<Header> {
-        let (layout, ip, tcp) = self.parse()?;
+        let (layout, ip, tcp) = parse(&self.bytes)?;
         let whole = layout.ip + ip.bytes().len() == self.bytes.len();
-        if !whole || self.header.is_gso() || !self.is_intact(&ip) {
+        let is_super = self.header.is_gso();
+        if !whole || (is_super && !self.header.needs_csum()) || !self.is_intact(&ip) {
             return None;
         }
         let mut segment = Segment {
@@ -151,44 +200,46 @@ impl enforcer::Packet for OwnedFrame {
         Some(Header {
             source: End::new(ip.source(), tcp.source_port()),
             destination: End::new(ip.destination(), tcp.destination_port()),
+            vlan: Ethernet::parse(&self.bytes)?.vlan()?,
             dscp: traffic_class >> 2,
             segment,
         })
     }
 
     fn window(&self, scale: u8) -> u32 {
-        self.parse().map_or(0, |(_, _, tcp)| u32::from(tcp.window()) << scale)
+        self.layout.map_or(0, |Layout { tcp, .. }| u32::from(word(&self.bytes, tcp + WINDOW_AT)) << scale)
     }
 
     fn set_window(&mut self, written: u16, _scale: u8) {
-        if let Some(Layout { tcp, .. }) = self.layout() {
+        if let Some(Layout { tcp, .. }) = self.layout {
             self.put(tcp, tcp + WINDOW_AT, written);
         }
     }
 
     fn set_ack(&mut self, ack: u32) {
-        if let Some(Layout { tcp, .. }) = self.layout() {
+        if let Some(Layout { tcp, .. }) = self.layout {
             self.put_bytes(tcp, tcp + ACK_AT, &ack.to_be_bytes());
         }
     }
 
     fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
-        let Some((Layout { tcp, .. }, _, header)) = self.parse() else { return };
-        let Some(at) = find(header.options(), option::TIMESTAMPS) else { return };
-        let at = tcp + 20 + at + 2;
+        let (Some(Layout { tcp, .. }), Some((start, options))) = (self.layout, self.options()) else { return };
+        let Some(at) = find(options, option::TIMESTAMPS).filter(|at| options.get(at + 1) == Some(&10)) else { return };
+        let at = start + at + 2;
         self.put_bytes(tcp, at, &tsval.to_be_bytes());
         self.put_bytes(tcp, at + 4, &tsecr.to_be_bytes());
     }
 
     fn set_flags(&mut self, flags: u8) {
-        if let Some(Layout { tcp, .. }) = self.layout() {
+        if let Some(Layout { tcp, .. }) = self.layout {
             let others = word(&self.bytes, tcp + FLAGS_AT) & 0xff00;
             self.put(tcp, tcp + FLAGS_AT, others | u16::from(flags));
+            self.note_cwr(flags);
         }
     }
 
     fn set_ecn(&mut self, ecn: tcp::Ecn) {
-        let Some(Layout { is_v4, ip, .. }) = self.layout() else { return };
+        let Some(Layout { is_v4, ip, .. }) = self.layout else { return };
         let bits = ecn as u16;
         let old = word(&self.bytes, ip);
         if is_v4 {
@@ -202,32 +253,44 @@ impl enforcer::Packet for OwnedFrame {
     }
 
     fn strip_sack(&mut self) {
-        let Some((Layout { tcp, .. }, _, header)) = self.parse() else { return };
-        let options = header.options();
+        let (Some(Layout { tcp, .. }), Some((start, options))) = (self.layout, self.options()) else { return };
         let Some(at) = find(options, option::SACK) else { return };
         let length = usize::from(options[at + 1]);
-        self.put_bytes(tcp, tcp + 20 + at, &[option::NOP; 40][..length]);
+        self.put_bytes(tcp, start + at, &[option::NOP; 40][..length]);
     }
 
     fn part(&self, from: u32, len: u32) -> OwnedFrame {
-        let Some((layout, _, tcp)) = self.parse() else { return self.clone() };
+        let Some((layout, _, tcp)) = parse(&self.bytes) else { return self.clone() };
         let (payload, seq) = (tcp.payload(), tcp.seq());
         let start = (from as usize).min(payload.len());
         let end = ((from + len) as usize).min(payload.len());
         let has_end = from + len >= payload.len() as u32 + u32::from(tcp.flags().contains(TcpFlags::FIN));
-        let flags = tcp.flags().0 as u8 & if has_end { 0xff } else { !(flags::FIN | flags::PSH) };
+        let is_first = from == 0 || !self.header.is_gso();
+        let flags = tcp.flags().0 as u8
+            & if has_end { 0xff } else { !(flags::FIN | flags::PSH) }
+            & if is_first { 0xff } else { !flags::CWR };
         let mut bytes = Vec::with_capacity(layout.payload + end - start);
         bytes.extend_from_slice(&self.bytes[..layout.payload]);
         bytes.extend_from_slice(&payload[start..end]);
         bytes[layout.tcp + 4..layout.tcp + 8].copy_from_slice(&seq.wrapping_add(from).to_be_bytes());
-        let mut part = OwnedFrame { header: self.header, bytes };
+        let mut part = OwnedFrame { header: self.header, bytes, layout: Some(layout) };
         part.cut_to(layout, end - start, flags);
+        if layout.is_v4 && !is_first {
+            // each packet has an identification of its own
+            let (at, ip) = (layout.ip + 4, layout.ip + 10);
+            let old = word(&part.bytes, at);
+            let new = old.wrapping_add((start / self.header.gso_size.max(1) as usize) as u16);
+            put_word(&mut part.bytes, at, new);
+            let checksum = updated(word(&part.bytes, ip), old, new);
+            put_word(&mut part.bytes, ip, checksum);
+        }
         part
     }
 
     fn bare(&self) -> OwnedFrame {
-        let Some(layout) = self.layout() else { return self.clone() };
-        let mut bare = OwnedFrame { header: self.header, bytes: self.bytes[..layout.payload].to_vec() };
+        let Some(layout) = self.layout else { return self.clone() };
+        let bytes = self.bytes[..layout.payload].to_vec();
+        let mut bare = OwnedFrame { header: self.header, bytes, layout: self.layout };
         bare.cut_to(layout, 0, flags::ACK);
         enforcer::Packet::set_ecn(&mut bare, tcp::Ecn::NotEct);
         bare

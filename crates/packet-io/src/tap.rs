@@ -31,7 +31,8 @@ mod ioctl {
     nix::ioctl_write_ptr_bad!(tunsetvnethdrsz, nix::request_code_write!(b'T', 216, INT), libc::c_int);
 }
 
-/// The near end of a TAP interface. The interface is gone when this is dropped, or its process ends.
+/// The near end of a TAP interface. An interface that it has made is gone when this is dropped, or its process ends; one that was made
+/// to stay (`ip tuntap add`) has no carrier then.
 ///
 /// It is opened in the calling thread's network namespace and then works from any thread. Reading never waits: poll it
 /// through its file descriptor (level-triggered), or ask again. Its host's TCP leaves segmentation and checksums to us.
@@ -41,10 +42,11 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Makes the interface `name` (at most 15 bytes), still down and without an address.
+    /// Makes the interface `name` (at most 15 bytes), still down and without an address, or takes the near end of one that is there.
     ///
     /// # Errors
-    /// No right to (EPERM), no TAP driver (ENOENT), the name is taken (EBUSY) or none that Linux takes (EINVAL).
+    /// No right to (EPERM), no TAP driver (ENOENT), another program has the near end (EBUSY), the name is none that Linux takes, or
+    /// the interface is of another kind (EINVAL).
     pub fn open(name: &str) -> io::Result<Tap> {
         let request = interface_request(name)?;
         let file =

@@ -64,6 +64,18 @@ impl<'a> Ethernet<'a> {
         [6, 7, 8, 9, 10, 11].map(|at| self.bytes[at])
     }
 
+    /// Its VLAN, 0 for none; `None` where there is more to it than one tag of 802.1Q.
+    pub fn vlan(&self) -> Option<u16> {
+        match self.ethertype_at - ADDRESSES_BYTES {
+            0 => Some(0),
+            // what follows three bits of priority and one of eligibility
+            TAG_BYTES if word(self.bytes, ADDRESSES_BYTES) == ETHERTYPE_TAGS[0] => {
+                Some(word(self.bytes, ADDRESSES_BYTES + 2) & 0xfff)
+            }
+            _ => None,
+        }
+    }
+
     /// What it carries.
     pub fn ethertype(&self) -> u16 {
         word(self.bytes, self.ethertype_at)

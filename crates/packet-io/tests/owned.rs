@@ -3,7 +3,7 @@
 mod support;
 
 use enforcer::Packet;
-use packet_io::{OwnedFrame, TcpFlags, VnetHeader, complete};
+use packet_io::{GSO_ECN, OwnedFrame, TcpFlags, VnetHeader, complete, segment};
 use proptest::prelude::*;
 use support::{Plan, checksums_are_right, slow_pseudo_sum};
 use tcp::{Ecn, SackBlock, flags};
@@ -16,19 +16,19 @@ const SACKED: [u8; 32] =
 fn frame(plan: &Plan, is_partial: bool) -> OwnedFrame {
     let (header, mut bytes) = plan.packet();
     if is_partial {
-        return OwnedFrame { header, bytes };
+        return OwnedFrame::new(header, bytes);
     }
     complete(&header, &mut bytes);
-    OwnedFrame { header: VnetHeader::default(), bytes }
+    OwnedFrame::new(VnetHeader::default(), bytes)
 }
 
 /// Checksums as the frame's `header` says: whole and right, or partial for its length.
 fn sums_are_right(plan: &Plan, frame: &OwnedFrame) -> bool {
-    let (ip, tcp) = (&frame.bytes[plan.ip_at()..], &frame.bytes[plan.tcp_at()..]);
+    let bytes = frame.as_bytes();
+    let (ip, tcp) = (&bytes[plan.ip_at()..], &bytes[plan.tcp_at()..]);
     let partial = slow_pseudo_sum(ip, plan.v6, tcp.len()).to_be_bytes();
-    let mut whole = frame.clone();
-    complete(&frame.header, &mut whole.bytes);
-    (!frame.header.needs_csum() || tcp[16..18] == partial) && checksums_are_right(plan, &whole.bytes)
+    let is_partial = frame.vnet_header().needs_csum();
+    (!is_partial || tcp[16..18] == partial) && checksums_are_right(plan, &frame.clone().completed())
 }
 
 fn plans() -> impl Strategy<Value = Plan> {
@@ -77,7 +77,7 @@ proptest! {
         };
         prop_assert_eq!(after, expected);
         prop_assert_eq!(packet.window(7), u32::from(new.1) << 7);
-        prop_assert_eq!(packet.bytes.len(), frame(&plan, partial).bytes.len());
+        prop_assert_eq!(packet.as_bytes().len(), frame(&plan, partial).as_bytes().len());
     }
 
     #[test]
@@ -90,11 +90,38 @@ proptest! {
         prop_assert!(parts.iter().all(|part| sums_are_right(&plan, part)));
         prop_assert_eq!(u32::from(said[0].len) + u32::from(said[1].len), u32::from(whole.len));
         prop_assert_eq!((said[0].seq, said[1].seq), (whole.seq, whole.seq.wrapping_add(at)));
-        let payload = |part: &OwnedFrame| part.bytes[plan.headers_bytes()..].to_vec();
+        let payload = |part: &OwnedFrame| part.as_bytes()[plan.headers_bytes()..].to_vec();
         prop_assert_eq!([payload(&parts[0]), payload(&parts[1])].concat(), plan.payload.clone());
         if at < whole.seq_len() {
             prop_assert_eq!((said[0].flags & flags::FIN, said[1].flags), (0, whole.flags));
         }
+    }
+
+    #[test]
+    fn parts_of_a_super_frame_cut_into_the_same_packets_as_the_whole(
+        plan in plans(),
+        payload in proptest::collection::vec(any::<u8>(), 300..900),
+        packets in 0..10_u32,
+        has_cwr: bool,
+    ) {
+        const SIZE: u16 = 100;
+        let cwr = if has_cwr { TcpFlags::CWR } else { TcpFlags::default() };
+        let plan = Plan { payload, flags: plan.flags | cwr, ..plan };
+        let (header, bytes) = plan.super_frame(SIZE);
+        let header = VnetHeader { gso_type: header.gso_type | if has_cwr { GSO_ECN } else { 0 }, ..header };
+        let packets_of = |frame: &OwnedFrame| {
+            let mut packets = Vec::new();
+            let mut take = |packet: packet_io::Segment<'_>| packets.push([packet.headers, packet.payload].concat());
+            segment(frame.vnet_header(), frame.as_bytes(), 1500, &mut take).expect("it can be cut");
+            packets
+        };
+        let whole = OwnedFrame::new(header, bytes);
+        let length = whole.header().expect("it is right").segment.seq_len();
+        let at = (packets * u32::from(SIZE)).min(length);
+        let parts = [whole.part(0, at), whole.part(at, length - at)];
+        let carrying = parts.iter().filter(|part| part.as_bytes().len() > plan.headers_bytes());
+        let of_parts: Vec<_> = carrying.flat_map(packets_of).collect();
+        prop_assert_eq!(of_parts, packets_of(&whole));
     }
 
     #[test]
@@ -107,11 +134,12 @@ proptest! {
 
     #[test]
     fn a_flipped_bit_makes_a_packet_nobody_understands(plan in plans(), at: proptest::sample::Index, bit in 0..8_u32) {
-        let mut packet = frame(&plan, false);
+        let (header, mut bytes) = frame(&plan, false).into_parts();
         let tcp = plan.tcp_at();
-        let at = tcp + at.index(packet.bytes.len() - tcp);
-        packet.bytes[at] ^= 1 << bit;
-        prop_assert!(packet.header().is_none());
+        let at = tcp + at.index(bytes.len() - tcp);
+        bytes[at] ^= 1 << bit;
+        prop_assert!(OwnedFrame::new(header, bytes.clone()).header().is_none());
+        prop_assert!(OwnedFrame::received(bytes, false).header().is_none());
     }
 
     #[test]
@@ -120,7 +148,7 @@ proptest! {
         // half of the time headers that begin well
         let n = keep.min(good.len()).min(bytes.len());
         bytes[..n].copy_from_slice(&good[..n]);
-        let mut packet = OwnedFrame { header, bytes };
+        let mut packet = OwnedFrame::new(header, bytes);
         let _ = packet.header();
         packet.set_ack(1);
         packet.set_window(1, 0);
@@ -143,4 +171,19 @@ fn a_syn_tells_its_options() {
     assert_eq!((header.source.ip().to_string(), header.source.port), ("10.0.0.1".to_string(), 40_000));
     let malformed = Plan { options: vec![8, 4, 0, 0], ..Plan::default() };
     assert!(frame(&malformed, true).header().is_none(), "a timestamp of two bytes");
+}
+
+#[test]
+fn a_tag_tells_the_vlan_and_two_tags_are_not_for_an_enforcer() {
+    let vlan_of = |tags: usize, tag: [u8; 2]| {
+        let (header, mut bytes) = Plan { tags, ..Plan::default() }.packet();
+        if tags > 0 {
+            bytes[14..16].copy_from_slice(&tag);
+        }
+        OwnedFrame::new(header, bytes).header().map(|header| header.vlan)
+    };
+    assert_eq!(vlan_of(0, [0, 0]), Some(0));
+    // priority 7 is not the VLAN's
+    assert_eq!(vlan_of(1, [0xe1, 0x23]), Some(0x123));
+    assert_eq!(vlan_of(2, [0, 5]), None);
 }

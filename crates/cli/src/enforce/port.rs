@@ -4,8 +4,8 @@ use kernel::steer::{QUEUES_MAX, Steering};
 use netlink::Netlink;
 use netlink_packet_core::NLM_F_DUMP;
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
-use packet_io::{OwnedFrame, XDP_FRAME_BYTES_MAX, XdpSocket};
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
+use packet_io::{Glue, OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, XDP_FRAME_BYTES_MAX, XdpSocket};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// Frames that are taken from one queue in a row.
 const BATCH: u32 = 64;
+/// Frames that are taken from a TAP in a row, each up to 64 KB.
+const BATCH_TAP: u32 = 16;
 /// Ethernet's header with two tags.
 const FRAMING_BYTES: u32 = 22;
 /// How often, and how long apart, a queue is asked for whose last owner has just died.
@@ -32,6 +34,7 @@ struct Interface {
     /// What it is a port of.
     controller: Option<u32>,
     is_bridge: bool,
+    is_tap: bool,
     /// There is no wire behind it, but another interface of this machine.
     local: bool,
 }
@@ -39,8 +42,8 @@ struct Interface {
 /// The two interfaces, and the bridge that carries what the enforcer does not.
 pub struct Place {
     interfaces: [Interface; 2],
-    /// The bridge's name.
-    pub bridge: String,
+    /// The bridge's name; `None` between TAPs, of which the enforcer is the wire.
+    pub bridge: Option<String>,
     /// Hardware addresses of this machine on it.
     own: Vec<[u8; 6]>,
 }
@@ -60,6 +63,18 @@ impl Place {
             at.map(|at| all.swap_remove(at)).ok_or_else(|| format!("there is no interface `{name}` here"))
         };
         let interfaces = [take(servers)?, take(clients)?];
+        // a TAP in a bridge is a virtual machine's, and a port like others
+        let is_host = |interface: &Interface| interface.is_tap && interface.controller.is_none();
+        match [is_host(&interfaces[0]), is_host(&interfaces[1])] {
+            [true, true] => return Ok(Place { bridge: None, own: Vec::new(), interfaces }),
+            [false, false] => {}
+            [first, _] => {
+                let tap = if first { servers } else { clients };
+                return Err(format!(
+                    "{tap} is a TAP and no port of a bridge; the enforcer stands between two such, or between two ports of a bridge"
+                ));
+            }
+        }
         let bridge_of = |interface: &Interface| {
             all.iter().find(|bridge| bridge.is_bridge && Some(bridge.index) == interface.controller)
         };
@@ -77,7 +92,7 @@ impl Place {
         let bridge =
             bridge.ok_or_else(|| format!("{servers} and {clients} are ports of two bridges; both must be of one"))?;
         let own = interfaces.iter().chain([bridge]).filter_map(|interface| interface.address).collect();
-        Ok(Place { bridge: bridge.name.clone(), own, interfaces })
+        Ok(Place { bridge: Some(bridge.name.clone()), own, interfaces })
     }
 
     /// Takes over TCP's packets that come in at both. What holds it in the kernel are files in `pins`, a folder for each.
@@ -86,7 +101,10 @@ impl Place {
     /// What the kernel refuses.
     pub fn open(&self, pins: &Path) -> Result<[Port; 2], String> {
         let [servers, clients] = &self.interfaces;
-        let open = |interface: &Interface| Port::open(interface, &self.own, &pins.join(&interface.name));
+        let open = |interface: &Interface| match self.bridge {
+            Some(_) => Port::open(interface, &self.own, &pins.join(&interface.name)),
+            None => Port::take_tap(&interface.name),
+        };
         Ok([open(servers)?, open(clients)?])
     }
 }
@@ -112,6 +130,7 @@ impl Interface {
             address: None,
             controller: None,
             is_bridge: false,
+            is_tap: false,
             local: false,
         };
         for attribute in &link.attributes {
@@ -124,6 +143,9 @@ impl Interface {
                 LinkAttribute::LinkInfo(infos) => {
                     interface.is_bridge = infos.contains(&LinkInfo::Kind(InfoKind::Bridge));
                     interface.local = infos.contains(&LinkInfo::Kind(InfoKind::Veth));
+                    // the same driver's other kind (TUN) has no Ethernet header
+                    let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
+                    interface.is_tap = is_ethernet && infos.contains(&LinkInfo::Kind(InfoKind::Tun));
                 }
                 _ => {}
             }
@@ -135,18 +157,42 @@ impl Interface {
 /// The interface, its packets handed to us.
 pub struct Port {
     pub name: String,
-    /// One for each of its queues.
-    sockets: Vec<XdpSocket>,
-    pins: PathBuf,
-    /// There is no wire behind it, but another interface of this machine.
-    local: bool,
+    way: Way,
     /// Frames that came in, that left, and that could not leave.
     pub received: u64,
     pub sent: u64,
     pub lost: u64,
 }
 
+/// How packets come and go.
+enum Way {
+    Xdp {
+        /// One for each of its queues.
+        sockets: Vec<XdpSocket>,
+        /// The files that hold the program.
+        _pins: Pins,
+        /// There is no wire behind it, but another interface of this machine.
+        local: bool,
+    },
+    Tap {
+        tap: Tap,
+        buffer: Vec<u8>,
+        leaving: Vec<OwnedFrame>,
+    },
+}
+
 impl Port {
+    fn take_tap(name: &str) -> Result<Port, String> {
+        let tap = Tap::open(name).map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => format!(
+                "{name}: another program has this TAP's other end; a virtual machine's is enforced as a port of a bridge"
+            ),
+            _ => format!("{name}: {error}; it takes root and a TAP of one queue"),
+        })?;
+        let way = Way::Tap { tap, buffer: vec![0; READ_BYTES_MAX], leaving: Vec::new() };
+        Ok(Port { name: name.to_string(), way, received: 0, sent: 0, lost: 0 })
+    }
+
     fn open(interface: &Interface, own: &[[u8; 6]], pins: &Path) -> Result<Port, String> {
         let Interface { index, name, mtu, queues, local, .. } = interface;
         let failed = |what: &str, why: &dyn fmt::Display| format!("{name}: {what}: {why}");
@@ -170,62 +216,100 @@ impl Port {
             }
         }
         let steering = Steering::attach(*index, own, pins).map_err(|error| failed("XDP", &error))?;
-        let port = Port {
-            name: name.clone(),
-            sockets,
-            pins: pins.to_path_buf(),
-            local: *local,
-            received: 0,
-            sent: 0,
-            lost: 0,
-        };
-        for (queue, socket) in port.sockets.iter().enumerate() {
+        let pins = Pins { name: name.clone(), folder: pins.to_path_buf() };
+        for (queue, socket) in sockets.iter().enumerate() {
             steering.hand_to(queue as u32, socket.as_fd()).map_err(|error| failed("XDP", &error))?;
         }
-        Ok(port)
+        let way = Way::Xdp { sockets, _pins: pins, local: *local };
+        Ok(Port { name: name.clone(), way, received: 0, sent: 0, lost: 0 })
     }
 
     /// What waits to be read, and the frames that were taken.
     pub fn receive(&mut self, frames: &mut Vec<OwnedFrame>) {
-        for socket in &mut self.sockets {
-            let taken = socket.receive(BATCH, |bytes| {
-                frames.push(OwnedFrame::received(bytes.to_vec(), self.local));
-            });
-            self.received += u64::from(taken);
+        let prior = frames.len();
+        match &mut self.way {
+            Way::Xdp { sockets, local, .. } => {
+                for socket in sockets {
+                    socket.receive(BATCH, |bytes| frames.push(OwnedFrame::received(bytes.to_vec(), *local)));
+                }
+            }
+            Way::Tap { tap, buffer, .. } => {
+                for _ in 0..BATCH_TAP {
+                    let Ok(Some(frame)) = tap.read(buffer) else { break };
+                    frames.push(OwnedFrame::new(frame.header, frame.bytes.to_vec()));
+                }
+            }
         }
+        self.received += (frames.len() - prior) as u64;
     }
 
     /// Sends a frame with the next [`Port::flush`].
     pub fn send(&mut self, frame: OwnedFrame) {
-        let Some(socket) = self.sockets.first_mut() else { return };
-        let bytes = frame.completed();
-        let sent = socket.send(&bytes) || {
-            socket.flush();
-            socket.send(&bytes)
-        };
-        *(if sent { &mut self.sent } else { &mut self.lost }) += 1;
+        self.sent += 1;
+        match &mut self.way {
+            Way::Xdp { sockets, .. } => {
+                let bytes = frame.completed();
+                let sent = sockets.first_mut().is_some_and(|socket| {
+                    socket.send(&bytes) || {
+                        socket.flush();
+                        socket.send(&bytes)
+                    }
+                });
+                if !sent {
+                    (self.sent, self.lost) = (self.sent - 1, self.lost + 1);
+                }
+            }
+            Way::Tap { leaving, .. } => leaving.push(frame),
+        }
     }
 
     /// Everything leaves.
     pub fn flush(&mut self) {
-        if let Some(socket) = self.sockets.first_mut() {
-            socket.flush();
+        match &mut self.way {
+            Way::Xdp { sockets, .. } => sockets.iter_mut().take(1).for_each(XdpSocket::flush),
+            Way::Tap { tap, leaving, .. } => {
+                let mut glue = Glue::new();
+                // what the kernel does not take is lost: the interface is down
+                let mut lost = 0;
+                let mut write = |header: &VnetHeader, parts: &[&[u8]]| {
+                    lost += u64::from(tap.write(header, parts).is_err());
+                    Ok(())
+                };
+                for frame in leaving.iter() {
+                    let _never_fails = glue.push(*frame.vnet_header(), frame.as_bytes(), &mut write);
+                }
+                let _never_fails = glue.flush(&mut write);
+                leaving.clear();
+                self.lost += lost;
+                self.sent -= lost;
+            }
         }
     }
 
     /// What to poll.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.iter().map(|socket| socket.as_fd())
+        let (sockets, tap) = match &self.way {
+            Way::Xdp { sockets, .. } => (&sockets[..], None),
+            Way::Tap { tap, .. } => (&[][..], Some(tap.as_fd())),
+        };
+        sockets.iter().map(|socket| socket.as_fd()).chain(tap)
     }
 }
 
-impl Drop for Port {
+/// The files that hold an interface's program; without them it is taken out.
+struct Pins {
+    /// The interface's.
+    name: String,
+    folder: PathBuf,
+}
+
+impl Drop for Pins {
     fn drop(&mut self) {
-        if let Err(error) = Steering::remove(&self.pins) {
+        if let Err(error) = Steering::remove(&self.folder) {
             eprintln!("{}: {error}", self.name);
         }
         // the folder of both, once it is empty
-        let _ = self.pins.parent().map(fs::remove_dir);
+        let _ = self.folder.parent().map(fs::remove_dir);
     }
 }
 

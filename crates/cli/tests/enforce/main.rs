@@ -2,6 +2,7 @@
 
 #[path = "../agent/lossy.rs"]
 mod lossy;
+mod ports;
 mod world;
 
 use bus::{Bus as _, Report, UnixOracle};

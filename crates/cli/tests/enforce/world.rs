@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -54,6 +54,12 @@ impl World {
         Some(world)
     }
 
+    #[allow(dead_code, reason = "the benchmark asks")]
+    /// The namespaces: server, in between, client.
+    pub fn hosts(&self) -> &[String; 3] {
+        &self.hosts
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
@@ -64,10 +70,39 @@ impl World {
 
     /// Starts an enforcer with these rules, and waits until it is at work.
     pub fn enforce(&self, rules: &[&str]) -> Running {
+        self.enforce_between(["s", "c"], rules)
+    }
+
+    /// The same, between two TAPs that the server and the client have for their networks, 10.99.0.0/24.
+    pub fn enforce_between_taps(&self, rules: &[&str]) -> Running {
+        let [server, between, client] = &self.hosts;
+        for name in ["ts", "tc"] {
+            self.add_tap_in_between(name);
+        }
+        let running = self.enforce_between(["ts", "tc"], rules);
+        for (host, name, last) in [(server, "ts", 1), (client, "tc", 2)] {
+            ip(&format!("-n {between} link set {name} netns {host}"));
+            ip(&format!("-n {host} address add 10.99.0.{last}/24 dev {name}"));
+            ip(&format!("-n {host} link set {name} up"));
+        }
+        running
+    }
+
+    /// A TAP whose near end nobody has.
+    pub fn add_tap_in_between(&self, name: &str) {
+        ip(&format!("-n {} tuntap add {name} mode tap", self.hosts[1]));
+    }
+
+    /// The near end of a TAP in between.
+    pub fn hold_tap(&self, name: &str) -> packet_io::Tap {
+        inside(&self.hosts[1], || packet_io::Tap::open(name).unwrap())
+    }
+
+    fn enforce_between(&self, [servers, clients]: [&str; 2], rules: &[&str]) -> Running {
         let log = self.path("log");
         let pins = World::pins().display().to_string();
         let mut command =
-            self.command(&["enforce", "--between", "s", "c", "--socket", "enforce.sock", "--pins", &pins]);
+            self.command(&["enforce", "--between", servers, clients, "--socket", "enforce.sock", "--pins", &pins]);
         command.args(rules).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
         let mut running = Running { child: inside(&self.hosts[1], || command.spawn().unwrap()), log };
         let has_said = |running: &Running| running.said().contains("enforcing between");
@@ -123,7 +158,11 @@ impl World {
 
     /// To this port of the server.
     pub fn connection_to(&self, port: u16) -> (TcpStream, TcpStream) {
-        let listener = inside(&self.hosts[0], || TcpListener::bind((SERVER, port)).unwrap());
+        self.connection_to_address(format!("{SERVER}:{port}").parse().unwrap())
+    }
+
+    fn connection_to_address(&self, address: SocketAddr) -> (TcpStream, TcpStream) {
+        let listener = inside(&self.hosts[0], || TcpListener::bind(address).unwrap());
         let address = listener.local_addr().unwrap();
         let client = inside(&self.hosts[2], || TcpStream::connect_timeout(&address, PATIENCE).unwrap());
         let (server, _) = listener.accept().unwrap();
@@ -132,6 +171,18 @@ impl World {
             end.set_write_timeout(Some(PATIENCE)).unwrap();
         }
         (client, server)
+    }
+
+    /// A connection to an address of the server.
+    pub fn connection_at(&self, address: IpAddr) -> (TcpStream, TcpStream) {
+        self.connection_to_address((address, 0).into())
+    }
+
+    /// IPv6 addresses for both, fd97::1 and fd97::2.
+    pub fn add_ipv6_addresses(&self) {
+        for (host, number) in [(&self.hosts[0], 1), (&self.hosts[2], 2)] {
+            ip(&format!("-n {host} address add fd97::{number}/64 dev eth0 nodad"));
+        }
     }
 
     /// A datagram of the client's reaches the server: what is not TCP passes, too.
@@ -155,6 +206,20 @@ impl World {
             "tc",
             &format!("-n {client} filter add dev eth0 ingress bpf direct-action object-file {object} section tc"),
         );
+    }
+
+    /// From now on both hosts are in a VLAN, their bridge knowing nothing of it.
+    pub fn put_hosts_in_vlan(&self) {
+        let object = self.path("vlan.o");
+        lossy::compile_source("tests/enforce/vlan.bpf.c", &object);
+        let object = object.display();
+        for host in [&self.hosts[0], &self.hosts[2]] {
+            command("tc", &format!("-n {host} qdisc add dev eth0 clsact"));
+            for (way, program) in [("egress", "push"), ("ingress", "pop")] {
+                let filter = format!("-n {host} filter add dev eth0 {way} bpf direct-action object-file {object}");
+                command("tc", &format!("{filter} section {program}"));
+            }
+        }
     }
 
     /// How many segments the server has sent again on this connection.
@@ -184,6 +249,11 @@ pub struct Running {
 impl Running {
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    #[allow(dead_code, reason = "the benchmark asks")]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Asks it to stop, and waits until it has.
@@ -220,7 +290,7 @@ pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
 }
 
 /// Runs `work` on a thread of its own, in a namespace.
-fn inside<T: Send>(host: &str, work: impl FnOnce() -> T + Send) -> T {
+pub fn inside<T: Send>(host: &str, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let there = || {
             let namespace = File::open(Path::new("/run/netns").join(host)).unwrap();

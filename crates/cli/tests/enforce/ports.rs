@@ -1,0 +1,79 @@
+//! What comes to the enforcer's ports: IPv6, VLANs, the super-frames of TAPs.
+
+use crate::world::World;
+use crate::{LONG, SHORT, check, send};
+use std::net::{IpAddr, TcpStream};
+use std::sync::atomic::AtomicU64;
+use std::thread;
+
+/// The server sends, the client checks.
+fn download((client, server): &mut (TcpStream, TcpStream), bytes: usize) {
+    let seen = AtomicU64::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| send(server, bytes, None));
+        check(client, bytes, &seen);
+    });
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+#[test]
+fn an_ipv6_flow_is_enforced_and_its_losses_made_good() {
+    let Some(world) = World::new() else { return };
+    world.add_ipv6_addresses();
+    let _enforcer = world.enforce(&["--rule", "bbr servers=fd97::/64"]);
+    world.lose_at_client();
+    download(&mut world.connection_at(address("fd97::1")), LONG);
+    let status = world.status();
+    let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
+    assert_eq!((counter("flows_opened"), counter("passed_malformed")), (1, 0), "{status}");
+    assert!(counter("data_taken") > (LONG / 1440) as u64, "{status}");
+    assert!(counter("sent_again") > (LONG / 1440 / 200) as u64, "{status}");
+}
+
+#[test]
+fn a_flow_in_a_vlan_is_enforced_and_keeps_its_tag() {
+    let Some(world) = World::new() else { return };
+    world.put_hosts_in_vlan();
+    let enforcer = world.enforce(&["--rule", "bbr"]);
+    let mut both = world.connection();
+    download(&mut both, SHORT);
+    let status = world.status();
+    let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
+    assert_eq!((counter("flows_opened"), counter("passed_malformed")), (1, 0), "{status}");
+    assert!(counter("data_taken") > (SHORT / 1460) as u64, "{status}");
+    enforcer.stop();
+    download(&mut both, SHORT);
+}
+
+#[test]
+fn between_taps_super_frames_are_enforced_whole() {
+    let Some(world) = World::new() else { return };
+    let _enforcer = world.enforce_between_taps(&["--rule", "bbr"]);
+    let mut both = world.connection_at(address("10.99.0.1"));
+    download(&mut both, LONG);
+    let status = world.status();
+    let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
+    assert_eq!(counter("flows_opened"), 1, "{status}");
+    let taken = counter("data_taken");
+    assert!(taken > 0 && taken < (LONG / 1448 / 2) as u64, "{taken} packets: {status}");
+    assert_eq!(world.retransmits(&both.1), 0, "{status}");
+}
+
+#[test]
+fn what_cannot_be_a_place_for_an_enforcer_of_taps_is_told() {
+    let Some(world) = World::new() else { return };
+    world.add_tap_in_between("free");
+    world.add_tap_in_between("other");
+    let enforce = |ends: [&str; 2]| {
+        let arguments = ["enforce", "--socket", "enforce.sock", "--rule", "bbr", "--between"];
+        world.opentcp(&[&arguments[..], &ends].concat())
+    };
+    let (code, _, error) = enforce(["free", "c"]);
+    assert!(code == Some(2) && error.contains("between two such, or between two ports"), "{error}");
+    let _holder = world.hold_tap("other");
+    let (code, _, error) = enforce(["free", "other"]);
+    assert!(code == Some(1) && error.contains("another program has this TAP's other end"), "{error}");
+}
