@@ -87,7 +87,10 @@ impl Place {
     pub fn open(&self, pins: &Path) -> Result<[Port; 2], String> {
         let [servers, clients] = &self.interfaces;
         let open = |interface: &Interface| Port::open(interface, &self.own, &pins.join(&interface.name));
-        Ok([open(servers)?, open(clients)?])
+        let ports = [open(servers)?, open(clients)?];
+        // at last: what comes from now on waits until it is looked at, and there is not much room to
+        ports.iter().try_for_each(Port::take_over)?;
+        Ok(ports)
     }
 }
 
@@ -137,6 +140,7 @@ pub struct Port {
     pub name: String,
     /// One for each of its queues.
     sockets: Vec<XdpSocket>,
+    steering: Steering,
     pins: PathBuf,
     /// There is no wire behind it, but another interface of this machine.
     local: bool,
@@ -170,19 +174,22 @@ impl Port {
             }
         }
         let steering = Steering::attach(*index, own, pins).map_err(|error| failed("XDP", &error))?;
-        let port = Port {
+        Ok(Port {
             name: name.clone(),
             sockets,
+            steering,
             pins: pins.to_path_buf(),
             local: *local,
             received: 0,
             sent: 0,
             lost: 0,
-        };
-        for (queue, socket) in port.sockets.iter().enumerate() {
-            steering.hand_to(queue as u32, socket.as_fd()).map_err(|error| failed("XDP", &error))?;
-        }
-        Ok(port)
+        })
+    }
+
+    /// From now on its packets come here.
+    fn take_over(&self) -> Result<(), String> {
+        let hand = |(queue, socket): (usize, &XdpSocket)| self.steering.hand_to(queue as u32, socket.as_fd());
+        self.sockets.iter().enumerate().try_for_each(hand).map_err(|error| format!("{}: XDP: {error}", self.name))
     }
 
     /// What waits to be read, and the frames that were taken.

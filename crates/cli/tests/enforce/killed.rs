@@ -260,6 +260,7 @@ fn a_thousand_flows_outlive_an_enforcer_that_is_killed_twice() {
         assert_eq!(status["flows"], FLOWS, "{status}");
         // at least ten packets of each slow flow
         assert!(status["buffered_bytes"].as_u64() > Some(FLOWS as u64 / 20 * 14_480), "{status}");
+        flows.silences_after("nothing happens", || ());
         flows.silences_after("killed", || enforcer.kill());
         let mut second = None;
         flows.silences_after("started again", || second = Some(world.enforce(&rules)));
