@@ -1,6 +1,7 @@
 //! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can try.
 
 mod killed;
+mod load;
 #[path = "../agent/lossy.rs"]
 mod lossy;
 mod world;
