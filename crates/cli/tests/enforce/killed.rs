@@ -158,7 +158,7 @@ impl Flows {
             }
             next += PERIOD;
             thread::sleep(next.saturating_duration_since(Instant::now()));
-            let late = Instant::now() - next;
+            let late = next.elapsed();
             let mut watch = self.watch.lock().expect("nobody panics with it");
             watch.pause = watch.pause.max(late);
             next += late;
