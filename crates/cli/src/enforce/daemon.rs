@@ -12,11 +12,10 @@ use packet_io::OwnedFrame;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::os::fd::AsFd as _;
 use std::time::Duration;
 use units::Time;
 
-/// The longest sleep: signals are seen then, and CUEs.
+/// The longest sleep: signals are seen then, CUEs, and who asks for the status.
 const LOOK: Time = Time::from_ms(100);
 
 /// The enforcer, its two interfaces and who may ask it.
@@ -92,6 +91,8 @@ impl Daemon {
             (self.clock, self.look_at) = (Clock::begin(), Time::ZERO);
             self.cues.as_mut().map_or(Ok(()), Cues::begin_anew).map_err(io::Error::other)?;
         }
+        // here, since one that always has packets to look at never waits
+        self.listener.answer(|| self.status());
         while let Some(record) = self.enforcer.poll_record() {
             self.cues.iter_mut().for_each(|cues| cues.ended(&record));
         }
@@ -127,17 +128,11 @@ impl Daemon {
     fn wait(&mut self) -> io::Result<()> {
         let until = self.enforcer.poll_timeout().min(self.look_at).saturating_sub(self.clock.now());
         let ports = self.ports.iter().flat_map(Port::fds);
-        let mut fds: Vec<PollFd<'_>> =
-            ports.chain([self.listener.as_fd()]).map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match ppoll(&mut fds, Some(TimeSpec::from(Duration::from_nanos(until.as_ns()))), None) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        let asked = fds.last().and_then(PollFd::any).unwrap_or(false);
-        if asked {
-            self.listener.answer(|| self.status());
-        }
-        Ok(())
     }
 
     fn status(&self) -> Status {

@@ -105,7 +105,10 @@ impl Place {
             Some(_) => Port::open(interface, &self.own, &pins.join(&interface.name)),
             None => Port::take_tap(&interface.name),
         };
-        Ok([open(servers)?, open(clients)?])
+        let ports = [open(servers)?, open(clients)?];
+        // at last: what comes from now on waits until it is looked at, and there is not much room to
+        ports.iter().try_for_each(Port::take_over)?;
+        Ok(ports)
     }
 }
 
@@ -169,6 +172,7 @@ enum Way {
     Xdp {
         /// One for each of its queues.
         sockets: Vec<XdpSocket>,
+        steering: Steering,
         /// The files that hold the program.
         _pins: Pins,
         /// There is no wire behind it, but another interface of this machine.
@@ -217,11 +221,15 @@ impl Port {
         }
         let steering = Steering::attach(*index, own, pins).map_err(|error| failed("XDP", &error))?;
         let pins = Pins { name: name.clone(), folder: pins.to_path_buf() };
-        for (queue, socket) in sockets.iter().enumerate() {
-            steering.hand_to(queue as u32, socket.as_fd()).map_err(|error| failed("XDP", &error))?;
-        }
-        let way = Way::Xdp { sockets, _pins: pins, local: *local };
+        let way = Way::Xdp { sockets, steering, _pins: pins, local: *local };
         Ok(Port { name: name.clone(), way, received: 0, sent: 0, lost: 0 })
+    }
+
+    /// From now on its packets come here.
+    fn take_over(&self) -> Result<(), String> {
+        let Way::Xdp { sockets, steering, .. } = &self.way else { return Ok(()) };
+        let hand = |(queue, socket): (usize, &XdpSocket)| steering.hand_to(queue as u32, socket.as_fd());
+        sockets.iter().enumerate().try_for_each(hand).map_err(|error| format!("{}: XDP: {error}", self.name))
     }
 
     /// What waits to be read, and the frames that were taken.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -109,12 +108,6 @@ impl Listener {
             let _ = stream.set_nonblocking(true);
             let _ = stream.write_all(text.as_bytes());
         }
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
     }
 }
 

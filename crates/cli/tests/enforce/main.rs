@@ -1,5 +1,7 @@
 //! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can try.
 
+mod killed;
+mod load;
 #[path = "../agent/lossy.rs"]
 mod lossy;
 mod ports;
@@ -19,8 +21,6 @@ use world::{PATIENCE, World, eventually};
 /// Bytes of a flow that is over at once, and of one that lives while other things happen.
 const SHORT: usize = 2 << 20;
 const LONG: usize = 24 << 20;
-/// Flows at a time.
-const MANY: usize = 50;
 
 fn byte(at: usize) -> u8 {
     (at.wrapping_mul(2_654_435_761) >> 13) as u8
@@ -122,34 +122,6 @@ fn losses_behind_the_enforcer_do_not_reach_the_server() {
     println!("1 % lost: the enforcer sent {again} packets again, the server {by_server}");
     assert!(again > (LONG / 1460 / 200) as u64, "{status}");
     assert!(by_server * 10 < again, "the server sent {by_server} again, the enforcer {again}: {status}");
-}
-
-#[test]
-fn flows_outlive_an_enforcer_that_is_killed() {
-    let Some(world) = World::new() else { return };
-    let enforcer = world.enforce(&["--rule", "bbr"]);
-    let seen: Vec<AtomicU64> = (0..MANY).map(|_| AtomicU64::new(0)).collect();
-    let sum = || seen.iter().map(|one| one.load(Ordering::Relaxed)).sum::<u64>();
-    thread::scope(|scope| {
-        for one in &seen {
-            let (mut client, mut server) = world.connection();
-            // about four seconds
-            scope.spawn(move || send(&mut server, SHORT, Some(SHORT / 4)));
-            scope.spawn(move || check(&mut client, SHORT, one));
-        }
-        assert!(eventually(|| world.status()["flows"] == MANY), "{}", world.status());
-        enforcer.kill();
-        assert!(world.has_xdp(), "the program stays, and lets everything through");
-        let then = sum();
-        assert!(eventually(|| sum() > then + (MANY * SHORT / 8) as u64), "{} of {then} bytes since", sum() - then);
-        let _again = world.enforce(&["--rule", "bbr"]);
-        let then = sum();
-        assert!(eventually(|| sum() > then + (MANY * SHORT / 8) as u64), "{} of {then} bytes since", sum() - then);
-        transfer(&world, SHORT);
-        let status = world.status();
-        assert_eq!(status["counters"]["flows_opened"], 1, "only what began under its eyes: {status}");
-        assert!(eventually(|| sum() == (MANY * SHORT) as u64), "{} bytes", sum());
-    });
 }
 
 #[test]

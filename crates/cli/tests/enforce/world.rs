@@ -111,6 +111,11 @@ impl World {
         running
     }
 
+    /// Starts a program on the server (0), in between (1) or on the client (2).
+    pub fn start(&self, host: usize, command: &mut Command) -> Child {
+        inside(&self.hosts[host], || command.spawn().unwrap())
+    }
+
     /// Starts an agent on the client, which changes routes there and nothing else.
     pub fn agent_at_client(&self, more: &[&str]) -> Running {
         let log = self.path("agent-log");
@@ -247,6 +252,10 @@ pub struct Running {
 }
 
 impl Running {
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

@@ -1,0 +1,283 @@
+//! The enforcer is killed under a thousand flows, twice, and started again between.
+//!
+//! What was in its memory is lost with it: packets that waited in the rings between it and the kernel, or that the algorithm had not let go.
+//! So two things are measured after each kill. The network's silence is the longest time in which no byte arrived anywhere, which is how
+//! long it takes until the bridge carries; a flow's silence is the longest time between two arrivals of that flow, which has
+//! the recovery of what was lost in it, by the sender's own TCP.
+
+use crate::byte;
+use crate::world::{PATIENCE, World, eventually};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::fd::AsFd as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Twenty packets in flight, sent on at 200,000 bytes a second: of what the server may send, the enforcer holds nearly all.
+const SLOW: &str = r#"#include "tcp.h"
+CC_HOOK(void, slow_init, struct sock *sk)
+{
+	sk->sk_pacing_status = SK_PACING_NEEDED;
+	sk->sk_pacing_rate = 200000;
+	tcp_sk(sk)->snd_cwnd = 20;
+}
+CC_HOOK(void, slow_cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	(void)ack, (void)flag, (void)rs;
+	slow_init(sk);
+}
+CC_HOOK(u32, slow_ssthresh, struct sock *sk)
+{
+	return tcp_sk(sk)->snd_ssthresh;
+}
+CC_HOOK(u32, slow_undo_cwnd, struct sock *sk)
+{
+	return tcp_sk(sk)->snd_cwnd;
+}
+CC_INFO(slow, .title = "Slow", .environment = "a test", .reference = "none", .category = CC_LOSS_BASED, .measures = CC_MEASURES_LOSS);
+CC_OPS(slow, .init = slow_init, .ssthresh = slow_ssthresh, .cong_control = slow_cong_control, .undo_cwnd = slow_undo_cwnd,
+	.flags = TCP_CONG_NON_RESTRICTED);
+"#;
+const SLOW_PORT: u16 = 7001;
+/// Between two packets of a flow that sends at a steady rate.
+const PERIOD: Duration = Duration::from_millis(20);
+const PIECE: usize = 1000;
+/// A network's silence, at most.
+const GAP: Duration = Duration::from_millis(100);
+/// How long arrivals are watched after a kill.
+const WATCHED: Duration = Duration::from_secs(2);
+
+/// What a flow does while the enforcer is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The server sends a packet each [`PERIOD`].
+    Steady,
+    /// The client does.
+    Upwards,
+    /// The server sends as much as it may, and the enforcer sends it on slowly.
+    Slow,
+    /// Nothing, before the end.
+    Idle,
+}
+
+impl Kind {
+    /// Of the flow with this number: of twenty 11, 4, 1 and 4.
+    fn of(flow: usize) -> Kind {
+        match flow % 20 {
+            0..11 => Kind::Steady,
+            11..15 => Kind::Upwards,
+            15 => Kind::Slow,
+            _ => Kind::Idle,
+        }
+    }
+}
+
+/// What has arrived of a flow.
+struct Arrived {
+    bytes: usize,
+    at: Instant,
+    /// The longest time between two arrivals since the watch began.
+    silence: Duration,
+}
+
+/// What has arrived of all.
+struct Watch {
+    flows: Vec<Arrived>,
+    at: Instant,
+    silence: Duration,
+    /// The longest times for which this process itself neither sent nor looked.
+    pause: Duration,
+}
+
+impl Watch {
+    fn new(flows: usize) -> Watch {
+        let at = Instant::now();
+        let arrived = || Arrived { bytes: 0, at, silence: Duration::ZERO };
+        Watch { flows: (0..flows).map(|_| arrived()).collect(), at, silence: Duration::ZERO, pause: Duration::ZERO }
+    }
+
+    fn begin(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.silence = Duration::ZERO);
+        (self.silence, self.pause) = (Duration::ZERO, Duration::ZERO);
+    }
+
+    fn arrived(&mut self, flow: usize, bytes: usize) {
+        let now = Instant::now();
+        self.silence = self.silence.max(now - self.at);
+        self.at = now;
+        let flow = &mut self.flows[flow];
+        flow.silence = flow.silence.max(now - flow.at);
+        flow.at = now;
+        flow.bytes += bytes;
+    }
+
+    /// The silences of flows of a kind, shortest first; one that has not ended counts as long as it is.
+    fn silences(&self, kind: Kind) -> Vec<Duration> {
+        let of = self.flows.iter().enumerate().filter(|(i, _)| Kind::of(*i) == kind);
+        let mut all: Vec<Duration> = of.map(|(_, flow)| flow.silence.max(flow.at.elapsed())).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// The flows, and the threads' common state.
+struct Flows {
+    sent: Vec<AtomicU64>,
+    watch: Mutex<Watch>,
+    /// Nothing more is sent but to idle flows, once.
+    ending: AtomicBool,
+    ended: AtomicBool,
+}
+
+impl Flows {
+    /// Sends what each flow's kind says, until the end.
+    fn send(&self, senders: &mut [TcpStream]) {
+        let mut next = Instant::now();
+        loop {
+            let ending = self.ending.load(Ordering::Relaxed);
+            for (i, stream) in senders.iter_mut().enumerate() {
+                let pieces = match Kind::of(i) {
+                    Kind::Idle => usize::from(ending),
+                    _ if ending => 0,
+                    Kind::Slow => 100,
+                    Kind::Steady | Kind::Upwards => 1,
+                };
+                let sent = self.sent[i].load(Ordering::Relaxed) as usize;
+                let bytes: Vec<u8> = (sent..sent + pieces * PIECE).map(|at| byte(i + at)).collect();
+                match stream.write(&bytes) {
+                    Ok(n) => _ = self.sent[i].fetch_add(n as u64, Ordering::Relaxed),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => panic!("flow {i}, {:?}: {error}", Kind::of(i)),
+                }
+            }
+            if ending {
+                return;
+            }
+            next += PERIOD;
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+            let late = next.elapsed();
+            let mut watch = self.watch.lock().expect("nobody panics with it");
+            watch.pause = watch.pause.max(late);
+            next += late;
+        }
+    }
+
+    /// Takes and checks what arrives, until the end.
+    fn receive(&self, receivers: &mut [TcpStream]) {
+        let mut buffer = vec![0; 65_536];
+        while !self.ended.load(Ordering::Relaxed) {
+            let mut fds: Vec<PollFd<'_>> =
+                receivers.iter().map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN)).collect();
+            poll(&mut fds, PollTimeout::from(10_u8)).expect("sockets can be polled");
+            let readable: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+            let began = Instant::now();
+            for (i, stream) in receivers.iter_mut().enumerate().filter(|(i, _)| readable[*i]) {
+                let n = stream.read(&mut buffer).unwrap_or_else(|error| panic!("flow {i}, {:?}: {error}", Kind::of(i)));
+                assert!(n > 0, "flow {i}, {:?}, ends", Kind::of(i));
+                let mut watch = self.watch.lock().expect("nobody panics with it");
+                let at = i + watch.flows[i].bytes;
+                assert!(buffer[..n].iter().enumerate().all(|(k, b)| *b == byte(at + k)), "flow {i}: wrong bytes");
+                watch.arrived(i, n);
+            }
+            let mut watch = self.watch.lock().expect("nobody panics with it");
+            watch.pause = watch.pause.max(began.elapsed());
+        }
+    }
+
+    /// Does something, and tells how long arrivals paused after it.
+    fn silences_after(&self, what: &str, act: impl FnOnce()) {
+        self.watch.lock().expect("nobody panics with it").begin();
+        act();
+        thread::sleep(WATCHED);
+        let watch = self.watch.lock().expect("nobody panics with it");
+        println!("{what}: nothing arrived for {:?}; this process paused for {:?}", watch.silence, watch.pause);
+        for kind in [Kind::Steady, Kind::Upwards, Kind::Slow] {
+            let all = watch.silences(kind);
+            let at = |share: usize| all[(all.len() - 1) * share / 1000];
+            let over = all.iter().filter(|silence| **silence > GAP).count();
+            println!(
+                "  {kind:?}, {} flows: p50 {:?}, p99 {:?}, longest {:?}; {over} over {GAP:?}",
+                all.len(),
+                at(500),
+                at(990),
+                at(1000)
+            );
+            // all have gone on
+            assert!(at(1000) < WATCHED, "{kind:?}: {:?}", at(1000));
+        }
+        assert!(watch.silence < GAP + watch.pause, "{:?}", watch.silence);
+    }
+
+    fn all_has_arrived(&self) -> bool {
+        let watch = self.watch.lock().expect("nobody panics with it");
+        watch.flows.iter().zip(&self.sent).all(|(flow, sent)| flow.bytes as u64 == sent.load(Ordering::Relaxed))
+    }
+}
+
+/// Lets the threads end, also when the test fails.
+struct End<'a>(&'a Flows);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.ending.store(true, Ordering::Relaxed);
+        self.0.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_thousand_flows_outlive_an_enforcer_that_is_killed_twice() {
+    const FLOWS: usize = 1000;
+    let Some(world) = World::new() else { return };
+    std::fs::write(world.path("slow.c"), SLOW).expect("there is room");
+    let rules = ["--rule", "slow.c port=7001", "--rule", "bbr"];
+    let enforcer = world.enforce(&rules);
+    let (mut senders, mut receivers) = (Vec::new(), Vec::new());
+    for i in 0..FLOWS {
+        let kind = Kind::of(i);
+        let (client, server) = world.connection_to(if kind == Kind::Slow { SLOW_PORT } else { 0 });
+        for end in [&client, &server] {
+            end.set_nonblocking(true).expect("sockets can");
+        }
+        let (from, to) = if kind == Kind::Upwards { (client, server) } else { (server, client) };
+        senders.push(from);
+        receivers.push(to);
+    }
+    let flows = Flows {
+        sent: (0..FLOWS).map(|_| AtomicU64::new(0)).collect(),
+        watch: Mutex::new(Watch::new(FLOWS)),
+        ending: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
+    };
+    thread::scope(|scope| {
+        let _end = End(&flows);
+        let sending = scope.spawn(|| flows.send(&mut senders));
+        let receiving = scope.spawn(|| flows.receive(&mut receivers));
+        thread::sleep(WATCHED / 2);
+        let status = world.status();
+        assert_eq!(status["flows"], FLOWS, "{status}");
+        // at least ten packets of each slow flow
+        assert!(status["buffered_bytes"].as_u64() > Some(FLOWS as u64 / 20 * 14_480), "{status}");
+        flows.silences_after("nothing happens", || ());
+        flows.silences_after("killed", || enforcer.kill());
+        let mut second = None;
+        flows.silences_after("started again", || second = Some(world.enforce(&rules)));
+        let status = world.status();
+        assert!(status["flows"] == 0 && status["counters"]["passed_unknown"].as_u64() > Some(0), "{status}");
+        let (client, server) = world.connection();
+        (&server).write_all(b"new").expect("it lives");
+        (&client).read_exact(&mut [0; 3]).expect("it lives");
+        assert_eq!(world.status()["flows"], 1, "only what began under its eyes");
+        flows.silences_after("killed again", || second.take().expect("it was started").kill());
+        assert!(world.has_xdp(), "the program stays, and lets everything through");
+        flows.ending.store(true, Ordering::Relaxed);
+        sending.join().expect("no connection has failed");
+        assert!(
+            eventually(|| receiving.is_finished() || flows.all_has_arrived()),
+            "not all has arrived in {PATIENCE:?}"
+        );
+        assert!(!receiving.is_finished(), "no connection has failed");
+    });
+}
