@@ -131,7 +131,9 @@ impl enforcer::Packet for OwnedFrame {
     fn header(&self) -> Option<Header> {
         let (layout, ip, tcp) = self.parse()?;
         let whole = layout.ip + ip.bytes().len() == self.bytes.len();
-        if !whole || self.header.is_gso() || !self.is_intact(&ip) {
+        // a copy whose header its receiver refuses would be sent again in vain for ever
+        let refused = layout.is_v4 && fold(sum(&self.bytes[layout.ip..layout.tcp])) != u16::MAX;
+        if !whole || refused || self.header.is_gso() || !self.is_intact(&ip) {
             return None;
         }
         let mut segment = Segment {
