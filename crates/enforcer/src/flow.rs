@@ -28,6 +28,7 @@ pub(crate) mod bit {
     pub const CLIENT_FIN: u8 = 8;
     /// A SYN of the same ends has passed.
     pub const REOPENING: u8 = 0x10;
+    pub const SACK: u8 = 0x20;
 }
 
 /// What a flow works with beside itself.
@@ -104,7 +105,9 @@ impl<P: Packet> Flow<P> {
             seen: 0,
             server_rtt_ticks: agreed.server_rtt_ticks,
             scales: agreed.server_scale | agreed.client_scale << 4,
-            bits: if agreed.timestamps { bit::TIMESTAMPS } else { 0 } | if agreed.ecn { bit::ECN } else { 0 },
+            bits: if agreed.timestamps { bit::TIMESTAMPS } else { 0 }
+                | if agreed.ecn { bit::ECN } else { 0 }
+                | if agreed.sack { bit::SACK } else { 0 },
         }
     }
 
@@ -153,7 +156,8 @@ impl<P: Packet> Flow<P> {
             *cx.buffered -= buffer.acknowledge(self.relay.sock().snd_una);
         }
         self.drain(cx);
-        self.answer_server(cx, una, &segment, packet)
+        let action = self.answer_server(cx, una, &segment, packet);
+        self.tell_twice(cx, &segment, action)
     }
 
     /// What the server sees of an acknowledgment.
@@ -167,7 +171,7 @@ impl<P: Packet> Flow<P> {
                 let window = self.offered.wrapping_sub(segment.ack).min(segment.window);
                 return self.rewritten(cx, segment, window, packet);
             }
-            let owed = std::mem::take(&mut buffer.owes_ack) && segment.ack == una;
+            let owed = std::mem::take(&mut buffer.owes_ack) && segment.ack == una || buffer.twice(una).is_some();
             let window = self.window(cx, segment);
             if !owed && (self.offered == prior || before(segment.ack, una)) {
                 cx.counters.hidden += 1;
@@ -178,6 +182,19 @@ impl<P: Packet> Flow<P> {
         }
         let window = self.window(cx, segment);
         self.rewritten(cx, segment, window, packet)
+    }
+
+    /// Tells the server of what it has sent twice, with an acknowledgment that passes (RFC 2883): a probe or a time-out for which there
+    /// was no need costs it a part of its window until it knows (RFC 3708; RFC 8985 7.4.2).
+    fn tell_twice(&mut self, cx: &mut Context<P>, segment: &Segment, action: Action<P>) -> Action<P> {
+        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps == 0) else { return action };
+        let Some(block) = buffer.twice(segment.ack) else { return action };
+        let (Action::Forward(mut packet) | Action::Rewritten(mut packet)) = action else { return action };
+        if packet.set_sack(block) {
+            buffer.told_twice(block);
+            cx.counters.undos += 1;
+        }
+        Action::Rewritten(packet)
     }
 
     /// The window to offer with this acknowledgment, bytes: what the algorithm's window leaves, never less than was offered
@@ -332,8 +349,13 @@ impl<P: Packet> Flow<P> {
         }
         let nxt = self.nxt();
         let known_end = if before(end, nxt) { end } else { nxt };
-        self.fill_gaps(cx, segment, known_end, &packet);
-        self.buffer.as_mut().expect("made before").owes_ack = true;
+        let fills = self.fill_gaps(cx, segment, known_end, &packet);
+        let has_sack = self.has(bit::SACK);
+        let buffer = self.buffer.as_mut().expect("made before");
+        buffer.owes_ack = true;
+        if !fills && has_sack {
+            buffer.note_twice(segment.seq, known_end);
+        }
         cx.counters.absorbed += 1;
         cx.counters.absorbed_oldest += u64::from(!after(segment.seq, una));
         cx.counters.absorbed_last += u64::from(end == nxt);
@@ -348,10 +370,10 @@ impl<P: Packet> Flow<P> {
         self.take_new(cx, &Segment { seq: nxt, len, ..*segment }, rest)
     }
 
-    /// What is missing here of `[segment.seq, end)` is now here.
-    fn fill_gaps(&mut self, cx: &mut Context<P>, segment: &Segment, end: u32, packet: &P) {
+    /// What is missing here of `[segment.seq, end)` is now here. True: something was.
+    fn fill_gaps(&mut self, cx: &mut Context<P>, segment: &Segment, end: u32, packet: &P) -> bool {
         let snd_nxt = self.relay.sock().snd_nxt;
-        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps > 0) else { return };
+        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps > 0) else { return false };
         let out = &mut *cx.out;
         let mut awaited = 0;
         let bytes = buffer.fill((segment.seq, end), (packet, segment.tsval), snd_nxt, |part| {
@@ -359,7 +381,7 @@ impl<P: Packet> Flow<P> {
             out.push_back((Direction::Out, part));
         });
         if bytes == 0 {
-            return;
+            return false;
         }
         *cx.buffered += bytes;
         cx.counters.gaps_filled += awaited;
@@ -368,6 +390,7 @@ impl<P: Packet> Flow<P> {
         }
         // what the server had sent behind the gap is older, be it sent on already or not
         self.raise_floor(segment);
+        true
     }
 
     /// Data that was not here before.

@@ -176,7 +176,7 @@ impl HalfOpens {
         let ends_it = |entry: &&mut HalfOpen| {
             let in_turn = (entry.bits & bit::BY_SERVER != 0) == by_server && entry.bits & bit::ANSWERED != 0;
             let offset = segment.seq.wrapping_sub(entry.syn_seq.wrapping_add(1));
-            let is_near = segment.ack == entry.answer_seq.wrapping_add(1) && offset <= u32::from(u16::MAX);
+            let is_near = segment.ack == entry.answer_seq.wrapping_add(1) && u16::try_from(offset).is_ok();
             entry.tag == tag && in_turn && is_near
         };
         let entry = set.iter_mut().find(ends_it)?;

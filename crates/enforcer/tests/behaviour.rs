@@ -300,6 +300,30 @@ fn what_lies_behind_a_gap_that_was_filled_early_does_not_look_older() {
 }
 
 #[test]
+fn the_server_is_told_of_what_it_sent_twice_once_the_client_has_it() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 4);
+    // a probe of its tail, then its time-out: neither is a loss
+    rig.server(0, data(3));
+    rig.server(0, data(0));
+    let counters = *rig.enforcer.counters();
+    assert_eq!((counters.absorbed, counters.absorbed_oldest, counters.absorbed_last), (2, 1, 1));
+    let d_sack = |seen: Option<Segment>| seen.map(|s| s.sack[..usize::from(s.sack_count)].to_vec());
+    let block = |n: u32| SackBlock { start: S + n * MSS, end: S + (n + 1) * MSS };
+    assert_eq!(d_sack(rig.client(0, ack(0))), Some(vec![]), "not before the client has it (RFC 2883 4)");
+    assert_eq!(d_sack(rig.client(0, ack(2))), Some(vec![block(0)]));
+    let with_data = Segment { len: 10, ..ack(4) };
+    assert_eq!(d_sack(rig.client(0, with_data)), Some(vec![]), "a full packet has no room");
+    assert_eq!(rig.enforcer.counters().undos, 1);
+    // of one who does not understand SACK nothing changes
+    let mut rig = self::rig("newreno", Limits::default(), Stack { sack: false, ..STACK });
+    rig.open(0);
+    burst(&mut rig, 0, 2);
+    rig.server(0, data(1));
+    assert_eq!(d_sack(rig.client(0, ack(2))), Some(vec![]));
+}
+
+#[test]
 fn fins_of_both_ends_end_a_flow() {
     let mut rig = newreno();
     let fin = Segment { flags: flags::FIN | flags::ACK, ..data(0) };
