@@ -121,8 +121,10 @@ impl HalfOpens {
         }
         // a SYN of another number does not push out the one that came before: it may be a stranger's
         let found = set.iter().position(|old| same(old) && old.syn_seq == syn.seq);
-        if found.is_some() {
-            entry.bits |= bit::AGAIN;
+        if let Some(found) = found {
+            // sent again; the answer to the first may be on its way
+            entry = HalfOpen { bits: set[found].bits | bit::AGAIN, ..set[found] };
+            entry.at_us = if entry.bits & bit::ANSWERED == 0 { now_us } else { entry.at_us };
         }
         let to = found.unwrap_or(WAYS - 1);
         let pushes_out = found.is_none() && set[to].bits & bit::USED != 0;
@@ -140,8 +142,10 @@ impl HalfOpens {
         };
         let Some(entry) = set.iter_mut().find(is_its) else { return };
         if entry.bits & bit::ANSWERED != 0 {
-            if answer.seq == entry.answer_seq {
+            // of two answers to one SYN that is not answered again, the first is believed
+            if answer.seq == entry.answer_seq || entry.bits & bit::AGAIN != 0 {
                 entry.bits |= bit::AGAIN;
+                entry.answer_seq = answer.seq;
                 entry.at_us = now_us;
             }
             return;
@@ -165,6 +169,15 @@ impl HalfOpens {
         entry.answer_seq = answer.seq;
         entry.at_us = now_us;
         entry.bits |= bit::ANSWERED;
+    }
+
+    /// Data of the server has passed untouched: what comes after it cannot be enforced.
+    pub fn on_passed(&mut self, hash: u64) {
+        if self.entries.is_empty() {
+            return;
+        }
+        let (set, tag) = self.set(hash);
+        set.iter_mut().filter(|entry| entry.tag == tag).for_each(|entry| *entry = HalfOpen::default());
     }
 
     /// The opener's first segment after the answer: the handshake is over, and what it agreed on is returned.

@@ -147,6 +147,33 @@ fn a_connection_that_both_ends_open_passes_untouched() {
 }
 
 #[test]
+fn a_syn_that_is_repeated_after_its_answer_does_not_undo_it() {
+    let mut rig = rig("newreno", Limits::default(), STACK);
+    let (syn, answer) = (rig.syn(CLIENT_ISS), rig.answer());
+    rig.client(0, syn);
+    rig.server(0, answer);
+    // sent again before the answer had arrived
+    rig.client(0, syn);
+    rig.client(0, segment(C, S, 0));
+    assert_eq!(rig.enforcer.flows(), 1);
+    assert_eq!(burst(&mut rig, 0, 3).len(), 3);
+    rig.server(0, answer);
+    assert_eq!(rig.client(0, ack(3)).map(|s| s.ack), Some(S + 3 * MSS));
+}
+
+#[test]
+fn a_flow_whose_data_has_passed_untouched_passes_on() {
+    let mut rig = rig("newreno", Limits::default(), STACK);
+    let (syn, answer) = (rig.syn(CLIENT_ISS), rig.answer());
+    // of the handshake, this is seen only once the server has sent data
+    rig.client(0, syn);
+    burst(&mut rig, 0, 3);
+    rig.server(0, answer);
+    rig.client(0, segment(C, S, 0));
+    assert_eq!((rig.client(0, ack(3)), rig.enforcer.flows()), (Some(ack(3)), 0));
+}
+
+#[test]
 fn echoes_of_congestion_end_here_and_are_answered_here() {
     let mut rig = rig("newreno", Limits::default(), Stack { ecn: true, ..STACK });
     rig.open(0);
