@@ -28,6 +28,8 @@ fn wanted(name: &str) -> Option<usize> {
 fn is_transparent(seed: u64, transfers: usize, most: usize, pattern: &Pattern) -> Run {
     let case = Case::new(seed, transfers, most);
     let enforced = run(&case, true, pattern);
+    let done = enforced.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Done | Outcome::Reset)).count();
+    println!("world {seed}: {done} of {transfers} went through, in {:.1?}", enforced.took);
     assert_eq!(enforced.watch.complaint, None, "world {seed}: {case:#?}");
     let mut direct = None;
     for (number, outcome) in enforced.outcomes.iter().enumerate() {
