@@ -8,7 +8,7 @@ use net::{NodeId, Topology};
 use packet_io::OwnedFrame;
 use plan::{Enforcement, RECEIVER_PORT, SENDER_PORT, SENDER_PORTS};
 use results::{EnforcerRow, Summary};
-use tcp::Ecn;
+use tcp::{Ecn, SackBlock};
 use units::Time;
 
 /// Ethernet's header.
@@ -177,6 +177,10 @@ impl Packet for Passing {
 
     fn strip_sack(&mut self) {
         self.frame.strip_sack();
+    }
+
+    fn set_sack(&mut self, block: SackBlock) -> bool {
+        self.frame.set_sack(block)
     }
 
     fn part(&self, from: u32, len: u32) -> Passing {

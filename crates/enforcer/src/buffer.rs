@@ -3,7 +3,11 @@
 use crate::packet::Packet;
 use crate::seq::{after, before, later};
 use std::collections::VecDeque;
+use tcp::SackBlock;
 use units::Time;
+
+/// Blocks that have come twice and of which the server is yet to be told, at most.
+const TWICE_MAX: usize = 8;
 
 /// A piece of the stream.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(crate) struct Buffer<P> {
     pub timer_at: Time,
     /// The server has sent something again: it lacks an answer.
     pub owes_ack: bool,
+    /// What it has sent again, and is to be told once the client has acknowledged it; the oldest first.
+    twice: Vec<SackBlock>,
     /// What the client saw acknowledged last.
     pub acked_to_client: u32,
     /// The server's newest timestamp echo and window as written.
@@ -63,6 +69,7 @@ impl<P: Packet> Buffer<P> {
             gaps: 0,
             timer_at: Time::NEVER,
             owes_ack: false,
+            twice: Vec::new(),
             acked_to_client,
             tsecr: 0,
             window: 0,
@@ -112,6 +119,25 @@ impl<P: Packet> Buffer<P> {
         while self.pieces.get(self.sent).is_some_and(|piece| !after(piece.end(), snd_nxt)) {
             self.sent += 1;
         }
+    }
+
+    /// `[start, end)` has come once more.
+    pub fn note_twice(&mut self, start: u32, end: u32) {
+        if let Some(last) = self.twice.last_mut().filter(|last| last.end == start) {
+            last.end = end;
+        } else if self.twice.len() < TWICE_MAX {
+            self.twice.push(SackBlock { start, end });
+        }
+    }
+
+    /// What has come twice and lies before `ack`: the first of it.
+    pub fn twice(&self, ack: u32) -> Option<SackBlock> {
+        self.twice.iter().find(|block| !after(block.end, ack)).copied()
+    }
+
+    /// The server was told.
+    pub fn told_twice(&mut self, block: SackBlock) {
+        self.twice.retain(|other| *other != block);
     }
 
     /// The client has all before `una`. Returns the memory given back.

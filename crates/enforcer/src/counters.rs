@@ -28,10 +28,12 @@ pub struct Counters {
     pub data_held: u64,
     pub others_forwarded: u64,
     /// Sent again by the server: absorbed because a copy is here; of these the oldest outstanding (a time-out), and the last
-    /// (a probe); parts that fill a gap before the enforcer.
+    /// (a probe); ACKs that told it of what was absorbed that it had come twice, so that it takes back what it did about
+    /// the loss that was none; parts that fill a gap before the enforcer.
     pub absorbed: u64,
     pub absorbed_oldest: u64,
     pub absorbed_last: u64,
+    pub undos: u64,
     pub gaps_filled: u64,
     /// Gaps before the enforcer: packets that a server sent and that did not get here.
     pub gaps: u64,
@@ -58,7 +60,7 @@ pub struct Counters {
 
 impl Counters {
     /// Each with its name.
-    pub fn named(&self) -> [(&'static str, u64); 32] {
+    pub fn named(&self) -> [(&'static str, u64); 33] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -84,6 +86,7 @@ impl Counters {
             absorbed,
             absorbed_oldest,
             absorbed_last,
+            undos,
             gaps_filled,
             gaps,
             beyond_window_held,

@@ -140,7 +140,12 @@ impl<P: Packet> Enforcer<P> {
             Some(slot) if self.flow(slot).bits & bit::REOPENING == 0 => Some(slot),
             _ => self.open(now, direction, (key, hash), &header, &packet).or(known),
         };
-        let Some(slot) = slot else { return Action::Forward(packet) };
+        let Some(slot) = slot else {
+            if direction == Direction::Out && header.segment.seq_len() > 0 {
+                self.half_opens.on_passed(hash);
+            }
+            return Action::Forward(packet);
+        };
         self.on_flow(now, direction, slot, &header, packet)
     }
 

@@ -32,6 +32,7 @@ pub(crate) mod bit {
     pub const CLIENT_FIN: u8 = 8;
     /// A SYN of the same ends has passed.
     pub const REOPENING: u8 = 0x10;
+    pub const SACK: u8 = 0x20;
 }
 
 /// What a flow works with beside itself.
@@ -108,7 +109,9 @@ impl<P: Packet> Flow<P> {
             seen: 0,
             server_rtt_ticks: agreed.server_rtt_ticks,
             scales: agreed.server_scale | agreed.client_scale << 4,
-            bits: if agreed.timestamps { bit::TIMESTAMPS } else { 0 } | if agreed.ecn { bit::ECN } else { 0 },
+            bits: if agreed.timestamps { bit::TIMESTAMPS } else { 0 }
+                | if agreed.ecn { bit::ECN } else { 0 }
+                | if agreed.sack { bit::SACK } else { 0 },
         }
     }
 
@@ -145,7 +148,7 @@ impl<P: Packet> Flow<P> {
         }
         if !self.relay.accepts(&segment) {
             cx.counters.outside_window += 1;
-            let window = self.window(cx, &segment);
+            let window = self.offered_at(&segment);
             return self.rewritten(cx, &segment, window, packet);
         }
         if segment.flags & flags::FIN != 0 {
@@ -157,7 +160,8 @@ impl<P: Packet> Flow<P> {
             *cx.buffered -= buffer.acknowledge(self.relay.sock().snd_una);
         }
         self.drain(cx);
-        self.answer_server(cx, una, &segment, packet)
+        let action = self.answer_server(cx, una, &segment, packet);
+        self.tell_twice(cx, &segment, action)
     }
 
     /// What the server sees of an acknowledgment.
@@ -171,7 +175,7 @@ impl<P: Packet> Flow<P> {
                 let window = self.offered.wrapping_sub(segment.ack).min(segment.window);
                 return self.rewritten(cx, segment, window, packet);
             }
-            let owed = std::mem::take(&mut buffer.owes_ack) && segment.ack == una;
+            let owed = std::mem::take(&mut buffer.owes_ack) && segment.ack == una || buffer.twice(una).is_some();
             let window = self.window(cx, segment);
             if !owed && (self.offered == prior || before(segment.ack, una)) {
                 cx.counters.hidden += 1;
@@ -184,20 +188,38 @@ impl<P: Packet> Flow<P> {
         self.rewritten(cx, segment, window, packet)
     }
 
+    /// Tells the server of what it has sent twice, with an acknowledgment that passes (RFC 2883): a probe or a time-out for which there
+    /// was no need costs it a part of its window until it knows (RFC 3708; RFC 8985 7.4.2).
+    fn tell_twice(&mut self, cx: &mut Context<P>, segment: &Segment, action: Action<P>) -> Action<P> {
+        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps == 0) else { return action };
+        let Some(block) = buffer.twice(segment.ack) else { return action };
+        let (Action::Forward(mut packet) | Action::Rewritten(mut packet)) = action else { return action };
+        if packet.set_sack(block) {
+            buffer.told_twice(block);
+            cx.counters.undos += 1;
+        }
+        Action::Rewritten(packet)
+    }
+
     /// The window to offer with this acknowledgment, bytes: what the algorithm's window leaves, never less than was offered
     /// and never more than the client's.
     fn window(&mut self, cx: &Context<P>, segment: &Segment) -> u32 {
-        let unit = 1_u32 << self.client_scale();
-        let room = |edge: u32| if after(edge, segment.ack) { edge.wrapping_sub(segment.ack) } else { 0 };
         if before(segment.ack, self.relay.sock().snd_una) {
-            // overtaken: its window counts for nothing, and must not be rounded to more than was offered
-            return (room(self.offered) & !(unit - 1)).min(segment.window);
+            // overtaken: its window counts for nothing
+            return self.offered_at(segment);
         }
+        let unit = 1_u32 << self.client_scale();
         let full = *cx.buffered >= cx.limits.buffer_bytes;
         let edge = if full { self.offered } else { later(self.relay.window_edge(), self.offered) };
-        let window = (room(edge).saturating_add(unit - 1) & !(unit - 1)).min(segment.window);
+        let window = (room(edge, segment.ack).saturating_add(unit - 1) & !(unit - 1)).min(segment.window);
         self.offered = segment.ack.wrapping_add(window);
         window
+    }
+
+    /// What is left of the window that was offered at this acknowledgment, bytes; not rounded to more than was offered.
+    fn offered_at(&self, segment: &Segment) -> u32 {
+        let unit = 1_u32 << self.client_scale();
+        (room(self.offered, segment.ack) & !(unit - 1)).min(segment.window)
     }
 
     fn rewritten(&self, cx: &mut Context<P>, segment: &Segment, window: u32, mut packet: P) -> Action<P> {
@@ -226,6 +248,9 @@ impl<P: Packet> Flow<P> {
 
     /// A packet of the server.
     pub fn outward(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        if !self.is_near(cx, segment) {
+            return self.stray(cx, segment, packet);
+        }
         let window = packet.window(self.server_scale());
         if segment.flags & flags::ACK != 0 {
             self.relay.note_receiver(segment.ack, window);
@@ -238,7 +263,7 @@ impl<P: Packet> Flow<P> {
             buffer.window = (window >> (self.scales & 0xf)) as u16;
         }
         if segment.seq_len() == 0 {
-            self.raise_floor(segment);
+            self.note_passed(segment);
             if let Some(buffer) = &mut self.buffer {
                 buffer.acked_to_client = segment.ack;
             }
@@ -258,13 +283,39 @@ impl<P: Packet> Flow<P> {
         self.take_new(cx, segment, packet)
     }
 
+    /// Whether the client may take it: what it says of the connection counts. Another one is old, or of somebody who guesses.
+    fn is_near(&self, cx: &Context<P>, segment: &Segment) -> bool {
+        let furthest = later(self.offered, self.nxt()).wrapping_add(cx.limits.beyond_window_bytes);
+        // a keep-alive is one before what was acknowledged
+        let oldest = self.relay.sock().snd_una.wrapping_sub(1);
+        !before(segment.end_seq(), oldest) && !after(segment.seq, furthest)
+    }
+
+    /// A packet of the server that is not near: data from beyond the window goes no further, the rest is the client's to judge.
+    fn stray(&self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        let is_data = segment.flags & flags::RST == 0 && segment.seq_len() > 0;
+        if is_data && after(segment.seq, self.relay.sock().snd_una) {
+            cx.counters.beyond_window_dropped += 1;
+            return Action::Dropped;
+        }
+        cx.counters.others_forwarded += 1;
+        Action::Forward(packet)
+    }
+
+    /// The number after the last that the server has sent.
+    fn nxt(&self) -> u32 {
+        self.buffer.as_ref().map_or(self.relay.sock().snd_nxt, |buffer| buffer.nxt)
+    }
+
     /// The server gives the connection up: what was held back goes first.
     fn reset_by_server(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
-        if before(segment.seq, self.relay.sock().snd_una) {
+        let sock = self.relay.sock();
+        let (una, snd_nxt) = (sock.snd_una, sock.snd_nxt);
+        // it comes behind all data, or where the client's acknowledgment was; elsewhere somebody guesses
+        if segment.seq != una && before(segment.seq, self.nxt()) {
             return Action::Forward(packet);
         }
         cx.ending = Some(Ending::Reset);
-        let snd_nxt = self.relay.sock().snd_nxt;
         let Some(buffer) = self.buffer.as_ref().filter(|buffer| !buffer.holds_nothing_back()) else {
             return Action::Forward(packet);
         };
@@ -274,42 +325,40 @@ impl<P: Packet> Flow<P> {
         Action::Held
     }
 
-    /// A segment out of turn has passed: the client may hold its timestamp for the newest.
+    /// A segment of what the client is not sent by the relay has passed: the client may hold its timestamp for the newest, if it takes
+    /// it (RFC 7323 4.3).
+    fn note_passed(&mut self, segment: &Segment) {
+        let sock = self.relay.sock();
+        if !before(segment.end_seq(), sock.snd_una) && before(segment.seq, sock.snd_nxt) {
+            self.raise_floor(segment);
+        }
+    }
+
+    /// What lies behind a segment in the stream must not have an older timestamp than that.
     fn raise_floor(&mut self, segment: &Segment) {
-        let late = before(segment.seq, self.relay.sock().snd_nxt) && segment.has_timestamp;
-        if let (true, Some(buffer)) = (late, &mut self.buffer) {
+        if let (true, Some(buffer)) = (segment.has_timestamp, &mut self.buffer) {
             buffer.tsval_floor = Some(buffer.tsval_floor.map_or(segment.tsval, |floor| later(floor, segment.tsval)));
         }
     }
 
     /// The server sends something again, or that and more.
     fn take_again(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
-        let sock = self.relay.sock();
-        let (una, snd_nxt) = (sock.snd_una, sock.snd_nxt);
+        let una = self.relay.sock().snd_una;
         let end = segment.end_seq();
         if !after(end, una) {
             // the client has it; its answer is what the server lacks
-            self.raise_floor(segment);
+            self.note_passed(segment);
             cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
         }
-        let buffer = self.buffer.as_mut().expect("made before");
-        let nxt = buffer.nxt;
+        let nxt = self.nxt();
         let known_end = if before(end, nxt) { end } else { nxt };
+        let fills = self.fill_gaps(cx, segment, known_end, &packet);
+        let has_sack = self.has(bit::SACK);
+        let buffer = self.buffer.as_mut().expect("made before");
         buffer.owes_ack = true;
-        if buffer.gaps > 0 {
-            let out = &mut *cx.out;
-            let mut filled = 0;
-            let parts = (&packet, segment.tsval);
-            *cx.buffered += buffer.fill((segment.seq, known_end), parts, snd_nxt, |part| {
-                filled += 1;
-                out.push_back((Direction::Out, part));
-            });
-            if filled > 0 {
-                cx.counters.gaps_filled += filled;
-                self.relay.on_filled(cx.now, segment.seq, known_end);
-                self.raise_floor(segment);
-            }
+        if !fills && has_sack {
+            buffer.note_twice(segment.seq, known_end);
         }
         cx.counters.absorbed += 1;
         cx.counters.absorbed_oldest += u64::from(!after(segment.seq, una));
@@ -323,6 +372,29 @@ impl<P: Packet> Flow<P> {
         let rest = packet.part(offset, end.wrapping_sub(nxt));
         let len = u32::from(segment.len).saturating_sub(offset) as u16;
         self.take_new(cx, &Segment { seq: nxt, len, ..*segment }, rest)
+    }
+
+    /// What is missing here of `[segment.seq, end)` is now here. True: something was.
+    fn fill_gaps(&mut self, cx: &mut Context<P>, segment: &Segment, end: u32, packet: &P) -> bool {
+        let snd_nxt = self.relay.sock().snd_nxt;
+        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps > 0) else { return false };
+        let out = &mut *cx.out;
+        let mut awaited = 0;
+        let bytes = buffer.fill((segment.seq, end), (packet, segment.tsval), snd_nxt, |part| {
+            awaited += 1;
+            out.push_back((Direction::Out, part));
+        });
+        if bytes == 0 {
+            return false;
+        }
+        *cx.buffered += bytes;
+        cx.counters.gaps_filled += awaited;
+        if awaited > 0 {
+            self.relay.on_filled(cx.now, segment.seq, end);
+        }
+        // what the server had sent behind the gap is older, be it sent on already or not
+        self.raise_floor(segment);
+        true
     }
 
     /// Data that was not here before.
@@ -454,6 +526,11 @@ impl<P: Packet> Flow<P> {
             && self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty())
             && self.relay.rcv_nxt() == self.client_end
     }
+}
+
+/// From an acknowledgment to the right edge of a window, bytes.
+fn room(edge: u32, ack: u32) -> u32 {
+    if after(edge, ack) { edge.wrapping_sub(ack) } else { 0 }
 }
 
 /// What changes on a packet that was kept.

@@ -113,32 +113,39 @@ impl HalfOpens {
             scales: nibble(scale_of(syn), by_server),
             rtt_ticks: 0,
         };
-        let found = set.iter().position(|old| old.bits & bit::USED != 0 && old.tag == tag);
-        let to = found.unwrap_or(WAYS - 1);
-        let old = set[to];
-        if found.is_some() && old.syn_seq == syn.seq {
-            entry.bits |= bit::AGAIN;
-        }
-        if found.is_some() && (old.bits & bit::BY_SERVER != 0) != by_server {
+        let same = |old: &HalfOpen| old.bits & bit::USED != 0 && old.tag == tag;
+        if let Some(other) = set.iter().position(|old| same(old) && (old.bits & bit::BY_SERVER != 0) != by_server) {
             // both have sent a SYN: which options hold cannot be told from here
-            set[to] = HalfOpen::default();
+            set[other] = HalfOpen::default();
             return false;
         }
+        // a SYN of another number does not push out the one that came before: it may be a stranger's
+        let found = set.iter().position(|old| same(old) && old.syn_seq == syn.seq);
+        if let Some(found) = found {
+            // sent again; the answer to the first may be on its way
+            entry = HalfOpen { bits: set[found].bits | bit::AGAIN, ..set[found] };
+            entry.at_us = if entry.bits & bit::ANSWERED == 0 { now_us } else { entry.at_us };
+        }
+        let to = found.unwrap_or(WAYS - 1);
+        let pushes_out = found.is_none() && set[to].bits & bit::USED != 0;
         set.copy_within(..to, 1);
         set[0] = entry;
-        found.is_none() && old.bits & bit::USED != 0
+        pushes_out
     }
 
     /// The answer to a SYN.
     pub fn on_answer(&mut self, hash: u64, now_us: u32, by_server: bool, answer: &Segment) {
         let (set, tag) = self.set(hash);
-        let Some(entry) = set.iter_mut().find(|entry| entry.bits & bit::USED != 0 && entry.tag == tag) else { return };
-        if (entry.bits & bit::BY_SERVER != 0) == by_server || answer.ack != entry.syn_seq.wrapping_add(1) {
-            return;
-        }
+        let is_its = |entry: &&mut HalfOpen| {
+            let to_other = (entry.bits & bit::BY_SERVER != 0) != by_server;
+            entry.bits & bit::USED != 0 && entry.tag == tag && to_other && answer.ack == entry.syn_seq.wrapping_add(1)
+        };
+        let Some(entry) = set.iter_mut().find(is_its) else { return };
         if entry.bits & bit::ANSWERED != 0 {
-            if answer.seq == entry.answer_seq {
+            // of two answers to one SYN that is not answered again, the first is believed
+            if answer.seq == entry.answer_seq || entry.bits & bit::AGAIN != 0 {
                 entry.bits |= bit::AGAIN;
+                entry.answer_seq = answer.seq;
                 entry.at_us = now_us;
             }
             return;
@@ -164,18 +171,28 @@ impl HalfOpens {
         entry.bits |= bit::ANSWERED;
     }
 
+    /// Data of the server has passed untouched: what comes after it cannot be enforced.
+    pub fn on_passed(&mut self, hash: u64) {
+        if self.entries.is_empty() {
+            return;
+        }
+        let (set, tag) = self.set(hash);
+        set.iter_mut().filter(|entry| entry.tag == tag).for_each(|entry| *entry = HalfOpen::default());
+    }
+
     /// The opener's first segment after the answer: the handshake is over, and what it agreed on is returned.
     pub fn on_open(&mut self, hash: u64, now_us: u32, by_server: bool, segment: &Segment) -> Option<Agreed> {
         if self.entries.is_empty() {
             return None;
         }
         let (set, tag) = self.set(hash);
-        let entry = set.iter_mut().find(|entry| entry.bits & bit::USED != 0 && entry.tag == tag)?;
-        let in_turn = (entry.bits & bit::BY_SERVER != 0) == by_server && entry.bits & bit::ANSWERED != 0;
-        let offset = segment.seq.wrapping_sub(entry.syn_seq.wrapping_add(1));
-        if !in_turn || segment.ack != entry.answer_seq.wrapping_add(1) || offset > u32::from(u16::MAX) {
-            return None;
-        }
+        let ends_it = |entry: &&mut HalfOpen| {
+            let in_turn = (entry.bits & bit::BY_SERVER != 0) == by_server && entry.bits & bit::ANSWERED != 0;
+            let offset = segment.seq.wrapping_sub(entry.syn_seq.wrapping_add(1));
+            let is_near = segment.ack == entry.answer_seq.wrapping_add(1) && u16::try_from(offset).is_ok();
+            entry.tag == tag && in_turn && is_near
+        };
+        let entry = set.iter_mut().find(ends_it)?;
         let took_us = now_us.wrapping_sub(entry.at_us);
         let answer_rtt_us = (entry.bits & bit::AGAIN == 0).then_some(took_us);
         let syn_rtt_us = (entry.bits & bit::AGAIN == 0).then_some(u32::from(entry.rtt_ticks) * RTT_TICK_US);

@@ -3,7 +3,8 @@
 //! An [`Enforcer`] stands between servers and their clients. Of each flow that a [`Rule`] is for, it keeps a copy of what the server
 //! has sent until the client has acknowledged it, sends it on by any algorithm of `cc/`, and sends again what was lost.
 //! The server's window is that of the algorithm, written into the window of the client's acknowledgments; what would make it
-//! slow down by itself, duplicate acknowledgments, SACK blocks and echoes of congestion, does not reach it. The ends keep their
+//! slow down by itself, duplicate acknowledgments, SACK blocks and echoes of congestion, does not reach it. What it sends again because
+//! of a loss that it cannot see is absorbed, and it is told by a D-SACK that there was no need. The ends keep their
 //! connection: nothing is acknowledged that the client has not acknowledged.
 //!
 //! # Driving it
@@ -27,8 +28,8 @@
 //! whose ends both sent a SYN. Where a packet was lost before the enforcer, or there is no room for a copy of it, the client's
 //! acknowledgments pass as they are until the gap is closed, so that the server repairs it.
 //!
-//! Deliberately absent: algorithms that the client's sending obeys (it is enforced where its host is the server), multipath
-//! options, and D-SACK toward the server.
+//! Deliberately absent: algorithms that the client's sending obeys (it is enforced where its host is the server), and multipath
+//! options.
 #![forbid(unsafe_code)]
 
 mod buffer;

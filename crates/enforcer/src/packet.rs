@@ -1,7 +1,7 @@
 //! What the enforcer asks of a packet.
 
 use std::net::{IpAddr, Ipv6Addr};
-use tcp::{Ecn, Segment};
+use tcp::{Ecn, SackBlock, Segment};
 
 /// Which way a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,9 @@ pub trait Packet: Clone {
 
     /// Takes the SACK blocks out.
     fn strip_sack(&mut self);
+
+    /// This SACK block alone, of a packet without payload whose options leave room for it; false: there is none.
+    fn set_sack(&mut self, block: SackBlock) -> bool;
 
     /// The `len` sequence numbers from the `from`th on, FIN being the last: header and a part of the payload.
     #[must_use]

@@ -1,7 +1,7 @@
 //! A packet of the simulator: addresses and a segment whose payload is counted, not carried.
 
 use crate::packet::{End, Header, Packet};
-use tcp::{Ecn, Segment, flags};
+use tcp::{Ecn, SackBlock, Segment, flags};
 
 /// A simulated packet.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,15 @@ impl Packet for Simulated {
 
     fn strip_sack(&mut self) {
         self.segment.sack_count = 0;
+    }
+
+    fn set_sack(&mut self, block: SackBlock) -> bool {
+        if self.segment.len > 0 {
+            return false;
+        }
+        self.segment.sack[0] = block;
+        self.segment.sack_count = 1;
+        true
     }
 
     fn part(&self, from: u32, len: u32) -> Simulated {

@@ -147,6 +147,33 @@ fn a_connection_that_both_ends_open_passes_untouched() {
 }
 
 #[test]
+fn a_syn_that_is_repeated_after_its_answer_does_not_undo_it() {
+    let mut rig = rig("newreno", Limits::default(), STACK);
+    let (syn, answer) = (rig.syn(CLIENT_ISS), rig.answer());
+    rig.client(0, syn);
+    rig.server(0, answer);
+    // sent again before the answer had arrived
+    rig.client(0, syn);
+    rig.client(0, segment(C, S, 0));
+    assert_eq!(rig.enforcer.flows(), 1);
+    assert_eq!(burst(&mut rig, 0, 3).len(), 3);
+    rig.server(0, answer);
+    assert_eq!(rig.client(0, ack(3)).map(|s| s.ack), Some(S + 3 * MSS));
+}
+
+#[test]
+fn a_flow_whose_data_has_passed_untouched_passes_on() {
+    let mut rig = rig("newreno", Limits::default(), STACK);
+    let (syn, answer) = (rig.syn(CLIENT_ISS), rig.answer());
+    // of the handshake, this is seen only once the server has sent data
+    rig.client(0, syn);
+    burst(&mut rig, 0, 3);
+    rig.server(0, answer);
+    rig.client(0, segment(C, S, 0));
+    assert_eq!((rig.client(0, ack(3)), rig.enforcer.flows()), (Some(ack(3)), 0));
+}
+
+#[test]
 fn echoes_of_congestion_end_here_and_are_answered_here() {
     let mut rig = rig("newreno", Limits::default(), Stack { ecn: true, ..STACK });
     rig.open(0);
@@ -211,6 +238,55 @@ fn strangers_change_nothing() {
     assert_eq!(rig.enforcer.buffered_bytes(), 0);
 }
 
+/// The client acknowledges what it has, and the server what that carries: the flow is in step.
+fn goes_on(rig: &mut Rig, from: u32) {
+    let got: Vec<_> = burst(rig, from, from + 2).iter().map(|s| (s.seq, s.tsval)).collect();
+    assert_eq!(got, [from, from + 1].map(|n| (S + n * MSS, 100_000 + n)));
+    let seen = rig.client(0, ack(from + 2)).expect("it acknowledges");
+    assert_eq!((seen.ack, rig.enforcer.buffered_bytes()), (S + (from + 2) * MSS, 0));
+}
+
+#[test]
+fn strangers_in_the_servers_name_change_nothing() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 4);
+    rig.client(0, ack(2));
+    let newest = 0x4000_0000;
+    for seq in [S.wrapping_sub(0x4000_0000), S - 4000, S + 0x0010_0000, S + 0x4000_0000] {
+        // acknowledges what the client never sent, and would make its timestamps old
+        let ack = Segment { tsval: newest, window: 0, ..segment(seq, C + 0x1000_0000, 0) };
+        assert_eq!(rig.server(0, ack), [ack], "the client's to judge");
+        rig.server(0, Segment { len: 1448, ..ack });
+        let reset = Segment { flags: flags::RST, ..ack };
+        assert_eq!(rig.server(0, reset), [reset]);
+    }
+    // a reset amid what is under way is a guess too
+    let reset = Segment { flags: flags::RST, ..segment(S + 3 * MSS + 7, 0, 0) };
+    assert_eq!((rig.server(0, reset), rig.enforcer.flows()), (vec![reset], 1));
+    rig.client(0, ack(4));
+    goes_on(&mut rig, 4);
+    // what is sent again has the server's timestamp, acknowledgment and window, not the stranger's
+    burst(&mut rig, 6, 7);
+    let again = rig.wait(Time::from_secs(1));
+    let said: Vec<_> = again.iter().map(|s| (s.tsval, s.ack, s.window)).collect();
+    assert!(!said.is_empty() && said.iter().all(|said| *said == (100_006, C, 65_536)), "{said:?}");
+}
+
+#[test]
+fn strangers_in_the_clients_name_change_nothing_of_the_window() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 4);
+    let outside = Segment { window: 0, ..segment(C + 0x1000_0000, S + MSS, 0) };
+    let seen = rig.client(0, outside).expect("the server's to judge");
+    assert_eq!((seen.window, rig.enforcer.counters().outside_window), (0, 1));
+    // all that was offered may still be sent, and is taken
+    assert_eq!(burst(&mut rig, 4, 10).len(), 6);
+    let counters = *rig.enforcer.counters();
+    assert_eq!((counters.beyond_window_held, counters.beyond_window_dropped), (0, 0));
+    rig.client(0, ack(10));
+    goes_on(&mut rig, 10);
+}
+
 #[test]
 fn a_gap_before_the_enforcer_is_the_servers_to_repair() {
     let mut rig = newreno();
@@ -229,6 +305,49 @@ fn a_gap_before_the_enforcer_is_the_servers_to_repair() {
     rig.client(0, ack(4));
     let again = rig.wait(Time::from_secs(2));
     assert!(!again.is_empty() && again.iter().all(|s| s.tsval == 100_500), "{again:?}");
+}
+
+#[test]
+fn what_lies_behind_a_gap_that_was_filled_early_does_not_look_older() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 10);
+    rig.client(0, ack(2));
+    // nothing more is heard of the client: a time-out leaves less of the window than was offered
+    rig.wait(Time::from_secs(1));
+    // number 10 is lost on the way here; what follows waits, and then number 10 comes with a newer timestamp
+    assert_eq!(burst(&mut rig, 11, 14), []);
+    assert_eq!(rig.server(0, Segment { tsval: 100_500, ..data(10) }), []);
+    rig.client(0, ack(10));
+    let got: Vec<_> = rig.leaves().iter().map(|s| (s.seq, s.tsval)).collect();
+    assert_eq!(
+        got,
+        [10, 11, 12, 13].map(|n| (S + n * MSS, 100_500)),
+        "the client would refuse older ones (RFC 7323 5)"
+    );
+}
+
+#[test]
+fn the_server_is_told_of_what_it_sent_twice_once_the_client_has_it() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 4);
+    // a probe of its tail, then its time-out: neither is a loss
+    rig.server(0, data(3));
+    rig.server(0, data(0));
+    let counters = *rig.enforcer.counters();
+    assert_eq!((counters.absorbed, counters.absorbed_oldest, counters.absorbed_last), (2, 1, 1));
+    let d_sack = |seen: Option<Segment>| seen.map(|s| s.sack[..usize::from(s.sack_count)].to_vec());
+    let block = |n: u32| SackBlock { start: S + n * MSS, end: S + (n + 1) * MSS };
+    assert_eq!(d_sack(rig.client(0, ack(0))), Some(vec![]), "not before the client has it (RFC 2883 4)");
+    assert_eq!(d_sack(rig.client(0, ack(2))), Some(vec![block(0)]));
+    let with_data = Segment { len: 10, ..ack(4) };
+    assert_eq!(d_sack(rig.client(0, with_data)), Some(vec![]), "a full packet has no room");
+    assert_eq!(rig.enforcer.counters().undos, 1);
+    // of one who does not understand SACK nothing changes
+    let mut rig = self::rig("newreno", Limits::default(), Stack { sack: false, ..STACK });
+    rig.open(0);
+    burst(&mut rig, 0, 2);
+    rig.server(0, data(1));
+    assert_eq!(d_sack(rig.client(0, ack(2))), Some(vec![]));
 }
 
 #[test]

@@ -19,6 +19,9 @@ mod option {
     pub const TIMESTAMPS: u8 = 8;
 }
 
+/// What the length of TCP's header leaves for options.
+const OPTIONS_BYTES_MAX: usize = 40;
+
 /// Where fields of TCP's header are.
 const ACK_AT: usize = 8;
 const FLAGS_AT: usize = 12;
@@ -180,7 +183,9 @@ impl enforcer::Packet for OwnedFrame {
         let (layout, ip, tcp) = parse(&self.bytes)?;
         let whole = layout.ip + ip.bytes().len() == self.bytes.len();
         let is_super = self.header.is_gso();
-        if !whole || (is_super && !self.header.needs_csum()) || !self.is_intact(&ip) {
+        // a copy whose header its receiver refuses would be sent again in vain for ever
+        let refused = layout.is_v4 && fold(sum(&self.bytes[layout.ip..layout.tcp])) != u16::MAX;
+        if !whole || refused || (is_super && !self.header.needs_csum()) || !self.is_intact(&ip) {
             return None;
         }
         let mut segment = Segment {
@@ -257,6 +262,32 @@ impl enforcer::Packet for OwnedFrame {
         let Some(at) = find(options, option::SACK) else { return };
         let length = usize::from(options[at + 1]);
         self.put_bytes(tcp, start + at, &[option::NOP; 40][..length]);
+    }
+
+    fn set_sack(&mut self, block: SackBlock) -> bool {
+        let Some((layout, _, header)) = parse(&self.bytes) else { return false };
+        let others =
+            options(header.options()).flatten().map(|(_, bytes)| bytes).filter(|bytes| bytes[0] != option::SACK);
+        let mut all: Vec<u8> = others.flatten().copied().collect();
+        while all.len() % 4 != 2 {
+            all.push(option::NOP);
+        }
+        all.extend([option::SACK, 10]);
+        all.extend(block.start.to_be_bytes());
+        all.extend(block.end.to_be_bytes());
+        if !header.payload().is_empty() || all.len() > OPTIONS_BYTES_MAX {
+            return false;
+        }
+        let flags = header.flags().0 as u8;
+        let Layout { tcp, .. } = layout;
+        self.bytes.truncate(tcp + 20);
+        self.bytes.extend(&all);
+        let (offset, rest) = ((20 + all.len() as u8) / 4, self.bytes[tcp + FLAGS_AT] & 0xf);
+        self.bytes[tcp + FLAGS_AT] = offset << 4 | rest;
+        let layout = Layout { payload: self.bytes.len(), ..layout };
+        self.layout = Some(layout);
+        self.cut_to(layout, 0, flags);
+        true
     }
 
     fn part(&self, from: u32, len: u32) -> OwnedFrame {

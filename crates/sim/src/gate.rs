@@ -11,7 +11,7 @@ use net::{LinkId, Topology};
 use plan::{Enforcement, RECEIVER_PORT, address, sender_port};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use tcp::Ecn;
+use tcp::{Ecn, SackBlock};
 use units::Time;
 
 /// An enforcer, and the flows that pass it.
@@ -210,6 +210,10 @@ impl Packet for Passing {
 
     fn strip_sack(&mut self) {
         self.packet.strip_sack();
+    }
+
+    fn set_sack(&mut self, block: SackBlock) -> bool {
+        self.packet.set_sack(block)
     }
 
     fn part(&self, from: u32, len: u32) -> Passing {

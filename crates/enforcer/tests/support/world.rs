@@ -94,6 +94,11 @@ pub struct Watch {
     server_tsval: Option<u32>,
     /// The right edges that the client gave away, and that the server was told.
     client_edge: Option<u32>,
+    pub server_edge: Option<u32>,
+    /// The newest timestamp of a segment in sequence that the client holds (RFC 7323 4.3).
+    client_recent: Option<u32>,
+    /// What the client sent last.
+    client_last: Segment,
     pub complaint: Option<String>,
 }
 
@@ -119,13 +124,29 @@ impl Watch {
                 raise(&mut self.server_tsval, segment.tsval);
             }
         } else if segment.flags & flags::ACK != 0 {
+            self.client_last = *segment;
             raise(&mut self.client_ack, segment.ack);
             raise(&mut self.client_edge, segment.ack.wrapping_add(segment.window));
         }
     }
 
+    /// Whether the client refuses a segment for its timestamp (PAWS, RFC 7323 5), which an endpoint does not.
+    fn is_refused(&mut self, segment: &Segment) -> bool {
+        if !segment.has_timestamp || segment.flags & (flags::SYN | flags::RST) != 0 {
+            return false;
+        }
+        if self.client_recent.is_some_and(|recent| after(recent, segment.tsval)) {
+            return true;
+        }
+        if self.client_ack.is_some_and(|ack| !after(segment.seq, ack) && !after(ack, segment.end_seq())) {
+            self.client_recent = Some(segment.tsval);
+        }
+        false
+    }
+
     fn on_arrival(&mut self, now: Time, at_server: bool, segment: &Segment) {
         if at_server && segment.flags & flags::ACK != 0 {
+            raise(&mut self.server_edge, segment.ack.wrapping_add(segment.window));
             if self.client_ack.is_none_or(|sent| after(segment.ack, sent)) {
                 self.complain(now, "the server sees acknowledged what the client did not acknowledge", segment);
             }
@@ -244,6 +265,11 @@ impl World {
                 self.drain();
             }
             Place::Server | Place::Client if packet.corrupt => {}
+            Place::Client if self.watch.is_refused(&packet.segment) => {
+                let (last, sock) = (self.watch.client_last, self.ends[1].sock());
+                let (seq, ack) = (sock.snd_nxt, sock.rcv_nxt);
+                self.send(1, Segment { seq, ack, len: 0, flags: flags::ACK, sack_count: 0, ..last });
+            }
             Place::Server | Place::Client => {
                 let end = usize::from(place == Place::Client);
                 self.watch.on_arrival(self.now, end == 0, &packet.segment);

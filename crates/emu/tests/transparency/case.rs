@@ -1,0 +1,176 @@
+//! What a world is like, and each transfer in it: from a seed.
+
+use crate::wire::Faults;
+use congestion::Algorithm;
+use net::SplitMix64;
+use std::time::Duration;
+use units::{Rate, Time};
+
+/// Numbers from a seed.
+pub struct Random(SplitMix64);
+
+impl Random {
+    pub fn new(seed: u64, stream: u64) -> Random {
+        Random(SplitMix64::new(seed, stream))
+    }
+
+    /// In `0..n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.0.unit() * n as f64) as u64
+    }
+
+    /// True with this probability.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.0.unit() < probability
+    }
+
+    fn any<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
+    }
+
+    fn share(&mut self, most: f64) -> f64 {
+        self.0.unit() * most
+    }
+
+    /// Log-uniform up to `most`; one in eight nothing at all.
+    fn size(&mut self, most: usize) -> usize {
+        if self.below(8) == 0 { 0 } else { (self.0.unit() * (most as f64).log2()).exp2() as usize }
+    }
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// Each end is done when it has written and received all.
+    Each,
+    /// Each end is done when it has written all, and goes on to receive.
+    HalfClosed,
+    /// Both ends at the same moment, when all has arrived.
+    Together,
+    /// One resets it, whatever is under way.
+    Reset { by: usize, after: Duration },
+}
+
+/// A host's Linux.
+#[derive(Clone, Debug)]
+pub struct HostCase {
+    pub mtu: u32,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub scaling: bool,
+    pub ecn: u8,
+    /// Window scale that its largest receive buffer asks for.
+    pub scale: u32,
+}
+
+/// One connection; of two of anything the first is the server's, whose sending is enforced.
+#[derive(Clone, Debug)]
+pub struct TransferCase {
+    pub is_v6: bool,
+    /// VLAN tags.
+    pub tags: usize,
+    /// The end that opens it.
+    pub opener: usize,
+    pub bytes: [usize; 2],
+    pub mss: [Option<u32>; 2],
+    /// As a socket's option: half of it is the window at first.
+    pub receive_buffer: [Option<usize>; 2],
+    pub send_buffer: [Option<usize>; 2],
+    pub algorithms: [&'static str; 2],
+    /// The end whose application reads now and then only.
+    pub lazy: Option<usize>,
+    pub finish: Finish,
+}
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub seed: u64,
+    pub hosts: [HostCase; 2],
+    pub enforced: &'static str,
+    /// Server to enforcer, enforcer to client.
+    pub out: [Faults; 2],
+    /// Client to enforcer, enforcer to server.
+    pub back: [Faults; 2],
+    pub transfers: Vec<TransferCase>,
+}
+
+impl Case {
+    /// World number `seed`: `transfers` of at most `most` bytes each way.
+    pub fn new(seed: u64, transfers: usize, most: usize) -> Case {
+        let r = &mut Random::new(seed, 0);
+        let hosts = [host(r), host(r)];
+        let near = Time::from_us(10 + r.below(500));
+        let far = Time::from_us(50 + r.below(20_000));
+        // most often the far side alone is bad, as in life
+        let bad = *r.any(&[[false, true], [false, true], [true, false], [true, true]]);
+        let out = [(bad[0], near), (bad[1], far)].map(|wire| faults(r, wire));
+        let back = [(bad[1], far), (bad[0], near)].map(|wire| faults(r, wire));
+        let has_v6 = hosts.iter().all(|host| host.mtu >= 1280);
+        Case {
+            seed,
+            enforced: r.any(Algorithm::builtins()).name(),
+            out,
+            back,
+            transfers: (0..transfers).map(|_| transfer(r, most, has_v6)).collect(),
+            hosts,
+        }
+    }
+}
+
+fn host(r: &mut Random) -> HostCase {
+    HostCase {
+        mtu: *r.any(&[576, 1280, 1500, 1500, 1500, 9000]),
+        sack: !r.chance(0.25),
+        timestamps: !r.chance(0.25),
+        scaling: !r.chance(0.2),
+        ecn: *r.any(&[0, 1, 2]),
+        scale: *r.any(&[7, 8, 9, 10, 11, 12, 13, 14]),
+    }
+}
+
+fn faults(r: &mut Random, (is_bad, delay): (bool, Time)) -> Faults {
+    let clean = Faults { delay, ..Faults::default() };
+    if !is_bad {
+        return clean;
+    }
+    Faults {
+        rate: r.chance(0.5).then(|| (Rate::from_mbps(20 << r.below(6)), 50 + r.below(500) as usize)),
+        loss: r.share(0.05),
+        reorder: r.share(0.05),
+        duplicate: r.share(0.02),
+        corrupt: r.share(0.01),
+        mark: r.share(0.1),
+        ..clean
+    }
+}
+
+/// A transfer is of no more than so many of its smallest buffer, each of which takes a round trip.
+const BUFFERS: usize = 1000;
+
+fn transfer(r: &mut Random, most: usize, has_v6: bool) -> TransferCase {
+    let buffer = |r: &mut Random, bits: u64| r.chance(0.5).then(|| 2048 << r.below(bits));
+    let receive_buffer = [0, 1].map(|_| buffer(r, 18));
+    let send_buffer = [0, 1].map(|_| buffer(r, 10));
+    let size = |r: &mut Random, most: usize, end: usize| {
+        let smallest = [send_buffer[end], receive_buffer[1 - end]].into_iter().flatten().min();
+        r.size(most).min(smallest.map_or(most, |bytes| bytes * BUFFERS))
+    };
+    let small = if r.chance(0.3) { most } else { 2_000 };
+    TransferCase {
+        is_v6: has_v6 && r.chance(0.4),
+        tags: *r.any(&[0, 0, 1, 2]),
+        opener: usize::from(r.chance(0.75)),
+        bytes: [size(r, most, 0), size(r, small, 1)],
+        mss: [0, 1].map(|_| r.chance(0.4).then(|| 536 + r.below(8424) as u32)),
+        receive_buffer,
+        send_buffer,
+        algorithms: [0, 1].map(|_| *r.any(&["cubic", "reno", "bbr"])),
+        lazy: r.chance(0.15).then(|| r.below(2) as usize),
+        finish: match r.below(10) {
+            0 => Finish::Reset { by: r.below(2) as usize, after: Duration::from_millis(r.below(3_000)) },
+            1 | 2 => Finish::HalfClosed,
+            3 | 4 => Finish::Together,
+            _ => Finish::Each,
+        },
+    }
+}

@@ -1,0 +1,94 @@
+//! Random connections of two Linux hosts through an enforcer, over wires that lose, reorder, duplicate, corrupt and mark: every byte
+//! arrives, and neither end is told what the other did not say. Root only.
+//!
+//! A hundred connections; `ENFORCER_TRANSFERS` asks for more, and larger ones, `ENFORCER_SEED` for one world of them. A seed
+//! gives the same connections and wires; what the kernels make of them is theirs.
+
+mod case;
+mod transfer;
+mod watch;
+mod wire;
+mod world;
+
+use case::Case;
+use enforcer::Counters;
+use std::thread;
+use transfer::{Outcome, Pattern};
+use world::{Run, run};
+
+/// Connections of a world that run side by side, and of the short test.
+const SIDE_BY_SIDE: usize = 25;
+const TRANSFERS: usize = 100;
+
+fn wanted(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// What a run with the enforcer came to, after what must not be.
+fn is_transparent(seed: u64, transfers: usize, most: usize, pattern: &Pattern) -> Run {
+    let case = Case::new(seed, transfers, most);
+    let enforced = run(&case, true, pattern);
+    let done = enforced.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Done | Outcome::Reset)).count();
+    println!("world {seed}: {done} of {transfers} went through, in {:.1?}", enforced.took);
+    assert_eq!(enforced.watch.complaint, None, "world {seed}: {case:#?}");
+    let mut direct = None;
+    for (number, outcome) in enforced.outcomes.iter().enumerate() {
+        if matches!(outcome, Outcome::Done | Outcome::Reset) {
+            continue;
+        }
+        let direct = direct.get_or_insert_with(|| run(&case, false, pattern));
+        let otherwise = &direct.outcomes[number];
+        let Case { transfers, .. } = &case;
+        println!("world {seed}, transfer {number}: {outcome:?}; without the enforcer {otherwise:?}");
+        let is_worse = matches!(otherwise, Outcome::Done | Outcome::Reset) || matches!(outcome, Outcome::Wrong(_));
+        assert!(!is_worse, "world {seed}, transfer {number}: {outcome:?}\n{:#?}\n{case:#?}", transfers[number]);
+    }
+    enforced
+}
+
+#[test]
+fn connections_of_kernels_go_through_as_if_there_were_no_enforcer() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    let pattern = &Pattern::new();
+    let asked = wanted("ENFORCER_TRANSFERS");
+    let most = if asked.is_some() { 20_000_000 } else { 500_000 };
+    let worlds = asked.unwrap_or(TRANSFERS).div_ceil(SIDE_BY_SIDE) as u64;
+    let seeds = wanted("ENFORCER_SEED").map_or(0..worlds, |seed| seed as u64..seed as u64 + 1);
+    let runs: Vec<Run> = thread::scope(|scope| {
+        let spawn = |seed| scope.spawn(move || is_transparent(seed, SIDE_BY_SIDE, most, pattern));
+        let threads: Vec<_> = seeds.map(spawn).collect();
+        threads.into_iter().map(|thread| thread.join().expect("its message is above")).collect()
+    });
+    tell(&runs, asked.is_some());
+}
+
+/// Prints what was done, and sees that the cases were such that all that can happen to a flow did.
+fn tell(runs: &[Run], is_long: bool) {
+    let outcomes: Vec<&Outcome> = runs.iter().flat_map(|run| &run.outcomes).collect();
+    let done = outcomes.iter().filter(|outcome| ***outcome == Outcome::Done).count();
+    let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();
+    let compared: u64 = runs.iter().map(|run| run.watch.compared).sum();
+    println!("{done} of {} connections went through, {compared} ACKs compared, in {longest:.1?}", outcomes.len());
+    let sum = |count: fn(&Counters) -> u64| runs.iter().map(|run| count(&run.counters)).sum::<u64>();
+    assert!(sum(|c| c.flows_opened) * 100 >= outcomes.len() as u64 * 90, "{}", sum(|c| c.flows_opened));
+    for (what, count) in [
+        ("closed", sum(|c| c.flows_closed)),
+        ("reset", sum(|c| c.flows_reset)),
+        ("sent again", sum(|c| c.sent_again)),
+        ("absorbed", sum(|c| c.absorbed)),
+        ("hidden", sum(|c| c.hidden)),
+        ("gaps filled", sum(|c| c.gaps_filled)),
+        ("held", sum(|c| c.data_held)),
+        ("malformed", sum(|c| c.passed_malformed)),
+        ("echoes hidden", sum(|c| c.ece_hidden)),
+    ] {
+        println!("{what}: {count}");
+        assert!(count > 0 || runs.len() < 4, "{what}");
+    }
+    let scales: Vec<u32> = (0..16).map(|scale| runs.iter().map(|run| run.watch.scales[scale]).sum()).collect();
+    println!("SYNs by window scale, 0 to 14, and without: {scales:?}");
+    assert!(!is_long || runs.len() < 40 || scales.iter().all(|count| *count > 0), "{scales:?}");
+}

@@ -1,0 +1,115 @@
+//! Whether the server's own window stands in the way of the algorithm's: what is lost behind the enforcer, and for longer than the
+//! server waits, must not collapse it.
+//!
+//! Three downloads a path; `ENFORCER_REPETITIONS` asks for more, `ENFORCER_BYTES` for longer ones.
+
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/world.rs"]
+mod world;
+
+use congestion::Algorithm;
+use enforcer::{Enforcer, Limits, Rule};
+use std::sync::Arc;
+use tcp::{Config, Endpoint};
+use units::{Rate, Time};
+use world::{Wire, World};
+
+const RTT: Time = Time::from_ms(180);
+const LOSS: f64 = 0.01;
+/// The server's first slow start: until then its window is as small as anyone's, and grows no faster than the client acknowledges.
+const GROWTH: Time = Time::from_secs(8);
+
+/// How long the server had something to send, was offered room for it, and its own window forbade it.
+#[derive(Debug, Default)]
+struct Limited {
+    since: Option<Time>,
+    /// At a time, while its window grows first, and after that.
+    longest: [Time; 2],
+    total: Time,
+}
+
+impl Limited {
+    fn note(&mut self, world: &World) {
+        let (server, now) = (&world.ends[0], world.now);
+        let sock = server.sock();
+        let room = world.watch.server_edge.map_or(0, |edge| edge.wrapping_sub(sock.snd_nxt) as i32);
+        let is_limited =
+            server.unsent() > 0 && sock.packets_in_flight() >= sock.snd_cwnd && room >= sock.mss_cache as i32;
+        let since = match (is_limited, self.since) {
+            (true, None) => return self.since = Some(now),
+            (false, Some(since)) => since,
+            _ => return,
+        };
+        self.since = None;
+        let longest = &mut self.longest[usize::from(since > GROWTH)];
+        *longest = (*longest).max(now.saturating_sub(since));
+        self.total += now.saturating_sub(since);
+    }
+}
+
+fn linux(name: &str) -> Config {
+    Config::linux(Algorithm::named(name).expect("built in"))
+}
+
+/// A CUBIC server's download over a path of this rate, with a queue of 50 packets, BBR enforced.
+fn download(rate: Rate, bytes: u64, server: Config, seed: u64) -> Limited {
+    let near = Wire::clean(Time::from_us(100));
+    let far = Wire { rate: Some((rate, 50)), loss: LOSS, ..Wire::clean(RTT / 2) };
+    let client = Arc::new(linux("cubic"));
+    let ends = [Endpoint::listen(&Arc::new(server), seed as u32, 5), Endpoint::connect(&client, !(seed as u32), 3)];
+    let mut world = World::new(ends, [near.clone(), far], [Wire::clean(RTT / 2), near], seed);
+    world.enforcer = Some(Enforcer::new(Limits::default(), vec![Rule::all(&Arc::new(linux("bbr")))], seed));
+    world.act(1, |_, _| ());
+    while !world.ends[0].is_established() {
+        assert!(world.step(), "the handshake stands still");
+    }
+    world.act(0, |end, now| end.write_all(now, bytes));
+    let mut limited = Limited::default();
+    while world.ends[1].received() < bytes {
+        limited.note(&world);
+        assert!(world.step(), "the download stops at {} bytes", world.ends[1].received());
+    }
+    let (stats, counters) = (world.ends[0].stats(), *world.enforcer.as_ref().expect("there is one").counters());
+    println!(
+        "{rate:?}, seed {seed}, {:.1} s: limited {limited:?}; the server: {} probes, {} time-outs, ssthresh {}; absorbed {}, \
+         of these time-outs {}, probes {}, told {}",
+        world.now.as_secs_f64(),
+        stats.tlp_probes,
+        stats.rtos,
+        world.ends[0].sock().snd_ssthresh,
+        counters.absorbed,
+        counters.absorbed_oldest,
+        counters.absorbed_last,
+        counters.undos,
+    );
+    assert!(counters.absorbed == 0 || counters.undos > 0, "{counters:?}");
+    assert_eq!(world.watch.complaint, None);
+    limited
+}
+
+fn asked(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Once the server's window has grown, it is in the way for no longer than a round trip at a time.
+fn stays_out_of_the_way(change: impl Fn(&mut Config)) {
+    for rate in [2_500_000, 10_000_000] {
+        for seed in 1..=asked("ENFORCER_REPETITIONS", 3) {
+            let mut server = linux("cubic");
+            change(&mut server);
+            let limited = download(Rate::from_bps(rate), asked("ENFORCER_BYTES", 20_000_000), server, seed);
+            assert!(limited.longest[1] <= RTT, "{rate} bit/s, seed {seed}: {limited:?}");
+        }
+    }
+}
+
+#[test]
+fn the_window_of_a_server_is_not_in_the_way_of_the_algorithms() {
+    stays_out_of_the_way(|_| ());
+}
+
+#[test]
+fn nor_is_that_of_a_server_without_timestamps() {
+    stays_out_of_the_way(|server| server.timestamps = false);
+}
