@@ -52,6 +52,21 @@ fn the_server_is_offered_the_initial_window() {
 }
 
 #[test]
+fn a_large_window_is_never_rounded_to_a_tiny_segment_more() {
+    // Linux with TCP_NODELAY fills a window to its last byte: of what is rounded up it would make a segment each time
+    let mut rig = newreno();
+    let mut sent = 0;
+    // slow start doubles ten segments
+    for cwnd in [10, 20] {
+        burst(&mut rig, sent, sent + cwnd);
+        sent += cwnd;
+        rig.now += Time::from_ms(10);
+        let seen = rig.client(0, ack(sent)).expect("it acknowledges");
+        assert_eq!(seen.window, 2 * cwnd * MSS / 128 * 128, "of {cwnd}");
+    }
+}
+
+#[test]
 fn a_window_smaller_than_the_algorithms_is_left_alone() {
     let mut rig = newreno();
     let small = Segment { window: 4096, ..ack(0) };
