@@ -105,9 +105,17 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Other rules, for flows that begin from now on.
-    pub fn set_rules(&mut self, rules: Vec<Rule>) {
+    /// Other rules, also for the flows that are open; those that none fits any more go on as they are.
+    pub fn set_rules(&mut self, now: Time, rules: Vec<Rule>) {
         self.rules = Rules::new(rules);
+        for slot in 0..self.flows.len() as u32 {
+            let Some(flow) = &mut self.flows[slot as usize] else { continue };
+            let Some(config) = self.rules.config(flow.key.server, flow.key.client, flow.dscp) else { continue };
+            flow.relay.retune(now, config);
+            let (flow, mut cx) = self.parts(now, slot);
+            flow.drain(&mut cx);
+            self.schedule(slot);
+        }
     }
 
     /// Whether a rule is for a connection between these ends, by their addresses and ports.
@@ -203,7 +211,7 @@ impl<P: Packet> Enforcer<P> {
         })?;
         let config = self.rules.config(key.server, key.client, header.dscp)?;
         let window = if by_server { u32::from(u16::MAX) } else { packet.window(agreed.client_scale) };
-        let flow = Flow::new(now, config, key, &agreed, window);
+        let flow = Flow::new(now, config, (key, header.dscp), &agreed, window);
         if let Some(old) = self.find(hash, key) {
             self.end(now, old, Ending::Replaced);
         }
@@ -389,7 +397,7 @@ fn record<P>(now: Time, flow: &Flow<P>, ending: Option<Ending>) -> Record {
         rtos: stats.rtos,
         delivered: sock.delivered,
         delivered_ce: sock.delivered_ce,
-        absorbed: flow.absorbed,
+        absorbed: u32::from(flow.absorbed),
         hidden: flow.hidden,
         srtt_us: sock.srtt_us >> 3,
         min_rtt_us: sock.min_rtt_us(),

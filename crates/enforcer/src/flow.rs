@@ -69,8 +69,9 @@ pub(crate) struct Flow<P> {
     pub began_ms: u32,
     /// The number after the client's FIN, once that was seen.
     client_end: u32,
-    pub absorbed: u32,
     pub hidden: u32,
+    /// More than there is room for are not counted.
+    pub absorbed: u16,
     /// When a packet last came, in the enforcer's ticks.
     pub seen: u16,
     /// Round trip to the server, ticks.
@@ -78,13 +79,15 @@ pub(crate) struct Flow<P> {
     /// Window scales: the server's in the low half.
     scales: u8,
     pub bits: u8,
+    /// The code point by which its rule was found.
+    pub dscp: u8,
 }
 
 // with its place in the index, 512 bytes for an idle one
 const _: () = assert!(size_of::<Option<Flow<()>>>() <= 496);
 
 impl<P: Packet> Flow<P> {
-    pub fn new(now: Time, config: &Arc<Config>, key: Key, agreed: &Agreed, window: u32) -> Flow<P> {
+    pub fn new(now: Time, config: &Arc<Config>, (key, dscp): (Key, u8), agreed: &Agreed, window: u32) -> Flow<P> {
         let options = if agreed.timestamps { TIMESTAMP_BYTES } else { 0 };
         let opening = Opening {
             una: agreed.server_next,
@@ -114,6 +117,7 @@ impl<P: Packet> Flow<P> {
             bits: if agreed.timestamps { bit::TIMESTAMPS } else { 0 }
                 | if agreed.ecn { bit::ECN } else { 0 }
                 | if agreed.sack { bit::SACK } else { 0 },
+            dscp,
         }
     }
 

@@ -3,9 +3,10 @@
 #[path = "support/rig.rs"]
 mod rig;
 
-use enforcer::{Ending, Enforcer, Limits};
-use rig::{CLIENT_ISS, Rig, SERVER_ISS, STACK, Stack, rig, segment};
-use tcp::{SackBlock, Segment, flags};
+use enforcer::{Ending, Enforcer, Limits, Rule};
+use rig::{CLIENT_ISS, Rig, SERVER_ISS, STACK, Stack, config, rig, segment};
+use std::sync::Arc;
+use tcp::{Config, SackBlock, Segment, flags};
 use units::Time;
 
 /// Payload of a full segment: 1460 less 12 of timestamps.
@@ -423,9 +424,24 @@ fn a_flow_without_packets_is_forgotten() {
 }
 
 #[test]
-fn another_rule_is_for_flows_that_begin_later() {
+fn other_rules_are_for_open_flows_too() {
     let mut rig = newreno();
-    rig.enforcer.set_rules(Vec::new());
+    burst(&mut rig, 0, 12);
+    let shown =
+        |rig: &Rig| rig.enforcer.open_records(rig.now).map(|flow| (flow.algorithm, flow.cwnd)).collect::<Vec<_>>();
+    assert_eq!(shown(&rig), [("newreno".to_string(), 10)]);
+    let wide = Arc::new(Config { cwnd_clamp: 11, ..Config::clone(&config("cubic")) });
+    rig.enforcer.set_rules(rig.now, vec![Rule::all(&wide)]);
+    assert_eq!(shown(&rig), [("cubic".to_string(), 10)]);
+    rig.now += Time::from_ms(10);
+    rig.client(0, ack(10));
+    assert_eq!(shown(&rig), [("cubic".to_string(), 11)], "its other settings hold, too");
+}
+
+#[test]
+fn a_flow_that_no_rule_is_for_any_more_goes_on() {
+    let mut rig = newreno();
+    rig.enforcer.set_rules(rig.now, Vec::new());
     assert_eq!(burst(&mut rig, 0, 12).len(), 10, "the first goes on");
     rig.open(1);
     assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().passed_by_rule), (1, 1));

@@ -145,6 +145,12 @@ impl Relay {
         if end.sock.packets_out == 0 { 0 } else { (now.as_us() as u32).wrapping_sub(end.busy.at(0).sent_us) }
     }
 
+    /// Other settings from now on, as [`Endpoint::retune`] has them.
+    pub fn retune(&mut self, now: Time, config: &Arc<Config>) {
+        self.0.refresh_clock(now);
+        self.0.retune(now, config);
+    }
+
     /// The earliest moment at which [`Relay::on_timer`] has something to do; [`Time::NEVER`] if none.
     #[inline]
     pub fn poll_timeout(&self) -> Time {

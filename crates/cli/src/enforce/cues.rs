@@ -261,7 +261,7 @@ fn effective(set: &Settings, flows: usize) -> Vec<Effective> {
     let effective = |setting: &str, asked: String, done: bool| Effective {
         setting: setting.to_string(),
         asked,
-        found: done.then(|| "in the network, for new connections".to_string()),
+        found: done.then(|| "in the network".to_string()),
         connections: if done { flows } else { 0 },
         until_close: true,
     };

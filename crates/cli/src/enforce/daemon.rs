@@ -98,7 +98,8 @@ impl Daemon {
         }
         let Some(cues) = &mut self.cues else { return Ok(()) };
         if cues.look(self.enforcer.flows()).map_err(io::Error::other)? {
-            self.enforcer.set_rules([cues.rules(), self.rules.clone()].concat());
+            self.enforcer.set_rules(self.clock.now(), [cues.rules(), self.rules.clone()].concat());
+            self.transmit();
         }
         Ok(())
     }

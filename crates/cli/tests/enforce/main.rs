@@ -222,6 +222,23 @@ fn one_cue_reaches_a_host_by_its_agent_and_another_by_the_enforcer() {
         reports[0].telemetry.iter().any(|kind| kind.group == "test/storage" && kind.bytes > SHORT as u64)
     });
     assert!(ended, "the enforcer tells of the flow");
+
+    // an open flow follows the next one
+    let (mut client, mut server) = world.connection();
+    let seen = AtomicU64::new(0);
+    let exchange = |client: &mut TcpStream, server: &mut TcpStream| {
+        thread::scope(|scope| {
+            scope.spawn(|| send(server, SHORT, None));
+            check(client, SHORT, &seen);
+        });
+    };
+    exchange(&mut client, &mut server);
+    let now_runs = |name: &str| world.status()["flows_by_algorithm"][name].as_u64() >= Some(1);
+    assert!(now_runs("newreno"), "{}", world.status());
+    let set = Settings { cc: Some("cubic".into()), ..Settings::default() };
+    oracle.send(&key.sign(&Cue { epoch: 2, set, ..cue })).expect("both listen");
+    assert!(eventually(|| now_runs("cubic") && !now_runs("newreno")), "{}", world.status());
+    exchange(&mut client, &mut server);
 }
 
 /// The next report of each of the hosts; those that ask are told that no epoch is over yet.
