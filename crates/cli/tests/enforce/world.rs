@@ -98,7 +98,8 @@ impl World {
         inside(&self.hosts[1], || packet_io::Tap::open(name).unwrap())
     }
 
-    fn enforce_between(&self, [servers, clients]: [&str; 2], rules: &[&str]) -> Running {
+    /// The same, between two other interfaces.
+    pub fn enforce_between(&self, [servers, clients]: [&str; 2], rules: &[&str]) -> Running {
         let log = self.path("log");
         let pins = World::pins().display().to_string();
         let mut command =
@@ -114,6 +115,16 @@ impl World {
     /// Starts a program on the server (0), in between (1) or on the client (2).
     pub fn start(&self, host: usize, command: &mut Command) -> Child {
         inside(&self.hosts[host], || command.spawn().unwrap())
+    }
+
+    /// Does something on the server (0), in between (1) or on the client (2): sockets that it opens are there.
+    pub fn on<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
+        inside(&self.hosts[host], work)
+    }
+
+    /// Runs a command there, to its end: its stdout.
+    pub fn run(&self, host: usize, line: &str) -> String {
+        ip(&format!("netns exec {} {line}", self.hosts[host]))
     }
 
     /// Starts an agent on the client, which changes routes there and nothing else.
