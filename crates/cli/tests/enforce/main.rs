@@ -1,5 +1,6 @@
 //! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can try.
 
+mod cheat;
 mod killed;
 mod load;
 #[path = "../agent/lossy.rs"]

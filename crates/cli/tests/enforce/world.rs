@@ -238,6 +238,18 @@ impl World {
         }
     }
 
+    /// From now on the server's TCP does not see the window that it is offered, but the widest there is.
+    pub fn blind_server_to_its_window(&self) {
+        let object = self.path("blind.o");
+        lossy::compile_source("tests/enforce/blind.bpf.c", &object);
+        let (server, object) = (&self.hosts[0], object.display());
+        command("tc", &format!("-n {server} qdisc add dev eth0 clsact"));
+        command(
+            "tc",
+            &format!("-n {server} filter add dev eth0 ingress bpf direct-action object-file {object} section tc"),
+        );
+    }
+
     /// How many segments the server has sent again on this connection.
     pub fn retransmits(&self, server: &TcpStream) -> u64 {
         let port = server.local_addr().unwrap().port();
