@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Twenty packets in flight, sent on at 200,000 bytes a second: of what the server may send, the enforcer holds nearly all.
-const SLOW: &str = r#"#include "tcp.h"
+pub const SLOW: &str = r#"#include "tcp.h"
 CC_HOOK(void, slow_init, struct sock *sk)
 {
 	sk->sk_pacing_status = SK_PACING_NEEDED;

@@ -1,9 +1,11 @@
 //! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can try.
 
+mod cheat;
 mod killed;
 mod load;
 #[path = "../agent/lossy.rs"]
 mod lossy;
+mod ovs;
 mod ports;
 mod world;
 
@@ -54,14 +56,18 @@ fn check(stream: &mut TcpStream, bytes: usize, seen: &AtomicU64) {
 /// From the server to the client, whole and right, and back.
 fn transfer(world: &World, bytes: usize) {
     let (mut client, mut server) = world.connection();
+    exchange(&mut client, &mut server, bytes);
+}
+
+fn exchange(client: &mut TcpStream, server: &mut TcpStream, bytes: usize) {
     let seen = AtomicU64::new(0);
     thread::scope(|scope| {
-        scope.spawn(|| send(&mut server, bytes, None));
-        check(&mut client, bytes, &seen);
+        scope.spawn(|| send(server, bytes, None));
+        check(client, bytes, &seen);
     });
     thread::scope(|scope| {
-        scope.spawn(|| send(&mut client, SHORT, None));
-        check(&mut server, SHORT, &seen);
+        scope.spawn(|| send(client, SHORT, None));
+        check(server, SHORT, &seen);
     });
 }
 

@@ -98,7 +98,8 @@ impl World {
         inside(&self.hosts[1], || packet_io::Tap::open(name).unwrap())
     }
 
-    fn enforce_between(&self, [servers, clients]: [&str; 2], rules: &[&str]) -> Running {
+    /// The same, between two other interfaces.
+    pub fn enforce_between(&self, [servers, clients]: [&str; 2], rules: &[&str]) -> Running {
         let log = self.path("log");
         let pins = World::pins().display().to_string();
         let mut command =
@@ -114,6 +115,16 @@ impl World {
     /// Starts a program on the server (0), in between (1) or on the client (2).
     pub fn start(&self, host: usize, command: &mut Command) -> Child {
         inside(&self.hosts[host], || command.spawn().unwrap())
+    }
+
+    /// Does something on the server (0), in between (1) or on the client (2): sockets that it opens are there.
+    pub fn on<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
+        inside(&self.hosts[host], work)
+    }
+
+    /// Runs a command there, to its end: its stdout.
+    pub fn run(&self, host: usize, line: &str) -> String {
+        ip(&format!("netns exec {} {line}", self.hosts[host]))
     }
 
     /// Starts an agent on the client, which changes routes there and nothing else.
@@ -225,6 +236,18 @@ impl World {
                 command("tc", &format!("{filter} section {program}"));
             }
         }
+    }
+
+    /// From now on the server's TCP does not see the window that it is offered, but the widest there is.
+    pub fn blind_server_to_its_window(&self) {
+        let object = self.path("blind.o");
+        lossy::compile_source("tests/enforce/blind.bpf.c", &object);
+        let (server, object) = (&self.hosts[0], object.display());
+        command("tc", &format!("-n {server} qdisc add dev eth0 clsact"));
+        command(
+            "tc",
+            &format!("-n {server} filter add dev eth0 ingress bpf direct-action object-file {object} section tc"),
+        );
     }
 
     /// How many segments the server has sent again on this connection.
