@@ -17,8 +17,8 @@ use units::Time;
 const TIMESTAMP_BYTES: u32 = 12;
 /// The window of a SYN's answer at most, of which the first data is sent; it is not scaled.
 const SYN_WINDOW: u32 = 65_535;
-/// A window of fewer segments is rounded up, lest a good part of it is lost with the segment that does not fit.
-const WHOLE_SEGMENTS: u32 = 16;
+/// A window of fewer segments is rounded up, lest the server has much more than it.
+const LARGE_SEGMENTS: u32 = 16;
 /// With so many packets under way, of which every second is acknowledged at once, a round trip that is longer than the shortest by
 /// an eighth, within these bounds (RFC 9406 4.2), is a queue's.
 const QUEUED_PACKETS: u32 = 10;
@@ -219,10 +219,13 @@ impl<P: Packet> Flow<P> {
         let edge = if full { self.offered } else { later(self.relay.window_edge(), self.offered) };
         let up = |bytes: u32| bytes.saturating_add(unit - 1) & !(unit - 1);
         let exact = room(edge, segment.ack);
-        let down = exact & !(unit - 1);
-        // a server that fills its window to the last byte would make a tiny segment of what is rounded up, each time
-        let whole = down >= WHOLE_SEGMENTS * self.relay.sock().mss_cache;
-        let window = if whole { down.max(up(room(self.offered, segment.ack))) } else { up(exact) }.min(segment.window);
+        let mss = self.relay.sock().mss_cache;
+        // a server that fills its window to the last byte would make a tiny segment of what is rounded up, each time; of nearly one
+        // more it makes nearly a full one, which waits here
+        let roomy = exact.saturating_add(mss) & !(unit - 1);
+        let is_large = exact >= LARGE_SEGMENTS * mss;
+        let window =
+            if is_large { roomy.max(up(room(self.offered, segment.ack))) } else { up(exact) }.min(segment.window);
         self.offered = segment.ack.wrapping_add(window);
         window
     }
