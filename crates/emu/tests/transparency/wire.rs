@@ -1,8 +1,11 @@
 //! One direction of a wire, with all that may befall a frame on it.
 
+#[path = "../../../enforcer/tests/support/bottleneck.rs"]
+mod bottleneck;
+
 use crate::case::Random;
+use bottleneck::Bottleneck;
 use packet_io::{Ethernet, Ip, set_ce};
-use std::collections::VecDeque;
 use units::{Rate, Time};
 
 /// What a wire does to frames: probabilities where nothing else is said.
@@ -24,29 +27,20 @@ const LATE_US: u64 = 5_000;
 #[derive(Default)]
 pub struct Wire {
     faults: Faults,
-    departures: VecDeque<Time>,
+    bottleneck: Bottleneck,
 }
 
 impl Wire {
     pub fn new(faults: Faults) -> Wire {
-        Wire { faults, departures: VecDeque::new() }
+        Wire { faults, bottleneck: Bottleneck::default() }
     }
 
     /// When copies of a frame that is sent now arrive.
     pub fn carry(&mut self, now: Time, random: &mut Random, frame: &mut [u8]) -> Vec<Time> {
         let faults = &self.faults;
-        let mut sent = now;
-        if let Some((rate, queue)) = faults.rate {
-            while self.departures.front().is_some_and(|&at| at <= now) {
-                self.departures.pop_front();
-            }
-            if self.departures.len() >= queue {
-                return Vec::new();
-            }
-            let free = self.departures.back().copied().unwrap_or(Time::ZERO);
-            sent = free.max(now) + rate.serialization(frame.len() as u64);
-            self.departures.push_back(sent);
-        }
+        let bytes = frame.len() as u64;
+        let left = faults.rate.map_or(Some(now), |rate| self.bottleneck.pass(now, rate, bytes));
+        let Some(sent) = left else { return Vec::new() };
         if random.chance(faults.loss) {
             return Vec::new();
         }

@@ -1,8 +1,12 @@
 //! A server, an enforcer, a client, and the wires between them: in virtual time, from a seed.
 
+#[path = "bottleneck.rs"]
+mod bottleneck;
+
 use crate::random::Random;
+use bottleneck::Bottleneck;
 use enforcer::{Action, Direction, End, Enforcer, Simulated};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use tcp::{Ecn, Endpoint, Segment, flags};
 use units::{Rate, Time};
 
@@ -17,7 +21,7 @@ pub struct Wire {
     pub duplicate: f64,
     pub corrupt: f64,
     pub mark: f64,
-    pub departures: VecDeque<Time>,
+    pub bottleneck: Bottleneck,
 }
 
 impl Wire {
@@ -27,18 +31,9 @@ impl Wire {
 
     /// When copies of a packet that is sent now arrive.
     fn carry(&mut self, now: Time, random: &mut Random, packet: &mut Simulated) -> Vec<Time> {
-        let mut sent = now;
-        if let Some((rate, queue)) = self.rate {
-            while self.departures.front().is_some_and(|&at| at <= now) {
-                self.departures.pop_front();
-            }
-            if self.departures.len() >= queue {
-                return Vec::new();
-            }
-            let free = self.departures.back().copied().unwrap_or(Time::ZERO);
-            sent = free.max(now) + rate.serialization(u64::from(packet.segment.ip_bytes()));
-            self.departures.push_back(sent);
-        }
+        let bytes = u64::from(packet.segment.ip_bytes());
+        let left = self.rate.map_or(Some(now), |rate| self.bottleneck.pass(now, rate, bytes));
+        let Some(sent) = left else { return Vec::new() };
         if chance(random, self.loss) {
             return Vec::new();
         }
