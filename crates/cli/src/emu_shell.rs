@@ -118,7 +118,6 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
 
 /// Runs the user's shell, with a command for each host in its path.
 fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::ExitStatus> {
-    network.leave_the_engine_alone();
     let folder = Commands::create(network)?;
     for host in network.hosts() {
         // a host that has run a program ends with everything that still runs in it, and these come by another way

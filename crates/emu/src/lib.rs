@@ -34,4 +34,4 @@ mod setter;
 mod taps;
 mod traffic;
 
-pub use run::{EmuError, Emulated, Network, Watch, emulate, open};
+pub use run::{Awake, EmuError, Emulated, Network, Watch, emulate, open};

@@ -35,6 +35,7 @@ use units::Time;
 
 pub use network::Network;
 pub use open::open;
+pub use processors::Awake;
 pub(crate) use processors::{Precedence, go_second};
 
 /// Why a scenario cannot be emulated, or could not.

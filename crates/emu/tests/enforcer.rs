@@ -116,7 +116,9 @@ fn every_byte_of_both_ends_arrives_through_losses() {
             }
         });
     };
+    let processors = thread::available_parallelism().expect("there are some");
     let ((), counted) = emu::open(&scenario, None, exchange).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(thread::available_parallelism().ok(), Some(processors), "the next network's engine needs one too");
     let counters = *counted.gate.expect("there is an enforcer").counters();
     println!("{counters:?}");
     assert_eq!((counters.flows_opened, counters.passed_malformed), (1, 0));

@@ -129,7 +129,7 @@ impl Network {
     }
 
     /// Keeps the calling thread, and what it starts, off the engine's processor.
-    pub fn leave_the_engine_alone(&self) {
+    pub(super) fn leave_the_engine_alone(&self) {
         self.cpus.take_others();
     }
 

@@ -6,6 +6,7 @@ use crate::engine::Counted;
 use crate::port::WallClock;
 use crate::{EmuError, limits, linux};
 use scenario::{Measure, Queues, Scenario};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,14 +14,14 @@ use units::Time;
 
 /// Opens the network of `scenario`, runs `work` while packets go through it, and closes it. Failures come at their times; the
 /// scenario's algorithms are in the kernel. With `pcap`, what each host sends and receives is captured in that folder. With what `work`
-/// returns comes what the network counted.
+/// returns comes what the network counted. `work` has a thread of its own, which like all that it starts is off the engine's processor.
 ///
 /// # Errors
 /// [`EmuError`]; in every case nothing is left behind.
-pub fn open<T>(
+pub fn open<T: Send>(
     scenario: &Scenario,
     pcap: Option<PathBuf>,
-    work: impl FnOnce(&Network) -> T,
+    work: impl FnOnce(&Network) -> T + Send,
 ) -> Result<(T, Counted), EmuError> {
     // a network that nobody measures is open as long as anybody likes
     let measure = Measure { links: None, queues: Queues::Links(Vec::new()), ..scenario.measure.clone() };
@@ -34,10 +35,14 @@ pub fn open<T>(
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let engine = network.start(scope, &scenario, WallClock::start(), Time::NEVER, &stop)?;
-        let done = work(&network);
+        let worker = scope.spawn(|| {
+            network.leave_the_engine_alone();
+            work(&network)
+        });
+        let done = worker.join();
         stop.store(true, Ordering::Relaxed);
         let ran = engine.join().map_err(|_| EmuError::Broken)?;
         let (counted, _) = ran?;
-        Ok((done, counted))
+        Ok((done.unwrap_or_else(|panic| resume_unwind(panic)), counted))
     })
 }

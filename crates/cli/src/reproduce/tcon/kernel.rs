@@ -241,7 +241,6 @@ fn gathered(lanes: &[Lane], seconds: &[Vec<f64>]) -> Vec<Measured> {
 
 /// What client `i` does. Its times, seconds.
 fn lane_of(network: &Network, lanes: &Lanes, i: usize, progress: &Progress, stop: &Stop) -> Result<Vec<f64>, Failure> {
-    network.leave_the_engine_alone();
     let (hosts, lane) = (network.hosts(), &lanes.0[i]);
     let path = lane.of.path;
     let (mut seconds, mut told) = (Vec::new(), 0);
@@ -312,7 +311,6 @@ struct Servers(PathBuf);
 
 impl Servers {
     fn start(network: &Network, lanes: &Lanes) -> Result<Servers, Failure> {
-        network.leave_the_engine_alone();
         let failed = |error: io::Error| Failure::Run(format!("nginx: {error}"));
         let servers = Servers(env::temp_dir().join(format!("opentcp-tcon-{}", process::id())));
         let (hosts, stacks) = (network.hosts(), lanes.stacks());
