@@ -13,8 +13,9 @@ use cues::{Behalf, Cues, Places};
 use daemon::Daemon;
 use enforcer::{Limits, Rule};
 use kernel::steer::Steering;
+use packet_io::Tap;
 use policy::Prefix;
-use port::Place;
+use port::{Place, Port};
 use status::{Listener, Status};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -119,6 +120,24 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
     let bridge = place.bridge.as_ref().map(|name| format!(" of the bridge {name}")).unwrap_or_default();
     eprintln!("enforcing between {servers} and {clients}{bridge}");
     let outcome = Daemon::new(ports, limits, rules, cues, listener).run(&|| stop.is_set());
+    outcome.map_err(|error| Failure::Run(error.to_string()))
+}
+
+/// Enforces an algorithm on everything between the near ends of two TAPs, the servers' and the clients', until `stopped` says so. Its status
+/// is told at `socket`.
+///
+/// # Errors
+/// There is no such algorithm, or nothing can be told there; the kernel fails.
+pub fn between_taps(
+    [servers, clients]: [Tap; 2],
+    algorithm: &str,
+    socket: &Path,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), Failure> {
+    let rules = vec![rule(algorithm).map_err(Failure::Input)?];
+    let ports = [Port::of_tap("servers", servers), Port::of_tap("clients", clients)];
+    let listener = Listener::bind(socket).map_err(Failure::Run)?;
+    let outcome = Daemon::new(ports, Limits::default(), rules, None, listener).run(stopped);
     outcome.map_err(|error| Failure::Run(error.to_string()))
 }
 

@@ -6,9 +6,6 @@ use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use units::Time;
 
-/// Steps of the bar that a run is worth.
-const STEPS: u64 = 1000;
-
 /// Writes to stdout.
 ///
 /// # Errors
@@ -45,11 +42,14 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Steps of the bar that a run is worth.
+    pub const STEPS: u64 = 1000;
+
     /// Of `runs` runs.
     pub fn of(runs: usize) -> Progress {
         let bar = is_watched().then(|| {
             let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}  {elapsed} (about {eta} left)");
-            let bar = ProgressBar::new(runs as u64 * STEPS);
+            let bar = ProgressBar::new(runs as u64 * Progress::STEPS);
             bar.with_style(style.expect("the template is a constant"))
         });
         let progress = Progress { bar, runs, finished: AtomicUsize::new(0) };
@@ -59,7 +59,7 @@ impl Progress {
 
     /// How many of a run's steps are done when it has come from 0 to `now` of `end`.
     pub fn share(now: Time, end: Time) -> u64 {
-        (u128::from(now.as_ps()) * u128::from(STEPS) / u128::from(end.as_ps().max(1))) as u64
+        (u128::from(now.as_ps()) * u128::from(Progress::STEPS) / u128::from(end.as_ps().max(1))) as u64
     }
 
     /// So many more steps of a run are done.
@@ -81,7 +81,7 @@ impl Progress {
     /// The run `name` is made again, for the reason that `words` say.
     pub fn once_more(&self, name: &str, words: &str) {
         match &self.bar {
-            Some(bar) => bar.inc_length(STEPS),
+            Some(bar) => bar.inc_length(Progress::STEPS),
             None => eprintln!("{name}, once more: {words}"),
         }
     }

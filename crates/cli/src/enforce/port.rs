@@ -193,8 +193,13 @@ impl Port {
             ),
             _ => format!("{name}: {error}; it takes root and a TAP of one queue"),
         })?;
+        Ok(Port::of_tap(name, tap))
+    }
+
+    /// The other end of a TAP.
+    pub fn of_tap(name: &str, tap: Tap) -> Port {
         let way = Way::Tap { tap, buffer: vec![0; READ_BYTES_MAX], leaving: Vec::new() };
-        Ok(Port { name: name.to_string(), way, received: 0, sent: 0, lost: 0 })
+        Port { name: name.to_string(), way, received: 0, sent: 0, lost: 0 }
     }
 
     fn open(interface: &Interface, own: &[[u8; 6]], pins: &Path) -> Result<Port, String> {

@@ -7,7 +7,9 @@
 
 mod findings;
 mod kernel;
+mod load;
 mod measured;
+mod nginx;
 mod paper;
 mod rows;
 mod stack;
@@ -363,11 +365,11 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let mut writer = SweepWriter::create(&request.out).map_err(|error| Failure::bad_out(&error))?;
     let (began, mut hops) = (Instant::now(), 0);
     // first, as nothing else must run beside it
-    let real = if absent.is_none() {
-        eprintln!("kernel: nginx and curl in real time, about fourteen minutes");
-        kernel::downloads(most)?
+    let (loads, real) = if absent.is_none() {
+        eprintln!("kernel: nginx and curl in real time, about fifteen minutes");
+        (load::measure(&load::STEPS, load::LASTS)?, kernel::downloads(most)?)
     } else {
-        Compared { measured: Vec::new(), findings: Vec::new() }
+        (Vec::new(), Compared { measured: Vec::new(), findings: Vec::new() })
     };
     let mut runs = Vec::new();
     run_all(&jobs, request.workers, &Stop::on_signals(), |run| {
@@ -382,9 +384,9 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let mut findings = findings::findings(&measured);
     let kernels = findings::findings(&real.measured).into_iter().chain(real.findings);
     findings.extend(kernels.map(|finding| format!("On kernels: {finding}")));
-    let tables = tables::render(&measured, &real.measured, &findings);
+    let tables = tables::render(&measured, &real.measured, &loads, &findings);
     measured.extend(real.measured);
-    let comparisons = rows::comparisons(&measured);
+    let comparisons = rows::comparisons(&measured, &loads);
     let info = speed(began, hops, request.workers.min(jobs.len().max(1)));
     writer.finish(&story(&measured, &comparisons, &findings), Some(&info)).map_err(|error| Failure::writing(&error))?;
     eprintln!("{}", info.words());

@@ -7,6 +7,7 @@
 //! is enforced, its port.
 
 use super::measured::{Measured, Run};
+use super::nginx::{self, ended};
 use super::{Case, Compared, File, Host, LOSSES, Path, Stack, Variant};
 use crate::emu::{self, Origin, failure};
 use crate::failure::Failure;
@@ -22,8 +23,7 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-use std::{env, fs, io, process, thread};
+use std::{env, fs, process, thread};
 use units::Time;
 
 /// What connections to this port run is their host's.
@@ -32,8 +32,6 @@ const PORT: u16 = 8080;
 const ENFORCED: u16 = 8081;
 /// Propagation between a server and the switch, there and back.
 const NEAR: Time = Time::from_us(100);
-/// Between two looks at whether a program has ended.
-const LOOK: Duration = Duration::from_millis(20);
 /// A client and what it downloads, in order, of cases that share a path, a server's stack and an algorithm.
 #[derive(Clone)]
 struct Lane {
@@ -280,50 +278,16 @@ fn download(
     seconds.filter(|_| whole).ok_or_else(|| Failure::Run(format!("{url}: curl says {said:?}")))
 }
 
-/// Runs a program in a host until it ends; what it has printed.
-fn ended(host: &::emu::hosts::Host, mut command: Command, stop: &Stop) -> Result<String, Failure> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let failed = |error: io::Error| Failure::Run(format!("{name}: {error}"));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = host.start(command).map_err(failed)?;
-    while child.try_wait().map_err(failed)?.is_none() {
-        if stop.is_set() {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(Failure::Interrupted);
-        }
-        thread::sleep(LOOK);
-    }
-    let output = child.wait_with_output().map_err(failed)?;
-    if !output.status.success() {
-        // Ctrl-C is for it as well
-        if stop.is_set() {
-            return Err(Failure::Interrupted);
-        }
-        let why = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::Run(format!("{name} ended with {}: {}", output.status, why.trim())));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 /// The web servers and their files. The servers end with their hosts.
 struct Servers(PathBuf);
 
 impl Servers {
     fn start(network: &Network, lanes: &Lanes) -> Result<Servers, Failure> {
-        let failed = |error: io::Error| Failure::Run(format!("nginx: {error}"));
         let servers = Servers(env::temp_dir().join(format!("opentcp-tcon-{}", process::id())));
         let (hosts, stacks) = (network.hosts(), lanes.stacks());
-        let configuration = |folder: &str| configuration(folder, lanes.algorithms().len() as u16);
+        let ports = PORT..=PORT + lanes.algorithms().len() as u16;
         for (i, host) in hosts[..lanes.servers()].iter().enumerate() {
             let stack = stacks[i / 2];
-            let folder = servers.0.join(host.name());
-            fs::create_dir_all(&folder).map_err(failed)?;
-            for file in File::ALL {
-                let made = fs::File::create(folder.join(file.name()));
-                made.and_then(|made| made.set_len(file.kilobytes * 1000)).map_err(failed)?;
-            }
-            fs::write(folder.join("nginx.conf"), configuration(&folder.display().to_string())).map_err(failed)?;
             let mut script = String::from("set -e\n");
             for sysctl in stack.sysctls() {
                 let _ = writeln!(script, "sysctl -q -w 'net.ipv4.{sysctl}'");
@@ -337,16 +301,7 @@ impl Servers {
             let mut shell = Command::new("sh");
             shell.args(["-c", &script]);
             ended(host, shell, &Stop::on_signals())?;
-            let mut nginx = Command::new("nginx");
-            nginx
-                .arg("-p")
-                .arg(&folder)
-                .arg("-e")
-                .arg(folder.join("error.log"))
-                .arg("-c")
-                .arg(folder.join("nginx.conf"));
-            // it goes into the background when it listens
-            ended(host, nginx, &Stop::on_signals())?;
+            nginx::serve(host, &servers.0.join(host.name()), &File::ALL, 1, ports.clone())?;
         }
         Ok(servers)
     }
@@ -356,18 +311,6 @@ impl Drop for Servers {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-fn configuration(folder: &str, enforced: u16) -> String {
-    let mut temporary = String::new();
-    let listen = (0..=enforced).fold(String::new(), |all, i| format!("{all}    listen {};\n", PORT + i));
-    for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
-        let _ = writeln!(temporary, "  {kind}_temp_path {folder}/{kind};");
-    }
-    format!(
-        "user root;\nworker_processes 1;\npid {folder}/nginx.pid;\nevents {{ worker_connections 4096; }}\nhttp {{\n  access_log off;\n{temporary}  \
-         sendfile on;\n  tcp_nopush on;\n  server {{\n{listen}    root {folder};\n  }}\n}}\n"
-    )
 }
 
 #[cfg(test)]

@@ -31,6 +31,11 @@ pub fn buffered(path: &str) -> Option<f64> {
     cells(CLAIMS, path, "large").find(|row| row[2] == "buffered packets mostly")?[5].parse().ok()
 }
 
+/// What the enforcer takes of a processor at most, percent; the paper does not say how much was sent.
+pub fn processor(connections: usize) -> Option<f64> {
+    cells(CLAIMS, "lan", &format!("{connections} connections")).find(|row| row[2] == "CPU at most")?[5].parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +46,7 @@ mod tests {
         assert_eq!(times("wan-oregon", "630MB"), Some([4276.137, 3581.961, 3744.717]));
         assert_eq!(times("lan", "101MB"), None);
         assert_eq!(tail_reductions("wan-shanghai", "10MB"), Some([34.89, 19.04]));
+        assert_eq!((processor(20_000), processor(1000)), (Some(15.0), None));
         assert_eq!(["lan", "wan-shanghai", "wan-oregon"].map(buffered), [Some(20.0), Some(40.0), Some(105.0)]);
     }
 }

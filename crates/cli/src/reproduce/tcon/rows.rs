@@ -1,12 +1,14 @@
 //! The rows of `--json` and of the report.
 
+use super::load::Load;
 use super::measured::{Measured, Setting, settings, share};
 use super::{Host, Path, Variant, paper};
+use crate::table::number;
 use results::Comparison;
 use std::cmp::Reverse;
 
 /// All rows: the paper's times first, by path and variant; then everything, a setting after the other.
-pub fn comparisons(measured: &[Measured]) -> Vec<Comparison> {
+pub fn comparisons(measured: &[Measured], loads: &[Load]) -> Vec<Comparison> {
     let mut rows = Rows::default();
     for path in Path::ALL {
         for variant in Variant::ALL {
@@ -22,6 +24,9 @@ pub fn comparisons(measured: &[Measured]) -> Vec<Comparison> {
         if is_printed {
             tails_and_buffers(&setting, path, &file, &mut rows);
         }
+    }
+    for load in loads {
+        overhead(load, &mut rows);
     }
     rows.0
 }
@@ -99,6 +104,14 @@ fn tails_and_buffers(setting: &Setting, path: &str, file: &str, rows: &mut Rows)
     rows.add((&case, "buffered packets, most", "packets"), None, max, note);
 }
 
+/// What the live enforcer takes of a processor.
+fn overhead(load: &Load, rows: &mut Rows) {
+    let case = load.name();
+    let note = format!("{} answers of 10 kB a second; between two TAPs, BBR over nginx", number(load.answered));
+    rows.add((&case, "processor", "%"), paper::processor(load.connections), Some(load.processor), &note);
+    rows.add((&case, "time of an answer, p99", "ms"), None, load.p99_ms, "");
+}
+
 /// Rows under construction.
 #[derive(Default)]
 struct Rows(Vec<Comparison>);
@@ -106,7 +119,11 @@ struct Rows(Vec<Comparison>);
 impl Rows {
     /// Adds a row, by case, quantity and unit, if we have a number.
     fn add(&mut self, (case, quantity, unit): (&str, &str, &str), paper: Option<f64>, ours: Option<f64>, note: &str) {
-        let figure = if quantity.starts_with("buffered") { "buffers" } else { "completion times" };
+        let figure = match quantity {
+            "processor" | "time of an answer, p99" => "load",
+            quantity if quantity.starts_with("buffered") => "buffers",
+            _ => "completion times",
+        };
         self.0.extend(ours.map(|ours| Comparison {
             figure: figure.to_string(),
             case: case.to_string(),

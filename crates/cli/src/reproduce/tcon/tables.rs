@@ -1,5 +1,6 @@
 //! The study on a terminal.
 
+use super::load::Load;
 use super::measured::{Measured, Setting, settings};
 use super::paper;
 use crate::table::{Table, number, wrapped};
@@ -8,7 +9,7 @@ use crate::table::{Table, number, wrapped};
 const WIDTH: usize = 100;
 
 /// The tables, then the findings.
-pub fn render(simulated: &[Measured], kernels: &[Measured], findings: &[String]) -> String {
+pub fn render(simulated: &[Measured], kernels: &[Measured], loads: &[Load], findings: &[String]) -> String {
     let key = "Completion times in seconds; n: downloads of each variant. gain kept: (CUBIC - TCon) / (CUBIC - BBR), of means.\n\
                Of other algorithms and servers: native, the server runs the algorithm itself; tcon, it is enforced on its CUBIC.\n\
                kept: packets of the flow in the enforcer's buffer when one more had come; paper: what it calls most.\n";
@@ -22,6 +23,12 @@ pub fn render(simulated: &[Measured], kernels: &[Measured], findings: &[String])
         }
     }
     parts.push(key.to_string());
+    if !loads.is_empty() {
+        parts.extend([
+            "The live enforcer between two TAPs, BBR over nginx, processors kept from sleeping\n".to_string(),
+            overhead(loads).render(),
+        ]);
+    }
     parts.extend(findings.iter().map(|finding| format!("{}\n", wrapped(finding, WIDTH))));
     format!("\n{}", parts.join("\n"))
 }
@@ -78,6 +85,25 @@ fn others(settings: &[Setting]) -> Table {
         row.extend(means);
         row.extend([cell(setting.kept_of_gain()), cell(setting.over_native())]);
         table.row(row);
+    }
+    table
+}
+
+/// What the enforcer takes of a processor.
+fn overhead(loads: &[Load]) -> Table {
+    let mut table = Table::new(["connections", "requests/s", "answered/s", "p99 ms", "processor %", "paper at most"]);
+    for load in loads {
+        let Load { connections, asked, answered, p99_ms, processor } = *load;
+        let paper = cell(paper::processor(connections));
+        let row = [
+            number(connections as f64),
+            number(f64::from(asked)),
+            number(answered),
+            cell(p99_ms),
+            number(processor),
+            paper,
+        ];
+        table.row(row.to_vec());
     }
     table
 }
