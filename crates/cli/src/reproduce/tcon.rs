@@ -22,6 +22,7 @@ use crate::run::{Words as _, speed};
 use crate::stop::Stop;
 use crate::sweep::{Job, algorithm_names, run_all};
 use congestion::Algorithm;
+use load::Load;
 use measured::{Measured, Run};
 use results::{Comparison, Curve, Figure, Panel, Story, SweepWriter};
 use scenario::{Disk, FileRef, Files, Input, Known, Scenario};
@@ -367,7 +368,7 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     // first, as nothing else must run beside it
     let (loads, real) = if absent.is_none() {
         eprintln!("kernel: nginx and curl in real time, about fifteen minutes");
-        (load::measure(&load::STEPS, load::LASTS)?, kernel::downloads(most)?)
+        (load::measure(&load::STEPS, load::LASTS)?, kernel::downloads(request.full, most)?)
     } else {
         (Vec::new(), Compared { measured: Vec::new(), findings: Vec::new() })
     };
@@ -388,13 +389,15 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     measured.extend(real.measured);
     let comparisons = rows::comparisons(&measured, &loads);
     let info = speed(began, hops, request.workers.min(jobs.len().max(1)));
-    writer.finish(&story(&measured, &comparisons, &findings), Some(&info)).map_err(|error| Failure::writing(&error))?;
+    writer
+        .finish(&story(&measured, &loads, &comparisons, &findings), Some(&info))
+        .map_err(|error| Failure::writing(&error))?;
     eprintln!("{}", info.words());
     Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
 }
 
 /// The report's words and pictures.
-fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String]) -> Story {
+fn story(measured: &[Measured], loads: &[Load], comparisons: &[Comparison], findings: &[String]) -> Story {
     let of = |host: Host| measured.iter().filter(move |one| one.case.host == host);
     let panel = |host: Host, path: Path| Panel {
         title: path.name().to_string(),
@@ -433,10 +436,38 @@ fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String])
                with queues of 50 packets; after “TCon: A Transparent Congestion Control Deployment Platform for Optimizing WAN Transfers” \
                (NPC 2017). What the paper leaves unsaid of its paths is ours: rate, round trip, losses."
             .to_string(),
-        figures: [Host::Simulator, Host::Kernel].into_iter().flat_map(figures).collect(),
+        figures: [Host::Simulator, Host::Kernel].into_iter().flat_map(figures).chain(overhead(loads)).collect(),
         paragraphs: findings.to_vec(),
         comparisons: comparisons.to_vec(),
     }
+}
+
+/// What the live enforcer takes of a processor.
+fn overhead(loads: &[Load]) -> Option<Figure> {
+    // those of a kind, a curve
+    let panel = |x: &str, point: fn(&Load) -> (f64, f64), name: fn(&Load) -> String| {
+        let mut curves: Vec<Curve> = Vec::new();
+        for load in loads {
+            if !curves.iter().any(|curve| curve.name == name(load)) {
+                curves.push(Curve { name: name(load), ..Curve::default() });
+            }
+            curves.iter_mut().filter(|curve| curve.name == name(load)).for_each(|curve| curve.points.push(point(load)));
+        }
+        // one load alone is no curve
+        curves.retain(|curve| curve.points.len() > 1);
+        Panel { title: format!("by {x}"), x: x.to_string(), y: "of a processor (%)".to_string(), curves }
+    };
+    let by_rate = |load: &Load| (f64::from(load.asked), load.processor);
+    let by_connections = |load: &Load| (load.connections as f64, load.processor);
+    let panels = vec![
+        panel("requests a second", by_rate, |load| format!("{} connections", load.connections)),
+        panel("open connections", by_connections, |load| format!("{} requests/s", load.asked)),
+    ];
+    (!loads.is_empty()).then(|| Figure {
+        title: "What the enforcer takes of a processor".to_string(),
+        text: "The live enforcer between two TAPs, BBR over nginx, answers of 10 kB.".to_string(),
+        panels,
+    })
 }
 
 /// Mean completion times over losses.

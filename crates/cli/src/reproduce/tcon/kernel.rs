@@ -43,9 +43,9 @@ struct Lane {
 struct Lanes(Vec<Lane>);
 
 impl Lanes {
-    /// Those of the wide-area paths and of the LAN, whose longest work takes nine and five minutes; no more than `most` downloads of a
-    /// file by each.
-    fn all(most: u32) -> [Lanes; 2] {
+    /// Those of the wide-area paths and of the LAN, whose longest work takes nine and five minutes, with the largest files an hour; no more
+    /// than `most` downloads of a file by each.
+    fn all(full: bool, most: u32) -> [Lanes; 2] {
         let of = |clients: u32, of: Case, rounds: &[(File, u32)]| {
             let lane = |client| {
                 let downloads = rounds.iter().flat_map(|(file, rounds)| {
@@ -67,12 +67,18 @@ impl Lanes {
             add(3, Path::Oregon, loss, &[(main, 1)]);
         }
         // a download of minutes has a client to itself
-        let long = Variant::ALL.map(|variant| vec![(large, variant)]);
-        let long = long.iter().cycle().take(3 * most.min(5) as usize);
-        let of_oregon = Case { host: Host::Kernel, ..papers(Path::Oregon, Path::Oregon.loss()) };
-        far.extend(long.map(|downloads| Lane { of: of_oregon, downloads: downloads.clone() }));
+        let mut long = vec![(Path::Oregon, large); most.min(5) as usize];
+        if full {
+            long.extend(Path::WAN.iter().flat_map(|path| File::FULL.map(|file| (*path, file))));
+        }
+        far.extend(long.iter().flat_map(|(path, file)| {
+            let of = Case { host: Host::Kernel, ..papers(*path, path.loss()) };
+            Variant::ALL.map(|variant| Lane { of, downloads: vec![(*file, variant)] })
+        }));
         far.extend(Case::beyond().flat_map(|case| of(2, case, &[(main, 3)])));
-        let near = of(3, papers(Path::Lan, Path::Lan.loss()), &[(small, 5), (main, 5), (large, 10)]);
+        let largest = if full { File::FULL.map(|file| (file, 1)).to_vec() } else { Vec::new() };
+        let rounds = [&[(small, 5), (main, 5), (large, 10)], &largest[..]].concat();
+        let near = of(3, papers(Path::Lan, Path::Lan.loss()), &rounds);
         [far, near].map(Lanes)
     }
 
@@ -155,12 +161,12 @@ pub fn absent() -> Option<String> {
     emu::absent()
 }
 
-/// Downloads everything, at most so many times, and says what speaks against it.
+/// Downloads everything, with `full` the largest files too, at most so many times, and says what speaks against it.
 ///
 /// # Errors
 /// The network or the servers cannot be made, a download fails, or the user stopped it.
-pub fn downloads(most: u32) -> Result<Compared, Failure> {
-    let [far, near] = Lanes::all(most);
+pub fn downloads(full: bool, most: u32) -> Result<Compared, Failure> {
+    let [far, near] = Lanes::all(full, most);
     let (far, mut all) = (measure(&far)?, measure(&near)?);
     all.measured.extend(far.measured);
     all.findings.extend(far.findings);
@@ -285,6 +291,7 @@ impl Servers {
     fn start(network: &Network, lanes: &Lanes) -> Result<Servers, Failure> {
         let servers = Servers(env::temp_dir().join(format!("opentcp-tcon-{}", process::id())));
         let (hosts, stacks) = (network.hosts(), lanes.stacks());
+        let files = [&File::ALL[..], &File::FULL].concat();
         let ports = PORT..=PORT + lanes.algorithms().len() as u16;
         for (i, host) in hosts[..lanes.servers()].iter().enumerate() {
             let stack = stacks[i / 2];
@@ -301,7 +308,7 @@ impl Servers {
             let mut shell = Command::new("sh");
             shell.args(["-c", &script]);
             ended(host, shell, &Stop::on_signals())?;
-            nginx::serve(host, &servers.0.join(host.name()), &File::ALL, 1, ports.clone())?;
+            nginx::serve(host, &servers.0.join(host.name()), &files, 1, ports.clone())?;
         }
         Ok(servers)
     }
@@ -321,7 +328,7 @@ mod tests {
     #[test]
     fn every_setting_has_its_three_variants_side_by_side() {
         let mut settings = 0;
-        for lanes in Lanes::all(1) {
+        for lanes in Lanes::all(true, 1) {
             assert!(lanes.0.len() + lanes.servers() <= ::emu::limits::HOSTS_MAX, "{} clients", lanes.0.len());
             let seconds: Vec<Vec<f64>> = lanes.0.iter().map(|lane| vec![1.0; lane.downloads.len()]).collect();
             let measured = gathered(&lanes.0, &seconds);
@@ -332,8 +339,8 @@ mod tests {
                 settings += 1;
             }
         }
-        // three paths with three files, two with five other losses, and what the paper does not have
-        assert_eq!(settings, 9 + 10 + Case::beyond().count());
+        // three paths with five files, two with five other losses, and what the paper does not have
+        assert_eq!(settings, 15 + 10 + Case::beyond().count());
     }
 
     #[test]
