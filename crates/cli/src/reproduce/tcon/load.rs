@@ -32,9 +32,9 @@ const FILES: u64 = 20_000;
 /// An answer that has not come by then will not come.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How late a request may leave, ms.
-const LATE_MS: u8 = 1;
+const LATE_MS: u16 = 1;
 /// Between two looks at whether to go on, ms.
-const LOOK_MS: u8 = 100;
+const LOOK_MS: u16 = 100;
 /// The longest piece of an answer.
 const PIECE: usize = 1 << 16;
 
@@ -282,7 +282,8 @@ impl Connections {
                 (*asked, *missing) = (Some(Instant::now()), self.answer);
                 sent += 1;
             }
-            let timeout = if sent < total { LATE_MS } else { LOOK_MS };
+            let left = lasts.saturating_sub(began.elapsed()).as_millis().clamp(LATE_MS.into(), LOOK_MS.into());
+            let timeout = if sent < total { LATE_MS } else { left as u16 };
             let ready = self.epoll.wait(&mut events, timeout)?;
             if ready > 0 || times.len() == sent {
                 heard = Instant::now();
