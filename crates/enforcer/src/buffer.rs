@@ -38,8 +38,8 @@ pub(crate) struct Buffer<P> {
     pub bytes: usize,
     /// Pieces that are gaps.
     pub gaps: u32,
-    /// When the flow is next looked at by the clock, if that is arranged.
-    pub timer_at: Time,
+    /// When the flow is next looked at by the clock, and once more after that, if it is arranged.
+    pub timers_at: [Time; 2],
     /// The server has sent something again: it lacks an answer.
     pub owes_ack: bool,
     /// What it has sent again, and is to be told once the client has acknowledged it; the oldest first.
@@ -67,7 +67,7 @@ impl<P: Packet> Buffer<P> {
             nxt,
             bytes: 0,
             gaps: 0,
-            timer_at: Time::NEVER,
+            timers_at: [Time::NEVER; 2],
             owes_ack: false,
             twice: Vec::new(),
             acked_to_client,

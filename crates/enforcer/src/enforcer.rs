@@ -242,8 +242,8 @@ impl<P: Packet> Enforcer<P> {
         {
             self.timers.pop();
             let Some(flow) = self.flows[slot as usize].as_mut() else { continue };
-            let Some(buffer) = flow.buffer.as_mut().filter(|buffer| buffer.timer_at == at) else { continue };
-            buffer.timer_at = Time::NEVER;
+            let Some(buffer) = flow.buffer.as_mut().filter(|buffer| buffer.timers_at[0] == at) else { continue };
+            buffer.timers_at = [buffer.timers_at[1], Time::NEVER];
             if flow.relay.poll_timeout() <= now {
                 let (flow, mut cx) = self.parts(now, slot);
                 flow.on_timer(&mut cx);
@@ -321,15 +321,17 @@ impl<P: Packet> Enforcer<P> {
         (flow, cx)
     }
 
-    /// Arranges for the flow's next timer. An earlier appointment stands: it will find that there is more time.
+    /// Arranges for the flow's next timer. An earlier appointment stands: it will find that there is more time. So does a later one, a
+    /// retransmission's mostly, for when a paced packet has left: or every packet would leave one behind.
     fn schedule(&mut self, slot: u32) {
         let flow = self.flows[slot as usize].as_mut().expect("it has just been at work");
         let Some(buffer) = &mut flow.buffer else { return };
         let at = flow.relay.poll_timeout();
-        if at < buffer.timer_at {
-            buffer.timer_at = at;
+        let [next, later] = buffer.timers_at;
+        if at < next {
+            buffer.timers_at = [at, if later == Time::NEVER { next } else { later }];
             self.timers.push(Reverse((at, slot)));
-        } else if buffer.is_empty() && buffer.timer_at == Time::NEVER {
+        } else if buffer.is_empty() && next == Time::NEVER {
             flow.buffer = None;
         }
     }
@@ -403,5 +405,49 @@ fn record<P>(now: Time, flow: &Flow<P>, ending: Option<Ending>) -> Record {
         min_rtt_us: sock.min_rtt_us(),
         cwnd: sock.snd_cwnd,
         algorithm: flow.relay.config().algorithm.name().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::Simulated;
+    use congestion::Algorithm;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+    use tcp::{Config, Segment};
+
+    #[test]
+    fn a_flow_has_few_timers_however_often_it_sends() {
+        let config = Arc::new(Config::linux(Algorithm::named("bbr").expect("it is built in")));
+        let mut enforcer = Enforcer::new(Limits { flows: 1, ..Limits::default() }, vec![Rule::all(&config)], 1);
+        let ends = [80, 4000].map(|port| End::new(Ipv4Addr::LOCALHOST.into(), port));
+        let mut now = Time::from_secs(1);
+        let mut put = |now: Time, direction: Direction, segment: Segment| {
+            let [server, client] = ends;
+            let (source, destination) = if direction == Direction::Out { (server, client) } else { (client, server) };
+            while enforcer.poll_timeout() <= now {
+                enforcer.on_timer(now);
+            }
+            enforcer.on_packet(now, direction, Simulated { source, destination, dscp: 0, corrupt: false, segment });
+            while enforcer.poll_transmit().is_some() {}
+            enforcer.timers.len()
+        };
+        let (round_trip, len) = (Time::from_ms(20), 1000);
+        let syn = Segment { seq: 7, flags: flags::SYN, window: 65_535, mss: 1460, ..Segment::default() };
+        put(now, Direction::In, syn);
+        put(now, Direction::Out, Segment { seq: 9, ack: 8, flags: flags::SYN | flags::ACK, ..syn });
+        now += round_trip;
+        let ack = |n: u32| Segment { seq: 8, ack: 10 + n, flags: flags::ACK, window: 65_535, ..Segment::default() };
+        put(now, Direction::In, ack(0));
+        for n in (0..100 * len).step_by(4 * len as usize) {
+            for n in (n..n + 4 * len).step_by(len as usize) {
+                let data = Segment { seq: 10 + n, ack: 8, len: len as u16, flags: flags::ACK, ..Segment::default() };
+                put(now, Direction::Out, data);
+            }
+            now += round_trip;
+            let timers = put(now, Direction::In, ack(n + 4 * len));
+            assert!((1..=3).contains(&timers), "{timers} timers after {n} bytes");
+        }
     }
 }
