@@ -57,6 +57,12 @@ pub struct Info {
     pub bytes_acked: u64,
     /// Bytes a second.
     pub pacing_rate: u64,
+    /// The window that the other end offers, bytes.
+    pub snd_wnd: u32,
+    /// How long it had something to send, us.
+    pub busy_us: u64,
+    /// Of that, how long the other end's window was in the way, us.
+    pub rwnd_limited_us: u64,
 }
 
 impl Info {
@@ -87,6 +93,9 @@ impl Info {
             total_rto: u16_at(offset_of!(tcp_info, tcpi_total_rto)),
             bytes_acked: u64_at(offset_of!(tcp_info, tcpi_bytes_acked)),
             pacing_rate: u64_at(offset_of!(tcp_info, tcpi_pacing_rate)),
+            snd_wnd: u32_at(offset_of!(tcp_info, tcpi_snd_wnd)),
+            busy_us: u64_at(offset_of!(tcp_info, tcpi_busy_time)),
+            rwnd_limited_us: u64_at(offset_of!(tcp_info, tcpi_rwnd_limited)),
         }
     }
 

@@ -22,7 +22,7 @@ pub mod flowcount;
 pub mod gate;
 pub mod gauges;
 pub mod hosts;
-mod info;
+pub mod info;
 pub mod lateness;
 pub mod limits;
 pub mod linux;

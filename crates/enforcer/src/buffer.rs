@@ -1,5 +1,6 @@
 //! What a server has sent and its client has not acknowledged, in sequence order.
 
+use crate::answers::Answers;
 use crate::packet::Packet;
 use crate::seq::{after, before, later};
 use std::collections::VecDeque;
@@ -16,6 +17,8 @@ struct Piece<P> {
     len: u32,
     /// Its timestamp.
     tsval: u32,
+    /// When the server sent it, µs.
+    came_us: u32,
     /// `None`: a gap, of which no copy is here.
     packet: Option<P>,
 }
@@ -44,6 +47,10 @@ pub(crate) struct Buffer<P> {
     pub owes_ack: bool,
     /// What it has sent again, and is to be told once the client has acknowledged it; the oldest first.
     twice: Vec<SackBlock>,
+    /// When the newest that the client has acknowledged had come from the server, µs.
+    pub acked_came_us: u32,
+    /// What went on of it to the server.
+    pub answers: Answers,
     /// What the client saw acknowledged last.
     pub acked_to_client: u32,
     /// The server's newest timestamp echo and window as written.
@@ -70,6 +77,8 @@ impl<P: Packet> Buffer<P> {
             timers_at: [Time::NEVER; 2],
             owes_ack: false,
             twice: Vec::new(),
+            acked_came_us: now_us,
+            answers: Answers::new(nxt, now_us),
             acked_to_client,
             tsecr: 0,
             window: 0,
@@ -93,11 +102,12 @@ impl<P: Packet> Buffer<P> {
         self.sent == self.pieces.len()
     }
 
-    /// Appends the `len` sequence numbers from [`Buffer::nxt`] on; without a packet they are a gap. Returns the memory taken.
-    pub fn push(&mut self, len: u32, tsval: u32, packet: Option<P>) -> usize {
+    /// Appends the `len` sequence numbers from [`Buffer::nxt`] on, which came at `came_us`; without a packet they are a gap. Returns
+    /// the memory taken.
+    pub fn push(&mut self, came_us: u32, len: u32, (tsval, packet): (u32, Option<P>)) -> usize {
         let bytes = packet.as_ref().map_or(0, Packet::bytes);
         self.gaps += u32::from(packet.is_none());
-        self.pieces.push_back(Piece { seq: self.nxt, len, tsval, packet });
+        self.pieces.push_back(Piece { seq: self.nxt, len, tsval, came_us, packet });
         self.nxt = self.nxt.wrapping_add(len);
         self.bytes += bytes;
         bytes
@@ -155,6 +165,7 @@ impl<P: Packet> Buffer<P> {
     fn drop_front(&mut self) {
         let Some(piece) = self.pieces.pop_front() else { return };
         self.sent = self.sent.saturating_sub(1);
+        self.acked_came_us = piece.came_us;
         match piece.packet {
             Some(packet) => self.bytes -= packet.bytes(),
             None => self.gaps -= 1,
@@ -228,7 +239,8 @@ impl<P: Packet> Buffer<P> {
     }
 
     fn insert_gap(&mut self, at: usize, start: u32, end: u32, was_sent: bool) {
-        self.pieces.insert(at, Piece { seq: start, len: end.wrapping_sub(start), tsval: 0, packet: None });
+        let came_us = self.pieces[at.min(self.pieces.len() - 1)].came_us;
+        self.pieces.insert(at, Piece { seq: start, len: end.wrapping_sub(start), tsval: 0, came_us, packet: None });
         self.gaps += 1;
         self.sent += usize::from(was_sent);
     }

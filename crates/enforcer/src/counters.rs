@@ -47,10 +47,12 @@ pub struct Counters {
     pub sent_again: u64,
     /// ACKs that let held data's acknowledgments go ahead.
     pub acks_ahead: u64,
-    /// From the clients: forwarded with another window or less options; duplicates kept from the server; echoes kept
+    /// From the clients: forwarded with another window or less options; duplicates kept from the server; others that it does
+    /// without while what it sent waits here; echoes kept
     /// from it; those that acknowledge what was never sent, dropped; those outside of the window, which change nothing here.
     pub rewritten: u64,
     pub hidden: u64,
+    pub thinned: u64,
     pub ece_hidden: u64,
     pub optimistic_dropped: u64,
     pub outside_window: u64,
@@ -60,7 +62,7 @@ pub struct Counters {
 
 impl Counters {
     /// Each with its name.
-    pub fn named(&self) -> [(&'static str, u64); 33] {
+    pub fn named(&self) -> [(&'static str, u64); 34] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -97,6 +99,7 @@ impl Counters {
             acks_ahead,
             rewritten,
             hidden,
+            thinned,
             ece_hidden,
             optimistic_dropped,
             outside_window,

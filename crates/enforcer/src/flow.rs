@@ -23,6 +23,8 @@ const LARGE_SEGMENTS: u32 = 16;
 /// an eighth, within these bounds (RFC 9406 4.2), is a queue's.
 const QUEUED_PACKETS: u32 = 10;
 const QUEUED_US: (u32, u32) = (4_000, 16_000);
+/// With so many packets under way, acknowledgments enough follow this one.
+const THINNED_PACKETS: u32 = 16;
 /// Time beyond two round trips to the server until it counts as having nothing to send, µs: hosts send in bursts.
 const STARVED_US: u32 = 1_000;
 
@@ -35,6 +37,8 @@ pub(crate) mod bit {
     /// A SYN of the same ends has passed.
     pub const REOPENING: u8 = 0x10;
     pub const SACK: u8 = 0x20;
+    /// The server gets every acknowledgment: its window would not grow by fewer.
+    pub const ALL_ANSWERS: u8 = 0x40;
 }
 
 /// What a flow works with beside itself.
@@ -182,16 +186,54 @@ impl<P: Packet> Flow<P> {
                 return self.rewritten(cx, segment, window, packet);
             }
             let owed = std::mem::take(&mut buffer.owes_ack) && segment.ack == una || buffer.twice(una).is_some();
+            let news = buffer.answers.lack(segment.ack);
+            let owed = owed || news && !self.is_spare(cx, segment.ack);
             let window = self.window(cx, segment);
             if !owed && (self.offered == prior || before(segment.ack, una)) {
                 cx.counters.hidden += 1;
                 self.hidden = self.hidden.saturating_add(1);
                 return Action::Dropped;
             }
+            self.note_answer(cx, segment.ack);
             return self.rewritten(cx, segment, window, packet);
         }
+        if segment.seq_len() == 0 && self.is_spare(cx, segment.ack) {
+            cx.counters.thinned += 1;
+            return Action::Dropped;
+        }
+        self.note_answer(cx, segment.ack);
         let window = self.window(cx, segment);
         self.rewritten(cx, segment, window, packet)
+    }
+
+    /// Whether the server is better off without an acknowledgment (`answers`): it is late, what the server sent waits here, and more
+    /// acknowledgments follow.
+    fn is_spare(&mut self, cx: &Context<P>, ack: u32) -> bool {
+        if self.has(bit::ALL_ANSWERS) || self.relay.sock().packets_out < THINNED_PACKETS || !self.is_late(cx) {
+            return false;
+        }
+        let Some(buffer) = &mut self.buffer else { return false };
+        let offered = room(self.offered, buffer.nxt) >= self.relay.sock().mss_cache;
+        let is_calm = buffer.gaps == 0 && !buffer.owes_ack && (offered || !buffer.holds_nothing_back());
+        let now_us = cx.now_us();
+        is_calm && buffer.answers.is_spare(ack, now_us, now_us.wrapping_sub(buffer.acked_came_us))
+    }
+
+    /// An acknowledgment goes on to the server.
+    fn note_answer(&mut self, cx: &Context<P>, ack: u32) {
+        let is_late = self.is_late(cx);
+        let Some(buffer) = &mut self.buffer else { return };
+        let room = room(self.offered, buffer.nxt) / self.relay.sock().mss_cache;
+        if !buffer.answers.note(cx.now_us(), is_late, ack, (buffer.nxt, room)) {
+            self.bits |= bit::ALL_ANSWERS;
+        }
+    }
+
+    /// Has what was acknowledged last taken longer than without a queue here or on the way?
+    fn is_late(&self, cx: &Context<P>) -> bool {
+        let min_rtt_us = self.relay.sock().min_rtt_us();
+        let short_us = min_rtt_us.saturating_add(queued_us(min_rtt_us) / 2);
+        self.buffer.as_ref().is_some_and(|buffer| cx.now_us().wrapping_sub(buffer.acked_came_us) > short_us)
     }
 
     /// Tells the server of what it has sent twice, with an acknowledgment that passes (RFC 2883): a probe or a time-out for which there
@@ -433,7 +475,7 @@ impl<P: Packet> Flow<P> {
         let buffer = self.buffer.as_mut().expect("made before");
         if gap > 0 {
             cx.counters.gaps += 1;
-            buffer.push(gap, 0, None);
+            buffer.push(cx.now_us(), gap, (0, None));
             self.relay.write(cx.now, gap, false);
         }
         cx.counters.data_taken += 1;
@@ -442,7 +484,7 @@ impl<P: Packet> Flow<P> {
             self.bits |= bit::SERVER_FIN;
         }
         if full {
-            buffer.push(len, 0, None);
+            buffer.push(cx.now_us(), len, (0, None));
             self.drain(cx);
             if before(self.relay.sock().snd_nxt, end) {
                 cx.counters.buffers_full_dropped += 1;
@@ -451,7 +493,7 @@ impl<P: Packet> Flow<P> {
             cx.counters.passed_buffers_full += 1;
             return Action::Forward(packet);
         }
-        *cx.buffered += buffer.push(len, segment.tsval, Some(packet));
+        *cx.buffered += buffer.push(cx.now_us(), len, (segment.tsval, Some(packet)));
         cx.kept.record(buffer.packets());
         self.drain(cx);
         let buffer = self.buffer.as_mut().expect("it holds the packet");
@@ -475,9 +517,8 @@ impl<P: Packet> Flow<P> {
         let grace_us = 2 * RTT_TICK_US * u32::from(self.server_rtt_ticks) + STARVED_US;
         let sock = self.relay.sock();
         let (mss, packets_out) = (sock.mss_cache, sock.packets_out);
-        let min_rtt_us = sock.min_rtt_us();
-        let queued_us = (min_rtt_us / 8).clamp(QUEUED_US.0, QUEUED_US.1);
-        if packets_out >= QUEUED_PACKETS && self.relay.head_age_us(cx.now) > min_rtt_us.saturating_add(queued_us) {
+        let full_us = sock.min_rtt_us().saturating_add(queued_us(sock.min_rtt_us()));
+        if packets_out >= QUEUED_PACKETS && self.relay.head_age_us(cx.now) > full_us {
             return false;
         }
         let silent_us = cx.now.as_us().saturating_sub(self.relay.sock().delivered_mstamp);
@@ -540,6 +581,11 @@ impl<P: Packet> Flow<P> {
             && self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty())
             && self.relay.rcv_nxt() == self.client_end
     }
+}
+
+/// By how much a round trip is longer than the shortest if there is a queue, µs.
+fn queued_us(min_rtt_us: u32) -> u32 {
+    (min_rtt_us / 8).clamp(QUEUED_US.0, QUEUED_US.1)
 }
 
 /// From an acknowledgment to the right edge of a window, bytes.

@@ -32,6 +32,7 @@
 //! options.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod buffer;
 mod counters;
 mod enforcer;

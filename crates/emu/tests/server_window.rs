@@ -1,0 +1,202 @@
+//! Whether the window of a real server, Linux's own CUBIC, stands in the way of the algorithm that is enforced over it, on a path of
+//! 180 ms that loses packets; and that what it does about losses that were repaired without it is counted. Root only; one test at a
+//! time on a machine.
+//!
+//! `ENFORCER_SECONDS` asks for longer downloads, `ENFORCER_RATE` for another rate.
+
+mod run_support;
+
+use emu::address::address;
+use emu::hosts::Host;
+use emu::info::Info;
+use enforcer::Counters;
+use run_support::{ATTEMPTS, machine};
+use rustix::net::sockopt::set_tcp_congestion;
+use scenario::{Known, Scenario};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PORT: u16 = 80;
+const PATIENCE: Duration = Duration::from_secs(10);
+const MSS: u32 = 1448;
+/// Between two looks at the server.
+const PERIOD: Duration = Duration::from_millis(2);
+/// What 10 Mbit/s carry in 180 ms, segments.
+const PATH_SEGMENTS: u32 = 155;
+/// The longest repair of a loss: 180 ms, 60 of the queue, and a quarter of a round trip to tell it from reordering (RFC 8985 6.2).
+const REPAIR: Duration = Duration::from_millis(285);
+
+/// When the client falls silent, where it does, and for how long.
+const OUTAGE: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(2)];
+
+/// 180 ms at this rate, of which 1 % of the data is lost, and BBR enforced on what the first host sends.
+fn scenario(rate: &str) -> Scenario {
+    let text = format!(
+        r#"
+        duration = "60 s"
+        [network]
+        topology = {{ dumbbell = {{ pairs = 1 }} }}
+        rate = "1 Gbit/s"
+        delay = "50 us"
+        [network.tier.bottleneck]
+        rate = "{rate}"
+        delay = "89.9 ms"
+        queue = {{ drop_tail = {{ packets = 50 }} }}
+        [[network.loss]]
+        link = "s1->s2"
+        probability = "1 %"
+        [tcp]
+        cc = "cubic"
+        send_buffer = "32 MB"
+        receive_buffer = "32 MB"
+        [enforcer]
+        at = "s1"
+        [[enforcer.rule]]
+        cc = "bbr"
+        src = "left1"
+        [[traffic]]
+        bulk = {{ from = "left1", to = "right1", bytes = "8 MB" }}
+        "#
+    );
+    run_support::scenario(Path::new(""), &text, Known { algorithms: &["cubic", "bbr"], ..Known::default() })
+}
+
+/// What a download was like at its server.
+struct Download {
+    /// How long at a time it had room in the window that it was offered, and none in its own.
+    limited: Vec<Duration>,
+    /// As it ended.
+    info: Info,
+    /// Its host's counters, those that are not 0.
+    host: BTreeMap<String, u64>,
+    enforcer: Counters,
+    received: usize,
+}
+
+impl Download {
+    fn host(&self, name: &str) -> u64 {
+        self.host.get(name).copied().unwrap_or(0)
+    }
+}
+
+/// Linux's own CUBIC sends for so long, as fast as it may. With an outage, nothing that the client sends leaves its host meanwhile.
+fn download(scenario: &Scenario, lasts: Duration, outage: bool) -> Download {
+    let work = |network: &emu::Network| {
+        let hosts = network.hosts();
+        let listener = hosts[0].enter(|| TcpListener::bind((address(0), PORT))).and_then(|it| it).expect("a port");
+        let target = SocketAddr::from((address(0), PORT));
+        let client = hosts[1].enter(move || TcpStream::connect_timeout(&target, PATIENCE)).and_then(|it| it);
+        let (server, _) = listener.accept().expect("a connection waits");
+        set_tcp_congestion(&server, "cubic").expect("every kernel has it");
+        let began = Instant::now();
+        let (limited, info, received) = thread::scope(|scope| {
+            let sender = &server;
+            scope.spawn(move || while began.elapsed() < lasts && (&*sender).write_all(&[0; 1 << 16]).is_ok() {});
+            let receiver = scope.spawn(move || receive(client.expect("it listens")));
+            if outage {
+                scope.spawn(|| fall_silent(&hosts[1]));
+            }
+            let limited = watch(&server, began, lasts);
+            let info = Info::of(&server).expect("it is open");
+            server.shutdown(Shutdown::Both).expect("it is open");
+            (limited, info, receiver.join().expect("it does not panic"))
+        });
+        let read = || std::fs::read_to_string("/proc/thread-self/net/netstat").expect("every host has one");
+        (limited, info, counts(&hosts[0].enter(read).expect("the host is there")), received)
+    };
+    let ((limited, info, host, received), counted) =
+        emu::open(scenario, None, work).unwrap_or_else(|error| panic!("{error}"));
+    let enforcer = *counted.gate.expect("there is an enforcer").counters();
+    println!("{received} bytes; limited {limited:?}; {info:?}; {host:?}; {enforcer:?}");
+    Download { limited, info, host, enforcer, received }
+}
+
+fn receive(mut client: TcpStream) -> usize {
+    let mut bytes = vec![0; 1 << 16];
+    std::iter::from_fn(|| client.read(&mut bytes).ok().filter(|n| *n > 0)).sum()
+}
+
+fn fall_silent(client: &Host) {
+    let route = |what: &'static str| {
+        let server = address(0).to_string();
+        let ip = move || Command::new("ip").args(["route", what, "blackhole", &server]).status();
+        let done = client.enter(ip).expect("the host is there").expect("there is an `ip`");
+        assert!(done.success(), "{what}");
+    };
+    thread::sleep(OUTAGE[0]);
+    route("add");
+    thread::sleep(OUTAGE[1]);
+    route("del");
+}
+
+/// Notes when the server's own window is in the way.
+fn watch(server: &TcpStream, began: Instant, lasts: Duration) -> Vec<Duration> {
+    let (mut limited, mut since) = (Vec::new(), None);
+    while began.elapsed() < lasts {
+        let info = Info::of(server).expect("it is open");
+        let offered = info.snd_wnd >= (info.unacked + 1) * MSS;
+        since = match (info.unacked >= info.snd_cwnd && offered, since) {
+            (true, since) => since.or(Some(Instant::now())),
+            (false, since) => {
+                limited.extend(since.map(|since: Instant| since.elapsed()));
+                None
+            }
+        };
+        thread::sleep(PERIOD);
+    }
+    limited
+}
+
+/// Of lines of names, each followed by one of numbers.
+fn counts(netstat: &str) -> BTreeMap<String, u64> {
+    let lines: Vec<Vec<&str>> = netstat.lines().map(|line| line.split_whitespace().collect()).collect();
+    let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].iter().zip(&pair[1]));
+    pairs.filter_map(|(name, n)| Some((name.to_string(), n.parse().ok()?))).filter(|(_, n)| *n > 0).collect()
+}
+
+fn asked(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[test]
+fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_repair_takes() {
+    let Some(_machine) = machine() else { return };
+    let rate = asked("ENFORCER_RATE").unwrap_or("10 Mbit/s".into());
+    let seconds = asked("ENFORCER_SECONDS").and_then(|it| it.parse().ok()).unwrap_or(8);
+    let scenario = scenario(&rate);
+    for attempt in 1..=ATTEMPTS {
+        let done = download(&scenario, Duration::from_secs(seconds), false);
+        assert!(done.received > 0 && done.enforcer.sent_again > 0, "nothing was lost");
+        assert_eq!((done.info.total_rto, done.host("TCPTimeouts")), (0, 0), "nothing was lost that it could know of");
+        // what HyStart makes of what waits in the enforcer, or of a queue, does not end slow start before twice the path, or nearly
+        let grown = done.info.ssthresh().is_none_or(|ssthresh| ssthresh >= 3 * PATH_SEGMENTS / 2);
+        let longest = done.limited.iter().max().copied().unwrap_or_default();
+        let total: Duration = done.limited.iter().sum();
+        println!("attempt {attempt}: limited for {total:?}, {longest:?} at most, ssthresh {:?}", done.info.ssthresh());
+        if grown && longest <= REPAIR {
+            return;
+        }
+    }
+    panic!("the server's own window was the limit, {ATTEMPTS} times");
+}
+
+#[test]
+fn what_a_linux_server_does_about_an_outage_is_counted_and_taken_back() {
+    let Some(_machine) = machine() else { return };
+    let done = download(&scenario("10 Mbit/s"), Duration::from_secs(9), true);
+    let (info, counters) = (&done.info, &done.enforcer);
+    // the enforcer sees each packet that the server sends again, and tells it that there was no need
+    assert!(info.total_rto > 0, "an outage is longer than its time-out: {info:?}");
+    assert_eq!(u64::from(info.total_retrans), counters.absorbed, "{counters:?}");
+    assert!(counters.absorbed_oldest >= u64::from(info.total_rto), "{counters:?}");
+    let told = done.host("TCPDSACKRecv") + done.host("TCPDSACKOfoRecv");
+    assert_eq!(told, counters.undos, "{:?}", done.host);
+    let undone = ["TCPSpuriousRTOs", "TCPFullUndo", "TCPLossUndo", "TCPDSACKUndo"].map(|name| done.host(name));
+    assert!(undone.iter().sum::<u64>() > 0, "it takes back what it did: {:?}", done.host);
+    assert!(info.snd_cwnd >= PATH_SEGMENTS, "and has its window again: {info:?}");
+}
