@@ -7,6 +7,7 @@ mod load;
 mod lossy;
 mod ovs;
 mod ports;
+mod tags;
 mod world;
 
 use bus::{Bus as _, Report, UnixOracle};

@@ -238,6 +238,15 @@ impl World {
         }
     }
 
+    /// From now on the client takes in what is in the VLAN, and nothing else.
+    pub fn let_vlan_in_at_client(&self) {
+        let (client, object) = (&self.hosts[2], self.path("vlan.o"));
+        lossy::compile_source("tests/enforce/vlan.bpf.c", &object);
+        command("tc", &format!("-n {client} qdisc add dev eth0 clsact"));
+        let filter = format!("-n {client} filter add dev eth0 ingress bpf direct-action object-file");
+        command("tc", &format!("{filter} {} section pop", object.display()));
+    }
+
     /// From now on the server's TCP does not see the window that it is offered, but the widest there is.
     pub fn blind_server_to_its_window(&self) {
         let object = self.path("blind.o");
