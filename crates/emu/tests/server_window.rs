@@ -34,7 +34,7 @@ const RATE: u32 = 10;
 const REPAIR: Duration = Duration::from_millis(285);
 
 /// When the client falls silent, where it does, and for how long.
-const OUTAGE: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(2)];
+const OUTAGE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(2)];
 
 /// 180 ms at this rate, of which 1 % of the data is lost, and BBR enforced on what the first host sends.
 fn scenario(rate: u32) -> Scenario {
@@ -98,7 +98,8 @@ fn download(scenario: &Scenario, lasts: Duration, outage: bool) -> Download {
         let began = Instant::now();
         let (limited, info, received) = thread::scope(|scope| {
             let sender = &server;
-            scope.spawn(move || while began.elapsed() < lasts && (&*sender).write_all(&[0; 1 << 16]).is_ok() {});
+            let bytes = vec![0; 1 << 16];
+            scope.spawn(move || while began.elapsed() < lasts && (&*sender).write_all(&bytes).is_ok() {});
             let receiver = scope.spawn(move || receive(client.expect("it listens")));
             if outage {
                 scope.spawn(|| fall_silent(&hosts[1]));
@@ -168,7 +169,7 @@ fn asked(name: &str, otherwise: u32) -> u32 {
 #[test]
 fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_repair_takes() {
     let Some(_machine) = machine() else { return };
-    let (rate, seconds) = (asked("ENFORCER_MBITS", RATE), asked("ENFORCER_SECONDS", 8));
+    let (rate, seconds) = (asked("ENFORCER_MBITS", RATE), asked("ENFORCER_SECONDS", 6));
     let scenario = scenario(rate);
     for attempt in 1..=ATTEMPTS {
         let done = download(&scenario, Duration::from_secs(seconds.into()), false);
@@ -190,12 +191,15 @@ fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_repair_takes(
 #[test]
 fn what_a_linux_server_does_about_an_outage_is_counted_and_taken_back() {
     let Some(_machine) = machine() else { return };
-    let done = download(&scenario(RATE), Duration::from_secs(9), true);
+    let done = download(&scenario(RATE), Duration::from_secs(7), true);
     let (info, counters) = (&done.info, &done.enforcer);
-    // the enforcer sees each packet that the server sends again, and tells it that there was no need
+    // the enforcer sees each packet that the server sends again, and tells it that there was no need; what the client had acknowledged
+    // by then, though the server was not told, goes on to the client
     assert!(info.total_rto > 0, "an outage is longer than its time-out: {info:?}");
-    assert_eq!(u64::from(info.total_retrans), counters.absorbed, "{counters:?}");
-    assert!(counters.absorbed_oldest >= u64::from(info.total_rto), "{counters:?}");
+    let again = counters.absorbed + counters.others_forwarded;
+    assert_eq!(u64::from(info.total_retrans), again, "{counters:?}");
+    let oldest = counters.absorbed_oldest + counters.others_forwarded;
+    assert!(oldest >= u64::from(info.total_rto), "{counters:?}");
     let told = done.host("TCPDSACKRecv") + done.host("TCPDSACKOfoRecv");
     assert_eq!(told, counters.undos, "{:?}", done.host);
     let undone = ["TCPSpuriousRTOs", "TCPFullUndo", "TCPLossUndo", "TCPDSACKUndo"].map(|name| done.host(name));

@@ -12,6 +12,8 @@ const CLIENT: [u8; 4] = [10, 96, 0, 2];
 const PORTS: [u16; 2] = [80, 40_000];
 /// The one that the client's filter lets in, and another.
 const VLANS: [u16; 2] = [5, 6];
+/// What the server says there.
+const TEXTS: [&str; 2] = ["of one VLAN", "another one's"];
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 const PROTOCOL_TCP: u8 = 6;
@@ -116,6 +118,13 @@ fn is(segment: &Segment) -> impl Fn(&[u8]) -> bool {
     }
 }
 
+/// Does something in each VLAN: its number, those of server and client before their first bytes, and the text.
+fn each(mut step: impl FnMut(u16, u32, u32, &[u8])) {
+    for (vlan, text) in VLANS.into_iter().zip(TEXTS) {
+        step(vlan, 1_000_000 * u32::from(vlan), 7_000_000 * u32::from(vlan), text.as_bytes());
+    }
+}
+
 #[test]
 fn the_same_ends_in_two_vlans_are_two_flows_and_tags_in_frames_stay() {
     let Some(world) = World::new() else { return };
@@ -124,41 +133,35 @@ fn the_same_ends_in_two_vlans_are_two_flows_and_tags_in_frames_stay() {
     let mut server = Wire::of(&world, 0, SockProtocol::EthAll);
     let mut client = Wire::of(&world, 2, SockProtocol::EthAll);
     let mut filtered = Wire::of(&world, 2, SockProtocol::EthIp);
-    let texts = ["of one VLAN", "another one's"];
-    let each = |step: &mut dyn FnMut(u16, u32, u32, &[u8])| {
-        for (vlan, text) in VLANS.into_iter().zip(texts) {
-            step(vlan, 1_000_000 * u32::from(vlan), 7_000_000 * u32::from(vlan), text.as_bytes());
-        }
-    };
     let from = |by_server, vlan, seq, ack, flags| Segment { vlan, by_server, seq, ack, flags, payload: &[] };
-    each(&mut |vlan, _, c, _| {
+    each(|vlan, _, c, _| {
         let syn = from(false, vlan, c, 0, SYN);
         client.send(&frame(&syn));
         assert!(server.has(is(&syn)));
     });
-    each(&mut |vlan, s, c, _| {
+    each(|vlan, s, c, _| {
         let answer = from(true, vlan, s, c + 1, SYN | ACK);
         server.send(&frame(&answer));
         assert!(client.has(is(&answer)));
     });
-    each(&mut |vlan, s, c, _| {
+    each(|vlan, s, c, _| {
         let third = from(false, vlan, c + 1, s + 1, ACK);
         client.send(&frame(&third));
         assert!(server.has(is(&third)));
     });
-    each(&mut |vlan, s, c, text| {
+    each(|vlan, s, c, text| {
         let data = Segment { payload: text, ..from(true, vlan, s + 1, c + 1, ACK) };
         server.send(&frame(&data));
         assert!(client.has(is(&data)), "VLAN {vlan}: the bytes and the numbers of its own flow");
     });
-    each(&mut |vlan, s, c, text| {
+    each(|vlan, s, c, text| {
         let ack = from(false, vlan, c + 1, s + 1 + text.len() as u32, ACK);
         client.send(&frame(&ack));
         assert!(server.has(is(&ack)));
     });
     filtered.read();
     let carries = |text: &str| filtered.seen.iter().filter(|frame| frame.ends_with(text.as_bytes())).count();
-    assert_eq!([carries(texts[0]), carries(texts[1])], [1, 0], "only what has the tag of VLAN 5 gets through");
+    assert_eq!([carries(TEXTS[0]), carries(TEXTS[1])], [1, 0], "only what has the tag of VLAN 5 gets through");
     let status = world.status();
     let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
     assert_eq!((counter("flows_opened"), counter("data_taken"), counter("sent")), (2, 2, 2), "{status}");
