@@ -15,7 +15,7 @@ mod world;
 use kernel::steer::Steering;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use packet_io::XdpSocket;
+use packet_io::{VnetHeader, XdpSocket};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -198,13 +198,13 @@ impl Bench {
             let some = first..(first + 32).min(self.flows.len());
             for n in some.clone() {
                 write(&mut self.frame, n, false, (ISS[1], 0, flag::SYN), 0);
-                self.client.socket.send(&self.frame);
+                self.client.socket.send(&VnetHeader::default(), [&self.frame, &[]]);
             }
             self.client.socket.flush();
             self.server.await_frames(some.len());
             for n in some.clone() {
                 write(&mut self.frame, n, true, (ISS[0], ISS[1] + 1, flag::SYN | flag::ACK), 0);
-                self.server.socket.send(&self.frame);
+                self.server.socket.send(&VnetHeader::default(), [&self.frame, &[]]);
             }
             self.server.socket.flush();
             self.client.await_frames(some.len());
@@ -232,7 +232,7 @@ impl Bench {
         let flow = &mut self.flows[n];
         flow.acked = flow.received;
         write(&mut self.frame, n, false, (ISS[1] + 1, flow.received, flag::ACK), 0);
-        self.client.socket.send(&self.frame);
+        self.client.socket.send(&VnetHeader::default(), [&self.frame, &[]]);
     }
 
     /// What has come is looked at, and what may be sent is.
@@ -291,7 +291,7 @@ impl Bench {
             let mut nxt = flow.nxt;
             while !after(nxt.wrapping_add(MSS), end) {
                 write(&mut self.frame, n, true, (nxt, ISS[1] + 1, flag::ACK), MSS as usize);
-                if burst == 0 || !self.server.socket.send(&self.frame) {
+                if burst == 0 || !self.server.socket.send(&VnetHeader::default(), [&self.frame, &[]]) {
                     break;
                 }
                 burst -= 1;

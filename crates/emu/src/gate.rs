@@ -49,7 +49,7 @@ impl Passing {
     pub fn way(&self) -> Way {
         let Some(Header { segment, .. }) = self.frame.header() else { return self.way };
         let flow = self.way.head.flow.map(|flow| FlowPacket { payload: segment.len, ..flow });
-        let ip_len = (self.frame.as_bytes().len() - ETHERNET_BYTES) as u16;
+        let ip_len = (self.frame.frame_bytes() - ETHERNET_BYTES) as u16;
         let ecn = match segment.ecn {
             Ecn::NotEct => net::Ecn::NotEct,
             Ecn::Ect1 => net::Ecn::Ect1,

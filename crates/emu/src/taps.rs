@@ -235,17 +235,19 @@ impl Ports for TapPorts {
     }
 
     fn lift(&mut self, packet: u32) -> OwnedFrame {
-        let Slot { header, bytes } = &mut self.slots[packet as usize];
-        let frame = OwnedFrame::new(*header, std::mem::take(bytes));
+        let Slot { header, bytes } = &self.slots[packet as usize];
+        let frame = OwnedFrame::new(*header, bytes);
         self.free.push(packet);
         frame
     }
 
     fn lower(&mut self, frame: OwnedFrame) -> u32 {
-        let (header, bytes) = frame.into_parts();
-        let slot = self.slot();
-        self.slots[slot as usize] = Slot { header, bytes };
-        slot
+        let number = self.slot();
+        let slot = &mut self.slots[number as usize];
+        slot.header = *frame.vnet_header();
+        slot.bytes.clear();
+        frame.parts().into_iter().for_each(|part| slot.bytes.extend_from_slice(part));
+        number
     }
 
     fn release(&mut self, host: u32, packet: u32) {

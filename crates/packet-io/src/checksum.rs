@@ -45,10 +45,13 @@ pub(crate) fn pseudo_header(ip: &Ip<'_>, protocol: u8, length: usize) -> u16 {
 /// `header` does not fit. A super-frame gets the checksum of the one long packet that it looks like.
 pub fn complete(header: &VnetHeader, frame: &mut [u8]) {
     let (start, at) = (header.csum_start as usize, header.csum_start as usize + header.csum_offset as usize);
+    if !header.needs_csum() {
+        return;
+    }
     // What pads a short frame is not summed.
     let end = Ethernet::parse(frame).and_then(|ethernet| Some(ethernet.headers_bytes() + ethernet.ip()?.bytes().len()));
     let end = end.unwrap_or(frame.len());
-    if !header.needs_csum() || start > end || at + 2 > end {
+    if start > end || at + 2 > end {
         return;
     }
     // Zero means "no checksum" in UDP; its complement is the same number.

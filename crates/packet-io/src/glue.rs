@@ -1,8 +1,9 @@
 //! Joining packets that reach a host together, as a network card's receive offload does.
 
+use crate::owned::OwnedFrame;
 use crate::segment::{HEADERS_BYTES_MAX, Layout, Sums, TCP_CHECKSUM_AT, set_lengths};
-use crate::transport::{Tcp, TcpFlags};
-use crate::view::{Ethernet, Ip, put_word, word};
+use crate::transport::TcpFlags;
+use crate::view::{Ethernet, put_word, word};
 use crate::vnet::{GSO_TCPV4, GSO_TCPV6, VnetHeader};
 use std::io;
 
@@ -30,8 +31,7 @@ pub struct Glue<'p> {
 
 struct Train<'p> {
     header: VnetHeader,
-    first: &'p [u8],
-    layout: Layout,
+    first: Car<'p>,
     sums: Sums,
     /// Payload of each packet but the last.
     size: usize,
@@ -42,9 +42,9 @@ struct Train<'p> {
 /// A packet that may be part of a train.
 #[derive(Clone, Copy)]
 struct Car<'p> {
-    bytes: &'p [u8],
-    layout: Layout,
+    headers: &'p [u8],
     payload: &'p [u8],
+    layout: Layout,
 }
 
 impl Default for Glue<'_> {
@@ -70,25 +70,66 @@ impl<'p> Glue<'p> {
         bytes: &'p [u8],
         send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>,
     ) -> io::Result<()> {
-        if let Some(train) = &mut self.train
-            && let Some(payload) = train.next(&header, bytes)
-        {
-            self.payloads[train.count] = payload;
-            train.count += 1;
-            train.payload += payload.len();
-            // A short packet is a train's last, as a super-frame's is.
-            return if payload.len() < train.size || train.count == PACKETS_MAX { self.flush(send) } else { Ok(()) };
+        let cut = self.train.as_ref().and_then(|train| bytes.split_at_checked(train.first.layout.payload));
+        if cut.is_some_and(|cut| self.joins(&header, cut)) {
+            return self.flush_full(send);
         }
         self.flush(send)?;
-        let Some((car, ip)) = Car::parse(&header, bytes) else { return send(&header, &[bytes]) };
-        let sums = Sums::of(&ip);
-        if !car.sums_are(&sums) {
+        if !Car::parse(&header, bytes).is_some_and(|car| self.begins(header, car)) {
             return send(&header, &[bytes]);
+        }
+        Ok(())
+    }
+
+    /// The same of a frame that is kept.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn push_frame(
+        &mut self,
+        frame: &'p OwnedFrame,
+        send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (header, parts) = (frame.vnet_header(), frame.parts());
+        if self.joins(header, parts.into()) {
+            return self.flush_full(send);
+        }
+        self.flush(send)?;
+        if !Car::of(frame).is_some_and(|car| self.begins(*header, car)) {
+            return send(header, &parts);
+        }
+        Ok(())
+    }
+
+    /// Is it the train's next packet? Then it is in.
+    fn joins(&mut self, header: &VnetHeader, (headers, payload): (&'p [u8], &'p [u8])) -> bool {
+        let Some(train) = self.train.as_mut().filter(|train| train.is_next(header, headers, payload)) else {
+            return false;
+        };
+        self.payloads[train.count] = payload;
+        train.count += 1;
+        train.payload += payload.len();
+        true
+    }
+
+    /// May it be a train's first packet? Then it is.
+    fn begins(&mut self, header: VnetHeader, car: Car<'p>) -> bool {
+        let sums = Sums::of(car.headers, car.layout);
+        if !car.is_ordinary(&header) || !car.sums_are(&sums) {
+            return false;
         }
         self.payloads[0] = car.payload;
         let size = car.payload.len();
-        self.train = Some(Train { header, first: bytes, layout: car.layout, sums, size, payload: size, count: 1 });
-        Ok(())
+        self.train = Some(Train { header, first: car, sums, size, payload: size, count: 1 });
+        true
+    }
+
+    /// Sends what is joined if no more can be.
+    fn flush_full(&mut self, send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>) -> io::Result<()> {
+        // A short packet is a train's last, as a super-frame's is.
+        let is_full =
+            |train: &Train<'_>| train.count == PACKETS_MAX || self.payloads[train.count - 1].len() < train.size;
+        if self.train.as_ref().is_some_and(is_full) { self.flush(send) } else { Ok(()) }
     }
 
     /// Sends what is joined.
@@ -98,48 +139,45 @@ impl<'p> Glue<'p> {
     pub fn flush(&mut self, send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>) -> io::Result<()> {
         let Some(train) = self.train.take() else { return Ok(()) };
         if train.count == 1 {
-            return send(&train.header, &[train.first]);
+            return send(&train.header, &[train.first.headers, train.first.payload]);
         }
         let mut headers = [0; HEADERS_BYTES_MAX];
         let header = train.write_headers(&mut headers);
         let mut parts: [&[u8]; PACKETS_MAX + 1] = [&[]; PACKETS_MAX + 1];
-        parts[0] = &headers[..train.layout.payload];
+        parts[0] = &headers[..train.first.headers.len()];
         parts[1..=train.count].copy_from_slice(&self.payloads[..train.count]);
         send(&header, &parts[..=train.count])
     }
 }
 
 impl<'p> Train<'p> {
-    /// The payload of a packet that continues the train; `None` if it does not.
+    /// Whether a packet continues it.
     ///
     /// The packet need not be parsed: where its headers agree with the first one's, what was found out of that holds for it.
-    fn next(&self, header: &VnetHeader, bytes: &'p [u8]) -> Option<&'p [u8]> {
-        let Layout { is_v4, ip, tcp, payload: at } = self.layout;
-        if *header != self.header || bytes.len() <= at || !same_headers(self.first, bytes, self.layout) {
-            return None;
+    fn is_next(&self, header: &VnetHeader, headers: &'p [u8], payload: &'p [u8]) -> bool {
+        let layout = self.first.layout;
+        let Layout { is_v4, ip, tcp, payload: at } = layout;
+        let is_alike = *header == self.header && headers.len() == at && !payload.is_empty();
+        if !is_alike || !same_headers(self.first.headers, headers, layout) {
+            return false;
         }
-        let (length_at, counted) = if is_v4 { (ip + 2, bytes.len() - ip) } else { (ip + 4, bytes.len() - tcp) };
-        let payload = &bytes[at..];
-        let car = Car { bytes, layout: self.layout, payload };
-        let follows = car.seq() == self.car().seq().wrapping_add(self.payload as u32)
-            && (!is_v4 || car.id() == self.car().id().wrapping_add(self.count as u16));
+        let (length_at, counted) = if is_v4 { (ip + 2, at - ip) } else { (ip + 4, at - tcp) };
+        let car = Car { headers, payload, layout };
+        let follows = car.seq() == self.first.seq().wrapping_add(self.payload as u32)
+            && (!is_v4 || car.id() == self.first.id().wrapping_add(self.count as u16));
         let fits = payload.len() <= self.size && at - ip + self.payload + payload.len() <= IP_BYTES_MAX;
-        let is_whole = word(bytes, length_at) as usize == counted;
-        (follows && fits && is_whole && car.sums_are(&self.sums)).then_some(payload)
-    }
-
-    fn car(&self) -> Car<'p> {
-        Car { bytes: self.first, layout: self.layout, payload: &[] }
+        let is_whole = word(headers, length_at) as usize == counted + payload.len();
+        follows && fits && is_whole && car.sums_are(&self.sums)
     }
 
     /// Writes the super-frame's headers; returns what stands before it.
     fn write_headers(&self, headers: &mut [u8; HEADERS_BYTES_MAX]) -> VnetHeader {
-        let Layout { is_v4, ip, tcp, payload: payload_at } = self.layout;
+        let Layout { is_v4, ip, tcp, payload: payload_at } = self.first.layout;
         let headers = &mut headers[..payload_at];
-        headers.copy_from_slice(&self.first[..payload_at]);
+        headers.copy_from_slice(self.first.headers);
         set_lengths(headers, is_v4, ip, self.payload);
         if is_v4 {
-            put_word(headers, ip + 10, self.sums.ip_checksum(word(headers, ip + 2), self.car().id()));
+            put_word(headers, ip + 10, self.sums.ip_checksum(word(headers, ip + 2), self.first.id()));
         }
         put_word(headers, tcp + TCP_CHECKSUM_AT, self.sums.tcp_partial(payload_at - tcp + self.payload));
         VnetHeader {
@@ -152,40 +190,53 @@ impl<'p> Train<'p> {
 }
 
 impl<'p> Car<'p> {
-    /// `None` for what can be no part of a train, whatever the others are.
-    fn parse(header: &VnetHeader, bytes: &'p [u8]) -> Option<(Car<'p>, Ip<'p>)> {
+    /// `None` for what is no whole packet of TCP.
+    fn parse(header: &VnetHeader, bytes: &'p [u8]) -> Option<Car<'p>> {
+        // most that are no part of a train show it here
+        if header.is_gso() || !header.needs_csum() {
+            return None;
+        }
         let ethernet = Ethernet::parse(bytes)?;
         let ip = ethernet.ip()?;
         let tcp = ip.tcp()?;
         let layout = Layout::of(&ethernet, &ip, &tcp)?;
-        let plain = *header == VnetHeader::partial(layout.tcp as u16, TCP_CHECKSUM_AT as u16);
         // No padding behind it: that would be lost.
         let whole = layout.ip + ip.bytes().len() == bytes.len();
-        if !plain || !whole || tcp.payload().is_empty() || !Self::is_ordinary(&tcp) {
-            return None;
-        }
-        Some((Car { bytes, layout, payload: tcp.payload() }, ip))
+        whole.then(|| Car { headers: &bytes[..layout.payload], payload: tcp.payload(), layout })
     }
 
-    fn is_ordinary(tcp: &Tcp<'_>) -> bool {
-        tcp.flags().without(EVERYWHERE) == TcpFlags::default()
+    /// The same.
+    fn of(frame: &'p OwnedFrame) -> Option<Car<'p>> {
+        let [headers, payload] = frame.parts();
+        frame.layout().map(|layout| Car { headers, payload, layout })
+    }
+
+    /// False for what can be no part of a train, whatever the others are.
+    fn is_ordinary(&self, header: &VnetHeader) -> bool {
+        let tcp = self.layout.tcp;
+        let flags = TcpFlags(word(self.headers, tcp + 12) & TcpFlags::ALL.0);
+        *header == VnetHeader::partial(tcp as u16, TCP_CHECKSUM_AT as u16)
+            && !self.payload.is_empty()
+            && flags.without(EVERYWHERE) == TcpFlags::default()
     }
 
     fn seq(&self) -> u32 {
-        u32::from(word(self.bytes, self.layout.tcp + 4)) << 16 | u32::from(word(self.bytes, self.layout.tcp + 6))
+        u32::from(word(self.headers, self.layout.tcp + 4)) << 16 | u32::from(word(self.headers, self.layout.tcp + 6))
     }
 
     /// IPv4's identification.
     fn id(&self) -> u16 {
-        word(self.bytes, self.layout.ip + 4)
+        word(self.headers, self.layout.ip + 4)
     }
 
     /// Whether the checksums are what cutting would write. A wrong one is not made right in passing.
     fn sums_are(&self, sums: &Sums) -> bool {
         let Layout { is_v4, ip, tcp, .. } = self.layout;
-        let ip_is_right =
-            !is_v4 || word(self.bytes, ip + 10) == sums.ip_checksum(word(self.bytes, ip + 2), word(self.bytes, ip + 4));
-        ip_is_right && word(self.bytes, tcp + TCP_CHECKSUM_AT) == sums.tcp_partial(self.bytes.len() - tcp)
+        let ip_is_right = !is_v4
+            || word(self.headers, ip + 10) == sums.ip_checksum(word(self.headers, ip + 2), word(self.headers, ip + 4));
+        ip_is_right
+            && word(self.headers, tcp + TCP_CHECKSUM_AT)
+                == sums.tcp_partial(self.headers.len() - tcp + self.payload.len())
     }
 }
 

@@ -1,11 +1,14 @@
 //! A frame that somebody keeps, and may change on its way: what an enforcer works on.
 
-use crate::checksum::{complete, fold, pseudo_header, sum, updated};
-use crate::segment::{Layout, TCP_CHECKSUM_AT, set_lengths};
+use crate::checksum::{fold, pseudo_header, sum, updated};
+use crate::segment::{HEADERS_BYTES_MAX, Layout, Sums, TCP_CHECKSUM_AT, set_lengths};
 use crate::transport::{Tcp, TcpFlags};
 use crate::view::{Ecn, Ethernet, Ip, protocol, put_word, word};
 use crate::vnet::{GSO_ECN, GSO_NONE, VnetHeader};
 use enforcer::{End, Header};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+use std::sync::Arc;
 use tcp::{SACK_BLOCKS_MAX, SackBlock, Segment, flags};
 
 /// Kinds of TCP options (IANA).
@@ -23,89 +26,148 @@ mod option {
 const OPTIONS_BYTES_MAX: usize = 40;
 
 /// Where fields of TCP's header are.
+const SEQ_AT: usize = 4;
 const ACK_AT: usize = 8;
 const FLAGS_AT: usize = 12;
 const WINDOW_AT: usize = 14;
 
-/// A frame from its Ethernet header on, and what was left to a network card. As [`enforcer::Packet`] it is changed in place, and its
-/// checksums with it: those that are whole by the words that change (RFC 1624), a partial one of TCP only where the length does.
+/// A frame from its Ethernet header on, and what was left to a network card. As [`enforcer::Packet`] its headers are changed in place, and
+/// its checksums with them: those that are whole by the words that change (RFC 1624), a partial one of TCP only where the length does.
 /// A super-frame is one long packet, and a part of it one as far as it is longer than its packets are to be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// Headers are its own; what follows them is never changed, and is shared by its copies and its parts.
+#[derive(Clone, Debug)]
 pub struct OwnedFrame {
+    /// Apart, since frames are moved more often than they are copied.
+    own: Box<Own>,
+    rest: Shared,
+}
+
+/// What no two frames share.
+#[derive(Clone, Copy, Debug)]
+struct Own {
     header: VnetHeader,
-    bytes: Vec<u8>,
-    /// If it is a packet of TCP.
+    /// Of a packet of TCP that is whole and right; anything else is not looked into.
     layout: Option<Layout>,
+    /// As many of them are headers as `layout` says.
+    headers: [u8; HEADERS_BYTES_MAX],
+}
+
+/// Some bytes of a buffer that others may use too.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    buffer: Option<Arc<[u8]>>,
+    range: Range<u32>,
+}
+
+impl Shared {
+    /// A copy of them.
+    fn copied(bytes: &[u8]) -> Shared {
+        let buffer = (!bytes.is_empty()).then(|| bytes.into());
+        Shared { buffer, range: 0..bytes.len() as u32 }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        let Range { start, end } = self.range;
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[start as usize..end as usize])
+    }
+
+    /// Those from `start` to `end`.
+    fn part(&self, start: usize, end: usize) -> Shared {
+        let buffer = self.buffer.clone().filter(|_| start < end);
+        Shared { buffer, range: self.range.start + start as u32..self.range.start + end as u32 }
+    }
+
+    /// All of the buffer, as if nobody else used it.
+    fn memory(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len())
+    }
 }
 
 impl OwnedFrame {
     /// The frame `bytes`, of which was left to do what `header` says.
-    pub fn new(header: VnetHeader, bytes: Vec<u8>) -> OwnedFrame {
-        let layout = parse(&bytes).map(|(layout, ..)| layout);
-        OwnedFrame { header, bytes, layout }
+    pub fn new(header: VnetHeader, bytes: &[u8]) -> OwnedFrame {
+        let layout = parse(bytes).filter(|(layout, ip, _)| {
+            let is_whole = layout.ip + ip.bytes().len() == bytes.len();
+            let is_card_s = !header.is_gso() || header.needs_csum();
+            let is_intact = header.needs_csum() || header.is_valid() || sum_of(ip) == u16::MAX;
+            is_whole && is_card_s && is_intact && is_valid_header(ip)
+        });
+        OwnedFrame::copied(header, layout.map(|(layout, ..)| layout), bytes)
     }
 
     /// A frame that has come in. `local`: no wire was involved, so its sender may have left the checksum to be filled in without
-    /// saying so (as hosts behind a veth do).
-    pub fn received(bytes: Vec<u8>, local: bool) -> OwnedFrame {
-        let mut header = VnetHeader::default();
-        let parsed = parse(&bytes).map(|(layout, ip, _)| {
-            let segment = ip.payload();
-            let pseudo = pseudo_header(&ip, protocol::TCP, segment.len());
-            if fold(u64::from(pseudo) + sum(segment)) == u16::MAX {
-                header = VnetHeader::VALID;
-            } else if local && pseudo == word(segment, TCP_CHECKSUM_AT) {
-                header = VnetHeader::partial(layout.tcp as u16, TCP_CHECKSUM_AT as u16);
-            }
-            layout
-        });
-        OwnedFrame { header, layout: parsed, bytes }
+    /// saying so (as hosts behind a veth do). What pads a short packet is left out.
+    pub fn received(bytes: &[u8], local: bool) -> OwnedFrame {
+        let Some((layout, ip, _)) = parse(bytes) else {
+            return OwnedFrame::copied(VnetHeader::default(), None, bytes);
+        };
+        let segment = ip.payload();
+        let pseudo = pseudo_header(&ip, protocol::TCP, segment.len());
+        let header = if local && pseudo == word(segment, TCP_CHECKSUM_AT) {
+            VnetHeader::partial(layout.tcp as u16, TCP_CHECKSUM_AT as u16)
+        } else if sum_of(&ip) == u16::MAX {
+            VnetHeader::VALID
+        } else {
+            VnetHeader::default()
+        };
+        let is_right = header != VnetHeader::default() && is_valid_header(&ip);
+        let packet = &bytes[..layout.ip + ip.bytes().len()];
+        OwnedFrame::copied(header, is_right.then_some(layout), if is_right { packet } else { bytes })
+    }
+
+    fn copied(header: VnetHeader, layout: Option<Layout>, bytes: &[u8]) -> OwnedFrame {
+        let (own, rest) = bytes.split_at(layout.map_or(0, |layout| layout.payload));
+        let mut headers = [0; HEADERS_BYTES_MAX];
+        headers[..own.len()].copy_from_slice(own);
+        OwnedFrame { own: Box::new(Own { header, layout, headers }), rest: Shared::copied(rest) }
     }
 
     /// What was left to do.
     pub fn vnet_header(&self) -> &VnetHeader {
-        &self.header
+        &self.own.header
     }
 
-    /// The frame.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The frame: its headers, if it is a packet of TCP, and the rest.
+    pub fn parts(&self) -> [&[u8]; 2] {
+        [&self.own.headers[..self.headers_bytes()], self.rest.bytes()]
     }
 
-    /// What was left to do, and the frame.
-    pub fn into_parts(self) -> (VnetHeader, Vec<u8>) {
-        (self.header, self.bytes)
+    /// The frame in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.parts().concat()
     }
 
-    /// The frame as it goes to a wire, its checksums whole.
-    pub fn completed(mut self) -> Vec<u8> {
-        complete(&self.header, &mut self.bytes);
-        self.bytes
+    /// Bytes from the Ethernet header on.
+    pub fn frame_bytes(&self) -> usize {
+        self.headers_bytes() + self.rest.range.len()
     }
 
-    /// Whether TCP's checksum is right, or is yet to be filled in.
-    fn is_intact(&self, ip: &Ip<'_>) -> bool {
-        if self.header.needs_csum() || self.header.is_valid() {
-            return true;
-        }
-        let segment = ip.payload();
-        fold(u64::from(pseudo_header(ip, protocol::TCP, segment.len())) + sum(segment)) == u16::MAX
+    /// Where its headers are; `None` if it is not looked into.
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        self.own.layout
     }
 
-    /// TCP's options, and where they begin.
-    fn options(&self) -> Option<(usize, &[u8])> {
-        let Layout { tcp, payload, .. } = self.layout?;
-        Some((tcp + 20, &self.bytes[tcp + 20..payload]))
+    fn headers_bytes(&self) -> usize {
+        self.own.layout.map_or(0, |layout| layout.payload)
+    }
+
+    fn flags(&self, tcp: usize) -> TcpFlags {
+        TcpFlags(word(&self.own.headers, tcp + FLAGS_AT) & TcpFlags::ALL.0)
+    }
+
+    fn double_word(&self, at: usize) -> u32 {
+        u32::from(word(&self.own.headers, at)) << 16 | u32::from(word(&self.own.headers, at + 2))
     }
 
     /// Writes a word of TCP's header or options, which is at `at` from the start of the frame.
     fn put(&mut self, tcp: usize, at: usize, value: u16) {
-        let old = word(&self.bytes, at);
-        put_word(&mut self.bytes, at, value);
-        if !self.header.needs_csum() {
+        let old = word(&self.own.headers, at);
+        put_word(&mut self.own.headers, at, value);
+        if !self.own.header.needs_csum() {
             // words are counted from the header's start, whose place in a frame with tags is even too
-            let checksum = updated(word(&self.bytes, tcp + TCP_CHECKSUM_AT), old, value);
-            put_word(&mut self.bytes, tcp + TCP_CHECKSUM_AT, checksum);
+            let checksum = updated(word(&self.own.headers, tcp + TCP_CHECKSUM_AT), old, value);
+            put_word(&mut self.own.headers, tcp + TCP_CHECKSUM_AT, checksum);
         }
     }
 
@@ -122,25 +184,31 @@ impl OwnedFrame {
         for (i, byte) in bytes.iter().enumerate() {
             let at = at + i;
             let even = at - (at - tcp) % 2;
-            let old = word(&self.bytes, even).to_be_bytes();
+            let old = word(&self.own.headers, even).to_be_bytes();
             let new = if even == at { [*byte, old[1]] } else { [old[0], *byte] };
             self.put(tcp, even, u16::from_be_bytes(new));
         }
     }
 
-    /// Makes it carry `payload` bytes, which follow its headers, and its flags those.
-    fn cut_to(&mut self, layout: Layout, payload: usize, flags: u8) {
+    /// Writes a word of IPv4's header, which is at `at` from the start of the frame.
+    fn put_in_ipv4(&mut self, ip: usize, at: usize, value: u16) {
+        let checksum = updated(word(&self.own.headers, ip + 10), word(&self.own.headers, at), value);
+        put_word(&mut self.own.headers, at, value);
+        put_word(&mut self.own.headers, ip + 10, checksum);
+    }
+
+    /// Makes its headers those of a packet of so much payload as it has, and its flags those.
+    fn fit(&mut self, layout: Layout, flags: u8) {
         let Layout { is_v4, ip, tcp, payload: at } = layout;
-        self.bytes.truncate(at + payload);
-        let prior = word(&self.bytes, ip + 2);
-        set_lengths(&mut self.bytes[..at], is_v4, ip, payload);
+        let payload = self.rest.range.len();
         if is_v4 {
-            let checksum = updated(word(&self.bytes, ip + 10), prior, word(&self.bytes, ip + 2));
-            put_word(&mut self.bytes, ip + 10, checksum);
+            self.put_in_ipv4(ip, ip + 2, (at - ip + payload) as u16);
+        } else {
+            set_lengths(&mut self.own.headers[..at], is_v4, ip, payload);
         }
-        self.bytes[tcp + FLAGS_AT + 1] = flags;
-        if payload <= self.header.gso_size as usize {
-            self.header = VnetHeader { gso_type: GSO_NONE, hdr_len: 0, gso_size: 0, ..self.header };
+        self.own.headers[tcp + FLAGS_AT + 1] = flags;
+        if payload <= self.own.header.gso_size as usize {
+            self.own.header = VnetHeader { gso_type: GSO_NONE, hdr_len: 0, gso_size: 0, ..self.own.header };
         }
         self.note_cwr(flags);
         self.sum_up(layout);
@@ -148,26 +216,25 @@ impl OwnedFrame {
 
     /// Of a super-frame's packets only the first is to bear CWR.
     fn note_cwr(&mut self, flags: u8) {
-        if self.header.is_gso() {
+        if self.own.header.is_gso() {
             let cwr = if flags & flags::CWR == 0 { 0 } else { GSO_ECN };
-            self.header.gso_type = self.header.gso_type & !GSO_ECN | cwr;
+            self.own.header.gso_type = self.own.header.gso_type & !GSO_ECN | cwr;
         }
     }
 
     /// Writes TCP's checksum anew: whole, or partial where that is what was left to do.
-    fn sum_up(&mut self, Layout { tcp, .. }: Layout) {
-        let at = tcp + TCP_CHECKSUM_AT;
-        let Some((_, ip, _)) = parse(&self.bytes) else { return };
-        let segment = ip.payload();
-        let pseudo = pseudo_header(&ip, protocol::TCP, segment.len());
-        let checksum = if self.header.needs_csum() {
+    fn sum_up(&mut self, layout: Layout) {
+        let at = layout.tcp + TCP_CHECKSUM_AT;
+        let header = &self.own.headers[layout.tcp..layout.payload];
+        let pseudo = Sums::of(&self.own.headers, layout).tcp_partial(header.len() + self.rest.range.len());
+        let checksum = if self.own.header.needs_csum() {
             pseudo
         } else {
-            let own = u64::from(word(&self.bytes, at));
+            let own = u64::from(word(&self.own.headers, at));
             // what stands in its own place does not count: its complement cancels it
-            !fold(u64::from(pseudo) + sum(segment) + (0xffff - own))
+            !fold(u64::from(pseudo) + sum(header) + sum(self.rest.bytes()) + (0xffff - own))
         };
-        put_word(&mut self.bytes, at, checksum);
+        put_word(&mut self.own.headers, at, checksum);
     }
 }
 
@@ -178,96 +245,108 @@ fn parse(bytes: &[u8]) -> Option<(Layout, Ip<'_>, Tcp<'_>)> {
     Some((Layout::of(&ethernet, &ip, &tcp)?, ip, tcp))
 }
 
+/// The sum of a segment of TCP; all ones if it is intact.
+fn sum_of(ip: &Ip<'_>) -> u16 {
+    let segment = ip.payload();
+    fold(u64::from(pseudo_header(ip, protocol::TCP, segment.len())) + sum(segment))
+}
+
+/// A copy whose header its receiver refuses would be sent again in vain for ever.
+fn is_valid_header(ip: &Ip<'_>) -> bool {
+    match ip {
+        Ip::V4(v4) => fold(sum(&v4.bytes()[..v4.headers_bytes()])) == u16::MAX,
+        Ip::V6(_) => true,
+    }
+}
+
 impl enforcer::Packet for OwnedFrame {
     fn header(&self) -> Option<Header> {
-        let (layout, ip, tcp) = parse(&self.bytes)?;
-        let whole = layout.ip + ip.bytes().len() == self.bytes.len();
-        let is_super = self.header.is_gso();
-        // a copy whose header its receiver refuses would be sent again in vain for ever
-        let refused = layout.is_v4 && fold(sum(&self.bytes[layout.ip..layout.tcp])) != u16::MAX;
-        if !whole || refused || (is_super && !self.header.needs_csum()) || !self.is_intact(&ip) {
-            return None;
-        }
+        let Layout { is_v4, ip, tcp, payload } = self.own.layout?;
+        let headers = &self.own.headers[..payload];
+        let (source, destination): (IpAddr, IpAddr) = if is_v4 {
+            let address = |at: usize| Ipv4Addr::from_octets(array(headers, ip + at));
+            (address(12).into(), address(16).into())
+        } else {
+            let address = |at: usize| Ipv6Addr::from_octets(array(headers, ip + at));
+            (address(8).into(), address(24).into())
+        };
+        let traffic_class = if is_v4 { headers[ip + 1] } else { (word(headers, ip) >> 4) as u8 };
         let mut segment = Segment {
-            seq: tcp.seq(),
-            ack: tcp.ack(),
-            window: u32::from(tcp.window()),
-            len: tcp.payload().len() as u16,
-            flags: tcp.flags().0 as u8,
-            ecn: ecn(ip.ecn()),
+            seq: self.double_word(tcp + SEQ_AT),
+            ack: self.double_word(tcp + ACK_AT),
+            window: u32::from(word(headers, tcp + WINDOW_AT)),
+            len: self.rest.range.len() as u16,
+            flags: self.flags(tcp).0 as u8,
+            ecn: ecn(Ecn::from_bits(traffic_class)),
             ..Segment::default()
         };
-        read_options(tcp.options(), &mut segment)?;
-        let traffic_class = match ip {
-            Ip::V4(ip) => ip.bytes()[1],
-            Ip::V6(ip) => (word(ip.bytes(), 0) >> 4) as u8,
-        };
+        read_options(&headers[tcp + 20..], &mut segment)?;
         Some(Header {
-            source: End::new(ip.source(), tcp.source_port()),
-            destination: End::new(ip.destination(), tcp.destination_port()),
-            vlan: Ethernet::parse(&self.bytes)?.vlan()?,
+            source: End::new(source, word(headers, tcp)),
+            destination: End::new(destination, word(headers, tcp + 2)),
+            vlan: Ethernet::parse(headers)?.vlan()?,
             dscp: traffic_class >> 2,
             segment,
         })
     }
 
     fn window(&self, scale: u8) -> u32 {
-        self.layout.map_or(0, |Layout { tcp, .. }| u32::from(word(&self.bytes, tcp + WINDOW_AT)) << scale)
+        self.own.layout.map_or(0, |Layout { tcp, .. }| u32::from(word(&self.own.headers, tcp + WINDOW_AT)) << scale)
     }
 
     fn set_window(&mut self, written: u16, _scale: u8) {
-        if let Some(Layout { tcp, .. }) = self.layout {
+        if let Some(Layout { tcp, .. }) = self.own.layout {
             self.put(tcp, tcp + WINDOW_AT, written);
         }
     }
 
     fn set_ack(&mut self, ack: u32) {
-        if let Some(Layout { tcp, .. }) = self.layout {
+        if let Some(Layout { tcp, .. }) = self.own.layout {
             self.put_bytes(tcp, tcp + ACK_AT, &ack.to_be_bytes());
         }
     }
 
     fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
-        let (Some(Layout { tcp, .. }), Some((start, options))) = (self.layout, self.options()) else { return };
+        let Some(Layout { tcp, payload, .. }) = self.own.layout else { return };
+        let options = &self.own.headers[tcp + 20..payload];
         let Some(at) = find(options, option::TIMESTAMPS).filter(|at| options.get(at + 1) == Some(&10)) else { return };
-        let at = start + at + 2;
+        let at = tcp + 20 + at + 2;
         self.put_bytes(tcp, at, &tsval.to_be_bytes());
         self.put_bytes(tcp, at + 4, &tsecr.to_be_bytes());
     }
 
     fn set_flags(&mut self, flags: u8) {
-        if let Some(Layout { tcp, .. }) = self.layout {
-            let others = word(&self.bytes, tcp + FLAGS_AT) & 0xff00;
+        if let Some(Layout { tcp, .. }) = self.own.layout {
+            let others = word(&self.own.headers, tcp + FLAGS_AT) & 0xff00;
             self.put(tcp, tcp + FLAGS_AT, others | u16::from(flags));
             self.note_cwr(flags);
         }
     }
 
     fn set_ecn(&mut self, ecn: tcp::Ecn) {
-        let Some(Layout { is_v4, ip, .. }) = self.layout else { return };
+        let Some(Layout { is_v4, ip, .. }) = self.own.layout else { return };
         let bits = ecn as u16;
-        let old = word(&self.bytes, ip);
+        let old = word(&self.own.headers, ip);
         if is_v4 {
-            put_word(&mut self.bytes, ip, old & !3 | bits);
-            let checksum = updated(word(&self.bytes, ip + 10), old, old & !3 | bits);
-            put_word(&mut self.bytes, ip + 10, checksum);
+            self.put_in_ipv4(ip, ip, old & !3 | bits);
         } else {
             // no checksum covers the traffic class
-            put_word(&mut self.bytes, ip, old & !0x30 | bits << 4);
+            put_word(&mut self.own.headers, ip, old & !0x30 | bits << 4);
         }
     }
 
     fn strip_sack(&mut self) {
-        let (Some(Layout { tcp, .. }), Some((start, options))) = (self.layout, self.options()) else { return };
+        let Some(Layout { tcp, payload, .. }) = self.own.layout else { return };
+        let options = &self.own.headers[tcp + 20..payload];
         let Some(at) = find(options, option::SACK) else { return };
         let length = usize::from(options[at + 1]);
-        self.put_bytes(tcp, start + at, &[option::NOP; 40][..length]);
+        self.put_bytes(tcp, tcp + 20 + at, &[option::NOP; 40][..length]);
     }
 
     fn set_sack(&mut self, block: SackBlock) -> bool {
-        let Some((layout, _, header)) = parse(&self.bytes) else { return false };
-        let others =
-            options(header.options()).flatten().map(|(_, bytes)| bytes).filter(|bytes| bytes[0] != option::SACK);
+        let Some(Layout { tcp, payload, .. }) = self.own.layout else { return false };
+        let others = options(&self.own.headers[tcp + 20..payload]).flatten();
+        let others = others.map(|(_, bytes)| bytes).filter(|bytes| bytes[0] != option::SACK);
         let mut all: Vec<u8> = others.flatten().copied().collect();
         while all.len() % 4 != 2 {
             all.push(option::NOP);
@@ -275,61 +354,57 @@ impl enforcer::Packet for OwnedFrame {
         all.extend([option::SACK, 10]);
         all.extend(block.start.to_be_bytes());
         all.extend(block.end.to_be_bytes());
-        if !header.payload().is_empty() || all.len() > OPTIONS_BYTES_MAX {
+        if !self.rest.range.is_empty() || all.len() > OPTIONS_BYTES_MAX {
             return false;
         }
-        let flags = header.flags().0 as u8;
-        let Layout { tcp, .. } = layout;
-        self.bytes.truncate(tcp + 20);
-        self.bytes.extend(&all);
-        let (offset, rest) = ((20 + all.len() as u8) / 4, self.bytes[tcp + FLAGS_AT] & 0xf);
-        self.bytes[tcp + FLAGS_AT] = offset << 4 | rest;
-        let layout = Layout { payload: self.bytes.len(), ..layout };
-        self.layout = Some(layout);
-        self.cut_to(layout, 0, flags);
+        let flags = self.flags(tcp).0 as u8;
+        self.own.headers[tcp + 20..][..all.len()].copy_from_slice(&all);
+        let (offset, rest) = ((20 + all.len() as u8) / 4, self.own.headers[tcp + FLAGS_AT] & 0xf);
+        self.own.headers[tcp + FLAGS_AT] = offset << 4 | rest;
+        self.own.layout = self.own.layout.map(|layout| Layout { payload: tcp + 20 + all.len(), ..layout });
+        self.own.layout.into_iter().for_each(|layout| self.fit(layout, flags));
         true
     }
 
     fn part(&self, from: u32, len: u32) -> OwnedFrame {
-        let Some((layout, _, tcp)) = parse(&self.bytes) else { return self.clone() };
-        let (payload, seq) = (tcp.payload(), tcp.seq());
-        let start = (from as usize).min(payload.len());
-        let end = ((from + len) as usize).min(payload.len());
-        let has_end = from + len >= payload.len() as u32 + u32::from(tcp.flags().contains(TcpFlags::FIN));
-        let is_first = from == 0 || !self.header.is_gso();
-        let flags = tcp.flags().0 as u8
+        let mut part = self.clone();
+        let Some(layout) = self.own.layout else { return part };
+        let Layout { is_v4, ip, tcp, .. } = layout;
+        let (payload, all_flags) = (self.rest.range.len(), self.flags(tcp));
+        let start = (from as usize).min(payload);
+        let end = ((from + len) as usize).min(payload);
+        let has_end = from + len >= payload as u32 + u32::from(all_flags.contains(TcpFlags::FIN));
+        let is_first = from == 0 || !self.own.header.is_gso();
+        let flags = all_flags.0 as u8
             & if has_end { 0xff } else { !(flags::FIN | flags::PSH) }
             & if is_first { 0xff } else { !flags::CWR };
-        let mut bytes = Vec::with_capacity(layout.payload + end - start);
-        bytes.extend_from_slice(&self.bytes[..layout.payload]);
-        bytes.extend_from_slice(&payload[start..end]);
-        bytes[layout.tcp + 4..layout.tcp + 8].copy_from_slice(&seq.wrapping_add(from).to_be_bytes());
-        let mut part = OwnedFrame { header: self.header, bytes, layout: Some(layout) };
-        part.cut_to(layout, end - start, flags);
-        if layout.is_v4 && !is_first {
+        part.rest = self.rest.part(start, end);
+        let seq = self.double_word(tcp + SEQ_AT).wrapping_add(from);
+        part.own.headers[tcp + SEQ_AT..][..4].copy_from_slice(&seq.to_be_bytes());
+        part.fit(layout, flags);
+        if is_v4 && !is_first {
             // each packet has an identification of its own
-            let (at, ip) = (layout.ip + 4, layout.ip + 10);
-            let old = word(&part.bytes, at);
-            let new = old.wrapping_add((start / self.header.gso_size.max(1) as usize) as u16);
-            put_word(&mut part.bytes, at, new);
-            let checksum = updated(word(&part.bytes, ip), old, new);
-            put_word(&mut part.bytes, ip, checksum);
+            let ahead = (start / self.own.header.gso_size.max(1) as usize) as u16;
+            part.put_in_ipv4(ip, ip + 4, word(&self.own.headers, ip + 4).wrapping_add(ahead));
         }
         part
     }
 
     fn bare(&self) -> OwnedFrame {
-        let Some(layout) = self.layout else { return self.clone() };
-        let bytes = self.bytes[..layout.payload].to_vec();
-        let mut bare = OwnedFrame { header: self.header, bytes, layout: self.layout };
-        bare.cut_to(layout, 0, flags::ACK);
+        let Some(layout) = self.own.layout else { return self.clone() };
+        let mut bare = OwnedFrame { own: self.own.clone(), rest: Shared::default() };
+        bare.fit(layout, flags::ACK);
         enforcer::Packet::set_ecn(&mut bare, tcp::Ecn::NotEct);
         bare
     }
 
     fn bytes(&self) -> usize {
-        size_of::<OwnedFrame>() + self.bytes.capacity()
+        size_of::<(OwnedFrame, Own)>() + self.rest.memory()
     }
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|i| bytes[at + i])
 }
 
 fn ecn(bits: Ecn) -> tcp::Ecn {

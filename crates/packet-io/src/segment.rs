@@ -125,14 +125,19 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    pub(crate) fn of(ip: &Ip<'_>) -> Sums {
-        let headers = &ip.bytes()[..ip.headers_bytes()];
+    /// Of a packet's headers.
+    pub(crate) fn of(headers: &[u8], Layout { is_v4, ip, tcp, .. }: Layout) -> Sums {
+        let header = &headers[ip..tcp];
         // The checksum covers all but itself; length and identification are left out as well.
-        let ip_sum = match ip {
-            Ip::V4(_) => checksum::sum(&headers[..2]) + checksum::sum(&headers[6..10]) + checksum::sum(&headers[12..]),
-            Ip::V6(_) => 0,
+        let (ip, addresses) = if is_v4 {
+            (
+                checksum::sum(&header[..2]) + checksum::sum(&header[6..10]) + checksum::sum(&header[12..]),
+                &header[12..20],
+            )
+        } else {
+            (0, &header[8..40])
         };
-        Sums { ip: ip_sum, pseudo_header: u64::from(checksum::pseudo_header(ip, protocol::TCP, 0)) }
+        Sums { ip, pseudo_header: checksum::sum(addresses) + u64::from(protocol::TCP) }
     }
 
     /// The checksum of IPv4's header.
@@ -164,7 +169,7 @@ impl<'a> Template<'a> {
                 Ip::V6(_) => 0,
             },
             flags: tcp.flags(),
-            sums: Sums::of(&ip),
+            sums: Sums::of(frame, layout),
         })
     }
 

@@ -1,5 +1,7 @@
 //! AF_XDP: frames of one queue of an interface, in and out, past the kernel's network stack (Documentation/networking/af_xdp.rst).
 
+use crate::checksum::complete;
+use crate::vnet::VnetHeader;
 use nix::libc;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -230,9 +232,11 @@ impl XdpSocket {
         n
     }
 
-    /// Takes a copy of a frame, which leaves with the next [`XdpSocket::flush`]. False: it is too long, or too many wait.
-    pub fn send(&mut self, frame: &[u8]) -> bool {
-        if frame.len() > XDP_FRAME_BYTES_MAX {
+    /// Takes a copy of a frame in two pieces, and does what `header` says is left to do. It leaves with the next
+    /// [`XdpSocket::flush`]. False: it is too long, or too many wait.
+    pub fn send(&mut self, header: &VnetHeader, [first, second]: [&[u8]; 2]) -> bool {
+        let len = first.len() + second.len();
+        if len > XDP_FRAME_BYTES_MAX {
             return false;
         }
         if self.free.is_empty() {
@@ -240,11 +244,12 @@ impl XdpSocket {
         }
         let Some(piece) = self.free.pop() else { return false };
         // SAFETY: the piece is inside of the memory, at least that long, and ours until it is put into the ring.
-        unsafe {
-            ptr::copy_nonoverlapping(frame.as_ptr(), self.memory.start.as_ptr().add(piece as usize), frame.len());
-        }
+        let frame = unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr().add(piece as usize), len) };
+        frame[..first.len()].copy_from_slice(first);
+        frame[first.len()..].copy_from_slice(second);
+        complete(header, frame);
         // there is a place for each piece
-        self.send.put(libc::xdp_desc { addr: piece, len: frame.len() as u32, options: 0 })
+        self.send.put(libc::xdp_desc { addr: piece, len: len as u32, options: 0 })
     }
 
     /// Has the kernel send what waits. What it does not take now is taken the next time.

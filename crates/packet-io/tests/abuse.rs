@@ -77,7 +77,7 @@ struct Rig {
 impl Rig {
     /// Puts a frame in; what goes on to the other side at once or for its sake, first that itself.
     fn put(&mut self, direction: Direction, bytes: Vec<u8>) -> Vec<OwnedFrame> {
-        let action = self.enforcer.on_packet(self.now, direction, OwnedFrame::received(bytes, false));
+        let action = self.enforcer.on_packet(self.now, direction, OwnedFrame::received(&bytes, false));
         let mut got: Vec<OwnedFrame> = match action {
             Action::Forward(packet) | Action::Rewritten(packet) => vec![packet],
             Action::Held | Action::Dropped => Vec::new(),
@@ -111,7 +111,7 @@ impl Rig {
         let got =
             self.put(Direction::Out, frame(&Plan { payload: payload.clone(), ..plan(0, true, seq, CLIENT_ISS + 1) }));
         let has = |packet: &OwnedFrame| {
-            packet.header().is_some_and(|header| header.segment.seq == seq) && packet.as_bytes().ends_with(&payload)
+            packet.header().is_some_and(|header| header.segment.seq == seq) && packet.to_vec().ends_with(&payload)
         };
         assert!(got.iter().any(has), "packet {number} reaches the client");
         let end = seq.wrapping_add(PAYLOAD as u32);

@@ -243,13 +243,13 @@ impl Port {
         match &mut self.way {
             Way::Xdp { sockets, local, .. } => {
                 for socket in sockets {
-                    socket.receive(BATCH, |bytes| frames.push(OwnedFrame::received(bytes.to_vec(), *local)));
+                    socket.receive(BATCH, |bytes| frames.push(OwnedFrame::received(bytes, *local)));
                 }
             }
             Way::Tap { tap, buffer, .. } => {
                 for _ in 0..BATCH_TAP {
                     let Ok(Some(frame)) = tap.read(buffer) else { break };
-                    frames.push(OwnedFrame::new(frame.header, frame.bytes.to_vec()));
+                    frames.push(OwnedFrame::new(frame.header, frame.bytes));
                 }
             }
         }
@@ -261,11 +261,11 @@ impl Port {
         self.sent += 1;
         match &mut self.way {
             Way::Xdp { sockets, .. } => {
-                let bytes = frame.completed();
+                let (header, parts) = (frame.vnet_header(), frame.parts());
                 let sent = sockets.first_mut().is_some_and(|socket| {
-                    socket.send(&bytes) || {
+                    socket.send(header, parts) || {
                         socket.flush();
-                        socket.send(&bytes)
+                        socket.send(header, parts)
                     }
                 });
                 if !sent {
@@ -289,7 +289,7 @@ impl Port {
                     Ok(())
                 };
                 for frame in leaving.iter() {
-                    let _never_fails = glue.push(*frame.vnet_header(), frame.as_bytes(), &mut write);
+                    let _never_fails = glue.push_frame(frame, &mut write);
                 }
                 let _never_fails = glue.flush(&mut write);
                 leaving.clear();

@@ -7,7 +7,7 @@ use crate::wire::Wire;
 use congestion::Algorithm;
 use emu::hosts::{Host, HostSettings, mac_of};
 use enforcer::{Action, Counters, Direction, Enforcer, Limits, Rule};
-use packet_io::{OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, segment, tuple};
+use packet_io::{OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, complete, segment, tuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -139,16 +139,16 @@ impl World {
         let cut = segment(&frame.header, frame.bytes, mtu, &mut |segment| {
             let mut bytes = Vec::with_capacity(segment.frame_bytes());
             segment.append_to(&mut bytes);
-            packets.push(OwnedFrame::new(segment.header, bytes));
+            complete(&segment.header, &mut bytes);
+            packets.push(bytes);
         });
         cut.expect("Linux makes packets that fit");
         let now = self.now();
         let direction = if host == 0 { Direction::Out } else { Direction::In };
         for packet in packets {
-            let bytes = self.tagged(packet.completed());
-            let packet = OwnedFrame::received(bytes, false);
-            self.watch.on_sent(host == 0, &packet);
-            self.carry(now, (host, 0), Place::Middle(direction), packet.into_parts().1);
+            let packet = self.tagged(packet);
+            self.watch.on_sent(host == 0, &OwnedFrame::received(&packet, false));
+            self.carry(now, (host, 0), Place::Middle(direction), packet);
         }
         true
     }
@@ -176,7 +176,7 @@ impl World {
     fn arrive(&mut self, now: Time, place: Place, mut frame: Vec<u8>) {
         match place {
             Place::Middle(direction) => {
-                let packet = OwnedFrame::received(frame, false);
+                let packet = OwnedFrame::received(&frame, false);
                 let Some(enforcer) = &mut self.enforcer else { return self.leave(now, direction, packet) };
                 match enforcer.on_packet(now, direction, packet) {
                     Action::Forward(packet) | Action::Rewritten(packet) => self.leave(now, direction, packet),
@@ -207,7 +207,9 @@ impl World {
         if direction == Direction::In {
             self.watch.on_way_to_server(&packet);
         }
-        self.carry(now, (from, 1), Place::Host(to), packet.completed());
+        let mut bytes = packet.to_vec();
+        complete(packet.vnet_header(), &mut bytes);
+        self.carry(now, (from, 1), Place::Host(to), bytes);
     }
 }
 
