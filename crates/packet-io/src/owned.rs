@@ -53,6 +53,15 @@ struct Own {
     headers: [u8; HEADERS_BYTES_MAX],
 }
 
+impl Own {
+    fn boxed(header: VnetHeader, layout: Option<Layout>, frame: &[u8]) -> Box<Own> {
+        let mut own = Box::new(Own { header, layout, headers: [0; HEADERS_BYTES_MAX] });
+        let bytes = headers_bytes(layout);
+        own.headers[..bytes].copy_from_slice(&frame[..bytes]);
+        own
+    }
+}
+
 /// Some bytes of a buffer that others may use too.
 #[derive(Clone, Debug, Default)]
 struct Shared {
@@ -85,23 +94,25 @@ impl Shared {
 }
 
 impl OwnedFrame {
-    /// The frame `bytes`, of which was left to do what `header` says.
+    /// A copy of the frame `bytes`, of which was left to do what `header` says.
     pub fn new(header: VnetHeader, bytes: &[u8]) -> OwnedFrame {
-        let layout = parse(bytes).filter(|(layout, ip, _)| {
-            let is_whole = layout.ip + ip.bytes().len() == bytes.len();
-            let is_card_s = !header.is_gso() || header.needs_csum();
-            let is_intact = header.needs_csum() || header.is_valid() || sum_of(ip) == u16::MAX;
-            is_whole && is_card_s && is_intact && is_valid_header(ip)
-        });
-        OwnedFrame::copied(header, layout.map(|(layout, ..)| layout), bytes)
+        let layout = understood(&header, bytes);
+        OwnedFrame { own: Own::boxed(header, layout, bytes), rest: Shared::copied(&bytes[headers_bytes(layout)..]) }
+    }
+
+    /// The frame that is a `range` of the buffer, where it stays.
+    pub fn within(header: VnetHeader, buffer: Arc<[u8]>, range: Range<usize>) -> OwnedFrame {
+        let bytes = &buffer[range.clone()];
+        let layout = understood(&header, bytes);
+        let own = Own::boxed(header, layout, bytes);
+        let range = (range.start + headers_bytes(layout)) as u32..range.end as u32;
+        OwnedFrame { own, rest: Shared { buffer: Some(buffer), range } }
     }
 
     /// A frame that has come in. `local`: no wire was involved, so its sender may have left the checksum to be filled in without
     /// saying so (as hosts behind a veth do). What pads a short packet is left out.
     pub fn received(bytes: &[u8], local: bool) -> OwnedFrame {
-        let Some((layout, ip, _)) = parse(bytes) else {
-            return OwnedFrame::copied(VnetHeader::default(), None, bytes);
-        };
+        let Some((layout, ip, _)) = parse(bytes) else { return OwnedFrame::new(VnetHeader::default(), bytes) };
         let segment = ip.payload();
         let pseudo = pseudo_header(&ip, protocol::TCP, segment.len());
         let header = if local && pseudo == word(segment, TCP_CHECKSUM_AT) {
@@ -112,15 +123,9 @@ impl OwnedFrame {
             VnetHeader::default()
         };
         let is_right = header != VnetHeader::default() && is_valid_header(&ip);
-        let packet = &bytes[..layout.ip + ip.bytes().len()];
-        OwnedFrame::copied(header, is_right.then_some(layout), if is_right { packet } else { bytes })
-    }
-
-    fn copied(header: VnetHeader, layout: Option<Layout>, bytes: &[u8]) -> OwnedFrame {
-        let (own, rest) = bytes.split_at(layout.map_or(0, |layout| layout.payload));
-        let mut headers = [0; HEADERS_BYTES_MAX];
-        headers[..own.len()].copy_from_slice(own);
-        OwnedFrame { own: Box::new(Own { header, layout, headers }), rest: Shared::copied(rest) }
+        let end = if is_right { layout.ip + ip.bytes().len() } else { bytes.len() };
+        let (layout, bytes) = (is_right.then_some(layout), &bytes[..end]);
+        OwnedFrame { own: Own::boxed(header, layout, bytes), rest: Shared::copied(&bytes[headers_bytes(layout)..]) }
     }
 
     /// What was left to do.
@@ -149,7 +154,7 @@ impl OwnedFrame {
     }
 
     fn headers_bytes(&self) -> usize {
-        self.own.layout.map_or(0, |layout| layout.payload)
+        headers_bytes(self.own.layout)
     }
 
     fn flags(&self, tcp: usize) -> TcpFlags {
@@ -236,6 +241,20 @@ impl OwnedFrame {
         };
         put_word(&mut self.own.headers, at, checksum);
     }
+}
+
+/// How many bytes of a frame are headers that may be changed.
+fn headers_bytes(layout: Option<Layout>) -> usize {
+    layout.map_or(0, |layout| layout.payload)
+}
+
+/// Where the headers are of a packet of TCP that is whole and right.
+fn understood(header: &VnetHeader, bytes: &[u8]) -> Option<Layout> {
+    let (layout, ip, _) = parse(bytes)?;
+    let is_whole = layout.ip + ip.bytes().len() == bytes.len();
+    let is_as_left = !header.is_gso() || header.needs_csum();
+    let is_intact = header.needs_csum() || header.is_valid() || sum_of(&ip) == u16::MAX;
+    (is_whole && is_as_left && is_intact && is_valid_header(&ip)).then_some(layout)
 }
 
 fn parse(bytes: &[u8]) -> Option<(Layout, Ip<'_>, Tcp<'_>)> {

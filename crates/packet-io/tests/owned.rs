@@ -5,6 +5,7 @@ mod support;
 use enforcer::Packet;
 use packet_io::{GSO_ECN, OwnedFrame, TcpFlags, VnetHeader, complete, segment};
 use proptest::prelude::*;
+use std::sync::Arc;
 use support::{Plan, checksums_are_right, slow_pseudo_sum};
 use tcp::{Ecn, SackBlock, flags};
 
@@ -195,6 +196,33 @@ fn a_syn_tells_its_options() {
     assert_eq!((header.source.ip().to_string(), header.source.port), ("10.0.0.1".to_string(), 40_000));
     let malformed = Plan { options: vec![8, 4, 0, 0], ..Plan::default() };
     assert!(frame(&malformed, true).header().is_none(), "a timestamp of two bytes");
+}
+
+#[test]
+fn what_pads_a_short_packet_is_left_out() {
+    let (header, mut bytes) = Plan { payload: Vec::new(), options: Vec::new(), ..Plan::default() }.packet();
+    complete(&header, &mut bytes);
+    assert_eq!(bytes.len(), 54, "an acknowledgment without options");
+    let padded = [&bytes[..], &[0; 6]].concat();
+    let packet = OwnedFrame::received(&padded, false);
+    assert!(packet.header().is_some_and(|header| header.segment.len == 0));
+    assert_eq!(packet.to_vec(), bytes);
+}
+
+#[test]
+fn copies_and_parts_of_a_frame_share_its_payload() {
+    let plan = Plan { payload: vec![7; 1000], ..Plan::default() };
+    let packet = frame(&plan, false);
+    let at = |packet: &OwnedFrame| packet.parts()[1].as_ptr_range();
+    assert_eq!(at(&packet.clone()), at(&packet));
+    assert_eq!(at(&packet.part(400, 600)).end, at(&packet).end);
+    assert!(packet.part(999, 1).bytes() >= 1000, "a part keeps all of it");
+    assert!(packet.bare().bytes() < 1000);
+    let buffer: Arc<[u8]> = [&[9; 10][..], &packet.to_vec()].concat().into();
+    let end = buffer.len();
+    let within = OwnedFrame::within(VnetHeader::default(), buffer.clone(), 10..end);
+    assert_eq!((within.to_vec(), at(&within).end), (packet.to_vec(), buffer.as_ptr_range().end));
+    assert!(within.header().is_some() && within.bytes() >= end);
 }
 
 #[test]

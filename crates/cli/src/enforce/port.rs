@@ -6,11 +6,14 @@ use netlink_packet_core::NLM_F_DUMP;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
 use packet_io::{Glue, OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, XDP_FRAME_BYTES_MAX, XdpSocket};
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +21,8 @@ use std::time::Duration;
 const BATCH: u32 = 64;
 /// Frames that are taken from a TAP in a row, each up to 64 KB.
 const BATCH_TAP: u32 = 16;
+/// Buffers of frames from a TAP that are used again when they come back.
+const LENT_MAX: usize = 64;
 /// Ethernet's header with two tags.
 const FRAMING_BYTES: u32 = 22;
 /// How often, and how long apart, a queue is asked for whose last owner has just died.
@@ -180,9 +185,38 @@ enum Way {
     },
     Tap {
         tap: Tap,
-        buffer: Vec<u8>,
+        buffers: Buffers,
         leaving: Vec<OwnedFrame>,
     },
+}
+
+/// Where frames from a TAP are put: long ones stay there for as long as they are kept, and are not copied.
+struct Buffers {
+    /// Nobody else has this one.
+    next: Arc<[u8]>,
+    /// What frames were left in, the oldest first.
+    lent: VecDeque<Arc<[u8]>>,
+}
+
+impl Buffers {
+    fn new() -> Buffers {
+        Buffers { next: vec![0; READ_BYTES_MAX].into(), lent: VecDeque::new() }
+    }
+
+    /// The next frame of a TAP.
+    fn read(&mut self, tap: &mut Tap) -> Option<OwnedFrame> {
+        let frame = tap.read(Arc::get_mut(&mut self.next)?).ok()??;
+        let (header, bytes) = (frame.header, frame.bytes.len());
+        if bytes < READ_BYTES_MAX / 2 {
+            return Some(OwnedFrame::new(header, frame.bytes));
+        }
+        let returned = self.lent.front_mut().is_some_and(|oldest| Arc::get_mut(oldest).is_some());
+        let oldest = if returned || self.lent.len() == LENT_MAX { self.lent.pop_front() } else { None };
+        let next = oldest.filter(|_| returned).unwrap_or_else(|| vec![0; READ_BYTES_MAX].into());
+        let buffer = mem::replace(&mut self.next, next);
+        self.lent.push_back(buffer.clone());
+        Some(OwnedFrame::within(header, buffer, VnetHeader::LEN..VnetHeader::LEN + bytes))
+    }
 }
 
 impl Port {
@@ -198,7 +232,7 @@ impl Port {
 
     /// The other end of a TAP.
     pub fn of_tap(name: &str, tap: Tap) -> Port {
-        let way = Way::Tap { tap, buffer: vec![0; READ_BYTES_MAX], leaving: Vec::new() };
+        let way = Way::Tap { tap, buffers: Buffers::new(), leaving: Vec::new() };
         Port { name: name.to_string(), way, received: 0, sent: 0, lost: 0 }
     }
 
@@ -246,11 +280,8 @@ impl Port {
                     socket.receive(BATCH, |bytes| frames.push(OwnedFrame::received(bytes, *local)));
                 }
             }
-            Way::Tap { tap, buffer, .. } => {
-                for _ in 0..BATCH_TAP {
-                    let Ok(Some(frame)) = tap.read(buffer) else { break };
-                    frames.push(OwnedFrame::new(frame.header, frame.bytes));
-                }
+            Way::Tap { tap, buffers, .. } => {
+                frames.extend((0..BATCH_TAP).map_while(|_| buffers.read(tap)));
             }
         }
         self.received += (frames.len() - prior) as u64;
