@@ -283,10 +283,10 @@ impl enforcer::Packet for OwnedFrame {
         let Layout { is_v4, ip, tcp, payload } = self.own.layout?;
         let headers = &self.own.headers[..payload];
         let (source, destination): (IpAddr, IpAddr) = if is_v4 {
-            let address = |at: usize| Ipv4Addr::from_octets(array(headers, ip + at));
+            let address = |at: usize| Ipv4Addr::from(array::<4>(headers, ip + at));
             (address(12).into(), address(16).into())
         } else {
-            let address = |at: usize| Ipv6Addr::from_octets(array(headers, ip + at));
+            let address = |at: usize| Ipv6Addr::from(array::<16>(headers, ip + at));
             (address(8).into(), address(24).into())
         };
         let traffic_class = if is_v4 { headers[ip + 1] } else { (word(headers, ip) >> 4) as u8 };
