@@ -76,8 +76,8 @@ struct Rig {
 
 impl Rig {
     /// Puts a frame in; what goes on to the other side at once or for its sake, first that itself.
-    fn put(&mut self, direction: Direction, bytes: Vec<u8>) -> Vec<OwnedFrame> {
-        let action = self.enforcer.on_packet(self.now, direction, OwnedFrame::received(&bytes, false));
+    fn put(&mut self, direction: Direction, bytes: &[u8]) -> Vec<OwnedFrame> {
+        let action = self.enforcer.on_packet(self.now, direction, OwnedFrame::received(bytes, false));
         let mut got: Vec<OwnedFrame> = match action {
             Action::Forward(packet) | Action::Rewritten(packet) => vec![packet],
             Action::Held | Action::Dropped => Vec::new(),
@@ -93,9 +93,9 @@ impl Rig {
         let flags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0);
         let answer =
             Plan { flags, options: OPENING.to_vec(), ..plan(client, true, SERVER_ISS, CLIENT_ISS.wrapping_add(1)) };
-        self.put(Direction::In, frame(&syn));
-        self.put(Direction::Out, frame(&answer));
-        self.put(Direction::In, frame(&plan(client, false, CLIENT_ISS + 1, SERVER_ISS + 1)));
+        self.put(Direction::In, &frame(&syn));
+        self.put(Direction::Out, &frame(&answer));
+        self.put(Direction::In, &frame(&plan(client, false, CLIENT_ISS + 1, SERVER_ISS + 1)));
     }
 
     fn wait(&mut self, by: Time) {
@@ -109,13 +109,13 @@ impl Rig {
         let seq = (SERVER_ISS + 1).wrapping_add(number.wrapping_mul(PAYLOAD as u32));
         let payload: Vec<u8> = (0..PAYLOAD).map(|at| (at as u32 + number) as u8).collect();
         let got =
-            self.put(Direction::Out, frame(&Plan { payload: payload.clone(), ..plan(0, true, seq, CLIENT_ISS + 1) }));
+            self.put(Direction::Out, &frame(&Plan { payload: payload.clone(), ..plan(0, true, seq, CLIENT_ISS + 1) }));
         let has = |packet: &OwnedFrame| {
             packet.header().is_some_and(|header| header.segment.seq == seq) && packet.to_vec().ends_with(&payload)
         };
         assert!(got.iter().any(has), "packet {number} reaches the client");
         let end = seq.wrapping_add(PAYLOAD as u32);
-        let got = self.put(Direction::In, frame(&plan(0, false, CLIENT_ISS + 1, end)));
+        let got = self.put(Direction::In, &frame(&plan(0, false, CLIENT_ISS + 1, end)));
         let acked = got.first().and_then(Packet::header).map(|header| header.segment.ack);
         assert_eq!(acked, Some(end), "and its acknowledgment the server");
     }
@@ -198,7 +198,7 @@ fn frames_that_make_no_sense_are_survived_and_a_connection_goes_on() {
             rig.open(1 + random.below(CLIENTS - 1));
         }
         let (direction, bytes) = nonsense(&mut random, exchanged * PAYLOAD as u32);
-        rig.put(direction, bytes);
+        rig.put(direction, &bytes);
         if n % 10 == 0 {
             rig.wait(Time::from_us(random.below(20_000)));
         }
