@@ -81,7 +81,7 @@ impl End {
         let pins = World::pins().join(name);
         inside(host, || {
             let index = nix::net::if_::if_nametoindex("eth0").expect("it is there");
-            let socket = XdpSocket::open(index, 0).expect("the kernel has AF_XDP");
+            let socket = XdpSocket::open(index, 0, HEADERS + MSS as usize).expect("the kernel has AF_XDP");
             let steering = Steering::attach(index, &[], &pins).expect("the kernel takes the program");
             steering.hand_to(0, socket.as_fd()).expect("it is its queue");
             End { socket, _steering: steering }

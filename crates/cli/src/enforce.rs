@@ -117,10 +117,11 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         Listener::bind(&args.socket).map_err(|why| Failure::Input(format!("{}: {why}", args.socket.display())))?;
     let stop = Stop::on_signals();
     let ports = place.open(&args.pins).map_err(Failure::Run)?;
+    let daemon = Daemon::new(ports, limits, rules, cues, listener);
+    daemon.take_over().map_err(Failure::Run)?;
     let bridge = place.bridge.as_ref().map(|name| format!(" of the bridge {name}")).unwrap_or_default();
     eprintln!("enforcing between {servers} and {clients}{bridge}");
-    let outcome = Daemon::new(ports, limits, rules, cues, listener).run(&|| stop.is_set());
-    outcome.map_err(|error| Failure::Run(error.to_string()))
+    daemon.run(&|| stop.is_set()).map_err(|error| Failure::Run(error.to_string()))
 }
 
 /// Enforces an algorithm on everything between the near ends of two TAPs, the servers' and the clients', until `stopped` says so. Its status

@@ -54,6 +54,14 @@ impl Daemon {
         Daemon { ports, enforcer, limits, rules, cues, listener, clock, look_at: Time::ZERO, frames }
     }
 
+    /// From now on what comes in at both interfaces waits here. To be run at once: there is not much room, and making tables took longer.
+    ///
+    /// # Errors
+    /// The kernel does not hand it over.
+    pub fn take_over(&self) -> Result<(), String> {
+        self.ports.iter().try_for_each(Port::take_over)
+    }
+
     /// Until `stopped` says so.
     ///
     /// # Errors

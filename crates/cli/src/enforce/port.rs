@@ -100,7 +100,7 @@ impl Place {
         Ok(Place { bridge: Some(bridge.name.clone()), own, interfaces })
     }
 
-    /// Takes over TCP's packets that come in at both. What holds it in the kernel are files in `pins`, a folder for each.
+    /// Opens both. What holds them in the kernel are files in `pins`, a folder for each.
     ///
     /// # Errors
     /// What the kernel refuses.
@@ -110,10 +110,7 @@ impl Place {
             Some(_) => Port::open(interface, &self.own, &pins.join(&interface.name)),
             None => Port::take_tap(&interface.name),
         };
-        let ports = [open(servers)?, open(clients)?];
-        // at last: what comes from now on waits until it is looked at, and there is not much room to
-        ports.iter().try_for_each(Port::take_over)?;
-        Ok(ports)
+        Ok([open(servers)?, open(clients)?])
     }
 }
 
@@ -245,7 +242,7 @@ impl Port {
         }
         let mut sockets = Vec::new();
         for queue in 0..(*queues).min(QUEUES_MAX) {
-            match open_socket(*index, queue) {
+            match open_socket(*index, queue, (mtu + FRAMING_BYTES) as usize) {
                 Ok(socket) => sockets.push(socket),
                 // an interface may have fewer queues than it could
                 Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
@@ -265,7 +262,10 @@ impl Port {
     }
 
     /// From now on its packets come here.
-    fn take_over(&self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn take_over(&self) -> Result<(), String> {
         let Way::Xdp { sockets, steering, .. } = &self.way else { return Ok(()) };
         let hand = |(queue, socket): (usize, &XdpSocket)| steering.hand_to(queue as u32, socket.as_fd());
         sockets.iter().enumerate().try_for_each(hand).map_err(|error| format!("{}: XDP: {error}", self.name))
@@ -357,12 +357,12 @@ impl Drop for Pins {
     }
 }
 
-fn open_socket(index: u32, queue: u32) -> io::Result<XdpSocket> {
+fn open_socket(index: u32, queue: u32, longest: usize) -> io::Result<XdpSocket> {
     for _ in 1..ATTEMPTS {
-        match XdpSocket::open(index, queue) {
+        match XdpSocket::open(index, queue, longest) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(BETWEEN_ATTEMPTS),
             done => return done,
         }
     }
-    XdpSocket::open(index, queue)
+    XdpSocket::open(index, queue, longest)
 }
