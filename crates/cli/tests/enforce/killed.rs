@@ -142,7 +142,7 @@ impl Flows {
                 let pieces = match Kind::of(i) {
                     Kind::Idle => usize::from(ending),
                     _ if ending => 0,
-                    Kind::Slow => 100,
+                    Kind::Slow => 20,
                     Kind::Steady | Kind::Upwards => 1,
                 };
                 let sent = self.sent[i].load(Ordering::Relaxed) as usize;
