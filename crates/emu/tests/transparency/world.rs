@@ -177,9 +177,9 @@ impl World {
         match place {
             Place::Middle(direction) => {
                 let packet = OwnedFrame::received(&frame, false);
-                let Some(enforcer) = &mut self.enforcer else { return self.leave(now, direction, packet) };
+                let Some(enforcer) = &mut self.enforcer else { return self.leave(now, direction, &packet) };
                 match enforcer.on_packet(now, direction, packet) {
-                    Action::Forward(packet) | Action::Rewritten(packet) => self.leave(now, direction, packet),
+                    Action::Forward(packet) | Action::Rewritten(packet) => self.leave(now, direction, &packet),
                     Action::Held | Action::Dropped => {}
                 }
                 self.drain(now);
@@ -195,17 +195,17 @@ impl World {
 
     fn drain(&mut self, now: Time) {
         while let Some((direction, packet)) = self.enforcer.as_mut().and_then(Enforcer::poll_transmit) {
-            self.leave(now, direction, packet);
+            self.leave(now, direction, &packet);
         }
     }
 
-    fn leave(&mut self, now: Time, direction: Direction, packet: OwnedFrame) {
+    fn leave(&mut self, now: Time, direction: Direction, packet: &OwnedFrame) {
         let (from, to) = match direction {
             Direction::Out => (0, 1),
             Direction::In => (1, 0),
         };
         if direction == Direction::In {
-            self.watch.on_way_to_server(&packet);
+            self.watch.on_way_to_server(packet);
         }
         let mut bytes = packet.to_vec();
         complete(packet.vnet_header(), &mut bytes);
