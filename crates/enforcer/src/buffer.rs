@@ -92,6 +92,11 @@ impl<P: Packet> Buffer<P> {
         self.pieces.is_empty()
     }
 
+    /// Is what the client awaits next in a gap?
+    pub fn lacks_next(&self) -> bool {
+        self.pieces.front().is_some_and(|piece| piece.packet.is_none())
+    }
+
     /// Packets that are kept.
     pub fn packets(&self) -> u32 {
         self.pieces.len() as u32 - self.gaps

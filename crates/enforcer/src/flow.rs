@@ -176,12 +176,13 @@ impl<P: Packet> Flow<P> {
 
     /// What the server sees of an acknowledgment.
     fn answer_server(&mut self, cx: &mut Context<P>, una: u32, segment: &Segment, packet: P) -> Action<P> {
-        let prior = self.offered;
+        let (prior, has_sack) = (self.offered, self.has(bit::SACK));
         let duplicate = segment.seq_len() == 0 && !after(segment.ack, una);
         let buffer = self.buffer.as_deref_mut().filter(|buffer| !buffer.is_empty());
         if let (true, Some(buffer)) = (duplicate, buffer) {
-            if buffer.gaps > 0 {
-                // what is missing was lost before it came here: the server's own recovery is called for
+            if buffer.gaps > 0 && (has_sack || buffer.lacks_next()) {
+                // what is missing was lost before it came here: the server's own recovery is called for; without SACK it takes
+                // what is sent again from here for reordering, and waits for more duplicates ever after
                 let window = self.offered.wrapping_sub(segment.ack).min(segment.window);
                 return self.rewritten(cx, segment, window, packet);
             }
