@@ -68,10 +68,9 @@ impl Daemon {
     /// The kernel does not say when packets come, or the disk does not take the highest epoch.
     pub fn run(mut self, stopped: &dyn Fn() -> bool) -> io::Result<()> {
         while !stopped() {
-            let mut idle = true;
+            let mut more = false;
             for direction in [Direction::In, Direction::Out] {
-                self.ports[entrance(direction)].receive(&mut self.frames);
-                idle &= self.frames.is_empty();
+                more |= self.ports[entrance(direction)].receive(&mut self.frames);
                 self.forward(direction);
             }
             let now = self.clock.now();
@@ -84,7 +83,7 @@ impl Daemon {
                 self.look_at = now + LOOK;
                 self.look()?;
             }
-            if idle {
+            if !more {
                 self.wait()?;
             }
         }

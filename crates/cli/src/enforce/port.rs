@@ -271,20 +271,25 @@ impl Port {
         sockets.iter().enumerate().try_for_each(hand).map_err(|error| format!("{}: XDP: {error}", self.name))
     }
 
-    /// What waits to be read, and the frames that were taken.
-    pub fn receive(&mut self, frames: &mut Vec<OwnedFrame>) {
+    /// Takes what waits to be read, and says whether more may.
+    pub fn receive(&mut self, frames: &mut Vec<OwnedFrame>) -> bool {
         let prior = frames.len();
-        match &mut self.way {
+        // to look once more into a ring is cheaper than to poll, and into a TAP as dear
+        let enough = match &mut self.way {
             Way::Xdp { sockets, local, .. } => {
                 for socket in sockets {
                     socket.receive(BATCH, |bytes| frames.push(OwnedFrame::received(bytes, *local)));
                 }
+                1
             }
             Way::Tap { tap, buffers, .. } => {
                 frames.extend((0..BATCH_TAP).map_while(|_| buffers.read(tap)));
+                BATCH_TAP as usize
             }
-        }
-        self.received += (frames.len() - prior) as u64;
+        };
+        let received = frames.len() - prior;
+        self.received += received as u64;
+        received >= enough
     }
 
     /// Sends a frame with the next [`Port::flush`].

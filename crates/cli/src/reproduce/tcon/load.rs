@@ -138,7 +138,9 @@ impl Load {
 }
 
 fn host(name: &str, address: Ipv4Addr) -> Result<Host, Failure> {
-    let settings = HostSettings { neighbours: vec![SERVER, CLIENT], ..HostSettings::new(address) };
+    // a machine's own default may be another
+    let congestion_control = Some("cubic".to_string());
+    let settings = HostSettings { neighbours: vec![SERVER, CLIENT], congestion_control, ..HostSettings::new(address) };
     Host::new(name, &settings).map_err(|error| Failure::Run(error.to_string()))
 }
 
