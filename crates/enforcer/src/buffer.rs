@@ -29,6 +29,17 @@ impl<P> Piece<P> {
     }
 }
 
+/// What is put on a packet that was kept: of the server's newest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newest {
+    /// Timestamp echo.
+    pub tsecr: u32,
+    /// The window as written.
+    pub window: u16,
+    /// Where its packets leave to, and whence.
+    pub link: [u8; 12],
+}
+
 /// The data under way of one flow, and what only a flow with such data needs.
 #[derive(Debug)]
 pub(crate) struct Buffer<P> {
@@ -53,10 +64,8 @@ pub(crate) struct Buffer<P> {
     pub answers: Answers,
     /// What the client saw acknowledged last.
     pub acked_to_client: u32,
-    /// The server's newest timestamp echo and window as written.
-    pub tsecr: u32,
-    /// The same.
-    pub window: u16,
+    /// What the server has said last.
+    pub newest: Newest,
     /// Timestamps below this would be taken for old ones by the client (RFC 7323 5).
     pub tsval_floor: Option<u32>,
     /// The edge that the server was offered some time ago, and when that was, µs.
@@ -67,7 +76,7 @@ pub(crate) struct Buffer<P> {
 
 impl<P: Packet> Buffer<P> {
     /// Nothing is under way: all up to `nxt` is acknowledged.
-    pub fn new(nxt: u32, offered: u32, now_us: u32, acked_to_client: u32) -> Buffer<P> {
+    pub fn new(nxt: u32, offered: u32, now_us: u32, acked_to_client: u32, newest: Newest) -> Buffer<P> {
         Buffer {
             pieces: VecDeque::new(),
             sent: 0,
@@ -80,8 +89,7 @@ impl<P: Packet> Buffer<P> {
             acked_came_us: now_us,
             answers: Answers::new(nxt, now_us),
             acked_to_client,
-            tsecr: 0,
-            window: 0,
+            newest,
             tsval_floor: None,
             offered_then: offered,
             offered_at_us: now_us,
@@ -195,16 +203,40 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
+    /// Are there copies of `[seq, end)` whose packets are larger than `each`? Of one packet with so much payload (`alone`) that is
+    /// told only within a copy: at the end of one it is what is left.
+    pub fn has_larger(&self, (seq, end): (u32, u32), each: u32, alone: bool) -> bool {
+        let first = self.pieces.partition_point(|piece| !after(piece.end(), seq));
+        let there = self.pieces.range(first..).take_while(|piece| before(piece.seq, end));
+        there
+            .filter(|piece| !alone || before(end, piece.end()))
+            .any(|piece| piece.packet.as_ref().is_some_and(|packet| packet.each() > each))
+    }
+
+    /// Drops the copies of `[seq, end)`: these are gaps from now on.
+    pub fn forget(&mut self, (seq, end): (u32, u32)) {
+        let mut at = self.pieces.partition_point(|piece| !after(piece.end(), seq));
+        while let Some(piece) = self.pieces.get(at).filter(|piece| before(piece.seq, end)) {
+            if piece.packet.is_some() {
+                let start = later(piece.seq, seq);
+                let stop = if before(piece.end(), end) { piece.end() } else { end };
+                at += self.split_out(at, start, stop);
+                self.put(at, None);
+            }
+            at += 1;
+        }
+    }
+
     /// Fills gaps with what `packet`, from `seq` to `end`, has of them; hands the parts that lie before `snd_nxt`, and are awaited,
-    /// to `take` too. Returns the memory taken.
+    /// to `take` too. False: there are none.
     pub fn fill(
         &mut self,
         (seq, end): (u32, u32),
         (packet, tsval): (&P, u32),
         snd_nxt: u32,
         mut take: impl FnMut(P),
-    ) -> usize {
-        let prior = self.bytes;
+    ) -> bool {
+        let mut fills = false;
         let mut at = self.pieces.partition_point(|piece| !after(piece.end(), seq));
         while let Some(piece) = self.pieces.get(at).filter(|piece| before(piece.seq, end)) {
             if piece.packet.is_none() {
@@ -212,41 +244,56 @@ impl<P: Packet> Buffer<P> {
                 let stop = if before(piece.end(), end) { piece.end() } else { end };
                 let part = packet.part(start.wrapping_sub(seq), stop.wrapping_sub(start));
                 at += self.split_out(at, start, stop);
-                self.bytes += part.bytes();
-                self.gaps -= 1;
                 if before(start, snd_nxt) {
                     take(part.clone());
                 }
                 self.pieces[at].tsval = tsval;
-                self.pieces[at].packet = Some(part);
+                self.put(at, Some(part));
+                fills = true;
             }
             at += 1;
         }
         self.mark_sent(snd_nxt);
-        self.bytes - prior
+        fills
     }
 
-    /// Cuts the gap number `at` so that `[start, stop)` is a piece of its own; returns how far behind `at` that is.
+    /// Makes this the copy of piece number `at`.
+    fn put(&mut self, at: usize, packet: Option<P>) {
+        let count = |packet: &Option<P>| (packet.as_ref().map_or(0, Packet::bytes), u32::from(packet.is_none()));
+        let (bytes, gaps) = count(&packet);
+        let (prior_bytes, prior_gaps) = count(&self.pieces[at].packet);
+        self.bytes = self.bytes - prior_bytes + bytes;
+        self.gaps = self.gaps - prior_gaps + gaps;
+        self.pieces[at].packet = packet;
+    }
+
+    /// Cuts piece number `at` so that `[start, stop)` is a piece of its own; returns how far behind `at` that is.
     fn split_out(&mut self, at: usize, start: u32, stop: u32) -> usize {
-        let was_sent = at < self.sent;
-        let mut ahead = 0;
         let (seq, end) = (self.pieces[at].seq, self.pieces[at].end());
         if after(end, stop) {
-            self.insert_gap(at + 1, stop, end, was_sent);
+            self.split(at, stop);
         }
         if before(seq, start) {
-            self.insert_gap(at, seq, start, was_sent);
-            ahead = 1;
+            self.split(at, start);
+            return 1;
         }
-        let piece = &mut self.pieces[at + ahead];
-        (piece.seq, piece.len) = (start, stop.wrapping_sub(start));
-        ahead
+        0
     }
 
-    fn insert_gap(&mut self, at: usize, start: u32, end: u32, was_sent: bool) {
-        let came_us = self.pieces[at.min(self.pieces.len() - 1)].came_us;
-        self.pieces.insert(at, Piece { seq: start, len: end.wrapping_sub(start), tsval: 0, came_us, packet: None });
-        self.gaps += 1;
-        self.sent += usize::from(was_sent);
+    /// Cuts piece number `at` in two.
+    fn split(&mut self, at: usize, middle: u32) {
+        let Piece { seq, tsval, came_us, .. } = self.pieces[at];
+        let end = self.pieces[at].end();
+        let parts = [(seq, middle), (middle, end)].map(|(start, stop)| {
+            let (from, len) = (start.wrapping_sub(seq), stop.wrapping_sub(start));
+            let packet = self.pieces[at].packet.as_ref().map(|packet| packet.part(from, len));
+            Piece { seq: start, len, tsval, came_us, packet }
+        });
+        let [first, second] = parts;
+        (self.pieces[at].len, self.gaps) = (first.len, self.gaps + u32::from(second.packet.is_none()));
+        self.bytes += second.packet.as_ref().map_or(0, Packet::bytes);
+        self.pieces.insert(at + 1, second);
+        self.put(at, first.packet);
+        self.sent += usize::from(at < self.sent);
     }
 }

@@ -15,7 +15,8 @@ pub struct Counters {
     pub passed_table_full: u64,
     pub passed_buffers_full: u64,
     /// Handshakes that others pushed out of their table; flows that came to be enforced, and that ended: by FINs, by RST, for
-    /// want of any packet, because the client never answered, because the same ends began anew.
+    /// want of any packet, because the client never answered, because the same ends began anew, because the client was silent while
+    /// memory was short, because both ends had gone on without the enforcer.
     pub half_open_lost: u64,
     pub flows_opened: u64,
     pub flows_closed: u64,
@@ -23,23 +24,27 @@ pub struct Counters {
     pub flows_idle: u64,
     pub flows_given_up: u64,
     pub flows_replaced: u64,
+    pub flows_silent: u64,
+    pub flows_astray: u64,
     /// From the servers: data taken; of these held back at first; probes, pure ACKs and old data let through.
     pub data_taken: u64,
     pub data_held: u64,
     pub others_forwarded: u64,
     /// Sent again by the server: absorbed because a copy is here; of these the oldest outstanding (a time-out), and the last
     /// (a probe); ACKs that told it of what was absorbed that it had come twice, so that it takes back what it did about
-    /// the loss that was none; parts that fill a gap before the enforcer.
+    /// the loss that was none; parts that fill a gap before the enforcer; those that took a copy's place, being cut smaller.
     pub absorbed: u64,
     pub absorbed_oldest: u64,
     pub absorbed_last: u64,
     pub undos: u64,
     pub gaps_filled: u64,
+    pub replaced: u64,
     /// Gaps before the enforcer: packets that a server sent and that did not get here.
     pub gaps: u64,
-    /// Beyond the window that was offered: held, dropped.
+    /// Beyond the window that was offered: held, dropped, a byte forwarded to find out what the client has.
     pub beyond_window_held: u64,
     pub beyond_window_dropped: u64,
+    pub beyond_window_asked: u64,
     /// Dropped because nothing more could be buffered.
     pub buffers_full_dropped: u64,
     /// To the clients: pieces sent, and sent again.
@@ -49,12 +54,14 @@ pub struct Counters {
     pub acks_ahead: u64,
     /// From the clients: forwarded with another window or less options; duplicates kept from the server; others that it does
     /// without while what it sent waits here; echoes kept
-    /// from it; those that acknowledge what was never sent, dropped; those outside of the window, which change nothing here.
+    /// from it; those that acknowledge what waits here, dropped; those that acknowledge what did not come by here; those outside of the
+    /// window, which change nothing here.
     pub rewritten: u64,
     pub hidden: u64,
     pub thinned: u64,
     pub ece_hidden: u64,
     pub optimistic_dropped: u64,
+    pub acks_astray: u64,
     pub outside_window: u64,
     /// Records that nobody fetched in time.
     pub records_lost: u64,
@@ -62,7 +69,7 @@ pub struct Counters {
 
 impl Counters {
     /// Each with its name.
-    pub fn named(&self) -> [(&'static str, u64); 34] {
+    pub fn named(&self) -> [(&'static str, u64); 39] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -82,6 +89,8 @@ impl Counters {
             flows_idle,
             flows_given_up,
             flows_replaced,
+            flows_silent,
+            flows_astray,
             data_taken,
             data_held,
             others_forwarded,
@@ -90,9 +99,11 @@ impl Counters {
             absorbed_last,
             undos,
             gaps_filled,
+            replaced,
             gaps,
             beyond_window_held,
             beyond_window_dropped,
+            beyond_window_asked,
             buffers_full_dropped,
             sent,
             sent_again,
@@ -102,6 +113,7 @@ impl Counters {
             thinned,
             ece_hidden,
             optimistic_dropped,
+            acks_astray,
             outside_window,
             records_lost,
         ]
@@ -121,6 +133,10 @@ pub enum Ending {
     GivenUp,
     /// The same ends opened another connection.
     Replaced,
+    /// The client acknowledged nothing for some time-outs, while memory for packets was short.
+    Silent,
+    /// Packets have gone another way: what both ends have said and heard is not known here.
+    Astray,
 }
 
 impl Ending {
@@ -132,6 +148,8 @@ impl Ending {
             Ending::Idle => "idle",
             Ending::GivenUp => "given-up",
             Ending::Replaced => "replaced",
+            Ending::Silent => "silent",
+            Ending::Astray => "astray",
         }
     }
 }

@@ -365,6 +365,8 @@ impl<P: Packet> Enforcer<P> {
             Ending::Idle => &mut counters.flows_idle,
             Ending::GivenUp => &mut counters.flows_given_up,
             Ending::Replaced => &mut counters.flows_replaced,
+            Ending::Silent => &mut counters.flows_silent,
+            Ending::Astray => &mut counters.flows_astray,
         } += 1;
         flow.relay.finish();
         if self.records.len() == RECORDS_MAX {

@@ -1,6 +1,6 @@
 //! One enforced flow: the sender of its data that is here, and what both ends were told.
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Newest};
 use crate::counters::{Counters, Ending};
 use crate::enforcer::{Action, Limits};
 use crate::half_open::{Agreed, RTT_TICK_US};
@@ -10,7 +10,7 @@ use crate::packet::{Direction, Packet};
 use crate::seq::{after, before, later};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tcp::{Config, Leave, Opening, Relay, Segment, flags};
+use tcp::{Config, Ecn, Leave, Opening, Relay, Segment, flags};
 use units::Time;
 
 /// Bytes of the timestamp option in every segment of a connection that has it.
@@ -19,6 +19,10 @@ const TIMESTAMP_BYTES: u32 = 12;
 const SYN_WINDOW: u32 = 65_535;
 /// A window of fewer segments is rounded up, lest the server has much more than it.
 const LARGE_SEGMENTS: u32 = 16;
+/// A flow is offered no more than this part of the memory that is left for packets, so that there is always some for others.
+const SHARE: usize = 16;
+/// Time-outs in a row after which a flow's packets are kept no more, if more than half of the memory for packets is taken.
+const SILENT_TIMEOUTS: u8 = 3;
 /// With so many packets under way, of which every second is acknowledged at once, a round trip that is longer than the shortest by
 /// an eighth, within these bounds (RFC 9406 4.2), is a queue's.
 const QUEUED_PACKETS: u32 = 10;
@@ -39,6 +43,8 @@ pub(crate) mod bit {
     pub const SACK: u8 = 0x20;
     /// The server gets every acknowledgment: its window would not grow by fewer.
     pub const ALL_ANSWERS: u8 = 0x40;
+    /// The client has acknowledged what did not come by here.
+    pub const ASTRAY: u8 = 0x80;
 }
 
 /// What a flow works with beside itself.
@@ -152,9 +158,7 @@ impl<P: Packet> Flow<P> {
         }
         let una = self.relay.sock().snd_una;
         if after(segment.ack, self.relay.sock().snd_nxt) {
-            // the server may have sent that, but the client cannot have it
-            cx.counters.optimistic_dropped += 1;
-            return Action::Dropped;
+            return self.unsent(cx, &segment, packet);
         }
         if !self.relay.accepts(&segment) {
             cx.counters.outside_window += 1;
@@ -165,6 +169,7 @@ impl<P: Packet> Flow<P> {
             self.bits |= bit::CLIENT_FIN;
             self.client_end = segment.end_seq();
         }
+        self.bits &= !bit::ASTRAY;
         self.relay.on_ack(cx.now, &segment);
         if let Some(buffer) = &mut self.buffer {
             *cx.buffered -= buffer.acknowledge(self.relay.sock().snd_una);
@@ -172,6 +177,21 @@ impl<P: Packet> Flow<P> {
         self.drain(cx);
         let action = self.answer_server(cx, una, &segment, packet);
         self.tell_twice(cx, &segment, action)
+    }
+
+    /// The client acknowledges what was not sent to it from here.
+    fn unsent(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        if !after(segment.ack, self.nxt()) {
+            // the server has sent that, but the client cannot have it
+            cx.counters.optimistic_dropped += 1;
+            return Action::Dropped;
+        }
+        // either nobody has sent that, and the server will say so, or it went another way
+        if self.relay.accepts(segment) {
+            self.bits |= bit::ASTRAY;
+        }
+        cx.counters.acks_astray += 1;
+        Action::Forward(packet)
     }
 
     /// What the server sees of an acknowledgment.
@@ -258,18 +278,17 @@ impl<P: Packet> Flow<P> {
             return self.offered_at(segment);
         }
         let unit = 1_u32 << self.client_scale();
-        let full = *cx.buffered >= cx.limits.buffer_bytes;
-        let edge = if full { self.offered } else { later(self.relay.window_edge(), self.offered) };
         let up = |bytes: u32| bytes.saturating_add(unit - 1) & !(unit - 1);
-        let exact = room(edge, segment.ack);
         let mss = self.relay.sock().mss_cache;
+        let share = cx.limits.buffer_bytes.saturating_sub(*cx.buffered) / SHARE;
+        let allowed = room(self.relay.window_edge(), segment.ack).min(u32::try_from(share).unwrap_or(u32::MAX));
         // a server that fills its window to the last byte would make a tiny segment of what is rounded up, each time; of nearly one
         // more it makes nearly a full one, which waits here
-        let roomy = exact.saturating_add(mss) & !(unit - 1);
-        let is_large = exact >= LARGE_SEGMENTS * mss;
-        let window =
-            if is_large { roomy.max(up(room(self.offered, segment.ack))) } else { up(exact) }.min(segment.window);
-        self.offered = segment.ack.wrapping_add(window);
+        let is_large = allowed >= LARGE_SEGMENTS * mss;
+        let rounded = if is_large { allowed.saturating_add(mss) & !(unit - 1) } else { up(allowed) };
+        let window = rounded.max(up(room(self.offered, segment.ack))).min(segment.window);
+        // of two acknowledgments that have changed places, the server may go by the one that lets it send more
+        self.offered = later(self.offered, segment.ack.wrapping_add(window));
         window
     }
 
@@ -315,9 +334,12 @@ impl<P: Packet> Flow<P> {
         if segment.flags & flags::RST != 0 {
             return self.reset_by_server(cx, segment, packet);
         }
-        if let Some(buffer) = &mut self.buffer {
-            buffer.tsecr = segment.tsecr;
-            buffer.window = (window >> (self.scales & 0xf)) as u16;
+        // what is kept leaves with the newest that the server has said
+        let window = (window >> self.server_scale()) as u16;
+        let newest = Newest { tsecr: segment.tsecr, window, link: packet.link() };
+        let is_newest = segment.ack == self.relay.rcv_nxt();
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| is_newest) {
+            buffer.newest = newest;
         }
         if segment.seq_len() == 0 {
             self.note_passed(segment);
@@ -329,11 +351,8 @@ impl<P: Packet> Flow<P> {
         }
         let now_us = cx.now_us();
         let (snd_nxt, offered) = (self.relay.sock().snd_nxt, self.offered);
-        let fresh = || Box::new(Buffer::new(snd_nxt, offered, now_us, segment.ack));
-        let buffer = self.buffer.get_or_insert_with(fresh);
-        buffer.tsecr = segment.tsecr;
-        buffer.window = (window >> (self.scales & 0xf)) as u16;
-        let nxt = buffer.nxt;
+        let fresh = || Box::new(Buffer::new(snd_nxt, offered, now_us, segment.ack, newest));
+        let nxt = self.buffer.get_or_insert_with(fresh).nxt;
         if before(segment.seq, nxt) {
             return self.take_again(cx, segment, packet);
         }
@@ -349,14 +368,30 @@ impl<P: Packet> Flow<P> {
     }
 
     /// A packet of the server that is not near: data from beyond the window goes no further, the rest is the client's to judge.
-    fn stray(&self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+    fn stray(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let is_data = segment.flags & flags::RST == 0 && segment.seq_len() > 0;
         if is_data && after(segment.seq, self.relay.sock().snd_una) {
-            cx.counters.beyond_window_dropped += 1;
-            return Action::Dropped;
+            return self.beyond(cx, packet);
         }
         cx.counters.others_forwarded += 1;
         Action::Forward(packet)
+    }
+
+    /// Data of the server from beyond what it was offered, and not next to what is here: either it cheats, or both ends are farther than
+    /// what came by here, for packets have gone another way for a while.
+    fn beyond(&mut self, cx: &mut Context<P>, packet: P) -> Action<P> {
+        if self.has(bit::ASTRAY) {
+            cx.ending = Some(Ending::Astray);
+            cx.counters.others_forwarded += 1;
+            return Action::Forward(packet);
+        }
+        if self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty()) {
+            // the client's answer to a byte of it will tell
+            cx.counters.beyond_window_asked += 1;
+            return Action::Rewritten(packet.part(0, 1));
+        }
+        cx.counters.beyond_window_dropped += 1;
+        Action::Dropped
     }
 
     /// The number after the last that the server has sent.
@@ -410,8 +445,28 @@ impl<P: Packet> Flow<P> {
         }
         let nxt = self.nxt();
         let known_end = if before(end, nxt) { end } else { nxt };
-        let fills = self.fill_gaps(cx, segment, known_end, &packet);
+        let full = is_full(cx, &packet);
         let has_sack = self.has(bit::SACK);
+        let buffer = self.buffer.as_mut().expect("made before");
+        if full && buffer.gaps > 0 {
+            // there is no room for what may be missing
+            if after(end, self.relay.sock().snd_nxt) {
+                cx.counters.buffers_full_dropped += 1;
+                return Action::Dropped;
+            }
+            self.note_passed(segment);
+            cx.counters.passed_buffers_full += 1;
+            return Action::Forward(packet);
+        }
+        let each = packet.each();
+        if !full && buffer.has_larger((segment.seq, known_end), each, each == u32::from(segment.len)) {
+            // a hop behind takes no packets as large as before, and the server has been told (RFC 1191; RFC 8201)
+            let prior = buffer.bytes;
+            buffer.forget((segment.seq, known_end));
+            *cx.buffered = *cx.buffered - prior + buffer.bytes;
+            cx.counters.replaced += 1;
+        }
+        let fills = self.fill_gaps(cx, segment, known_end, &packet);
         let buffer = self.buffer.as_mut().expect("made before");
         buffer.owes_ack = true;
         if !fills && has_sack {
@@ -437,14 +492,15 @@ impl<P: Packet> Flow<P> {
         let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps > 0) else { return false };
         let out = &mut *cx.out;
         let mut awaited = 0;
-        let bytes = buffer.fill((segment.seq, end), (packet, segment.tsval), snd_nxt, |part| {
+        let prior = buffer.bytes;
+        let fills = buffer.fill((segment.seq, end), (packet, segment.tsval), snd_nxt, |part| {
             awaited += 1;
             out.push_back((Direction::Out, part));
         });
-        if bytes == 0 {
+        if !fills {
             return false;
         }
-        *cx.buffered += bytes;
+        *cx.buffered = *cx.buffered - prior + buffer.bytes;
         cx.counters.gaps_filled += awaited;
         if awaited > 0 {
             self.relay.on_filled(cx.now, segment.seq, end);
@@ -461,13 +517,16 @@ impl<P: Packet> Flow<P> {
         let gap = segment.seq.wrapping_sub(buffer.nxt);
         if after(end, self.offered) {
             let beyond = end.wrapping_sub(self.offered);
-            if gap > 0 || beyond > cx.limits.beyond_window_bytes {
+            if gap > 0 {
+                return self.beyond(cx, packet);
+            }
+            if beyond > cx.limits.beyond_window_bytes {
                 cx.counters.beyond_window_dropped += 1;
                 return Action::Dropped;
             }
             cx.counters.beyond_window_held += 1;
         }
-        let full = *cx.buffered + packet.bytes() > cx.limits.buffer_bytes;
+        let full = is_full(cx, &packet);
         if full && !buffer.holds_nothing_back() {
             cx.counters.buffers_full_dropped += 1;
             return Action::Dropped;
@@ -551,9 +610,11 @@ impl<P: Packet> Flow<P> {
             let dress = Dress {
                 leave,
                 floor: buffer.tsval_floor,
-                tsecr: (self.bits & bit::TIMESTAMPS != 0).then_some(buffer.tsecr),
+                newest: buffer.newest,
+                timestamps: self.bits & bit::TIMESTAMPS != 0,
+                // RFC 3168 6.1.5
+                not_ect: !leave.fresh && !self.relay.config().algorithm.needs_ecn(),
                 ack: self.relay.rcv_nxt(),
-                window: buffer.window,
                 scale: self.scales & 0xf,
             };
             let (out, counters) = (&mut *cx.out, &mut *cx.counters);
@@ -572,6 +633,9 @@ impl<P: Packet> Flow<P> {
         self.drain(cx);
         if self.relay.is_given_up() {
             cx.ending = Some(Ending::GivenUp);
+        } else if self.relay.backoff() >= SILENT_TIMEOUTS && *cx.buffered > cx.limits.buffer_bytes / 2 {
+            // its server has all that is kept of it
+            cx.ending = Some(Ending::Silent);
         }
     }
 
@@ -582,6 +646,11 @@ impl<P: Packet> Flow<P> {
             && self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty())
             && self.relay.rcv_nxt() == self.client_end
     }
+}
+
+/// Is there no room for this packet?
+fn is_full<P: Packet>(cx: &Context<P>, packet: &P) -> bool {
+    *cx.buffered + packet.bytes() > cx.limits.buffer_bytes
 }
 
 /// By how much a round trip is longer than the shortest if there is a queue, µs.
@@ -599,9 +668,10 @@ fn room(edge: u32, ack: u32) -> u32 {
 struct Dress {
     leave: Leave,
     floor: Option<u32>,
-    tsecr: Option<u32>,
+    newest: Newest,
+    timestamps: bool,
+    not_ect: bool,
     ack: u32,
-    window: u16,
     scale: u8,
 }
 
@@ -609,10 +679,14 @@ impl Dress {
     /// The acknowledgment and window are the server's newest; the timestamp is the packet's own unless the client would
     /// refuse it as old, and then it is one that the server has sent since.
     fn put_on<P: Packet>(&self, mut packet: P, tsval: u32) -> P {
+        packet.set_link(self.newest.link);
+        if self.not_ect {
+            packet.set_ecn(Ecn::NotEct);
+        }
         packet.set_ack(self.ack);
-        packet.set_window(self.window, self.scale);
-        if let Some(tsecr) = self.tsecr {
-            packet.set_timestamps(self.floor.map_or(tsval, |floor| later(floor, tsval)), tsecr);
+        packet.set_window(self.newest.window, self.scale);
+        if self.timestamps {
+            packet.set_timestamps(self.floor.map_or(tsval, |floor| later(floor, tsval)), self.newest.tsecr);
         }
         if self.leave.cwr
             && let Some(header) = packet.header()

@@ -76,6 +76,15 @@ pub trait Packet: Clone {
     /// Another ECN field.
     fn set_ecn(&mut self, ecn: Ecn);
 
+    /// Payload bytes of each of the packets that it will be on the way, but for a shorter last one.
+    fn each(&self) -> u32;
+
+    /// Addresses of the link, destination and source.
+    fn link(&self) -> [u8; 12];
+
+    /// Other ones.
+    fn set_link(&mut self, link: [u8; 12]);
+
     /// Takes the SACK blocks out.
     fn strip_sack(&mut self);
 

@@ -41,7 +41,11 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub fn new(rules: Vec<Rule>) -> Rules {
+    pub fn new(mut rules: Vec<Rule>) -> Rules {
+        for config in rules.iter_mut().filter_map(|rule| rule.config.as_mut()) {
+            // what waits here has been written already
+            *config = Arc::new(Config { send_buffer: u32::MAX, ..Config::clone(config) });
+        }
         Rules { rules }
     }
 

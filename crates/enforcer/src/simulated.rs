@@ -49,6 +49,16 @@ impl Packet for Simulated {
         self.segment.ecn = ecn;
     }
 
+    fn each(&self) -> u32 {
+        self.segment.len.into()
+    }
+
+    fn link(&self) -> [u8; 12] {
+        [0; 12]
+    }
+
+    fn set_link(&mut self, _link: [u8; 12]) {}
+
     fn strip_sack(&mut self) {
         self.segment.sack_count = 0;
     }

@@ -185,12 +185,12 @@ fn stalled_clients_do_not_exceed_the_cap_of_buffers() {
 fn a_storm_of_acknowledgments_neither_reaches_the_server_nor_moves_the_window() {
     let mut rig = rig("newreno", Limits::default(), STACK);
     let third = rig.open(0);
-    for n in 0..10 {
+    for n in 0..30 {
         rig.server(0, segment(S + n * 1448, C, 1448));
     }
     let mut passed = 0;
     for n in 0..10_000_u32 {
-        // duplicates, old ones, ones within a segment, ones of what was never sent
+        // duplicates, old ones, ones of what has not left yet
         let ack = [S, S - 1000, S.wrapping_sub(1 << 20), S + 20 * 1448 + n][n as usize % 4];
         passed += u32::from(rig.client(0, segment(C, ack, 0)).is_some());
         rig.leaves();
@@ -226,6 +226,41 @@ fn a_client_that_takes_its_window_back_is_believed() {
         let shrunk = Segment { window, ..segment(C, S + 1448, 10) };
         let seen = rig.client(0, shrunk).expect("it carries data");
         assert!(seen.window <= window, "{window}: {seen:?}");
+    }
+}
+
+#[test]
+fn clients_that_stall_leave_memory_to_others() {
+    const CAP: usize = 8 << 20;
+    let mut rig =
+        rig("newreno", Limits { buffer_bytes: CAP, beyond_window_bytes: 1 << 24, ..Limits::default() }, STACK);
+    // servers that send far more than they may, to clients that are gone
+    for n in 1..20 {
+        rig.open(n);
+        for i in 0..600 {
+            rig.server(n, segment(S + i * 1448, C, 1448));
+        }
+    }
+    let full = rig.enforcer.buffered_bytes();
+    assert!(full > CAP - 4096, "{full}");
+    // sent again, what was not kept is not kept either
+    for n in 1..20 {
+        for i in 0..600 {
+            rig.server(n, segment(S + i * 1448, C, 1448));
+            assert!(rig.enforcer.buffered_bytes() <= CAP);
+        }
+    }
+    rig.wait(Time::from_secs(10));
+    let counters = *rig.enforcer.counters();
+    assert!(rig.enforcer.buffered_bytes() <= CAP / 2 && counters.flows_silent > 0, "{counters:?}");
+    assert!(rig.enforcer.flows() > 5, "the rest may be kept");
+    // somebody else gets on, at the rate of his own window
+    rig.open(0);
+    for n in 0..100 {
+        let end = S + (n + 1) * 1448;
+        assert_eq!(rig.server(0, segment(end - 1448, C, 1448)).len(), 1);
+        let seen = rig.client(0, segment(C, end, 0)).expect("it acknowledges");
+        assert!(seen.window > 10 * 1448, "{seen:?}");
     }
 }
 

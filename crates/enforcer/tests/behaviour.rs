@@ -6,7 +6,7 @@ mod rig;
 use enforcer::{Ending, Enforcer, Limits, Rule};
 use rig::{CLIENT_ISS, Rig, SERVER_ISS, STACK, Stack, config, rig, segment};
 use std::sync::Arc;
-use tcp::{Config, SackBlock, Segment, flags};
+use tcp::{Config, Ecn, SackBlock, Segment, flags};
 use units::Time;
 
 /// Payload of a full segment: 1460 less 12 of timestamps.
@@ -69,6 +69,32 @@ fn a_large_window_is_never_rounded_to_a_tiny_segment_more() {
 }
 
 #[test]
+fn a_large_window_does_not_grow_by_itself() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 10);
+    rig.now += Time::from_ms(10);
+    // twenty segments
+    let edge = |seen: Segment| seen.ack + seen.window;
+    let first = rig.client(0, ack(10)).map(edge).expect("it acknowledges");
+    // data of the client, that repeats an acknowledgment
+    let again = Segment { len: 10, ..ack(10) };
+    for n in 0..10 {
+        assert_eq!(rig.client(0, Segment { seq: C + 10 * n, ..again }).map(edge), Some(first));
+    }
+}
+
+#[test]
+fn an_older_acknowledgment_that_comes_late_takes_no_window_back() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 2);
+    rig.client(0, ack(2)).expect("it acknowledges");
+    // of before its buffer had grown
+    rig.client(0, Segment { window: 1448, ..ack(2) });
+    assert_eq!(burst(&mut rig, 2, 12).len(), 10);
+    assert_eq!(rig.enforcer.counters().beyond_window_held, 0);
+}
+
+#[test]
 fn a_window_smaller_than_the_algorithms_is_left_alone() {
     let mut rig = newreno();
     let small = Segment { window: 4096, ..ack(0) };
@@ -109,6 +135,71 @@ fn a_loss_is_repaired_here_with_the_servers_timestamp_and_hidden_from_it() {
     assert!(edges.windows(2).all(|pair| pair[0] < pair[1]), "each is a window update, no duplicate: {edges:?}");
     let counters = *rig.enforcer.counters();
     assert_eq!((counters.sent_again, counters.hidden + seen.len() as u64), (1, 5));
+}
+
+#[test]
+fn what_is_sent_again_bears_no_mark_that_it_may_be_marked() {
+    let mut rig = rig("newreno", Limits::default(), Stack { ecn: true, ..STACK });
+    rig.open(0);
+    let able = Segment { ecn: Ecn::Ect0, ..data(0) };
+    assert_eq!(rig.server(0, able).iter().map(|s| s.ecn).collect::<Vec<_>>(), [Ecn::Ect0]);
+    let again = rig.wait(Time::from_secs(1));
+    // RFC 3168 6.1.5
+    assert!(!again.is_empty() && again.iter().all(|s| s.ecn == Ecn::NotEct), "{again:?}");
+}
+
+#[test]
+fn a_server_that_has_learnt_of_a_smaller_path_is_followed() {
+    const SMALL: u32 = 1000;
+    let mut rig = newreno();
+    burst(&mut rig, 0, 4);
+    // no packet of 1448 bytes gets through; of those of 1000, the last is a rest
+    let (end, mut got) = (4 * MSS, Vec::new());
+    for from in (0..end).step_by(SMALL as usize) {
+        let len = SMALL.min(end - from);
+        got.extend(rig.server(0, Segment { tsval: 100_003, ..segment(S + from, C, len as u16) }));
+    }
+    assert!(got.iter().all(|s| u32::from(s.len) <= SMALL), "{got:?}");
+    let there: u32 = got.iter().map(|s| u32::from(s.len)).sum();
+    assert!(there >= end - MSS, "all but a rest that might be anybody's leaves at once: {there} of {end}");
+    // and what is sent again from here is small
+    let again = rig.wait(Time::from_secs(2));
+    assert!(again.iter().any(|s| s.seq == S) && again.iter().all(|s| u32::from(s.len) <= SMALL), "{again:?}");
+    assert_eq!(rig.client(0, ack(4)).map(|s| s.ack), Some(S + end));
+    goes_on(&mut rig, 4);
+}
+
+#[test]
+fn packets_that_went_another_way_for_a_while_are_not_missed() {
+    // the client acknowledges first; or the server sends, and a byte of that asks the client
+    for client_first in [true, false] {
+        let mut rig = newreno();
+        burst(&mut rig, 0, 4);
+        rig.client(0, ack(4));
+        let far = 1000;
+        if client_first {
+            let beyond = Segment { window: 1 << 20, ..ack(far) };
+            assert_eq!(rig.client(0, beyond), Some(beyond), "the server's to judge");
+        } else {
+            let asked: Vec<_> = burst(&mut rig, far, far + 1).iter().map(|s| (s.seq, s.len)).collect();
+            assert_eq!(asked, [(S + far * MSS, 1)]);
+            let answer = segment(C, S + far * MSS + 1, 0);
+            assert_eq!(rig.client(0, answer), Some(answer));
+        }
+        assert_eq!(rig.enforcer.flows(), 1, "one end's word is not enough");
+        assert_eq!(burst(&mut rig, far, far + 2), [data(far), data(far + 1)]);
+        assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().flows_astray), (0, 1));
+    }
+}
+
+#[test]
+fn a_client_that_is_back_in_step_has_not_gone_astray() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 4);
+    rig.client(0, ack(1000));
+    rig.client(0, ack(2));
+    assert_eq!(burst(&mut rig, 1000, 1002), []);
+    assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().beyond_window_dropped), (1, 2));
 }
 
 #[test]
@@ -244,13 +335,13 @@ fn strangers_change_nothing() {
         Segment { flags: flags::SYN, ..segment(C + 7, 0, 0) },
         Segment { flags: flags::FIN | flags::ACK, ..segment(C + 0x1000_0000, S + 4 * MSS, 0) },
     ];
+    let far = segment(S + 0x1000_0000, C, 1000);
+    assert_eq!(rig.server(0, far), [], "data far from the window changes nothing");
+    assert_eq!(told(&rig), before);
     for stranger in blind {
         rig.client(0, stranger);
         assert_eq!(told(&rig), before, "{stranger:?}");
     }
-    let far = segment(S + 0x1000_0000, C, 1000);
-    assert_eq!(rig.server(0, far), [], "nor does data far from the window");
-    assert_eq!(told(&rig), before);
     assert!(rig.client(0, ack(4)).is_some_and(|s| s.ack == S + 4 * MSS), "the flow goes on");
     assert_eq!(rig.enforcer.buffered_bytes(), 0);
 }

@@ -354,6 +354,21 @@ impl enforcer::Packet for OwnedFrame {
         }
     }
 
+    fn each(&self) -> u32 {
+        let payload = self.rest.range.len() as u32;
+        if self.own.header.is_gso() { u32::from(self.own.header.gso_size).min(payload) } else { payload }
+    }
+
+    fn link(&self) -> [u8; 12] {
+        array(&self.own.headers, 0)
+    }
+
+    fn set_link(&mut self, link: [u8; 12]) {
+        if self.own.layout.is_some() {
+            self.own.headers[..link.len()].copy_from_slice(&link);
+        }
+    }
+
     fn strip_sack(&mut self) {
         let Some(Layout { tcp, payload, .. }) = self.own.layout else { return };
         let options = &self.own.headers[tcp + 20..payload];

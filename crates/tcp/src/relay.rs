@@ -107,14 +107,13 @@ impl Relay {
         self.0.sock.rcv_nxt
     }
 
-    /// Whether a segment of the other end lies in the window that it was offered (RFC 9293 3.4), and what it
-    /// acknowledges was sent (RFC 5961 5).
+    /// Whether a segment of the other end lies in the window that it was offered (RFC 9293 3.4).
     #[inline]
     pub fn accepts(&self, segment: &Segment) -> bool {
-        self.0.is_in_window(segment) && !after(segment.ack, self.0.sock.snd_nxt)
+        self.0.is_in_window(segment)
     }
 
-    /// The other end acknowledges. `segment` has been accepted; its window is in bytes.
+    /// The other end acknowledges, what was sent and no more. `segment` has been accepted; its window is in bytes.
     #[inline]
     pub fn on_ack(&mut self, now: Time, segment: &Segment) {
         let end = &mut self.0;
@@ -263,7 +262,7 @@ impl Relay {
             }
             end.burst_left = end.largest_burst().segments(end.sock.mss_cache).min(u8::MAX as u32) as u8;
         }
-        let room = end.sock.snd_cwnd.saturating_sub(end.sock.packets_in_flight());
+        let room = room(&end.sock);
         if room == 0 {
             end.note_window_limited();
             return None;
@@ -311,8 +310,7 @@ impl Relay {
     #[inline]
     pub fn window_edge(&self) -> u32 {
         let sock = &self.0.sock;
-        let room = sock.snd_cwnd.saturating_sub(sock.packets_in_flight());
-        sock.snd_nxt.wrapping_add(room.saturating_mul(sock.mss_cache).min(i32::MAX as u32))
+        sock.snd_nxt.wrapping_add(room(sock).saturating_mul(sock.mss_cache).min(i32::MAX as u32))
     }
 
     /// The connection is over; the algorithm lets go of it.
@@ -331,6 +329,11 @@ impl Relay {
         &self.0.sock
     }
 
+    /// Time-outs since the other end last acknowledged anything.
+    pub fn backoff(&self) -> u8 {
+        self.0.backoff
+    }
+
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
         self.0.stats()
@@ -340,6 +343,13 @@ impl Relay {
     pub fn config(&self) -> &Config {
         self.0.config()
     }
+}
+
+/// Segments that the window leaves room for: at least one if none is in flight, whatever the algorithm says, or nothing would
+/// ever come back.
+fn room(sock: &TcpSock) -> u32 {
+    let in_flight = sock.packets_in_flight();
+    sock.snd_cwnd.max(u32::from(in_flight == 0)).saturating_sub(in_flight)
 }
 
 /// The number after the oldest segment in flight.
