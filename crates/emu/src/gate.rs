@@ -175,6 +175,18 @@ impl Packet for Passing {
         self.frame.set_ecn(ecn);
     }
 
+    fn each(&self) -> u32 {
+        self.frame.each()
+    }
+
+    fn link(&self) -> [u8; 12] {
+        self.frame.link()
+    }
+
+    fn set_link(&mut self, link: [u8; 12]) {
+        self.frame.set_link(link);
+    }
+
     fn strip_sack(&mut self) {
         self.frame.strip_sack();
     }

@@ -208,6 +208,18 @@ impl Packet for Passing {
         self.packet.set_ecn(ecn);
     }
 
+    fn each(&self) -> u32 {
+        self.packet.each()
+    }
+
+    fn link(&self) -> [u8; 12] {
+        self.packet.link()
+    }
+
+    fn set_link(&mut self, link: [u8; 12]) {
+        self.packet.set_link(link);
+    }
+
     fn strip_sack(&mut self) {
         self.packet.strip_sack();
     }
