@@ -55,6 +55,8 @@ impl Default for Limits {
 
 /// Ticks in which idle time is counted.
 const IDLE_TICK: Time = Time::from_secs(4);
+/// For so long nothing has come until a flow rests.
+const REST_TICKS: u64 = 2;
 /// Packets for each of which one flow more is looked at, whether it is idle: each look is a line of memory that nothing else needs.
 const LOOK_EVERY: usize = 16;
 /// Records that wait to be fetched.
@@ -343,8 +345,11 @@ impl<P: Packet> Enforcer<P> {
             return;
         }
         let slot = self.hand / LOOK_EVERY;
-        let Some(Some(flow)) = self.flows.get(slot) else { return };
+        let Some(Some(flow)) = self.flows.get_mut(slot) else { return };
         let idle = u64::from(tick(now).wrapping_sub(flow.seen));
+        if idle >= REST_TICKS && flow.buffer.is_none() {
+            flow.relay.rest();
+        }
         if idle > self.limits.idle.as_ps() / IDLE_TICK.as_ps() {
             self.end(now, slot as u32, Ending::Idle);
         }

@@ -1,6 +1,7 @@
 //! What an idle connection can do without: one box, made when something is sent, waits to be sent, or goes wrong, and given
 //! back when it would tell no more than a new one.
 
+use crate::endpoint::Stats;
 use crate::rare::Rare;
 use crate::scoreboard::{Record, Ring};
 use congestion::TcpSock;
@@ -100,6 +101,16 @@ impl Busy {
     #[inline]
     pub fn rare_mut(&mut self) -> Option<&mut Rare> {
         self.0.as_mut()?.rare.as_deref_mut()
+    }
+
+    /// All was acknowledged some time ago: gives back what few connections need, too, and says what was counted there.
+    pub fn rest(&mut self, sock: &TcpSock) -> Stats {
+        let Some(work) = &mut self.0 else { return Stats::default() };
+        // the next round trip is a new one
+        work.rtt_seq = sock.snd_una;
+        let rare = work.rare.take();
+        self.free(sock);
+        rare.map_or_else(Stats::default, |rare| rare.stats)
     }
 
     /// Nothing is in flight: gives the ring's memory back, and the box if it has nothing else to tell.

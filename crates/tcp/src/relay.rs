@@ -53,6 +53,9 @@ pub struct Leave {
 }
 
 /// One direction of a connection that others have; see the module's documentation for how to drive it.
+///
+/// It receives nothing. Its endpoint's `received` holds the retransmissions, in the upper half, and time-outs of before
+/// [`Relay::rest`].
 #[derive(Debug)]
 pub struct Relay(Endpoint);
 
@@ -313,6 +316,19 @@ impl Relay {
         sock.snd_nxt.wrapping_add(room(sock).saturating_mul(sock.mss_cache).min(i32::MAX as u32))
     }
 
+    /// Nothing has been under way for a while: gives memory back, and forgets what the last losses have taught of reordering.
+    pub fn rest(&mut self) {
+        let end = &mut self.0;
+        let is_quiet = end.sock.packets_out == 0
+            && end.timer == TimerKind::None
+            && end.sock.icsk_ca_state == TCP_CA_OPEN
+            && !end.has(bit::RETRANSMIT | bit::SLOW_ACK);
+        if is_quiet {
+            let Stats { retransmits, rtos, .. } = end.busy.rest(&end.sock);
+            end.received += u64::from(retransmits) << 32 | u64::from(rtos);
+        }
+    }
+
     /// The connection is over; the algorithm lets go of it.
     pub fn finish(&mut self) {
         self.0.finish(State::Closed);
@@ -334,9 +350,14 @@ impl Relay {
         self.0.backoff
     }
 
-    /// What was counted so far.
+    /// What was counted so far; of what losses brought about, retransmissions and time-outs alone outlive a rest.
     pub fn stats(&self) -> Stats {
-        self.0.stats()
+        let (stats, before) = (self.0.stats(), self.0.received);
+        Stats {
+            retransmits: stats.retransmits.wrapping_add((before >> 32) as u32),
+            rtos: stats.rtos.wrapping_add(before as u32),
+            ..stats
+        }
     }
 
     /// The settings that hold.
