@@ -45,6 +45,8 @@ struct Case {
     back: [Wire; 2],
     finish: Finish,
     iss: [u32; 2],
+    /// Of the enforcer.
+    buffer_bytes: usize,
 }
 
 fn any_algorithm(random: &mut Random) -> &'static Algorithm {
@@ -130,6 +132,7 @@ fn case(seed: u64) -> Case {
         finish,
         // near the wrap as often as not
         iss: [random.next() as u32, (random.below(100_000) as u32).wrapping_neg()],
+        buffer_bytes: if random.below(8) == 0 { 10_000 << random.below(6) } else { Limits::default().buffer_bytes },
     }
 }
 
@@ -162,7 +165,8 @@ fn begin(case: &Case, enforced: bool) -> Run {
     let mut world = World::new(ends, case.out.clone(), case.back.clone(), case.seed);
     if enforced {
         let config = Arc::new(Config::linux(Algorithm::named(case.enforced).expect("built in")));
-        world.enforcer = Some(Enforcer::new(Limits::default(), vec![Rule::all(&config)], case.seed));
+        let limits = Limits { buffer_bytes: case.buffer_bytes, ..Limits::default() };
+        world.enforcer = Some(Enforcer::new(limits, vec![Rule::all(&config)], case.seed));
     }
     world.act(case.opener, |_, _| ());
     Run { world, written: [0; 2], closed: [false; 2], reset: false }
@@ -284,6 +288,8 @@ fn connections_go_through_as_if_there_were_no_enforcer() {
         ("gaps filled", sum(|c| c.gaps_filled)),
         ("held", sum(|c| c.data_held)),
         ("acknowledged ahead", sum(|c| c.acks_ahead)),
+        ("passed untouched, as buffers were full", sum(|c| c.passed_buffers_full)),
+        ("dropped, as buffers were full", sum(|c| c.buffers_full_dropped)),
         ("malformed", sum(|c| c.passed_malformed)),
     ] {
         println!("{what}: {count}");
