@@ -19,8 +19,10 @@ const TIMESTAMP_BYTES: u32 = 12;
 const SYN_WINDOW: u32 = 65_535;
 /// A window of fewer segments is rounded up, lest the server has much more than it.
 const LARGE_SEGMENTS: u32 = 16;
-/// A flow is offered no more than this part of the memory that is left for packets, so that there is always some for others.
+/// A flow is offered no more than this part of the memory that is left for packets, so that there is always some for others, but so
+/// many segments even if none is left: they may pass untouched.
 const SHARE: usize = 16;
+const LEAST_SEGMENTS: u32 = 2;
 /// Time-outs in a row after which a flow's packets are kept no more, if more than half of the memory for packets is taken.
 const SILENT_TIMEOUTS: u8 = 3;
 /// With so many packets under way, of which every second is acknowledged at once, a round trip that is longer than the shortest by
@@ -281,7 +283,8 @@ impl<P: Packet> Flow<P> {
         let up = |bytes: u32| bytes.saturating_add(unit - 1) & !(unit - 1);
         let mss = self.relay.sock().mss_cache;
         let share = cx.limits.buffer_bytes.saturating_sub(*cx.buffered) / SHARE;
-        let allowed = room(self.relay.window_edge(), segment.ack).min(u32::try_from(share).unwrap_or(u32::MAX));
+        let share = u32::try_from(share).unwrap_or(u32::MAX).max(LEAST_SEGMENTS * mss);
+        let allowed = room(self.relay.window_edge(), segment.ack).min(share);
         // a server that fills its window to the last byte would make a tiny segment of what is rounded up, each time; of nearly one
         // more it makes nearly a full one, which waits here
         let is_large = allowed >= LARGE_SEGMENTS * mss;

@@ -16,7 +16,7 @@ use tcp::{Config, DelayedAck, EcnMode, Endpoint, Segment, State, flags};
 use units::{Rate, Time};
 use world::{Wire, World};
 
-const TRANSFERS: u64 = 300;
+const TRANSFERS: u64 = 1_000;
 /// Longer than a timeout can be: then nothing will come any more.
 const QUIET: Time = Time::from_secs(60);
 /// A run without the enforcer may take that long; it is then not compared.
@@ -132,7 +132,7 @@ fn case(seed: u64) -> Case {
         finish,
         // near the wrap as often as not
         iss: [random.next() as u32, (random.below(100_000) as u32).wrapping_neg()],
-        buffer_bytes: if random.below(8) == 0 { 10_000 << random.below(6) } else { Limits::default().buffer_bytes },
+        buffer_bytes: if random.below(8) == 0 { 3_000 << random.below(8) } else { Limits::default().buffer_bytes },
     }
 }
 
