@@ -27,6 +27,7 @@ mod ioctl {
 
     const INT: usize = size_of::<libc::c_int>();
     nix::ioctl_write_ptr_bad!(tunsetiff, nix::request_code_write!(b'T', 202, INT), libc::ifreq);
+    nix::ioctl_read_bad!(tungetiff, nix::request_code_read!(b'T', 210, INT), libc::ifreq);
     nix::ioctl_write_int_bad!(tunsetoffload, nix::request_code_write!(b'T', 208, size_of::<libc::c_uint>()));
     nix::ioctl_write_ptr_bad!(tunsetvnethdrsz, nix::request_code_write!(b'T', 216, INT), libc::c_int);
 }
@@ -63,6 +64,15 @@ impl Tap {
             ioctl::tunsetoffload(fd, offload as libc::c_int)?;
         }
         Ok(Tap { file })
+    }
+
+    /// Whether the interface is still there; one that stays without us may be deleted.
+    pub fn is_there(&self) -> bool {
+        // SAFETY: zero is a value of each of its fields; the kernel writes a whole one.
+        unsafe {
+            let mut request: libc::ifreq = std::mem::zeroed();
+            ioctl::tungetiff(self.file.as_raw_fd(), &raw mut request).is_ok()
+        }
     }
 
     /// The next frame that the host has sent; `None` if there is none now. `buffer` must be of [`READ_BYTES_MAX`] bytes,

@@ -214,6 +214,11 @@ impl XdpSocket {
         if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
     }
 
+    /// Frames that are longer do not come.
+    pub fn frame_bytes_max(&self) -> usize {
+        self.piece as usize - HEADROOM
+    }
+
     /// Hands frames that have come to `take`, at most `most`; how many that were.
     pub fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
         let mut n = 0;

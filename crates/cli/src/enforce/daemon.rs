@@ -18,6 +18,9 @@ use units::Time;
 /// The longest sleep: signals are seen then, CUEs, and who asks for the status.
 const LOOK: Time = Time::from_ms(100);
 
+/// How often the interfaces are looked at.
+const CHECK: Time = Time::from_secs(1);
+
 /// The enforcer, its two interfaces and who may ask it.
 pub struct Daemon {
     /// On the servers' side, on the clients'.
@@ -30,6 +33,7 @@ pub struct Daemon {
     listener: Listener,
     clock: Clock,
     look_at: Time,
+    check_at: Time,
     /// What was received and not yet looked at.
     frames: Vec<OwnedFrame>,
 }
@@ -51,7 +55,18 @@ impl Daemon {
     pub fn new(ports: [Port; 2], limits: Limits, rules: Vec<Rule>, cues: Option<Cues>, listener: Listener) -> Daemon {
         let (clock, frames) = (Clock::begin(), Vec::new());
         let enforcer = enforcer(limits, rules.clone());
-        Daemon { ports, enforcer, limits, rules, cues, listener, clock, look_at: Time::ZERO, frames }
+        Daemon {
+            ports,
+            enforcer,
+            limits,
+            rules,
+            cues,
+            listener,
+            clock,
+            look_at: Time::ZERO,
+            check_at: Time::ZERO,
+            frames,
+        }
     }
 
     /// From now on what comes in at both interfaces waits here. To be run at once: there is not much room, and making tables took longer.
@@ -65,7 +80,7 @@ impl Daemon {
     /// Until `stopped` says so.
     ///
     /// # Errors
-    /// The kernel does not say when packets come, or the disk does not take the highest epoch.
+    /// An interface is gone or has changed, the kernel does not say when packets come, or the disk does not take the highest epoch.
     pub fn run(mut self, stopped: &dyn Fn() -> bool) -> io::Result<()> {
         while !stopped() {
             let mut more = false;
@@ -95,8 +110,13 @@ impl Daemon {
         if self.clock.is_old() {
             // flows that are open pass untouched from now on
             self.enforcer = enforcer(self.limits, self.rules.clone());
-            (self.clock, self.look_at) = (Clock::begin(), Time::ZERO);
+            (self.clock, self.look_at, self.check_at) = (Clock::begin(), Time::ZERO, Time::ZERO);
             self.cues.as_mut().map_or(Ok(()), Cues::begin_anew).map_err(io::Error::other)?;
+        }
+        let now = self.clock.now();
+        if self.check_at <= now {
+            self.check_at = now + CHECK;
+            self.ports.iter().try_for_each(Port::check).map_err(io::Error::other)?;
         }
         // here, since one that always has packets to look at never waits
         self.listener.answer(|| self.status());

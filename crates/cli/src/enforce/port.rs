@@ -125,6 +125,17 @@ fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(answers.into_iter().filter_map(interface).collect())
 }
 
+/// The MTU of an interface, if it is there.
+fn mtu(index: u32) -> Option<u32> {
+    let mut asked = LinkMessage::default();
+    asked.header.index = index;
+    let answers = Netlink::open().ok()?.ask(0, RouteNetlinkMessage::GetLink(asked)).ok()?;
+    answers.iter().find_map(|answer| match answer {
+        RouteNetlinkMessage::NewLink(link) => Some(Interface::of(link).mtu),
+        _ => None,
+    })
+}
+
 impl Interface {
     fn of(link: &LinkMessage) -> Interface {
         let mut interface = Interface {
@@ -172,6 +183,7 @@ pub struct Port {
 /// How packets come and go.
 enum Way {
     Xdp {
+        index: u32,
         /// One for each of its queues.
         sockets: Vec<XdpSocket>,
         steering: Steering,
@@ -257,7 +269,7 @@ impl Port {
         }
         let steering = Steering::attach(*index, own, pins).map_err(|error| failed("XDP", &error))?;
         let pins = Pins { name: name.clone(), folder: pins.to_path_buf() };
-        let way = Way::Xdp { sockets, steering, _pins: pins, local: *local };
+        let way = Way::Xdp { index: *index, sockets, steering, _pins: pins, local: *local };
         Ok(Port { name: name.clone(), way, received: 0, sent: 0, lost: 0 })
     }
 
@@ -332,6 +344,25 @@ impl Port {
                 self.lost += lost;
                 self.sent -= lost;
             }
+        }
+    }
+
+    /// Looks whether the interface is as it was when it was opened.
+    ///
+    /// # Errors
+    /// It is gone, or takes longer frames now than would come here.
+    pub fn check(&self) -> Result<(), String> {
+        let gone = || format!("{} is gone", self.name);
+        match &self.way {
+            Way::Xdp { sockets, index, .. } => {
+                let mtu = mtu(*index).ok_or_else(gone)?;
+                let most = sockets.first().map_or(0, XdpSocket::frame_bytes_max) as u32 - FRAMING_BYTES;
+                if mtu > most {
+                    return Err(format!("{} has an MTU of {mtu} now, and {most} fit; start anew", self.name));
+                }
+                Ok(())
+            }
+            Way::Tap { tap, .. } => tap.is_there().then_some(()).ok_or_else(gone),
         }
     }
 

@@ -77,3 +77,29 @@ fn what_cannot_be_a_place_for_an_enforcer_of_taps_is_told() {
     let (code, _, error) = enforce(["free", "other"]);
     assert!(code == Some(1) && error.contains("another program has this TAP's other end"), "{error}");
 }
+
+#[test]
+fn an_enforcer_ends_with_its_interfaces_and_before_they_take_more_than_it() {
+    let Some(world) = World::new() else { return };
+    let mut both = world.connection();
+    let enforcer = world.enforce(&["--rule", "bbr"]);
+    for host in 0..3 {
+        let mut links = vec!["eth0"];
+        if host == 1 {
+            links = vec!["s", "c", "br0"];
+        }
+        for link in links {
+            world.run(host, &format!("ip link set {link} mtu 3000"));
+        }
+    }
+    assert!(enforcer.fails().contains("has an MTU of 3000 now, and 17"), "what fits is told");
+    // the bridge carries it, and whoever starts anew has room
+    download(&mut both, SHORT);
+    let enforcer = world.enforce(&["--rule", "bbr"]);
+    world.run(1, "ip link delete c");
+    assert!(enforcer.fails().contains("c is gone"));
+
+    let enforcer = world.enforce_between_taps(&["--rule", "bbr"]);
+    world.run(2, "ip link delete tc");
+    assert!(enforcer.fails().contains("tc is gone"));
+}

@@ -304,6 +304,13 @@ impl Running {
         assert_eq!(status.code(), Some(0), "{}", self.said());
     }
 
+    /// Waits until it has failed by itself: what it said.
+    pub fn fails(mut self) -> String {
+        eventually(|| self.child.try_wait().is_ok_and(|ended| ended.is_some()));
+        assert_eq!(self.child.try_wait().unwrap().and_then(|status| status.code()), Some(1), "{}", self.said());
+        self.said()
+    }
+
     /// Kills it.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
