@@ -1,10 +1,11 @@
 //! What comes to the enforcer's ports: IPv6, VLANs, the super-frames of TAPs.
 
-use crate::world::World;
+use crate::world::{World, eventually};
 use crate::{LONG, SHORT, check, send};
 use std::net::{IpAddr, TcpStream};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Instant;
 
 /// The server sends, the client checks.
 fn download((client, server): &mut (TcpStream, TcpStream), bytes: usize) {
@@ -102,4 +103,26 @@ fn an_enforcer_ends_with_its_interfaces_and_before_they_take_more_than_it() {
     let enforcer = world.enforce_between_taps(&["--rule", "bbr"]);
     world.run(2, "ip link delete tc");
     assert!(enforcer.fails().contains("tc is gone"));
+}
+
+#[test]
+fn a_flow_outlives_a_path_that_takes_smaller_packets_from_now_on() {
+    let Some(world) = World::new() else { return };
+    let _enforcer = world.enforce(&["--rule", "bbr"]);
+    let (mut client, mut server) = world.connection();
+    let seen = AtomicU64::new(0);
+    let began = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| send(&mut server, LONG, Some(LONG / 2)));
+        scope.spawn(|| {
+            assert!(eventually(|| seen.load(Ordering::Relaxed) > LONG as u64 / 4));
+            // longer frames are dropped there, and what a router would tell the server, its route does
+            world.run(2, "ip link set eth0 mtu 1000");
+            world.run(0, "ip route change 10.97.0.0/24 dev eth0 mtu 1000");
+        });
+        check(&mut client, LONG, &seen);
+    });
+    let counters = world.status()["counters"].clone();
+    println!("{:?}, {counters}", began.elapsed());
+    assert!(counters["replaced"].as_u64() > Some(0), "{counters}");
 }
