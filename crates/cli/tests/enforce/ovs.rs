@@ -157,6 +157,11 @@ fn flows_that_an_open_vswitch_steers_are_enforced_and_outlive_the_enforcer() {
     let (mut client, mut server) = world.connection_to(STEERED);
     send_while(&mut server, &mut client, || switch.change_flows("del-flows", "tcp"));
     assert_eq!(counted("flows_opened"), 1, "{}", world.status());
+    // back on the detour, farther than the enforcer has seen it
+    switch.steer();
+    exchange(&mut client, &mut server, SHORT);
+    assert_eq!(counted("flows_astray"), 1, "{}", world.status());
+    switch.change_flows("del-flows", "tcp");
     for port in ["to-es", "to-ec"] {
         switch.change_flows("del-flows", &format!("in_port={port}"));
     }
