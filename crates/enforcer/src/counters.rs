@@ -8,10 +8,11 @@ use units::Time;
 #[allow(missing_docs, reason = "each group is documented")]
 pub struct Counters {
     /// Let through untouched: not TCP or malformed; of a connection whose beginning was not seen, or that no rule is for;
-    /// because the table of flows was full; because the buffers were (its copy is the sender's).
+    /// signed, or a SYN that asks for what cannot be enforced ([`crate::Header::untouchable`]); because the table of flows was full; because the buffers were (its copy is the sender's).
     pub passed_malformed: u64,
     pub passed_unknown: u64,
     pub passed_by_rule: u64,
+    pub passed_by_option: u64,
     pub passed_table_full: u64,
     pub passed_buffers_full: u64,
     /// Handshakes that others pushed out of their table; flows that came to be enforced, and that ended: by FINs, by RST, for
@@ -69,7 +70,7 @@ pub struct Counters {
 
 impl Counters {
     /// Each with its name.
-    pub fn named(&self) -> [(&'static str, u64); 39] {
+    pub fn named(&self) -> [(&'static str, u64); 40] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -80,6 +81,7 @@ impl Counters {
             passed_malformed,
             passed_unknown,
             passed_by_rule,
+            passed_by_option,
             passed_table_full,
             passed_buffers_full,
             half_open_lost,

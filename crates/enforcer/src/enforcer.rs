@@ -146,6 +146,10 @@ impl<P: Packet> Enforcer<P> {
             }
             return Action::Forward(packet);
         }
+        if header.untouchable {
+            self.counters.passed_by_option += 1;
+            return Action::Forward(packet);
+        }
         let slot = match known {
             Some(slot) if self.flow(slot).bits & bit::REOPENING == 0 => Some(slot),
             _ => self.open(now, direction, (key, hash), &header, &packet).or(known),
@@ -182,7 +186,13 @@ impl<P: Packet> Enforcer<P> {
             return;
         }
         let (now_us, by_server) = (now.as_us() as u32, direction == Direction::Out);
-        if segment.flags & flags::ACK != 0 {
+        if header.untouchable {
+            self.counters.passed_by_option += 1;
+            if segment.flags & flags::ACK != 0 {
+                // it answers a SYN that came before one with fewer options
+                self.half_opens.on_passed(hash);
+            }
+        } else if segment.flags & flags::ACK != 0 {
             self.half_opens.on_answer(hash, now_us, by_server, segment);
         } else if self.rules.config(key.server, key.client, header.dscp).is_none() {
             self.counters.passed_by_rule += 1;

@@ -48,6 +48,9 @@ pub struct Header {
     pub vlan: u16,
     /// The differentiated services code point.
     pub dscp: u8,
+    /// It is signed (TCP-MD5, RFC 2385; TCP-AO, RFC 5925): changed it would be refused. Or it is a SYN that asks for what acknowledgments
+    /// carry beside their number (Multipath TCP, RFC 8684; accurate ECN, RFC 9768), so that none may be kept from the server.
+    pub untouchable: bool,
     /// The TCP header and its options. The window is asked for apart ([`Packet::window`]), since it takes the connection's
     /// scale. Payload of a super-packet counts whole.
     pub segment: Segment,

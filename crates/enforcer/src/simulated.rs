@@ -21,7 +21,7 @@ pub struct Simulated {
 impl Packet for Simulated {
     fn header(&self) -> Option<Header> {
         let Simulated { source, destination, dscp, segment, .. } = *self;
-        (!self.corrupt).then_some(Header { source, destination, vlan: 0, dscp, segment })
+        (!self.corrupt).then_some(Header { source, destination, vlan: 0, dscp, untouchable: false, segment })
     }
 
     fn window(&self, _scale: u8) -> u32 {

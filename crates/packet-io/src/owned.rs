@@ -20,6 +20,9 @@ mod option {
     pub const SACK_PERMITTED: u8 = 4;
     pub const SACK: u8 = 5;
     pub const TIMESTAMPS: u8 = 8;
+    pub const MD5: u8 = 19;
+    pub const AO: u8 = 29;
+    pub const MPTCP: u8 = 30;
 }
 
 /// What the length of TCP's header leaves for options.
@@ -290,23 +293,26 @@ impl enforcer::Packet for OwnedFrame {
             (address(8).into(), address(24).into())
         };
         let traffic_class = if is_v4 { headers[ip + 1] } else { (word(headers, ip) >> 4) as u8 };
-        let mut segment = Segment {
+        let flags = self.flags(tcp);
+        let segment = Segment {
             seq: self.double_word(tcp + SEQ_AT),
             ack: self.double_word(tcp + ACK_AT),
             window: u32::from(word(headers, tcp + WINDOW_AT)),
             len: self.rest.range.len() as u16,
-            flags: self.flags(tcp).0 as u8,
+            flags: flags.0 as u8,
             ecn: ecn(Ecn::from_bits(traffic_class)),
             ..Segment::default()
         };
-        read_options(&headers[tcp + 20..], &mut segment)?;
-        Some(Header {
+        let mut header = Header {
             source: End::new(source, word(headers, tcp)),
             destination: End::new(destination, word(headers, tcp + 2)),
             vlan: Ethernet::parse(headers)?.vlan()?,
             dscp: traffic_class >> 2,
+            untouchable: flags.contains(TcpFlags::SYN | TcpFlags::AE),
             segment,
-        })
+        };
+        read_options(&headers[tcp + 20..], &mut header)?;
+        Some(header)
     }
 
     fn window(&self, scale: u8) -> u32 {
@@ -474,8 +480,9 @@ fn find(all: &[u8], kind: u8) -> Option<usize> {
     options(all).flatten().find(|(_, bytes)| bytes[0] == kind).map(|(at, _)| at)
 }
 
-/// Puts what options say into `segment`; `None` if one is malformed.
-fn read_options(all: &[u8], segment: &mut Segment) -> Option<()> {
+/// Puts what options say into `header`; `None` if one is malformed.
+fn read_options(all: &[u8], header: &mut Header) -> Option<()> {
+    let segment = &mut header.segment;
     let double_word = |bytes: &[u8]| u32::from(word(bytes, 0)) << 16 | u32::from(word(bytes, 2));
     for entry in options(all) {
         let (_, bytes) = entry?;
@@ -495,6 +502,8 @@ fn read_options(all: &[u8], segment: &mut Segment) -> Option<()> {
                 }
                 segment.sack_count = (length / 8).min(SACK_BLOCKS_MAX) as u8;
             }
+            (option::MD5 | option::AO, _) => header.untouchable = true,
+            (option::MPTCP, _) => header.untouchable |= segment.flags & flags::SYN != 0,
             (option::MSS | option::WINDOW_SCALE | option::SACK_PERMITTED | option::TIMESTAMPS | option::SACK, _) => {
                 return None;
             }

@@ -1,5 +1,5 @@
 //! An enforcer under real frames that make no sense: headers broken anywhere, options cut off, odd lengths, checksums right and wrong. Nothing panics,
-//! memory stays bounded, and a connection in the midst of it goes on.
+//! memory stays bounded, and a connection in the midst of it goes on. Options under which nothing may be changed are respected.
 //!
 //! `ENFORCER_FUZZ` asks for more frames, `ENFORCER_SEED` for others.
 
@@ -217,4 +217,55 @@ fn frames_that_make_no_sense_are_survived_and_a_connection_goes_on() {
         counters.beyond_window_dropped > 0 && counters.outside_window > 0 && counters.flows_reset > 0,
         "{counters:?}"
     );
+}
+
+/// An option of `length` bytes, and what fills its last word.
+fn option(kind: u8, length: u8) -> Vec<u8> {
+    let mut bytes = vec![kind, length];
+    bytes.resize(usize::from(length), 7);
+    bytes.resize(bytes.len().next_multiple_of(4), 1);
+    bytes
+}
+
+#[test]
+fn connections_whose_acknowledgments_are_signed_or_say_more_pass_untouched() {
+    // TCP-MD5, TCP-AO, Multipath TCP; accurate ECN is asked for by flags alone
+    let (ecn, none) = (TcpFlags::AE | TcpFlags::CWR | TcpFlags::ECE, TcpFlags(0));
+    for (added, asked) in [(option(19, 18), none), (option(29, 16), none), (option(30, 12), none), (vec![], ecn)] {
+        let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));
+        let mut rig = Rig { enforcer: Enforcer::new(Limits::default(), vec![Rule::all(&config)], 7), now: Time::ZERO };
+        let mut put = |direction: Direction, plan: Plan| {
+            let bytes = frame(&Plan { options: [plan.options.clone(), added.clone()].concat(), ..plan });
+            let got: Vec<_> = rig.put(direction, &bytes).iter().map(OwnedFrame::to_vec).collect();
+            assert_eq!(got, [bytes]);
+            (rig.enforcer.flows(), rig.enforcer.counters().passed_by_option)
+        };
+        let opening = || OPENING.to_vec();
+        let (client, server) = (CLIENT_ISS + 1, SERVER_ISS + 1);
+        let syn = Plan { flags: TcpFlags::SYN | asked, options: opening(), ..plan(0, false, CLIENT_ISS, 0) };
+        put(Direction::In, syn);
+        let answer = TcpFlags::SYN | TcpFlags::ACK;
+        put(Direction::Out, Plan { flags: answer, options: opening(), ..plan(0, true, SERVER_ISS, client) });
+        put(Direction::In, plan(0, false, client, server));
+        put(Direction::Out, Plan { payload: vec![0; PAYLOAD], ..plan(0, true, server, client) });
+        // with the window that is the client's, not the algorithm's
+        let (flows, passed) = put(Direction::In, plan(0, false, client, server + PAYLOAD as u32));
+        assert!(flows == 0 && passed > 0, "{added:?}: {flows} {passed}");
+    }
+}
+
+#[test]
+fn a_signed_packet_of_an_enforced_connection_passes_untouched() {
+    let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));
+    let mut rig = Rig { enforcer: Enforcer::new(Limits::default(), vec![Rule::all(&config)], 7), now: Time::ZERO };
+    rig.open(0);
+    for kind in [19, 29] {
+        let ack = plan(0, false, CLIENT_ISS + 1, SERVER_ISS + 1);
+        // its window is more than the algorithm's
+        let signed = frame(&Plan { options: option(kind, 18), window: 60_000, ..ack.clone() });
+        assert_eq!(rig.put(Direction::In, &signed).iter().map(OwnedFrame::to_vec).collect::<Vec<_>>(), [signed]);
+        let plain = frame(&Plan { window: 60_000, ..ack });
+        assert_ne!(rig.put(Direction::In, &plain).iter().map(OwnedFrame::to_vec).collect::<Vec<_>>(), [plain]);
+    }
+    assert_eq!(rig.enforcer.flows(), 1);
 }
