@@ -1,7 +1,7 @@
 //! The table of flows, and what happens to a packet.
 
 use crate::counters::{Counters, Ending, Record};
-use crate::flow::{Context, Flow, bit};
+use crate::flow::{Context, Flow};
 use crate::half_open::HalfOpens;
 use crate::index::{Index, Key};
 use crate::kept::Kept;
@@ -140,21 +140,19 @@ impl<P: Packet> Enforcer<P> {
         let hash = key.hash(self.seed);
         let known = self.find(hash, key);
         if header.segment.flags & flags::SYN != 0 {
-            self.on_syn(now, direction, (key, hash), &header);
-            if let Some(slot) = known {
-                self.flow(slot).bits |= bit::REOPENING;
+            if let Some(slot) = known
+                && self.flow(slot).on_syn(direction, &header.segment)
+            {
+                self.end(now, slot, Ending::Replaced);
             }
+            self.on_syn(now, direction, (key, hash), &header);
             return Action::Forward(packet);
         }
         if header.untouchable {
             self.counters.passed_by_option += 1;
             return Action::Forward(packet);
         }
-        let slot = match known {
-            Some(slot) if self.flow(slot).bits & bit::REOPENING == 0 => Some(slot),
-            _ => self.open(now, direction, (key, hash), &header, &packet).or(known),
-        };
-        let Some(slot) = slot else {
+        let Some(slot) = known.or_else(|| self.open(now, direction, (key, hash), &header, &packet)) else {
             if direction == Direction::Out && header.segment.seq_len() > 0 {
                 self.half_opens.on_passed(hash);
             }
@@ -224,9 +222,6 @@ impl<P: Packet> Enforcer<P> {
         let config = self.rules.config(key.server, key.client, header.dscp)?;
         let window = if by_server { u32::from(u16::MAX) } else { packet.window(agreed.client_scale) };
         let flow = Flow::new(now, config, (key, header.dscp), &agreed, window);
-        if let Some(old) = self.find(hash, key) {
-            self.end(now, old, Ending::Replaced);
-        }
         if self.flows.len() - self.free.len() >= self.limits.flows {
             self.counters.passed_table_full += 1;
             return None;

@@ -40,8 +40,9 @@ pub(crate) mod bit {
     pub const ECN: u8 = 2;
     pub const SERVER_FIN: u8 = 4;
     pub const CLIENT_FIN: u8 = 8;
-    /// A SYN of the same ends has passed.
-    pub const REOPENING: u8 = 0x10;
+    /// A SYN of the client has passed, and one of the server.
+    pub const CLIENT_SYN: u8 = 0x10;
+    pub const SERVER_SYN: u8 = 0x80;
     pub const SACK: u8 = 0x20;
     /// The server gets every acknowledgment: its window would not grow by fewer.
     pub const ALL_ANSWERS: u8 = 0x40;
@@ -143,6 +144,22 @@ impl<P: Packet> Flow<P> {
 
     fn server_scale(&self) -> u8 {
         self.scales & 0xf
+    }
+
+    /// A SYN or its answer. True: another connection of the same ends has begun. One SYN does not tell, since anybody may send it; but
+    /// who still has this connection answers it with no SYN (RFC 5961 4).
+    pub fn on_syn(&mut self, direction: Direction, segment: &Segment) -> bool {
+        let (own, others, server_next) = match direction {
+            Direction::Out => (bit::SERVER_SYN, bit::CLIENT_SYN, segment.seq.wrapping_add(1)),
+            Direction::In => (bit::CLIENT_SYN, bit::SERVER_SYN, segment.ack),
+        };
+        if segment.flags & flags::ACK == 0 {
+            self.bits |= own;
+            return false;
+        }
+        // sent again, they have the numbers with which this flow began
+        let sock = self.relay.sock();
+        self.has(others) && server_next != sock.snd_una.wrapping_sub(sock.bytes_acked as u32)
     }
 
     /// A packet of the client.

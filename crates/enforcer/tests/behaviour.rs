@@ -477,10 +477,63 @@ fn fins_of_both_ends_end_a_flow() {
 #[test]
 fn the_same_ends_may_begin_anew() {
     let mut rig = newreno();
-    burst(&mut rig, 0, 3);
-    rig.open(0);
+    burst(&mut rig, 0, 13);
+    let (syn, answer) = anew(&rig);
+    rig.client(0, syn);
+    rig.server(0, answer);
+    rig.client(0, segment(syn.seq + 1, answer.seq + 1, 0));
     assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (1, 0));
-    assert_eq!(rig.enforcer.counters().flows_replaced, 1);
+    assert_eq!((rig.enforcer.counters().flows_replaced, rig.enforcer.counters().flows_opened), (1, 2));
+    let first = segment(answer.seq + 1, syn.seq + 1, 1448);
+    assert_eq!(rig.server(0, first).iter().map(|s| s.seq).collect::<Vec<_>>(), [first.seq]);
+}
+
+/// The client's SYN of another connection, and the server's answer.
+fn anew(rig: &Rig) -> (Segment, Segment) {
+    let syn = rig.syn(CLIENT_ISS + 0x1000_0000);
+    (syn, Segment { seq: SERVER_ISS + 0x2000_0000, ack: syn.seq + 1, ..rig.answer() })
+}
+
+#[test]
+fn a_connection_that_takes_anothers_place_but_cannot_be_enforced_passes_untouched() {
+    let mut rig = newreno();
+    // the client is gone and comes back, and no rule is for it any more
+    burst(&mut rig, 0, 13);
+    rig.enforcer.set_rules(rig.now, Vec::new());
+    let (syn, answer) = anew(&rig);
+    rig.client(0, syn);
+    rig.server(0, answer);
+    let (request, reply) = (segment(syn.seq + 1, answer.seq + 1, 10), segment(answer.seq + 1, syn.seq + 11, 1448));
+    assert_eq!(rig.client(0, request), Some(request));
+    assert_eq!(rig.server(0, reply), [reply]);
+    let ack = segment(syn.seq + 11, answer.seq + 1449, 0);
+    assert_eq!((rig.client(0, ack), rig.enforcer.flows()), (Some(ack), 0));
+}
+
+#[test]
+fn who_opens_in_anothers_name_alone_does_not_end_a_flow_nor_slow_it() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 10);
+    let (syn, answer) = anew(&rig);
+    let begun = rig.answer();
+    let ours = Segment { ack: SERVER_ISS + 0x2000_0001, flags: flags::SYN | flags::ACK, ..syn };
+    // a SYN, which the server answers by no SYN; the true answer again; an answer to no SYN
+    rig.client(0, syn);
+    rig.server(0, begun);
+    rig.client(0, ours);
+    assert!(rig.client(0, ack(10)).is_some_and(|s| s.ack == S + 10 * MSS));
+    rig.server(0, begun);
+    goes_on(&mut rig, 10);
+    let mut other = newreno();
+    other.server(0, answer);
+    other.server(0, Segment { ack: 0, flags: flags::SYN, ..answer });
+    goes_on(&mut other, 0);
+    for counters in [rig.enforcer.counters(), other.enforcer.counters()] {
+        assert_eq!((counters.flows_replaced, counters.passed_unknown), (0, 0));
+    }
+    // where the server opens, its SYN and the client's answer to it tell
+    other.client(0, ours);
+    assert_eq!(other.enforcer.counters().flows_replaced, 1);
 }
 
 #[test]
