@@ -1,7 +1,7 @@
 //! The table of flows, and what happens to a packet.
 
 use crate::counters::{Counters, Ending, Record};
-use crate::flow::{Context, Flow};
+use crate::flow::{Context, Flow, bit};
 use crate::half_open::HalfOpens;
 use crate::index::{Index, Key};
 use crate::kept::Kept;
@@ -57,8 +57,12 @@ impl Default for Limits {
 const IDLE_TICK: Time = Time::from_secs(4);
 /// For so long nothing has come until a flow rests.
 const REST_TICKS: u64 = 2;
+/// A flow whose client has given it up, as it seems, is forgotten after so long: what is on its way now has come by then (RFC 9293 3.4.1).
+const ABORTED_IDLE: Time = Time::from_secs(120);
 /// Packets for each of which one flow more is looked at, whether it is idle: each look is a line of memory that nothing else needs.
 const LOOK_EVERY: usize = 16;
+/// The same for each flow that is opened: flows of few packets must not come faster than they are looked at.
+const LOOKS_PER_FLOW: usize = 2;
 /// Records that wait to be fetched.
 const RECORDS_MAX: usize = 1 << 16;
 
@@ -80,8 +84,9 @@ pub struct Enforcer<P> {
     /// The most that was buffered at a time, bytes.
     buffered_max: usize,
     kept: Kept,
-    /// Where the search for idle flows has come to, packets.
+    /// The flow that was looked at last, whether it is idle, and packets since.
     hand: usize,
+    since_look: usize,
 }
 
 impl<P: Packet> Enforcer<P> {
@@ -104,6 +109,7 @@ impl<P: Packet> Enforcer<P> {
             buffered_max: 0,
             kept: Kept::default(),
             hand: 0,
+            since_look: 0,
         }
     }
 
@@ -131,7 +137,11 @@ impl<P: Packet> Enforcer<P> {
             self.counters.passed_malformed += 1;
             return Action::Forward(packet);
         };
-        self.look_for_idle(now);
+        self.since_look += 1;
+        if self.since_look == LOOK_EVERY {
+            self.since_look = 0;
+            self.look_for_idle(now);
+        }
         let (server, client) = match direction {
             Direction::Out => (header.source, header.destination),
             Direction::In => (header.destination, header.source),
@@ -163,7 +173,12 @@ impl<P: Packet> Enforcer<P> {
 
     fn on_flow(&mut self, now: Time, direction: Direction, slot: u32, header: &Header, packet: P) -> Action<P> {
         let (flow, mut cx) = self.parts(now, slot);
-        flow.seen = tick(now);
+        if direction == Direction::In {
+            flow.bits &= !bit::ABORTED;
+        }
+        if !flow.has(bit::ABORTED) {
+            flow.seen = tick(now);
+        }
         let action = match direction {
             Direction::Out => flow.outward(&mut cx, &header.segment, packet),
             Direction::In => flow.inward(&mut cx, &header.segment, packet),
@@ -222,6 +237,7 @@ impl<P: Packet> Enforcer<P> {
         let config = self.rules.config(key.server, key.client, header.dscp)?;
         let window = if by_server { u32::from(u16::MAX) } else { packet.window(agreed.client_scale) };
         let flow = Flow::new(now, config, (key, header.dscp), &agreed, window);
+        (0..LOOKS_PER_FLOW).for_each(|_| self.look_for_idle(now));
         if self.flows.len() - self.free.len() >= self.limits.flows {
             self.counters.passed_table_full += 1;
             return None;
@@ -343,20 +359,17 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Looks at one flow now and then, so that all are looked at in turn: is it idle?
+    /// Looks at one flow, so that all are looked at in turn: is it idle?
     fn look_for_idle(&mut self, now: Time) {
-        self.hand = if self.hand < self.flows.len() * LOOK_EVERY { self.hand + 1 } else { 0 };
-        if !self.hand.is_multiple_of(LOOK_EVERY) {
-            return;
-        }
-        let slot = self.hand / LOOK_EVERY;
-        let Some(Some(flow)) = self.flows.get_mut(slot) else { return };
+        self.hand = if self.hand + 1 < self.flows.len() { self.hand + 1 } else { 0 };
+        let Some(Some(flow)) = self.flows.get_mut(self.hand) else { return };
         let idle = u64::from(tick(now).wrapping_sub(flow.seen));
         if idle >= REST_TICKS && flow.buffer.is_none() {
             flow.relay.rest();
         }
-        if idle > self.limits.idle.as_ps() / IDLE_TICK.as_ps() {
-            self.end(now, slot as u32, Ending::Idle);
+        let most = if flow.has(bit::ABORTED) { ABORTED_IDLE.min(self.limits.idle) } else { self.limits.idle };
+        if idle > most.as_ps() / IDLE_TICK.as_ps() {
+            self.end(now, self.hand as u32, Ending::Idle);
         }
     }
 

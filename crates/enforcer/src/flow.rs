@@ -36,18 +36,20 @@ const STARVED_US: u32 = 1_000;
 
 /// Bits of [`Flow::bits`].
 pub(crate) mod bit {
-    pub const TIMESTAMPS: u8 = 1;
-    pub const ECN: u8 = 2;
-    pub const SERVER_FIN: u8 = 4;
-    pub const CLIENT_FIN: u8 = 8;
+    pub const TIMESTAMPS: u16 = 1;
+    pub const ECN: u16 = 2;
+    pub const SERVER_FIN: u16 = 4;
+    pub const CLIENT_FIN: u16 = 8;
     /// A SYN of the client has passed, and one of the server.
-    pub const CLIENT_SYN: u8 = 0x10;
-    pub const SERVER_SYN: u8 = 0x80;
-    pub const SACK: u8 = 0x20;
+    pub const CLIENT_SYN: u16 = 0x10;
+    pub const SERVER_SYN: u16 = 0x200;
+    /// A RST was the last that came of the client, and may be the end.
+    pub const ABORTED: u16 = 0x100;
+    pub const SACK: u16 = 0x20;
     /// The server gets every acknowledgment: its window would not grow by fewer.
-    pub const ALL_ANSWERS: u8 = 0x40;
+    pub const ALL_ANSWERS: u16 = 0x40;
     /// The client has acknowledged what did not come by here.
-    pub const ASTRAY: u8 = 0x80;
+    pub const ASTRAY: u16 = 0x80;
 }
 
 /// What a flow works with beside itself.
@@ -91,7 +93,7 @@ pub(crate) struct Flow<P> {
     server_rtt_ticks: u16,
     /// Window scales: the server's in the low half.
     scales: u8,
-    pub bits: u8,
+    pub bits: u16,
     /// The code point by which its rule was found.
     pub dscp: u8,
 }
@@ -134,7 +136,7 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    fn has(&self, bits: u8) -> bool {
+    pub fn has(&self, bits: u16) -> bool {
         self.bits & bits != 0
     }
 
@@ -166,9 +168,11 @@ impl<P: Packet> Flow<P> {
     pub fn inward(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let segment = Segment { window: packet.window(self.client_scale()), ..*segment };
         if segment.flags & flags::RST != 0 {
-            // RFC 5961 3.2: any other is answered with a challenge, and the flow goes on
             if segment.seq == self.relay.rcv_nxt() {
                 cx.ending = Some(Ending::Reset);
+            } else if self.relay.accepts(&Segment { ack: self.relay.sock().snd_una, ..segment }) {
+                // a guess, which the server challenges (RFC 5961 3.2), or it follows data that the server has not acknowledged yet
+                self.bits |= bit::ABORTED;
             }
             return Action::Forward(packet);
         }
@@ -661,7 +665,7 @@ impl<P: Packet> Flow<P> {
 
     /// Have both ends said that they are done, and been heard?
     pub fn is_over(&self) -> bool {
-        const BOTH: u8 = bit::SERVER_FIN | bit::CLIENT_FIN;
+        const BOTH: u16 = bit::SERVER_FIN | bit::CLIENT_FIN;
         self.bits & BOTH == BOTH
             && self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty())
             && self.relay.rcv_nxt() == self.client_end

@@ -154,6 +154,20 @@ fn flows_beyond_the_limit_pass_untouched() {
 }
 
 #[test]
+fn clients_that_give_up_at_once_do_not_fill_the_table() {
+    // twenty a second; those that are seen to have given up are forgotten after two minutes, so that 2,400 are to be expected, and what
+    // the search for them adds
+    let mut rig = rig("newreno", Limits { flows: 5000, ..Limits::default() }, STACK);
+    for n in 0..30_000 {
+        rig.open(n);
+        rig.client(n, segment(C, S, 10));
+        rig.client(n, Segment { flags: flags::RST, ..segment(C + 10, 0, 0) });
+        rig.wait(Time::from_ms(40));
+    }
+    assert_eq!(rig.enforcer.counters().passed_table_full, 0);
+}
+
+#[test]
 fn stalled_clients_do_not_exceed_the_cap_of_buffers() {
     const CAP: usize = 1 << 20;
     let mut rig = rig("newreno", Limits { buffer_bytes: CAP, ..Limits::default() }, STACK);

@@ -310,6 +310,29 @@ fn only_an_exact_reset_ends_a_flow() {
 }
 
 #[test]
+fn a_client_that_gives_up_before_its_request_is_acknowledged_is_soon_forgotten() {
+    let reset = |seq: u32| Segment { flags: flags::RST, ..segment(seq, 0, 0) };
+    let flows_after = |last: &[Segment]| {
+        let mut rig = newreno();
+        rig.client(0, segment(C, S, 10));
+        for &segment in last {
+            rig.client(0, segment);
+        }
+        // it has crossed the reset
+        rig.now += Time::from_ms(1);
+        rig.server(0, segment(S, C + 10, 0));
+        rig.wait(Time::from_secs(130));
+        (0..20).for_each(|_| {
+            rig.client(7, segment(1, 1, 0));
+        });
+        rig.enforcer.flows()
+    };
+    assert_eq!(flows_after(&[reset(C + 10)]), 0);
+    assert_eq!(flows_after(&[reset(C + 10), segment(C + 10, S, 0)]), 1, "a stranger's guess: the client goes on");
+    assert_eq!(flows_after(&[reset(C + 70_000)]), 1, "outside of the window");
+}
+
+#[test]
 fn a_server_that_gives_up_has_said_what_it_had_to_say() {
     let mut rig = newreno();
     burst(&mut rig, 0, 14);
