@@ -209,7 +209,7 @@ impl<P: Packet> Enforcer<P> {
             self.half_opens.on_answer(hash, now_us, by_server, segment);
         } else if self.rules.config(key.server, key.client, header.dscp).is_none() {
             self.counters.passed_by_rule += 1;
-        } else if self.half_opens.on_syn(hash, now_us, by_server, segment) {
+        } else if self.half_opens.on_syn(hash, now_us, by_server, header) {
             self.counters.half_open_lost += 1;
         }
     }
@@ -234,9 +234,9 @@ impl<P: Packet> Enforcer<P> {
             self.counters.passed_unknown += 1;
             None
         })?;
-        let config = self.rules.config(key.server, key.client, header.dscp)?;
+        let config = self.rules.config(key.server, key.client, agreed.dscp)?;
         let window = if by_server { u32::from(u16::MAX) } else { packet.window(agreed.client_scale) };
-        let flow = Flow::new(now, config, (key, header.dscp), &agreed, window);
+        let flow = Flow::new(now, config, key, &agreed, window);
         (0..LOOKS_PER_FLOW).for_each(|_| self.look_for_idle(now));
         if self.flows.len() - self.free.len() >= self.limits.flows {
             self.counters.passed_table_full += 1;

@@ -94,7 +94,7 @@ pub(crate) struct Flow<P> {
     /// Window scales: the server's in the low half.
     scales: u8,
     pub bits: u16,
-    /// The code point by which its rule was found.
+    /// The code point of its SYN, by which its rule was found.
     pub dscp: u8,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Flow<P> {
 const _: () = assert!(size_of::<Option<Flow<()>>>() <= 496);
 
 impl<P: Packet> Flow<P> {
-    pub fn new(now: Time, config: &Arc<Config>, (key, dscp): (Key, u8), agreed: &Agreed, window: u32) -> Flow<P> {
+    pub fn new(now: Time, config: &Arc<Config>, key: Key, agreed: &Agreed, window: u32) -> Flow<P> {
         let options = if agreed.timestamps { TIMESTAMP_BYTES } else { 0 };
         let opening = Opening {
             una: agreed.server_next,
@@ -132,7 +132,7 @@ impl<P: Packet> Flow<P> {
             bits: if agreed.timestamps { bit::TIMESTAMPS } else { 0 }
                 | if agreed.ecn { bit::ECN } else { 0 }
                 | if agreed.sack { bit::SACK } else { 0 },
-            dscp,
+            dscp: agreed.dscp,
         }
     }
 

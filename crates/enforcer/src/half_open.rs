@@ -4,6 +4,7 @@
 //! place. A handshake is lost, and its flow let through untouched, if that happens within its round trip: with the
 //! default of 2^20 places, at a million spoofed SYNs a second and 200 ms, one in some thousand.
 
+use crate::packet::Header;
 use tcp::{Segment, flags};
 
 /// Entries that share a place.
@@ -48,6 +49,8 @@ pub(crate) struct HalfOpen {
     scales: u8,
     /// From SYN to answer, ticks.
     rtt_ticks: u16,
+    /// The code point of the SYN.
+    dscp: u8,
 }
 
 const _: () = assert!(size_of::<HalfOpen>() <= 24);
@@ -60,6 +63,7 @@ pub(crate) struct Agreed {
     pub server_next: u32,
     pub client_next: u32,
     pub mss: u16,
+    pub dscp: u8,
     pub sack: bool,
     pub timestamps: bool,
     pub ecn: bool,
@@ -96,7 +100,8 @@ impl HalfOpens {
     }
 
     /// A SYN, new or again. True: another handshake was pushed out.
-    pub fn on_syn(&mut self, hash: u64, now_us: u32, by_server: bool, syn: &Segment) -> bool {
+    pub fn on_syn(&mut self, hash: u64, now_us: u32, by_server: bool, header: &Header) -> bool {
+        let syn = &header.segment;
         let (set, tag) = self.set(hash);
         let mut entry = HalfOpen {
             tag,
@@ -112,6 +117,7 @@ impl HalfOpens {
                 | if syn.flags & (flags::ECE | flags::CWR) == flags::ECE | flags::CWR { bit::ECN } else { 0 },
             scales: nibble(scale_of(syn), by_server),
             rtt_ticks: 0,
+            dscp: header.dscp,
         };
         let same = |old: &HalfOpen| old.bits & bit::USED != 0 && old.tag == tag;
         if let Some(other) = set.iter().position(|old| same(old) && (old.bits & bit::BY_SERVER != 0) != by_server) {
@@ -202,6 +208,7 @@ impl HalfOpens {
             server_next: if by_server { opener } else { answerer },
             client_next: if by_server { answerer } else { opener },
             mss: entry.mss,
+            dscp: entry.dscp,
             sack: entry.bits & bit::SACK != 0,
             timestamps: entry.bits & bit::TIMESTAMPS != 0,
             ecn: entry.bits & bit::ECN != 0,

@@ -616,6 +616,23 @@ fn a_flow_that_no_rule_is_for_any_more_goes_on() {
     assert!(Enforcer::<enforcer::Simulated>::new(Limits::default(), Vec::new(), 1).poll_timeout() == Time::NEVER);
 }
 
+#[test]
+fn the_rule_is_chosen_by_the_code_point_of_the_syn() {
+    let mut rig = newreno();
+    rig.enforcer.set_rules(rig.now, vec![Rule { dscp: Some(46), ..Rule::all(&config("cubic")) }]);
+    // marked by the client, and for its SYN alone
+    for (n, [syn, rest]) in [(1, [46, 0]), (2, [0, 46])] {
+        let (first, answer) = (rig.syn(CLIENT_ISS), rig.answer());
+        rig.dscp = syn;
+        rig.client(n, first);
+        rig.dscp = rest;
+        rig.server(n, answer);
+        rig.client(n, segment(C, S, 0));
+    }
+    let shown: Vec<String> = rig.enforcer.open_records(rig.now).map(|flow| flow.algorithm).collect();
+    assert_eq!(shown, ["newreno", "cubic"]);
+}
+
 /// The server sends `count` segments at once, and the client acknowledges each after `rtt`; how many acknowledgments the server does
 /// not get.
 fn round(rig: &mut Rig, sent: &mut u32, count: u32, rtt: Time) -> usize {

@@ -25,6 +25,8 @@ pub struct Rig {
     pub now: Time,
     pub enforcer: Enforcer<Simulated>,
     pub stack: Stack,
+    /// The code point of every packet.
+    pub dscp: u8,
 }
 
 pub fn config(algorithm: &str) -> Arc<Config> {
@@ -33,7 +35,7 @@ pub fn config(algorithm: &str) -> Arc<Config> {
 
 pub fn rig(algorithm: &str, limits: Limits, stack: Stack) -> Rig {
     let rules = vec![Rule::all(&config(algorithm))];
-    Rig { now: Time::from_ms(1000), enforcer: Enforcer::new(limits, rules, 42), stack }
+    Rig { now: Time::from_ms(1000), enforcer: Enforcer::new(limits, rules, 42), stack, dscp: 0 }
 }
 
 /// The ends of connection number `n`.
@@ -53,7 +55,7 @@ impl Rig {
         let [server, client] = ends(n);
         let out = direction == Direction::Out;
         let (source, destination) = if out { (server, client) } else { (client, server) };
-        let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment };
+        let packet = Simulated { source, destination, dscp: self.dscp, corrupt: false, segment };
         self.enforcer.on_packet(self.now, direction, packet)
     }
 
