@@ -7,14 +7,24 @@ use units::Time;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each group is documented")]
 pub struct Counters {
+    /// What became of each packet that was handed in ([`crate::Action`]): went on as it came, went on with another window or other
+    /// options or in part, was kept or had its like sent already, was dropped. Together they are all.
+    pub forwarded: u64,
+    pub rewritten: u64,
+    pub held: u64,
+    pub dropped: u64,
     /// Let through untouched: not TCP or malformed; of a connection whose beginning was not seen, or that no rule is for;
-    /// signed, or a SYN that asks for what cannot be enforced ([`crate::Header::untouchable`]); because the table of flows was full; because the buffers were (its copy is the sender's).
+    /// signed, or a SYN that asks for what cannot be enforced ([`crate::Header::untouchable`]); because
+    /// the table of flows was full; because the buffers were (its copy is the sender's).
     pub passed_malformed: u64,
     pub passed_unknown: u64,
     pub passed_by_rule: u64,
     pub passed_by_option: u64,
     pub passed_table_full: u64,
     pub passed_buffers_full: u64,
+    /// Forwarded too: SYNs and their answers; packets of the clients in which nothing was to change.
+    pub handshakes: u64,
+    pub unchanged: u64,
     /// Handshakes that others pushed out of their table; flows that came to be enforced, and that ended: by FINs, by RST, for
     /// want of any packet, because the client never answered, because the same ends began anew, because the client was silent while
     /// memory was short, because both ends had gone on without the enforcer.
@@ -27,7 +37,7 @@ pub struct Counters {
     pub flows_replaced: u64,
     pub flows_silent: u64,
     pub flows_astray: u64,
-    /// From the servers: data taken; of these held back at first; probes, pure ACKs and old data let through.
+    /// From the servers: data taken; of these held back at first; probes, pure ACKs, old data and RSTs let through.
     pub data_taken: u64,
     pub data_held: u64,
     pub others_forwarded: u64,
@@ -48,16 +58,14 @@ pub struct Counters {
     pub beyond_window_asked: u64,
     /// Dropped because nothing more could be buffered.
     pub buffers_full_dropped: u64,
-    /// To the clients: pieces sent, and sent again.
+    /// To the clients: pieces sent, and sent again; a RST that waited for the first counts.
     pub sent: u64,
     pub sent_again: u64,
     /// ACKs that let held data's acknowledgments go ahead.
     pub acks_ahead: u64,
-    /// From the clients: forwarded with another window or less options; duplicates kept from the server; others that it does
-    /// without while what it sent waits here; echoes kept
-    /// from it; those that acknowledge what waits here, dropped; those that acknowledge what did not come by here; those outside of the
+    /// From the clients: duplicates kept from the server; others that it does without while what it sent waits here; echoes kept from
+    /// it; those that acknowledge what waits here, dropped; those that acknowledge what did not come by here; those outside of the
     /// window, which change nothing here.
-    pub rewritten: u64,
     pub hidden: u64,
     pub thinned: u64,
     pub ece_hidden: u64,
@@ -70,7 +78,7 @@ pub struct Counters {
 
 impl Counters {
     /// Each with its name.
-    pub fn named(&self) -> [(&'static str, u64); 40] {
+    pub fn named(&self) -> [(&'static str, u64); 45] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -78,12 +86,18 @@ impl Counters {
             }};
         }
         each![
+            forwarded,
+            rewritten,
+            held,
+            dropped,
             passed_malformed,
             passed_unknown,
             passed_by_rule,
             passed_by_option,
             passed_table_full,
             passed_buffers_full,
+            handshakes,
+            unchanged,
             half_open_lost,
             flows_opened,
             flows_closed,
@@ -110,7 +124,6 @@ impl Counters {
             sent,
             sent_again,
             acks_ahead,
-            rewritten,
             hidden,
             thinned,
             ece_hidden,

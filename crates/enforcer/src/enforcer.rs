@@ -133,6 +133,17 @@ impl<P: Packet> Enforcer<P> {
 
     /// A packet has come.
     pub fn on_packet(&mut self, now: Time, direction: Direction, packet: P) -> Action<P> {
+        let action = self.judge(now, direction, packet);
+        *match action {
+            Action::Forward(_) => &mut self.counters.forwarded,
+            Action::Rewritten(_) => &mut self.counters.rewritten,
+            Action::Held => &mut self.counters.held,
+            Action::Dropped => &mut self.counters.dropped,
+        } += 1;
+        action
+    }
+
+    fn judge(&mut self, now: Time, direction: Direction, packet: P) -> Action<P> {
         let Some(header) = packet.header() else {
             self.counters.passed_malformed += 1;
             return Action::Forward(packet);
@@ -183,6 +194,9 @@ impl<P: Packet> Enforcer<P> {
             Direction::Out => flow.outward(&mut cx, &header.segment, packet),
             Direction::In => flow.inward(&mut cx, &header.segment, packet),
         };
+        if let (Direction::In, Action::Forward(_)) = (direction, &action) {
+            cx.counters.unchanged += 1;
+        }
         let ending = cx.ending.or_else(|| flow.is_over().then_some(Ending::Closed));
         self.buffered_max = self.buffered_max.max(self.buffered);
         match ending {
@@ -196,6 +210,7 @@ impl<P: Packet> Enforcer<P> {
     fn on_syn(&mut self, now: Time, direction: Direction, (key, hash): (Key, u64), header: &Header) {
         let segment = &header.segment;
         if segment.flags & (flags::RST | flags::FIN) != 0 {
+            self.counters.passed_malformed += 1;
             return;
         }
         let (now_us, by_server) = (now.as_us() as u32, direction == Direction::Out);
@@ -205,13 +220,17 @@ impl<P: Packet> Enforcer<P> {
                 // it answers a SYN that came before one with fewer options
                 self.half_opens.on_passed(hash);
             }
-        } else if segment.flags & flags::ACK != 0 {
+            return;
+        }
+        if segment.flags & flags::ACK != 0 {
             self.half_opens.on_answer(hash, now_us, by_server, segment);
         } else if self.rules.config(key.server, key.client, header.dscp).is_none() {
             self.counters.passed_by_rule += 1;
+            return;
         } else if self.half_opens.on_syn(hash, now_us, by_server, header) {
             self.counters.half_open_lost += 1;
         }
+        self.counters.handshakes += 1;
     }
 
     /// A packet of a flow that is not in the table: does it end a handshake?
@@ -230,11 +249,14 @@ impl<P: Packet> Enforcer<P> {
         } else {
             None
         };
-        let agreed = agreed.or_else(|| {
+        let Some(agreed) = agreed else {
             self.counters.passed_unknown += 1;
-            None
-        })?;
-        let config = self.rules.config(key.server, key.client, agreed.dscp)?;
+            return None;
+        };
+        let Some(config) = self.rules.config(key.server, key.client, agreed.dscp) else {
+            self.counters.passed_by_rule += 1;
+            return None;
+        };
         let window = if by_server { u32::from(u16::MAX) } else { packet.window(agreed.client_scale) };
         let flow = Flow::new(now, config, key, &agreed, window);
         (0..LOOKS_PER_FLOW).for_each(|_| self.look_for_idle(now));

@@ -40,16 +40,16 @@ pub(crate) mod bit {
     pub const ECN: u16 = 2;
     pub const SERVER_FIN: u16 = 4;
     pub const CLIENT_FIN: u16 = 8;
-    /// A SYN of the client has passed, and one of the server.
-    pub const CLIENT_SYN: u16 = 0x10;
-    pub const SERVER_SYN: u16 = 0x200;
-    /// A RST was the last that came of the client, and may be the end.
-    pub const ABORTED: u16 = 0x100;
     pub const SACK: u16 = 0x20;
     /// The server gets every acknowledgment: its window would not grow by fewer.
     pub const ALL_ANSWERS: u16 = 0x40;
     /// The client has acknowledged what did not come by here.
     pub const ASTRAY: u16 = 0x80;
+    /// A SYN of the client has passed, and one of the server.
+    pub const CLIENT_SYN: u16 = 0x10;
+    pub const SERVER_SYN: u16 = 0x100;
+    /// A RST was the last that came of the client, and may be the end.
+    pub const ABORTED: u16 = 0x200;
 }
 
 /// What a flow works with beside itself.
@@ -282,15 +282,19 @@ impl<P: Packet> Flow<P> {
 
     /// Tells the server of what it has sent twice, with an acknowledgment that passes (RFC 2883): a probe or a time-out for which there
     /// was no need costs it a part of its window until it knows (RFC 3708; RFC 8985 7.4.2).
-    fn tell_twice(&mut self, cx: &mut Context<P>, segment: &Segment, action: Action<P>) -> Action<P> {
+    fn tell_twice(&mut self, cx: &mut Context<P>, segment: &Segment, mut action: Action<P>) -> Action<P> {
         let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps == 0) else { return action };
         let Some(block) = buffer.twice(segment.ack) else { return action };
-        let (Action::Forward(mut packet) | Action::Rewritten(mut packet)) = action else { return action };
-        if packet.set_sack(block) {
-            buffer.told_twice(block);
-            cx.counters.undos += 1;
+        let (Action::Forward(packet) | Action::Rewritten(packet)) = &mut action else { return action };
+        if !packet.set_sack(block) {
+            return action;
         }
-        Action::Rewritten(packet)
+        buffer.told_twice(block);
+        cx.counters.undos += 1;
+        match action {
+            Action::Forward(packet) => Action::Rewritten(packet),
+            rewritten => rewritten,
+        }
     }
 
     /// The window to offer with this acknowledgment, bytes: what the algorithm's window leaves, never less than was offered
@@ -338,12 +342,7 @@ impl<P: Packet> Flow<P> {
             cx.counters.ece_hidden += 1;
             changed = true;
         }
-        if changed {
-            cx.counters.rewritten += 1;
-            Action::Rewritten(packet)
-        } else {
-            Action::Forward(packet)
-        }
+        if changed { Action::Rewritten(packet) } else { Action::Forward(packet) }
     }
 
     /// A packet of the server.
@@ -429,15 +428,19 @@ impl<P: Packet> Flow<P> {
         let (una, snd_nxt) = (sock.snd_una, sock.snd_nxt);
         // it comes behind all data, or where the client's acknowledgment was; elsewhere somebody guesses
         if segment.seq != una && before(segment.seq, self.nxt()) {
+            cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
         }
         cx.ending = Some(Ending::Reset);
         let Some(buffer) = self.buffer.as_ref().filter(|buffer| !buffer.holds_nothing_back()) else {
+            cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
         };
+        let before = cx.out.len();
         let out = &mut *cx.out;
         buffer.copy(snd_nxt, buffer.nxt.wrapping_sub(snd_nxt), |held, _| out.push_back((Direction::Out, held)));
         out.push_back((Direction::Out, packet));
+        cx.counters.sent += (out.len() - before) as u64;
         Action::Held
     }
 
@@ -526,6 +529,7 @@ impl<P: Packet> Flow<P> {
         }
         *cx.buffered = *cx.buffered - prior + buffer.bytes;
         cx.counters.gaps_filled += awaited;
+        cx.counters.sent += awaited;
         if awaited > 0 {
             self.relay.on_filled(cx.now, segment.seq, end);
         }

@@ -341,7 +341,7 @@ fn nonsense_is_survived_within_bounds() {
                 rig.client(flow, segment(C, S, 0));
             }
             let (direction, packet) = nonsense(&mut random, flow);
-            let action = rig.enforcer.on_packet(rig.now, direction, packet);
+            let action = rig.put_packet(direction, packet);
             if let (true, Action::Rewritten(_)) = (packet.corrupt, action) {
                 panic!("a corrupt packet was changed");
             }

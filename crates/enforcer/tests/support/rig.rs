@@ -27,6 +27,9 @@ pub struct Rig {
     pub stack: Stack,
     /// The code point of every packet.
     pub dscp: u8,
+    /// Packets that were put in, and that left later.
+    given: u64,
+    left: u64,
 }
 
 pub fn config(algorithm: &str) -> Arc<Config> {
@@ -35,7 +38,7 @@ pub fn config(algorithm: &str) -> Arc<Config> {
 
 pub fn rig(algorithm: &str, limits: Limits, stack: Stack) -> Rig {
     let rules = vec![Rule::all(&config(algorithm))];
-    Rig { now: Time::from_ms(1000), enforcer: Enforcer::new(limits, rules, 42), stack, dscp: 0 }
+    Rig { now: Time::from_ms(1000), enforcer: Enforcer::new(limits, rules, 42), stack, dscp: 0, given: 0, left: 0 }
 }
 
 /// The ends of connection number `n`.
@@ -55,7 +58,11 @@ impl Rig {
         let [server, client] = ends(n);
         let out = direction == Direction::Out;
         let (source, destination) = if out { (server, client) } else { (client, server) };
-        let packet = Simulated { source, destination, dscp: self.dscp, corrupt: false, segment };
+        self.put_packet(direction, Simulated { source, destination, dscp: self.dscp, corrupt: false, segment })
+    }
+
+    pub fn put_packet(&mut self, direction: Direction, packet: Simulated) -> Action<Simulated> {
+        self.given += 1;
         self.enforcer.on_packet(self.now, direction, packet)
     }
 
@@ -79,6 +86,7 @@ impl Rig {
             assert_eq!(direction, Direction::Out);
             got.push(packet.segment);
         }
+        self.left += got.len() as u64;
         got
     }
 
@@ -122,6 +130,24 @@ impl Rig {
         assert_eq!(self.server(n, answer), [answer]);
         self.now += Time::from_ms(10);
         self.client(n, segment(CLIENT_ISS + 1, SERVER_ISS + 1, 0)).expect("the handshake ends")
+    }
+}
+
+impl Drop for Rig {
+    /// Whatever a test has done, all of it was counted, and once.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        self.leaves();
+        let c = self.enforcer.counters();
+        assert_eq!(c.forwarded + c.rewritten + c.held + c.dropped, self.given, "{c:?}");
+        let passed = c.passed_malformed + c.passed_unknown + c.passed_by_rule + c.passed_by_option;
+        let for_want_of_room = c.passed_table_full + c.passed_buffers_full;
+        assert_eq!(passed + for_want_of_room + c.handshakes + c.unchanged + c.others_forwarded, c.forwarded, "{c:?}");
+        let from_clients = c.hidden + c.thinned + c.optimistic_dropped;
+        assert_eq!(from_clients + c.beyond_window_dropped + c.buffers_full_dropped, c.dropped, "{c:?}");
+        assert_eq!(c.sent + c.sent_again + c.acks_ahead, self.left, "{c:?}");
     }
 }
 
