@@ -161,12 +161,13 @@ impl<P: Packet> Enforcer<P> {
         let hash = key.hash(self.seed);
         let known = self.find(hash, key);
         if header.segment.flags & flags::SYN != 0 {
-            if let Some(slot) = known
-                && self.flow(slot).on_syn(direction, &header.segment)
+            let is_answer = self.on_syn(now, direction, (key, hash), &header, known.is_some());
+            // who still has a connection answers another SYN with no SYN (RFC 5961 4)
+            if let Some(slot) = known.filter(|_| is_answer)
+                && self.flow(slot).is_another(direction, &header.segment)
             {
                 self.end(now, slot, Ending::Replaced);
             }
-            self.on_syn(now, direction, (key, hash), &header);
             return Action::Forward(packet);
         }
         if header.untouchable {
@@ -206,31 +207,40 @@ impl<P: Packet> Enforcer<P> {
         action
     }
 
-    /// SYN or its answer.
-    fn on_syn(&mut self, now: Time, direction: Direction, (key, hash): (Key, u64), header: &Header) {
+    /// SYN or its answer; true: it answers a SYN that has passed. Of ends that have a flow, whatever they do next is noted.
+    fn on_syn(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        (key, hash): (Key, u64),
+        header: &Header,
+        known: bool,
+    ) -> bool {
         let segment = &header.segment;
+        let is_answer = segment.flags & flags::ACK != 0;
         if segment.flags & (flags::RST | flags::FIN) != 0 {
             self.counters.passed_malformed += 1;
-            return;
+            return false;
         }
+        let has_rule = is_answer || self.rules.config(key.server, key.client, header.dscp).is_some();
+        let counters = &mut self.counters;
+        *match (header.untouchable, has_rule) {
+            (true, _) => &mut counters.passed_by_option,
+            (false, false) => &mut counters.passed_by_rule,
+            (false, true) => &mut counters.handshakes,
+        } += 1;
         let (now_us, by_server) = (now.as_us() as u32, direction == Direction::Out);
-        if header.untouchable {
-            self.counters.passed_by_option += 1;
-            if segment.flags & flags::ACK != 0 {
-                // it answers a SYN that came before one with fewer options
+        if is_answer {
+            let answers = self.half_opens.on_answer(hash, now_us, by_server, segment);
+            if header.untouchable {
                 self.half_opens.on_passed(hash);
             }
-            return;
+            return answers;
         }
-        if segment.flags & flags::ACK != 0 {
-            self.half_opens.on_answer(hash, now_us, by_server, segment);
-        } else if self.rules.config(key.server, key.client, header.dscp).is_none() {
-            self.counters.passed_by_rule += 1;
-            return;
-        } else if self.half_opens.on_syn(hash, now_us, by_server, header) {
-            self.counters.half_open_lost += 1;
+        if (known || has_rule && !header.untouchable) && self.half_opens.on_syn(hash, now_us, by_server, header) {
+            counters.half_open_lost += 1;
         }
-        self.counters.handshakes += 1;
+        false
     }
 
     /// A packet of a flow that is not in the table: does it end a handshake?

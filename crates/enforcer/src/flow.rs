@@ -36,20 +36,17 @@ const STARVED_US: u32 = 1_000;
 
 /// Bits of [`Flow::bits`].
 pub(crate) mod bit {
-    pub const TIMESTAMPS: u16 = 1;
-    pub const ECN: u16 = 2;
-    pub const SERVER_FIN: u16 = 4;
-    pub const CLIENT_FIN: u16 = 8;
-    pub const SACK: u16 = 0x20;
-    /// The server gets every acknowledgment: its window would not grow by fewer.
-    pub const ALL_ANSWERS: u16 = 0x40;
-    /// The client has acknowledged what did not come by here.
-    pub const ASTRAY: u16 = 0x80;
-    /// A SYN of the client has passed, and one of the server.
-    pub const CLIENT_SYN: u16 = 0x10;
-    pub const SERVER_SYN: u16 = 0x100;
+    pub const TIMESTAMPS: u8 = 1;
+    pub const ECN: u8 = 2;
+    pub const SERVER_FIN: u8 = 4;
+    pub const CLIENT_FIN: u8 = 8;
     /// A RST was the last that came of the client, and may be the end.
-    pub const ABORTED: u16 = 0x200;
+    pub const ABORTED: u8 = 0x10;
+    pub const SACK: u8 = 0x20;
+    /// The server gets every acknowledgment: its window would not grow by fewer.
+    pub const ALL_ANSWERS: u8 = 0x40;
+    /// The client has acknowledged what did not come by here.
+    pub const ASTRAY: u8 = 0x80;
 }
 
 /// What a flow works with beside itself.
@@ -93,7 +90,7 @@ pub(crate) struct Flow<P> {
     server_rtt_ticks: u16,
     /// Window scales: the server's in the low half.
     scales: u8,
-    pub bits: u16,
+    pub bits: u8,
     /// The code point of its SYN, by which its rule was found.
     pub dscp: u8,
 }
@@ -136,7 +133,7 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    pub fn has(&self, bits: u16) -> bool {
+    pub fn has(&self, bits: u8) -> bool {
         self.bits & bits != 0
     }
 
@@ -148,20 +145,11 @@ impl<P: Packet> Flow<P> {
         self.scales & 0xf
     }
 
-    /// A SYN or its answer. True: another connection of the same ends has begun. One SYN does not tell, since anybody may send it; but
-    /// who still has this connection answers it with no SYN (RFC 5961 4).
-    pub fn on_syn(&mut self, direction: Direction, segment: &Segment) -> bool {
-        let (own, others, server_next) = match direction {
-            Direction::Out => (bit::SERVER_SYN, bit::CLIENT_SYN, segment.seq.wrapping_add(1)),
-            Direction::In => (bit::CLIENT_SYN, bit::SERVER_SYN, segment.ack),
-        };
-        if segment.flags & flags::ACK == 0 {
-            self.bits |= own;
-            return false;
-        }
-        // sent again, they have the numbers with which this flow began
+    /// Whether a handshake's answer is of another connection: sent again, it would have the number with which this flow began.
+    pub fn is_another(&self, direction: Direction, answer: &Segment) -> bool {
+        let server_next = if direction == Direction::Out { answer.seq.wrapping_add(1) } else { answer.ack };
         let sock = self.relay.sock();
-        self.has(others) && server_next != sock.snd_una.wrapping_sub(sock.bytes_acked as u32)
+        server_next != sock.snd_una.wrapping_sub(sock.bytes_acked as u32)
     }
 
     /// A packet of the client.
@@ -669,7 +657,7 @@ impl<P: Packet> Flow<P> {
 
     /// Have both ends said that they are done, and been heard?
     pub fn is_over(&self) -> bool {
-        const BOTH: u16 = bit::SERVER_FIN | bit::CLIENT_FIN;
+        const BOTH: u8 = bit::SERVER_FIN | bit::CLIENT_FIN;
         self.bits & BOTH == BOTH
             && self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty())
             && self.relay.rcv_nxt() == self.client_end

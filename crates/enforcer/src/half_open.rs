@@ -139,14 +139,18 @@ impl HalfOpens {
         pushes_out
     }
 
-    /// The answer to a SYN.
-    pub fn on_answer(&mut self, hash: u64, now_us: u32, by_server: bool, answer: &Segment) {
+    /// The answer to a SYN. False: to none that is here.
+    pub fn on_answer(&mut self, hash: u64, now_us: u32, by_server: bool, answer: &Segment) -> bool {
         let (set, tag) = self.set(hash);
-        let is_its = |entry: &&mut HalfOpen| {
+        // of what it acknowledges, how much is not the SYN itself (RFC 7413)
+        let data = |entry: &HalfOpen| {
             let to_other = (entry.bits & bit::BY_SERVER != 0) != by_server;
-            entry.bits & bit::USED != 0 && entry.tag == tag && to_other && answer.ack == entry.syn_seq.wrapping_add(1)
+            let is_its = entry.bits & bit::USED != 0 && entry.tag == tag && to_other;
+            is_its.then(|| answer.ack.wrapping_sub(entry.syn_seq.wrapping_add(1)))
         };
-        let Some(entry) = set.iter_mut().find(is_its) else { return };
+        let Some(entry) = set.iter_mut().find(|entry| data(entry) == Some(0)) else {
+            return set.iter().any(|entry| data(entry).is_some_and(|bytes| u16::try_from(bytes).is_ok()));
+        };
         if entry.bits & bit::ANSWERED != 0 {
             // of two answers to one SYN that is not answered again, the first is believed
             if answer.seq == entry.answer_seq || entry.bits & bit::AGAIN != 0 {
@@ -154,7 +158,7 @@ impl HalfOpens {
                 entry.answer_seq = answer.seq;
                 entry.at_us = now_us;
             }
-            return;
+            return true;
         }
         if !answer.sack_permitted {
             entry.bits &= !bit::SACK;
@@ -175,6 +179,7 @@ impl HalfOpens {
         entry.answer_seq = answer.seq;
         entry.at_us = now_us;
         entry.bits |= bit::ANSWERED;
+        true
     }
 
     /// Data of the server has passed untouched: what comes after it cannot be enforced.
