@@ -149,7 +149,7 @@ impl HalfOpens {
             is_its.then(|| answer.ack.wrapping_sub(entry.syn_seq.wrapping_add(1)))
         };
         let Some(entry) = set.iter_mut().find(|entry| data(entry) == Some(0)) else {
-            return set.iter().any(|entry| data(entry).is_some_and(|bytes| u16::try_from(bytes).is_ok()));
+            return set.iter().any(|entry| data(entry).is_some_and(|bytes| bytes <= u32::from(entry.mss)));
         };
         if entry.bits & bit::ANSWERED != 0 {
             // of two answers to one SYN that is not answered again, the first is believed
