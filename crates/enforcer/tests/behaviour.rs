@@ -534,6 +534,20 @@ fn a_connection_that_takes_anothers_place_but_cannot_be_enforced_passes_untouche
 }
 
 #[test]
+fn another_connection_whose_syn_carries_data_ends_the_one_before() {
+    // of a hundred bytes none are acknowledged with the SYN, or all; the third answers no SYN that has passed
+    for (acked, flows) in [(1, 0), (101, 0), (5000, 1)] {
+        let mut rig = newreno();
+        burst(&mut rig, 0, 13);
+        rig.enforcer.set_rules(rig.now, Vec::new());
+        let (syn, answer) = anew(&rig);
+        rig.client(0, Segment { len: 100, ..syn });
+        rig.server(0, Segment { ack: syn.seq + acked, ..answer });
+        assert_eq!(rig.enforcer.flows(), flows, "{acked}");
+    }
+}
+
+#[test]
 fn who_opens_in_anothers_name_alone_does_not_end_a_flow_nor_slow_it() {
     let mut rig = newreno();
     burst(&mut rig, 0, 10);
