@@ -31,6 +31,8 @@ const QUEUED_PACKETS: u32 = 10;
 const QUEUED_US: (u32, u32) = (4_000, 16_000);
 /// With so many packets under way, acknowledgments enough follow this one.
 const THINNED_PACKETS: u32 = 16;
+/// A server that has sent nothing else for so long does not just go on beyond its window: it would have sent what is missing again, µs.
+const ASTRAY_US: u64 = 1_000_000;
 /// Time beyond two round trips to the server until it counts as having nothing to send, µs: hosts send in bursts.
 const STARVED_US: u32 = 1_000;
 
@@ -396,7 +398,8 @@ impl<P: Packet> Flow<P> {
             cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
         }
-        if self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty()) {
+        let silent_us = cx.now.as_us().saturating_sub(self.relay.sock().delivered_mstamp);
+        if self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty()) && silent_us > ASTRAY_US {
             // the client's answer to a byte of it will tell
             cx.counters.beyond_window_asked += 1;
             return Action::Rewritten(packet.part(0, 1));
