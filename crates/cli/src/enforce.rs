@@ -8,7 +8,7 @@ mod status;
 use crate::failure::Failure;
 use crate::stop::Stop;
 use crate::terminal::{print, print_json};
-use congestion::Algorithm;
+use congestion::{Algorithm, check_invariants};
 use cues::{Behalf, Cues, Places};
 use daemon::Daemon;
 use enforcer::{Limits, Rule};
@@ -198,7 +198,11 @@ fn behalf(text: &str) -> Result<Behalf, String> {
 /// An algorithm, or one in a file.
 fn algorithm(name: &str) -> Result<&'static Algorithm, String> {
     if Path::new(name).extension().is_some_and(|extension| extension == "c") {
-        return Algorithm::load(Path::new(name)).map_err(|error| error.to_string());
+        let algorithm = Algorithm::load(Path::new(name)).map_err(|error| error.to_string())?;
+        if let Err(violation) = check_invariants(algorithm) {
+            eprintln!("warning: {violation}\n`opentcp cc check {name}` tells more");
+        }
+        return Ok(algorithm);
     }
     built_in(name).map_err(|why| format!("{why}, and files of your own (*.c)"))
 }

@@ -169,6 +169,12 @@ fn mistakes_are_told() {
     let (code, _, error) = world.opentcp(&["enforce", "--between", "s", "c", "--rule", "bbr", "--socket", "letter"]);
     assert!(code == Some(2) && error.contains("no socket"), "{error}");
     assert!(world.path("letter").exists(), "it is somebody's");
+    // it goes beyond the clamp, as in Linux it may
+    std::fs::write(world.path("slow.c"), killed::SLOW).expect("there is room");
+    let enforcer = world.enforce(&["--rule", "slow.c"]);
+    let said = enforcer.said();
+    assert!(said.contains("warning") && said.contains("opentcp cc check slow.c"), "{said}");
+    enforcer.stop();
     let _enforcer = world.enforce(&["--rule", "bbr"]);
     let second = ["enforce", "--between", "s", "c", "--rule", "bbr", "--socket", "other.sock", "--pins"];
     let pins = World::pins().display().to_string();
