@@ -163,6 +163,11 @@ impl File {
     fn name(self) -> String {
         format!("{}MB", self.kilobytes as f64 / 1000.0)
     }
+
+    /// What the paper calls so.
+    fn is_large(self) -> bool {
+        self.kilobytes >= 100_000
+    }
 }
 
 /// Losses swept, per mille.
@@ -385,6 +390,7 @@ fn reproduce(request: &Request) -> Result<Reproduced, Failure> {
     let mut findings = findings::findings(&measured);
     let kernels = findings::findings(&real.measured).into_iter().chain(real.findings);
     findings.extend(kernels.map(|finding| format!("On kernels: {finding}")));
+    findings.extend(findings::overhead(&loads));
     let tables = tables::render(&measured, &real.measured, &loads, &findings);
     measured.extend(real.measured);
     let comparisons = rows::comparisons(&measured, &loads);

@@ -96,8 +96,7 @@ fn tails_and_buffers(setting: &Setting, path: &str, file: &str, rows: &mut Rows)
     }
     let case = format!("{}/tcon", setting.case().setting());
     let [median, p99, max] = setting.tcon.kept.map_or([None; 3], |kept| kept.map(Some));
-    let is_large = setting.case().file.kilobytes >= 100_000;
-    let theirs = if is_large { paper::buffered(path) } else { None };
+    let theirs = if setting.case().file.is_large() { paper::buffered(path) } else { None };
     let note = "packets of the flow that were kept when one more had come";
     rows.add((&case, "buffered packets, median", "packets"), theirs, median, note);
     rows.add((&case, "buffered packets, p99", "packets"), None, p99, note);

@@ -12,7 +12,7 @@ const WIDTH: usize = 100;
 pub fn render(simulated: &[Measured], kernels: &[Measured], loads: &[Load], findings: &[String]) -> String {
     let key = "Completion times in seconds; n: downloads of each variant. gain kept: (CUBIC - TCon) / (CUBIC - BBR), of means.\n\
                Of other algorithms and servers: native, the server runs the algorithm itself; tcon, it is enforced on its CUBIC.\n\
-               kept: packets of the flow in the enforcer's buffer when one more had come; paper: what it calls most.\n";
+               kept: packets of the flow in the enforcer's buffer when one more had come; paper: of large files, mostly.\n";
     let mut parts = Vec::new();
     for (measured, what) in [(kernels, "nginx and curl on real kernels\n"), (simulated, "SIMULATED\n")] {
         let (papers, beyond): (Vec<_>, Vec<_>) = settings(measured).partition(|setting| setting.case().is_papers());
@@ -112,7 +112,7 @@ fn buffers(settings: &[Setting]) -> Table {
     let mut table = Table::new(["setting", "kept p50", "paper", "p99", "max", "absorbed"]);
     for Setting { tcon, .. } in settings {
         let [median, p99, max] = tcon.kept.map_or([None; 3], |kept| kept.map(Some));
-        let paper = paper::buffered(tcon.case.path.name());
+        let paper = if tcon.case.file.is_large() { paper::buffered(tcon.case.path.name()) } else { None };
         table.row(vec![tcon.case.setting(), cell(median), cell(paper), cell(p99), cell(max), number(tcon.absorbed)]);
     }
     table
