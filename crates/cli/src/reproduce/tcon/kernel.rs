@@ -164,7 +164,7 @@ pub fn absent() -> Option<String> {
 /// Downloads everything, with `full` the largest files too, at most so many times, and says what speaks against it.
 ///
 /// # Errors
-/// The network or the servers cannot be made, a download fails, or the user stopped it.
+/// The network or the servers cannot be made, or the user stopped it.
 pub fn downloads(full: bool, most: u32) -> Result<Compared, Failure> {
     let [far, near] = Lanes::all(full, most);
     let (far, mut all) = (measure(&far)?, measure(&near)?);
@@ -193,7 +193,7 @@ fn measure(all: &Lanes) -> Result<Compared, Failure> {
             };
             let clients: Vec<_> = lanes.iter().enumerate().map(client).collect();
             let of = |client: thread::ScopedJoinHandle<'_, _>| client.join().expect("a client does not panic");
-            clients.into_iter().map(of).collect::<Result<Vec<Vec<f64>>, Failure>>()
+            clients.into_iter().map(of).collect::<Result<Vec<Vec<Option<f64>>>, Failure>>()
         })
     });
     let origin = Origin { path: std::path::Path::new("downloads.toml"), sets: &[] };
@@ -226,8 +226,8 @@ fn measure(all: &Lanes) -> Result<Compared, Failure> {
 }
 
 /// The downloads' times by case: a setting after the other, its three variants in order.
-fn gathered(lanes: &[Lane], seconds: &[Vec<f64>]) -> Vec<Measured> {
-    let mut cases: Vec<(Case, Vec<f64>)> = Vec::new();
+fn gathered(lanes: &[Lane], seconds: &[Vec<Option<f64>>]) -> Vec<Measured> {
+    let mut cases: Vec<(Case, Vec<Option<f64>>)> = Vec::new();
     let all = lanes.iter().zip(seconds);
     for (lane, (file, variant), took) in
         all.flat_map(|(lane, took)| lane.downloads.iter().zip(took).map(move |(what, took)| (lane, *what, *took)))
@@ -239,12 +239,21 @@ fn gathered(lanes: &[Lane], seconds: &[Vec<f64>]) -> Vec<Measured> {
         let its = cases.iter_mut().find(|(case, _)| *case == of(variant)).expect("it is there by now");
         its.1.push(took);
     }
-    let measured = |(case, seconds)| Measured::of(case, &[Run { seconds, ..Run::default() }]);
+    let measured = |(case, all): (Case, Vec<Option<f64>>)| {
+        let seconds: Vec<f64> = all.iter().copied().flatten().collect();
+        Measured::of(case, &[Run { unfinished: all.len() - seconds.len(), seconds, ..Run::default() }])
+    };
     cases.into_iter().map(measured).collect()
 }
 
-/// What client `i` does. Its times, seconds.
-fn lane_of(network: &Network, lanes: &Lanes, i: usize, progress: &Progress, stop: &Stop) -> Result<Vec<f64>, Failure> {
+/// What client `i` does. Its times, seconds; `None` of a download that failed.
+fn lane_of(
+    network: &Network,
+    lanes: &Lanes,
+    i: usize,
+    progress: &Progress,
+    stop: &Stop,
+) -> Result<Vec<Option<f64>>, Failure> {
     let (hosts, lane) = (network.hosts(), &lanes.0[i]);
     let path = lane.of.path;
     let (mut seconds, mut told) = (Vec::new(), 0);
@@ -253,14 +262,22 @@ fn lane_of(network: &Network, lanes: &Lanes, i: usize, progress: &Progress, stop
         // ten times what the link alone needs, and two minutes; a loss of 3 % takes CUBIC six times as long
         let most = path.rate().serialization(file.kilobytes * 1000) * 10 + Time::from_secs(120);
         let from = (hosts[server].address(), port);
-        seconds.push(download(&hosts[lanes.servers() + i], from, *file, most, stop)?);
+        seconds.push(match download(&hosts[lanes.servers() + i], from, *file, most, stop) {
+            Ok(took) => Some(took),
+            // one of hundreds: the study says what it lacks
+            Err(Failure::Run(why)) => {
+                eprintln!("warning: {why}");
+                None
+            }
+            Err(failure) => return Err(failure),
+        });
         let done = Progress::share(Time::from_secs(seconds.len() as u64), Time::from_secs(lane.downloads.len() as u64));
         progress.advance(done - told);
         told = done;
     }
     progress.finished(
         &Case { file: File::MAIN, ..lane.of }.setting(),
-        &format!("{} downloads in {:.0} s", seconds.len(), seconds.iter().sum::<f64>()),
+        &format!("{} downloads in {:.0} s", seconds.len(), seconds.iter().flatten().sum::<f64>()),
     );
     Ok(seconds)
 }
@@ -330,8 +347,12 @@ mod tests {
         let mut settings = 0;
         for lanes in Lanes::all(true, 1) {
             assert!(lanes.0.len() + lanes.servers() <= ::emu::limits::HOSTS_MAX, "{} clients", lanes.0.len());
-            let seconds: Vec<Vec<f64>> = lanes.0.iter().map(|lane| vec![1.0; lane.downloads.len()]).collect();
+            let mut seconds: Vec<Vec<Option<f64>>> =
+                lanes.0.iter().map(|lane| vec![Some(1.0); lane.downloads.len()]).collect();
             let measured = gathered(&lanes.0, &seconds);
+            assert!(measured.iter().all(|one| one.unfinished == 0));
+            seconds[0][0] = None;
+            assert_eq!(gathered(&lanes.0, &seconds).iter().map(|one| one.unfinished).sum::<usize>(), 1);
             for [cubic, native, tcon] in measured.as_chunks::<3>().0 {
                 assert_eq!(cubic.case.setting(), tcon.case.setting());
                 assert_eq!([cubic, native, tcon].map(|one| one.case.variant), Variant::ALL);
