@@ -19,6 +19,7 @@ use kernel::steer::Steering;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use packet_io::{VnetHeader, XdpSocket};
+use rustix::net::sockopt::set_tcp_congestion;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -438,6 +439,8 @@ fn measure_taps(algorithm: &str) {
     let Some(world) = World::new() else { return };
     let enforcer = world.enforce_between_taps(&["--rule", algorithm]);
     let (mut client, mut server) = world.connection_at([10, 99, 0, 1].into());
+    // a machine's own default may be one that waits between packets
+    set_tcp_congestion(&server, "cubic").expect("it is in most kernels");
     let warm = Instant::now() + WARM_UP;
     let end = warm + MEASURED;
     let sender = thread::spawn(move || {
