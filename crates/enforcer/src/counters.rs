@@ -135,6 +135,28 @@ impl Counters {
     }
 }
 
+/// What has left to clients, of some flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// How many flows that is.
+    pub flows: u64,
+    /// Bytes that the clients acknowledged.
+    pub bytes: u64,
+    /// Segments, retransmissions included.
+    pub segments: u64,
+    /// Of these, retransmissions.
+    pub retransmits: u64,
+}
+
+impl std::ops::AddAssign for Sent {
+    fn add_assign(&mut self, other: Sent) {
+        self.flows += other.flows;
+        self.bytes += other.bytes;
+        self.segments += other.segments;
+        self.retransmits += other.retransmits;
+    }
+}
+
 /// Why a flow is enforced no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {

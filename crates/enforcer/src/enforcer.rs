@@ -1,6 +1,6 @@
 //! The table of flows, and what happens to a packet.
 
-use crate::counters::{Counters, Ending, Record};
+use crate::counters::{Counters, Ending, Record, Sent};
 use crate::flow::{Context, Flow, bit};
 use crate::half_open::HalfOpens;
 use crate::index::{Index, Key};
@@ -123,6 +123,16 @@ impl<P: Packet> Enforcer<P> {
             let (flow, mut cx) = self.parts(now, slot);
             flow.drain(&mut cx);
             self.schedule(slot);
+        }
+    }
+
+    /// Everything that is held back leaves: nobody will be here to send it when its time has come.
+    pub fn release(&mut self, now: Time) {
+        for slot in 0..self.flows.len() as u32 {
+            if self.flows[slot as usize].is_some() {
+                let (flow, mut cx) = self.parts(now, slot);
+                flow.release(&mut cx);
+            }
         }
     }
 
@@ -325,6 +335,25 @@ impl<P: Packet> Enforcer<P> {
     /// What is known at `now` of the flows that are enforced.
     pub fn open_records(&self, now: Time) -> impl Iterator<Item = Record> {
         self.flows.iter().flatten().map(move |flow| record(now, flow, None))
+    }
+
+    /// What each of the flows that are enforced runs.
+    pub fn algorithms(&self) -> impl Iterator<Item = &'static str> {
+        self.flows.iter().flatten().map(|flow| flow.relay.config().algorithm.name())
+    }
+
+    /// What was sent so far of each flow that is enforced, by its server.
+    pub fn sent(&self) -> impl Iterator<Item = (End, Sent)> {
+        self.flows.iter().flatten().map(|flow| {
+            let stats = flow.relay.stats();
+            let sent = Sent {
+                flows: 1,
+                bytes: flow.relay.sock().bytes_acked,
+                segments: stats.data_segments_sent.into(),
+                retransmits: stats.retransmits.into(),
+            };
+            (flow.key.server, sent)
+        })
     }
 
     /// What was done so far.

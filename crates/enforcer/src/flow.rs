@@ -415,24 +415,32 @@ impl<P: Packet> Flow<P> {
 
     /// The server gives the connection up: what was held back goes first.
     fn reset_by_server(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
-        let sock = self.relay.sock();
-        let (una, snd_nxt) = (sock.snd_una, sock.snd_nxt);
+        let una = self.relay.sock().snd_una;
         // it comes behind all data, or where the client's acknowledgment was; elsewhere somebody guesses
         if segment.seq != una && before(segment.seq, self.nxt()) {
             cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
         }
         cx.ending = Some(Ending::Reset);
-        let Some(buffer) = self.buffer.as_ref().filter(|buffer| !buffer.holds_nothing_back()) else {
+        if !self.release(cx) {
             cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
-        };
-        let before = cx.out.len();
-        let out = &mut *cx.out;
-        buffer.copy(snd_nxt, buffer.nxt.wrapping_sub(snd_nxt), |held, _| out.push_back((Direction::Out, held)));
-        out.push_back((Direction::Out, packet));
-        cx.counters.sent += (out.len() - before) as u64;
+        }
+        cx.out.push_back((Direction::Out, packet));
+        cx.counters.sent += 1;
         Action::Held
+    }
+
+    /// What is held back leaves, as it came. False: nothing is.
+    pub fn release(&self, cx: &mut Context<P>) -> bool {
+        let snd_nxt = self.relay.sock().snd_nxt;
+        let Some(buffer) = self.buffer.as_ref().filter(|buffer| !buffer.holds_nothing_back()) else { return false };
+        let (out, sent) = (&mut *cx.out, &mut cx.counters.sent);
+        buffer.copy(snd_nxt, buffer.nxt.wrapping_sub(snd_nxt), |held, _| {
+            *sent += 1;
+            out.push_back((Direction::Out, held));
+        });
+        true
     }
 
     /// A segment of what the client is not sent by the relay has passed: the client may hold its timestamp for the newest, if it takes

@@ -45,7 +45,7 @@ mod rules;
 mod seq;
 mod simulated;
 
-pub use counters::{Counters, Ending, Record};
+pub use counters::{Counters, Ending, Record, Sent};
 pub use enforcer::{Action, Enforcer, Limits};
 pub use kept::Kept;
 pub use packet::{Direction, End, Header, Packet};

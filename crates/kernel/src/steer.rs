@@ -118,6 +118,15 @@ impl Steering {
         Ok(map.update(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?)
     }
 
+    /// They go their own way again.
+    ///
+    /// # Errors
+    /// They did so before.
+    pub fn take_back(&self, queue: u32) -> Result<(), SteerError> {
+        let map = self.object.maps().find(|map| map.name() == SOCKETS).expect("enforce.c has it");
+        Ok(map.delete(&queue.to_ne_bytes())?)
+    }
+
     /// Takes out what [`Steering::attach`] left in `folder`; whether there was anything.
     ///
     /// # Errors

@@ -3,6 +3,8 @@
 use crate::checksum::complete;
 use crate::vnet::VnetHeader;
 use nix::libc;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::SndBufForce;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -178,6 +180,8 @@ impl XdpSocket {
             tx_metadata_len: 0,
         };
         set(&fd, libc::XDP_UMEM_REG, &region)?;
+        // all that fits the ring may be on its way in a card; where that is refused, fewer are
+        let _ = setsockopt(&fd, SndBufForce, &(FRAMES as usize * piece));
         for ring in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING] {
             set(&fd, ring, &FRAMES)?;
         }
@@ -269,8 +273,10 @@ impl XdpSocket {
         self.send.put(libc::xdp_desc { addr: piece, len: len as u32, options: 0 })
     }
 
-    /// Has the kernel send what waits. What it does not take now is taken the next time.
-    pub fn flush(&mut self) {
+    /// Has the kernel send what waits, and says how many frames the driver had no room for. What it does not take now is taken the next
+    /// time.
+    pub fn flush(&mut self) -> u64 {
+        let mut lost = 0;
         self.send.publish();
         for _ in 0..KICKS {
             if !self.send.waits_for_kernel() {
@@ -278,12 +284,35 @@ impl XdpSocket {
             }
             // SAFETY: it takes no memory.
             let sent = unsafe { libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
-            // EAGAIN: there is more; whatever else hinders may be over the next time
-            if sent < 0 && io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
-                break;
+            match io::Error::last_os_error().kind() {
+                _ if sent >= 0 => {}
+                // there is more
+                io::ErrorKind::WouldBlock => {}
+                io::ErrorKind::ResourceBusy => lost += 1,
+                // whatever else hinders may be over the next time
+                _ => break,
             }
         }
         self.reap();
+        lost
+    }
+
+    /// Is there something that the kernel has not taken yet?
+    pub fn is_waiting(&self) -> bool {
+        self.send.waits_for_kernel()
+    }
+
+    /// Frames that were for this socket, and for which there was no room.
+    pub fn missed(&self) -> u64 {
+        // SAFETY: it is numbers alone.
+        let mut statistics: libc::xdp_statistics = unsafe { std::mem::zeroed() };
+        let mut len = size_of::<libc::xdp_statistics>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` bytes.
+        let done = unsafe {
+            let to = (&raw mut statistics).cast();
+            libc::getsockopt(self.fd.as_raw_fd(), libc::SOL_XDP, libc::XDP_STATISTICS, to, &raw mut len)
+        };
+        if done < 0 { 0 } else { statistics.rx_dropped + statistics.rx_ring_full }
     }
 
     /// Pieces whose frames have left may be sent from again.

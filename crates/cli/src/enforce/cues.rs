@@ -3,17 +3,21 @@
 use super::built_in;
 use bus::files::{FileError, public_key, store_epoch, stored_epoch};
 use bus::{Bus as _, BusError, Clock, Effective, FctTimes, InForce, Report, Telemetry, UnixAgent};
-use enforcer::{Record, Rule};
-use policy::{Agent, AgentRule, CueError, Gate, Host, Identity, Prefix, Settings};
+use enforcer::{Enforcer, Record, Rule, Sent};
+use packet_io::OwnedFrame;
+use policy::{Agent, AgentRule, CueError, Gate, Host, Identity, Prefix, SEGMENTS_MIN, Settings};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tcp::{Config, PacingMode};
-use units::Time;
+use units::{Rate, Time};
 
 /// How often is reported, and an Oracle that is not there looked for.
 const REPORT: Time = Time::from_secs(1);
+/// Over so long, at most, is counted what a host sends again.
+const WINDOW_MAX: Time = Time::from_secs(60);
 /// CUEs that are taken before anything is set.
 const BATCH: usize = 1024;
 
@@ -42,6 +46,8 @@ pub struct Cues {
     bus: Option<UnixAgent>,
     next: Time,
     stored: Option<u64>,
+    /// What was made of them last, by servers.
+    set: Vec<(Prefix, Place, Settings)>,
 }
 
 struct Represented {
@@ -50,6 +56,47 @@ struct Represented {
     /// Its flows that have ended since the last report, by the rule of which they were.
     ended: BTreeMap<String, Ended>,
     notes: Vec<String>,
+    measured: Measured,
+    /// CUEs in force when it was measured last.
+    watched: usize,
+}
+
+/// What flows of a host send.
+#[derive(Default)]
+struct Measured {
+    /// Of those that have ended, since the beginning.
+    ended: Sent,
+    /// Of all, and of that what was sent when the last measurement began.
+    all: Sent,
+    before: Sent,
+    begun_at: Time,
+    host: Host,
+}
+
+impl Measured {
+    /// `open`: what those that are open have sent.
+    fn sample(&mut self, now: Time, open: Sent) {
+        self.all = open;
+        self.all += self.ended;
+        let since = |all: u64, before: u64| all.saturating_sub(before);
+        let sent = since(self.all.segments, self.before.segments);
+        let took = now.saturating_sub(self.begun_at);
+        self.host.live_flows = Some(open.flows as f64);
+        self.host.sent_segments = Some(sent);
+        self.host.retransmitted_segments = Some(since(self.all.retransmits, self.before.retransmits));
+        if took > Time::ZERO {
+            let bits = since(self.all.bytes, self.before.bytes) as f64 * 8.0;
+            self.host.send_rate = Some(Rate::from_bps((bits / took.as_secs_f64()) as u64));
+        }
+        if sent >= SEGMENTS_MIN || took >= WINDOW_MAX {
+            self.begin(now);
+        }
+    }
+
+    /// What was sent up to now does not count any more.
+    fn begin(&mut self, now: Time) {
+        (self.before, self.begun_at) = (self.all, now);
+    }
 }
 
 #[derive(Default)]
@@ -71,10 +118,11 @@ impl Cues {
         let represent = |host: &Behalf| {
             let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
             let agent = Agent::new(Gate::new(key, identity, stored));
-            Represented { host: host.clone(), agent, ended: BTreeMap::new(), notes: Vec::new() }
+            let measured = Measured::default();
+            Represented { host: host.clone(), agent, ended: BTreeMap::new(), notes: Vec::new(), measured, watched: 0 }
         };
         let hosts = hosts.iter().map(represent).collect();
-        Ok(Cues { places, clock: Clock::begin(), hosts, bus: None, next: Time::ZERO, stored })
+        Ok(Cues { places, clock: Clock::begin(), hosts, bus: None, next: Time::ZERO, stored, set: Vec::new() })
     }
 
     /// Forgets what is in force: the clock begins anew.
@@ -91,7 +139,7 @@ impl Cues {
     ///
     /// # Errors
     /// The epoch cannot be stored, so nothing of it may be set.
-    pub fn look(&mut self, flows: usize) -> Result<bool, FileError> {
+    pub fn look(&mut self, enforcer: &Enforcer<OwnedFrame>) -> Result<bool, FileError> {
         let now = self.clock.now();
         let mut changed = self.listen(now);
         for host in &mut self.hosts {
@@ -107,9 +155,37 @@ impl Cues {
             if self.bus.is_none() {
                 self.connect();
             }
-            self.report(now, flows);
+            changed |= self.measure(now, enforcer);
+            self.report(now);
         }
         Ok(changed)
+    }
+
+    /// Measures what each host sends, and has guards look at it; whether one has reverted something.
+    fn measure(&mut self, now: Time, enforcer: &Enforcer<OwnedFrame>) -> bool {
+        let mut open = vec![Sent::default(); self.hosts.len()];
+        for (server, sent) in enforcer.sent() {
+            let its = self.hosts.iter().position(|host| host.host.prefix.contains(server.ip()));
+            if let Some(at) = its {
+                open[at] += sent;
+            }
+        }
+        let mut changed = false;
+        for (host, open) in self.hosts.iter_mut().zip(open) {
+            host.measured.sample(now, open);
+            let in_force = host.agent.rules().len();
+            if in_force > host.watched {
+                // one that is new, or was held back, is not to be blamed for what was before
+                host.measured.begin(now);
+            } else if host.agent.on_measured(now, &host.measured.host) {
+                let Host { sent_segments, retransmitted_segments, .. } = &host.measured.host;
+                let (again, sent) = (retransmitted_segments.unwrap_or(0), sent_segments.unwrap_or(0));
+                eprintln!("{}: a guard has reverted: {again} of {sent} segments sent again", host.host.name);
+                changed = true;
+            }
+            host.watched = host.agent.rules().len();
+        }
+        changed
     }
 
     /// Looks for the Oracle, of which nothing is taken before it has said which epochs are over.
@@ -153,25 +229,38 @@ impl Cues {
         changed
     }
 
-    /// What the CUEs in force mean for the enforcer, host by host, in order.
-    pub fn rules(&mut self) -> Vec<Rule> {
-        let mut rules = Vec::new();
+    /// What the CUEs in force mean for the enforcer, host by host, in order; `None`: nothing else than before.
+    pub fn rules(&mut self) -> Option<Vec<Rule>> {
+        let (mut rules, mut set) = (Vec::new(), Vec::new());
         for host in &mut self.hosts {
             host.notes.clear();
-            for rule in host.agent.rules() {
-                match config(&rule.set) {
-                    Ok(config) => rules.push(Rule {
-                        servers: Some(host.host.prefix),
-                        clients: rule.sessions.remote,
-                        port: rule.sessions.port,
-                        dscp: None,
-                        config: Some(Arc::new(config)),
-                    }),
-                    Err(why) => host.notes.push(format!("{}/{}: {why}", rule.policy, rule.rule)),
+            let held = host.agent.rules();
+            for AgentRule { policy, rule, sessions, .. } in &held {
+                let cgroup = sessions.cgroup.iter();
+                let note = |cgroup| format!("{policy}/{rule}: cgroup {cgroup} cannot be told from here");
+                host.notes.extend(cgroup.map(note));
+            }
+            for (clients, port) in places(&held) {
+                let settings = settings(&held, clients, port);
+                match config(&settings) {
+                    Ok(config) => {
+                        let servers = host.host.prefix;
+                        set.push((servers, (clients, port), settings));
+                        let servers = Some(servers);
+                        rules.push(Rule { servers, clients, port, dscp: None, config: Some(Arc::new(config)) });
+                    }
+                    Err(why) => {
+                        let names = held.iter().filter(|rule| covers(rule, clients, port));
+                        let names: Vec<String> = names.map(|rule| format!("{}/{}", rule.policy, rule.rule)).collect();
+                        host.notes.push(format!("{}: {why}", names.join(", ")));
+                    }
                 }
             }
         }
-        rules
+        // a CUE that was renewed says nothing new
+        let is_new = set != self.set;
+        self.set = set;
+        is_new.then_some(rules)
     }
 
     /// A flow has ended.
@@ -186,6 +275,13 @@ impl Cues {
         let name =
             rules.iter().find(fits).map_or("default".to_string(), |rule| format!("{}/{}", rule.policy, rule.rule));
         let kind = host.ended.entry(name).or_default();
+        host.measured.ended += Sent {
+            // of those that are open
+            flows: 0,
+            bytes: record.bytes_acked,
+            segments: record.data_segments_sent.into(),
+            retransmits: record.retransmits.into(),
+        };
         kind.flows += 1;
         kind.bytes += record.bytes_acked;
         kind.segments += u64::from(record.data_segments_sent);
@@ -194,14 +290,16 @@ impl Cues {
     }
 
     /// Tells the Oracle of each host; one that does not listen is told the next time.
-    fn report(&mut self, now: Time, flows: usize) {
+    fn report(&mut self, now: Time) {
         let Some(bus) = &mut self.bus else { return };
         for host in &mut self.hosts {
-            let in_force = host.agent.rules().into_iter().map(|rule| InForce {
-                effective: effective(&rule.set, flows),
+            let held = host.agent.rules();
+            let flows = host.measured.host.live_flows.unwrap_or(0.0) as usize;
+            let in_force = held.iter().map(|rule| InForce {
+                effective: effective(rule, &settings(&held, rule.sessions.remote, rule.sessions.port), flows),
                 left: rule.deadline.saturating_sub(now),
-                policy: rule.policy,
-                rule: rule.rule,
+                policy: rule.policy.clone(),
+                rule: rule.rule.clone(),
             });
             let telemetry = host.ended.iter().map(|(group, ended)| Telemetry {
                 group: group.clone(),
@@ -214,7 +312,11 @@ impl Cues {
                 fct_us: ended.times.bins(),
             });
             let report = Report {
-                host: Host { name: host.host.name.clone(), labels: host.host.labels.clone(), ..Host::default() },
+                host: Host {
+                    name: host.host.name.clone(),
+                    labels: host.host.labels.clone(),
+                    ..host.measured.host.clone()
+                },
                 question: host.agent.question(),
                 epoch: host.agent.highest(),
                 counts: host.agent.counts(),
@@ -256,28 +358,76 @@ fn config(set: &Settings) -> Result<Config, String> {
     Ok(config)
 }
 
-/// What became of each setting.
-fn effective(set: &Settings, flows: usize) -> Vec<Effective> {
-    let effective = |setting: &str, asked: String, done: bool| Effective {
-        setting: setting.to_string(),
-        asked,
-        found: done.then(|| "in the network".to_string()),
-        connections: if done { flows } else { 0 },
-        until_close: true,
-    };
-    let all = [
-        ("cc", set.cc.clone(), true),
-        ("initial_cwnd", set.initial_cwnd.map(|n| n.to_string()), true),
-        ("rto_min", set.rto_min.map(|time| time.to_string()), true),
-        ("cwnd_clamp", set.cwnd_clamp.map(|n| n.to_string()), true),
-        ("max_pacing_rate", set.max_pacing_rate.map(|rate| rate.to_string()), true),
-        ("pacing", set.pacing.map(|on| on.to_string()), true),
-        ("delayed_ack_max", set.delayed_ack_max.map(|time| time.to_string()), false),
-        ("window_clamp", set.window_clamp.map(|bytes| bytes.to_string()), false),
-        ("ecn", set.ecn.map(|on| on.to_string()), false),
-    ];
-    let cc = set.cc.is_some();
-    all.into_iter().filter_map(|(name, asked, can)| asked.map(|asked| effective(name, asked, can && cc))).collect()
+/// Whether a rule is for all flows with such clients and this port.
+fn covers(rule: &AgentRule, clients: Option<Prefix>, port: Option<u16>) -> bool {
+    let sessions = &rule.sessions;
+    sessions.cgroup.is_none()
+        && sessions.remote.is_none_or(|remote| clients.is_some_and(|clients| remote.covers(clients)))
+        && (sessions.port.is_none() || sessions.port == port)
+}
+
+/// What such flows are to have: of every setting, that of the first rule which is for them.
+fn settings(rules: &[AgentRule], clients: Option<Prefix>, port: Option<u16>) -> Settings {
+    let fitting = rules.iter().filter(|rule| covers(rule, clients, port));
+    fitting.fold(Settings::default(), |settings, rule| settings.or(&rule.set))
+}
+
+/// Clients and port of a kind of flows; `None`: all.
+type Place = (Option<Prefix>, Option<u16>);
+
+/// Which kinds of flows there are by the rules: clients and ports, the narrower first. The first that fits a flow is for no flow that
+/// one rule fits and another does not.
+fn places(rules: &[AgentRule]) -> Vec<Place> {
+    let of_network = || rules.iter().map(|rule| &rule.sessions).filter(|sessions| sessions.cgroup.is_none());
+    let mut clients: Vec<Option<Prefix>> = of_network().map(|sessions| sessions.remote).collect();
+    clients.sort_by_key(|clients| Reverse(clients.map(|prefix| (prefix.bits(), prefix.address()))));
+    clients.dedup();
+    let mut ports: Vec<Option<u16>> = of_network().map(|sessions| sessions.port).collect();
+    ports.sort_by_key(|port| Reverse(*port));
+    ports.dedup();
+    let all = clients.iter().flat_map(|clients| ports.iter().map(|port| (*clients, *port)));
+    all.filter(|(clients, port)| rules.iter().any(|rule| covers(rule, *clients, *port))).collect()
+}
+
+/// What became of each setting of a rule, where flows that it is for have `all`.
+fn effective(rule: &AgentRule, all: &Settings, flows: usize) -> Vec<Effective> {
+    let is_enforced = rule.sessions.cgroup.is_none() && all.cc.is_some();
+    let mut found = Vec::new();
+    for (own, holds) in values(&rule.set).into_iter().zip(values(all)) {
+        let done = own.can && is_enforced && own.asked == holds.asked;
+        found.extend(own.asked.map(|asked| Effective {
+            setting: own.name.to_string(),
+            asked,
+            found: done.then(|| "in the network".to_string()),
+            connections: if done { flows } else { 0 },
+            until_close: true,
+        }));
+    }
+    found
+}
+
+/// A setting.
+struct Value {
+    name: &'static str,
+    asked: Option<String>,
+    /// A sender in the network can do it.
+    can: bool,
+}
+
+/// All settings.
+fn values(set: &Settings) -> [Value; 9] {
+    let value = |name, asked, can| Value { name, asked, can };
+    [
+        value("cc", set.cc.clone(), true),
+        value("initial_cwnd", set.initial_cwnd.map(|n| n.to_string()), true),
+        value("rto_min", set.rto_min.map(|time| time.to_string()), true),
+        value("cwnd_clamp", set.cwnd_clamp.map(|n| n.to_string()), true),
+        value("max_pacing_rate", set.max_pacing_rate.map(|rate| rate.to_string()), true),
+        value("pacing", set.pacing.map(|on| on.to_string()), true),
+        value("delayed_ack_max", set.delayed_ack_max.map(|time| time.to_string()), false),
+        value("window_clamp", set.window_clamp.map(|bytes| bytes.to_string()), false),
+        value("ecn", set.ecn.map(|on| on.to_string()), false),
+    ]
 }
 
 #[cfg(test)]
@@ -285,6 +435,7 @@ mod tests {
     use super::*;
     use bus::UnixOracle;
     use enforcer::End;
+    use policy::Sessions;
 
     fn record() -> Record {
         let end = |address: &str, port| End::new(address.parse().expect("an address"), port);
@@ -323,7 +474,7 @@ mod tests {
         cues.bus = UnixAgent::connect(&at("oracle")).ok();
         for _ in 0..FLOWS {
             cues.ended(&record());
-            cues.report(Time::ZERO, 1);
+            cues.report(Time::ZERO);
         }
         let mut told = || {
             let mut flows = 0;
@@ -335,7 +486,72 @@ mod tests {
         };
         let before = told();
         assert!(before < FLOWS, "nothing was too much for it");
-        cues.report(Time::ZERO, 1);
+        cues.report(Time::ZERO);
         assert_eq!(before + told(), FLOWS);
+    }
+
+    fn rule(name: &str, remote: Option<&str>, port: Option<u16>, set: Settings) -> AgentRule {
+        AgentRule {
+            policy: "p".to_string(),
+            rule: name.to_string(),
+            sessions: Sessions { remote: remote.map(|text| text.parse().expect("a prefix")), port, cgroup: None },
+            set,
+            deadline: Time::from_secs(10),
+        }
+    }
+
+    #[test]
+    fn of_every_setting_the_first_rule_that_is_for_a_flow_counts() {
+        let cc = |name: &str| Settings { cc: Some(name.to_string()), ..Settings::default() };
+        let initial = |n| Settings { initial_cwnd: Some(n), ..Settings::default() };
+        let mut batch = rule("batch", None, None, cc("vegas"));
+        batch.sessions.cgroup = Some("/batch".to_string());
+        let rules = [
+            batch,
+            rule("web", None, Some(443), initial(20)),
+            rule("far", Some("198.51.100.0/24"), None, cc("bbr")),
+            rule("near", Some("198.51.0.0/16"), None, cc("yeah")),
+            rule("all", None, None, Settings { cc: Some("cubic".to_string()), ..initial(5) }),
+        ];
+        let places = places(&rules);
+        for (client, port) in [
+            ("198.51.100.7", 443),
+            ("198.51.100.7", 80),
+            ("198.51.7.7", 443),
+            ("203.0.113.1", 443),
+            ("203.0.113.1", 80),
+        ] {
+            let client = client.parse().expect("an address");
+            let fits = |(clients, its): &&Place| {
+                clients.is_none_or(|prefix| prefix.contains(client)) && its.is_none_or(|its| its == port)
+            };
+            let &(clients, its) = places.iter().find(fits).expect("one is for all");
+            // as a host's agent has it
+            let wanted = AgentRule::settings_of(&rules, client, port, "");
+            assert_eq!(settings(&rules, clients, its), wanted, "{client} {port}");
+        }
+        let told = |at: usize| {
+            let AgentRule { sessions, .. } = &rules[at];
+            let all = effective(&rules[at], &settings(&rules, sessions.remote, sessions.port), 7);
+            all.into_iter().map(|one| (one.setting, one.found.is_some(), one.connections)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(0), [("cc".to_string(), false, 0)], "a cgroup is not seen from the network");
+        assert_eq!(told(1), [("initial_cwnd".to_string(), true, 7)]);
+        assert_eq!(told(2), [("cc".to_string(), true, 7)]);
+    }
+
+    #[test]
+    fn what_hosts_send_again_is_measured_over_segments_enough() {
+        let mut measured = Measured::default();
+        let sent = |segments, retransmits| Sent { flows: 3, bytes: segments * 1000, segments, retransmits };
+        let second = |n| Time::from_secs(n);
+        measured.sample(second(1), sent(900, 90));
+        assert_eq!((measured.host.drop_rate(), measured.host.live_flows), (None, Some(3.0)));
+        measured.sample(second(2), sent(2000, 100));
+        assert_eq!((measured.host.drop_rate(), measured.host.send_rate), (Some(0.05), Some(Rate::from_bps(8_000_000))));
+        // one flow ends, the others go on
+        measured.ended += Sent { flows: 0, ..sent(2000, 100) };
+        measured.sample(second(3), sent(1000, 0));
+        assert_eq!(measured.host.drop_rate(), Some(0.0));
     }
 }

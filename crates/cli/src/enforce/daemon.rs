@@ -18,6 +18,10 @@ use units::Time;
 /// The longest sleep: signals are seen then, CUEs, and who asks for the status.
 const LOOK: Time = Time::from_ms(100);
 
+/// The same while a card has not taken all that is to leave.
+const SOON: Time = Time::from_ms(1);
+/// So often what has come is looked at when it ends: a TAP's host goes on sending.
+const LAST_ROUNDS: u32 = 64;
 /// How often the interfaces are looked at.
 const CHECK: Time = Time::from_secs(1);
 
@@ -82,12 +86,14 @@ impl Daemon {
     /// # Errors
     /// An interface is gone or has changed, the kernel does not say when packets come, or the disk does not take the highest epoch.
     pub fn run(mut self, stopped: &dyn Fn() -> bool) -> io::Result<()> {
+        let outcome = self.work(stopped);
+        self.leave();
+        outcome
+    }
+
+    fn work(&mut self, stopped: &dyn Fn() -> bool) -> io::Result<()> {
         while !stopped() {
-            let mut more = false;
-            for direction in [Direction::In, Direction::Out] {
-                more |= self.ports[entrance(direction)].receive(&mut self.frames);
-                self.forward(direction);
-            }
+            let more = self.pass();
             let now = self.clock.now();
             if self.enforcer.poll_timeout() <= now {
                 self.enforcer.on_timer(now);
@@ -103,6 +109,31 @@ impl Daemon {
             }
         }
         Ok(())
+    }
+
+    /// What has come in goes on as the enforcer decides; whether there may be more.
+    fn pass(&mut self) -> bool {
+        let mut more = false;
+        for direction in [Direction::In, Direction::Out] {
+            more |= self.ports[entrance(direction)].receive(&mut self.frames);
+            self.forward(direction);
+        }
+        more
+    }
+
+    /// What has come, and what is held back, goes on before the bridge carries what follows.
+    fn leave(&mut self) {
+        self.ports.iter().for_each(Port::give_back);
+        for _ in 0..LAST_ROUNDS {
+            let more = self.pass();
+            self.ports.iter_mut().for_each(Port::flush);
+            if !more {
+                break;
+            }
+        }
+        self.enforcer.release(self.clock.now());
+        self.transmit();
+        self.ports.iter_mut().for_each(Port::flush);
     }
 
     /// What is not a packet's.
@@ -124,8 +155,10 @@ impl Daemon {
             self.cues.iter_mut().for_each(|cues| cues.ended(&record));
         }
         let Some(cues) = &mut self.cues else { return Ok(()) };
-        if cues.look(self.enforcer.flows()).map_err(io::Error::other)? {
-            self.enforcer.set_rules(self.clock.now(), [cues.rules(), self.rules.clone()].concat());
+        if cues.look(&self.enforcer).map_err(io::Error::other)?
+            && let Some(rules) = cues.rules()
+        {
+            self.enforcer.set_rules(self.clock.now(), [rules, self.rules.clone()].concat());
             self.transmit();
         }
         Ok(())
@@ -154,7 +187,8 @@ impl Daemon {
 
     /// Sleeps until there is something to do.
     fn wait(&mut self) -> io::Result<()> {
-        let until = self.enforcer.poll_timeout().min(self.look_at).saturating_sub(self.clock.now());
+        let soon = if self.ports.iter().any(Port::is_waiting) { self.clock.now() + SOON } else { Time::NEVER };
+        let until = self.enforcer.poll_timeout().min(self.look_at).min(soon).saturating_sub(self.clock.now());
         let ports = self.ports.iter().flat_map(Port::fds);
         let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match ppoll(&mut fds, Some(TimeSpec::from(Duration::from_nanos(until.as_ns()))), None) {
@@ -169,13 +203,16 @@ impl Daemon {
             received: port.received,
             sent: port.sent,
             lost: port.lost,
+            missed: port.missed(),
         };
         let [servers, clients] = &self.ports;
         let counters = self.enforcer.counters().named().into_iter().map(|(name, value)| (name.to_string(), value));
         let mut flows_by_algorithm = BTreeMap::new();
-        for record in self.enforcer.open_records(self.clock.now()) {
-            *flows_by_algorithm.entry(record.algorithm).or_default() += 1;
+        for algorithm in self.enforcer.algorithms() {
+            *flows_by_algorithm.entry(algorithm).or_default() += 1;
         }
+        let flows_by_algorithm =
+            flows_by_algorithm.into_iter().map(|(name, flows)| (name.to_string(), flows)).collect();
         Status {
             up_seconds: self.clock.now().as_secs_f64(),
             servers: port(servers),

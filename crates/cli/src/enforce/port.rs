@@ -68,11 +68,11 @@ impl Place {
             at.map(|at| all.swap_remove(at)).ok_or_else(|| format!("there is no interface `{name}` here"))
         };
         let interfaces = [take(servers)?, take(clients)?];
-        // a TAP in a bridge is a virtual machine's, and a port like others
         let is_host = |interface: &Interface| interface.is_tap && interface.controller.is_none();
         match [is_host(&interfaces[0]), is_host(&interfaces[1])] {
             [true, true] => return Ok(Place { bridge: None, own: Vec::new(), interfaces }),
             [false, false] => {}
+            // a TAP in a bridge is a port, but not like others
             [first, _] => {
                 let tap = if first { servers } else { clients };
                 return Err(format!(
@@ -83,6 +83,13 @@ impl Place {
         let bridge_of = |interface: &Interface| {
             all.iter().find(|bridge| bridge.is_bridge && Some(bridge.index) == interface.controller)
         };
+        if let Some(tap) = interfaces.iter().find(|interface| interface.is_tap) {
+            return Err(format!(
+                "{} is a virtual machine's: checksums and segmentation of its packets are left to do, and AF_XDP does not say so; \
+                 give the machine a bridge of its own and lead a pair of veth from there to this one",
+                tap.name
+            ));
+        }
         for interface in &interfaces {
             if bridge_of(interface).is_none() {
                 let name = &interface.name;
@@ -96,6 +103,9 @@ impl Place {
         let bridge = bridge_of(&interfaces[0]).filter(|_| interfaces[0].controller == interfaces[1].controller);
         let bridge =
             bridge.ok_or_else(|| format!("{servers} and {clients} are ports of two bridges; both must be of one"))?;
+        if let Some(third) = all.iter().find(|interface| interface.controller == Some(bridge.index)) {
+            return Err(third_port(&third.name, &bridge.name));
+        }
         let own = interfaces.iter().chain([bridge]).filter_map(|interface| interface.address).collect();
         Ok(Place { bridge: Some(bridge.name.clone()), own, interfaces })
     }
@@ -114,6 +124,12 @@ impl Place {
     }
 }
 
+fn third_port(name: &str, bridge: &str) -> String {
+    format!(
+        "{name} is a port of {bridge}, too; what comes in at one port of the enforcer leaves by the other, so there must be no third"
+    )
+}
+
 /// All interfaces of this network namespace.
 fn interfaces() -> io::Result<Vec<Interface>> {
     let asked = RouteNetlinkMessage::GetLink(LinkMessage::default());
@@ -123,17 +139,6 @@ fn interfaces() -> io::Result<Vec<Interface>> {
         _ => None,
     };
     Ok(answers.into_iter().filter_map(interface).collect())
-}
-
-/// The MTU of an interface, if it is there.
-fn mtu(index: u32) -> Option<u32> {
-    let mut asked = LinkMessage::default();
-    asked.header.index = index;
-    let answers = Netlink::open().ok()?.ask(0, RouteNetlinkMessage::GetLink(asked)).ok()?;
-    answers.iter().find_map(|answer| match answer {
-        RouteNetlinkMessage::NewLink(link) => Some(Interface::of(link).mtu),
-        _ => None,
-    })
 }
 
 impl Interface {
@@ -188,7 +193,7 @@ enum Way {
         sockets: Vec<XdpSocket>,
         steering: Steering,
         /// The files that hold the program.
-        _pins: Pins,
+        pins: Pins,
         /// There is no wire behind it, but another interface of this machine.
         local: bool,
     },
@@ -231,9 +236,9 @@ impl Buffers {
 impl Port {
     fn take_tap(name: &str) -> Result<Port, String> {
         let tap = Tap::open(name).map_err(|error| match error.kind() {
-            io::ErrorKind::ResourceBusy => format!(
-                "{name}: another program has this TAP's other end; a virtual machine's is enforced as a port of a bridge"
-            ),
+            io::ErrorKind::ResourceBusy => {
+                format!("{name}: another program has this TAP's other end, such as a virtual machine")
+            }
             _ => format!("{name}: {error}; it takes root and a TAP of one queue"),
         })?;
         Ok(Port::of_tap(name, tap))
@@ -269,7 +274,7 @@ impl Port {
         }
         let steering = Steering::attach(*index, own, pins).map_err(|error| failed("XDP", &error))?;
         let pins = Pins { name: name.clone(), folder: pins.to_path_buf() };
-        let way = Way::Xdp { index: *index, sockets, steering, _pins: pins, local: *local };
+        let way = Way::Xdp { index: *index, sockets, steering, pins, local: *local };
         Ok(Port { name: name.clone(), way, received: 0, sent: 0, lost: 0 })
     }
 
@@ -281,6 +286,15 @@ impl Port {
         let Way::Xdp { sockets, steering, .. } = &self.way else { return Ok(()) };
         let hand = |(queue, socket): (usize, &XdpSocket)| steering.hand_to(queue as u32, socket.as_fd());
         sockets.iter().enumerate().try_for_each(hand).map_err(|error| format!("{}: XDP: {error}", self.name))
+    }
+
+    /// From now on its packets go their own way; what has come waits to be read.
+    pub fn give_back(&self) {
+        let Way::Xdp { sockets, steering, .. } = &self.way else { return };
+        for queue in 0..sockets.len() as u32 {
+            // whatever hinders, they do so when the program is taken out
+            let _ = steering.take_back(queue);
+        }
     }
 
     /// Takes what waits to be read, and says whether more may.
@@ -310,15 +324,15 @@ impl Port {
         match &mut self.way {
             Way::Xdp { sockets, .. } => {
                 let (header, parts) = (frame.vnet_header(), frame.parts());
+                let mut lost = 0;
                 let sent = sockets.first_mut().is_some_and(|socket| {
                     socket.send(header, parts) || {
-                        socket.flush();
+                        lost += socket.flush();
                         socket.send(header, parts)
                     }
                 });
-                if !sent {
-                    (self.sent, self.lost) = (self.sent - 1, self.lost + 1);
-                }
+                lost += u64::from(!sent);
+                (self.sent, self.lost) = (self.sent - lost, self.lost + lost);
             }
             Way::Tap { leaving, .. } => leaving.push(frame),
         }
@@ -327,7 +341,11 @@ impl Port {
     /// Everything leaves.
     pub fn flush(&mut self) {
         match &mut self.way {
-            Way::Xdp { sockets, .. } => sockets.iter_mut().take(1).for_each(XdpSocket::flush),
+            Way::Xdp { sockets, .. } => {
+                let lost = sockets.first_mut().map_or(0, XdpSocket::flush);
+                self.lost += lost;
+                self.sent -= lost;
+            }
             Way::Tap { tap, leaving, .. } => {
                 let mut glue = Glue::new();
                 // what the kernel does not take is lost: the interface is down
@@ -350,12 +368,23 @@ impl Port {
     /// Looks whether the interface is as it was when it was opened.
     ///
     /// # Errors
-    /// It is gone, or takes longer frames now than would come here.
+    /// It is gone, takes longer frames now than would come here, or its bridge has another port.
     pub fn check(&self) -> Result<(), String> {
         let gone = || format!("{} is gone", self.name);
         match &self.way {
-            Way::Xdp { sockets, index, .. } => {
-                let mtu = mtu(*index).ok_or_else(gone)?;
+            Way::Xdp { sockets, index, pins, .. } => {
+                let all = interfaces().map_err(|error| format!("the kernel does not tell its interfaces: {error}"))?;
+                let own = all.iter().find(|interface| interface.index == *index).ok_or_else(gone)?;
+                let is_bridge = |interface: &&Interface| Some(interface.index) == own.controller;
+                let bridge = all.iter().find(is_bridge).ok_or_else(|| format!("{} is no port any more", self.name))?;
+                let mut ports = all.iter().filter(|interface| interface.controller == Some(bridge.index));
+                if let Some(third) = ports.nth(2) {
+                    return Err(third_port(&third.name, &bridge.name));
+                }
+                if !pins.folder.exists() {
+                    return Err(format!("{}: somebody has taken the enforcer's program out", self.name));
+                }
+                let mtu = own.mtu;
                 let most = sockets.first().map_or(0, XdpSocket::frame_bytes_max) as u32 - FRAMING_BYTES;
                 if mtu > most {
                     return Err(format!("{} has an MTU of {mtu} now, and {most} fit; start anew", self.name));
@@ -363,6 +392,19 @@ impl Port {
                 Ok(())
             }
             Way::Tap { tap, .. } => tap.is_there().then_some(()).ok_or_else(gone),
+        }
+    }
+
+    /// Is there something left that was to leave?
+    pub fn is_waiting(&self) -> bool {
+        matches!(&self.way, Way::Xdp { sockets, .. } if sockets.iter().any(XdpSocket::is_waiting))
+    }
+
+    /// Frames that did not come here, since there was no room.
+    pub fn missed(&self) -> u64 {
+        match &self.way {
+            Way::Xdp { sockets, .. } => sockets.iter().map(XdpSocket::missed).sum(),
+            Way::Tap { .. } => 0,
         }
     }
 

@@ -132,6 +132,25 @@ fn losses_behind_the_enforcer_do_not_reach_the_server() {
 }
 
 #[test]
+fn what_is_held_back_goes_on_when_the_enforcer_stops() {
+    const BYTES: usize = 400_000;
+    let Some(world) = World::new() else { return };
+    std::fs::write(world.path("slow.c"), killed::SLOW).expect("there is room");
+    let enforcer = world.enforce(&["--rule", "slow.c"]);
+    let (mut client, mut server) = world.connection();
+    thread::scope(|scope| {
+        scope.spawn(|| send(&mut server, BYTES, None));
+        let holds = || world.status()["buffered_bytes"].as_u64() > Some(0);
+        assert!(eventually(holds), "it takes two seconds to send them on");
+        enforcer.stop();
+        check(&mut client, BYTES, &AtomicU64::new(0));
+    });
+    // a probe perhaps; of what is not let go, all twenty
+    let again = world.retransmits(&server);
+    assert!(again < 5, "{again} packets were missing");
+}
+
+#[test]
 fn what_a_killed_enforcer_left_can_be_taken_out() {
     let Some(world) = World::new() else { return };
     let pins = World::pins().display().to_string();
