@@ -55,6 +55,30 @@ struct {
 	TYPE(value, struct addresses);
 } own SEC(".maps");
 
+/* Frames that took their way through the bridge. */
+struct {
+	UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} bridged SEC(".maps");
+
+static inline __attribute__((always_inline)) int bridge(void)
+{
+	u32 zero = 0;
+	u64 *frames = map_lookup(&bridged, &zero);
+	if (frames)
+		(*frames)++;
+	return XDP_PASS;
+}
+
+/* To the queue's socket, or through the bridge if there is none. */
+static inline __attribute__((always_inline)) int hand_over(struct xdp_md *ctx)
+{
+	long action = redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+	return action == XDP_PASS ? bridge() : (int)action;
+}
+
 static u16 word(const u8 *at)
 {
 	return (u16)(at[0] << 8 | at[1]);
@@ -105,7 +129,7 @@ static inline __attribute__((always_inline)) int is_wanted(struct xdp_md *ctx)
 SEC("xdp")
 int enforce(struct xdp_md *ctx)
 {
-	return is_wanted(ctx) ? redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS) : XDP_PASS;
+	return is_wanted(ctx) ? hand_over(ctx) : bridge();
 }
 
 SEC("xdp")
@@ -114,17 +138,17 @@ int enforce_tagged(struct xdp_md *ctx)
 	u16 protocol, tag;
 
 	if (!is_wanted(ctx))
-		return XDP_PASS;
+		return bridge();
 	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tag))
-		return redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+		return hand_over(ctx);
 
 	/* only what is the socket's gets it: what goes on through the bridge has it still, beside the frame */
 	u8 *frame = (u8 *)(long)ctx->data;
 	u32 queue = ctx->rx_queue_index;
 	if (frame + ETHERNET_BYTES > (u8 *)(long)ctx->data_end || word(frame + ADDRESSES_BYTES) == ETHERTYPE_TAG)
-		return XDP_PASS;
+		return bridge();
 	if (word((u8 *)&protocol) != ETHERTYPE_TAG || !map_lookup(&sockets, &queue) || adjust_head(ctx, -TAG_BYTES))
-		return XDP_PASS;
+		return bridge();
 	frame = (u8 *)(long)ctx->data;
 	if (frame + ADDRESSES_BYTES + TAG_BYTES > (u8 *)(long)ctx->data_end)
 		return XDP_DROP;

@@ -19,6 +19,7 @@ const PROGRAM: &str = "enforce";
 const PROGRAM_TAGGED: &str = "enforce_tagged";
 const SOCKETS: &str = "sockets";
 const OWN: &str = "own";
+const BRIDGED: &str = "bridged";
 /// The file that holds the attachment.
 const LINK: &str = "link";
 
@@ -116,6 +117,17 @@ impl Steering {
     pub fn hand_to(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), SteerError> {
         let map = self.object.maps().find(|map| map.name() == SOCKETS).expect("enforce.c has it");
         Ok(map.update(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?)
+    }
+
+    /// Frames that went their own way, since the program was first attached.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn bridged(&self) -> Result<u64, SteerError> {
+        let map = self.object.maps().find(|map| map.name() == BRIDGED).expect("enforce.c has it");
+        let per_processor = map.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        let numbers = per_processor.iter().filter_map(|bytes| bytes.first_chunk());
+        Ok(numbers.map(|bytes| u64::from_ne_bytes(*bytes)).sum())
     }
 
     /// They go their own way again.

@@ -391,7 +391,7 @@ fn places(rules: &[AgentRule]) -> Vec<Place> {
 
 /// What became of each setting of a rule, where flows that it is for have `all`.
 fn effective(rule: &AgentRule, all: &Settings, flows: usize) -> Vec<Effective> {
-    let is_enforced = rule.sessions.cgroup.is_none() && all.cc.is_some();
+    let is_enforced = rule.sessions.cgroup.is_none() && config(all).is_ok();
     let mut found = Vec::new();
     for (own, holds) in values(&rule.set).into_iter().zip(values(all)) {
         let done = own.can && is_enforced && own.asked == holds.asked;

@@ -203,6 +203,7 @@ impl Daemon {
             received: port.received,
             sent: port.sent,
             lost: port.lost,
+            bridged: port.bridged(),
             missed: port.missed(),
         };
         let [servers, clients] = &self.ports;

@@ -400,6 +400,14 @@ impl Port {
         matches!(&self.way, Way::Xdp { sockets, .. } if sockets.iter().any(XdpSocket::is_waiting))
     }
 
+    /// Frames that took their way through the bridge.
+    pub fn bridged(&self) -> u64 {
+        match &self.way {
+            Way::Xdp { steering, .. } => steering.bridged().unwrap_or(0),
+            Way::Tap { .. } => 0,
+        }
+    }
+
     /// Frames that did not come here, since there was no room.
     pub fn missed(&self) -> u64 {
         match &self.way {

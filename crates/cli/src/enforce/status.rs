@@ -21,6 +21,8 @@ pub struct PortStatus {
     pub received: u64,
     pub sent: u64,
     pub lost: u64,
+    /// Frames that took their way through the bridge: what is not TCP's, and what the enforcer leaves to it.
+    pub bridged: u64,
     /// Frames that were not handed over: the enforcer was behind, or they were too long.
     pub missed: u64,
 }
@@ -61,8 +63,11 @@ impl fmt::Display for Status {
         self.flows_by_algorithm.iter().try_for_each(|(name, flows)| writeln!(f, "  {flows} by {name}"))?;
         writeln!(f, "packets kept: {} bytes now, {} at most", self.buffered_bytes, self.buffered_bytes_max)?;
         for (side, port) in [("servers", &self.servers), ("clients", &self.clients)] {
-            let PortStatus { interface, received, sent, lost, missed } = port;
-            writeln!(f, "{side} at {interface}: {received} received, {missed} missed, {sent} sent, {lost} lost here")?;
+            let PortStatus { interface, received, sent, lost, bridged, missed } = port;
+            writeln!(
+                f,
+                "{side} at {interface}: {received} received, {bridged} bridged, {missed} missed, {sent} sent, {lost} lost here"
+            )?;
         }
         let width = self.counters.keys().map(String::len).max().unwrap_or(0);
         self.counters.iter().try_for_each(|(name, value)| writeln!(f, "  {name:width$} {value:>12}"))
