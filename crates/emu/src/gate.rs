@@ -159,6 +159,10 @@ impl Packet for Passing {
         self.frame.set_window(written, scale);
     }
 
+    fn set_seq(&mut self, seq: u32) {
+        self.frame.set_seq(seq);
+    }
+
     fn set_ack(&mut self, ack: u32) {
         self.frame.set_ack(ack);
     }

@@ -52,7 +52,7 @@ pub struct Counters {
     pub replaced: u64,
     /// Gaps before the enforcer: packets that a server sent and that did not get here.
     pub gaps: u64,
-    /// Beyond the window that was offered: held, dropped, a byte forwarded to find out what the client has.
+    /// Beyond the window that was offered: held, dropped, a keep-alive in its place to find out what the client has.
     pub beyond_window_held: u64,
     pub beyond_window_dropped: u64,
     pub beyond_window_asked: u64,

@@ -400,9 +400,11 @@ impl<P: Packet> Flow<P> {
         }
         let silent_us = cx.now.as_us().saturating_sub(self.relay.sock().delivered_mstamp);
         if self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty()) && silent_us > ASTRAY_US {
-            // the client's answer to a byte of it will tell
+            // the client's answer to a keep-alive (RFC 9293 3.8.4) will tell what it has
             cx.counters.beyond_window_asked += 1;
-            return Action::Rewritten(packet.part(0, 1));
+            let mut ask = packet.bare();
+            ask.set_seq(self.relay.sock().snd_una.wrapping_sub(1));
+            return Action::Rewritten(ask);
         }
         cx.counters.beyond_window_dropped += 1;
         Action::Dropped

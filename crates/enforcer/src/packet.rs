@@ -67,6 +67,9 @@ pub trait Packet: Clone {
     /// Another window, as it is written in the header, of a connection with this scale.
     fn set_window(&mut self, written: u16, scale: u8);
 
+    /// Another sequence number.
+    fn set_seq(&mut self, seq: u32);
+
     /// Another acknowledgment number.
     fn set_ack(&mut self, ack: u32);
 

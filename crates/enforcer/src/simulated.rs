@@ -32,6 +32,10 @@ impl Packet for Simulated {
         self.segment.window = u32::from(written) << scale;
     }
 
+    fn set_seq(&mut self, seq: u32) {
+        self.segment.seq = seq;
+    }
+
     fn set_ack(&mut self, ack: u32) {
         self.segment.ack = ack;
     }

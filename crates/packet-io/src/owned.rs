@@ -325,6 +325,12 @@ impl enforcer::Packet for OwnedFrame {
         }
     }
 
+    fn set_seq(&mut self, seq: u32) {
+        if let Some(Layout { tcp, .. }) = self.own.layout {
+            self.put_bytes(tcp, tcp + SEQ_AT, &seq.to_be_bytes());
+        }
+    }
+
     fn set_ack(&mut self, ack: u32) {
         if let Some(Layout { tcp, .. }) = self.own.layout {
             self.put_bytes(tcp, tcp + ACK_AT, &ack.to_be_bytes());

@@ -192,6 +192,10 @@ impl Packet for Passing {
         self.packet.set_window(written, scale);
     }
 
+    fn set_seq(&mut self, seq: u32) {
+        self.packet.set_seq(seq);
+    }
+
     fn set_ack(&mut self, ack: u32) {
         self.packet.set_ack(ack);
     }
