@@ -5,6 +5,7 @@
 
 use crate::objects::{self, pin_maps};
 use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
+use libbpf_rs::query::{LinkTypeInfo, XdpLinkInfo};
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, OpenObject};
 use std::fmt;
 use std::fs;
@@ -50,6 +51,12 @@ pub enum SteerError {
     /// A map could not be written.
     #[error("the kernel's tables: {0}")]
     Map(#[from] libbpf_rs::Error),
+}
+
+/// Whether what a file holds is the attachment of this interface, which is not gone.
+fn is_at(link: &Link, interface: u32) -> bool {
+    let known = link.info().map(|link| link.info);
+    matches!(known, Ok(LinkTypeInfo::Xdp(XdpLinkInfo { ifindex, .. })) if ifindex == interface)
 }
 
 /// The program at an interface. It stays when this is dropped.
@@ -101,12 +108,16 @@ impl Steering {
         let program = object.progs_mut().find(|program| program.name() == name).expect("enforce.c has it");
         if pin.exists() {
             let mut link = Link::open(&pin).map_err(|error| in_folder(&error))?;
-            link.update_prog(&program).map_err(|error| in_folder(&error))?;
-        } else {
-            let attached = program.attach_xdp(interface as i32);
-            let mut link = attached.map_err(|error| SteerError::Attach(error.to_string()))?;
-            link.pin(&pin).map_err(|error| in_folder(&error))?;
+            if is_at(&link, interface) {
+                link.update_prog(&program).map_err(|error| in_folder(&error))?;
+                return Ok(Steering { object });
+            }
+            // of an interface that had this one's name before it
+            fs::remove_file(&pin).map_err(|error| in_folder(&error))?;
         }
+        let attached = program.attach_xdp(interface as i32);
+        let mut link = attached.map_err(|error| SteerError::Attach(error.to_string()))?;
+        link.pin(&pin).map_err(|error| in_folder(&error))?;
         Ok(Steering { object })
     }
 

@@ -168,6 +168,16 @@ fn what_a_killed_enforcer_left_can_be_taken_out() {
 }
 
 #[test]
+fn one_that_was_killed_begins_again_at_an_interface_that_was_made_anew() {
+    let Some(world) = World::new() else { return };
+    world.enforce(&["--rule", "cubic"]).kill();
+    world.renew_link_of_client();
+    let _enforcer = world.enforce(&["--rule", "cubic"]);
+    transfer(&world, SHORT);
+    assert_eq!(world.status()["counters"]["flows_opened"], 1, "{}", world.status());
+}
+
+#[test]
 fn mistakes_are_told() {
     let Some(world) = World::new() else { return };
     for (arguments, code, told) in [

@@ -44,14 +44,27 @@ impl World {
         let [server, between, client] = &world.hosts;
         ip(&format!("-n {between} link add br0 type bridge"));
         ip(&format!("-n {between} link set br0 up"));
-        for (host, port, last) in [(server, "s", 1), (client, "c", 2)] {
-            ip(&format!("-n {between} link add {port} type veth peer name eth0 netns {host}"));
-            ip(&format!("-n {between} link set {port} master br0 up"));
+        for host in [server, client] {
             ip(&format!("-n {host} link set lo up"));
-            ip(&format!("-n {host} address add 10.97.0.{last}/24 dev eth0"));
-            ip(&format!("-n {host} link set eth0 up"));
         }
+        world.link(0, "s", 1);
+        world.link(2, "c", 2);
         Some(world)
+    }
+
+    /// Makes a host's link to the bridge.
+    fn link(&self, host: usize, port: &str, last: u8) {
+        let (host, between) = (&self.hosts[host], &self.hosts[1]);
+        ip(&format!("-n {between} link add {port} type veth peer name eth0 netns {host}"));
+        ip(&format!("-n {between} link set {port} master br0 up"));
+        ip(&format!("-n {host} address add 10.97.0.{last}/24 dev eth0"));
+        ip(&format!("-n {host} link set eth0 up"));
+    }
+
+    /// The client's link goes away, and there is one of the same name.
+    pub fn renew_link_of_client(&self) {
+        ip(&format!("-n {} link delete c", self.hosts[1]));
+        self.link(2, "c", 2);
     }
 
     #[allow(dead_code, reason = "the benchmark asks")]
