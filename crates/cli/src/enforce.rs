@@ -2,6 +2,7 @@
 
 mod cues;
 mod daemon;
+mod epoch;
 mod port;
 mod status;
 

@@ -1,13 +1,15 @@
 //! The Oracle's CUEs, taken for hosts that have no agent: what they set, the enforcer does to what these hosts send.
 
 use super::built_in;
-use bus::files::{FileError, public_key, store_epoch, stored_epoch};
+use super::epoch::Keeper;
+use bus::files::{FileError, public_key};
 use bus::{Bus as _, BusError, Clock, Effective, FctTimes, InForce, Report, Telemetry, UnixAgent};
 use enforcer::{Enforcer, Record, Rule, Sent};
 use packet_io::OwnedFrame;
-use policy::{Agent, AgentRule, CueError, Gate, Host, Identity, Prefix, SEGMENTS_MIN, Settings};
+use policy::{Agent, AgentRule, CueError, Gate, Host, Identity, Prefix, PublicKey, SEGMENTS_MIN, Settings};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,12 +42,15 @@ pub struct Places {
 
 /// What has been agreed with the Oracle.
 pub struct Cues {
-    places: Places,
+    oracle: PathBuf,
+    key: PublicKey,
     clock: Clock,
     hosts: Vec<Represented>,
     bus: Option<UnixAgent>,
     next: Time,
-    stored: Option<u64>,
+    epochs: Keeper,
+    /// There are other rules than were asked for last.
+    changed: bool,
     /// What was made of them last, by servers.
     set: Vec<(Prefix, Place, Settings)>,
 }
@@ -108,31 +113,44 @@ struct Ended {
     times: FctTimes,
 }
 
+impl Represented {
+    /// Nothing is in force there.
+    fn new(host: &Behalf, key: PublicKey, highest: Option<u64>) -> Represented {
+        let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
+        let agent = Agent::new(Gate::new(key, identity, highest));
+        let measured = Measured::default();
+        Represented { host: host.clone(), agent, ended: BTreeMap::new(), notes: Vec::new(), measured, watched: 0 }
+    }
+}
+
 impl Cues {
     /// Nothing is in force yet.
     ///
     /// # Errors
     /// The Oracle's key, or the highest epoch so far, cannot be read.
     pub fn new(hosts: &[Behalf], places: Places) -> Result<Cues, FileError> {
-        let (key, stored) = (public_key(&places.key)?, stored_epoch(&places.epoch)?);
-        let represent = |host: &Behalf| {
-            let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
-            let agent = Agent::new(Gate::new(key, identity, stored));
-            let measured = Measured::default();
-            Represented { host: host.clone(), agent, ended: BTreeMap::new(), notes: Vec::new(), measured, watched: 0 }
-        };
-        let hosts = hosts.iter().map(represent).collect();
-        Ok(Cues { places, clock: Clock::begin(), hosts, bus: None, next: Time::ZERO, stored, set: Vec::new() })
+        let (key, epochs) = (public_key(&places.key)?, Keeper::begin(places.epoch)?);
+        let hosts = hosts.iter().map(|host| Represented::new(host, key, epochs.highest())).collect();
+        Ok(Cues {
+            oracle: places.oracle,
+            key,
+            clock: Clock::begin(),
+            hosts,
+            bus: None,
+            next: Time::ZERO,
+            epochs,
+            changed: false,
+            set: Vec::new(),
+        })
     }
 
     /// Forgets what is in force: the clock begins anew.
-    ///
-    /// # Errors
-    /// As [`Cues::new`].
-    pub fn begin_anew(&mut self) -> Result<(), FileError> {
-        let hosts: Vec<Behalf> = self.hosts.iter().map(|host| host.host.clone()).collect();
-        *self = Cues::new(&hosts, self.places.clone())?;
-        Ok(())
+    pub fn begin_anew(&mut self) {
+        for host in &mut self.hosts {
+            *host = Represented::new(&host.host, self.key, self.epochs.highest());
+        }
+        (self.clock, self.next, self.bus) = (Clock::begin(), Time::ZERO, None);
+        (self.changed, self.set) = (false, Vec::new());
     }
 
     /// Takes what has come, ends what has expired, reports; whether there are other rules now. To be called ten times a second.
@@ -141,24 +159,24 @@ impl Cues {
     /// The epoch cannot be stored, so nothing of it may be set.
     pub fn look(&mut self, enforcer: &Enforcer<OwnedFrame>) -> Result<bool, FileError> {
         let now = self.clock.now();
-        let mut changed = self.listen(now);
+        self.changed |= self.listen(now);
         for host in &mut self.hosts {
-            changed |= host.agent.on_timer(now);
+            self.changed |= host.agent.on_timer(now);
         }
         let highest = self.hosts.iter().filter_map(|host| host.agent.highest()).max();
-        if let Some(epoch) = highest.filter(|_| highest > self.stored) {
-            store_epoch(&self.places.epoch, epoch)?;
-            self.stored = highest;
+        if !self.epochs.keeps(highest)? {
+            // nothing is set, nor said to be, before
+            return Ok(false);
         }
         if self.next <= now {
             self.next = now + REPORT;
             if self.bus.is_none() {
                 self.connect();
             }
-            changed |= self.measure(now, enforcer);
+            self.changed |= self.measure(now, enforcer);
             self.report(now);
         }
-        Ok(changed)
+        Ok(mem::take(&mut self.changed))
     }
 
     /// Measures what each host sends, and has guards look at it; whether one has reverted something.
@@ -190,7 +208,7 @@ impl Cues {
 
     /// Looks for the Oracle, of which nothing is taken before it has said which epochs are over.
     fn connect(&mut self) {
-        let Ok(bus) = UnixAgent::connect(&self.places.oracle) else { return };
+        let Ok(bus) = UnixAgent::connect(&self.oracle) else { return };
         for host in &mut self.hosts {
             match bus::random() {
                 Ok(question) => host.agent.ask(question),
@@ -434,8 +452,11 @@ fn values(set: &Settings) -> [Value; 9] {
 mod tests {
     use super::*;
     use bus::UnixOracle;
-    use enforcer::End;
-    use policy::Sessions;
+    use bus::files::{generate, secret_key};
+    use enforcer::{End, Limits};
+    use policy::{Addressees, Cue, CueGuard, CueScope, OracleKey, Sessions};
+    use std::path::Path;
+    use std::thread;
 
     fn record() -> Record {
         let end = |address: &str, port| End::new(address.parse().expect("an address"), port);
@@ -460,18 +481,73 @@ mod tests {
         }
     }
 
+    /// An Oracle, its key, and who takes its CUEs for 10.0.0.0/8.
+    fn oracle(folder: &Path) -> (UnixOracle, OracleKey, Cues) {
+        let at = |name: &str| folder.join(name);
+        let key = generate(&at("key")).expect("a key");
+        let oracle = UnixOracle::listen(&at("oracle")).expect("a socket");
+        let places = Places { oracle: at("oracle"), key, epoch: at("epoch") };
+        let prefix = "10.0.0.0/8".parse().expect("a prefix");
+        let host = Behalf { name: "h".to_string(), prefix, labels: BTreeMap::new() };
+        let cues = Cues::new(&[host], places).expect("nothing is stored yet");
+        (oracle, secret_key(&at("key")).expect("it was just made"), cues)
+    }
+
+    #[test]
+    fn a_guard_takes_back_what_its_cue_set_and_holds_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut oracle, key, mut cues) = oracle(folder.path());
+        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
+        let cue = Cue {
+            epoch: 1,
+            id: 0,
+            policy: "p".to_string(),
+            rule: "r".to_string(),
+            rank: 0,
+            lifetime: Time::from_secs(60),
+            scope: CueScope {
+                hosts: Addressees::All,
+                names: Vec::new(),
+                labels: BTreeMap::new(),
+                sessions: Sessions::default(),
+            },
+            set: Settings { cc: Some("bbr".to_string()), ..Settings::default() },
+            guard: Some(CueGuard { revert_if: "host.drop_rate > 0.02".to_string(), hold: Time::from_secs(2) }),
+            reason: "a test".to_string(),
+        };
+        cues.look(&enforcer).expect("a disk");
+        let asked = oracle.receive(Duration::from_secs(5)).expect("a bus").expect("it reports at once");
+        let question = Report::from_bytes(&asked).expect("a report").question.expect("nothing was said yet");
+        oracle.send(&key.answer(0, &[question])).expect("it listens");
+        oracle.send(&key.sign(&cue)).expect("it listens");
+        // rules there are when they change
+        let changes = |cues: &mut Cues| {
+            let until = cues.clock.now() + Time::from_secs(10);
+            while cues.clock.now() < until {
+                if cues.look(&enforcer).expect("a disk") {
+                    return cues.rules().map(|rules| rules.len());
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            None
+        };
+        assert_eq!(changes(&mut cues), Some(1));
+        while cues.hosts[0].watched == 0 {
+            assert!(!cues.look(&enforcer).expect("a disk"), "nothing was sent, so nothing is taken back");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let times = |cues: &Cues| cues.hosts[0].agent.counts().reverted;
+        cues.ended(&Record { data_segments_sent: 2000, retransmits: 200, ..record() });
+        assert_eq!((changes(&mut cues), times(&cues)), (Some(0), 1), "a tenth was sent again");
+        assert_eq!((changes(&mut cues), times(&cues)), (Some(1), 1), "it has been held long enough");
+    }
+
     #[test]
     fn what_a_busy_oracle_does_not_take_is_told_later() {
         const FLOWS: u64 = 5000;
         let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| folder.path().join(name);
-        let key = bus::files::generate(&at("key")).expect("a key");
-        let mut oracle = UnixOracle::listen(&at("oracle")).expect("a socket");
-        let places = Places { oracle: at("oracle"), key, epoch: at("epoch") };
-        let prefix = "10.0.0.0/8".parse().expect("a prefix");
-        let host = Behalf { name: "h".to_string(), prefix, labels: BTreeMap::new() };
-        let mut cues = Cues::new(&[host], places).expect("nothing is stored yet");
-        cues.bus = UnixAgent::connect(&at("oracle")).ok();
+        let (mut oracle, _, mut cues) = oracle(folder.path());
+        cues.connect();
         for _ in 0..FLOWS {
             cues.ended(&record());
             cues.report(Time::ZERO);

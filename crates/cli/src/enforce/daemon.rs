@@ -142,7 +142,7 @@ impl Daemon {
             // flows that are open pass untouched from now on
             self.enforcer = enforcer(self.limits, self.rules.clone());
             (self.clock, self.look_at, self.check_at) = (Clock::begin(), Time::ZERO, Time::ZERO);
-            self.cues.as_mut().map_or(Ok(()), Cues::begin_anew).map_err(io::Error::other)?;
+            self.cues.iter_mut().for_each(Cues::begin_anew);
         }
         let now = self.clock.now();
         if self.check_at <= now {
