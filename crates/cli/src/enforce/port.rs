@@ -351,7 +351,10 @@ impl Port {
                 // what the kernel does not take is lost: the interface is down
                 let mut lost = 0;
                 let mut write = |header: &VnetHeader, parts: &[&[u8]]| {
-                    lost += u64::from(tap.write(header, parts).is_err());
+                    if tap.write(header, parts).is_err() {
+                        // frames that were joined have one piece each, behind their headers
+                        lost += (parts.len() as u64 - 1).max(1);
+                    }
                     Ok(())
                 };
                 for frame in leaving.iter() {
