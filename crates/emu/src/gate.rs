@@ -116,7 +116,10 @@ impl Gate {
         let forward = if let Some(flow) = head.flow {
             flow.forward
         } else {
-            let Header { source, destination, .. } = passing.frame.header()?;
+            let Some(Header { source, destination, .. }) = passing.frame.header() else {
+                // let through and counted, whatever its way
+                return Some(Direction::Out);
+            };
             let out = self.enforcer.is_for(source, destination);
             let back = self.enforcer.is_for(destination, source);
             if out && back { source.port < destination.port } else { out }

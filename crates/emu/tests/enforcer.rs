@@ -7,7 +7,7 @@ use emu::address::address;
 use run_support::{machine, valid_run};
 use scenario::{Known, Scenario};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -115,13 +115,20 @@ fn every_byte_of_both_ends_arrives_through_losses() {
                 scope.spawn(move || receive(end, 1 - number));
             }
         });
+        // what is not TCP passes
+        let socket =
+            |host: u32| hosts[host as usize].enter(move || UdpSocket::bind((address(host), PORT))).and_then(|it| it);
+        let [server, client] = [0, 1].map(|host| socket(host).expect("a port"));
+        server.set_read_timeout(Some(PATIENCE)).expect("a socket takes it");
+        client.send_to(b"hello", target).expect("it leaves");
+        assert_eq!(server.recv(&mut [0; 8]).expect("it arrives"), 5);
     };
     let processors = thread::available_parallelism().expect("there are some");
     let ((), counted) = emu::open(&scenario, None, exchange).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(thread::available_parallelism().ok(), Some(processors), "the next network's engine needs one too");
     let counters = *counted.gate.expect("there is an enforcer").counters();
     println!("{counters:?}");
-    assert_eq!((counters.flows_opened, counters.passed_malformed), (1, 0));
+    assert_eq!((counters.flows_opened, counters.passed_malformed), (1, 1));
     // of some 2000 packets 2 % are lost beyond the enforcer, which sends them again
     assert!(counters.sent_again > 10, "{counters:?}");
     assert!(counters.data_taken as usize > BYTES / 1448, "{counters:?}");
