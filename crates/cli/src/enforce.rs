@@ -4,6 +4,7 @@ mod cues;
 mod daemon;
 mod epoch;
 mod port;
+mod settings;
 mod status;
 
 use crate::failure::Failure;
