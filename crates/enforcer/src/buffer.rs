@@ -4,7 +4,7 @@ use crate::answers::Answers;
 use crate::packet::Packet;
 use crate::seq::{after, before, later};
 use std::collections::VecDeque;
-use tcp::SackBlock;
+use tcp::{Next, SackBlock, Segment};
 use units::Time;
 
 /// Blocks that have come twice and of which the server is yet to be told, at most.
@@ -68,6 +68,8 @@ pub(crate) struct Buffer<P> {
     pub newest: Newest,
     /// Timestamps below this would be taken for old ones by the client (RFC 7323 5).
     pub tsval_floor: Option<u32>,
+    /// The newest timestamp of the server.
+    pub tsval_newest: u32,
     /// The edge that the server was offered some time ago, and when that was, µs.
     pub offered_then: u32,
     /// The same.
@@ -75,8 +77,8 @@ pub(crate) struct Buffer<P> {
 }
 
 impl<P: Packet> Buffer<P> {
-    /// Nothing is under way: all up to `nxt` is acknowledged.
-    pub fn new(nxt: u32, offered: u32, now_us: u32, acked_to_client: u32, newest: Newest) -> Buffer<P> {
+    /// Nothing is under way: all up to `nxt` is acknowledged. `segment` is the first that comes.
+    pub fn new(nxt: u32, offered: u32, now_us: u32, segment: &Segment, newest: Newest) -> Buffer<P> {
         Buffer {
             pieces: VecDeque::new(),
             sent: 0,
@@ -88,12 +90,25 @@ impl<P: Packet> Buffer<P> {
             twice: Vec::new(),
             acked_came_us: now_us,
             answers: Answers::new(nxt, now_us),
-            acked_to_client,
+            acked_to_client: segment.ack,
             newest,
             tsval_floor: None,
+            tsval_newest: segment.tsval,
             offered_then: offered,
             offered_at_us: now_us,
         }
+    }
+
+    /// The client holds the timestamp that it echoes for the newest, if the server has sent that.
+    pub fn note_echo(&mut self, ack: &Segment) {
+        if ack.has_timestamp && !after(ack.tsecr, self.tsval_newest) {
+            self.raise_floor(ack.tsecr);
+        }
+    }
+
+    /// Timestamps below this would be taken for old ones.
+    pub fn raise_floor(&mut self, tsval: u32) {
+        self.tsval_floor = Some(self.tsval_floor.map_or(tsval, |floor| later(floor, tsval)));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -131,10 +146,13 @@ impl<P: Packet> Buffer<P> {
         self.pieces.back()?.packet.as_ref()
     }
 
-    /// How many sequence numbers the next piece has from `snd_nxt` on; 0 if there is none.
+    /// The next piece from `snd_nxt` on. Where the client awaits what is in a gap, that is urgent, and `behind` sequence numbers more.
     #[inline]
-    pub fn next_len(&self, snd_nxt: u32) -> u32 {
-        self.pieces.get(self.sent).map_or(0, |piece| piece.end().wrapping_sub(snd_nxt))
+    pub fn next(&self, snd_nxt: u32, behind: u32) -> Next {
+        let len = self.pieces.get(self.sent).map_or(0, |piece| piece.end().wrapping_sub(snd_nxt));
+        let urgent =
+            self.lacks_next() && self.pieces.front().is_some_and(|gap| before(snd_nxt, gap.end().wrapping_add(behind)));
+        Next { len, urgent }
     }
 
     /// All before `snd_nxt` was sent.

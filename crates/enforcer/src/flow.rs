@@ -23,6 +23,9 @@ const LARGE_SEGMENTS: u32 = 16;
 /// many segments even if none is left: they may pass untouched.
 const SHARE: usize = 16;
 const LEAST_SEGMENTS: u32 = 2;
+/// So much leaves behind a gap that the client waits for, whatever the window says: enough for it to ask for what is missing (RFC 5681
+/// 3.2), of which the server would learn by a time-out otherwise.
+const BEHIND_GAP_SEGMENTS: u32 = 4;
 /// Time-outs in a row after which a flow's packets are kept no more, if more than half of the memory for packets is taken.
 const SILENT_TIMEOUTS: u8 = 3;
 /// With so many packets under way, of which every second is acknowledged at once, a round trip that is longer than the shortest by
@@ -185,6 +188,7 @@ impl<P: Packet> Flow<P> {
         self.bits &= !bit::ASTRAY;
         self.relay.on_ack(cx.now, &segment);
         if let Some(buffer) = &mut self.buffer {
+            buffer.note_echo(&segment);
             *cx.buffered -= buffer.acknowledge(self.relay.sock().snd_una);
         }
         self.drain(cx);
@@ -351,8 +355,11 @@ impl<P: Packet> Flow<P> {
         let window = (window >> self.server_scale()) as u16;
         let newest = Newest { tsecr: segment.tsecr, window, link: packet.link() };
         let is_newest = segment.ack == self.relay.rcv_nxt();
-        if let Some(buffer) = self.buffer.as_mut().filter(|_| is_newest) {
-            buffer.newest = newest;
+        if let Some(buffer) = self.buffer.as_mut() {
+            buffer.tsval_newest = later(buffer.tsval_newest, segment.tsval);
+            if is_newest {
+                buffer.newest = newest;
+            }
         }
         if segment.seq_len() == 0 {
             self.note_passed(segment);
@@ -364,7 +371,7 @@ impl<P: Packet> Flow<P> {
         }
         let now_us = cx.now_us();
         let (snd_nxt, offered) = (self.relay.sock().snd_nxt, self.offered);
-        let fresh = || Box::new(Buffer::new(snd_nxt, offered, now_us, segment.ack, newest));
+        let fresh = || Box::new(Buffer::new(snd_nxt, offered, now_us, segment, newest));
         let nxt = self.buffer.get_or_insert_with(fresh).nxt;
         if before(segment.seq, nxt) {
             return self.take_again(cx, segment, packet);
@@ -457,7 +464,7 @@ impl<P: Packet> Flow<P> {
     /// What lies behind a segment in the stream must not have an older timestamp than that.
     fn raise_floor(&mut self, segment: &Segment) {
         if let (true, Some(buffer)) = (segment.has_timestamp, &mut self.buffer) {
-            buffer.tsval_floor = Some(buffer.tsval_floor.map_or(segment.tsval, |floor| later(floor, segment.tsval)));
+            buffer.raise_floor(segment.tsval);
         }
     }
 
@@ -631,7 +638,7 @@ impl<P: Packet> Flow<P> {
     pub fn drain(&mut self, cx: &mut Context<P>) {
         let Some(buffer) = &mut self.buffer else { return };
         loop {
-            let next = buffer.next_len(self.relay.sock().snd_nxt);
+            let next = buffer.next(self.relay.sock().snd_nxt, BEHIND_GAP_SEGMENTS * self.relay.sock().mss_cache);
             let Some(leave) = self.relay.poll_transmit(cx.now, next) else { return };
             if leave.fresh {
                 buffer.mark_sent(self.relay.sock().snd_nxt);

@@ -6,7 +6,7 @@ mod rig;
 use enforcer::{Ending, Enforcer, Limits, Rule};
 use rig::{CLIENT_ISS, Rig, SERVER_ISS, STACK, Stack, config, rig, segment};
 use std::sync::Arc;
-use tcp::{Config, Ecn, SackBlock, Segment, flags};
+use tcp::{Config, Ecn, PacingMode, SackBlock, Segment, flags};
 use units::Time;
 
 /// Payload of a full segment: 1460 less 12 of timestamps.
@@ -457,6 +457,49 @@ fn what_lies_behind_a_gap_that_was_filled_early_does_not_look_older() {
         [10, 11, 12, 13].map(|n| (S + n * MSS, 100_500)),
         "the client would refuse older ones (RFC 7323 5)"
     );
+}
+
+#[test]
+fn what_the_client_would_refuse_as_old_bears_a_timestamp_that_it_takes() {
+    for (echo, tsval) in [(100_500, 100_500), (200_000, 100_001)] {
+        let mut rig = newreno();
+        // number 0 was lost on the way here, and came again after number 1 was sent, which is lost behind
+        rig.server(0, Segment { tsval: 100_500, ..data(0) });
+        rig.server(0, data(1));
+        rig.client(0, Segment { tsecr: echo, ..ack(1) });
+        let again: Vec<_> = rig.wait(Time::from_secs(1)).iter().map(|s| (s.seq, s.tsval)).collect();
+        assert!(!again.is_empty() && again.iter().all(|one| *one == (S + MSS, tsval)), "{again:?}");
+    }
+}
+
+#[test]
+fn behind_a_gap_leaves_enough_for_the_client_to_ask_for_it() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 1);
+    // the client does not answer: a time-out leaves a window of one
+    rig.wait(Time::from_secs(1));
+    // number 1 is lost on the way here
+    assert_eq!(burst(&mut rig, 2, 9), []);
+    rig.client(0, ack(1));
+    let got: Vec<u32> = rig.leaves().iter().map(|s| s.seq).collect();
+    assert_eq!(got, [2, 3, 4, 5].map(|n| S + n * MSS), "a window of two would leave the server to its time-out");
+}
+
+#[test]
+fn pacing_makes_nothing_wait_for_longer_than_ten_seconds() {
+    let mut rig = rig("newreno", Limits::default(), STACK);
+    let crawling = Config { max_pacing_rate: 1, pacing: PacingMode::On, ..Config::clone(&config("newreno")) };
+    rig.enforcer.set_rules(rig.now, vec![Rule::all(&Arc::new(crawling))]);
+    rig.open(0);
+    assert_eq!(burst(&mut rig, 0, 10).len(), 10, "the first are not paced");
+    rig.client(0, ack(10));
+    let mut sent = 10 + burst(&mut rig, 10, 20).len() as u32;
+    while sent < 20 {
+        rig.client(0, ack(sent));
+        let next: Vec<u32> = rig.wait(Time::from_secs(10)).iter().map(|s| s.seq).collect();
+        assert_eq!(next.first(), Some(&(S + sent * MSS)), "one byte a second is asked for");
+        sent += next.len() as u32;
+    }
 }
 
 #[test]

@@ -75,5 +75,5 @@ mod window;
 
 pub use config::{Config, DelayedAck, EcnMode, PacingMode};
 pub use endpoint::{Endpoint, State, Stats};
-pub use relay::{Leave, Opening, Relay};
+pub use relay::{Leave, Next, Opening, Relay};
 pub use segment::{Ecn, SACK_BLOCKS_MAX, SackBlock, Segment, flags};

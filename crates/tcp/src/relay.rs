@@ -18,6 +18,10 @@ use congestion::sock::{TCP_CA_OPEN, ack_flags, ecn};
 use std::sync::Arc;
 use units::Time;
 
+/// The longest that pacing makes a segment wait: a connection that somebody else has is not to stand still, whatever an algorithm has
+/// made of a minute in which its sender said nothing.
+const PACING_WAIT_MAX: Time = Time::from_secs(10);
+
 /// What the ends of the connection agreed on, seen from the end whose data is relayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
@@ -37,6 +41,15 @@ pub struct Opening {
     pub rtt_us: Option<u32>,
     /// Starts the algorithm's random stream.
     pub seed: u32,
+}
+
+/// The next piece that was never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// How many sequence numbers it has, 0 if there is none. Of more than a segment the first segments may leave alone.
+    pub len: u32,
+    /// It leaves whatever the algorithm's window says: what is in flight will bring no acknowledgment.
+    pub urgent: bool,
 }
 
 /// Sequence numbers that leave now.
@@ -165,21 +178,24 @@ impl Relay {
     }
 
     /// What was missing of `[seq, end)`, and is in flight for all that is known here, has come and leaves now: its
-    /// round trip begins, as far as it can be told from that of the copy that never was, and time-outs begin anew.
+    /// round trip begins, as far as it can be told from that of the copy that never was, and time-outs begin anew. What is
+    /// delivered with it and behind it has waited for it: such samples say less than the path could carry.
     pub fn on_filled(&mut self, now: Time, seq: u32, end: u32) {
         let endpoint = &mut self.0;
         endpoint.refresh_clock(now);
         let now_us = endpoint.sock.tcp_mstamp as u32;
         let len = endpoint.sock.packets_out;
         let mut index = if len > 0 { endpoint.busy.ring().find(len, seq) } else { 0 };
-        while index < len && before(endpoint.busy.at(index).seq, end) {
+        while index < len {
             let record = endpoint.busy.at_mut(index);
-            if !record.is(mark::SACKED) {
+            record.flags |= mark::APP_LIMITED;
+            if before(record.seq, end) && !record.is(mark::SACKED) {
                 record.sent_us = now_us;
                 record.flags |= mark::EVER_RETRANS;
             }
             index += 1;
         }
+        endpoint.sock.app_limited = endpoint.sock.delivered.wrapping_add(endpoint.sock.packets_in_flight()).max(1);
         if let Some(rare) = endpoint.busy.rare_mut() {
             // sending times are no longer in the order that the search for losses remembers
             rare.rack.oldest_us = None;
@@ -190,23 +206,24 @@ impl Relay {
         endpoint.rearm_rto(now);
     }
 
-    /// What leaves now. `next` is how many sequence numbers the next piece has that was never sent, 0 if there is none; of a
-    /// longer piece than a segment its first segments may leave alone.
+    /// What leaves now.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Time, next: u32) -> Option<Leave> {
+    pub fn poll_transmit(&mut self, now: Time, next: Next) -> Option<Leave> {
         self.0.refresh_clock(now);
         if self.0.has(bit::RETRANSMIT)
             && let Some(leave) = self.out_of_turn(now, next)
         {
             return Some(leave);
         }
-        if next > 0
+        if next.len > 0
             && let Some(leave) = self.send_new(now, next)
         {
             return Some(leave);
         }
         let end = &mut self.0;
         end.burst_left = 0;
+        let latest_ns = end.sock.tcp_clock_cache + PACING_WAIT_MAX.as_ns();
+        end.sock.tcp_wstamp_ns = end.sock.tcp_wstamp_ns.min(latest_ns);
         if end.has(bit::SENT) {
             end.end_batch(now);
         }
@@ -214,17 +231,17 @@ impl Relay {
     }
 
     /// Probes, retransmissions, F-RTO's test: in the order of an endpoint.
-    fn out_of_turn(&mut self, now: Time, next: u32) -> Option<Leave> {
+    fn out_of_turn(&mut self, now: Time, next: Next) -> Option<Leave> {
         if self.0.is_closed() || self.0.forget_retransmissions() {
             return None;
         }
         let mut again = Segment::default();
         if std::mem::take(&mut self.0.rare_mut().probe_now) {
-            return Some(self.probe(now, next, &mut again));
+            return Some(self.probe(now, next.len, &mut again));
         }
         let sent = self.0.retransmit_head(&mut again) || {
             if self.0.rare_mut().frto_new {
-                if next > 0
+                if next.len > 0
                     && let Some(leave) = self.send_new(now, next)
                 {
                     return Some(leave);
@@ -254,7 +271,7 @@ impl Relay {
 
     /// New data, as much of it as window and pacing allow.
     #[inline]
-    fn send_new(&mut self, now: Time, next: u32) -> Option<Leave> {
+    fn send_new(&mut self, now: Time, Next { len: next, urgent }: Next) -> Option<Leave> {
         let end = &mut self.0;
         if end.is_closed() {
             return None;
@@ -265,7 +282,7 @@ impl Relay {
             }
             end.burst_left = end.largest_burst().segments(end.sock.mss_cache).min(u8::MAX as u32) as u8;
         }
-        let room = room(&end.sock);
+        let room = room(&end.sock).max(u32::from(urgent));
         if room == 0 {
             end.note_window_limited();
             return None;
@@ -381,4 +398,51 @@ fn head_end(end: &Endpoint) -> u32 {
 /// The number after the last that the other end's window takes.
 fn right_edge(end: &Endpoint) -> u32 {
     end.sock.snd_una.wrapping_add(end.snd_wnd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use congestion::Algorithm;
+
+    #[test]
+    fn a_wait_for_what_did_not_come_says_nothing_of_the_path() {
+        const LEN: u32 = 1000;
+        let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));
+        let opening = Opening {
+            una: 0,
+            rcv_nxt: 0,
+            window: 1 << 20,
+            mss: LEN,
+            sack: true,
+            ecn: false,
+            rtt_us: Some(20_000),
+            seed: 1,
+        };
+        let mut now = Time::from_secs(1);
+        let mut relay = Relay::new(now, &config, &opening);
+        let send = |relay: &mut Relay, now, from: u32, to: u32| {
+            for _ in from..to {
+                relay.write(now, LEN, false);
+            }
+            for n in from..to {
+                let leave = relay.poll_transmit(now, Next { len: LEN, urgent: false });
+                assert_eq!(leave.map(|leave| leave.seq), Some(n * LEN));
+            }
+        };
+        let ack = |upto: u32| Segment { ack: upto * LEN, flags: flags::ACK, window: 1 << 20, ..Segment::default() };
+        send(&mut relay, now, 0, 10);
+        now += Time::from_ms(20);
+        relay.on_ack(now, &ack(10));
+        let rate = |relay: &Relay| (relay.sock().rate_delivered, relay.sock().rate_interval_us);
+        let before = rate(&relay);
+        assert_eq!(before, (10, 20_000));
+        // the first of five has not come yet, and does so a minute later
+        send(&mut relay, now, 10, 15);
+        now += Time::from_secs(60);
+        relay.on_filled(now, 10 * LEN, 11 * LEN);
+        now += Time::from_ms(20);
+        relay.on_ack(now, &ack(15));
+        assert_eq!(rate(&relay), before, "five in a minute");
+    }
 }

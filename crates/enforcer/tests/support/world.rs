@@ -21,6 +21,8 @@ pub struct Wire {
     pub duplicate: f64,
     pub corrupt: f64,
     pub mark: f64,
+    /// Nothing gets through.
+    pub cut: bool,
     pub bottleneck: Bottleneck,
 }
 
@@ -34,7 +36,7 @@ impl Wire {
         let bytes = u64::from(packet.segment.ip_bytes());
         let left = self.rate.map_or(Some(now), |rate| self.bottleneck.pass(now, rate, bytes));
         let Some(sent) = left else { return Vec::new() };
-        if chance(random, self.loss) {
+        if chance(random, self.loss) || self.cut {
             return Vec::new();
         }
         if chance(random, self.corrupt) {
@@ -173,6 +175,8 @@ pub struct World {
     pub back: [Wire; 2],
     pub random: Random,
     pub watch: Watch,
+    /// Time does not go beyond.
+    pub alarm: Time,
     addresses: [End; 2],
     flying: BTreeMap<(Time, u64), (Place, Simulated)>,
     order: u64,
@@ -190,16 +194,22 @@ impl World {
             back,
             random: Random(seed ^ 0x5eed),
             watch: Watch::default(),
+            alarm: Time::NEVER,
             addresses,
             flying: BTreeMap::new(),
             order: 0,
         }
     }
 
+    /// The next thing happens; false: nothing ever will.
     pub fn step(&mut self) -> bool {
         let arrival = self.flying.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
         let timers = self.enforcer.as_ref().map_or(Time::NEVER, Enforcer::poll_timeout);
         let next = arrival.min(timers).min(self.ends[0].poll_timeout()).min(self.ends[1].poll_timeout());
+        if self.alarm < next {
+            self.now = self.now.max(self.alarm);
+            return true;
+        }
         if next == Time::NEVER {
             return false;
         }
@@ -273,7 +283,8 @@ impl World {
         }
     }
 
-    fn drain(&mut self) {
+    /// Sends what the enforcer has to send.
+    pub fn drain(&mut self) {
         while let Some((direction, packet)) = self.enforcer.as_mut().and_then(Enforcer::poll_transmit) {
             self.leave(direction, packet);
         }
