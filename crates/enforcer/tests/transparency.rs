@@ -21,6 +21,8 @@ const TRANSFERS: u64 = 1_000;
 const QUIET: Time = Time::from_secs(60);
 /// A run without the enforcer may take that long; it is then not compared.
 const LONGEST: Time = Time::from_secs(20_000);
+/// So often is tried whether a connection stands still without the enforcer too.
+const LUCKS: u64 = 200;
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ enum Finish {
 #[derive(Clone, Debug)]
 struct Case {
     seed: u64,
+    /// What the wires do, of all that they may do.
+    luck: u64,
     configs: [Config; 2],
     enforced: &'static str,
     /// Which end opens the connection.
@@ -167,6 +171,7 @@ fn case(seed: u64) -> Case {
     let upload = if random.below(3) == 0 { most } else { 2_000 };
     Case {
         seed,
+        luck: 0,
         configs: [any_config(&mut random), any_config(&mut random)],
         enforced: any_algorithm(&mut random).name(),
         opener: usize::from(random.below(4) > 0),
@@ -194,6 +199,12 @@ struct Outcome {
     longest_quiet: Time,
     took: Time,
     counters: Counters,
+}
+
+impl Outcome {
+    fn stands_still(&self) -> bool {
+        !self.finished || self.longest_quiet > QUIET
+    }
 }
 
 struct Run {
@@ -225,7 +236,7 @@ fn begin(case: &Case, enforced: bool) -> Run {
             Endpoint::listen(&config, case.iss[end], 5)
         }
     });
-    let mut world = World::new(ends, case.out.clone(), case.back.clone(), case.seed);
+    let mut world = World::new(ends, case.out.clone(), case.back.clone(), case.seed ^ case.luck << 32);
     if enforced {
         world.enforcer = Some(enforcer(case));
     }
@@ -338,17 +349,18 @@ fn run(case: &Case, enforced: bool) -> Outcome {
 }
 
 /// What the enforcer did.
+///
+/// Ends without SACK or timestamps stand still at times by themselves: what stands still with an enforcer must be seen to do so without
+/// one, though it may take other luck on the wires.
 fn is_transparent(seed: u64) -> Outcome {
     let case = case(seed);
     let enforced = run(&case, true);
-    if enforced.finished && enforced.longest_quiet <= QUIET {
-        return enforced;
+    if enforced.stands_still() {
+        let direct = |luck| run(&Case { luck, ..case.clone() }, false);
+        let too = (0..LUCKS).any(|luck| direct(luck).stands_still());
+        assert!(too, "seed {seed} stands still, though never without the enforcer: {enforced:?}\n{case:#?}");
     }
-    let direct = run(&case, false);
-    if !direct.finished || direct.longest_quiet > QUIET {
-        return enforced;
-    }
-    panic!("seed {seed} stands still, though not without the enforcer ({:?}): {enforced:?}\n{case:#?}", direct.took);
+    enforced
 }
 
 fn wanted(name: &str) -> Option<u64> {
@@ -364,10 +376,10 @@ fn connections_go_through_as_if_there_were_no_enforcer() {
     let many = wanted("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
     let outcomes: Vec<Outcome> = (0..many).map(is_transparent).collect();
     let sum = |count: fn(&Counters) -> u64| outcomes.iter().map(|outcome| count(&outcome.counters)).sum::<u64>();
-    let quick = outcomes.iter().filter(|outcome| outcome.finished && outcome.longest_quiet <= QUIET).count() as u64;
-    println!("{quick} of {many} went through without a pause of a minute");
+    let still = outcomes.iter().filter(|outcome| outcome.stands_still()).count() as u64;
+    println!("{} of {many} went through without a pause of a minute", many - still);
+    assert!(still * 1000 <= many, "{still}");
     // the cases are such that all that can happen to a flow does
-    assert!(quick * 100 >= many * 95, "{quick}");
     assert!(sum(|c| c.flows_opened) * 100 >= many * 90, "{}", sum(|c| c.flows_opened));
     for (what, count) in [
         ("closed", sum(|c| c.flows_closed)),
