@@ -11,6 +11,7 @@ mod world;
 use congestion::Algorithm;
 use enforcer::{Counters, Enforcer, Limits, Rule, Simulated};
 use random::Random;
+use std::path::Path;
 use std::sync::Arc;
 use tcp::{Config, DelayedAck, EcnMode, Endpoint, Segment, State, flags};
 use units::{Rate, Time};
@@ -41,7 +42,7 @@ struct Case {
     /// What the wires do, of all that they may do.
     luck: u64,
     configs: [Config; 2],
-    enforced: &'static str,
+    enforced: &'static Algorithm,
     /// Which end opens the connection.
     opener: usize,
     bytes: [u64; 2],
@@ -67,7 +68,7 @@ enum Event {
     /// An end does not read, or does again.
     Deaf { end: usize, on: bool },
     /// Flows are to run another algorithm.
-    Rule(&'static str),
+    Rule(&'static Algorithm),
     /// The enforcer is gone with all that it held, and another that knows nothing is in its place.
     Crash,
     /// It lets go what it holds; from now on there is none.
@@ -88,7 +89,7 @@ fn any_events(random: &mut Random) -> Vec<(Time, Event)> {
             2 => events.push((at, Event::Away(Time::from_us(20 << random.below(15))))),
             3 => events.extend(lasting(|end, on| Event::Mute { end, on })),
             4 => events.extend(lasting(|end, on| Event::Deaf { end, on })),
-            5 => events.push((at, Event::Rule(any_algorithm(random).name()))),
+            5 => events.push((at, Event::Rule(any_algorithm(random)))),
             6 => events.push((at, Event::Crash)),
             _ => events.push((at, Event::Stop)),
         }
@@ -173,7 +174,7 @@ fn case(seed: u64) -> Case {
         seed,
         luck: 0,
         configs: [any_config(&mut random), any_config(&mut random)],
-        enforced: any_algorithm(&mut random).name(),
+        enforced: any_algorithm(&mut random),
         opener: usize::from(random.below(4) > 0),
         bytes: [bytes, any_size(&mut random, upload)],
         out,
@@ -218,8 +219,8 @@ struct Run {
     events: usize,
 }
 
-fn rules(algorithm: &str) -> Vec<Rule> {
-    vec![Rule::all(&Arc::new(Config::linux(Algorithm::named(algorithm).expect("built in"))))]
+fn rules(algorithm: &'static Algorithm) -> Vec<Rule> {
+    vec![Rule::all(&Arc::new(Config::linux(algorithm)))]
 }
 
 fn enforcer(case: &Case) -> Enforcer<Simulated> {
@@ -289,8 +290,8 @@ impl Run {
                     self.deaf[end] = on;
                     world.act(end, |endpoint, now| endpoint.set_reading(now, !on));
                 }
-                Event::Rule(name) => {
-                    world.enforcer.iter_mut().for_each(|enforcer| enforcer.set_rules(world.now, rules(name)));
+                Event::Rule(algorithm) => {
+                    world.enforcer.iter_mut().for_each(|enforcer| enforcer.set_rules(world.now, rules(algorithm)));
                     world.drain();
                 }
                 Event::Crash => world.enforcer.iter_mut().for_each(|old| *old = enforcer(case)),
@@ -419,6 +420,18 @@ fn connections_go_through_hard_times_as_well_as_without_an_enforcer() {
     println!("of {many}, {pauses} paused for a minute, and {without} without an enforcer");
     // ends without SACK or timestamps may do so by themselves, of which a few more or less are chance
     assert!(pauses <= without + 3 + without / 2, "{pauses} against {without}");
+}
+
+#[test]
+fn connections_go_through_whatever_an_algorithm_says() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/nonsense.c");
+    let nonsense = Algorithm::load(&file).unwrap_or_else(|error| panic!("{error}"));
+    let many = wanted("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
+    for seed in 0..many {
+        let case = Case { enforced: nonsense, ..case(seed) };
+        let enforced = run(&case, true);
+        assert!(enforced.finished || !run(&case, false).finished, "seed {seed}: {enforced:?}\n{case:#?}");
+    }
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct Opening {
 pub struct Next {
     /// How many sequence numbers it has, 0 if there is none. Of more than a segment the first segments may leave alone.
     pub len: u32,
-    /// It leaves whatever the algorithm's window says: what is in flight will bring no acknowledgment.
+    /// It leaves whatever the algorithm's window and pacing say: what is in flight will bring no acknowledgment.
     pub urgent: bool,
 }
 
@@ -223,7 +223,13 @@ impl Relay {
         let end = &mut self.0;
         end.burst_left = 0;
         let latest_ns = end.sock.tcp_clock_cache + PACING_WAIT_MAX.as_ns();
-        end.sock.tcp_wstamp_ns = end.sock.tcp_wstamp_ns.min(latest_ns);
+        if end.sock.tcp_wstamp_ns > latest_ns {
+            end.sock.tcp_wstamp_ns = latest_ns;
+            if end.timer == TimerKind::Retransmit {
+                // a time-out begins when pacing ends
+                end.rearm_rto(now);
+            }
+        }
         if end.has(bit::SENT) {
             end.end_batch(now);
         }
@@ -277,7 +283,7 @@ impl Relay {
             return None;
         }
         if end.burst_left == 0 {
-            if end.pacing_blocks() {
+            if !urgent && end.pacing_blocks() {
                 return None;
             }
             end.burst_left = end.largest_burst().segments(end.sock.mss_cache).min(u8::MAX as u32) as u8;

@@ -59,7 +59,8 @@ impl Endpoint {
 
     /// When pacing lets the next segment leave, if there is one waiting.
     pub(crate) fn pacing_at(&self) -> Time {
-        let waits = self.sock.packets_in_flight() < self.sock.snd_cwnd
+        // a relay sends one even if an algorithm allows for none
+        let waits = self.sock.packets_in_flight() < self.sock.snd_cwnd.max(1)
             && (self.sendable() > 0 || self.sock.lost_out > self.sock.retrans_out);
         if self.pacing_blocks() && waits { Time::from_ns(self.sock.tcp_wstamp_ns) } else { Time::NEVER }
     }
