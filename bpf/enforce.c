@@ -3,8 +3,9 @@
  * The enforcer's half in the kernel: it stands at the entrance of a port of a bridge, and hands TCP's packets to the socket (AF_XDP)
  * that the enforcer has for their queue.
  *
- * Whatever else comes takes its way through the bridge, and so does everything while there is no socket: a socket leaves the map with
- * its process, however that ends. What is addressed to this machine itself is the machine's.
+ * Whatever else comes takes its way through the bridge, and so does everything while there is no socket, or nobody looks into it: a
+ * socket leaves the map with its process, however that ends, and one that hangs has not said for a second that it is at work. What is
+ * addressed to this machine itself is the machine's.
  *
  * A frame's VLAN tag is part of it, but a sender on this machine (behind a veth) leaves the tag beside the frame, where a socket
  * would not see it: enforce_tagged puts it back first. It takes a driver that tells of the tag, and is bound to the interface.
@@ -22,6 +23,7 @@ typedef unsigned long long u64;
 #define TYPE(name, type) type *name
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static u64 (*const ktime_get_ns)(void) = (void *)5;
 static long (*const adjust_head)(struct xdp_md *ctx, int bytes) = (void *)44;
 static long (*const redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 
@@ -35,6 +37,8 @@ enum {
 	ETHERTYPE_TAG = 0x8100, TAG_BYTES = 4,
 	/* more fragments, or not the first */
 	FRAGMENT = 0x3fff,
+	/* of who has said nothing: longer than a busy machine makes one wait */
+	PATIENCE_NS = 1000000000,
 };
 
 struct {
@@ -54,6 +58,14 @@ struct {
 	TYPE(key, u32);
 	TYPE(value, struct addresses);
 } own SEC(".maps");
+
+/* When the enforcer last said that it is at work, by CLOCK_MONOTONIC, ns. */
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} at_work SEC(".maps");
 
 /* Frames that took their way through the bridge. */
 struct {
@@ -126,10 +138,17 @@ static inline __attribute__((always_inline)) int is_wanted(struct xdp_md *ctx)
 	return 1;
 }
 
+static inline __attribute__((always_inline)) int is_at_work(void)
+{
+	u32 zero = 0;
+	const u64 *said = map_lookup(&at_work, &zero);
+	return said && ktime_get_ns() - *said < PATIENCE_NS;
+}
+
 SEC("xdp")
 int enforce(struct xdp_md *ctx)
 {
-	return is_wanted(ctx) ? hand_over(ctx) : bridge();
+	return is_wanted(ctx) && is_at_work() ? hand_over(ctx) : bridge();
 }
 
 SEC("xdp")
@@ -137,7 +156,7 @@ int enforce_tagged(struct xdp_md *ctx)
 {
 	u16 protocol, tag;
 
-	if (!is_wanted(ctx))
+	if (!is_wanted(ctx) || !is_at_work())
 		return bridge();
 	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tag))
 		return hand_over(ctx);

@@ -406,11 +406,11 @@ fn measure(algorithm: &str, flows: usize) {
     bench.run(WARM_UP, under_way);
     let status = |side: &str, what: &str| world.status()[side][what].as_u64().expect("it is counted");
     let received = || status("servers", "received") + status("clients", "received");
-    let (before, begin, packets) = (Used::until_now(enforcer.pid(), &ours), Instant::now(), received());
+    let (before, begin, packets) = (Used::until_now(enforcer.id(), &ours), Instant::now(), received());
     let (delivered, again) = (bench.delivered, bench.again);
     bench.run(MEASURED, under_way);
     let (after, took, packets) =
-        (Used::until_now(enforcer.pid(), &ours), begin.elapsed().as_secs_f64(), received() - packets);
+        (Used::until_now(enforcer.id(), &ours), begin.elapsed().as_secs_f64(), received() - packets);
     let status = world.status();
     let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
     assert_eq!(counter("flows_opened"), flows as u64, "all are enforced: {status}");
@@ -458,9 +458,9 @@ fn measure_taps(algorithm: &str) {
         bytes
     };
     bytes_until(warm);
-    let (before, begin) = (Used::until_now(enforcer.pid(), &[]), Instant::now());
+    let (before, begin) = (Used::until_now(enforcer.id(), &[]), Instant::now());
     let bytes = bytes_until(end);
-    let (after, took) = (Used::until_now(enforcer.pid(), &[]), begin.elapsed().as_secs_f64());
+    let (after, took) = (Used::until_now(enforcer.id(), &[]), begin.elapsed().as_secs_f64());
     let used = after.daemon - before.daemon;
     let taken = world.status()["counters"]["data_taken"].as_u64().expect("it is counted");
     println!(

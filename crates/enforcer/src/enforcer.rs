@@ -136,6 +136,14 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
+    /// Gives up all flows, and handshakes: they have gone another way, and both ends are farther than is known here.
+    pub fn forget(&mut self, now: Time) {
+        for slot in 0..self.flows.len() as u32 {
+            self.end(now, slot, Ending::Astray);
+        }
+        self.half_opens = HalfOpens::new(self.limits.half_open);
+    }
+
     /// Whether a rule is for a connection between these ends, by their addresses and ports.
     pub fn is_for(&self, server: End, client: End) -> bool {
         self.rules.config(server, client, 0).is_some()

@@ -1,16 +1,20 @@
 //! TCP's packets that come in at an interface, handed to a program: `bpf/enforce.c`.
 //!
 //! The kernel hands them to the sockets (AF_XDP) that [`Steering::hand_to`] was given; whatever it has no socket for goes on as if
-//! nothing were there. A socket is out of it with its process.
+//! nothing were there. A socket is out of it with its process, and everything goes on so while that does not say that it is at work
+//! ([`Steering::say_at_work`]).
 
 use crate::objects::{self, pin_maps};
 use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
 use libbpf_rs::query::{LinkTypeInfo, XdpLinkInfo};
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, OpenObject};
+use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::fs;
+use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.bpf.o"));
 
@@ -20,12 +24,15 @@ const PROGRAM: &str = "enforce";
 const PROGRAM_TAGGED: &str = "enforce_tagged";
 const SOCKETS: &str = "sockets";
 const OWN: &str = "own";
+const AT_WORK: &str = "at_work";
 const BRIDGED: &str = "bridged";
 /// The file that holds the attachment.
 const LINK: &str = "link";
 
 /// Queues of an interface that have a place; packets of others go their own way.
 pub const QUEUES_MAX: u32 = 64;
+/// After so long without a word from their process, packets go their own way; enforce.c has the same.
+pub const PATIENCE: Duration = Duration::from_secs(1);
 /// Addresses that [`Steering::attach`] takes.
 pub const OWN_MAX: usize = 4;
 
@@ -128,6 +135,17 @@ impl Steering {
     pub fn hand_to(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), SteerError> {
         let map = self.object.maps().find(|map| map.name() == SOCKETS).expect("enforce.c has it");
         Ok(map.update(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?)
+    }
+
+    /// Whoever has the sockets looks into them. To be said well within each [`PATIENCE`].
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn say_at_work(&self) -> Result<(), SteerError> {
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(io::Error::from).map_err(libbpf_rs::Error::from)?;
+        let now_ns = Duration::from(now).as_nanos() as u64;
+        let map = self.object.maps().find(|map| map.name() == AT_WORK).expect("enforce.c has it");
+        Ok(map.update(&0_u32.to_ne_bytes(), &now_ns.to_ne_bytes(), MapFlags::ANY)?)
     }
 
     /// Frames that went their own way, since the program was first attached.

@@ -5,6 +5,7 @@ use super::port::Port;
 use super::status::{Listener, PortStatus, Status};
 use bus::Clock;
 use enforcer::{Action, Direction, Enforcer, Limits, Rule};
+use kernel::steer::PATIENCE;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -22,6 +23,9 @@ const LOOK: Time = Time::from_ms(100);
 const SOON: Time = Time::from_ms(1);
 /// So often what has come is looked at when it ends: a TAP's host goes on sending.
 const LAST_ROUNDS: u32 = 64;
+/// One whose look is late by so much has stood still (a debugger, a machine without memory), and packets may have gone round it: as
+/// [`PATIENCE`] has it, from the look before on.
+const STILL: Time = Time::from_ms(PATIENCE.as_millis() as u64 - 200);
 /// How often the interfaces are looked at.
 const CHECK: Time = Time::from_secs(1);
 
@@ -93,6 +97,9 @@ impl Daemon {
 
     fn work(&mut self, stopped: &dyn Fn() -> bool) -> io::Result<()> {
         while !stopped() {
+            if self.look_at + STILL <= self.clock.now() {
+                self.lose_sight();
+            }
             let more = self.pass();
             let now = self.clock.now();
             if self.enforcer.poll_timeout() <= now {
@@ -121,6 +128,18 @@ impl Daemon {
         more
     }
 
+    /// What is known of flows is no more: they have gone on without.
+    fn lose_sight(&mut self) {
+        let (now, flows) = (self.clock.now(), self.enforcer.flows());
+        if flows > 0 {
+            let still = now.saturating_sub(self.look_at).as_secs_f64();
+            eprintln!("stood still for {still:.1} s: the {flows} flows that are open pass untouched from now on");
+        }
+        self.enforcer.release(now);
+        self.transmit();
+        self.enforcer.forget(now);
+    }
+
     /// What has come, and what is held back, goes on before the bridge carries what follows.
     fn leave(&mut self) {
         self.ports.iter().for_each(Port::give_back);
@@ -145,6 +164,7 @@ impl Daemon {
             self.cues.iter_mut().for_each(Cues::begin_anew);
         }
         let now = self.clock.now();
+        self.ports.iter().try_for_each(Port::say_at_work).map_err(io::Error::other)?;
         if self.check_at <= now {
             self.check_at = now + CHECK;
             self.ports.iter().try_for_each(Port::check).map_err(io::Error::other)?;

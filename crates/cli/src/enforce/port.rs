@@ -285,7 +285,17 @@ impl Port {
     pub fn take_over(&self) -> Result<(), String> {
         let Way::Xdp { sockets, steering, .. } = &self.way else { return Ok(()) };
         let hand = |(queue, socket): (usize, &XdpSocket)| steering.hand_to(queue as u32, socket.as_fd());
+        self.say_at_work()?;
         sockets.iter().enumerate().try_for_each(hand).map_err(|error| format!("{}: XDP: {error}", self.name))
+    }
+
+    /// This process looks after what comes; unless it says so each [`kernel::steer::PATIENCE`], packets go their own way.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn say_at_work(&self) -> Result<(), String> {
+        let Way::Xdp { steering, .. } = &self.way else { return Ok(()) };
+        steering.say_at_work().map_err(|error| format!("{}: XDP: {error}", self.name))
     }
 
     /// From now on its packets go their own way; what has come waits to be read.

@@ -178,6 +178,31 @@ fn one_that_was_killed_begins_again_at_an_interface_that_was_made_anew() {
 }
 
 #[test]
+fn one_that_stands_still_is_gone_round_until_it_goes_on() {
+    let Some(world) = World::new() else { return };
+    let enforcer = world.enforce(&["--rule", "bbr"]);
+    let (mut client, mut server) = world.connection();
+    let mut exchange = || {
+        thread::scope(|scope| {
+            scope.spawn(|| send(&mut server, SHORT, None));
+            check(&mut client, SHORT, &AtomicU64::new(0));
+        });
+    };
+    exchange();
+    enforcer.pause(true);
+    exchange();
+    transfer(&world, SHORT);
+    enforcer.pause(false);
+    assert!(eventually(|| enforcer.said().contains("1 flows that are open pass untouched")), "{}", enforcer.said());
+    exchange();
+    transfer(&world, SHORT);
+    let status = world.status();
+    let count = |name: &str| status["counters"][name].as_u64();
+    assert_eq!((count("flows_opened"), count("flows_astray")), (Some(2), Some(1)), "{status}");
+    assert!(status["clients"]["bridged"].as_u64() > Some(0), "{status}");
+}
+
+#[test]
 fn mistakes_are_told() {
     let Some(world) = World::new() else { return };
     for (arguments, code, told) in [

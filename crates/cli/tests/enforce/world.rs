@@ -305,9 +305,10 @@ impl Running {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    #[allow(dead_code, reason = "the benchmark asks")]
-    pub fn pid(&self) -> u32 {
-        self.child.id()
+    /// Stops its clock, so to say; or lets it go on.
+    pub fn pause(&self, on: bool) {
+        let signal = if on { Signal::SIGSTOP } else { Signal::SIGCONT };
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
     /// Asks it to stop, and waits until it has.
