@@ -74,7 +74,9 @@ struct Flow {
 /// An end's interface.
 struct End {
     socket: XdpSocket,
-    _steering: Steering,
+    steering: Steering,
+    /// When it last said that it is at work.
+    said: Instant,
 }
 
 impl End {
@@ -84,19 +86,29 @@ impl End {
             let index = nix::net::if_::if_nametoindex("eth0").expect("it is there");
             let socket = XdpSocket::open(index, 0, HEADERS + MSS as usize).expect("the kernel has AF_XDP");
             let steering = Steering::attach(index, &[], &pins).expect("the kernel takes the program");
+            steering.say_at_work().expect("the kernel has the time");
             steering.hand_to(0, socket.as_fd()).expect("it is its queue");
-            End { socket, _steering: steering }
+            End { socket, steering, said: Instant::now() }
         })
     }
 }
 
 impl End {
+    /// Takes what has come; how many frames that was.
+    fn receive(&mut self, take: impl FnMut(&[u8])) -> u32 {
+        if self.said.elapsed() > kernel::steer::PATIENCE / 10 {
+            self.steering.say_at_work().expect("the kernel has the time");
+            self.said = Instant::now();
+        }
+        self.socket.receive(BATCH, take)
+    }
+
     /// Waits for so many, and looks at none.
     fn await_frames(&mut self, frames: usize) {
         let (mut seen, begin) = (0, Instant::now());
         while seen < frames {
             assert!(begin.elapsed() < PATIENCE, "{seen} of {frames} frames have come");
-            seen += self.socket.receive(BATCH, |_| {}) as usize;
+            seen += self.receive(|_| {}) as usize;
         }
     }
 }
@@ -243,7 +255,7 @@ impl Bench {
     /// What has come is looked at, and what may be sent is.
     fn turn(&mut self, now: Instant, under_way: u32) {
         let flows = &mut self.flows;
-        self.server.socket.receive(BATCH, |frame| {
+        self.server.receive(|frame| {
             if frame.len() < HEADERS {
                 return;
             }
@@ -257,7 +269,7 @@ impl Bench {
         });
         let mut answers = Vec::new();
         let delivered = &mut self.delivered;
-        self.client.socket.receive(BATCH, |frame| {
+        self.client.receive(|frame| {
             if frame.len() <= HEADERS {
                 return;
             }
