@@ -44,7 +44,8 @@ impl Rules {
     pub fn new(mut rules: Vec<Rule>) -> Rules {
         for config in rules.iter_mut().filter_map(|rule| rule.config.as_mut()) {
             // what waits here has been written already
-            *config = Arc::new(Config { send_buffer: u32::MAX, ..Config::clone(config) });
+            // nor is a frame that a host has made cut for less than its last segment
+            *config = Arc::new(Config { send_buffer: u32::MAX, tso_segments: 64, ..Config::clone(config) });
         }
         Rules { rules }
     }
