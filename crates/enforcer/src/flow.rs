@@ -345,11 +345,16 @@ impl<P: Packet> Flow<P> {
             return self.stray(cx, segment, packet);
         }
         let window = packet.window(self.server_scale());
-        if segment.flags & flags::ACK != 0 {
-            self.relay.note_receiver(segment.ack, window);
-        }
         if segment.flags & flags::RST != 0 {
             return self.reset_by_server(cx, segment, packet);
+        }
+        if segment.flags & flags::ACK != 0 {
+            if !self.relay.may_acknowledge(segment.ack) {
+                // the client refuses it, and must not be sent its data with another acknowledgment
+                cx.counters.others_forwarded += 1;
+                return Action::Forward(packet);
+            }
+            self.relay.note_receiver(segment.ack, window);
         }
         // what is kept leaves with the newest that the server has said
         let window = (window >> self.server_scale()) as u16;

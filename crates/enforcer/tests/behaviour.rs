@@ -406,6 +406,20 @@ fn strangers_in_the_servers_name_change_nothing() {
 }
 
 #[test]
+fn who_acknowledges_in_the_servers_name_what_was_not_sent_changes_nothing() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 1);
+    for ack in [C.wrapping_add(0x1000_0000), C.wrapping_sub(0x1000_0000)] {
+        let bare = segment(S + 3000, ack, 0);
+        assert_eq!(rig.server(0, bare), [bare], "the client's to judge");
+        let data = Segment { ack, ..data(1) };
+        assert_eq!(rig.server(0, data), [data], "with its own acknowledgment");
+    }
+    rig.client(0, ack(1));
+    goes_on(&mut rig, 1);
+}
+
+#[test]
 fn strangers_in_the_clients_name_change_nothing_of_the_window() {
     let mut rig = newreno();
     burst(&mut rig, 0, 4);

@@ -33,6 +33,7 @@ const SEQ_AT: usize = 4;
 const ACK_AT: usize = 8;
 const FLAGS_AT: usize = 12;
 const WINDOW_AT: usize = 14;
+const URGENT_AT: usize = 18;
 
 /// A frame from its Ethernet header on, and what was left to a network card. As [`enforcer::Packet`] its headers are changed in place, and
 /// its checksums with them: those that are whole by the words that change (RFC 1624), a partial one of TCP only where the length does.
@@ -421,12 +422,18 @@ impl enforcer::Packet for OwnedFrame {
         let end = ((from + len) as usize).min(payload);
         let has_end = from + len >= payload as u32 + u32::from(all_flags.contains(TcpFlags::FIN));
         let is_first = from == 0 || !self.own.header.is_gso();
-        let flags = all_flags.0 as u8
+        let mut flags = all_flags.0 as u8
             & if has_end { 0xff } else { !(flags::FIN | flags::PSH) }
             & if is_first { 0xff } else { !flags::CWR };
         part.rest = self.rest.part(start, end);
         let seq = self.double_word(tcp + SEQ_AT).wrapping_add(from);
         part.own.headers[tcp + SEQ_AT..][..4].copy_from_slice(&seq.to_be_bytes());
+        if all_flags.contains(TcpFlags::URG) && from > 0 {
+            // it counts from the sequence number, which is further on
+            let urgent = u32::from(word(&self.own.headers, tcp + URGENT_AT)).saturating_sub(from) as u16;
+            put_word(&mut part.own.headers, tcp + URGENT_AT, urgent);
+            flags &= if urgent > 0 { 0xff } else { !(TcpFlags::URG.0 as u8) };
+        }
         part.fit(layout, flags);
         if is_v4 && !is_first {
             // each packet has an identification of its own

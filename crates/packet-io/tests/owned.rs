@@ -239,3 +239,27 @@ fn a_tag_tells_the_vlan_and_two_tags_are_not_for_an_enforcer() {
     assert_eq!(vlan_of(1, [0xe1, 0x23]), Some(0x123));
     assert_eq!(vlan_of(2, [0, 5]), None);
 }
+
+#[test]
+fn the_urgent_byte_of_a_part_is_where_it_was() {
+    let plan = Plan {
+        seq: 1000,
+        payload: vec![7; 300],
+        flags: TcpFlags(TcpFlags::ACK.0 | TcpFlags::URG.0),
+        ..Plan::default()
+    };
+    let (header, mut bytes) = plan.packet();
+    let tcp = plan.tcp_at();
+    bytes[tcp + 18..tcp + 20].copy_from_slice(&150_u16.to_be_bytes());
+    complete(&header, &mut bytes);
+    let whole = OwnedFrame::new(VnetHeader::default(), &bytes);
+    let urgent = |part: &OwnedFrame| {
+        let (bytes, segment) = (part.to_vec(), part.header().expect("a packet whose checksum is right").segment);
+        let pointer = u32::from(u16::from_be_bytes([bytes[tcp + 18], bytes[tcp + 19]]));
+        (bytes[tcp + 13] & 0x20 != 0).then_some(segment.seq + pointer)
+    };
+    assert_eq!(urgent(&whole), Some(1150));
+    assert_eq!(urgent(&whole.part(0, 100)), Some(1150));
+    assert_eq!(urgent(&whole.part(100, 200)), Some(1150));
+    assert_eq!(urgent(&whole.part(200, 100)), None, "it lies before");
+}

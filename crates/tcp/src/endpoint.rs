@@ -428,7 +428,9 @@ impl Endpoint {
         }
         self.state = state;
         self.disarm();
-        self.sock.packets_out = 0;
+        // what is in flight of nothing is nothing
+        (self.sock.packets_out, self.sock.sacked_out) = (0, 0);
+        (self.sock.lost_out, self.sock.retrans_out) = (0, 0);
         self.burst_left = 0;
         self.busy.free(&self.sock);
     }

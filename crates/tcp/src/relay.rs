@@ -22,6 +22,9 @@ use units::Time;
 /// made of a minute in which its sender said nothing.
 const PACING_WAIT_MAX: Time = Time::from_secs(10);
 
+/// A window may have been larger than it is now by more than is known here: with it, data in a SYN, and what a scale rounds.
+const ACKNOWLEDGED_SLACK: u32 = 1 << 16;
+
 /// What the ends of the connection agreed on, seen from the end whose data is relayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
@@ -116,6 +119,16 @@ impl Relay {
             end.rcv_wup = rcv_nxt;
             end.rcv_wnd = window;
         }
+    }
+
+    /// Whether the sending end may acknowledge that: what the other end may have sent, or had acknowledged a window ago. Anything
+    /// else is a stranger's (RFC 5961 5.2).
+    #[inline]
+    pub fn may_acknowledge(&self, ack: u32) -> bool {
+        let end = &self.0;
+        let far = end.rcv_wnd.saturating_add(ACKNOWLEDGED_SLACK).min(i32::MAX as u32);
+        let (least, most) = (end.sock.rcv_nxt.wrapping_sub(far), end.sock.rcv_nxt.wrapping_add(far));
+        !before(ack, least) && !after(ack, most)
     }
 
     /// What the sending end has acknowledged.
@@ -336,7 +349,10 @@ impl Relay {
     #[inline]
     pub fn window_edge(&self) -> u32 {
         let sock = &self.0.sock;
-        sock.snd_nxt.wrapping_add(room(sock).saturating_mul(sock.mss_cache).min(i32::MAX as u32))
+        let in_flight = sock.snd_nxt.wrapping_sub(sock.snd_una);
+        // from what is acknowledged on no more than a sequence number can be ahead of another
+        let most = (i32::MAX as u32).saturating_sub(in_flight);
+        sock.snd_nxt.wrapping_add(room(sock).saturating_mul(sock.mss_cache).min(most))
     }
 
     /// Nothing has been under way for a while: gives memory back, and forgets what the last losses have taught of reordering.
@@ -410,6 +426,19 @@ fn right_edge(end: &Endpoint) -> u32 {
 mod tests {
     use super::*;
     use congestion::Algorithm;
+
+    #[test]
+    fn a_window_of_everything_is_not_taken_for_none() {
+        let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));
+        let opening =
+            Opening { una: 0, rcv_nxt: 0, window: 1 << 20, mss: 1448, sack: true, ecn: false, rtt_us: None, seed: 1 };
+        let now = Time::from_secs(1);
+        let mut relay = Relay::new(now, &config, &opening);
+        relay.write(now, 1448, false);
+        relay.poll_transmit(now, Next { len: 1448, urgent: false });
+        relay.0.sock.snd_cwnd = 3_000_000;
+        assert!(after(relay.window_edge(), 1 << 30), "{}", relay.window_edge());
+    }
 
     #[test]
     fn a_wait_for_what_did_not_come_says_nothing_of_the_path() {

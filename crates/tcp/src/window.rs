@@ -91,7 +91,8 @@ impl Endpoint {
         let sock = &mut self.sock;
         let percent = if sock.snd_cwnd < sock.snd_ssthresh / 2 { PACING_SLOW_START } else { PACING_AVOIDANCE };
         // mss · cwnd / srtt, srtt in µs << 3, percent
-        let mut rate = sock.mss_cache as u64 * (10_000 << 3) * percent * sock.snd_cwnd.max(sock.packets_out) as u64;
+        let window = sock.snd_cwnd.max(sock.packets_out) as u64;
+        let mut rate = (sock.mss_cache as u64 * (10_000 << 3) * percent).saturating_mul(window);
         if sock.srtt_us != 0 {
             rate /= sock.srtt_us as u64;
         }
@@ -221,7 +222,7 @@ impl Endpoint {
             let used = self.busy.rare().map_or(0, |rare| rare.cwnd_used).max(self.config.initial_cwnd);
             if used < self.sock.snd_cwnd {
                 self.sock.snd_ssthresh = self.current_ssthresh();
-                self.sock.snd_cwnd = (self.sock.snd_cwnd + used) >> 1;
+                self.sock.snd_cwnd = self.sock.snd_cwnd.midpoint(used);
             }
             if let Some(rare) = self.busy.rare_mut() {
                 rare.cwnd_used = 0;

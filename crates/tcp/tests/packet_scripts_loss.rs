@@ -4,8 +4,10 @@
 #[path = "support/packetdrill.rs"]
 mod packetdrill;
 
+use congestion::Algorithm;
 use packetdrill::{Drill, ISS, config};
-use tcp::Config;
+use std::sync::Arc;
+use tcp::{Config, Endpoint, SackBlock, Segment, flags};
 use units::Time;
 
 fn without_probes() -> Config {
@@ -306,4 +308,40 @@ fn two_duplicate_acks_let_new_segments_go() {
          22   < ack 1 sack 1001:3001
          22   > 5001:6001",
     );
+}
+
+#[test]
+fn of_a_paced_end_that_is_reset_amid_losses_nothing_is_in_flight() {
+    let config = Arc::new(Config::linux(Algorithm::named("bbr").expect("built in")));
+    let mut end = Endpoint::listen(&config, 100, 5);
+    let mut now = Time::from_secs(1);
+    let mut out = Segment::default();
+    let peer = |seq, ack, bits| Segment {
+        seq,
+        ack,
+        flags: bits,
+        window: 65_535,
+        mss: 1460,
+        sack_permitted: true,
+        ..Segment::default()
+    };
+    end.on_segment(now, &peer(7, 0, flags::SYN));
+    while end.poll_transmit(now, &mut out) {}
+    now += Time::from_ms(20);
+    end.on_segment(now, &peer(8, 101, flags::ACK));
+    end.write_all(now, 100_000);
+    let mut sent = Vec::new();
+    while end.poll_transmit(now, &mut out) {
+        sent.push(out);
+    }
+    now += Time::from_ms(20);
+    let mut sack = peer(8, 101, flags::ACK);
+    sack.sack_count = 1;
+    sack.sack[0] = SackBlock { start: sent[3].seq, end: sent[9].end_seq() };
+    end.on_segment(now, &sack);
+    while end.poll_transmit(now, &mut out) {}
+    end.on_segment(now, &peer(8, 101, flags::RST | flags::ACK));
+    assert!(end.is_closed());
+    assert_eq!(end.sock().packets_in_flight(), 0);
+    assert!(end.poll_timeout() > now);
 }
