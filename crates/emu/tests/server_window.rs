@@ -30,17 +30,22 @@ const PERIOD: Duration = Duration::from_millis(2);
 const PATH_SEGMENTS_10: u32 = 149;
 /// Mbit/s, if nothing else is asked for.
 const RATE: u32 = 10;
-/// The longest repair of a loss: 180 ms, 60 of the queue, and a quarter of a round trip to tell it from reordering (RFC 8985 6.2).
+/// With the whole queue.
+const ROUND_TRIP: Duration = Duration::from_millis(180 + 60);
+/// The longest repair of a loss: a round trip, and a quarter of one to tell it from reordering (RFC 8985 6.2).
 const REPAIR: Duration = Duration::from_millis(285);
+/// The server's first slow start: until then its window grows no faster than the client acknowledges, which a repair puts off.
+const GROWTH: Duration = Duration::from_secs(4);
 
 /// When the client falls silent, where it does, and for how long.
 const OUTAGE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(2)];
 
 /// 180 ms at this rate, of which 1 % of the data is lost, and BBR enforced on what the first host sends.
-fn scenario(rate: u32) -> Scenario {
+fn scenario(rate: u32, seed: u32) -> Scenario {
     let text = format!(
         r#"
         duration = "60 s"
+        seed = {seed}
         [network]
         topology = {{ dumbbell = {{ pairs = 1 }} }}
         rate = "1 Gbit/s"
@@ -70,10 +75,12 @@ fn scenario(rate: u32) -> Scenario {
 
 /// What a download was like at its server.
 struct Download {
-    /// How long at a time it had room in the window that it was offered, and none in its own.
-    limited: Vec<Duration>,
-    /// As it ended.
+    /// When it had room in the window that it was offered, and none in its own, and for how long at a time.
+    limited: Vec<(Duration, Duration)>,
+    /// As it had written all.
     info: Info,
+    /// As the client had read all.
+    last: Info,
     /// Its host's counters, those that are not 0.
     host: BTreeMap<String, u64>,
     enforcer: Counters,
@@ -83,6 +90,18 @@ struct Download {
 impl Download {
     fn host(&self, name: &str) -> u64 {
         self.host.get(name).copied().unwrap_or(0)
+    }
+
+    /// The enforcer sees each packet that the server sends again, and tells it that there was no need; what the client had acknowledged
+    /// by then, though the server was not told, goes on to the client.
+    fn says_the_same_as_the_enforcer(&self) {
+        let (info, counters) = (&self.last, &self.enforcer);
+        let again = counters.absorbed + counters.others_forwarded;
+        assert_eq!(u64::from(info.total_retrans), again, "{counters:?}");
+        let oldest = counters.absorbed_oldest + counters.others_forwarded;
+        assert!(oldest >= u64::from(info.total_rto), "{counters:?}");
+        let told = self.host("TCPDSACKRecv") + self.host("TCPDSACKOfoRecv");
+        assert_eq!(told, counters.undos, "{:?}", self.host);
     }
 }
 
@@ -109,14 +128,15 @@ fn download(scenario: &Scenario, lasts: Duration, outage: bool) -> Download {
             server.shutdown(Shutdown::Both).expect("it is open");
             (limited, info, receiver.join().expect("it does not panic"))
         });
+        let last = Info::of(&server).expect("it is still here");
         let read = || std::fs::read_to_string("/proc/thread-self/net/netstat").expect("every host has one");
-        (limited, info, counts(&hosts[0].enter(read).expect("the host is there")), received)
+        (limited, [info, last], counts(&hosts[0].enter(read).expect("the host is there")), received)
     };
-    let ((limited, info, host, received), counted) =
+    let ((limited, [info, last], host, received), counted) =
         emu::open(scenario, None, work).unwrap_or_else(|error| panic!("{error}"));
     let enforcer = *counted.gate.expect("there is an enforcer").counters();
-    println!("{received} bytes; limited {limited:?}; {info:?}; {host:?}; {enforcer:?}");
-    Download { limited, info, host, enforcer, received }
+    println!("{received} bytes; limited {limited:?}; {info:?}; {last:?}; {host:?}; {enforcer:?}");
+    Download { limited, info, last, host, enforcer, received }
 }
 
 fn receive(mut client: TcpStream) -> usize {
@@ -138,20 +158,21 @@ fn fall_silent(client: &Host) {
 }
 
 /// Notes when the server's own window is in the way.
-fn watch(server: &TcpStream, began: Instant, lasts: Duration) -> Vec<Duration> {
-    let (mut limited, mut since) = (Vec::new(), None);
+fn watch(server: &TcpStream, began: Instant, lasts: Duration) -> Vec<(Duration, Duration)> {
+    let (mut limited, mut since) = (Vec::new(), None::<Instant>);
     while began.elapsed() < lasts {
         let info = Info::of(server).expect("it is open");
         let offered = info.snd_wnd >= (info.unacked + 1) * MSS;
         since = match (info.unacked >= info.snd_cwnd && offered, since) {
             (true, since) => since.or(Some(Instant::now())),
             (false, since) => {
-                limited.extend(since.map(|since: Instant| since.elapsed()));
+                limited.extend(since.map(|since| (since - began, since.elapsed())));
                 None
             }
         };
         thread::sleep(PERIOD);
     }
+    limited.extend(since.map(|since| (since - began, since.elapsed())));
     limited
 }
 
@@ -167,21 +188,27 @@ fn asked(name: &str, otherwise: u32) -> u32 {
 }
 
 #[test]
-fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_repair_takes() {
+fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_round_trip() {
     let Some(_machine) = machine() else { return };
-    let (rate, seconds) = (asked("ENFORCER_MBITS", RATE), asked("ENFORCER_SECONDS", 6));
-    let scenario = scenario(rate);
+    let (rate, seconds) = (asked("ENFORCER_MBITS", RATE), asked("ENFORCER_SECONDS", 8));
     for attempt in 1..=ATTEMPTS {
-        let done = download(&scenario, Duration::from_secs(seconds.into()), false);
+        let done = download(&scenario(rate, attempt as u32), Duration::from_secs(seconds.into()), false);
         assert!(done.received > 0 && done.enforcer.sent_again > 0, "nothing was lost");
-        assert_eq!((done.info.total_rto, done.host("TCPTimeouts")), (0, 0), "nothing was lost that it could know of");
-        // what HyStart makes of what waits in the enforcer, or of a queue, ends slow start well beyond the path's capacity only
-        let enough = rate * PATH_SEGMENTS_10 / 10 * 5 / 4;
+        done.says_the_same_as_the_enforcer();
+        let enough = rate * PATH_SEGMENTS_10 / 10 * 2;
         let grown = done.info.ssthresh().is_none_or(|ssthresh| ssthresh >= enough);
-        let longest = done.limited.iter().max().copied().unwrap_or_default();
-        let total: Duration = done.limited.iter().sum();
-        println!("attempt {attempt}: limited for {total:?}, {longest:?} at most, ssthresh {:?}", done.info.ssthresh());
-        if grown && longest <= REPAIR {
+        let longest = |grows: bool| {
+            let at_a_time = done.limited.iter().filter(|(when, _)| (*when < GROWTH) == grows).map(|(_, lasts)| *lasts);
+            at_a_time.max().unwrap_or_default()
+        };
+        let total: Duration = done.limited.iter().map(|(_, lasts)| lasts).sum();
+        let (first, then) = (longest(true), longest(false));
+        println!(
+            "attempt {attempt}: {total:?}, {first:?} and then {then:?} at most; ssthresh {:?}",
+            done.info.ssthresh()
+        );
+        // what is sent again is lost as well now and then
+        if grown && first <= 2 * REPAIR && then <= ROUND_TRIP {
             return;
         }
     }
@@ -191,17 +218,10 @@ fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_repair_takes(
 #[test]
 fn what_a_linux_server_does_about_an_outage_is_counted_and_taken_back() {
     let Some(_machine) = machine() else { return };
-    let done = download(&scenario(RATE), Duration::from_secs(7), true);
-    let (info, counters) = (&done.info, &done.enforcer);
-    // the enforcer sees each packet that the server sends again, and tells it that there was no need; what the client had acknowledged
-    // by then, though the server was not told, goes on to the client
+    let done = download(&scenario(RATE, 1), Duration::from_secs(7), true);
+    done.says_the_same_as_the_enforcer();
+    let info = &done.info;
     assert!(info.total_rto > 0, "an outage is longer than its time-out: {info:?}");
-    let again = counters.absorbed + counters.others_forwarded;
-    assert_eq!(u64::from(info.total_retrans), again, "{counters:?}");
-    let oldest = counters.absorbed_oldest + counters.others_forwarded;
-    assert!(oldest >= u64::from(info.total_rto), "{counters:?}");
-    let told = done.host("TCPDSACKRecv") + done.host("TCPDSACKOfoRecv");
-    assert_eq!(told, counters.undos, "{:?}", done.host);
     let undone = ["TCPSpuriousRTOs", "TCPFullUndo", "TCPLossUndo", "TCPDSACKUndo"].map(|name| done.host(name));
     assert!(undone.iter().sum::<u64>() > 0, "it takes back what it did: {:?}", done.host);
     assert!(info.snd_cwnd >= RATE * PATH_SEGMENTS_10 / 10, "and has its window again: {info:?}");

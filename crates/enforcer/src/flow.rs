@@ -225,7 +225,7 @@ impl<P: Packet> Flow<P> {
             }
             let owed = std::mem::take(&mut buffer.owes_ack) && segment.ack == una || buffer.twice(una).is_some();
             let news = buffer.answers.lack(segment.ack);
-            let owed = owed || news && !self.is_spare(cx, segment.ack);
+            let owed = owed || news && !self.is_spare(cx);
             let window = self.window(cx, segment);
             if !owed && (self.offered == prior || before(segment.ack, una)) {
                 cx.counters.hidden += 1;
@@ -235,7 +235,7 @@ impl<P: Packet> Flow<P> {
             self.note_answer(cx, segment.ack);
             return self.rewritten(cx, segment, window, packet);
         }
-        if segment.seq_len() == 0 && self.is_spare(cx, segment.ack) {
+        if segment.seq_len() == 0 && self.is_spare(cx) {
             cx.counters.thinned += 1;
             return Action::Dropped;
         }
@@ -246,23 +246,27 @@ impl<P: Packet> Flow<P> {
 
     /// Whether the server is better off without an acknowledgment (`answers`): it is late, what the server sent waits here, and more
     /// acknowledgments follow.
-    fn is_spare(&mut self, cx: &Context<P>, ack: u32) -> bool {
-        if self.has(bit::ALL_ANSWERS) || self.relay.sock().packets_out < THINNED_PACKETS || !self.is_late(cx) {
+    fn is_spare(&mut self, cx: &Context<P>) -> bool {
+        let sock = self.relay.sock();
+        if self.has(bit::ALL_ANSWERS) || sock.packets_out < THINNED_PACKETS {
             return false;
         }
+        let (is_late, min_rtt_us) = (self.is_late(cx), sock.min_rtt_us());
         let Some(buffer) = &mut self.buffer else { return false };
-        let offered = room(self.offered, buffer.nxt) >= self.relay.sock().mss_cache;
+        let offered = room(self.offered, buffer.nxt) >= sock.mss_cache;
         let is_calm = buffer.gaps == 0 && !buffer.owes_ack && (offered || !buffer.holds_nothing_back());
         let now_us = cx.now_us();
-        is_calm && buffer.answers.is_spare(ack, now_us, now_us.wrapping_sub(buffer.acked_came_us))
+        let rtt_us = now_us.wrapping_sub(buffer.acked_came_us);
+        is_calm
+            && (buffer.answers.is_in_pause(now_us, min_rtt_us) || is_late && buffer.answers.is_spare(now_us, rtt_us))
     }
 
     /// An acknowledgment goes on to the server.
     fn note_answer(&mut self, cx: &Context<P>, ack: u32) {
-        let is_late = self.is_late(cx);
         let Some(buffer) = &mut self.buffer else { return };
-        let room = room(self.offered, buffer.nxt) / self.relay.sock().mss_cache;
-        if !buffer.answers.note(cx.now_us(), is_late, ack, (buffer.nxt, room)) {
+        // what is offered is rounded up by a segment
+        let is_full = room(self.offered, buffer.nxt) < 2 * self.relay.sock().mss_cache;
+        if !buffer.answers.note(cx.now_us(), ack, buffer.nxt, is_full) {
             self.bits |= bit::ALL_ANSWERS;
         }
     }

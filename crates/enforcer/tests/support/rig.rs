@@ -124,11 +124,15 @@ impl Rig {
 
     /// The client of connection `n` opens it, 10 ms away; returns its last segment as the server gets it.
     pub fn open(&mut self, n: u32) -> Segment {
+        self.open_at(n, Time::from_ms(10))
+    }
+
+    pub fn open_at(&mut self, n: u32, rtt: Time) -> Segment {
         let syn = self.syn(CLIENT_ISS);
         assert_eq!(self.client(n, syn), Some(syn), "a SYN passes as it is");
         let answer = self.answer();
         assert_eq!(self.server(n, answer), [answer]);
-        self.now += Time::from_ms(10);
+        self.now += rtt;
         self.client(n, segment(CLIENT_ISS + 1, SERVER_ISS + 1, 0)).expect("the handshake ends")
     }
 }

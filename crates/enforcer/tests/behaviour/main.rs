@@ -1,6 +1,7 @@
 //! One behaviour at a time.
 
-#[path = "support/rig.rs"]
+mod answers;
+#[path = "../support/rig.rs"]
 mod rig;
 
 use enforcer::{Ending, Enforcer, Limits, Rule};
@@ -704,72 +705,4 @@ fn the_rule_is_chosen_by_the_code_point_of_the_syn() {
     }
     let shown: Vec<String> = rig.enforcer.open_records(rig.now).map(|flow| flow.algorithm).collect();
     assert_eq!(shown, ["newreno", "cubic"]);
-}
-
-/// The server sends `count` segments at once, and the client acknowledges each after `rtt`; how many acknowledgments the server does
-/// not get.
-fn round(rig: &mut Rig, sent: &mut u32, count: u32, rtt: Time) -> usize {
-    assert_eq!(burst(rig, *sent, *sent + count).len(), count as usize, "the window takes them");
-    rig.now += rtt;
-    let acks = *sent + 1..=*sent + count;
-    *sent += count;
-    acks.filter(|&segments| rig.client(0, ack(segments)).is_none()).count()
-}
-
-/// A server in slow start, 10 ms from its client, that has had three round trips.
-fn grown() -> (Rig, u32) {
-    let (mut rig, mut sent) = (newreno(), 0);
-    for count in [10, 20, 30] {
-        assert_eq!(round(&mut rig, &mut sent, count, Time::from_ms(10)), 0, "all that is in time is let through");
-    }
-    (rig, sent)
-}
-
-#[test]
-fn a_server_that_grows_gets_few_late_acknowledgments_but_the_last_ones() {
-    let (mut rig, mut sent) = grown();
-    // the first of a round, and those behind which fewer than 16 packets are under way
-    assert_eq!(round(&mut rig, &mut sent, 30, Time::from_ms(20)), 13);
-    assert_eq!(round(&mut rig, &mut sent, 45, Time::from_ms(20)), 28);
-    assert_eq!(rig.enforcer.counters().thinned, 13 + 28);
-}
-
-#[test]
-fn a_server_that_does_not_grow_by_fewer_acknowledgments_gets_all() {
-    let (mut rig, mut sent) = grown();
-    assert_eq!(round(&mut rig, &mut sent, 30, Time::from_ms(20)), 13);
-    for _ in 0..3 {
-        assert_eq!(round(&mut rig, &mut sent, 30, Time::from_ms(20)), 0);
-    }
-}
-
-#[test]
-fn late_acknowledgments_of_a_round_are_apart() {
-    let (mut rig, mut sent) = grown();
-    burst(&mut rig, sent, sent + 60);
-    rig.now += Time::from_ms(20);
-    // 44 in 44 ms, each a millisecond later than the one before: one in a quarter of a round trip of 20 to 64 ms, six at most
-    let got = (1..=44).filter(|n| {
-        rig.now += Time::from_ms(1);
-        rig.client(0, ack(sent + n)).is_some()
-    });
-    let got: Vec<u32> = got.collect();
-    println!("{got:?}");
-    assert!((4..=6).contains(&got.len()) && got[0] == 1, "{got:?}");
-    sent += 60;
-    assert!(rig.client(0, ack(sent)).is_some(), "the last one of all is let through");
-}
-
-#[test]
-fn a_late_acknowledgment_that_was_kept_is_made_up_for_by_a_duplicate() {
-    let (mut rig, sent) = grown();
-    burst(&mut rig, sent, sent + 30);
-    rig.now += Time::from_ms(20);
-    assert!(rig.client(0, ack(sent + 1)).is_some());
-    assert!(rig.client(0, ack(sent + 5)).is_none(), "it is one too many");
-    // what follows was lost: no more is acknowledged, and the server is to know of those that were
-    rig.now += Time::from_ms(10);
-    let got = rig.client(0, sacking(sent + 5, sent + 6, sent + 7)).expect("a duplicate is let through in its place");
-    assert_eq!((got.ack, got.sack_count), (S + (sent + 5) * MSS, 0));
-    assert!(rig.client(0, sacking(sent + 5, sent + 6, sent + 8)).is_none_or(|update| update.window > got.window));
 }
