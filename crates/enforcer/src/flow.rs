@@ -223,7 +223,7 @@ impl<P: Packet> Flow<P> {
                 let window = self.offered.wrapping_sub(segment.ack).min(segment.window);
                 return self.rewritten(cx, segment, window, packet);
             }
-            let owed = std::mem::take(&mut buffer.owes_ack) && segment.ack == una || buffer.twice(una).is_some();
+            let owed = buffer.owes_ack && segment.ack == una || buffer.twice(una).is_some();
             let news = buffer.answers.lack(segment.ack);
             let owed = owed || news && !self.is_spare(cx);
             let window = self.window(cx, segment);
@@ -266,6 +266,7 @@ impl<P: Packet> Flow<P> {
         let Some(buffer) = &mut self.buffer else { return };
         // what is offered is rounded up by a segment
         let is_full = room(self.offered, buffer.nxt) < 2 * self.relay.sock().mss_cache;
+        buffer.owes_ack = false;
         if !buffer.answers.note(cx.now_us(), ack, buffer.nxt, is_full) {
             self.bits |= bit::ALL_ANSWERS;
         }
@@ -402,8 +403,21 @@ impl<P: Packet> Flow<P> {
         if is_data && after(segment.seq, self.relay.sock().snd_una) {
             return self.beyond(cx, packet);
         }
+        if is_data && self.relay.sock().snd_una.wrapping_sub(segment.seq) <= cx.limits.beyond_window_bytes {
+            self.owe_answer(segment);
+        }
         cx.counters.others_forwarded += 1;
         Action::Forward(packet)
+    }
+
+    /// The server sends what the client has: it lacks an acknowledgment. The client's answer, and that there was no need, is let through.
+    fn owe_answer(&mut self, segment: &Segment) {
+        let has_sack = self.has(bit::SACK);
+        let Some(buffer) = &mut self.buffer else { return };
+        buffer.owes_ack = true;
+        if has_sack {
+            buffer.note_twice(segment.seq, segment.end_seq());
+        }
     }
 
     /// Data of the server from beyond what it was offered, and not next to what is here: either it cheats, or both ends are farther than
@@ -482,8 +496,8 @@ impl<P: Packet> Flow<P> {
         let una = self.relay.sock().snd_una;
         let end = segment.end_seq();
         if !after(end, una) {
-            // the client has it; its answer is what the server lacks
             self.note_passed(segment);
+            self.owe_answer(segment);
             cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
         }

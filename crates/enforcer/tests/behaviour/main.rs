@@ -542,6 +542,18 @@ fn the_server_is_told_of_what_it_sent_twice_once_the_client_has_it() {
 }
 
 #[test]
+fn a_server_that_was_not_told_what_the_client_has_gets_its_answer() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 4);
+    assert!(rig.client(0, ack(2)).is_some(), "and is lost on its way");
+    assert_eq!(rig.server(0, data(0)).len(), 1, "the server's time-out");
+    assert_eq!((rig.enforcer.counters().others_forwarded, rig.enforcer.counters().absorbed), (1, 0));
+    let answer = rig.client(0, ack(2)).expect("a duplicate, but what the server waits for");
+    assert_eq!((answer.sack_count, answer.sack[0]), (1, SackBlock { start: S, end: S + MSS }), "there was no need");
+    assert!(rig.client(0, ack(2)).is_none(), "another is one too many");
+}
+
+#[test]
 fn fins_of_both_ends_end_a_flow() {
     let mut rig = newreno();
     let fin = Segment { flags: flags::FIN | flags::ACK, ..data(0) };
