@@ -220,7 +220,7 @@ impl<P: Packet> Flow<P> {
             if buffer.gaps > 0 && (has_sack || buffer.lacks_next()) {
                 // what is missing was lost before it came here: the server's own recovery is called for; without SACK it takes
                 // what is sent again from here for reordering, and waits for more duplicates ever after
-                let window = self.offered.wrapping_sub(segment.ack).min(segment.window);
+                let window = self.offer(segment, 0);
                 return self.rewritten(cx, segment, window, packet);
             }
             let owed = buffer.owes_ack && segment.ack == una || buffer.twice(una).is_some();
@@ -303,17 +303,24 @@ impl<P: Packet> Flow<P> {
             // overtaken: its window counts for nothing
             return self.offered_at(segment);
         }
-        let unit = 1_u32 << self.client_scale();
-        let up = |bytes: u32| bytes.saturating_add(unit - 1) & !(unit - 1);
         let mss = self.relay.sock().mss_cache;
         let share = cx.limits.buffer_bytes.saturating_sub(*cx.buffered) / SHARE;
         let share = u32::try_from(share).unwrap_or(u32::MAX).max(LEAST_SEGMENTS * mss);
         let allowed = room(self.relay.window_edge(), segment.ack).min(share);
+        let unit = 1_u32 << self.client_scale();
         // a server that fills its window to the last byte would make a tiny segment of what is rounded up, each time; of nearly one
         // more it makes nearly a full one, which waits here
-        let is_large = allowed >= LARGE_SEGMENTS * mss;
-        let rounded = if is_large { allowed.saturating_add(mss) & !(unit - 1) } else { up(allowed) };
-        let window = rounded.max(up(room(self.offered, segment.ack))).min(segment.window);
+        let is_large = allowed >= LARGE_SEGMENTS * mss && unit <= mss;
+        let allowed = if is_large { allowed.saturating_add(mss) & !(unit - 1) } else { allowed };
+        self.offer(segment, allowed)
+    }
+
+    /// Offers that many bytes from this acknowledgment on, or what was offered before if that is more, rounded up; no more than the
+    /// client does.
+    fn offer(&mut self, segment: &Segment, bytes: u32) -> u32 {
+        let unit = 1_u32 << self.client_scale();
+        let window = bytes.max(room(self.offered, segment.ack)).saturating_add(unit - 1) & !(unit - 1);
+        let window = window.min(segment.window);
         // of two acknowledgments that have changed places, the server may go by the one that lets it send more
         self.offered = later(self.offered, segment.ack.wrapping_add(window));
         window

@@ -70,6 +70,41 @@ fn a_large_window_is_never_rounded_to_a_tiny_segment_more() {
 }
 
 #[test]
+fn a_window_is_never_rounded_to_less_than_the_algorithms() {
+    for scale in 0..=14 {
+        let mut rig = rig("newreno", Limits::default(), Stack { scale, ..STACK });
+        rig.open(0);
+        burst(&mut rig, 0, 10);
+        rig.now += Time::from_ms(10);
+        // from ten segments to twenty
+        for n in 1..=10 {
+            let seen = rig.client(0, ack(n)).expect("it acknowledges");
+            let edge = seen.ack + seen.window - S;
+            assert!(edge >= (10 + 2 * n) * MSS, "scale {scale}, {n} acknowledged: {edge}");
+        }
+    }
+}
+
+#[test]
+fn a_gap_takes_nothing_of_the_window_back() {
+    let mut rig = rig("newreno", Limits::default(), Stack { scale: 14, ..STACK });
+    rig.open_at(0, Time::from_ms(60));
+    burst(&mut rig, 0, 10);
+    rig.now += Time::from_ms(60);
+    rig.client(0, ack(10)).expect("it acknowledges");
+    burst(&mut rig, 10, 29);
+    rig.now += Time::from_ms(80);
+    let told = rig.client(0, ack(11)).expect("it acknowledges");
+    assert_eq!(rig.client(0, ack(12)), None, "late, and more follow");
+    // segment 29 was lost on the way here
+    burst(&mut rig, 30, 31);
+    for sack in [14, 15, 16] {
+        let seen = rig.client(0, sacking(12, 13, sack)).expect("the server needs it");
+        assert!(seen.ack + seen.window >= told.ack + told.window, "{seen:?}, {told:?}");
+    }
+}
+
+#[test]
 fn a_large_window_does_not_grow_by_itself() {
     let mut rig = newreno();
     burst(&mut rig, 0, 10);

@@ -92,6 +92,8 @@ pub struct Watch {
     /// The right edges that the client gave away, and that the server was told.
     client_edge: Option<u32>,
     pub server_edge: Option<u32>,
+    /// What the newest acknowledgment that went on to the server says, and the furthest edge.
+    told: Option<(u32, u32)>,
     /// The newest timestamp of a segment in sequence that the client holds (RFC 7323 4.3).
     client_recent: Option<u32>,
     /// What the client sent last.
@@ -125,6 +127,23 @@ impl Watch {
             raise(&mut self.client_ack, segment.ack);
             raise(&mut self.client_edge, segment.ack.wrapping_add(segment.window));
         }
+    }
+
+    /// An acknowledgment goes on to the server, and may have been changed.
+    fn on_answer(&mut self, now: Time, sent: &Segment, seen: &Segment) {
+        let edge = |segment: &Segment| segment.ack.wrapping_add(segment.window);
+        let is_newest = self.told.is_none_or(|(ack, _)| !after(ack, seen.ack));
+        if seen.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK || !is_newest {
+            return;
+        }
+        let mut furthest = self.told.map_or(edge(seen), |(_, edge)| edge);
+        if after(furthest, edge(seen)) && after(edge(sent), edge(seen)) {
+            self.complain(now, "the server is offered less than before, though not by the client", seen);
+        }
+        if after(edge(seen), furthest) {
+            furthest = edge(seen);
+        }
+        self.told = Some((seen.ack, furthest));
     }
 
     /// Whether the client refuses a segment for its timestamp (PAWS, RFC 7323 5), which an endpoint does not.
@@ -263,8 +282,16 @@ impl World {
         match place {
             Place::Middle(direction) => {
                 let Some(enforcer) = &mut self.enforcer else { return self.leave(direction, packet) };
+                let (sent, outside) = (packet.segment, enforcer.counters().outside_window);
                 match enforcer.on_packet(self.now, direction, packet) {
-                    Action::Forward(packet) | Action::Rewritten(packet) => self.leave(direction, packet),
+                    Action::Forward(packet) | Action::Rewritten(packet) => {
+                        // the server refuses what is outside of its window
+                        let is_outside = packet.corrupt || enforcer.counters().outside_window > outside;
+                        if direction == Direction::In && !is_outside {
+                            self.watch.on_answer(self.now, &sent, &packet.segment);
+                        }
+                        self.leave(direction, packet);
+                    }
                     Action::Held | Action::Dropped => {}
                 }
                 self.drain();
