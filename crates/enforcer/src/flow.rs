@@ -300,8 +300,8 @@ impl<P: Packet> Flow<P> {
     /// and never more than the client's.
     fn window(&mut self, cx: &Context<P>, segment: &Segment) -> u32 {
         if before(segment.ack, self.relay.sock().snd_una) {
-            // overtaken: its window counts for nothing
-            return self.offered_at(segment);
+            // overtaken: its window counts for nothing, but the server may not have seen the newer one
+            return self.offer(segment, 0);
         }
         let mss = self.relay.sock().mss_cache;
         let share = cx.limits.buffer_bytes.saturating_sub(*cx.buffered) / SHARE;
