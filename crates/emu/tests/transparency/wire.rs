@@ -24,15 +24,16 @@ pub struct Faults {
 /// How much later than its turn a frame may come, us.
 const LATE_US: u64 = 5_000;
 
-#[derive(Default)]
 pub struct Wire {
     faults: Faults,
+    /// Which bits of a byte it flips.
+    bits: Bits,
     bottleneck: Bottleneck,
 }
 
 impl Wire {
-    pub fn new(faults: Faults) -> Wire {
-        Wire { faults, bottleneck: Bottleneck::default() }
+    pub fn new(faults: Faults, bits: Bits) -> Wire {
+        Wire { faults, bits, bottleneck: Bottleneck::default() }
     }
 
     /// When copies of a frame that is sent now arrive.
@@ -48,7 +49,7 @@ impl Wire {
             set_ce(frame);
         }
         if random.chance(faults.corrupt) {
-            flip(random, frame);
+            flip(random, self.bits, frame);
         }
         let late = |random: &mut Random| Time::from_us(random.below(LATE_US));
         let arrival = sent + faults.delay;
@@ -61,10 +62,17 @@ impl Wire {
     }
 }
 
+/// Of a byte. Two wires in a row flip different ones, since two flips of bits that a checksum adds up may cancel each other.
+#[derive(Clone, Copy)]
+pub enum Bits {
+    Even,
+    Odd,
+}
+
 /// Flips a bit that a checksum covers: from IPv4's header on, and from what follows IPv6's.
-fn flip(random: &mut Random, frame: &mut [u8]) {
+fn flip(random: &mut Random, bits: Bits, frame: &mut [u8]) {
     let Some(ethernet) = Ethernet::parse(frame) else { return };
     let from = ethernet.headers_bytes() + if matches!(ethernet.ip(), Some(Ip::V6(_))) { 40 } else { 0 };
     let at = from + random.below((frame.len() - from) as u64) as usize;
-    frame[at] ^= 1 << random.below(8);
+    frame[at] ^= 1 << (2 * random.below(4) + bits as u64);
 }

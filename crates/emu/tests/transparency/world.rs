@@ -3,7 +3,7 @@
 use crate::case::{Case, HostCase, Random};
 use crate::transfer::{FIRST_PORT, Outcome, Pattern, Transfer};
 use crate::watch::Watch;
-use crate::wire::Wire;
+use crate::wire::{Bits, Wire};
 use congestion::Algorithm;
 use emu::hosts::{Host, HostSettings, mac_of};
 use enforcer::{Action, Counters, Direction, Enforcer, Limits, Rule};
@@ -66,7 +66,8 @@ pub fn run(case: &Case, is_enforced: bool, pattern: &Pattern) -> Run {
     let mut world = World {
         taps,
         enforcer,
-        wires: [case.out.clone(), case.back.clone()].map(|way| way.map(Wire::new)),
+        wires: [&case.out, &case.back]
+            .map(|way| [Wire::new(way[0].clone(), Bits::Even), Wire::new(way[1].clone(), Bits::Odd)]),
         random: Random::new(case.seed, 2),
         began: Instant::now(),
         flying: BTreeMap::new(),
