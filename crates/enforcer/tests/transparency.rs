@@ -22,6 +22,8 @@ const TRANSFERS: u64 = 1_000;
 const QUIET: Time = Time::from_secs(60);
 /// A run without the enforcer may take that long; it is then not compared.
 const LONGEST: Time = Time::from_secs(20_000);
+/// A few of the longest time-outs in a row.
+const SLOWEST: Time = Time::from_secs(600);
 /// So often is tried whether a connection stands still without the enforcer too.
 const LUCKS: u64 = 200;
 
@@ -430,7 +432,9 @@ fn connections_go_through_whatever_an_algorithm_says() {
     for seed in 0..many {
         let case = Case { enforced: nonsense, ..case(seed) };
         let enforced = run(&case, true);
-        assert!(enforced.finished || !run(&case, false).finished, "seed {seed}: {enforced:?}\n{case:#?}");
+        // a byte a second takes its time, but not a time-out that was doubled without end
+        let goes_on = enforced.took > LONGEST && enforced.longest_quiet < SLOWEST;
+        assert!(enforced.finished || goes_on || !run(&case, false).finished, "seed {seed}: {enforced:?}\n{case:#?}");
     }
 }
 
