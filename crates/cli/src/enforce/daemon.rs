@@ -98,7 +98,7 @@ impl Daemon {
     fn work(&mut self, stopped: &dyn Fn() -> bool) -> io::Result<()> {
         while !stopped() {
             if self.look_at + STILL <= self.clock.now() {
-                self.lose_sight();
+                self.lose_sight()?;
             }
             let more = self.pass();
             let now = self.clock.now();
@@ -129,15 +129,23 @@ impl Daemon {
     }
 
     /// What is known of flows is no more: they have gone on without.
-    fn lose_sight(&mut self) {
+    fn lose_sight(&mut self) -> io::Result<()> {
         let (now, flows) = (self.clock.now(), self.enforcer.flows());
+        self.enforcer.release(now);
+        self.transmit();
+        self.enforcer.forget(now);
+        // before it is told: who reads it may count on connections that begin from then on
+        self.say_at_work()?;
         if flows > 0 {
             let still = now.saturating_sub(self.look_at).as_secs_f64();
             eprintln!("stood still for {still:.1} s: the {flows} flows that are open pass untouched from now on");
         }
-        self.enforcer.release(now);
-        self.transmit();
-        self.enforcer.forget(now);
+        Ok(())
+    }
+
+    /// From now on packets come here, if they went round.
+    fn say_at_work(&self) -> io::Result<()> {
+        self.ports.iter().try_for_each(Port::say_at_work).map_err(io::Error::other)
     }
 
     /// What has come, and what is held back, goes on before the bridge carries what follows.
@@ -164,7 +172,7 @@ impl Daemon {
             self.cues.iter_mut().for_each(Cues::begin_anew);
         }
         let now = self.clock.now();
-        self.ports.iter().try_for_each(Port::say_at_work).map_err(io::Error::other)?;
+        self.say_at_work()?;
         if self.check_at <= now {
             self.check_at = now + CHECK;
             self.ports.iter().try_for_each(Port::check).map_err(io::Error::other)?;
