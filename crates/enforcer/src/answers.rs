@@ -31,7 +31,7 @@ pub(crate) struct Answers {
     /// What the server had under way when it began, bytes.
     flight: u32,
     /// The highest number that one of them acknowledged.
-    told: u32,
+    pub told: u32,
     /// When the last one went on, µs.
     at_us: u32,
     /// Others were kept from the server.
@@ -54,11 +54,6 @@ impl Answers {
             filled: false,
             paused_us: now_us,
         }
-    }
-
-    /// Whether the server has not been told of this acknowledgment.
-    pub fn lack(&self, ack: u32) -> bool {
-        after(ack, self.told)
     }
 
     /// Whether the server is to have no acknowledgment now, lest it takes those of this round for one train.

@@ -221,13 +221,14 @@ impl<P: Packet> Flow<P> {
                 // what is missing was lost before it came here: the server's own recovery is called for; without SACK it takes
                 // what is sent again from here for reordering, and waits for more duplicates ever after
                 let window = self.offer(segment, 0);
+                self.note_answer(cx, segment.ack);
                 return self.rewritten(cx, segment, window, packet);
             }
             let owed = buffer.owes_ack && segment.ack == una || buffer.twice(una).is_some();
-            let news = buffer.answers.lack(segment.ack);
+            let news = after(segment.ack, buffer.answers.told);
             let owed = owed || news && !self.is_spare(cx);
             let window = self.window(cx, segment);
-            if !owed && (self.offered == prior || before(segment.ack, una)) {
+            if !owed && self.offered == prior {
                 cx.counters.hidden += 1;
                 self.hidden = self.hidden.saturating_add(1);
                 return Action::Dropped;
@@ -321,8 +322,13 @@ impl<P: Packet> Flow<P> {
         let unit = 1_u32 << self.client_scale();
         let window = bytes.max(room(self.offered, segment.ack)).saturating_add(unit - 1) & !(unit - 1);
         let window = window.min(segment.window);
-        // of two acknowledgments that have changed places, the server may go by the one that lets it send more
-        self.offered = later(self.offered, segment.ack.wrapping_add(window));
+        let una = self.relay.sock().snd_una;
+        let told = self.buffer.as_ref().map_or(una, |buffer| buffer.answers.told);
+        // rounded up by turns from there and from what the server was told of before, the edge would creep away
+        if !before(segment.ack, told) {
+            // of two acknowledgments that have changed places, the server may go by the one that lets it send more
+            self.offered = later(self.offered, segment.ack.wrapping_add(window));
+        }
         window
     }
 

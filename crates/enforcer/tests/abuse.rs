@@ -210,10 +210,28 @@ fn a_storm_of_acknowledgments_neither_reaches_the_server_nor_moves_the_window() 
         rig.leaves();
     }
     assert!(passed < 10, "{passed}");
+    // with data in them they have to pass
+    let carried = (0..1000).map(|n| rig.client(0, segment(C, S - n % 2 * 1000, 1)).expect("it has data"));
+    let furthest = carried.map(|s| s.ack + s.window).max();
+    assert!(furthest <= Some(third.ack + third.window + 256), "{furthest:?} {third:?}");
     let divided: Vec<_> = (1..=1448).filter_map(|n| rig.client(0, segment(C, S + n, 0))).collect();
     let edge = divided.last().map(|s| s.ack + s.window);
     // a segment acknowledged in 1448 parts is one segment acknowledged (RFC 3465 2.1)
     assert!(edge <= Some(third.ack + third.window + 2 * 1448 + 256), "{edge:?} {third:?}");
+}
+
+#[test]
+fn a_storm_of_duplicates_over_a_gap_does_not_move_the_window() {
+    let mut rig = rig("newreno", Limits::default(), STACK);
+    rig.open(0);
+    rig.server(0, segment(S, C, 1448));
+    rig.server(0, segment(S + 2 * 1448, C, 1448));
+    let una = S + 1448;
+    let first = rig.client(0, segment(C, una, 0)).expect("it is the first");
+    let duplicates =
+        (0..1000).map(|n| rig.client(0, segment(C, una - n % 2 * 1000, 0)).expect("the server is to recover"));
+    let furthest = duplicates.map(|s| s.ack + s.window).max();
+    assert!(furthest <= Some(first.ack + first.window + 256), "{furthest:?} {first:?}");
 }
 
 #[test]
