@@ -324,7 +324,7 @@ impl<P: Packet> Flow<P> {
         let window = window.min(segment.window);
         let una = self.relay.sock().snd_una;
         let told = self.buffer.as_ref().map_or(una, |buffer| buffer.answers.told);
-        // rounded up by turns from there and from what the server was told of before, the edge would creep away
+        // rounded up by turns from the newest that the server was told of and from an older one, the edge would creep away
         if !before(segment.ack, told) {
             // of two acknowledgments that have changed places, the server may go by the one that lets it send more
             self.offered = later(self.offered, segment.ack.wrapping_add(window));
