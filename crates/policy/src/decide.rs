@@ -307,9 +307,6 @@ impl Round<'_> {
 
     /// Why the rule is off whatever it wishes.
     fn withheld(&self, rule: &Rule, matched: &Matched) -> Option<String> {
-        if matched.count == 0 {
-            return None;
-        }
         let period = self.policy.period;
         let unstable = match matched.srtt_p99 {
             Some(us) => {
@@ -327,7 +324,7 @@ impl Round<'_> {
             ),
             None => None,
         };
-        let clash = matched.clash.as_ref().filter(|_| rule.set.cc.is_some());
+        let clash = matched.clash.as_ref().filter(|_| rule.set.cc.is_some() && matched.count > 0);
         self.broken.clone().or(unstable).or_else(|| clash.cloned())
     }
 

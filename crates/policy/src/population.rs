@@ -43,12 +43,13 @@ impl Population {
     }
 
     /// The last place that belongs to this share of the eligible; `None` if nobody does. The whole of them has no end:
-    /// hosts that come later belong to it.
+    /// hosts that come later belong to it. A smaller share leaves at least one out, to be compared with.
     pub(crate) fn last_place(&self, fraction: f64) -> Option<u64> {
         if fraction >= 1.0 {
             return self.sorted.last().map(|_| u64::MAX);
         }
-        let n = (self.sorted.len() as f64 * fraction).round() as usize;
+        let others = self.sorted.len().saturating_sub(1);
+        let n = ((self.sorted.len() as f64 * fraction).round() as usize).min(others);
         n.checked_sub(1).and_then(|last| self.sorted.get(last)).copied()
     }
 }
@@ -170,6 +171,18 @@ mod tests {
         assert_eq!(half.iter().filter(|treated| **treated).count(), 8);
         assert!(quarter.iter().zip(&half).all(|(quarter, half)| !quarter || *half));
         assert_eq!(population.last_place(0.01), None, "a hundredth of 16 hosts is nobody");
+        assert_eq!(treated(0.99).iter().filter(|treated| **treated).count(), 15, "one is left to compare with");
+        assert_eq!(population.last_place(1.0), Some(u64::MAX));
+    }
+
+    #[test]
+    fn a_host_that_comes_first_is_treated_alone_only_where_all_are() {
+        let view = NetworkView { hosts: hosts(["h".to_string()]), ..NetworkView::default() };
+        let mut population = Population::default();
+        assert_eq!(population.last_place(0.5), None);
+        population.update("p", &BTreeMap::new(), &view);
+        assert_eq!([0.5, 0.99].map(|fraction| population.last_place(fraction)), [None; 2]);
+        assert_eq!(population.last_place(1.0), Some(u64::MAX));
     }
 
     #[test]

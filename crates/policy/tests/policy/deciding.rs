@@ -240,6 +240,14 @@ fn a_broken_constraint_keeps_everything_back_at_once() {
 }
 
 #[test]
+fn a_broken_constraint_is_told_though_nobody_is_treated() {
+    let broken = GOOD.replace("network.drop_rate < 0.01", "network.drop_rate < 0.0004");
+    let decision = once(&policy(&broken.replace("fraction = 0.5", "fraction = 0.05")), &view(8, 0.1, 0));
+    assert_eq!((decision.treated, decision.rules[0].hosts.matched), (0, 0));
+    assert!(decision.rules[0].withheld.as_ref().unwrap().contains("does not hold"));
+}
+
+#[test]
 fn what_is_not_known_sets_nothing() {
     let mut network = view(8, 0.1, 0);
     network.links.iter_mut().for_each(|link| link.utilization = None);
