@@ -245,8 +245,7 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
-    /// Fills gaps with what `packet`, from `seq` to `end`, has of them; hands the parts that lie before `snd_nxt`, and are awaited,
-    /// to `take` too. False: there are none.
+    /// Fills gaps with what `packet`, from `seq` to `end`, has of them; hands what lies before `snd_nxt`, and is awaited, to `take` too. False: there are none.
     pub fn fill(
         &mut self,
         (seq, end): (u32, u32),
@@ -263,7 +262,8 @@ impl<P: Packet> Buffer<P> {
                 let part = packet.part(start.wrapping_sub(seq), stop.wrapping_sub(start));
                 at += self.split_out(at, start, stop);
                 if before(start, snd_nxt) {
-                    take(part.clone());
+                    // what is known to have left may end within it, and more the client must not acknowledge
+                    take(if after(stop, snd_nxt) { part.part(0, snd_nxt.wrapping_sub(start)) } else { part.clone() });
                 }
                 self.pieces[at].tsval = tsval;
                 self.put(at, Some(part));

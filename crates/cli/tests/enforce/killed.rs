@@ -187,11 +187,22 @@ impl Flows {
         }
     }
 
+    /// Whether of all flows of a kind something has arrived since `then`.
+    fn have_gone_on(&self, kind: Kind, then: Instant) -> bool {
+        let watch = self.watch.lock().expect("nobody panics with it");
+        watch.flows.iter().enumerate().all(|(i, flow)| Kind::of(i) != kind || flow.at > then)
+    }
+
     /// Does something, and tells how long arrivals paused after it.
     fn silences_after(&self, what: &str, act: impl FnOnce()) {
         self.watch.lock().expect("nobody panics with it").begin();
         act();
         thread::sleep(WATCHED);
+        let then = Instant::now();
+        for kind in [Kind::Steady, Kind::Upwards, Kind::Slow] {
+            // one that has lost a packet twice still waits for its sender's timer
+            assert!(eventually(|| self.have_gone_on(kind, then)), "{kind:?}: not all go on within {PATIENCE:?}");
+        }
         let watch = self.watch.lock().expect("nobody panics with it");
         println!("{what}: nothing arrived for {:?}; this process paused for {:?}", watch.silence, watch.pause);
         for kind in [Kind::Steady, Kind::Upwards, Kind::Slow] {
@@ -205,8 +216,6 @@ impl Flows {
                 at(990),
                 at(1000)
             );
-            // all have gone on
-            assert!(at(1000) < WATCHED, "{kind:?}: {:?}", at(1000));
         }
         assert!(watch.silence < GAP + watch.pause, "{:?}", watch.silence);
     }

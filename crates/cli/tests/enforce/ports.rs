@@ -60,7 +60,9 @@ fn between_taps_super_frames_are_enforced_whole() {
     assert_eq!(counter("flows_opened"), 1, "{status}");
     let taken = counter("data_taken");
     assert!(taken > 0 && taken < (LONG / 1448 / 2) as u64, "{taken} packets: {status}");
-    assert_eq!(world.retransmits(&both.1), 0, "{status}");
+    // a server whose enforcer is kept waiting probes with what the enforcer has; nothing was lost on the way to it
+    let needless = || world.status()["counters"]["absorbed"].as_u64().expect("it is counted");
+    assert!(eventually(|| world.retransmits(&both.1) <= needless()), "{}", world.status());
 }
 
 #[test]

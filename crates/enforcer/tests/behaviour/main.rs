@@ -491,6 +491,28 @@ fn a_gap_before_the_enforcer_is_the_servers_to_repair() {
 }
 
 #[test]
+fn a_client_is_sent_no_more_of_a_gap_than_is_known_to_have_left() {
+    const LEN: u32 = 1000;
+    let mut rig = newreno();
+    let small = |n: u32| segment(S + n * LEN, C, LEN as u16);
+    (0..7).for_each(|n| assert_eq!(rig.server(0, small(n)).len(), 1));
+    // 7 to 11 were lost on the way here, and are five packets; the window of ten leaves room for three, of full size for all that is known
+    assert_eq!(rig.server(0, small(12)), []);
+    let got: Vec<Segment> = (7..12).flat_map(|n| rig.server(0, small(n))).collect();
+    let end = got.iter().map(Segment::end_seq).max().expect("what was awaited goes on");
+    assert!(end > S + 10 * LEN && end < S + 12 * LEN, "some of it waits: {got:?}");
+    assert_eq!(
+        rig.client(0, segment(C, end, 0)).map(|seen| seen.ack),
+        Some(end),
+        "what it was sent it may acknowledge"
+    );
+    let got = rig.leaves();
+    assert_eq!(got.first().map(|s| s.seq), Some(end));
+    assert_eq!(got.last().map(Segment::end_seq), Some(S + 13 * LEN));
+    assert_eq!(rig.client(0, segment(C, S + 13 * LEN, 0)).map(|seen| seen.ack), Some(S + 13 * LEN));
+}
+
+#[test]
 fn what_lies_behind_a_gap_that_was_filled_early_does_not_look_older() {
     let mut rig = newreno();
     burst(&mut rig, 0, 10);
