@@ -85,7 +85,7 @@ struct settings {
 	u32 needs_ecn;		/* the algorithm does */
 	char algorithm[ALGORITHM_MAX];
 	u32 reserved;
-	u32 rule;		/* a number of user space's, told with each connection's end */
+	u32 rule;		/* a number of user space's, reported at each connection's end */
 };
 
 struct rule {
@@ -341,11 +341,11 @@ inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied 
 	const struct own *own = &has->own;
 	u32 changed;
 
-	/* While a connection is being made, ECN is to be agreed on, and the first round trip sets the time-out. Clamps wait: one would be
+	/* While a connection is being made, ECN is to be agreed on, and the first RTT sets the RTO. Clamps wait: one would be
 	 * lost to the route's, the other choose the scale of the window, which stays. */
 	if (age == AGE_CONNECTING)
 		to->set &= SET_ALGORITHM | SET_RTO_MIN | SET_DELACK_MAX;
-	/* an open connection that did not agree on ECN would be marked and never told */
+	/* an open connection that did not agree on ECN would be marked without an echo */
 	if ((to->set & SET_ALGORITHM) && to->needs_ecn && age != AGE_CONNECTING && !(tcp->ecn_flags & TCP_ECN_OK)) {
 		to->set &= ~SET_ALGORITHM;
 		count(COUNT_ECN_REFUSED);
@@ -356,7 +356,7 @@ inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied 
 		set_algorithm(ctx, to->set & SET_ALGORITHM ? to->algorithm : own->algorithm);
 	if (age == AGE_FRESH && (to->set & SET_INITIAL_CWND))
 		set_number(ctx, SOL_TCP, TCP_BPF_IW, to->initial_cwnd);
-	/* Linux lowers the time-out of an open connection by and by, and raises it only once its round trips vary */
+	/* Linux lowers the RTO of an open connection gradually, and raises it only once its RTTs vary */
 	if (changed & SET_RTO_MIN)
 		set_number(ctx, SOL_TCP, TCP_BPF_RTO_MIN, to->set & SET_RTO_MIN ? to->rto_min_us : own->rto_min_us);
 	if (changed & SET_DELACK_MAX)
@@ -513,7 +513,7 @@ struct bpf_iter__tcp {
 	u32 uid;
 };
 
-/* Whether the socket was made in the cgroup that the other program is attached to, or below: elsewhere nobody would give back. */
+/* Whether the socket was made in the cgroup that the other program is attached to, or below: elsewhere nobody would restore it. */
 inline_always int is_ours(struct tcp_sock *tcp)
 {
 	struct cgroup *cgroup = tcp->inet_conn.icsk_inet.sk.sk_cgrp_data.cgroup;

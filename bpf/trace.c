@@ -312,7 +312,7 @@ TRACE_INLINE void trace_send_ack_at(struct sock *sk, u32 rcv_nxt)
 
 #define TRACE_PASTE(a, b) a##b
 #define TRACE_JOIN(a, b) TRACE_PASTE(a, b)
-/* TRACE_HOOK_cubic_init and so on: a hook is told by its function's name, which is FILE_HOOK. */
+/* TRACE_HOOK_cubic_init and so on: a hook is known by its function's name, which is FILE_HOOK. */
 #define TRACE_ID(hook) TRACE_JOIN(TRACE_JOIN(TRACE_HOOK_, TRACE_NAME), _##hook)
 
 enum {

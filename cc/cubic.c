@@ -34,7 +34,7 @@
  *
  * The growth must be 4 ms at least. Where the RTT is below a millisecond, a queue of 4 ms is seldom possible (at
  * 10 Gbit/s it is 3,300 packets), and slow start then ends by loss as without HyStart++. Fewer than 4 ms could not be
- * told from timers and interrupts on the paths that RFC 9406 is for, so it is left as it is.
+ * distinguished from timers and interrupts on the paths that RFC 9406 is for, so it is left as it is.
  *
  * Papers: RFC 9438; RFC 9406; Ha, Rhee, Xu, "CUBIC: A New TCP-Friendly High-Speed TCP Variant", OSR 42(5), 2008.
  *

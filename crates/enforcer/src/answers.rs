@@ -31,7 +31,7 @@ pub(crate) struct Answers {
     /// What the server had under way when it began, bytes.
     flight: u32,
     /// The highest number that one of them acknowledged.
-    pub told: u32,
+    pub reported: u32,
     /// When the last one went on, µs.
     at_us: u32,
     /// Others were kept from the server.
@@ -48,7 +48,7 @@ impl Answers {
         Answers {
             round_end: nxt,
             flight: 0,
-            told: nxt,
+            reported: nxt,
             at_us: now_us,
             thinned: false,
             filled: false,
@@ -75,11 +75,11 @@ impl Answers {
         let mut grows = true;
         self.filled |= is_full;
         if after(ack, self.round_end) {
-            let flight = nxt.wrapping_sub(self.told);
+            let flight = nxt.wrapping_sub(self.reported);
             grows = !self.thinned || self.filled || flight > self.flight.saturating_add(self.flight / 4);
             *self = Answers { round_end: nxt, flight, thinned: false, filled: is_full, ..*self };
         }
-        self.told = later(self.told, ack);
+        self.reported = later(self.reported, ack);
         if now_us.wrapping_sub(self.at_us) >= PAUSE_US {
             self.paused_us = now_us;
         }

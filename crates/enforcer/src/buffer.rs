@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use tcp::{Next, SackBlock, Segment};
 use units::Time;
 
-/// Blocks that have come twice and of which the server is yet to be told, at most.
+/// Most blocks that arrived twice and are still to be reported to the server.
 const TWICE_MAX: usize = 8;
 
 /// A piece of the stream.
@@ -54,9 +54,9 @@ pub(crate) struct Buffer<P> {
     pub gaps: u32,
     /// When the flow is next looked at by the clock, and once more after that, if it is arranged.
     pub timers_at: [Time; 2],
-    /// The server has sent something again: it lacks an answer.
+    /// The server has retransmitted something: it lacks an answer.
     pub owes_ack: bool,
-    /// What it has sent again, and is to be told once the client has acknowledged it; the oldest first.
+    /// What it has retransmitted, to be reported by D-SACK once the client has acknowledged it; the oldest first.
     twice: Vec<SackBlock>,
     /// When the newest that the client has acknowledged had come from the server, µs.
     pub acked_came_us: u32,
@@ -176,12 +176,12 @@ impl<P: Packet> Buffer<P> {
         self.twice.iter().find(|block| !after(block.end, ack)).copied()
     }
 
-    /// The server was told.
+    /// The server has the report.
     pub fn told_twice(&mut self, block: SackBlock) {
         self.twice.retain(|other| *other != block);
     }
 
-    /// The client has all before `una`. Returns the memory given back.
+    /// The client has all before `una`. Returns the memory that was freed.
     pub fn acknowledge(&mut self, una: u32) -> usize {
         let prior = self.bytes;
         while let Some(piece) = self.pieces.front() {
@@ -222,7 +222,7 @@ impl<P: Packet> Buffer<P> {
     }
 
     /// Are there copies of `[seq, end)` whose packets are larger than `each`? Of one packet with so much payload (`alone`) that is
-    /// told only within a copy: at the end of one it is what is left.
+    /// known only within a copy: at the end of one it is what is left.
     pub fn has_larger(&self, (seq, end): (u32, u32), each: u32, alone: bool) -> bool {
         let first = self.pieces.partition_point(|piece| !after(piece.end(), seq));
         let there = self.pieces.range(first..).take_while(|piece| before(piece.seq, end));

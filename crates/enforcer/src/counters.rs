@@ -37,12 +37,12 @@ pub struct Counters {
     pub flows_replaced: u64,
     pub flows_silent: u64,
     pub flows_astray: u64,
-    /// From the servers: data taken; of these held back at first; probes, pure ACKs, old data and RSTs let through.
+    /// From the servers: data taken; of these delayed at first; probes, pure ACKs, old data and RSTs let through.
     pub data_taken: u64,
     pub data_held: u64,
     pub others_forwarded: u64,
-    /// Sent again by the server: absorbed because a copy is here; of these the oldest outstanding (a time-out), and the last
-    /// (a probe); ACKs that told it of what was absorbed that it had come twice, so that it takes back what it did about
+    /// Retransmitted by the server: absorbed because a copy is here; of these the oldest outstanding (a timeout), and the last
+    /// (a probe); ACKs that reported an absorbed segment as received twice (D-SACK), so that it undoes what it did about
     /// the loss that was none; parts that fill a gap before the enforcer; those that took a copy's place, being cut smaller.
     pub absorbed: u64,
     pub absorbed_oldest: u64,
@@ -58,7 +58,7 @@ pub struct Counters {
     pub beyond_window_asked: u64,
     /// Dropped because nothing more could be buffered.
     pub buffers_full_dropped: u64,
-    /// To the clients: pieces sent, and sent again; a RST that waited for the first counts.
+    /// To the clients: segments sent, and retransmitted; a RST that waited for the first counts.
     pub sent: u64,
     pub sent_again: u64,
     /// ACKs that let held data's acknowledgments go ahead.
@@ -170,7 +170,7 @@ pub enum Ending {
     GivenUp,
     /// The same ends opened another connection.
     Replaced,
-    /// The client acknowledged nothing for some time-outs, while memory for packets was short.
+    /// The client acknowledged nothing for some timeouts, while memory for packets was short.
     Silent,
     /// Packets have gone another way: what both ends have said and heard is not known here.
     Astray,
@@ -210,7 +210,7 @@ pub struct Record {
     pub data_segments_sent: u32,
     /// Of these again.
     pub retransmits: u32,
-    /// The enforcer's time-outs.
+    /// The enforcer's timeouts.
     pub rtos: u32,
     /// Segments delivered, and of these with an echo of congestion.
     pub delivered: u32,

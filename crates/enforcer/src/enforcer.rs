@@ -126,7 +126,7 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Everything that is held back leaves: nobody will be here to send it when its time has come.
+    /// Everything that is delayed leaves now: after the end nobody would send it.
     pub fn release(&mut self, now: Time) {
         for slot in 0..self.flows.len() as u32 {
             if self.flows[slot as usize].is_some() {

@@ -1,4 +1,4 @@
-//! One enforced flow: the sender of its data that is here, and what both ends were told.
+//! One enforced flow: the sender of its data that is here, and what both ends were shown.
 
 use crate::buffer::{Buffer, Newest};
 use crate::counters::{Counters, Ending};
@@ -24,9 +24,9 @@ const LARGE_SEGMENTS: u32 = 16;
 const SHARE: usize = 16;
 const LEAST_SEGMENTS: u32 = 2;
 /// So much leaves behind a gap that the client waits for, whatever the window says: enough for it to ask for what is missing (RFC 5681
-/// 3.2), of which the server would learn by a time-out otherwise.
+/// 3.2), of which the server would learn by a timeout otherwise.
 const BEHIND_GAP_SEGMENTS: u32 = 4;
-/// Time-outs in a row after which a flow's packets are kept no more, if more than half of the memory for packets is taken.
+/// Consecutive timeouts after which a flow's packets are kept no more, if more than half of the memory for packets is taken.
 const SILENT_TIMEOUTS: u8 = 3;
 /// With so many packets under way, of which every second is acknowledged at once, a round trip that is longer than the shortest by
 /// an eighth, within these bounds (RFC 9406 4.2), is a queue's.
@@ -80,7 +80,7 @@ pub(crate) struct Flow<P> {
     /// There is one while data is under way, and a little longer.
     pub buffer: Option<Box<Buffer<P>>>,
     pub key: Key,
-    /// The number after the last that the server may send by what it was told.
+    /// The number after the last that the server may send by the window that it was offered.
     offered: u32,
     /// When it began, ms.
     pub began_ms: u32,
@@ -122,7 +122,7 @@ impl<P: Packet> Flow<P> {
             relay,
             buffer: None,
             key,
-            // until an ACK has passed, only the answer to its SYN has told the server of a window
+            // until an ACK has passed, only the answer to its SYN has offered the server a window
             offered: agreed.server_next.wrapping_add(if agreed.by_server { SYN_WINDOW } else { 0 }),
             began_ms: (now.as_us() / 1000) as u32,
             client_end: 0,
@@ -150,7 +150,7 @@ impl<P: Packet> Flow<P> {
         self.scales & 0xf
     }
 
-    /// Whether a handshake's answer is of another connection: sent again, it would have the number with which this flow began.
+    /// Whether a handshake's answer is of another connection: a retransmission would have the number with which this flow began.
     pub fn is_another(&self, direction: Direction, answer: &Segment) -> bool {
         let server_next = if direction == Direction::Out { answer.seq.wrapping_add(1) } else { answer.ack };
         let sock = self.relay.sock();
@@ -219,13 +219,13 @@ impl<P: Packet> Flow<P> {
         if let (true, Some(buffer)) = (duplicate, buffer) {
             if buffer.gaps > 0 && (has_sack || buffer.lacks_next()) {
                 // what is missing was lost before it came here: the server's own recovery is called for; without SACK it takes
-                // what is sent again from here for reordering, and waits for more duplicates ever after
+                // what is retransmitted from here for reordering, and waits for more duplicates ever after
                 let window = self.offer(segment, 0);
                 self.note_answer(cx, segment.ack);
                 return self.rewritten(cx, segment, window, packet);
             }
             let owed = buffer.owes_ack && segment.ack == una || buffer.twice(una).is_some();
-            let news = after(segment.ack, buffer.answers.told);
+            let news = after(segment.ack, buffer.answers.reported);
             let owed = owed || news && !self.is_spare(cx);
             let window = self.window(cx, segment);
             if !owed && self.offered == prior {
@@ -280,7 +280,7 @@ impl<P: Packet> Flow<P> {
         self.buffer.as_ref().is_some_and(|buffer| cx.now_us().wrapping_sub(buffer.acked_came_us) > short_us)
     }
 
-    /// Tells the server of what it has sent twice, with an acknowledgment that passes (RFC 2883): a probe or a time-out for which there
+    /// Reports to the server what it has sent twice, with an acknowledgment that passes (RFC 2883): a probe or a timeout for which there
     /// was no need costs it a part of its window until it knows (RFC 3708; RFC 8985 7.4.2).
     fn tell_twice(&mut self, cx: &mut Context<P>, segment: &Segment, mut action: Action<P>) -> Action<P> {
         let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps == 0) else { return action };
@@ -323,9 +323,9 @@ impl<P: Packet> Flow<P> {
         let window = bytes.max(room(self.offered, segment.ack)).saturating_add(unit - 1) & !(unit - 1);
         let window = window.min(segment.window);
         let una = self.relay.sock().snd_una;
-        let told = self.buffer.as_ref().map_or(una, |buffer| buffer.answers.told);
-        // rounded up by turns from the newest that the server was told of and from an older one, the edge would creep away
-        if !before(segment.ack, told) {
+        let reported = self.buffer.as_ref().map_or(una, |buffer| buffer.answers.reported);
+        // rounded up in turn from the newest edge that the server was offered and from an older one, the edge would creep away
+        if !before(segment.ack, reported) {
             // of two acknowledgments that have changed places, the server may go by the one that lets it send more
             self.offered = later(self.offered, segment.ack.wrapping_add(window));
         }
@@ -458,7 +458,7 @@ impl<P: Packet> Flow<P> {
         self.buffer.as_ref().map_or(self.relay.sock().snd_nxt, |buffer| buffer.nxt)
     }
 
-    /// The server gives the connection up: what was held back goes first.
+    /// The server gives the connection up: what was delayed goes first.
     fn reset_by_server(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let una = self.relay.sock().snd_una;
         // it comes behind all data, or where the client's acknowledgment was; elsewhere somebody guesses
@@ -476,7 +476,7 @@ impl<P: Packet> Flow<P> {
         Action::Held
     }
 
-    /// What is held back leaves, as it came. False: nothing is.
+    /// What is delayed leaves, as it came. False: nothing is.
     pub fn release(&self, cx: &mut Context<P>) -> bool {
         let snd_nxt = self.relay.sock().snd_nxt;
         let Some(buffer) = self.buffer.as_ref().filter(|buffer| !buffer.holds_nothing_back()) else { return false };
@@ -504,7 +504,7 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    /// The server sends something again, or that and more.
+    /// The server retransmits something, or that and more.
     fn take_again(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let una = self.relay.sock().snd_una;
         let end = segment.end_seq();
@@ -531,7 +531,7 @@ impl<P: Packet> Flow<P> {
         }
         let each = packet.each();
         if !full && buffer.has_larger((segment.seq, known_end), each, each == u32::from(segment.len)) {
-            // a hop behind takes no packets as large as before, and the server has been told (RFC 1191; RFC 8201)
+            // a hop behind takes no packets as large as before, and the server has learnt it (RFC 1191; RFC 8201)
             let prior = buffer.bytes;
             buffer.forget((segment.seq, known_end));
             *cx.buffered = *cx.buffered - prior + buffer.bytes;
@@ -577,7 +577,7 @@ impl<P: Packet> Flow<P> {
         if awaited > 0 {
             self.relay.on_filled(cx.now, segment.seq, end);
         }
-        // what the server had sent behind the gap is older, be it sent on already or not
+        // what the server had sent behind the gap is older, whether it was forwarded already or not
         self.raise_floor(segment);
         true
     }

@@ -25,7 +25,7 @@ mod bit {
     pub const SACK: u8 = 8;
     pub const TIMESTAMPS: u8 = 0x10;
     pub const ECN: u8 = 0x20;
-    /// SYN or answer were sent again: times are ambiguous.
+    /// SYN or SYN-ACK was retransmitted: times are ambiguous.
     pub const AGAIN: u8 = 0x40;
     pub const SCALED: u8 = 0x80;
 }
@@ -121,14 +121,14 @@ impl HalfOpens {
         };
         let same = |old: &HalfOpen| old.bits & bit::USED != 0 && old.tag == tag;
         if let Some(other) = set.iter().position(|old| same(old) && (old.bits & bit::BY_SERVER != 0) != by_server) {
-            // both have sent a SYN: which options hold cannot be told from here
+            // both have sent a SYN: which options hold cannot be known here
             set[other] = HalfOpen::default();
             return false;
         }
         // a SYN of another number does not push out the one that came before: it may be a stranger's
         let found = set.iter().position(|old| same(old) && old.syn_seq == syn.seq);
         if let Some(found) = found {
-            // sent again; the answer to the first may be on its way
+            // retransmitted; the answer to the first may be on its way
             entry = HalfOpen { bits: set[found].bits | bit::AGAIN, ..set[found] };
             entry.at_us = if entry.bits & bit::ANSWERED == 0 { now_us } else { entry.at_us };
         }

@@ -1,10 +1,10 @@
 //! Congestion control enforced in the network, for hosts that nobody changes (TCon, Zhang et al., NPC 2017).
 //!
 //! An [`Enforcer`] stands between servers and their clients. Of each flow that a [`Rule`] is for, it keeps a copy of what the server
-//! has sent until the client has acknowledged it, sends it on by any algorithm of `cc/`, and sends again what was lost.
+//! has sent until the client has acknowledged it, forwards it by any algorithm of `cc/`, and retransmits what was lost.
 //! The server's window is that of the algorithm, written into the window of the client's acknowledgments; what would make it
-//! slow down by itself, duplicate acknowledgments, SACK blocks and echoes of congestion, does not reach it. What it sends again because
-//! of a loss that it cannot see is absorbed, and it is told by a D-SACK that there was no need. The ends keep their
+//! slow down by itself, duplicate acknowledgments, SACK blocks and echoes of congestion, does not reach it. What it retransmits because
+//! of a loss that it cannot see is absorbed, and a D-SACK reports that there was no need. The ends keep their
 //! connection: nothing is acknowledged that the client has not acknowledged.
 //!
 //! # Driving it

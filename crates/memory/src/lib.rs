@@ -18,7 +18,7 @@ const PAGE: usize = 1 << 12;
 const LARGE_PAGE: usize = 1 << 21;
 
 /// Asks for the cache line that holds the beginning of `slice[index]`; nothing happens if there is no such element, or
-/// where the processor has no such instruction.
+/// where the CPU has no such instruction.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], index: usize) {
     prefetch_bytes(slice, index, 0);

@@ -22,7 +22,7 @@ use units::{Rate, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Not ECN-capable: congestion can only be told by a drop.
+    /// Not ECN-capable: congestion can only be signalled by a drop.
     #[default]
     NotEct = 0b00,
     /// ECN-capable, code point 01.

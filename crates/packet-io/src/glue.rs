@@ -19,7 +19,7 @@ const EVERYWHERE: TcpFlags = TcpFlags(TcpFlags::ACK.0 | TcpFlags::ECE.0 | TcpFla
 /// Joins consecutive packets of one flow into super-frames, so that a host takes many with one system call and one passage
 /// through its stack. For links above 2.5 Gbit/s only: it makes a host acknowledge by trains, as at such rates hosts do.
 ///
-/// It joins nothing that [`segment`](crate::segment) would not give back byte by byte: the packets follow each other without a
+/// It joins nothing that [`segment`](crate::segment) would not restore byte by byte: the packets follow each other without a
 /// gap, and agree in everything but lengths, sequence and identification numbers, so in ECN bits, flags, window and
 /// options; each has its checksum partial, as cut packets do. Everything else passes as it is. The order never changes.
 ///
@@ -63,7 +63,7 @@ impl<'p> Glue<'p> {
     /// [`Tap::write`](crate::Tap::write) takes it.
     ///
     /// # Errors
-    /// What `send` says. What it refused is not sent again.
+    /// What `send` says. What it refused is lost.
     pub fn push(
         &mut self,
         header: VnetHeader,

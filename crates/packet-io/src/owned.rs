@@ -274,7 +274,7 @@ fn sum_of(ip: &Ip<'_>) -> u16 {
     fold(u64::from(pseudo_header(ip, protocol::TCP, segment.len())) + sum(segment))
 }
 
-/// A copy whose header its receiver refuses would be sent again in vain for ever.
+/// A copy whose header its receiver refuses would be retransmitted in vain for ever.
 fn is_valid_header(ip: &Ip<'_>) -> bool {
     match ip {
         Ip::V4(v4) => fold(sum(&v4.bytes()[..v4.headers_bytes()])) == u16::MAX,

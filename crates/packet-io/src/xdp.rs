@@ -47,7 +47,7 @@ impl Mapping {
         NonNull::new(start.cast()).map(|start| Mapping { start, bytes }).ok_or_else(|| io::ErrorKind::Other.into())
     }
 
-    /// So that its addresses need few entries of the processor's tables. What the kernel says does not matter.
+    /// So that its addresses need few entries in the CPU's TLB. What the kernel says does not matter.
     fn prefer_large_pages(&self) {
         // SAFETY: it is ours, whole, and its contents stay.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, libc::MADV_HUGEPAGE) };
@@ -69,7 +69,7 @@ struct Ring<T> {
     consumer: usize,
     flags: usize,
     entries: usize,
-    /// Our own side's position, which the kernel may not yet have been told.
+    /// Our own side's position, of which the kernel may not yet know.
     at: u32,
     _entries: std::marker::PhantomData<T>,
 }
@@ -128,7 +128,7 @@ impl<T: Copy> Ring<T> {
         self.word(self.producer).store(self.at, Ordering::Release);
     }
 
-    /// Does the kernel want to be told that there is something?
+    /// Does the kernel want a call when there is something?
     fn wants_wakeup(&self) -> bool {
         self.word(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
@@ -229,7 +229,7 @@ impl XdpSocket {
         for frame in self.receive.filled(most) {
             let (start, len) = (frame.addr as usize, frame.len as usize);
             if start.saturating_add(len) <= self.memory.bytes {
-                // SAFETY: the kernel has put the frame there, inside of the memory, and leaves it to us until the piece is given back.
+                // SAFETY: the kernel has put the frame there, inside of the memory, and leaves it to us until the piece is returned.
                 take(unsafe { std::slice::from_raw_parts(self.memory.start.as_ptr().add(start), len) });
             }
             let _there_is_room = self.fill.put(frame.addr & !(self.piece - 1));
@@ -315,7 +315,7 @@ impl XdpSocket {
         if done < 0 { 0 } else { statistics.rx_dropped + statistics.rx_ring_full }
     }
 
-    /// Pieces whose frames have left may be sent from again.
+    /// Pieces whose frames have left are free for reuse.
     fn reap(&mut self) {
         let mut n = 0;
         for place in self.complete.filled(FRAMES) {

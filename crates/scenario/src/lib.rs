@@ -6,7 +6,7 @@
 //!
 //! [`Scenario::load`] reads a file and everything that it names; [`Scenario::parse`] does the same with a text and a
 //! [`Files`] of the caller's, without touching a disk. Both give every mistake that they find, each with its place.
-//! Which algorithms exist is told by the caller ([`Known`]), so that this crate needs none.
+//! The caller says which algorithms exist ([`Known`]), so that this crate needs none.
 #![forbid(unsafe_code)]
 
 mod bundle;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Known<'a> {
     /// Names of the built-in algorithms.
     pub algorithms: &'a [&'a str],
-    /// What policies must know of them; a caller without is told of every algorithm in a policy that it is not known.
+    /// What policies must know of them; without it every algorithm of a policy is reported as unknown.
     pub policy: policy::Known<'a>,
 }
 

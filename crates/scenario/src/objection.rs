@@ -1,4 +1,4 @@
-//! What a backend cannot do of a checked scenario, told where it is written.
+//! What a backend cannot do of a checked scenario, reported where it is written.
 
 use crate::model::Scenario;
 use crate::overrides::{parse_sets, take_sweep};

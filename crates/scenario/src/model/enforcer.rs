@@ -5,7 +5,7 @@ use policy::Prefix;
 use serde::Serialize;
 use units::Bytes;
 
-/// Congestion control enforced at one node: what passes there and a rule is for is sent on by the rule's algorithm.
+/// Congestion control enforced at one node: what passes there and matches a rule is forwarded by the rule's algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Enforcer {
     /// Where: a host, of which what it sends is enforced, or a switch, for all flows that pass through it.

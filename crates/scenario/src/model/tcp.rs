@@ -19,15 +19,15 @@ pub struct Tcp {
     /// Slow-start threshold of a new connection; `None`, written `"unlimited"`, is none.
     #[serde(serialize_with = "or_unlimited")]
     pub initial_ssthresh: Option<Bytes>,
-    /// Least retransmission time-out.
+    /// Minimum RTO.
     pub rto_min: Time,
     /// Largest, after backing off.
     pub rto_max: Time,
     /// Before there is a sample of the round trip (data segments).
     pub rto_initial: Time,
-    /// Time-out of the first SYN; it doubles.
+    /// Timeout of the first SYN; it doubles.
     pub syn_rto: Time,
-    /// How often a SYN is sent again before giving up.
+    /// How often a SYN is retransmitted before giving up.
     pub syn_retries: u32,
     /// Selective acknowledgements, RFC 2018.
     pub sack: bool,
@@ -76,7 +76,7 @@ pub enum Preset {
     /// A current Linux.
     #[serde(rename = "linux")]
     Linux,
-    /// ns-3.25 (2016): no SACK, initial window of one segment, least RTO 1 s, small buffers.
+    /// ns-3.25 (2016): no SACK, initial window of one segment, minimum RTO 1 s, small buffers.
     #[serde(rename = "ns-3.25")]
     Ns3_25,
     /// The Linux of `SciNet`'s study (2006): initial window of three segments, SACK, no RACK.

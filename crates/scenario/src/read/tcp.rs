@@ -6,7 +6,7 @@ use document::suggestion;
 use document::tree::{Node, Value};
 use units::{Bytes, Time};
 
-/// Most that a time-out may be.
+/// Longest timeout that may be given.
 const TIMEOUT_MAX: Time = Time::from_secs(3600);
 /// Largest IP packet: a jumbo frame's.
 const MTU_MAX: u32 = 9216;
@@ -91,7 +91,7 @@ fn linux() -> Tcp {
     }
 }
 
-/// Linux 2.6.18: RFC 2988's initial time-out of 3 s; rate halving, which PRR replaced, reduces over a round trip as PRR
+/// Linux 2.6.18: RFC 2988's initial RTO of 3 s; rate halving, which PRR replaced, reduces over a round trip as PRR
 /// does.
 fn linux_2_6_18() -> Tcp {
     Tcp {
@@ -209,7 +209,7 @@ fn read_delayed_ack(reader: &Reader, node: &Node, ack: &mut DelayedAck) {
     }
     if ack.segments > 1 && ack.timeout == Time::ZERO {
         let help = Some("acknowledge each segment with `segments = 1`".to_string());
-        section.problem::<()>("timeout", "an acknowledgement that waits for a second segment needs a time-out", help);
+        section.problem::<()>("timeout", "an acknowledgement that waits for a second segment needs a timeout", help);
     }
     section.finish();
 }
