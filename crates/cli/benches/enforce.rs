@@ -15,7 +15,7 @@ mod lossy;
 #[path = "../tests/enforce/world.rs"]
 mod world;
 
-use kernel::steer::Steering;
+use kernel::steer::{Attachment, Steering};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use packet_io::{VnetHeader, XdpSocket};
@@ -85,7 +85,8 @@ impl End {
         inside(host, || {
             let index = nix::net::if_::if_nametoindex("eth0").expect("it is there");
             let socket = XdpSocket::open(index, 0, HEADERS + MSS as usize).expect("the kernel has AF_XDP");
-            let steering = Steering::attach(index, &[], &pins).expect("the kernel takes the program");
+            let steering = Steering::attach(Attachment { interface: index, own: &[], folder: &pins, fragments: false })
+                .expect("the kernel takes the program");
             steering.say_at_work().expect("the kernel has the time");
             steering.hand_to(0, socket.as_fd()).expect("it is its queue");
             End { socket, steering, said: Instant::now() }

@@ -5,7 +5,7 @@
 //! ([`Steering::say_at_work`]).
 
 use crate::objects::{self, pin_maps};
-use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
+use libbpf_rs::libbpf_sys::{BPF_F_XDP_DEV_BOUND_ONLY, BPF_F_XDP_HAS_FRAGS};
 use libbpf_rs::query::{LinkTypeInfo, XdpLinkInfo};
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, OpenObject};
 use nix::time::{ClockId, clock_gettime};
@@ -77,29 +77,43 @@ impl fmt::Debug for Steering {
     }
 }
 
+/// Where the program is attached, and what it looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Attachment<'a> {
+    /// The interface's index.
+    pub interface: u32,
+    /// Hardware addresses of this machine, [`OWN_MAX`] at most: packets to them are left alone.
+    pub own: &'a [[u8; 6]],
+    /// In a BPF file system; its files hold the program.
+    pub folder: &'a Path,
+    /// Frames may be longer than a page, which takes Linux 5.18.
+    pub fragments: bool,
+}
+
 impl Steering {
-    /// Attaches the program to an interface, by its index, for good: files in `folder`, which must be in a BPF file system, hold
-    /// it, and it takes over from one that stayed there before. Packets to the hardware addresses `own` are left alone, of
-    /// which [`OWN_MAX`] are looked at.
+    /// Attaches the program for good: it outlives this process, and takes over from one that stayed there before.
     ///
     /// # Errors
     /// No right to, another program is there, or a kernel that refuses the program.
-    pub fn attach(interface: u32, own: &[[u8; 6]], folder: &Path) -> Result<Steering, SteerError> {
-        let attach = |name| Steering::attach_program(name, interface, own, folder);
+    pub fn attach(to: Attachment<'_>) -> Result<Steering, SteerError> {
+        let attach = |name| Steering::attach_program(name, to);
         attach(PROGRAM_TAGGED).or_else(|_| attach(PROGRAM))
     }
 
-    fn attach_program(name: &str, interface: u32, own: &[[u8; 6]], folder: &Path) -> Result<Steering, SteerError> {
+    fn attach_program(name: &str, to: Attachment<'_>) -> Result<Steering, SteerError> {
+        let Attachment { interface, own, folder, fragments } = to;
         let in_folder =
             |error: &dyn fmt::Display| SteerError::Folder { path: folder.into(), reason: error.to_string() };
         fs::create_dir_all(folder).map_err(|error| in_folder(&error))?;
         let prepare = |object: &mut OpenObject| {
             for mut program in object.progs_mut() {
                 program.set_autoload(program.name() == name);
+                let mut flags = if fragments { BPF_F_XDP_HAS_FRAGS } else { 0 };
                 if program.name() == PROGRAM_TAGGED {
                     program.set_ifindex(interface);
-                    program.set_flags(BPF_F_XDP_DEV_BOUND_ONLY);
+                    flags |= BPF_F_XDP_DEV_BOUND_ONLY;
                 }
+                program.set_flags(flags);
             }
         };
         let mut object = objects::load_as(OBJECT, Some(folder), prepare).map_err(SteerError::Refused)?;

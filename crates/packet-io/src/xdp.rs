@@ -17,8 +17,12 @@ const PIECES: [usize; 2] = [2048, 4096];
 const HEADROOM: usize = 256;
 /// Frames that wait to be read, and to be sent, at most. What a thousand flows send at once is more than 512, and often more than 1024.
 const FRAMES: u32 = 2048;
+/// What of a frame fits one of the larger pieces. A longer frame needs several, which takes Linux 6.6 and a program that knows of them.
+pub const XDP_PIECE_BYTES_MAX: usize = PIECES[1] - HEADROOM;
+/// Pieces of one frame, at most: enough for an MTU of 9,600 bytes and more.
+const FRAME_PIECES_MAX: usize = 3;
 /// Longest frame.
-pub const XDP_FRAME_BYTES_MAX: usize = PIECES[1] - HEADROOM;
+pub const XDP_FRAME_BYTES_MAX: usize = FRAME_PIECES_MAX * XDP_PIECE_BYTES_MAX;
 /// So often the kernel is asked in a row to send what waits: it takes 32 at a time.
 const KICKS: u32 = 2 * FRAMES / 32;
 
@@ -151,17 +155,26 @@ pub struct XdpSocket {
     memory: Mapping,
     /// Bytes of a piece.
     piece: u64,
+    /// Pieces that a frame may have.
+    pieces_max: usize,
     /// Pieces that may be sent from.
     free: Vec<u64>,
+    /// The beginning of a frame whose other pieces follow.
+    joined: Vec<u8>,
 }
 
 impl XdpSocket {
     /// Binds to a queue of an interface, by its index, whose frames have `longest` bytes at most.
     ///
     /// # Errors
-    /// No right to, no such queue, frames longer than [`XDP_FRAME_BYTES_MAX`], or another socket has it (EBUSY).
+    /// No right to, no such queue, frames longer than [`XDP_FRAME_BYTES_MAX`] (or than [`XDP_PIECE_BYTES_MAX`] before Linux 6.6), or
+    /// another socket has it (EBUSY).
     pub fn open(interface: u32, queue: u32, longest: usize) -> io::Result<XdpSocket> {
-        let piece = PIECES.into_iter().find(|piece| longest + HEADROOM <= *piece).ok_or(io::ErrorKind::InvalidInput)?;
+        if longest > XDP_FRAME_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let piece = PIECES.into_iter().find(|piece| longest + HEADROOM <= *piece).unwrap_or(PIECES[1]);
+        let pieces_max = if longest + HEADROOM <= piece { 1 } else { FRAME_PIECES_MAX };
         // SAFETY: it takes numbers and gives a file descriptor that is nobody else's, or -1.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
@@ -193,6 +206,8 @@ impl XdpSocket {
             complete: Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64, &offsets.cr)?,
             memory,
             piece,
+            pieces_max,
+            joined: Vec::new(),
             free: (u64::from(FRAMES)..2 * u64::from(FRAMES)).map(|n| n * piece).collect(),
             fd,
         };
@@ -202,7 +217,7 @@ impl XdpSocket {
         socket.fill.publish();
         let address = libc::sockaddr_xdp {
             sxdp_family: libc::AF_XDP as u16,
-            sxdp_flags: libc::XDP_USE_NEED_WAKEUP,
+            sxdp_flags: libc::XDP_USE_NEED_WAKEUP | if pieces_max > 1 { libc::XDP_USE_SG } else { 0 },
             sxdp_ifindex: interface,
             sxdp_queue_id: queue,
             sxdp_shared_umem_fd: 0,
@@ -220,19 +235,28 @@ impl XdpSocket {
 
     /// Frames that are longer do not come.
     pub fn frame_bytes_max(&self) -> usize {
-        self.piece as usize - HEADROOM
+        self.pieces_max * (self.piece as usize - HEADROOM)
     }
 
-    /// Hands frames that have come to `take`, at most `most`; how many that were.
+    /// Hands frames that have come to `take`, in at most `most` pieces; how many pieces that were.
     pub fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
         let mut n = 0;
-        for frame in self.receive.filled(most) {
-            let (start, len) = (frame.addr as usize, frame.len as usize);
+        for piece in self.receive.filled(most) {
+            let (start, len) = (piece.addr as usize, piece.len as usize);
             if start.saturating_add(len) <= self.memory.bytes {
-                // SAFETY: the kernel has put the frame there, inside of the memory, and leaves it to us until the piece is returned.
-                take(unsafe { std::slice::from_raw_parts(self.memory.start.as_ptr().add(start), len) });
+                // SAFETY: the kernel has put the bytes there, inside of the memory, and leaves them to us until the piece is returned.
+                let bytes = unsafe { std::slice::from_raw_parts(self.memory.start.as_ptr().add(start), len) };
+                if piece.options & libc::XDP_PKT_CONTD == 0 && self.joined.is_empty() {
+                    take(bytes);
+                } else {
+                    self.joined.extend_from_slice(bytes);
+                    if piece.options & libc::XDP_PKT_CONTD == 0 {
+                        take(&self.joined);
+                        self.joined.clear();
+                    }
+                }
             }
-            let _there_is_room = self.fill.put(frame.addr & !(self.piece - 1));
+            let _there_is_room = self.fill.put(piece.addr & !(self.piece - 1));
             n += 1;
         }
         self.receive.give_back(n);
@@ -253,24 +277,53 @@ impl XdpSocket {
         n
     }
 
-    /// Takes a copy of a frame in two pieces, and does what `header` says is left to do. It leaves with the next
+    /// Takes a copy of a frame that stands in two parts, and does what `header` says is left to do. It leaves with the next
     /// [`XdpSocket::flush`]. False: it is too long, or too many wait.
-    pub fn send(&mut self, header: &VnetHeader, [first, second]: [&[u8]; 2]) -> bool {
-        let len = first.len() + second.len();
-        if len as u64 > self.piece {
+    pub fn send(&mut self, header: &VnetHeader, parts: [&[u8]; 2]) -> bool {
+        let len = parts[0].len() + parts[1].len();
+        let pieces = len.div_ceil(self.piece as usize);
+        if pieces > self.pieces_max {
             return false;
         }
-        if self.free.is_empty() {
+        if self.free.len() < pieces {
             self.reap();
         }
+        if pieces > 1 { self.send_in_pieces(header, parts, pieces) } else { self.send_whole(header, parts) }
+    }
+
+    fn send_whole(&mut self, header: &VnetHeader, [first, second]: [&[u8]; 2]) -> bool {
         let Some(piece) = self.free.pop() else { return false };
-        // SAFETY: the piece is inside of the memory, at least that long, and ours until it is put into the ring.
-        let frame = unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr().add(piece as usize), len) };
+        let len = first.len() + second.len();
+        let frame = self.piece_of_ours(piece, len);
         frame[..first.len()].copy_from_slice(first);
         frame[first.len()..].copy_from_slice(second);
         complete(header, frame);
         // there is a place for each piece
         self.send.put(libc::xdp_desc { addr: piece, len: len as u32, options: 0 })
+    }
+
+    /// A checksum covers all pieces, so it is computed before the frame is cut.
+    fn send_in_pieces(&mut self, header: &VnetHeader, parts: [&[u8]; 2], pieces: usize) -> bool {
+        if self.free.len() < pieces {
+            return false;
+        }
+        let mut frame = parts.concat();
+        complete(header, &mut frame);
+        let mut chunks = frame.chunks(self.piece as usize).peekable();
+        while let Some(chunk) = chunks.next() {
+            let piece = self.free.pop().expect("there are enough");
+            self.piece_of_ours(piece, chunk.len()).copy_from_slice(chunk);
+            let options = if chunks.peek().is_some() { libc::XDP_PKT_CONTD } else { 0 };
+            self.send.put(libc::xdp_desc { addr: piece, len: chunk.len() as u32, options });
+        }
+        true
+    }
+
+    /// The first `len` bytes of a piece that was taken from those which are free.
+    fn piece_of_ours(&mut self, piece: u64, len: usize) -> &mut [u8] {
+        debug_assert!(len as u64 <= self.piece);
+        // SAFETY: the piece is inside of the memory, at least that long, and ours until it is put into the ring.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr().add(piece as usize), len) }
     }
 
     /// Has the kernel send what waits, and says how many frames the driver had no room for. What it does not take now is taken the next

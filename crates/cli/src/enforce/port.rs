@@ -1,11 +1,13 @@
 //! One of the two interfaces that the enforcer is between.
 
-use kernel::steer::{QUEUES_MAX, Steering};
+use kernel::steer::{Attachment, QUEUES_MAX, Steering};
 use netlink::Netlink;
 use netlink_packet_core::NLM_F_DUMP;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
-use packet_io::{Glue, OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, XDP_FRAME_BYTES_MAX, XdpSocket};
+use packet_io::{
+    Glue, OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, XDP_FRAME_BYTES_MAX, XDP_PIECE_BYTES_MAX, XdpSocket,
+};
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
@@ -257,9 +259,11 @@ impl Port {
         if *mtu > most {
             return Err(format!("{name} has an MTU of {mtu}, and {most} fit; ip link set {name} mtu {most}"));
         }
+        let longest = (mtu + FRAMING_BYTES) as usize;
+        let is_jumbo = longest > XDP_PIECE_BYTES_MAX;
         let mut sockets = Vec::new();
         for queue in 0..(*queues).min(QUEUES_MAX) {
-            match open_socket(*index, queue, (mtu + FRAMING_BYTES) as usize) {
+            match open_socket(*index, queue, longest) {
                 Ok(socket) => sockets.push(socket),
                 // an interface may have fewer queues than it could
                 Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
@@ -267,12 +271,14 @@ impl Port {
                     return Err(failed("another program has its packets", &"stop that first"));
                 }
                 Err(error) => {
-                    let why = format!("{error}; it takes root and a kernel with CONFIG_XDP_SOCKETS");
+                    let jumbo = if is_jumbo { ", and for an MTU this large Linux 6.6" } else { "" };
+                    let why = format!("{error}; it takes root and a kernel with CONFIG_XDP_SOCKETS{jumbo}");
                     return Err(failed("a socket for its packets (AF_XDP)", &why));
                 }
             }
         }
-        let steering = Steering::attach(*index, own, pins).map_err(|error| failed("XDP", &error))?;
+        let attachment = Attachment { interface: *index, own, folder: pins, fragments: is_jumbo };
+        let steering = Steering::attach(attachment).map_err(|error| failed("XDP", &error))?;
         let pins = Pins { name: name.clone(), folder: pins.to_path_buf() };
         let way = Way::Xdp { index: *index, sockets, steering, pins, local: *local };
         Ok(Port { name: name.clone(), way, received: 0, sent: 0, lost: 0 })

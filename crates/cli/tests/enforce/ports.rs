@@ -50,6 +50,30 @@ fn a_flow_in_a_vlan_is_enforced_and_keeps_its_tag() {
 }
 
 #[test]
+fn jumbo_frames_are_enforced_and_their_losses_made_good() {
+    // the largest MTU that fits three pieces of memory, and a common one
+    for mtu in [11_498, 9000] {
+        let Some(world) = World::new() else { return };
+        world.set_mtu(mtu);
+        let _enforcer = world.enforce(&["--rule", "bbr"]);
+        world.lose_at_client();
+        download(&mut world.connection(), LONG);
+        let status = world.status();
+        let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
+        assert_eq!((counter("flows_opened"), counter("passed_malformed")), (1, 0), "{status}");
+        // segments are full: 52 bytes of an IP packet are headers and timestamps
+        let segments = (LONG / (mtu as usize - 52)) as u64;
+        assert!((segments..segments * 5 / 4).contains(&counter("data_taken")), "{segments} segments: {status}");
+        assert!(counter("sent_again") > segments / 200, "{status}");
+    }
+    let Some(world) = World::new() else { return };
+    world.set_mtu(11_499);
+    let arguments = ["enforce", "--socket", "enforce.sock", "--rule", "bbr", "--between", "s", "c"];
+    let (code, _, error) = world.opentcp(&arguments);
+    assert!(code == Some(1) && error.contains("s has an MTU of 11499, and 11498 fit"), "{code:?} {error}");
+}
+
+#[test]
 fn between_taps_super_frames_are_enforced_whole() {
     let Some(world) = World::new() else { return };
     let _enforcer = world.enforce_between_taps(&["--rule", "bbr"]);
@@ -91,15 +115,7 @@ fn an_enforcer_ends_with_its_interfaces_and_before_they_take_more_than_it() {
     let Some(world) = World::new() else { return };
     let mut both = world.connection();
     let enforcer = world.enforce(&["--rule", "bbr"]);
-    for host in 0..3 {
-        let mut links = vec!["eth0"];
-        if host == 1 {
-            links = vec!["s", "c", "br0"];
-        }
-        for link in links {
-            world.run(host, &format!("ip link set {link} mtu 3000"));
-        }
-    }
+    world.set_mtu(3000);
     assert!(enforcer.fails().contains("has an MTU of 3000 now, and 17"), "what fits is told");
     // the bridge carries it, and whoever starts anew has room
     download(&mut both, SHORT);

@@ -67,6 +67,15 @@ impl World {
         self.link(2, "c", 2);
     }
 
+    /// Of every link on the path.
+    pub fn set_mtu(&self, bytes: u32) {
+        for (host, links) in [(0, &["eth0"][..]), (1, &["s", "c", "br0"]), (2, &["eth0"])] {
+            for link in links {
+                self.run(host, &format!("ip link set {link} mtu {bytes}"));
+            }
+        }
+    }
+
     #[allow(dead_code, reason = "the benchmark asks")]
     /// The namespaces: server, in between, client.
     pub fn hosts(&self) -> &[String; 3] {
