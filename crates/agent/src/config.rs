@@ -2,6 +2,7 @@
 
 use policy::{Identity, Prefix};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use units::Rate;
@@ -81,4 +82,16 @@ pub struct Config {
     pub needs_ecn: BTreeSet<String>,
     /// What is started to undo things should the agent die; it is given a pipe that ends with the agent.
     pub guardian: Option<Command>,
+}
+
+/// This host's name, as the kernel has it.
+pub fn host_name() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_string()
+}
+
+/// Where cgroups of version 2 are mounted, or would be.
+pub fn cgroup_mount() -> PathBuf {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let place = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next());
+    place.unwrap_or("/sys/fs/cgroup").into()
 }

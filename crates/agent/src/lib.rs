@@ -26,7 +26,7 @@ mod status;
 mod telemetry;
 mod tuner;
 
-pub use config::{Config, Means, Places};
+pub use config::{Config, Means, Places, cgroup_mount, host_name};
 pub use daemon::{AgentError, dry_run, run};
 pub use guard::{Reset, guard, reset};
 pub use status::{Status, status};

@@ -1,14 +1,13 @@
 //! `opentcp agent`: this host's TCP, by CUEs.
 
 use crate::failure::Failure;
-use crate::stop::Stop;
+use crate::stop;
 use crate::terminal::{print, print_json};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
 use congestion::Algorithm;
 use policy::{Identity, Prefix};
 use std::env;
 use std::fmt::Write as _;
-use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -172,20 +171,12 @@ impl PlaceArgs {
 
     /// The cgroup asked for, or all: where cgroups of version 2 are mounted, or would be.
     fn cgroup(&self) -> PathBuf {
-        if let Some(cgroup) = &self.cgroup {
-            return cgroup.clone();
-        }
-        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-        let place = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next());
-        place.unwrap_or("/sys/fs/cgroup").into()
+        self.cgroup.clone().unwrap_or_else(agent::cgroup_mount)
     }
 }
 
 fn run(run: Run) -> Result<(), Failure> {
-    let host = match run.host {
-        Some(host) => host,
-        None => fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_string(),
-    };
+    let host = run.host.unwrap_or_else(agent::host_name);
     let cgroup = run.places.cgroup();
     let means = match run.means {
         MeansArg::Both => Means::Both,
@@ -218,7 +209,7 @@ fn run(run: Run) -> Result<(), Failure> {
             .collect(),
         guardian: Some(guardian),
     };
-    let stop = Stop::on_signals();
+    let stop = stop::on_signals();
     let stopped = || stop.is_set();
     let outcome = if run.dry {
         agent::dry_run(&config, &stopped, &mut |line| drop(print(&format!("{line}\n"))))

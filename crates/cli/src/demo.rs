@@ -1,39 +1,12 @@
 //! `opentcp demo`: the policy loop on a small network of real kernels, in two minutes; without the right to that, simulated.
-//!
-//! Four runs of `scenarios/demo.toml`: two baselines, each with opentcp1 and with opentcp2 on half of its hosts. The other half is
-//! the control group, in the same network at the same time.
 
-mod compare;
-mod tell;
-
-use crate::emu::{self, Origin};
 use crate::failure::Failure;
 use crate::options::Options;
-use crate::policy::algorithm_facts;
-use crate::run::{Words as _, speed};
-use crate::stop::Stop;
-use crate::sweep::{self, Job, algorithm_names};
-use crate::terminal::{print, print_json};
-use compare::Compared;
-use results::{RunInfo, RunResults, SelfCheck, SweepWriter};
-use scenario::{FileRef, Files, Input, Known, Scenario};
+use crate::stop;
+use crate::terminal::{Terminal, print, print_json};
 use serde::Serialize;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Instant;
-
-const NAME: &str = "scenarios/demo.toml";
-const TEXT: &str = include_str!("../../../scenarios/demo.toml");
-
-/// The policies, which are parts of this program as the scenario is.
-const POLICIES: [(&str, &str); 2] = [
-    ("opentcp1", include_str!("../../../policies/opentcp1.toml")),
-    ("opentcp2", include_str!("../../../policies/opentcp2.toml")),
-];
-
-/// What hosts are without a policy: name, and what is set.
-const BASELINES: [(&str, &[&str]); 2] =
-    [("paper", &["tcp.cc=bic", "tcp.initial_cwnd=3"]), ("today", &["tcp.cc=cubic", "tcp.initial_cwnd=10"])];
+use std::path::Path;
+use study::{Compared, Monitor, Words as _};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -51,89 +24,22 @@ struct Output<'a> {
     runs: &'a [Compared],
 }
 
-/// The policies as the scenario names them.
-struct BuiltIn;
-
-impl Files for BuiltIn {
-    fn resolve(&self, written: &str) -> FileRef {
-        FileRef { written: written.to_string(), path: PathBuf::from(written) }
-    }
-
-    fn read(&self, path: &Path) -> io::Result<String> {
-        let known = POLICIES.iter().find(|(name, _)| path.file_stem().is_some_and(|stem| stem == *name));
-        known.map(|(_, text)| (*text).to_string()).ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-}
-
-/// One run more, and the demonstration is still over in three minutes.
-const AGAIN: u32 = 1;
-
 /// Runs the demonstration.
 ///
 /// # Errors
 /// A run failed, or the user stopped it.
 pub fn demo(args: &Args) -> Result<(), Failure> {
     let out = args.options.folder("demo");
-    let jobs = jobs()?;
-    let absent = emu::absent();
-    let simulated = absent.is_some();
-    if let Some(reason) = &absent {
-        eprintln!("SIMULATED, not on kernels: {reason}");
-    } else {
-        let seconds: f64 = jobs.iter().map(|job| job.scenario.duration.as_secs_f64()).sum();
-        eprintln!("{} runs on real kernels in real time, about {seconds:.0} s", jobs.len());
-    }
-    let mut writer = SweepWriter::create(&out).map_err(|error| Failure::bad_out(&error))?;
-    let (began, stop) = (Instant::now(), Stop::on_signals());
-    let (mut compared, mut checks, mut hops) = (Vec::new(), Vec::new(), 0);
-    let mut take = |run: RunResults, check: Option<SelfCheck>| {
-        hops += run.summary.packet_hops;
-        compared.push(Compared::of(&run, check.as_ref()));
-        checks.extend(check);
-        writer.add(&run).map_err(|error| Failure::writing(&error))
-    };
-    if simulated {
-        sweep::run_all(&jobs, args.options.workers(), &stop, |run| take(run, None))?;
-    } else {
-        let origin = Origin { path: Path::new(NAME), sets: &[] };
-        emu::run_all(&jobs, origin, &stop, AGAIN, |run, check| take(run, Some(check)))?;
-    }
-    let workers = if simulated { args.options.workers().min(jobs.len()) } else { 1 };
-    let info = RunInfo { emulations: checks, ..speed(began, hops, workers) };
-    let findings = tell::findings(&compared, absent.as_deref());
-    writer
-        .finish(&tell::story(&compared, &findings, simulated), Some(&info))
-        .map_err(|error| Failure::writing(&error))?;
+    let (terminal, stop) = (Terminal::default(), stop::on_signals());
+    let done = study::demonstrate(&out, args.options.workers(), Monitor::new(&terminal, &stop))?;
     let report = out.join("report.html");
     if args.options.json {
-        let backend = if simulated { "simulated" } else { "kernel" };
-        print_json(&Output { backend, report: &report, findings, runs: &compared })?;
+        let backend = if done.simulated { "simulated" } else { "kernel" };
+        print_json(&Output { backend, report: &report, findings: done.findings, runs: &done.runs })?;
     } else {
-        print(&tell::text(&compared, &findings, simulated))?;
+        print(&done.tables)?;
     }
-    eprintln!("{}", info.words());
+    eprintln!("{}", done.info.words());
     eprintln!("report: {}", report.display());
     Ok(())
-}
-
-/// The runs: each baseline with each policy.
-fn jobs() -> Result<Vec<Job>, Failure> {
-    let facts = algorithm_facts();
-    let known = Known { algorithms: &algorithm_names(), policy: policy::Known { algorithms: &facts } };
-    let mut jobs = Vec::new();
-    for (baseline, settings) in BASELINES {
-        for (policy, _) in POLICIES {
-            let mut sets: Vec<String> = settings.iter().map(ToString::to_string).collect();
-            sets.push(format!("policy.file=../policies/{policy}.toml"));
-            let input = Input { name: NAME, text: TEXT, sets: &sets, known, files: &BuiltIn };
-            let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
-            let parameters = [("baseline", baseline), ("policy", policy)];
-            jobs.extend(loaded.runs.into_iter().map(|run| Job {
-                name: format!("{baseline}/{policy}"),
-                parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).to_vec(),
-                scenario: run.scenario,
-            }));
-        }
-    }
-    Ok(jobs)
 }

@@ -1,8 +1,7 @@
 //! `opentcp emu`: an emulated network for the user's own programs, and what is left of killed runs.
 
-use crate::emu::{Origin, algorithm_names, failure};
 use crate::failure::Failure;
-use crate::stop::Stop;
+use crate::stop;
 use crate::terminal::print;
 use ::emu::{Network, hosts};
 use scenario::{Known, Scenario};
@@ -11,6 +10,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
+use study::emu::{Origin, algorithm_names, failure};
 
 /// Shown under `opentcp emu --help`.
 pub const EXAMPLES: &str = "\
@@ -88,18 +88,18 @@ fn remove_dead_folders() -> usize {
 }
 
 fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> Result<(), Failure> {
-    let names = algorithm_names(&crate::sweep::algorithm_names());
+    let names = algorithm_names(&study::algorithm_names());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let facts = crate::policy::algorithm_facts();
+    let facts = study::algorithm_facts();
     let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
     let loaded = Scenario::load(origin.path, origin.sets, known);
-    let mut runs = loaded.map_err(|diagnostic| Failure::located(&diagnostic))?.runs;
+    let mut runs = loaded.map_err(|diagnostic| Failure::Located(vec![diagnostic]))?.runs;
     if runs.len() > 1 {
         eprintln!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }
     let scenario = runs.remove(0).scenario;
     // Ctrl-C is for the program in the shell
-    let _stop = Stop::on_signals();
+    let _stop = stop::on_signals();
     let opened = ::emu::open(&scenario, pcap, |network| run_shell(network, command));
     let (status, counted) = opened.map_err(|error| failure(error, *origin))?;
     let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;

@@ -7,7 +7,6 @@
 mod agent;
 mod cc;
 mod demo;
-mod emu;
 mod emu_shell;
 mod enforce;
 mod failure;
@@ -18,8 +17,6 @@ mod policy;
 mod reproduce;
 mod run;
 mod stop;
-mod sweep;
-mod table;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -85,7 +82,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{}", failure.message());
+            eprintln!("{}", failure.message(terminal::is_watched()));
             ExitCode::from(failure.code())
         }
     }

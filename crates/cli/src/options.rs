@@ -1,10 +1,7 @@
 //! Flags that every command which runs simulations has.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-
-/// Where results go unless the user says otherwise.
-const RESULTS_FOLDER: &str = "opentcp-results";
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -22,11 +19,16 @@ pub struct Options {
 impl Options {
     /// The folder of the results of `name`.
     pub fn folder(&self, name: &str) -> PathBuf {
-        self.out.clone().unwrap_or_else(|| Path::new(RESULTS_FOLDER).join(name))
+        self.out.clone().unwrap_or_else(|| study::results_folder(name))
     }
 
     /// Runs at the same time: `--jobs`, or as many as there are cores.
     pub fn workers(&self) -> usize {
-        self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+        workers(self.jobs)
     }
+}
+
+/// Runs at the same time: as asked for, or as many as there are cores.
+pub fn workers(jobs: Option<NonZeroUsize>) -> usize {
+    jobs.map_or_else(study::all_cores, NonZeroUsize::get)
 }

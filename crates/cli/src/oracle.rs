@@ -1,14 +1,14 @@
 //! `opentcp oracle`: decides and sends.
 
 use crate::failure::Failure;
-use crate::policy::load;
-use crate::stop::Stop;
+use crate::stop;
 use crate::terminal::print;
 use oracle::{Config, OracleError, run};
 use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use study::load_policy;
 
 /// Decide by a policy, every period, and send CUEs to this machine's agents
 ///
@@ -57,14 +57,14 @@ struct Line<'a> {
 /// # Errors
 /// As the exit codes say.
 pub fn oracle(args: Args) -> Result<(), Failure> {
-    let policy = load(&args.policy)?;
+    let policy = load_policy(&args.policy)?;
     let text = fs::read_to_string(&args.policy)
         .map_err(|error| Failure::Input(format!("{}: {error}", args.policy.display())))?;
     let Args { key, socket, state, view, .. } = args;
-    let stop = Stop::on_signals();
+    let stop = stop::on_signals();
     let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport| {
         let json = serde_json::to_string(&Line { decision, verdict }).map_err(io::Error::other)?;
-        print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message()))
+        print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
     let mut say = |line: &str| eprintln!("oracle: {line}");
     let config = Config { policy, text, key, socket, state, view };

@@ -3,14 +3,13 @@
 mod trial;
 
 use crate::failure::Failure;
-use crate::table::{Table, wrapped};
 use crate::terminal::{is_watched, print, print_json};
-use congestion::Algorithm;
-use document::Diagnostic;
-use policy::{AlgorithmFacts, History, Known, Measures, Mode, NetworkView, Policy, Setting, Variable, decide};
+use policy::{History, Mode, NetworkView, Policy, Setting, Variable, decide};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
+use study::load_policy;
+use study::table::{Table, wrapped};
 
 /// Shown under `opentcp policy --help`.
 pub const EXAMPLES: &str = "\
@@ -87,13 +86,13 @@ pub fn policy(command: &Command) -> Result<(), Failure> {
 fn check(files: &[PathBuf]) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for file in files {
-        match load(file) {
+        match load_policy(file).map_err(Failure::from) {
             Ok(policy) => print(&format!("{}: {}\n", file.display(), summary(&policy)))?,
-            Err(Failure::Located(text)) => failures.push(text),
+            Err(Failure::Located(located)) => failures.extend(located),
             Err(other) => return Err(other),
         }
     }
-    if failures.is_empty() { Ok(()) } else { Err(Failure::Located(failures.join("\n"))) }
+    if failures.is_empty() { Ok(()) } else { Err(Failure::Located(failures)) }
 }
 
 /// `2 rules, T = 60 s, a share of 0.5 of the hosts, enforces`.
@@ -112,35 +111,8 @@ fn summary(policy: &Policy) -> String {
     )
 }
 
-/// A policy that was checked.
-///
-/// # Errors
-/// What is wrong with the file.
-pub fn load(file: &Path) -> Result<Policy, Failure> {
-    let name = file.display().to_string();
-    let text =
-        fs::read_to_string(file).map_err(|error| Failure::located(&Diagnostic::unreadable("policy", &name, &error)))?;
-    let algorithms = algorithm_facts();
-    Policy::parse(&name, &text, Known { algorithms: &algorithms }).map_err(|diagnostic| Failure::located(&diagnostic))
-}
-
-/// What policies must know of our algorithms.
-pub fn algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
-    Algorithm::builtins().iter().map(facts).collect()
-}
-
-fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
-    let measures = Measures {
-        loss: algorithm.measures_loss(),
-        delay: algorithm.measures_delay(),
-        ecn: algorithm.measures_ecn(),
-        model: algorithm.measures_model(),
-    };
-    AlgorithmFacts { name: algorithm.name(), measures, needs_ecn: algorithm.needs_ecn() }
-}
-
 fn explain(file: &Path, view: &Path, json: bool) -> Result<(), Failure> {
-    let policy = load(file)?;
+    let policy = load_policy(file)?;
     let name = view.display();
     let text =
         fs::read_to_string(view).map_err(|error| Failure::Input(format!("cannot read the view `{name}`: {error}")))?;

@@ -1,30 +1,15 @@
 //! `opentcp reproduce`: a paper's tables and figures, made again and laid beside the paper's.
-//!
-//! Each study is a module of its own below this one and an entry of [`STUDIES`]; the rest is the same for all.
-
-mod cfi16;
-mod dctcp;
-mod opentcp;
-mod parity;
-mod tcon;
 
 use crate::failure::Failure;
 use crate::options::Options;
-use crate::terminal::{print, print_json};
+use crate::stop;
+use crate::terminal::{Terminal, print, print_json};
 use clap::builder::PossibleValuesParser;
 use results::Comparison;
 use serde::Serialize;
 use std::path::PathBuf;
-
-/// A study: its name, what it is, how it is made again.
-struct Study {
-    name: &'static str,
-    about: &'static str,
-    reproduce: fn(&Request) -> Result<Reproduced, Failure>,
-}
-
-/// A study a line, in the order in which all of them run.
-const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY, opentcp::STUDY, parity::STUDY, tcon::STUDY];
+use study::{DctcpOptions, Monitor, Request, STUDIES, Study, TconOptions};
+use units::Time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,35 +49,65 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
-    dctcp: dctcp::Args,
+    dctcp: DctcpArgs,
     #[command(flatten)]
-    tcon: tcon::Args,
+    tcon: TconArgs,
     #[command(flatten)]
     options: Options,
 }
 
-/// What a study is asked for.
-struct Request<'a> {
-    /// What only that study has.
-    dctcp: &'a dctcp::Args,
-    /// The same.
-    tcon: &'a tcon::Args,
-    seeds: u32,
-    full: bool,
-    sets: &'a [String],
-    out: PathBuf,
-    workers: usize,
+/// What only the study dctcp can be asked for, but for the backend, which is opentcp's and tcon's too.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "dctcp, and of opentcp and tcon the backend")]
+#[group(id = "dctcp")] // every set of flags needs a name of its own
+struct DctcpArgs {
+    /// Only this figure; may be given many times
+    #[arg(long = "figure", value_name = "1|12|16", value_parser = figure)]
+    figures: Vec<u32>,
+    /// What runs it; without rights to emulate, `both` is the simulator
+    #[arg(long, value_enum, default_value_t = Wanted::Both)]
+    backend: Wanted,
+    /// Time between two starts or stops in Figure 16 [default: 10 s, with --full 30 s]
+    #[arg(long, value_name = "TIME", value_parser = stage)]
+    stage: Option<Time>,
 }
 
-/// What came out.
-struct Reproduced {
-    /// For people.
-    tables: String,
-    /// In words, computed from the data.
-    findings: Vec<String>,
-    comparisons: Vec<Comparison>,
-    /// Simulated and written in, seconds.
-    wall_s: f64,
+/// Which backends are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Wanted {
+    /// The simulator and, if possible, kernels
+    Both,
+    /// The simulator
+    Sim,
+    /// Kernels: without rights to emulate, an error
+    Kernel,
+}
+
+/// What only the study tcon can be asked for.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "tcon alone")]
+#[group(id = "tcon")] // every set of flags needs a name of its own
+struct TconArgs {
+    /// At most so many downloads of a file [default: 10,000 of 10 MB on paths with losses, fewer of others, at other losses and on kernels]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    downloads: Option<u32>,
+}
+
+/// What of the flags is a study's alone, checked where the study is.
+fn checked(options: DctcpOptions) -> Result<DctcpOptions, String> {
+    options.check()?;
+    Ok(options)
+}
+
+fn figure(text: &str) -> Result<u32, String> {
+    // no number is none of its figures
+    let number = text.parse().unwrap_or(0);
+    checked(DctcpOptions { figures: vec![number], ..DctcpOptions::default() }).map(|_| number)
+}
+
+fn stage(text: &str) -> Result<Time, String> {
+    let time: Time = text.parse().map_err(|error: units::UnitError| error.to_string())?;
+    checked(DctcpOptions { stage: Some(time), ..DctcpOptions::default() }).map(|_| time)
 }
 
 /// What `--json` prints.
@@ -118,19 +133,8 @@ struct StudyOutput {
 pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let wanted = |study: &&Study| args.names.is_empty() || args.names.iter().any(|name| name == study.name);
     let wanted: Vec<&Study> = STUDIES.iter().filter(wanted).collect();
-    if args.dctcp.is_given() && !wanted.iter().any(|study| study.name == dctcp::STUDY.name) {
-        return Err(Failure::Input("--figure and --stage are of the study dctcp, which was not asked for".into()));
-    }
-    let with_kernels = [dctcp::STUDY.name, opentcp::STUDY.name, tcon::STUDY.name];
-    let has_kernels = |study: &&Study| with_kernels.contains(&study.name);
-    if args.dctcp.backend() != dctcp::Wanted::Both && !wanted.iter().any(has_kernels) {
-        return Err(Failure::Input(
-            "--backend is of the studies dctcp, opentcp and tcon, none of which was asked for".into(),
-        ));
-    }
-    if args.tcon.is_given() && !wanted.iter().any(|study| study.name == tcon::STUDY.name) {
-        return Err(Failure::Input("--downloads is of the study tcon, which was not asked for".into()));
-    }
+    args.check(&wanted)?;
+    let (terminal, stop) = (Terminal::default(), stop::on_signals());
     let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
     for study in &wanted {
         eprintln!("{}: {}", study.name, study.about);
@@ -138,17 +142,7 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
             Some(out) if wanted.len() > 1 => out.join(study.name),
             _ => args.options.folder(study.name),
         };
-        let workers = args.options.workers();
-        let request = Request {
-            dctcp: &args.dctcp,
-            tcon: &args.tcon,
-            seeds: args.seeds,
-            full: args.full,
-            sets: &args.sets,
-            out: out.clone(),
-            workers,
-        };
-        let done = (study.reproduce)(&request)?;
+        let done = study::reproduce(&args.request(study.name, out.clone()), Monitor::new(&terminal, &stop))?;
         if !args.options.json {
             print(&done.tables)?;
         }
@@ -159,4 +153,41 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
         output.studies.push(StudyOutput { name: study.name, out, report, wall_s, findings });
     }
     if args.options.json { print_json(&output) } else { Ok(()) }
+}
+
+impl Args {
+    /// What belongs to a study that was not asked for is a mistake.
+    fn check(&self, wanted: &[&Study]) -> Result<(), Failure> {
+        let has = |name: &str| wanted.iter().any(|study| study.name == name);
+        if (!self.dctcp.figures.is_empty() || self.dctcp.stage.is_some()) && !has("dctcp") {
+            return Err(Failure::Input("--figure and --stage are of the study dctcp, which was not asked for".into()));
+        }
+        if self.dctcp.backend != Wanted::Both && !wanted.iter().any(|study| study.has_kernels()) {
+            return Err(Failure::Input(
+                "--backend is of the studies dctcp, opentcp and tcon, none of which was asked for".into(),
+            ));
+        }
+        if self.tcon.downloads.is_some() && !has("tcon") {
+            return Err(Failure::Input("--downloads is of the study tcon, which was not asked for".into()));
+        }
+        Ok(())
+    }
+
+    fn request(&self, study: &str, out: PathBuf) -> Request {
+        Request {
+            study: study.to_string(),
+            seeds: self.seeds,
+            full: self.full,
+            sets: self.sets.clone(),
+            out,
+            workers: self.options.workers(),
+            backend: match self.dctcp.backend {
+                Wanted::Both => study::Wanted::Both,
+                Wanted::Sim => study::Wanted::Sim,
+                Wanted::Kernel => study::Wanted::Kernel,
+            },
+            dctcp: DctcpOptions { figures: self.dctcp.figures.clone(), stage: self.dctcp.stage },
+            tcon: TconOptions { downloads: self.tcon.downloads },
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use units::Time;
+use std::sync::{Mutex, PoisonError};
+use study::{Event, Sink};
 
 /// Writes to stdout.
 ///
@@ -34,67 +34,78 @@ pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// How far the runs are: a bar on a terminal, a line for each run elsewhere.
-pub struct Progress {
+/// What is said while runs go on: on stderr, a bar if a person looks at it, a line for each run elsewhere.
+#[derive(Debug, Default)]
+pub struct Terminal {
+    progress: Mutex<Progress>,
+}
+
+/// How far the runs are.
+#[derive(Debug, Default)]
+struct Progress {
     bar: Option<ProgressBar>,
     runs: usize,
-    finished: AtomicUsize,
+    finished: usize,
+}
+
+impl Sink for Terminal {
+    fn on_event(&self, event: Event<'_>) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Began { runs } => *progress = Progress::of(runs),
+            Event::Advanced { steps } => progress.advance(steps),
+            Event::Finished { name, words } => progress.finished(name, words),
+            Event::Again { name, words } => progress.once_more(name, words),
+            Event::Ended => progress.end(),
+            Event::Note(words) => eprintln!("{words}"),
+        }
+    }
 }
 
 impl Progress {
-    /// Steps of the bar that a run is worth.
-    pub const STEPS: u64 = 1000;
-
     /// Of `runs` runs.
-    pub fn of(runs: usize) -> Progress {
+    fn of(runs: usize) -> Progress {
         let bar = is_watched().then(|| {
             let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}  {elapsed} (about {eta} left)");
-            let bar = ProgressBar::new(runs as u64 * Progress::STEPS);
+            let bar = ProgressBar::new(runs as u64 * Event::STEPS);
             bar.with_style(style.expect("the template is a constant"))
         });
-        let progress = Progress { bar, runs, finished: AtomicUsize::new(0) };
+        let progress = Progress { bar, runs, finished: 0 };
         progress.say_count();
         progress
     }
 
-    /// How many of a run's steps are done when it has come from 0 to `now` of `end`.
-    pub fn share(now: Time, end: Time) -> u64 {
-        (u128::from(now.as_ps()) * u128::from(Progress::STEPS) / u128::from(end.as_ps().max(1))) as u64
-    }
-
     /// So many more steps of a run are done.
-    pub fn advance(&self, steps: u64) {
+    fn advance(&self, steps: u64) {
         if let Some(bar) = &self.bar {
             bar.inc(steps);
         }
     }
 
     /// The run `name` is done; `words` say how it went.
-    pub fn finished(&self, name: &str, words: &str) {
-        let number = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
+    fn finished(&mut self, name: &str, words: &str) {
+        self.finished += 1;
         if self.bar.is_none() {
-            eprintln!("[{number}/{}] {name}: {words}", self.runs);
+            eprintln!("[{}/{}] {name}: {words}", self.finished, self.runs);
         }
         self.say_count();
     }
 
     /// The run `name` is made again, for the reason that `words` say.
-    pub fn once_more(&self, name: &str, words: &str) {
+    fn once_more(&self, name: &str, words: &str) {
         match &self.bar {
-            Some(bar) => bar.inc_length(Progress::STEPS),
+            Some(bar) => bar.inc_length(Event::STEPS),
             None => eprintln!("{name}, once more: {words}"),
         }
     }
 
     fn say_count(&self) {
         if let Some(bar) = &self.bar {
-            bar.set_message(format!("{}/{} runs", self.finished.load(Ordering::Relaxed), self.runs));
+            bar.set_message(format!("{}/{} runs", self.finished, self.runs));
         }
     }
-}
 
-impl Drop for Progress {
-    fn drop(&mut self) {
+    fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -1,11 +1,11 @@
 //! `opentcp cc list`: what algorithms there are, here and in the running kernel.
 
 use crate::failure::Failure;
-use crate::table::Table;
 use crate::terminal::{print, print_json};
 use congestion::{Algorithm, Category};
 use kernel::{NAME_PREFIX, Origin, Running};
 use serde::Serialize;
+use study::table::Table;
 
 /// Prints the list.
 ///

@@ -1,0 +1,499 @@
+//! The Oracle's CUEs, taken for hosts that have no agent: what they set, the enforcer does to what these hosts send.
+
+use crate::epoch::Keeper;
+use crate::settings::{Place, config, covers, effective, places, settings};
+use bus::files::{FileError, public_key};
+use bus::{Bus as _, BusError, Clock, FctTimes, InForce, Report, Telemetry, UnixAgent};
+use enforcer::{Enforcer, Record, Rule, Sent};
+use packet_io::OwnedFrame;
+use policy::{Agent, AgentRule, CueError, Gate, Host, Identity, Prefix, PublicKey, SEGMENTS_MIN, Settings};
+use std::collections::BTreeMap;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{Rate, Time};
+
+/// How often is reported, and an Oracle that is not there looked for.
+const REPORT: Time = Time::from_secs(1);
+/// Over so long, at most, is counted what a host sends again.
+const WINDOW_MAX: Time = Time::from_secs(60);
+/// CUEs that are taken before anything is set.
+const BATCH: usize = 1024;
+
+/// A host for which CUEs are taken.
+#[derive(Clone, Debug)]
+pub struct Behalf {
+    /// Its name in policies.
+    pub name: String,
+    /// Its addresses.
+    pub prefix: Prefix,
+    /// Its labels, for `match.labels` of policies.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Where the Oracle is, and what must not be forgotten.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The socket where the Oracle listens.
+    pub oracle: PathBuf,
+    /// The file of its public key.
+    pub key: PathBuf,
+    /// The file of the highest epoch that was seen.
+    pub epoch: PathBuf,
+}
+
+/// What has been agreed with the Oracle.
+pub struct Cues {
+    oracle: PathBuf,
+    key: PublicKey,
+    clock: Clock,
+    hosts: Vec<Represented>,
+    bus: Option<UnixAgent>,
+    next: Time,
+    epochs: Keeper,
+    /// There are other rules than were asked for last.
+    changed: bool,
+    /// What was made of them last, by servers.
+    set: Vec<(Prefix, Place, Settings)>,
+}
+
+struct Represented {
+    host: Behalf,
+    agent: Agent,
+    /// Its flows that have ended since the last report, by the rule of which they were.
+    ended: BTreeMap<String, Ended>,
+    notes: Vec<String>,
+    measured: Measured,
+    /// CUEs in force when it was measured last.
+    watched: usize,
+}
+
+/// What flows of a host send.
+#[derive(Default)]
+struct Measured {
+    /// Of those that have ended, since the beginning.
+    ended: Sent,
+    /// Of all, and of that what was sent when the last measurement began.
+    all: Sent,
+    before: Sent,
+    begun_at: Time,
+    host: Host,
+}
+
+impl Measured {
+    /// `open`: what those that are open have sent.
+    fn sample(&mut self, now: Time, open: Sent) {
+        self.all = open;
+        self.all += self.ended;
+        let since = |all: u64, before: u64| all.saturating_sub(before);
+        let sent = since(self.all.segments, self.before.segments);
+        let took = now.saturating_sub(self.begun_at);
+        self.host.live_flows = Some(open.flows as f64);
+        self.host.sent_segments = Some(sent);
+        self.host.retransmitted_segments = Some(since(self.all.retransmits, self.before.retransmits));
+        if took > Time::ZERO {
+            let bits = since(self.all.bytes, self.before.bytes) as f64 * 8.0;
+            self.host.send_rate = Some(Rate::from_bps((bits / took.as_secs_f64()) as u64));
+        }
+        if sent >= SEGMENTS_MIN || took >= WINDOW_MAX {
+            self.begin(now);
+        }
+    }
+
+    /// What was sent up to now does not count any more.
+    fn begin(&mut self, now: Time) {
+        (self.before, self.begun_at) = (self.all, now);
+    }
+}
+
+#[derive(Default)]
+struct Ended {
+    flows: u64,
+    bytes: u64,
+    segments: u64,
+    retransmits: u64,
+    times: FctTimes,
+}
+
+impl Represented {
+    /// Nothing is in force there.
+    fn new(host: &Behalf, key: PublicKey, highest: Option<u64>) -> Represented {
+        let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
+        let agent = Agent::new(Gate::new(key, identity, highest));
+        let measured = Measured::default();
+        Represented { host: host.clone(), agent, ended: BTreeMap::new(), notes: Vec::new(), measured, watched: 0 }
+    }
+}
+
+impl Cues {
+    /// Nothing is in force yet.
+    ///
+    /// # Errors
+    /// The Oracle's key, or the highest epoch so far, cannot be read.
+    pub fn new(hosts: &[Behalf], places: Places) -> Result<Cues, FileError> {
+        let (key, epochs) = (public_key(&places.key)?, Keeper::begin(places.epoch)?);
+        let hosts = hosts.iter().map(|host| Represented::new(host, key, epochs.highest())).collect();
+        Ok(Cues {
+            oracle: places.oracle,
+            key,
+            clock: Clock::begin(),
+            hosts,
+            bus: None,
+            next: Time::ZERO,
+            epochs,
+            changed: false,
+            set: Vec::new(),
+        })
+    }
+
+    /// Forgets what is in force: the clock begins anew.
+    pub fn begin_anew(&mut self) {
+        for host in &mut self.hosts {
+            *host = Represented::new(&host.host, self.key, self.epochs.highest());
+        }
+        (self.clock, self.next, self.bus) = (Clock::begin(), Time::ZERO, None);
+        (self.changed, self.set) = (false, Vec::new());
+    }
+
+    /// Takes what has come, ends what has expired, reports; whether there are other rules now. To be called ten times a second.
+    ///
+    /// # Errors
+    /// The epoch cannot be stored, so nothing of it may be set.
+    pub fn look(&mut self, enforcer: &Enforcer<OwnedFrame>, say: &mut dyn FnMut(&str)) -> Result<bool, FileError> {
+        let now = self.clock.now();
+        self.changed |= self.listen(now, say);
+        for host in &mut self.hosts {
+            self.changed |= host.agent.on_timer(now);
+        }
+        let highest = self.hosts.iter().filter_map(|host| host.agent.highest()).max();
+        if !self.epochs.keeps(highest)? {
+            // nothing is set, nor said to be, before
+            return Ok(false);
+        }
+        if self.next <= now {
+            self.next = now + REPORT;
+            if self.bus.is_none() {
+                self.connect(say);
+            }
+            self.changed |= self.measure(now, enforcer, say);
+            self.report(now, say);
+        }
+        Ok(mem::take(&mut self.changed))
+    }
+
+    /// Measures what each host sends, and has guards look at it; whether one has reverted something.
+    fn measure(&mut self, now: Time, enforcer: &Enforcer<OwnedFrame>, say: &mut dyn FnMut(&str)) -> bool {
+        let mut open = vec![Sent::default(); self.hosts.len()];
+        for (server, sent) in enforcer.sent() {
+            let its = self.hosts.iter().position(|host| host.host.prefix.contains(server.ip()));
+            if let Some(at) = its {
+                open[at] += sent;
+            }
+        }
+        let mut changed = false;
+        for (host, open) in self.hosts.iter_mut().zip(open) {
+            host.measured.sample(now, open);
+            let in_force = host.agent.rules().len();
+            if in_force > host.watched {
+                // one that is new, or was held back, is not to be blamed for what was before
+                host.measured.begin(now);
+            } else if host.agent.on_measured(now, &host.measured.host) {
+                let Host { sent_segments, retransmitted_segments, .. } = &host.measured.host;
+                let (again, sent) = (retransmitted_segments.unwrap_or(0), sent_segments.unwrap_or(0));
+                say(&format!("{}: a guard has reverted: {again} of {sent} segments sent again", host.host.name));
+                changed = true;
+            }
+            host.watched = host.agent.rules().len();
+        }
+        changed
+    }
+
+    /// Looks for the Oracle, of which nothing is taken before it has said which epochs are over.
+    fn connect(&mut self, say: &mut dyn FnMut(&str)) {
+        let Ok(bus) = UnixAgent::connect(&self.oracle) else { return };
+        for host in &mut self.hosts {
+            match bus::random() {
+                Ok(question) => host.agent.ask(question),
+                Err(error) => return say(&format!("nothing to ask the Oracle by: {error}")),
+            }
+        }
+        self.bus = Some(bus);
+    }
+
+    fn listen(&mut self, now: Time, say: &mut dyn FnMut(&str)) -> bool {
+        let mut changed = false;
+        for _ in 0..BATCH {
+            let Some(bus) = &mut self.bus else { break };
+            match bus.receive(Duration::ZERO) {
+                Ok(Some(message)) => {
+                    for host in &mut self.hosts {
+                        match host.agent.on_cue(now, &message) {
+                            Ok(anew) => changed |= anew,
+                            Err(CueError::NotOurs) => {}
+                            Err(error) if host.agent.counts().rejected.is_power_of_two() => {
+                                say(&format!("CUE for {} rejected: {error}", host.host.name));
+                            }
+                            Err(_) => {}
+                        }
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    if !matches!(error, BusError::Gone) {
+                        say(&error.to_string());
+                    }
+                    self.bus = None;
+                }
+            }
+        }
+        changed
+    }
+
+    /// What the CUEs in force mean for the enforcer, host by host, in order; `None`: nothing else than before.
+    pub fn rules(&mut self) -> Option<Vec<Rule>> {
+        let (mut rules, mut set) = (Vec::new(), Vec::new());
+        for host in &mut self.hosts {
+            host.notes.clear();
+            let held = host.agent.rules();
+            for AgentRule { policy, rule, sessions, .. } in &held {
+                let cgroup = sessions.cgroup.iter();
+                let note = |cgroup| format!("{policy}/{rule}: cgroup {cgroup} cannot be told from here");
+                host.notes.extend(cgroup.map(note));
+            }
+            for (clients, port) in places(&held) {
+                let settings = settings(&held, clients, port);
+                match config(&settings) {
+                    Ok(config) => {
+                        let servers = host.host.prefix;
+                        set.push((servers, (clients, port), settings));
+                        let servers = Some(servers);
+                        rules.push(Rule { servers, clients, port, dscp: None, config: Some(Arc::new(config)) });
+                    }
+                    Err(why) => {
+                        let names = held.iter().filter(|rule| covers(rule, clients, port));
+                        let names: Vec<String> = names.map(|rule| format!("{}/{}", rule.policy, rule.rule)).collect();
+                        host.notes.push(format!("{}: {why}", names.join(", ")));
+                    }
+                }
+            }
+        }
+        // a CUE that was renewed says nothing new
+        let is_new = set != self.set;
+        self.set = set;
+        is_new.then_some(rules)
+    }
+
+    /// A flow has ended.
+    pub fn ended(&mut self, record: &Record) {
+        let address = record.server.ip();
+        let Some(host) = self.hosts.iter_mut().find(|host| host.host.prefix.contains(address)) else { return };
+        let rules = host.agent.rules();
+        let fits = |rule: &&AgentRule| {
+            rule.set.cc.as_ref() == Some(&record.algorithm)
+                && rule.sessions.contains(record.client.ip(), record.server.port, "")
+        };
+        let name =
+            rules.iter().find(fits).map_or("default".to_string(), |rule| format!("{}/{}", rule.policy, rule.rule));
+        let kind = host.ended.entry(name).or_default();
+        host.measured.ended += Sent {
+            // of those that are open
+            flows: 0,
+            bytes: record.bytes_acked,
+            segments: record.data_segments_sent.into(),
+            retransmits: record.retransmits.into(),
+        };
+        kind.flows += 1;
+        kind.bytes += record.bytes_acked;
+        kind.segments += u64::from(record.data_segments_sent);
+        kind.retransmits += u64::from(record.retransmits);
+        kind.times.record(record.ended.saturating_sub(record.began).as_us());
+    }
+
+    /// Tells the Oracle of each host; one that does not listen is told the next time.
+    fn report(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
+        let Some(bus) = &mut self.bus else { return };
+        for host in &mut self.hosts {
+            let held = host.agent.rules();
+            let flows = host.measured.host.live_flows.unwrap_or(0.0) as usize;
+            let in_force = held.iter().map(|rule| InForce {
+                effective: effective(rule, &settings(&held, rule.sessions.remote, rule.sessions.port), flows),
+                left: rule.deadline.saturating_sub(now),
+                policy: rule.policy.clone(),
+                rule: rule.rule.clone(),
+            });
+            let telemetry = host.ended.iter().map(|(group, ended)| Telemetry {
+                group: group.clone(),
+                remote_rack: String::new(),
+                size: "all".to_string(),
+                flows: ended.flows,
+                bytes: ended.bytes,
+                segments: ended.segments,
+                retransmits: ended.retransmits,
+                fct_us: ended.times.bins(),
+            });
+            let report = Report {
+                host: Host {
+                    name: host.host.name.clone(),
+                    labels: host.host.labels.clone(),
+                    ..host.measured.host.clone()
+                },
+                question: host.agent.question(),
+                epoch: host.agent.highest(),
+                counts: host.agent.counts(),
+                in_force: in_force.collect(),
+                telemetry: telemetry.collect(),
+                notes: host.notes.clone(),
+                ..Report::default()
+            };
+            match bus.send(&report.to_bytes()) {
+                Ok(()) => host.ended.clear(),
+                // an Oracle that is busy is told the next time, of what happened till then as well
+                Err(BusError::Full) => {}
+                Err(BusError::Gone) => {
+                    self.bus = None;
+                    return;
+                }
+                // said again, it would be refused again
+                Err(error) => {
+                    say(&error.to_string());
+                    host.ended.clear();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bus::UnixOracle;
+    use bus::files::{generate, secret_key};
+    use enforcer::{End, Limits};
+    use policy::{Addressees, Cue, CueGuard, CueScope, OracleKey, Sessions};
+    use std::path::Path;
+    use std::thread;
+
+    fn record() -> Record {
+        let end = |address: &str, port| End::new(address.parse().expect("an address"), port);
+        Record {
+            server: end("10.0.0.1", 80),
+            client: end("10.9.9.9", 40_000),
+            began: Time::ZERO,
+            ended: Time::from_ms(5),
+            ending: None,
+            bytes_acked: 1000,
+            data_segments_sent: 1,
+            retransmits: 0,
+            rtos: 0,
+            delivered: 1,
+            delivered_ce: 0,
+            absorbed: 0,
+            hidden: 0,
+            srtt_us: 1000,
+            min_rtt_us: 1000,
+            cwnd: 10,
+            algorithm: "bbr".to_string(),
+        }
+    }
+
+    /// An Oracle, its key, and who takes its CUEs for 10.0.0.0/8.
+    fn oracle(folder: &Path) -> (UnixOracle, OracleKey, Cues) {
+        let at = |name: &str| folder.join(name);
+        let key = generate(&at("key")).expect("a key");
+        let oracle = UnixOracle::listen(&at("oracle")).expect("a socket");
+        let places = Places { oracle: at("oracle"), key, epoch: at("epoch") };
+        let prefix = "10.0.0.0/8".parse().expect("a prefix");
+        let host = Behalf { name: "h".to_string(), prefix, labels: BTreeMap::new() };
+        let cues = Cues::new(&[host], places).expect("nothing is stored yet");
+        (oracle, secret_key(&at("key")).expect("it was just made"), cues)
+    }
+
+    #[test]
+    fn a_guard_takes_back_what_its_cue_set_and_holds_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut oracle, key, mut cues) = oracle(folder.path());
+        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
+        let cue = Cue {
+            epoch: 1,
+            id: 0,
+            policy: "p".to_string(),
+            rule: "r".to_string(),
+            rank: 0,
+            lifetime: Time::from_secs(60),
+            scope: CueScope {
+                hosts: Addressees::All,
+                names: Vec::new(),
+                labels: BTreeMap::new(),
+                sessions: Sessions::default(),
+            },
+            set: Settings { cc: Some("bbr".to_string()), ..Settings::default() },
+            guard: Some(CueGuard { revert_if: "host.drop_rate > 0.02".to_string(), hold: Time::from_secs(2) }),
+            reason: "a test".to_string(),
+        };
+        cues.look(&enforcer, &mut |_| {}).expect("a disk");
+        let asked = oracle.receive(Duration::from_secs(5)).expect("a bus").expect("it reports at once");
+        let question = Report::from_bytes(&asked).expect("a report").question.expect("nothing was said yet");
+        oracle.send(&key.answer(0, &[question])).expect("it listens");
+        oracle.send(&key.sign(&cue)).expect("it listens");
+        // rules there are when they change
+        let changes = |cues: &mut Cues| {
+            let until = cues.clock.now() + Time::from_secs(10);
+            while cues.clock.now() < until {
+                if cues.look(&enforcer, &mut |_| {}).expect("a disk") {
+                    return cues.rules().map(|rules| rules.len());
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            None
+        };
+        assert_eq!(changes(&mut cues), Some(1));
+        while cues.hosts[0].watched == 0 {
+            assert!(!cues.look(&enforcer, &mut |_| {}).expect("a disk"), "nothing was sent, so nothing is taken back");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let times = |cues: &Cues| cues.hosts[0].agent.counts().reverted;
+        cues.ended(&Record { data_segments_sent: 2000, retransmits: 200, ..record() });
+        assert_eq!((changes(&mut cues), times(&cues)), (Some(0), 1), "a tenth was sent again");
+        assert_eq!((changes(&mut cues), times(&cues)), (Some(1), 1), "it has been held long enough");
+    }
+
+    #[test]
+    fn what_a_busy_oracle_does_not_take_is_told_later() {
+        const FLOWS: u64 = 5000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut oracle, _, mut cues) = oracle(folder.path());
+        cues.connect(&mut |_| {});
+        for _ in 0..FLOWS {
+            cues.ended(&record());
+            cues.report(Time::ZERO, &mut |_| {});
+        }
+        let mut told = || {
+            let mut flows = 0;
+            while let Some(message) = oracle.receive(Duration::ZERO).expect("the enforcer is there") {
+                let report = Report::from_bytes(&message).expect("a report");
+                flows += report.telemetry.iter().map(|kind| kind.flows).sum::<u64>();
+            }
+            flows
+        };
+        let before = told();
+        assert!(before < FLOWS, "nothing was too much for it");
+        cues.report(Time::ZERO, &mut |_| {});
+        assert_eq!(before + told(), FLOWS);
+    }
+
+    #[test]
+    fn what_hosts_send_again_is_measured_over_segments_enough() {
+        let mut measured = Measured::default();
+        let sent = |segments, retransmits| Sent { flows: 3, bytes: segments * 1000, segments, retransmits };
+        let second = |n| Time::from_secs(n);
+        measured.sample(second(1), sent(900, 90));
+        assert_eq!((measured.host.drop_rate(), measured.host.live_flows), (None, Some(3.0)));
+        measured.sample(second(2), sent(2000, 100));
+        assert_eq!((measured.host.drop_rate(), measured.host.send_rate), (Some(0.05), Some(Rate::from_bps(8_000_000))));
+        // one flow ends, the others go on
+        measured.ended += Sent { flows: 0, ..sent(2000, 100) };
+        measured.sample(second(3), sent(1000, 0));
+        assert_eq!(measured.host.drop_rate(), Some(0.0));
+    }
+}

@@ -1,0 +1,257 @@
+//! The enforcer at work: packets in, packets out, timers.
+
+use crate::cues::Cues;
+use crate::port::Port;
+use crate::status::{Listener, PortStatus, Status};
+use bus::Clock;
+use enforcer::{Action, Direction, Enforcer, Limits, Rule};
+use kernel::steer::PATIENCE;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use packet_io::OwnedFrame;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::time::Duration;
+use units::Time;
+
+/// The longest sleep: signals are seen then, CUEs, and who asks for the status.
+const LOOK: Time = Time::from_ms(100);
+
+/// The same while a card has not taken all that is to leave.
+const SOON: Time = Time::from_ms(1);
+/// So often what has come is looked at when it ends: a TAP's host goes on sending.
+const LAST_ROUNDS: u32 = 64;
+/// One whose look is late by so much has stood still (a debugger, a machine without memory), and packets may have gone round it: as
+/// [`PATIENCE`] has it, from the look before on.
+const STILL: Time = Time::from_ms(PATIENCE.as_millis() as u64 - 200);
+/// How often the interfaces are looked at.
+const CHECK: Time = Time::from_secs(1);
+
+/// The enforcer, its two interfaces and who may ask it.
+pub struct Daemon {
+    /// On the servers' side, on the clients'.
+    ports: [Port; 2],
+    enforcer: Enforcer<OwnedFrame>,
+    limits: Limits,
+    /// The operator's rules; those of CUEs come first.
+    rules: Vec<Rule>,
+    cues: Option<Cues>,
+    listener: Listener,
+    clock: Clock,
+    look_at: Time,
+    check_at: Time,
+    /// What was received and not yet looked at.
+    frames: Vec<OwnedFrame>,
+}
+
+/// The port where packets of this direction come in; they leave at the other.
+fn entrance(direction: Direction) -> usize {
+    match direction {
+        Direction::Out => 0,
+        Direction::In => 1,
+    }
+}
+
+/// An enforcer of which nobody can guess where flows are in its tables.
+fn enforcer(limits: Limits, rules: Vec<Rule>) -> Enforcer<OwnedFrame> {
+    Enforcer::new(limits, rules, RandomState::new().hash_one(std::process::id()))
+}
+
+impl Daemon {
+    pub fn new(ports: [Port; 2], limits: Limits, rules: Vec<Rule>, cues: Option<Cues>, listener: Listener) -> Daemon {
+        let (clock, frames) = (Clock::begin(), Vec::new());
+        let enforcer = enforcer(limits, rules.clone());
+        Daemon {
+            ports,
+            enforcer,
+            limits,
+            rules,
+            cues,
+            listener,
+            clock,
+            look_at: Time::ZERO,
+            check_at: Time::ZERO,
+            frames,
+        }
+    }
+
+    /// From now on what comes in at both interfaces waits here. To be run at once: there is not much room, and making tables took longer.
+    ///
+    /// # Errors
+    /// The kernel does not hand it over.
+    pub fn take_over(&self) -> Result<(), String> {
+        self.ports.iter().try_for_each(Port::take_over)
+    }
+
+    /// Until `stopped` says so; `say` gets what there is to be said.
+    ///
+    /// # Errors
+    /// An interface is gone or has changed, the kernel does not say when packets come, or the disk does not take the highest epoch.
+    pub fn run(mut self, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> io::Result<()> {
+        let outcome = self.work(stopped, say);
+        self.leave();
+        self.ports.into_iter().for_each(|port| port.close().unwrap_or_else(|why| say(&why)));
+        outcome
+    }
+
+    fn work(&mut self, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> io::Result<()> {
+        while !stopped() {
+            if self.look_at + STILL <= self.clock.now() {
+                self.lose_sight(say)?;
+            }
+            let more = self.pass();
+            let now = self.clock.now();
+            if self.enforcer.poll_timeout() <= now {
+                self.enforcer.on_timer(now);
+                self.transmit();
+            }
+            self.ports.iter_mut().for_each(Port::flush);
+            if self.look_at <= now {
+                self.look_at = now + LOOK;
+                self.look(say)?;
+            }
+            if !more {
+                self.wait()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What has come in goes on as the enforcer decides; whether there may be more.
+    fn pass(&mut self) -> bool {
+        let mut more = false;
+        for direction in [Direction::In, Direction::Out] {
+            more |= self.ports[entrance(direction)].receive(&mut self.frames);
+            self.forward(direction);
+        }
+        more
+    }
+
+    /// What is known of flows is no more: they have gone on without.
+    fn lose_sight(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<()> {
+        let (now, flows) = (self.clock.now(), self.enforcer.flows());
+        self.enforcer.release(now);
+        self.transmit();
+        self.enforcer.forget(now);
+        // before it is told: who reads it may count on connections that begin from then on
+        self.say_at_work()?;
+        if flows > 0 {
+            let still = now.saturating_sub(self.look_at).as_secs_f64();
+            say(&format!("stood still for {still:.1} s: the {flows} flows that are open pass untouched from now on"));
+        }
+        Ok(())
+    }
+
+    /// From now on packets come here, if they went round.
+    fn say_at_work(&self) -> io::Result<()> {
+        self.ports.iter().try_for_each(Port::say_at_work).map_err(io::Error::other)
+    }
+
+    /// What has come, and what is held back, goes on before the bridge carries what follows.
+    fn leave(&mut self) {
+        self.ports.iter().for_each(Port::give_back);
+        for _ in 0..LAST_ROUNDS {
+            let more = self.pass();
+            self.ports.iter_mut().for_each(Port::flush);
+            if !more {
+                break;
+            }
+        }
+        self.enforcer.release(self.clock.now());
+        self.transmit();
+        self.ports.iter_mut().for_each(Port::flush);
+    }
+
+    /// What is not a packet's.
+    fn look(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<()> {
+        if self.clock.is_old() {
+            // flows that are open pass untouched from now on
+            self.enforcer = enforcer(self.limits, self.rules.clone());
+            (self.clock, self.look_at, self.check_at) = (Clock::begin(), Time::ZERO, Time::ZERO);
+            self.cues.iter_mut().for_each(Cues::begin_anew);
+        }
+        let now = self.clock.now();
+        self.say_at_work()?;
+        if self.check_at <= now {
+            self.check_at = now + CHECK;
+            self.ports.iter().try_for_each(Port::check).map_err(io::Error::other)?;
+        }
+        // here, since one that always has packets to look at never waits
+        self.listener.answer(|| self.status());
+        while let Some(record) = self.enforcer.poll_record() {
+            self.cues.iter_mut().for_each(|cues| cues.ended(&record));
+        }
+        let Some(cues) = &mut self.cues else { return Ok(()) };
+        if cues.look(&self.enforcer, say).map_err(io::Error::other)?
+            && let Some(rules) = cues.rules()
+        {
+            self.enforcer.set_rules(self.clock.now(), [rules, self.rules.clone()].concat());
+            self.transmit();
+        }
+        Ok(())
+    }
+
+    /// What came in goes on, as the enforcer decides.
+    fn forward(&mut self, direction: Direction) {
+        let now = self.clock.now();
+        let mut frames = std::mem::take(&mut self.frames);
+        for frame in frames.drain(..) {
+            match self.enforcer.on_packet(now, direction, frame) {
+                Action::Forward(frame) | Action::Rewritten(frame) => self.ports[1 - entrance(direction)].send(frame),
+                Action::Held | Action::Dropped => {}
+            }
+            self.transmit();
+        }
+        self.frames = frames;
+    }
+
+    /// What the enforcer sends by itself.
+    fn transmit(&mut self) {
+        while let Some((direction, frame)) = self.enforcer.poll_transmit() {
+            self.ports[1 - entrance(direction)].send(frame);
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    fn wait(&mut self) -> io::Result<()> {
+        let soon = if self.ports.iter().any(Port::is_waiting) { self.clock.now() + SOON } else { Time::NEVER };
+        let until = self.enforcer.poll_timeout().min(self.look_at).min(soon).saturating_sub(self.clock.now());
+        let ports = self.ports.iter().flat_map(Port::fds);
+        let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match ppoll(&mut fds, Some(TimeSpec::from(Duration::from_nanos(until.as_ns()))), None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn status(&self) -> Status {
+        let port = |port: &Port| PortStatus {
+            interface: port.name.clone(),
+            received: port.received,
+            sent: port.sent,
+            lost: port.lost,
+            bridged: port.bridged(),
+            missed: port.missed(),
+        };
+        let [servers, clients] = &self.ports;
+        let counters = self.enforcer.counters().named().into_iter().map(|(name, value)| (name.to_string(), value));
+        let mut flows_by_algorithm = BTreeMap::new();
+        for algorithm in self.enforcer.algorithms() {
+            *flows_by_algorithm.entry(algorithm).or_default() += 1;
+        }
+        let flows_by_algorithm =
+            flows_by_algorithm.into_iter().map(|(name, flows)| (name.to_string(), flows)).collect();
+        Status {
+            up_seconds: self.clock.now().as_secs_f64(),
+            servers: port(servers),
+            clients: port(clients),
+            flows: self.enforcer.flows(),
+            flows_by_algorithm,
+            buffered_bytes: self.enforcer.buffered_bytes(),
+            buffered_bytes_max: self.enforcer.buffered_bytes_max(),
+            counters: counters.collect(),
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! One of the two interfaces that the enforcer is between.
+
+use kernel::steer::{Attachment, QUEUES_MAX, SteerError, Steering};
+use netlink::Netlink;
+use netlink_packet_core::NLM_F_DUMP;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
+use packet_io::{
+    Glue, OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, XDP_FRAME_BYTES_MAX, XDP_PIECE_BYTES_MAX, XdpSocket,
+};
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Frames that are taken from one queue in a row.
+const BATCH: u32 = 64;
+/// Frames that are taken from a TAP in a row, each up to 64 KB.
+const BATCH_TAP: u32 = 16;
+/// Buffers of frames from a TAP that are used again when they come back.
+const LENT_MAX: usize = 64;
+/// Ethernet's header with two tags.
+const FRAMING_BYTES: u32 = 22;
+/// How often, and how long apart, a queue is asked for whose last owner has just died.
+const ATTEMPTS: u32 = 10;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
+
+/// What the kernel says of an interface.
+struct Interface {
+    index: u32,
+    name: String,
+    mtu: u32,
+    queues: u32,
+    address: Option<[u8; 6]>,
+    /// What it is a port of.
+    controller: Option<u32>,
+    is_bridge: bool,
+    is_tap: bool,
+    /// There is no wire behind it, but another interface of this machine.
+    local: bool,
+}
+
+/// The two interfaces, and the bridge that carries what the enforcer does not.
+pub struct Place {
+    interfaces: [Interface; 2],
+    /// The bridge's name; `None` between TAPs, of which the enforcer is the wire.
+    pub bridge: Option<String>,
+    /// Hardware addresses of this machine on it.
+    own: Vec<[u8; 6]>,
+}
+
+impl Place {
+    /// Looks for them.
+    ///
+    /// # Errors
+    /// They are not there, or no ports of one bridge; what to do.
+    pub fn find(servers: &str, clients: &str) -> Result<Place, String> {
+        if servers == clients {
+            return Err(format!("--between takes two interfaces, and {servers} is one"));
+        }
+        let mut all = interfaces().map_err(|error| format!("the kernel does not tell its interfaces: {error}"))?;
+        let mut take = |name: &str| {
+            let at = all.iter().position(|interface| interface.name == name);
+            at.map(|at| all.swap_remove(at)).ok_or_else(|| format!("there is no interface `{name}` here"))
+        };
+        let interfaces = [take(servers)?, take(clients)?];
+        let is_host = |interface: &Interface| interface.is_tap && interface.controller.is_none();
+        match [is_host(&interfaces[0]), is_host(&interfaces[1])] {
+            [true, true] => return Ok(Place { bridge: None, own: Vec::new(), interfaces }),
+            [false, false] => {}
+            // a TAP in a bridge is a port, but not like others
+            [first, _] => {
+                let tap = if first { servers } else { clients };
+                return Err(format!(
+                    "{tap} is a TAP and no port of a bridge; the enforcer stands between two such, or between two ports of a bridge"
+                ));
+            }
+        }
+        let bridge_of = |interface: &Interface| {
+            all.iter().find(|bridge| bridge.is_bridge && Some(bridge.index) == interface.controller)
+        };
+        if let Some(tap) = interfaces.iter().find(|interface| interface.is_tap) {
+            return Err(format!(
+                "{} is a virtual machine's: checksums and segmentation of its packets are left to do, and AF_XDP does not say so; \
+                 give the machine a bridge of its own and lead a pair of veth from there to this one",
+                tap.name
+            ));
+        }
+        for interface in &interfaces {
+            if bridge_of(interface).is_none() {
+                let name = &interface.name;
+                return Err(format!(
+                    "{name} is not a port of a bridge, which carries traffic while the enforcer does not; for example:\n  \
+                     ip link add br0 type bridge && ip link set br0 up\n  \
+                     ip link set {servers} master br0 && ip link set {clients} master br0"
+                ));
+            }
+        }
+        let bridge = bridge_of(&interfaces[0]).filter(|_| interfaces[0].controller == interfaces[1].controller);
+        let bridge =
+            bridge.ok_or_else(|| format!("{servers} and {clients} are ports of two bridges; both must be of one"))?;
+        if let Some(third) = all.iter().find(|interface| interface.controller == Some(bridge.index)) {
+            return Err(third_port(&third.name, &bridge.name));
+        }
+        let own = interfaces.iter().chain([bridge]).filter_map(|interface| interface.address).collect();
+        Ok(Place { bridge: Some(bridge.name.clone()), own, interfaces })
+    }
+
+    /// Opens both. What holds them in the kernel are files in `pins`, a folder for each.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn open(&self, pins: &Path) -> Result<[Port; 2], String> {
+        let [servers, clients] = &self.interfaces;
+        let open = |interface: &Interface| match self.bridge {
+            Some(_) => Port::open(interface, &self.own, &pins.join(&interface.name)),
+            None => Port::take_tap(&interface.name),
+        };
+        Ok([open(servers)?, open(clients)?])
+    }
+}
+
+fn third_port(name: &str, bridge: &str) -> String {
+    format!(
+        "{name} is a port of {bridge}, too; what comes in at one port of the enforcer leaves by the other, so there must be no third"
+    )
+}
+
+/// All interfaces of this network namespace.
+fn interfaces() -> io::Result<Vec<Interface>> {
+    let asked = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    let answers = Netlink::open()?.ask(NLM_F_DUMP, asked)?;
+    let interface = |answer| match answer {
+        RouteNetlinkMessage::NewLink(link) => Some(Interface::of(&link)),
+        _ => None,
+    };
+    Ok(answers.into_iter().filter_map(interface).collect())
+}
+
+impl Interface {
+    fn of(link: &LinkMessage) -> Interface {
+        let mut interface = Interface {
+            index: link.header.index,
+            name: String::new(),
+            mtu: 0,
+            queues: 1,
+            address: None,
+            controller: None,
+            is_bridge: false,
+            is_tap: false,
+            local: false,
+        };
+        for attribute in &link.attributes {
+            match attribute {
+                LinkAttribute::IfName(name) => interface.name.clone_from(name),
+                LinkAttribute::Mtu(mtu) => interface.mtu = *mtu,
+                LinkAttribute::NumRxQueues(queues) => interface.queues = *queues,
+                LinkAttribute::Address(bytes) => interface.address = bytes[..].try_into().ok(),
+                LinkAttribute::Controller(index) => interface.controller = Some(*index),
+                LinkAttribute::LinkInfo(infos) => {
+                    interface.is_bridge = infos.contains(&LinkInfo::Kind(InfoKind::Bridge));
+                    interface.local = infos.contains(&LinkInfo::Kind(InfoKind::Veth));
+                    // the same driver's other kind (TUN) has no Ethernet header
+                    let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
+                    interface.is_tap = is_ethernet && infos.contains(&LinkInfo::Kind(InfoKind::Tun));
+                }
+                _ => {}
+            }
+        }
+        interface
+    }
+}
+
+/// The interface, its packets handed to us.
+pub struct Port {
+    pub name: String,
+    way: Way,
+    /// Frames that came in, that left, and that could not leave.
+    pub received: u64,
+    pub sent: u64,
+    pub lost: u64,
+}
+
+/// How packets come and go.
+enum Way {
+    Xdp {
+        index: u32,
+        /// One for each of its queues.
+        sockets: Vec<XdpSocket>,
+        steering: Steering,
+        /// The files that hold the program.
+        pins: Pins,
+        /// There is no wire behind it, but another interface of this machine.
+        local: bool,
+    },
+    Tap {
+        tap: Tap,
+        buffers: Buffers,
+        leaving: Vec<OwnedFrame>,
+    },
+}
+
+/// Where frames from a TAP are put: long ones stay there for as long as they are kept, and are not copied.
+struct Buffers {
+    /// Nobody else has this one.
+    next: Arc<[u8]>,
+    /// What frames were left in, the oldest first.
+    lent: VecDeque<Arc<[u8]>>,
+}
+
+impl Buffers {
+    fn new() -> Buffers {
+        Buffers { next: vec![0; READ_BYTES_MAX].into(), lent: VecDeque::new() }
+    }
+
+    /// The next frame of a TAP.
+    fn read(&mut self, tap: &mut Tap) -> Option<OwnedFrame> {
+        let frame = tap.read(Arc::get_mut(&mut self.next)?).ok()??;
+        let (header, bytes) = (frame.header, frame.bytes.len());
+        if bytes < READ_BYTES_MAX / 2 {
+            return Some(OwnedFrame::new(header, frame.bytes));
+        }
+        let returned = self.lent.front_mut().is_some_and(|oldest| Arc::get_mut(oldest).is_some());
+        let oldest = if returned || self.lent.len() == LENT_MAX { self.lent.pop_front() } else { None };
+        let next = oldest.filter(|_| returned).unwrap_or_else(|| vec![0; READ_BYTES_MAX].into());
+        let buffer = mem::replace(&mut self.next, next);
+        self.lent.push_back(buffer.clone());
+        Some(OwnedFrame::within(header, buffer, VnetHeader::LEN..VnetHeader::LEN + bytes))
+    }
+}
+
+impl Port {
+    fn take_tap(name: &str) -> Result<Port, String> {
+        let tap = Tap::open(name).map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => {
+                format!("{name}: another program has this TAP's other end, such as a virtual machine")
+            }
+            _ => format!("{name}: {error}; it takes root and a TAP of one queue"),
+        })?;
+        Ok(Port::of_tap(name, tap))
+    }
+
+    /// The other end of a TAP.
+    pub fn of_tap(name: &str, tap: Tap) -> Port {
+        let way = Way::Tap { tap, buffers: Buffers::new(), leaving: Vec::new() };
+        Port { name: name.to_string(), way, received: 0, sent: 0, lost: 0 }
+    }
+
+    fn open(interface: &Interface, own: &[[u8; 6]], pins: &Path) -> Result<Port, String> {
+        let Interface { index, name, mtu, queues, local, .. } = interface;
+        let failed = |what: &str, why: &dyn fmt::Display| format!("{name}: {what}: {why}");
+        let most = XDP_FRAME_BYTES_MAX as u32 - FRAMING_BYTES;
+        if *mtu > most {
+            return Err(format!("{name} has an MTU of {mtu}, and {most} fit; ip link set {name} mtu {most}"));
+        }
+        let longest = (mtu + FRAMING_BYTES) as usize;
+        let is_jumbo = longest > XDP_PIECE_BYTES_MAX;
+        let mut sockets = Vec::new();
+        for queue in 0..(*queues).min(QUEUES_MAX) {
+            match open_socket(*index, queue, longest) {
+                Ok(socket) => sockets.push(socket),
+                // an interface may have fewer queues than it could
+                Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    return Err(failed("another program has its packets", &"stop that first"));
+                }
+                Err(error) => {
+                    let jumbo = if is_jumbo { ", and for an MTU this large Linux 6.6" } else { "" };
+                    let why = format!("{error}; it takes root and a kernel with CONFIG_XDP_SOCKETS{jumbo}");
+                    return Err(failed("a socket for its packets (AF_XDP)", &why));
+                }
+            }
+        }
+        let attachment = Attachment { interface: *index, own, folder: pins, fragments: is_jumbo };
+        let steering = Steering::attach(attachment).map_err(|error| failed("XDP", &error))?;
+        let pins = Pins { folder: pins.to_path_buf(), removed: false };
+        let way = Way::Xdp { index: *index, sockets, steering, pins, local: *local };
+        Ok(Port { name: name.clone(), way, received: 0, sent: 0, lost: 0 })
+    }
+
+    /// From now on its packets come here.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn take_over(&self) -> Result<(), String> {
+        let Way::Xdp { sockets, steering, .. } = &self.way else { return Ok(()) };
+        let hand = |(queue, socket): (usize, &XdpSocket)| steering.hand_to(queue as u32, socket.as_fd());
+        self.say_at_work()?;
+        sockets.iter().enumerate().try_for_each(hand).map_err(|error| format!("{}: XDP: {error}", self.name))
+    }
+
+    /// This process looks after what comes; unless it says so each [`kernel::steer::PATIENCE`], packets go their own way.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn say_at_work(&self) -> Result<(), String> {
+        let Way::Xdp { steering, .. } = &self.way else { return Ok(()) };
+        steering.say_at_work().map_err(|error| format!("{}: XDP: {error}", self.name))
+    }
+
+    /// From now on its packets go their own way; what has come waits to be read.
+    pub fn give_back(&self) {
+        let Way::Xdp { sockets, steering, .. } = &self.way else { return };
+        for queue in 0..sockets.len() as u32 {
+            // whatever hinders, they do so when the program is taken out
+            let _ = steering.take_back(queue);
+        }
+    }
+
+    /// Takes what waits to be read, and says whether more may.
+    pub fn receive(&mut self, frames: &mut Vec<OwnedFrame>) -> bool {
+        let prior = frames.len();
+        // to look once more into a ring is cheaper than to poll, and into a TAP as dear
+        let enough = match &mut self.way {
+            Way::Xdp { sockets, local, .. } => {
+                for socket in sockets {
+                    socket.receive(BATCH, |bytes| frames.push(OwnedFrame::received(bytes, *local)));
+                }
+                1
+            }
+            Way::Tap { tap, buffers, .. } => {
+                frames.extend((0..BATCH_TAP).map_while(|_| buffers.read(tap)));
+                BATCH_TAP as usize
+            }
+        };
+        let received = frames.len() - prior;
+        self.received += received as u64;
+        received >= enough
+    }
+
+    /// Sends a frame with the next [`Port::flush`].
+    pub fn send(&mut self, frame: OwnedFrame) {
+        self.sent += 1;
+        match &mut self.way {
+            Way::Xdp { sockets, .. } => {
+                let (header, parts) = (frame.vnet_header(), frame.parts());
+                let mut lost = 0;
+                let sent = sockets.first_mut().is_some_and(|socket| {
+                    socket.send(header, parts) || {
+                        lost += socket.flush();
+                        socket.send(header, parts)
+                    }
+                });
+                lost += u64::from(!sent);
+                (self.sent, self.lost) = (self.sent - lost, self.lost + lost);
+            }
+            Way::Tap { leaving, .. } => leaving.push(frame),
+        }
+    }
+
+    /// Everything leaves.
+    pub fn flush(&mut self) {
+        match &mut self.way {
+            Way::Xdp { sockets, .. } => {
+                let lost = sockets.first_mut().map_or(0, XdpSocket::flush);
+                self.lost += lost;
+                self.sent -= lost;
+            }
+            Way::Tap { tap, leaving, .. } => {
+                let mut glue = Glue::new();
+                // what the kernel does not take is lost: the interface is down
+                let mut lost = 0;
+                let mut write = |header: &VnetHeader, parts: &[&[u8]]| {
+                    if tap.write(header, parts).is_err() {
+                        // frames that were joined have one piece each, behind their headers
+                        lost += (parts.len() as u64 - 1).max(1);
+                    }
+                    Ok(())
+                };
+                for frame in leaving.iter() {
+                    let _never_fails = glue.push_frame(frame, &mut write);
+                }
+                let _never_fails = glue.flush(&mut write);
+                leaving.clear();
+                self.lost += lost;
+                self.sent -= lost;
+            }
+        }
+    }
+
+    /// Looks whether the interface is as it was when it was opened.
+    ///
+    /// # Errors
+    /// It is gone, takes longer frames now than would come here, or its bridge has another port.
+    pub fn check(&self) -> Result<(), String> {
+        let gone = || format!("{} is gone", self.name);
+        match &self.way {
+            Way::Xdp { sockets, index, pins, .. } => {
+                let all = interfaces().map_err(|error| format!("the kernel does not tell its interfaces: {error}"))?;
+                let own = all.iter().find(|interface| interface.index == *index).ok_or_else(gone)?;
+                let is_bridge = |interface: &&Interface| Some(interface.index) == own.controller;
+                let bridge = all.iter().find(is_bridge).ok_or_else(|| format!("{} is no port any more", self.name))?;
+                let mut ports = all.iter().filter(|interface| interface.controller == Some(bridge.index));
+                if let Some(third) = ports.nth(2) {
+                    return Err(third_port(&third.name, &bridge.name));
+                }
+                if !pins.folder.exists() {
+                    return Err(format!("{}: somebody has taken the enforcer's program out", self.name));
+                }
+                let mtu = own.mtu;
+                let most = sockets.first().map_or(0, XdpSocket::frame_bytes_max) as u32 - FRAMING_BYTES;
+                if mtu > most {
+                    return Err(format!("{} has an MTU of {mtu} now, and {most} fit; start anew", self.name));
+                }
+                Ok(())
+            }
+            Way::Tap { tap, .. } => tap.is_there().then_some(()).ok_or_else(gone),
+        }
+    }
+
+    /// Ends: its program is taken out.
+    ///
+    /// # Errors
+    /// The kernel does not let it be taken out.
+    pub fn close(self) -> Result<(), String> {
+        let Way::Xdp { sockets, steering, mut pins, .. } = self.way else { return Ok(()) };
+        drop((sockets, steering));
+        pins.remove().map_err(|error| format!("{}: {error}", self.name))
+    }
+
+    /// Is there something left that was to leave?
+    pub fn is_waiting(&self) -> bool {
+        matches!(&self.way, Way::Xdp { sockets, .. } if sockets.iter().any(XdpSocket::is_waiting))
+    }
+
+    /// Frames that took their way through the bridge.
+    pub fn bridged(&self) -> u64 {
+        match &self.way {
+            Way::Xdp { steering, .. } => steering.bridged().unwrap_or(0),
+            Way::Tap { .. } => 0,
+        }
+    }
+
+    /// Frames that did not come here, since there was no room.
+    pub fn missed(&self) -> u64 {
+        match &self.way {
+            Way::Xdp { sockets, .. } => sockets.iter().map(XdpSocket::missed).sum(),
+            Way::Tap { .. } => 0,
+        }
+    }
+
+    /// What to poll.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let (sockets, tap) = match &self.way {
+            Way::Xdp { sockets, .. } => (&sockets[..], None),
+            Way::Tap { tap, .. } => (&[][..], Some(tap.as_fd())),
+        };
+        sockets.iter().map(|socket| socket.as_fd()).chain(tap)
+    }
+}
+
+/// The files that hold an interface's program; without them it is taken out.
+struct Pins {
+    folder: PathBuf,
+    removed: bool,
+}
+
+impl Pins {
+    fn remove(&mut self) -> Result<(), SteerError> {
+        self.removed = true;
+        let outcome = Steering::remove(&self.folder);
+        // the folder of both, once it is empty
+        let _ = self.folder.parent().map(fs::remove_dir);
+        outcome.map(drop)
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        if !self.removed {
+            // it was not closed, since something else has failed, and that is told
+            let _ = self.remove();
+        }
+    }
+}
+
+fn open_socket(index: u32, queue: u32, longest: usize) -> io::Result<XdpSocket> {
+    for _ in 1..ATTEMPTS {
+        match XdpSocket::open(index, queue, longest) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(BETWEEN_ATTEMPTS),
+            done => return done,
+        }
+    }
+    XdpSocket::open(index, queue, longest)
+}

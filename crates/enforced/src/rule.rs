@@ -1,0 +1,88 @@
+//! An operator's rule, as text: which algorithm for which flows.
+
+use congestion::{Algorithm, check_invariants};
+use enforcer::Rule;
+use policy::Prefix;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The word for flows that a rule leaves alone.
+const UNTOUCHED: &str = "none";
+
+/// Reads a rule: an algorithm, then what it is for: `bbr clients=198.51.100.0/24 port=443`. A warning about an algorithm in a file goes
+/// to `say`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
+    let mut words = text.split_whitespace();
+    let name = words.next().ok_or("name an algorithm")?;
+    let config = match name {
+        UNTOUCHED => None,
+        name => Some(Arc::new(tcp::Config::linux(algorithm(name, say)?))),
+    };
+    let mut rule = Rule { servers: None, clients: None, port: None, dscp: None, config };
+    for word in words {
+        let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not KEY=VALUE"))?;
+        let prefix = || value.parse::<Prefix>().map(Some).map_err(|error| error.to_string());
+        match key {
+            "servers" => rule.servers = prefix()?,
+            "clients" => rule.clients = prefix()?,
+            "port" => rule.port = Some(value.parse().ok().filter(|port| *port > 0).ok_or("a port is from 1 to 65535")?),
+            "dscp" => rule.dscp = Some(value.parse().ok().filter(|dscp| *dscp < 64).ok_or("a DSCP is from 0 to 63")?),
+            _ => return Err(format!("`{key}` is not known; a rule has servers, clients, port and dscp")),
+        }
+    }
+    Ok(rule)
+}
+
+/// An algorithm, or one in a file.
+fn algorithm(name: &str, say: &mut dyn FnMut(&str)) -> Result<&'static Algorithm, String> {
+    if Path::new(name).extension().is_some_and(|extension| extension == "c") {
+        let algorithm = Algorithm::load(Path::new(name)).map_err(|error| error.to_string())?;
+        if let Err(violation) = check_invariants(algorithm) {
+            say(&format!("warning: {violation}\n`opentcp cc check {name}` tells more"));
+        }
+        return Ok(algorithm);
+    }
+    built_in(name).map_err(|why| format!("{why}, and files of your own (*.c)"))
+}
+
+/// An algorithm that is a part of this program.
+pub fn built_in(name: &str) -> Result<&'static Algorithm, String> {
+    Algorithm::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Algorithm::builtins().iter().map(Algorithm::name).collect();
+        format!("there is no algorithm `{name}`; there are {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(text: &str) -> Result<Rule, String> {
+        super::rule(text, &mut |line| panic!("{line}"))
+    }
+
+    #[test]
+    fn a_rule_says_which_algorithm_for_which_flows() {
+        let all = rule("bbr servers=10.0.0.0/8 clients=2001:db8::/32 port=443 dscp=46").expect("a rule");
+        assert_eq!(all.config.map(|config| config.algorithm.name()), Some("bbr"));
+        assert_eq!(all.servers, "10.0.0.0/8".parse().ok());
+        assert_eq!(all.clients, "2001:db8::/32".parse().ok());
+        assert_eq!((all.port, all.dscp), (Some(443), Some(46)));
+        assert!(rule("none port=22").is_ok_and(|rule| rule.config.is_none()));
+        for (text, why) in [
+            ("", "name an algorithm"),
+            ("bbr2", "no algorithm `bbr2`"),
+            ("bbr port=0", "1 to 65535"),
+            ("bbr port", "KEY=VALUE"),
+            ("bbr dscp=64", "0 to 63"),
+            ("bbr host=h1", "`host` is not known"),
+            ("bbr servers=10.0.0.0/33", "33"),
+        ] {
+            let error = rule(text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What the CUEs in force for a host mean to a sender in the network: which flows are told apart, and what each kind is to have.
+
+use crate::rule::built_in;
+use bus::Effective;
+use policy::{AgentRule, Prefix, Settings};
+use std::cmp::Reverse;
+use tcp::{Config, PacingMode};
+
+/// What a sender in the network can make of the settings.
+pub fn config(set: &Settings) -> Result<Config, String> {
+    let name = set.cc.as_deref().ok_or("the enforcer needs `cc`: it cannot know what the host's own would do")?;
+    // only those that were built in: a CUE is no way to run a file
+    let mut config = Config::linux(built_in(name)?);
+    config.initial_cwnd = set.initial_cwnd.unwrap_or(config.initial_cwnd);
+    config.rto_min = set.rto_min.unwrap_or(config.rto_min);
+    config.cwnd_clamp = set.cwnd_clamp.unwrap_or(config.cwnd_clamp);
+    config.max_pacing_rate = set.max_pacing_rate.map_or(config.max_pacing_rate, |rate| rate.as_bps() / 8);
+    if let Some(pacing) = set.pacing {
+        config.pacing = if pacing { PacingMode::On } else { PacingMode::Auto };
+    }
+    Ok(config)
+}
+
+/// Whether a rule is for all flows with such clients and this port.
+pub fn covers(rule: &AgentRule, clients: Option<Prefix>, port: Option<u16>) -> bool {
+    let sessions = &rule.sessions;
+    sessions.cgroup.is_none()
+        && sessions.remote.is_none_or(|remote| clients.is_some_and(|clients| remote.covers(clients)))
+        && (sessions.port.is_none() || sessions.port == port)
+}
+
+/// What such flows are to have: of every setting, that of the first rule which is for them.
+pub fn settings(rules: &[AgentRule], clients: Option<Prefix>, port: Option<u16>) -> Settings {
+    let fitting = rules.iter().filter(|rule| covers(rule, clients, port));
+    fitting.fold(Settings::default(), |settings, rule| settings.or(&rule.set))
+}
+
+/// Clients and port of a kind of flows; `None`: all.
+pub type Place = (Option<Prefix>, Option<u16>);
+
+/// Which kinds of flows there are by the rules: clients and ports, the narrower first. The first that fits a flow is for no flow that
+/// one rule fits and another does not.
+pub fn places(rules: &[AgentRule]) -> Vec<Place> {
+    let of_network = || rules.iter().map(|rule| &rule.sessions).filter(|sessions| sessions.cgroup.is_none());
+    let mut clients: Vec<Option<Prefix>> = of_network().map(|sessions| sessions.remote).collect();
+    clients.sort_by_key(|clients| Reverse(clients.map(|prefix| (prefix.bits(), prefix.address()))));
+    clients.dedup();
+    let mut ports: Vec<Option<u16>> = of_network().map(|sessions| sessions.port).collect();
+    ports.sort_by_key(|port| Reverse(*port));
+    ports.dedup();
+    let all = clients.iter().flat_map(|clients| ports.iter().map(|port| (*clients, *port)));
+    all.filter(|(clients, port)| rules.iter().any(|rule| covers(rule, *clients, *port))).collect()
+}
+
+/// What became of each setting of a rule, where flows that it is for have `all`.
+pub fn effective(rule: &AgentRule, all: &Settings, flows: usize) -> Vec<Effective> {
+    let is_enforced = rule.sessions.cgroup.is_none() && config(all).is_ok();
+    let mut found = Vec::new();
+    for (own, holds) in values(&rule.set).into_iter().zip(values(all)) {
+        let done = own.can && is_enforced && own.asked == holds.asked;
+        found.extend(own.asked.map(|asked| Effective {
+            setting: own.name.to_string(),
+            asked,
+            found: done.then(|| "in the network".to_string()),
+            connections: if done { flows } else { 0 },
+            until_close: true,
+        }));
+    }
+    found
+}
+
+/// A setting.
+struct Value {
+    name: &'static str,
+    asked: Option<String>,
+    /// A sender in the network can do it.
+    can: bool,
+}
+
+/// All settings.
+fn values(set: &Settings) -> [Value; 9] {
+    let value = |name, asked, can| Value { name, asked, can };
+    [
+        value("cc", set.cc.clone(), true),
+        value("initial_cwnd", set.initial_cwnd.map(|n| n.to_string()), true),
+        value("rto_min", set.rto_min.map(|time| time.to_string()), true),
+        value("cwnd_clamp", set.cwnd_clamp.map(|n| n.to_string()), true),
+        value("max_pacing_rate", set.max_pacing_rate.map(|rate| rate.to_string()), true),
+        value("pacing", set.pacing.map(|on| on.to_string()), true),
+        value("delayed_ack_max", set.delayed_ack_max.map(|time| time.to_string()), false),
+        value("window_clamp", set.window_clamp.map(|bytes| bytes.to_string()), false),
+        value("ecn", set.ecn.map(|on| on.to_string()), false),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::Sessions;
+    use units::Time;
+
+    fn rule(name: &str, remote: Option<&str>, port: Option<u16>, set: Settings) -> AgentRule {
+        AgentRule {
+            policy: "p".to_string(),
+            rule: name.to_string(),
+            sessions: Sessions { remote: remote.map(|text| text.parse().expect("a prefix")), port, cgroup: None },
+            set,
+            deadline: Time::from_secs(10),
+        }
+    }
+
+    #[test]
+    fn of_every_setting_the_first_rule_that_is_for_a_flow_counts() {
+        let cc = |name: &str| Settings { cc: Some(name.to_string()), ..Settings::default() };
+        let initial = |n| Settings { initial_cwnd: Some(n), ..Settings::default() };
+        let mut batch = rule("batch", None, None, cc("vegas"));
+        batch.sessions.cgroup = Some("/batch".to_string());
+        let rules = [
+            batch,
+            rule("web", None, Some(443), initial(20)),
+            rule("far", Some("198.51.100.0/24"), None, cc("bbr")),
+            rule("near", Some("198.51.0.0/16"), None, cc("yeah")),
+            rule("all", None, None, Settings { cc: Some("cubic".to_string()), ..initial(5) }),
+        ];
+        let places = places(&rules);
+        for (client, port) in [
+            ("198.51.100.7", 443),
+            ("198.51.100.7", 80),
+            ("198.51.7.7", 443),
+            ("203.0.113.1", 443),
+            ("203.0.113.1", 80),
+        ] {
+            let client = client.parse().expect("an address");
+            let fits = |(clients, its): &&Place| {
+                clients.is_none_or(|prefix| prefix.contains(client)) && its.is_none_or(|its| its == port)
+            };
+            let &(clients, its) = places.iter().find(fits).expect("one is for all");
+            // as a host's agent has it
+            let wanted = AgentRule::settings_of(&rules, client, port, "");
+            assert_eq!(settings(&rules, clients, its), wanted, "{client} {port}");
+        }
+        let told = |at: usize| {
+            let AgentRule { sessions, .. } = &rules[at];
+            let all = effective(&rules[at], &settings(&rules, sessions.remote, sessions.port), 7);
+            all.into_iter().map(|one| (one.setting, one.found.is_some(), one.connections)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(0), [("cc".to_string(), false, 0)], "a cgroup is not seen from the network");
+        assert_eq!(told(1), [("initial_cwnd".to_string(), true, 7)]);
+        assert_eq!(told(2), [("cc".to_string(), true, 7)]);
+    }
+}

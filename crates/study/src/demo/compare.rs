@@ -1,0 +1,307 @@
+//! Treated against control in one run: completion times, what was sent again, and how sure one can be of the difference.
+
+use net::SplitMix64;
+use results::{Arm, CueEvent, CueRow, FlowRow, RunResults, SelfCheck};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The traffic that is compared; the epochs' is not anybody's work.
+const BURSTS: &str = "bursts";
+/// Before the first CUE nobody is treated.
+const FIRST_NS: u64 = 2_000_000_000;
+/// What begins in the last second may not end.
+const LAST_NS: u64 = 1_000_000_000;
+/// Flows that begin within one block are resampled together. A burst, with its time-outs, ends in less.
+const BLOCK_NS: u64 = 500_000_000;
+/// Resamplings.
+const RESAMPLINGS: usize = 1000;
+
+/// A number, and the interval in which it is with 95 % confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The number.
+    pub value: f64,
+    /// Where the interval begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+}
+
+/// One half of the hosts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// `default`, or the policy.
+    pub name: String,
+    /// Flows that are compared.
+    pub flows: usize,
+    /// Median completion time.
+    pub p50_ms: Estimate,
+    /// Its 99th percentile.
+    pub p99_ms: Estimate,
+    /// Of a flow's data packets, the share that was sent again, %.
+    pub sent_again: Estimate,
+    /// Completion times, ms, for the curve.
+    #[serde(skip)]
+    pub fct_ms: Vec<f64>,
+}
+
+/// What the Oracle and the agents did in a period.
+#[derive(Clone, Debug, Serialize)]
+pub struct Turn {
+    /// When, from the beginning of the run.
+    pub at_s: f64,
+    /// Hosts to which CUEs went; 0: withheld.
+    pub hosts: u64,
+    /// Why.
+    pub reason: String,
+    /// Guards that tripped until the next turn.
+    pub reverted: usize,
+    /// Guards that let go.
+    pub recovered: usize,
+    /// CUEs that ended at hosts.
+    pub expired: usize,
+}
+
+/// A run, compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// What hosts are without a policy: `paper` or `today`.
+    pub baseline: String,
+    /// What treated hosts follow: `opentcp1` or `opentcp2`.
+    pub policy: String,
+    /// The control group.
+    pub default: Group,
+    /// The treated hosts.
+    pub treated: Group,
+    /// By how much the treated's 99th percentile is shorter, %.
+    pub p99_reduction: Estimate,
+    /// Period by period.
+    pub turns: Vec<Turn>,
+    /// Mean utilization of all links.
+    pub mean_utilization: f64,
+    /// (s, utilization of the busiest link then).
+    #[serde(skip)]
+    pub busiest: Vec<(f64, f64)>,
+    /// (s, hosts that follow the rule then).
+    #[serde(skip)]
+    pub following: Vec<(f64, f64)>,
+    /// What CUEs set, and what that comes to on this kernel.
+    pub set: String,
+    /// Why the run says little, if it does.
+    pub distorted: Option<String>,
+}
+
+/// Flows of a block of time: completion times, and packets sent and sent again.
+#[derive(Clone, Default)]
+struct Block {
+    fct_ms: Vec<f64>,
+    sent: u64,
+    again: u64,
+}
+
+impl Compared {
+    /// A run's treated hosts beside its control group.
+    pub fn of(run: &RunResults, check: Option<&SelfCheck>) -> Compared {
+        let parameter = |key: &str| run.parameter(key).unwrap_or_default().to_string();
+        let policy = parameter("policy");
+        let [default, treated] = [Arm::Control, Arm::Treated].map(|arm| blocks(run, arm));
+        let resampled = resampled(&default, &treated);
+        let reduction = |[before, after]: [f64; 2]| (1.0 - after / before) * 100.0;
+        let p99 = [quantile(all(&default), 0.99), quantile(all(&treated), 0.99)];
+        let reductions = resampled.iter().map(|sample| reduction([sample[0].p99, sample[1].p99])).collect();
+        Compared {
+            baseline: parameter("baseline"),
+            default: group("default", &default, &resampled, 0),
+            treated: group(&policy, &treated, &resampled, 1),
+            policy,
+            p99_reduction: estimate(reduction(p99), reductions),
+            turns: turns(&run.cues),
+            mean_utilization: mean(run.link_series.iter().map(|sample| sample.utilization)),
+            busiest: busiest(run),
+            following: following(&run.cues),
+            set: run.cues.first().map(|row| row.set.to_string()).unwrap_or_default(),
+            distorted: check.filter(|check| !check.valid).map(|check| check.reasons.join("; ")),
+        }
+    }
+}
+
+/// The flows of one arm by the block of time in which they began.
+fn blocks(run: &RunResults, arm: Arm) -> Vec<Block> {
+    let end = run.summary.duration_ns;
+    let counts = |flow: &&FlowRow| {
+        &*flow.group == BURSTS && flow.arm == Some(arm) && (FIRST_NS..end - LAST_NS).contains(&flow.start_ns)
+    };
+    let mut blocks = vec![Block::default(); ((end - LAST_NS - FIRST_NS) / BLOCK_NS) as usize + 1];
+    for flow in run.flows.iter().filter(counts) {
+        let block = &mut blocks[((flow.start_ns - FIRST_NS) / BLOCK_NS) as usize];
+        // one that has not ended took at least so long
+        block.fct_ms.push((flow.end_ns.unwrap_or(end) - flow.start_ns) as f64 / 1e6);
+        block.sent += flow.data_packets_sent;
+        block.again += flow.retransmits;
+    }
+    blocks
+}
+
+fn all(blocks: &[Block]) -> Vec<f64> {
+    blocks.iter().flat_map(|block| block.fct_ms.iter().copied()).collect()
+}
+
+/// What is asked of an arm.
+#[derive(Clone, Copy)]
+struct Numbers {
+    p50: f64,
+    p99: f64,
+    again: f64,
+}
+
+impl Numbers {
+    fn of<'a>(blocks: impl Iterator<Item = &'a Block> + Clone) -> Numbers {
+        let fct: Vec<f64> = blocks.clone().flat_map(|block| block.fct_ms.iter().copied()).collect();
+        let (sent, again) = blocks.fold((0, 0), |sum, block| (sum.0 + block.sent, sum.1 + block.again));
+        let share = again as f64 / sent.max(1) as f64 * 100.0;
+        Numbers { p50: quantile(fct.clone(), 0.5), p99: quantile(fct, 0.99), again: share }
+    }
+}
+
+/// Both arms with blocks drawn with replacement, the same for both: what disturbs one disturbs the other.
+fn resampled(default: &[Block], treated: &[Block]) -> Vec<[Numbers; 2]> {
+    let mut random = SplitMix64::new(1, 0);
+    let n = default.len();
+    let mut sample = || {
+        let drawn: Vec<usize> = (0..n).map(|_| ((random.unit() * n as f64) as usize).min(n - 1)).collect();
+        [default, treated].map(|blocks| Numbers::of(drawn.iter().map(|block| &blocks[*block])))
+    };
+    (0..RESAMPLINGS).map(|_| sample()).collect()
+}
+
+fn group(name: &str, blocks: &[Block], resampled: &[[Numbers; 2]], arm: usize) -> Group {
+    let own = Numbers::of(blocks.iter());
+    let of =
+        |value: fn(Numbers) -> f64| estimate(value(own), resampled.iter().map(|sample| value(sample[arm])).collect());
+    let fct_ms = all(blocks);
+    Group {
+        name: name.to_string(),
+        flows: fct_ms.len(),
+        p50_ms: of(|numbers| numbers.p50),
+        p99_ms: of(|numbers| numbers.p99),
+        sent_again: of(|numbers| numbers.again),
+        fct_ms,
+    }
+}
+
+fn estimate(value: f64, resampled: Vec<f64>) -> Estimate {
+    Estimate { value, low: quantile(resampled.clone(), 0.025), high: quantile(resampled, 0.975) }
+}
+
+/// By nearest rank; 0 of nothing.
+fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    let rank = ((values.len() as f64 * share).ceil() as usize).clamp(1, values.len()) - 1;
+    *values.select_nth_unstable_by(rank, f64::total_cmp).1
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0_u64), |(sum, n), value| (sum + value, n + 1));
+    sum / n.max(1) as f64
+}
+
+fn turns(cues: &[CueRow]) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for row in cues {
+        let last = turns.last_mut();
+        match (row.event, last) {
+            (CueEvent::Sent | CueEvent::Withheld, _) => turns.push(Turn {
+                at_s: row.time_ns as f64 / 1e9,
+                hosts: if row.event == CueEvent::Sent { row.hosts } else { 0 },
+                reason: row.reason.to_string(),
+                reverted: 0,
+                recovered: 0,
+                expired: 0,
+            }),
+            (CueEvent::Reverted, Some(turn)) => turn.reverted += 1,
+            (CueEvent::Recovered, Some(turn)) => turn.recovered += 1,
+            (CueEvent::Expired, Some(turn)) => turn.expired += 1,
+            _ => {}
+        }
+    }
+    turns
+}
+
+fn busiest(run: &RunResults) -> Vec<(f64, f64)> {
+    let mut most: BTreeMap<u64, f64> = BTreeMap::new();
+    for sample in &run.link_series {
+        let known = most.entry(sample.time_ns).or_default();
+        *known = known.max(sample.utilization);
+    }
+    most.into_iter().map(|(ns, utilization)| (ns as f64 / 1e9, utilization * 100.0)).collect()
+}
+
+fn following(cues: &[CueRow]) -> Vec<(f64, f64)> {
+    let (mut hosts, mut points) = (0.0, vec![(0.0, 0.0)]);
+    for row in cues {
+        let change = match row.event {
+            CueEvent::Taken | CueEvent::Recovered => 1.0,
+            CueEvent::Reverted | CueEvent::Expired => -1.0,
+            CueEvent::Sent | CueEvent::Withheld => continue,
+        };
+        let at = row.time_ns as f64 / 1e9;
+        points.push((at, hosts));
+        hosts += change;
+        points.push((at, hosts));
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(fct_ms: &[f64]) -> Block {
+        Block { fct_ms: fct_ms.to_vec(), sent: 100, again: 1 }
+    }
+
+    #[test]
+    fn quantiles_are_by_nearest_rank() {
+        let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!([0.5, 0.99, 1.0].map(|share| quantile(hundred.clone(), share) as u32), [50, 99, 100]);
+        assert_eq!((quantile(vec![7.0], 0.99), quantile(Vec::new(), 0.5)), (7.0, 0.0));
+    }
+
+    #[test]
+    fn an_interval_holds_its_value_and_is_the_same_again() {
+        let default: Vec<Block> = (0..40).map(|i| block(&[10.0 + f64::from(i % 7), 20.0])).collect();
+        let treated: Vec<Block> = (0..40).map(|i| block(&[5.0 + f64::from(i % 7), 10.0])).collect();
+        let numbers = |sample: &[Numbers; 2]| sample.map(|arm| arm.p50.to_bits());
+        let first: Vec<[u64; 2]> = resampled(&default, &treated).iter().map(numbers).collect();
+        let again: Vec<[u64; 2]> = resampled(&default, &treated).iter().map(numbers).collect();
+        assert_eq!(first, again);
+        let of = group("default", &default, &resampled(&default, &treated), 0);
+        assert!(of.p50_ms.low <= of.p50_ms.value && of.p50_ms.value <= of.p50_ms.high && of.flows == 80);
+        assert_eq!((of.p99_ms.value, of.sent_again.value), (20.0, 1.0));
+    }
+
+    #[test]
+    fn hosts_that_follow_are_counted_up_and_down() {
+        let row = |time_ns, event, hosts| CueRow {
+            time_ns,
+            event,
+            epoch: 1,
+            rule: "r".into(),
+            host: "h1".into(),
+            hosts,
+            set: "".into(),
+            reason: "".into(),
+        };
+        let cues = [
+            row(2_000_000_000, CueEvent::Sent, 8),
+            row(2_000_000_000, CueEvent::Taken, 1),
+            row(3_000_000_000, CueEvent::Reverted, 1),
+            row(4_000_000_000, CueEvent::Withheld, 0),
+        ];
+        assert_eq!(following(&cues), [(0.0, 0.0), (2.0, 0.0), (2.0, 1.0), (3.0, 1.0), (3.0, 0.0)]);
+        let turns = turns(&cues);
+        assert_eq!(turns.iter().map(|turn| (turn.hosts, turn.reverted)).collect::<Vec<_>>(), [(8, 1), (0, 0)]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Runs of scenarios in real time: what the emulator is asked for, and what its answers mean.
+
+use crate::failure::Failure;
+use crate::monitor::{Monitor, Progress};
+use crate::stop::Stop;
+use crate::sweep::Job;
+use crate::table::scaled;
+use ::emu::hosts::{Host, HostSettings};
+use ::emu::{EmuError, Watch, emulate};
+use results::{RunResults, SelfCheck};
+use scenario::{Bundle, Scenario};
+use std::fs;
+use std::path::Path;
+use units::Time;
+
+/// The names that algorithms have in an emulated scenario: ours, and the running kernel's own as `kernel:NAME`.
+pub fn algorithm_names(ours: &[&str]) -> Vec<String> {
+    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let own = available.split_whitespace().filter(|name| !name.starts_with(kernel::NAME_PREFIX));
+    let own = own.map(|name| format!("{}{name}", ::emu::linux::KERNEL_PREFIX));
+    ours.iter().map(ToString::to_string).chain(own).collect()
+}
+
+/// Why this process has no kernels to run on, if it has none.
+pub fn absent() -> Option<String> {
+    if let Err(missing) = kernel::Kernel::probe() {
+        return Some(missing.to_string());
+    }
+    Host::new("probe", &HostSettings::new(::emu::address::address(0))).err().map(|error| error.to_string())
+}
+
+/// Where the scenario came from, to say where in it something is that cannot be emulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// The overrides.
+    pub sets: &'a [String],
+}
+
+/// Emulates all `jobs`, one after the other, and gives each one's results to `take`. Of the runs that are not valid, as many as
+/// `again` says are made again.
+///
+/// # Errors
+/// The first failure, of a run or of `take`.
+pub(crate) fn run_all(
+    jobs: &[Job],
+    origin: Origin<'_>,
+    monitor: Monitor<'_>,
+    mut again: u32,
+    mut take: impl FnMut(RunResults, SelfCheck) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    // what a killed run has left running in its hosts would take this one's processors
+    let _ = ::emu::hosts::clean();
+    let progress = Progress::of(monitor, jobs.len());
+    for job in jobs {
+        let (results, check) =
+            emulate_job(job, &progress, monitor.stop(), &mut again).map_err(|error| failure(error, origin))?;
+        progress.finished(&job.name, &words(&check));
+        take(results, check)?;
+    }
+    Ok(())
+}
+
+/// Emulates `job`, and if that was not valid and `again` is not zero yet, once more.
+///
+/// # Errors
+/// What the emulator says.
+pub(crate) fn emulate_job(
+    job: &Job,
+    progress: &Progress<'_>,
+    stop: &Stop,
+    again: &mut u32,
+) -> Result<(RunResults, SelfCheck), EmuError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut watched = Watched { progress, stop, end: job.scenario.duration, told: 0 };
+        let emulated = emulate(&job.scenario, None, &mut watched)?;
+        let check = SelfCheck { run: job.name.clone(), attempts, ..emulated.check };
+        if check.valid || *again == 0 {
+            return Ok((complete(emulated.results, job, &check), check));
+        }
+        *again -= 1;
+        progress.once_more(&job.name, &check.reasons.join("; "));
+    }
+}
+
+/// With what the emulator leaves to its caller.
+fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults {
+    let Bundle { toml, files } = job.scenario.bundle();
+    let mut parameters = job.parameters.clone();
+    if !check.valid {
+        parameters.push(("self-check".to_string(), format!("not valid: {}", check.reasons.join("; "))));
+    }
+    RunResults { name: job.name.clone(), parameters, scenario_toml: toml, files, ..results }
+}
+
+/// Tells how far a run is, and stops it when the user says so.
+struct Watched<'a> {
+    progress: &'a Progress<'a>,
+    stop: &'a Stop,
+    end: Time,
+    told: u64,
+}
+
+impl Watch for Watched<'_> {
+    fn on_progress(&mut self, now: Time) -> bool {
+        let done = Progress::share(now, self.end);
+        self.progress.advance(done - self.told);
+        self.told = done;
+        !self.stop.is_set()
+    }
+}
+
+/// How a run went, in a line.
+fn words(check: &SelfCheck) -> String {
+    let valid = if check.valid { "valid" } else { "NOT VALID" };
+    format!(
+        "{valid}; {} packets, late by {:.1} us (99 %), {:.0} us at most; processors {:.0} % busy, {:.1} % \
+         stolen",
+        scaled(check.packets as f64),
+        check.lateness_p99_us,
+        check.lateness_max_us,
+        check.cpu_busy * 100.0,
+        check.cpu_stolen * 100.0
+    )
+}
+
+/// The runs that are not valid, and why, a line each; nothing if all are.
+pub fn distortions(checks: &[SelfCheck]) -> Option<String> {
+    let distorted = checks.iter().filter(|check| !check.valid);
+    let lines = distorted.map(|check| format!("run {} is not valid: {}", check.run, check.reasons.join("; ")));
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// What of an emulation's failures is the user's input.
+pub fn failure(error: EmuError, origin: Origin<'_>) -> Failure {
+    match error {
+        EmuError::Asked(objections) => Failure::located(&Scenario::objections(origin.path, origin.sets, &objections)),
+        EmuError::Interrupted => Failure::Interrupted,
+        EmuError::Model(_)
+        | EmuError::Kernel(_)
+        | EmuError::Algorithm(_)
+        | EmuError::Cgroup(_)
+        | EmuError::Retune(_)
+        | EmuError::Hosts(::emu::hosts::Error::NotRoot) => Failure::Input(error.to_string()),
+        _ => Failure::Run(error.to_string()),
+    }
+}

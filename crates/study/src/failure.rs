@@ -1,0 +1,48 @@
+//! Why a request has no answer.
+
+use results::WriteError;
+use scenario::Diagnostic;
+use sim::SimError;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// What was asked for cannot be worked with; the text says where, what, and what to do instead.
+    #[error("{0}")]
+    Input(String),
+    /// A scenario or a policy is wrong.
+    #[error("{0}")]
+    Located(Box<Diagnostic>),
+    /// The request was good, the work failed.
+    #[error("{0}")]
+    Run(String),
+    /// It was stopped.
+    #[error("interrupted: nothing was written")]
+    Interrupted,
+}
+
+impl Failure {
+    /// What is wrong with a file, with the lines that it is about.
+    pub(crate) fn located(diagnostic: &Diagnostic) -> Failure {
+        Failure::Located(Box::new(diagnostic.clone()))
+    }
+
+    /// A results folder that cannot be begun is a bad `out`.
+    pub(crate) fn bad_out(error: &WriteError) -> Failure {
+        Failure::Input(error.to_string())
+    }
+
+    /// Writing failed after the folder had been begun.
+    pub(crate) fn writing(error: &WriteError) -> Failure {
+        Failure::Run(error.to_string())
+    }
+}
+
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Failure {
+        match error {
+            SimError::Network(_) | SimError::Algorithm(_) => Failure::Input(error.to_string()),
+            SimError::Interrupted => Failure::Interrupted,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What scenarios and policies may name, and whether their files can be used.
+
+use crate::failure::Failure;
+use crate::monitor::Monitor;
+use crate::sweep::Job;
+use congestion::Algorithm;
+use policy::{AlgorithmFacts, Known, Measures, Policy};
+use scenario::Diagnostic;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The names of the built-in algorithms.
+pub fn algorithm_names() -> Vec<&'static str> {
+    Algorithm::builtins().iter().map(Algorithm::name).collect()
+}
+
+/// What policies must know of our algorithms.
+pub fn algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
+    Algorithm::builtins().iter().map(facts).collect()
+}
+
+fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
+    let measures = Measures {
+        loss: algorithm.measures_loss(),
+        delay: algorithm.measures_delay(),
+        ecn: algorithm.measures_ecn(),
+        model: algorithm.measures_model(),
+    };
+    AlgorithmFacts { name: algorithm.name(), measures, needs_ecn: algorithm.needs_ecn() }
+}
+
+/// A policy that was checked.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
+    let name = file.display().to_string();
+    let text =
+        fs::read_to_string(file).map_err(|error| Failure::located(&Diagnostic::unreadable("policy", &name, &error)))?;
+    let algorithms = algorithm_facts();
+    Policy::parse(&name, &text, Known { algorithms: &algorithms }).map_err(|diagnostic| Failure::located(&diagnostic))
+}
+
+/// Compiles every algorithm file that the runs name, so that a broken one is known before anything runs.
+///
+/// # Errors
+/// The compiler's own words.
+pub fn check_algorithm_files(jobs: &[Job], monitor: Monitor<'_>) -> Result<(), Failure> {
+    let mut files: BTreeSet<&Path> = BTreeSet::new();
+    for scenario in jobs.iter().map(|job| &job.scenario) {
+        let overrides = scenario.traffic.iter().filter_map(|entry| entry.cc.as_ref());
+        let enforced = scenario.enforcer.iter().flat_map(|enforcer| &enforcer.rule).map(|rule| &rule.cc);
+        for cc in overrides.chain(enforced).chain([&scenario.tcp.cc]) {
+            if let scenario::Algorithm::File(file) = cc {
+                files.insert(&file.file.path);
+            }
+        }
+    }
+    for file in files {
+        let algorithm = Algorithm::load(file).map_err(|error| Failure::Input(error.to_string()))?;
+        if !algorithm.warnings().is_empty() {
+            monitor.note(algorithm.warnings().trim_end());
+        }
+    }
+    Ok(())
+}

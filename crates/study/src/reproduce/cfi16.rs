@@ -1,0 +1,145 @@
+//! Eight TCP variants on a 6-ary fat tree (CFI 2016).
+//!
+//! Runs the scenario `scenarios/cfi16-fat-tree.toml`, a part of this program, once for each routing, variant and seed;
+//! measures what the paper's Figures 2 and 3 and Table 4 show; and says in words, computed from the numbers, what
+//! agrees and what does not.
+
+mod experiments;
+mod findings;
+mod measured;
+mod paper;
+mod rows;
+mod tables;
+
+use super::{Reproduced, Request, Study};
+use crate::failure::Failure;
+use crate::known::{algorithm_names, check_algorithm_files};
+use crate::monitor::Monitor;
+use crate::run::{Words as _, speed};
+use crate::sweep::{Job, run_all};
+use experiments::Experiment;
+use measured::{Cases, Measured};
+use results::{Comparison, Story, SweepWriter};
+use scenario::{Disk, Input, Known, Routing, Run, Scenario};
+use std::path::PathBuf;
+use std::time::Instant;
+
+const NAME: &str = "scenarios/cfi16-fat-tree.toml";
+const TEXT: &str = include_str!("../../../../scenarios/cfi16-fat-tree.toml");
+
+/// The study.
+pub const STUDY: Study = Study {
+    name: "cfi16",
+    about: "eight TCP variants on a 6-ary fat tree (CFI 2016): Figures 2 and 3, Table 4",
+    reproduce,
+};
+
+/// Runs the study.
+fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Failure> {
+    let mut jobs = jobs(request, None)?;
+    let experiments: &[Experiment] = if request.full { &experiments::ALL } else { &[] };
+    for experiment in experiments {
+        jobs.extend(self::jobs(request, Some(experiment))?);
+    }
+    check_algorithm_files(&jobs, monitor)?;
+    let mut writer = SweepWriter::create(&request.out).map_err(|error| Failure::bad_out(&error))?;
+    let began = Instant::now();
+    let mut cases = Cases::default();
+    let mut numbers = 0..jobs.len();
+    let mut hops = 0;
+    run_all(&jobs, request.workers, monitor, |run| {
+        // results come in the order of the jobs
+        let job = &jobs[numbers.next().expect("one result for each job")];
+        hops += run.summary.packet_hops;
+        cases.add(environment(job), variant(job), Measured::of(&run, &job.scenario));
+        writer.add(&run).map_err(|error| Failure::writing(&error))
+    })?;
+    let comparisons = rows::comparisons(&cases);
+    let findings = findings::findings(&cases);
+    let info = speed(began, hops, request.workers.min(jobs.len()));
+    writer.finish(&story(&comparisons, &findings), Some(&info)).map_err(|error| Failure::writing(&error))?;
+    monitor.note(&info.words());
+    let tables = tables::render(&cases, &findings);
+    Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
+}
+
+/// The runs of the study, or of one experiment beside it.
+fn jobs(request: &Request, experiment: Option<&Experiment>) -> Result<Vec<Job>, Failure> {
+    let mut sets = request.sets.clone();
+    if request.seeds > 1 {
+        if sets.iter().any(|set| set.split('=').next().is_some_and(|key| key.trim() == "seed")) {
+            let text = "--seeds runs the seeds 1 to N, --set seed=… runs one: keep one of the two";
+            return Err(Failure::Input(text.to_string()));
+        }
+        let seeds: Vec<String> = (1..=request.seeds).map(|seed| seed.to_string()).collect();
+        sets.push(format!("sweep.seed=[{}]", seeds.join(", ")));
+    }
+    sets.extend(experiment.iter().flat_map(|experiment| experiment.sets).map(ToString::to_string));
+    let names = algorithm_names();
+    // what --set names is found from here
+    let files = Disk { base: PathBuf::new() };
+    let input = Input {
+        name: NAME,
+        text: TEXT,
+        sets: &sets,
+        known: Known { algorithms: &names, ..Known::default() },
+        files: &files,
+    };
+    let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
+    let extra = |run: &Run| {
+        let known = ["network.routing", "tcp.cc", "seed"];
+        run.parameters.iter().find(|(key, _)| !known.contains(&key.as_str())).map(|(key, _)| key.clone())
+    };
+    if let Some(key) = loaded.runs.iter().find_map(extra) {
+        return Err(Failure::Input(format!(
+            "reproduce compares routings, variants and seeds; to sweep `{key}` use `opentcp run {NAME}`"
+        )));
+    }
+    let seeds = loaded.runs.iter().any(|run| run.scenario.seed != loaded.runs[0].scenario.seed);
+    Ok(loaded.runs.into_iter().map(|run| job(run.scenario, experiment, seeds, request.full)).collect())
+}
+
+/// A run, named `single-path/vegas`, or `queue 25/vegas/3` with an experiment and several seeds.
+fn job(scenario: Scenario, experiment: Option<&Experiment>, seeds: bool, full: bool) -> Job {
+    let variant = scenario.tcp.cc.label().to_string();
+    let routing = match scenario.network.routing {
+        Routing::SinglePath => "single-path",
+        Routing::Ecmp => "ecmp",
+    };
+    let environment = experiment.map_or(routing, |experiment| experiment.name);
+    let mut name = format!("{environment}/{variant}");
+    if seeds {
+        name = format!("{name}/{}", scenario.seed);
+    }
+    let mut parameters = vec![("routing".to_string(), routing.to_string()), ("algorithm".to_string(), variant)];
+    if full {
+        let experiment = experiment.map_or("none", |experiment| experiment.name);
+        parameters.push(("experiment".to_string(), experiment.to_string()));
+    }
+    parameters.push(("seed".to_string(), scenario.seed.to_string()));
+    Job { name, parameters, scenario }
+}
+
+fn environment(job: &Job) -> &str {
+    job.name.split('/').next().expect("a split has a first part")
+}
+
+fn variant(job: &Job) -> &str {
+    job.scenario.tcp.cc.label()
+}
+
+/// The report's words. The notes stand in the JSON rows; under each of its pictures they would only repeat themselves.
+fn story(comparisons: &[Comparison], findings: &[String]) -> Story {
+    let without_note = |row: &Comparison| Comparison { note: String::new(), ..row.clone() };
+    Story {
+        title: "Eight TCP variants on a 6-ary fat tree".to_string(),
+        lead: "54 on–off flows between random pairs of 54 hosts, 100 Mbit/s links, 60 s; after “Comparative Performance of \
+               TCP Variants on Fat-Tree Networks” (CFI 2016): drops at the 45 switches (Figure 2), the queue of a core \
+               switch (Figure 3), throughput and delay (Table 4), for the single path that the paper’s routing took and \
+               for ECMP. Figure 2 prints no numbers, so its bars have none beside them."
+            .to_string(),
+        paragraphs: findings.to_vec(),
+        comparisons: comparisons.iter().map(without_note).collect(),
+        ..Story::default()
+    }
+}

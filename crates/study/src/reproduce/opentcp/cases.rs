@@ -1,0 +1,251 @@
+//! What is run: the paper's own setting, and the experiments that take something of it away.
+
+use super::measured::Run;
+use crate::failure::Failure;
+use crate::known::{algorithm_facts, algorithm_names};
+use crate::reproduce::Request;
+use crate::sweep::Job;
+use scenario::{Disk, FileRef, Files, Input, Known, Scenario};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file of the repository that is a part of this program.
+type Part = (&'static str, &'static str);
+
+pub const SCINET: Part =
+    ("scenarios/opentcp-scinet.toml", include_str!("../../../../../scenarios/opentcp-scinet.toml"));
+const DAY: Part = ("scenarios/opentcp-day.toml", include_str!("../../../../../scenarios/opentcp-day.toml"));
+const SIZES: Part = ("scinet-files.csv", include_str!("../../../../../scenarios/scinet-files.csv"));
+const DIURNAL: Part = ("../policies/diurnal.toml", include_str!("../../../../../policies/diurnal.toml"));
+const OPENTCP1: &str = include_str!("../../../../../policies/opentcp1.toml");
+const OPENTCP2: &str = include_str!("../../../../../policies/opentcp2.toml");
+/// T of the paper is a minute; its days are compressed thirty times.
+const PERIOD: &str = "policy.period=2 s";
+/// What the policies set, and what of it the experiments leave.
+const SET: &str = "initial_cwnd = 20, rto_min = \"2 ms\"";
+/// For how long opentcp2's guard holds, and longer than any run.
+const HOLD: [&str; 2] = ["hold = \"60 s\"", "hold = \"36000 s\""];
+
+/// What the hosts of a run follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    Default,
+    OpenTcp1,
+    OpenTcp2,
+    /// opentcp1 without the time-out.
+    WindowOnly,
+    /// opentcp1 without the window.
+    TimeoutOnly,
+    /// opentcp2 whose hosts, once reverted, stay so.
+    GuardKept,
+}
+
+impl Variant {
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Default => "default",
+            Variant::OpenTcp1 => "opentcp1",
+            Variant::OpenTcp2 => "opentcp2",
+            Variant::WindowOnly => "window only",
+            Variant::TimeoutOnly => "time-out only",
+            Variant::GuardKept => "guard kept",
+        }
+    }
+
+    fn policy(self) -> Option<String> {
+        match self {
+            Variant::Default => None,
+            Variant::OpenTcp1 => Some(OPENTCP1.to_string()),
+            Variant::OpenTcp2 => Some(OPENTCP2.to_string()),
+            Variant::WindowOnly => Some(OPENTCP1.replace(SET, "initial_cwnd = 20")),
+            Variant::TimeoutOnly => Some(OPENTCP1.replace(SET, "rto_min = \"2 ms\"")),
+            Variant::GuardKept => Some(OPENTCP2.replace(HOLD[0], HOLD[1])),
+        }
+    }
+}
+
+/// What differs from the scenario, for several variants.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Before the variant's name, and unique; empty for the paper's own.
+    pub name: &'static str,
+    pub sets: &'static [&'static str],
+    pub variants: &'static [Variant],
+}
+
+const THREE: &[Variant] = &[Variant::Default, Variant::OpenTcp1, Variant::OpenTcp2];
+
+/// The paper's.
+pub const PAPER: &Setting = &Setting { name: "", sets: &[], variants: THREE };
+
+/// The whole of SciNet.
+pub const WHOLE: &Setting = &Setting {
+    name: "92 racks",
+    sets: &[
+        "network.topology={ leaf_spine = { leaves = 92, spines = 1, hosts_per_leaf = 42 } }",
+        "traffic.0.all_to_all.jobs=241",
+        "traffic.3.exchange.jobs=241",
+    ],
+    variants: THREE,
+};
+
+/// What real kernels can have of it on one machine: a tenth of the rates, and Linux as it is now, with the paper's algorithm, initial
+/// window and least time-out. The load of the epoch fills uplinks of 4 : 1 to (3 + 25) % · 400 Mbit/s · 3/4 = 84 %.
+const SMALL_SETS: &[&str] = &[
+    "network.topology={ leaf_spine = { leaves = 4, spines = 1, hosts_per_leaf = 4 } }",
+    "network.rate=100 Mbit/s",
+    "network.tier.spine.rate=100 Mbit/s",
+    "network.delay=50 us",
+    "network.queue={ drop_tail = { packets = 25 } }",
+    "tcp.preset=linux",
+    "tcp.initial_cwnd=3",
+    "traffic.0.all_to_all.jobs=2",
+    "traffic.2.poisson.load=25 %",
+    "traffic.3.exchange.jobs=2",
+];
+
+/// At emulator size, simulated.
+pub const SMALL: &Setting = &Setting { name: "small", sets: SMALL_SETS, variants: THREE };
+
+/// The same on real kernels.
+pub const KERNEL: &Setting = &Setting { name: "kernel", sets: SMALL_SETS, variants: THREE };
+
+const HALF: [&str; 3] = [
+    "network.topology={ leaf_spine = { leaves = 4, spines = 1, hosts_per_leaf = 42 } }",
+    "traffic.0.all_to_all.jobs=10",
+    "traffic.3.exchange.jobs=10",
+];
+
+/// Half of the network, and opentcp1's settings each alone.
+pub const PARTS: &Setting = &Setting {
+    name: "4 racks",
+    sets: &HALF,
+    variants: &[
+        Variant::Default,
+        Variant::OpenTcp1,
+        Variant::OpenTcp2,
+        Variant::WindowOnly,
+        Variant::TimeoutOnly,
+        Variant::GuardKept,
+    ],
+};
+
+/// What became of a variant, by seed.
+pub struct Case {
+    pub setting: &'static Setting,
+    pub variant: Variant,
+    pub runs: Vec<Run>,
+}
+
+impl Case {
+    /// `opentcp1`, `4 racks/opentcp1`.
+    pub fn name(&self) -> String {
+        name(self.setting, self.variant)
+    }
+
+    /// The median over seeds.
+    pub fn median(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+        let mut values: Vec<f64> = self.runs.iter().filter_map(of).collect();
+        values.sort_by(f64::total_cmp);
+        let n = values.len();
+        (n > 0).then(|| f64::midpoint(values[(n - 1) / 2], values[n / 2]))
+    }
+}
+
+/// The cases in order.
+pub struct Cases(pub Vec<Case>);
+
+impl Cases {
+    pub fn of(&self, setting: &Setting, variant: Variant) -> Option<&Case> {
+        self.0.iter().find(|case| *case.setting == *setting && case.variant == variant)
+    }
+
+    /// What a case is compared with: the same network without a policy.
+    pub fn default_of(&self, case: &Case) -> Option<&Case> {
+        self.of(case.setting, Variant::Default)
+    }
+}
+
+fn name(setting: &Setting, variant: Variant) -> String {
+    match setting.name {
+        "" => variant.name().to_string(),
+        setting => format!("{setting}/{}", variant.name()),
+    }
+}
+
+/// The runs of a setting, seed by seed within each variant.
+///
+/// # Errors
+/// What the user has set cannot be.
+pub fn jobs(request: &Request, setting: &Setting) -> Result<Vec<Job>, Failure> {
+    let mut jobs = Vec::new();
+    for variant in setting.variants {
+        for seed in 1..=request.seeds {
+            let mut sets: Vec<String> = setting.sets.iter().map(ToString::to_string).collect();
+            let policy = variant.policy();
+            if policy.is_some() {
+                sets.extend([format!("policy.file={POLICY}"), PERIOD.to_string()]);
+            }
+            if request.seeds > 1 {
+                sets.push(format!("seed={seed}"));
+            }
+            // without a policy there is nothing to set of it
+            let fits = |set: &&String| policy.is_some() || !set.starts_with("policy.");
+            sets.extend(request.sets.iter().filter(fits).cloned());
+            let mut name = name(setting, *variant);
+            if request.seeds > 1 {
+                name = format!("{name}/{seed}");
+            }
+            let files = Embedded { policy: policy.unwrap_or_default(), disk: Disk { base: PathBuf::new() } };
+            jobs.push(job(name, (SCINET, &sets), &files, variant.name())?);
+        }
+    }
+    Ok(jobs)
+}
+
+/// The day of a core link.
+///
+/// # Errors
+/// Its files are parts of this program, so none.
+pub fn day() -> Result<Job, Failure> {
+    let files = Embedded { policy: String::new(), disk: Disk { base: PathBuf::new() } };
+    job("day".to_string(), (DAY, &[]), &files, "diurnal")
+}
+
+fn job(name: String, ((file, text), sets): (Part, &[String]), files: &Embedded, variant: &str) -> Result<Job, Failure> {
+    let (algorithms, facts) = (algorithm_names(), algorithm_facts());
+    let known = Known { algorithms: &algorithms, policy: policy::Known { algorithms: &facts } };
+    let loaded = Scenario::parse(&Input { name: file, text, sets, known, files })
+        .map_err(|diagnostic| Failure::located(&diagnostic))?;
+    let [run] = &loaded.runs[..] else {
+        return Err(Failure::Input(format!(
+            "reproduce compares policies and seeds; to sweep, use `opentcp run {file}`"
+        )));
+    };
+    let scenario = run.scenario.clone();
+    let parameters =
+        vec![("variant".to_string(), variant.to_string()), ("seed".to_string(), scenario.seed.to_string())];
+    Ok(Job { name, parameters, scenario })
+}
+
+/// The files that the scenarios name are parts of this program too.
+struct Embedded {
+    policy: String,
+    disk: Disk,
+}
+
+const POLICY: &str = "policy.toml";
+
+impl Files for Embedded {
+    fn resolve(&self, written: &str) -> FileRef {
+        self.disk.resolve(written)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let part = |(name, text): Part| (path.to_str() == Some(name)).then(|| text.to_string());
+        match path.to_str() {
+            Some(POLICY) => Ok(self.policy.clone()),
+            _ => [SIZES, DIURNAL].into_iter().find_map(part).map_or_else(|| self.disk.read(path), Ok),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The simulator beside this machine's kernel: the same scenarios on both backends, number by number.
+//!
+//! Each case is one bottleneck (`scenarios/parity.toml`, a part of this program). The simulator runs it, the kernel runs
+//! it with the same algorithm source, and with its own algorithm of that kind where it has one. Records of what the kernel
+//! has run stand in the output folder; `--full` takes hours, and a later run goes on from them.
+
+mod case;
+mod compare;
+mod record;
+
+use super::{Reproduced, Request, Study};
+use crate::emu::{self, Origin};
+use crate::failure::Failure;
+use crate::known::algorithm_names;
+use crate::monitor::Monitor;
+use crate::sweep::{self, Job};
+use case::{Case, Host};
+use compare::Outcome;
+use kernel::Kernel;
+use record::Record;
+use results::{RunResults, SelfCheck, Story, SweepWriter, write_run};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The study.
+pub const STUDY: Study =
+    Study { name: "parity", about: "the simulator beside real kernels on one bottleneck; needs root", reproduce };
+
+/// Repetitions of each case of the full study, at least.
+const FULL_SEEDS: u32 = 3;
+
+/// Where records are kept, in the output folder.
+const KEPT: &str = "kept";
+
+/// Our algorithms whose like the kernel may have, and what it calls them.
+const OWN: [(&str, &str); 4] =
+    [("newreno", "kernel:reno"), ("cubic", "kernel:cubic"), ("dctcp", "kernel:dctcp"), ("bbr", "kernel:bbr")];
+
+/// Runs the study.
+fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Failure> {
+    Kernel::probe()
+        .map_err(|missing| Failure::Input(format!("parity compares with this machine's kernel: {missing}")))?;
+    case::check_sets(&request.sets)?;
+    let seeds = if request.full { request.seeds.max(FULL_SEEDS) } else { request.seeds };
+    let cases = case::cases(request.full, &algorithm_names());
+    let runs = runs(request, &cases, seeds)?;
+    let folder = Folder::open(&request.out)?;
+    let began = Instant::now();
+    let mut records = BTreeMap::new();
+    for (i, run) in runs.iter().enumerate() {
+        if let Some(record) = folder.find(run) {
+            records.insert(i, record);
+        }
+    }
+    if !records.is_empty() {
+        let out = request.out.display();
+        let (kept, all) = (records.len(), runs.len());
+        monitor.note(&format!("{kept} of {all} runs are kept from before; remove {out} to do them again"));
+    }
+    simulate(&runs, request.workers, &folder, monitor, &mut records)?;
+    emulate(&runs, &request.sets, &folder, monitor, &mut records)?;
+    let outcomes = outcomes(&cases, &runs, records);
+    let rows = compare::rows(&outcomes);
+    let findings = compare::findings(&outcomes, &rows);
+    folder.publish(&outcomes, &rows, &findings)?;
+    let wall_s = began.elapsed().as_secs_f64();
+    let tables = compare::render(&rows, &findings);
+    Ok(Reproduced { tables, findings, comparisons: compare::comparisons(&rows), wall_s })
+}
+
+/// One run of the study.
+struct Run {
+    /// Number of its case.
+    case: usize,
+    host: Host,
+    job: Job,
+}
+
+/// Every run: case by case, in each the hosts beside each other.
+fn runs(request: &Request, cases: &[Case], seeds: u32) -> Result<Vec<Run>, Failure> {
+    let of_kernel = emu::algorithm_names(&[]);
+    let mut runs = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        for host in Host::ALL {
+            let Some(algorithm) = algorithm_on(host, case.algorithm, &of_kernel) else { continue };
+            for seed in 1..=seeds {
+                runs.push(Run { case: number, host, job: case.job(request, host, algorithm, seed)? });
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// What `host` calls our `algorithm`; nothing if it has none like it.
+fn algorithm_on<'a>(host: Host, algorithm: &'a str, of_kernel: &[String]) -> Option<&'a str> {
+    if host != Host::Own {
+        return Some(algorithm);
+    }
+    let (_, own) = OWN.iter().find(|(ours, _)| *ours == algorithm)?;
+    of_kernel.iter().any(|name| name == own).then_some(*own)
+}
+
+/// Does the simulator's runs that have no record.
+fn simulate(
+    runs: &[Run],
+    workers: usize,
+    folder: &Folder,
+    monitor: Monitor<'_>,
+    records: &mut BTreeMap<usize, Record>,
+) -> Result<(), Failure> {
+    let (numbers, jobs) = missing(runs, records, |host| host == Host::Simulator);
+    let mut numbers = numbers.into_iter();
+    sweep::run_all(&jobs, workers, monitor, |run| {
+        // results come in the order of the jobs
+        let number = numbers.next().expect("one result for each job");
+        records.insert(number, folder.take(&run, None)?);
+        Ok(())
+    })
+}
+
+/// Does the kernel's runs that have no record, one after the other.
+fn emulate(
+    runs: &[Run],
+    sets: &[String],
+    folder: &Folder,
+    monitor: Monitor<'_>,
+    records: &mut BTreeMap<usize, Record>,
+) -> Result<(), Failure> {
+    let (numbers, jobs) = missing(runs, records, |host| host != Host::Simulator);
+    let mut numbers = numbers.into_iter();
+    let origin = Origin { path: Path::new(case::NAME), sets };
+    emu::run_all(&jobs, origin, monitor, jobs.len() as u32 / 4, |run, check| {
+        let number = numbers.next().expect("one result for each job");
+        records.insert(number, folder.take(&run, Some(check))?);
+        Ok(())
+    })
+}
+
+/// The runs on some hosts that have no record: their numbers and jobs.
+fn missing(runs: &[Run], records: &BTreeMap<usize, Record>, on: impl Fn(Host) -> bool) -> (Vec<usize>, Vec<Job>) {
+    let missing = runs.iter().enumerate().filter(|(number, run)| on(run.host) && !records.contains_key(number));
+    missing.map(|(number, run)| (number, run.job.clone())).unzip()
+}
+
+/// The records by case and host.
+fn outcomes(cases: &[Case], runs: &[Run], mut records: BTreeMap<usize, Record>) -> Vec<Outcome> {
+    let mut outcomes: Vec<Outcome> =
+        cases.iter().map(|case| Outcome { case: case.clone(), records: <[Vec<Record>; 3]>::default() }).collect();
+    for (number, run) in runs.iter().enumerate() {
+        outcomes[run.case].records[run.host as usize].extend(records.remove(&number));
+    }
+    outcomes
+}
+
+/// The output folder: a folder for each run, what is kept of all of them, and at the end the report.
+struct Folder {
+    out: PathBuf,
+    kept: PathBuf,
+}
+
+impl Folder {
+    /// An empty folder, or one that this study has made.
+    fn open(out: &Path) -> Result<Folder, Failure> {
+        let kept = out.join(KEPT);
+        let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
+        if !is_empty && !kept.is_dir() {
+            let text = format!("{} exists and is no folder of this study: choose another --out", out.display());
+            return Err(Failure::Input(text));
+        }
+        let made = fs::create_dir_all(&kept);
+        made.map_err(|error| Failure::Input(format!("cannot make {}: {error}", kept.display())))?;
+        Ok(Folder { out: out.to_path_buf(), kept })
+    }
+
+    /// What is kept of a run. The simulator's runs take seconds and are done again, by the program as it is now.
+    fn find(&self, run: &Run) -> Option<Record> {
+        let scenario = run.job.scenario.bundle().toml;
+        let kept = || Record::find(&self.kept, &run.job.name, &scenario);
+        (run.host != Host::Simulator).then(kept).flatten()
+    }
+
+    /// Writes a run's tables, and keeps what is compared.
+    fn take(&self, run: &RunResults, check: Option<SelfCheck>) -> Result<Record, Failure> {
+        write_run(&self.out.join(&run.name), run, None).map_err(|error| Failure::writing(&error))?;
+        let record = Record::of(run, check);
+        record.keep(&self.kept)?;
+        Ok(record)
+    }
+
+    /// Writes the comparison and the report, which draws the first repetition of each case, host beside host.
+    fn publish(&self, outcomes: &[Outcome], rows: &[compare::Row], findings: &[String]) -> Result<(), Failure> {
+        let json = serde_json::to_string_pretty(rows).map_err(|error| Failure::Run(error.to_string()))?;
+        self.write("comparisons.json", format!("{json}\n").as_bytes())?;
+        let pages = self.out.join(".report");
+        let mut writer = SweepWriter::create(&pages).map_err(|error| Failure::writing(&error))?;
+        for record in outcomes.iter().flat_map(|outcome| &outcome.records).filter_map(|records| records.first()) {
+            writer.add(&record.drawn()).map_err(|error| Failure::writing(&error))?;
+        }
+        writer.finish(&story(findings), None).map_err(|error| Failure::writing(&error))?;
+        for file in ["report.html", "summary.json"] {
+            let moved = fs::rename(pages.join(file), self.out.join(file));
+            moved.map_err(|error| Failure::Run(format!("cannot write {file}: {error}")))?;
+        }
+        // what is left there are thinned copies of the runs' own tables
+        fs::remove_dir_all(&pages).map_err(|error| Failure::Run(format!("cannot remove {}: {error}", pages.display())))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let path = self.out.join(name);
+        fs::write(&path, bytes).map_err(|error| Failure::Run(format!("cannot write {}: {error}", path.display())))
+    }
+}
+
+/// The report's words.
+fn story(findings: &[String]) -> Story {
+    Story {
+        title: "The simulator beside real kernels".to_string(),
+        lead: "Long flows through one bottleneck: simulated, on this machine’s kernel with the same algorithm source, and \
+               with the kernel’s own algorithm of that kind where it has one. The numbers beside each other, with \
+               errors, are in comparisons.json."
+            .to_string(),
+        paragraphs: findings.to_vec(),
+        comparisons: Vec::new(),
+        figures: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_kernel_that_has_an_algorithm_of_its_own_is_asked_for_it() {
+        let of_kernel = ["kernel:reno".to_string(), "kernel:cubic".to_string()];
+        assert_eq!(algorithm_on(Host::Own, "newreno", &of_kernel), Some("kernel:reno"));
+        assert_eq!(algorithm_on(Host::Own, "dctcp", &of_kernel), None);
+        assert_eq!(algorithm_on(Host::Own, "vegas", &of_kernel), None);
+        assert_eq!(algorithm_on(Host::Kernel, "vegas", &of_kernel), Some("vegas"));
+    }
+
+    #[test]
+    fn the_folder_holds_the_comparison_and_the_report_and_takes_a_second_one() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let out = folder.path().join("parity");
+        let case = case::cases(false, &[]).remove(0);
+        let record = |host| Record::example(&case.run_name(host, 1), case.algorithm);
+        let records = [vec![record(Host::Simulator)], vec![record(Host::Kernel)], Vec::new()];
+        let outcomes = [Outcome { case: case.clone(), records }];
+        let rows = compare::rows(&outcomes);
+        let findings = compare::findings(&outcomes, &rows);
+        for _ in 0..2 {
+            let folder = Folder::open(&out).expect("it is this study's");
+            folder.publish(&outcomes, &rows, &findings).expect("there is room");
+        }
+        let read = |name: &str| fs::read_to_string(out.join(name)).expect("it was written");
+        assert!(read("comparisons.json").contains("\"quantity\": \"mean queue\""));
+        assert!(read("report.html").contains("Queue over time") && read("summary.json").contains("queue.mean"));
+        assert!(!out.join(".report").exists());
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_refused() {
+        let folder = tempfile::tempdir().expect("there is room");
+        fs::write(folder.path().join("thesis.txt"), "").expect("there is room");
+        assert!(matches!(Folder::open(folder.path()), Err(Failure::Input(_))));
+        let own = folder.path().join("own");
+        assert!(Folder::open(&own).is_ok());
+        assert!(Folder::open(&own).is_ok(), "a second time");
+    }
+}

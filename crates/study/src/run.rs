@@ -1,0 +1,264 @@
+//! A scenario file becomes a folder of results.
+
+use crate::emu::{self, Origin};
+use crate::failure::Failure;
+use crate::known::{algorithm_facts, algorithm_names, check_algorithm_files};
+use crate::monitor::Monitor;
+use crate::request::{all_cores, results_folder};
+use crate::sweep::{Job, run_all};
+use results::{RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, write_run};
+use scenario::{Known, Loaded, Run, Scenario};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What to run, and by what.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// Keys of the scenario that are set, dotted: `KEY=VALUE`.
+    pub sets: Vec<String>,
+    /// Folder of the results, replaced if an earlier run made it; otherwise that of the scenario's name.
+    pub out: Option<PathBuf>,
+    /// Simulations at the same time. Results do not depend on it.
+    pub workers: usize,
+    /// What runs it.
+    pub backend: Backend,
+}
+
+impl RunRequest {
+    /// A file as it is, simulated.
+    pub fn new(scenario: impl Into<PathBuf>) -> RunRequest {
+        let scenario = scenario.into();
+        RunRequest { scenario, sets: Vec::new(), out: None, workers: all_cores(), backend: Backend::Sim }
+    }
+}
+
+/// What runs a scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// The simulator: virtual clock, simulated hosts.
+    #[default]
+    Sim,
+    /// The emulator: real time, Linux hosts in network namespaces; needs root.
+    Emu,
+}
+
+/// What became of a scenario.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Its name.
+    pub scenario: String,
+    /// The folder that was written, in which is `report.html`.
+    pub out: PathBuf,
+    /// Its runs, in order.
+    pub runs: Vec<Kept>,
+    /// How fast it went, and what the emulator says of its runs.
+    pub info: RunInfo,
+}
+
+/// What stays of a run after its tables are written.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// Unique among the runs.
+    pub name: String,
+    /// What tells it apart.
+    pub parameters: Vec<(String, String)>,
+    /// What was measured.
+    pub summary: Summary,
+}
+
+/// Does the runs of a scenario.
+///
+/// # Errors
+/// What is wrong with the input, or that a run failed, or that the user stopped it.
+pub fn run(request: &RunRequest, monitor: Monitor<'_>) -> Result<Done, Failure> {
+    let ours = algorithm_names();
+    let of_emulator = emu::algorithm_names(&ours);
+    let names: Vec<&str> = match request.backend {
+        Backend::Sim => ours,
+        Backend::Emu => of_emulator.iter().map(String::as_str).collect(),
+    };
+    let facts = algorithm_facts();
+    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
+    let loaded =
+        Scenario::load(&request.scenario, &request.sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;
+    let jobs = jobs_of(loaded);
+    check_algorithm_files(&jobs, monitor)?;
+    let scenario = &jobs[0].scenario;
+    let out = request.out.clone().unwrap_or_else(|| results_folder(&scenario.name));
+    let title = scenario.title.clone().unwrap_or_else(|| scenario.name.clone());
+    let (runs, info) = match request.backend {
+        Backend::Sim => execute(&jobs, &out, &title, &Simulated { workers: request.workers, monitor })?,
+        Backend::Emu => {
+            let origin = Origin { path: &request.scenario, sets: &request.sets };
+            execute(&jobs, &out, &title, &Emulated { origin, monitor })?
+        }
+    };
+    Ok(Done { scenario: scenario.name.clone(), out, runs, info })
+}
+
+/// What does the runs, and hands on each one's results and self-check, if it has one.
+trait Runner {
+    fn run_all(&self, jobs: &[Job], take: Take<'_>) -> Result<(), Failure>;
+    /// Runs at the same time.
+    fn workers(&self) -> usize;
+}
+
+type Take<'a> = &'a mut dyn FnMut(RunResults, Option<SelfCheck>) -> Result<(), Failure>;
+
+struct Simulated<'a> {
+    workers: usize,
+    monitor: Monitor<'a>,
+}
+
+impl Runner for Simulated<'_> {
+    fn run_all(&self, jobs: &[Job], take: Take<'_>) -> Result<(), Failure> {
+        run_all(jobs, self.workers, self.monitor, |run| take(run, None))
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+}
+
+struct Emulated<'a> {
+    origin: Origin<'a>,
+    monitor: Monitor<'a>,
+}
+
+impl Runner for Emulated<'_> {
+    fn run_all(&self, jobs: &[Job], take: Take<'_>) -> Result<(), Failure> {
+        emu::run_all(jobs, self.origin, self.monitor, 0, |run, check| take(run, Some(check)))
+    }
+
+    fn workers(&self) -> usize {
+        1
+    }
+}
+
+impl Kept {
+    fn of(run: RunResults) -> Kept {
+        Kept { name: run.name, parameters: run.parameters, summary: run.summary }
+    }
+
+    /// For a program.
+    pub fn summary(&self) -> RunSummary<'_> {
+        RunSummary { name: &self.name, folder: None, parameters: &self.parameters, summary: &self.summary }
+    }
+}
+
+/// The runs of a scenario with the parameters that reports tell them apart by.
+fn jobs_of(loaded: Loaded) -> Vec<Job> {
+    let job = |run: Run| {
+        let short = |key: &str| match key {
+            "tcp.cc" => "algorithm".to_string(),
+            _ => key.rsplit('.').next().filter(|last| is_only(last, key, &run.parameters)).unwrap_or(key).to_string(),
+        };
+        let swept = run.parameters.iter().filter(|(key, _)| key != "tcp.cc" && key != "seed");
+        let mut parameters = vec![("algorithm".to_string(), algorithms(&run.scenario))];
+        parameters.extend(swept.map(|(key, value)| (short(key), value.clone())));
+        parameters.push(("seed".to_string(), run.scenario.seed.to_string()));
+        Job { name: run.name, parameters, scenario: run.scenario }
+    };
+    loaded.runs.into_iter().map(job).collect()
+}
+
+/// Whether no other swept key ends like this one.
+fn is_only(last: &str, key: &str, swept: &[(String, String)]) -> bool {
+    !["algorithm", "seed"].contains(&last)
+        && swept.iter().all(|(other, _)| other == key || other.rsplit('.').next() != Some(last))
+}
+
+/// The algorithms of a scenario's flows: `cubic`, or `cubic + newreno`.
+fn algorithms(scenario: &Scenario) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for entry in &scenario.traffic {
+        let name = entry.cc.as_ref().unwrap_or(&scenario.tcp.cc).label();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(" + ")
+}
+
+/// Runs and writes.
+fn execute(jobs: &[Job], out: &Path, title: &str, runner: &dyn Runner) -> Result<(Vec<Kept>, RunInfo), Failure> {
+    // Begun before the first run, so that a bad --out is told at once; dropped unfinished, it leaves nothing.
+    let mut sweep = SweepWriter::create(out).map_err(|error| Failure::bad_out(&error))?;
+    let began = Instant::now();
+    let mut runs = Vec::new();
+    let mut single = None;
+    let mut emulations = Vec::new();
+    runner.run_all(jobs, &mut |run, check| {
+        emulations.extend(check);
+        if jobs.len() > 1 {
+            sweep.add(&run).map_err(|error| Failure::writing(&error))?;
+            runs.push(Kept::of(run));
+        } else {
+            single = Some(run);
+        }
+        Ok(())
+    })?;
+    let hops = runs.iter().map(|run| run.summary.packet_hops).sum::<u64>();
+    let hops = hops + single.as_ref().map_or(0, |run| run.summary.packet_hops);
+    let info = RunInfo { emulations, ..speed(began, hops, runner.workers().min(jobs.len())) };
+    let written = match &single {
+        Some(run) => {
+            drop(sweep);
+            write_run(out, run, Some(&info))
+        }
+        None => sweep.finish(&Story::new(title), Some(&info)),
+    };
+    written.map_err(|error| Failure::writing(&error))?;
+    runs.extend(single.map(Kept::of));
+    Ok((runs, info))
+}
+
+/// What `run.json` says.
+pub fn speed(began: Instant, packet_hops: u64, jobs: usize) -> RunInfo {
+    let wall_s = began.elapsed().as_secs_f64();
+    RunInfo {
+        wall_s,
+        packet_hops_per_s: packet_hops as f64 / wall_s.max(1e-9),
+        peak_rss_bytes: peak_rss_bytes(),
+        jobs,
+        // a run that breaks it does not end with results
+        checks: vec!["packet conservation on every link".to_string()],
+        emulations: Vec::new(),
+    }
+}
+
+/// Peak resident set, where Linux says it.
+fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// A line about speed for people.
+pub trait Words {
+    /// `done in 3.2 s: 25.1 M packet-hops/s with 2 jobs`.
+    fn words(&self) -> String;
+}
+
+impl Words for RunInfo {
+    fn words(&self) -> String {
+        let plural = if self.jobs == 1 { "" } else { "s" };
+        let rate = crate::table::scaled(self.packet_hops_per_s);
+        format!("done in {:.1} s: {rate} packet-hops/s with {} job{plural}", self.wall_s, self.jobs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_swept_key_is_named_by_its_end_unless_two_end_alike() {
+        let keys = |keys: &[&str]| keys.iter().map(|key| (key.to_string(), String::new())).collect::<Vec<_>>();
+        assert!(is_only("rto_min", "tcp.rto_min", &keys(&["tcp.rto_min", "network.rate"])));
+        assert!(!is_only("rate", "network.rate", &keys(&["network.rate", "network.tier.core.rate"])));
+        assert!(!is_only("seed", "other.seed", &keys(&["other.seed"])), "that name is the scenario's seed");
+    }
+}

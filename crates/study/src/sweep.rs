@@ -1,0 +1,189 @@
+//! Many runs at once: each on one core, their results handed on in order, so that neither the number of jobs nor the
+//! order in which runs end can be seen in what is written.
+
+use crate::failure::Failure;
+use crate::monitor::{Monitor, Progress};
+use crate::stop::Stop;
+use crate::table::scaled;
+use results::RunResults;
+use scenario::{Bundle, Scenario};
+use sim::{SimError, Simulation};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::Instant;
+use units::Time;
+
+/// How many runs may be finished or under way, per job, before the oldest has been handed on: a bound of the memory
+/// that results take while they wait for a slow run before them.
+const AHEAD: usize = 4;
+
+/// One run to do.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Unique among the runs.
+    pub name: String,
+    /// What tells it apart, for tables and reports: `algorithm`, `routing`, `seed` and so on.
+    pub parameters: Vec<(String, String)>,
+    /// What to simulate.
+    pub scenario: Scenario,
+}
+
+/// Does all `jobs`, `workers` at a time, and gives each one's results to `take`, in order.
+///
+/// # Errors
+/// The first failure, of a run or of `take`; the other runs are stopped.
+pub fn run_all(
+    jobs: &[Job],
+    workers: usize,
+    monitor: Monitor<'_>,
+    mut take: impl FnMut(RunResults) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (progress, stop) = (Progress::of(monitor, jobs.len()), &monitor.stop().of_batch());
+    let line = Line::new(jobs.len(), workers * AHEAD);
+    let (sender, receiver) = mpsc::channel();
+    let outcome = thread::scope(|scope| {
+        for _ in 0..workers.min(jobs.len()) {
+            let (sender, line, progress) = (sender.clone(), &line, &progress);
+            scope.spawn(move || {
+                while let Some(number) = line.next(stop) {
+                    let outcome = run_one(&jobs[number], progress, stop);
+                    if sender.send((number, outcome)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut handed_on = 0;
+        let hand_on = || {
+            for (number, outcome) in receiver {
+                waiting.insert(number, outcome?);
+                while let Some(results) = waiting.remove(&handed_on) {
+                    take(results)?;
+                    handed_on += 1;
+                    line.handed_on(handed_on);
+                }
+            }
+            Ok(())
+        };
+        let outcome = hand_on();
+        if outcome.is_err() {
+            stop.fail();
+            line.handed_on(jobs.len());
+        }
+        outcome
+    });
+    if stop.interrupted() { Err(Failure::Interrupted) } else { outcome }
+}
+
+fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, Failure> {
+    let began = Instant::now();
+    // A broken invariant of ours must not look like the user's mistake, nor leave a half-written folder.
+    let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&job.scenario, progress, stop)));
+    let results = outcome.map_err(|_| {
+        Failure::Run(format!(
+            "run {} (seed {}) broke an invariant of the simulator, see above",
+            job.name, job.scenario.seed
+        ))
+    })??;
+    let hops = results.summary.packet_hops as f64;
+    let seconds = began.elapsed().as_secs_f64();
+    let words =
+        format!("{} packet-hops in {seconds:.2} s ({} a second)", scaled(hops), scaled(hops / seconds.max(1e-9)));
+    progress.finished(&job.name, &words);
+    let Bundle { toml, files } = job.scenario.bundle();
+    let (name, parameters) = (job.name.clone(), job.parameters.clone());
+    Ok(RunResults { name, parameters, scenario_toml: toml, files, ..results })
+}
+
+/// Packet-hops of work between two looks at whether to go on: some tens of milliseconds.
+const STEP_HOPS: u64 = 1_000_000;
+/// Steps that even an idle run is cut into.
+const STEPS_MIN: u64 = 100;
+
+/// [`sim::simulate`] in steps of about equal work, so that it soon ends when it shall. The steps follow from the scenario,
+/// never from the clock on the wall.
+fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, SimError> {
+    let mut simulation = Simulation::new(scenario)?;
+    let end = scenario.duration;
+    let longest = (end / STEPS_MIN).max(Time::from_ps(1));
+    let mut step = Time::from_ms(1).min(longest);
+    let (mut now, mut told) = (Time::ZERO, 0);
+    while now < end {
+        let hops = simulation.packet_hops();
+        now = now.saturating_add(step).min(end);
+        simulation.run_to(now);
+        if stop.is_set() {
+            return Err(SimError::Interrupted);
+        }
+        let done = Progress::share(now, end);
+        progress.advance(done - told);
+        told = done;
+        step = match simulation.packet_hops() - hops {
+            few if few < STEP_HOPS / 2 => (step * 2).min(longest),
+            many if many > STEP_HOPS * 2 => (step / 2).max(Time::from_ps(1)),
+            _ => step,
+        };
+    }
+    Ok(simulation.finish())
+}
+
+/// The runs that wait for a worker, given out in order.
+struct Line {
+    state: Mutex<Position>,
+    moved: Condvar,
+    runs: usize,
+    ahead: usize,
+}
+
+#[derive(Default)]
+struct Position {
+    next: usize,
+    handed_on: usize,
+}
+
+impl Line {
+    fn new(runs: usize, ahead: usize) -> Line {
+        Line { state: Mutex::default(), moved: Condvar::new(), runs, ahead }
+    }
+
+    /// The next run's number, once it is not too far ahead of those handed on; none if there is no more to do.
+    fn next(&self, stop: &Stop) -> Option<usize> {
+        let far = |position: &mut Position| {
+            position.next < self.runs && position.next >= position.handed_on + self.ahead && !stop.is_set()
+        };
+        let mut position = self.moved.wait_while(self.lock(), far).unwrap_or_else(PoisonError::into_inner);
+        if position.next >= self.runs || stop.is_set() {
+            return None;
+        }
+        position.next += 1;
+        Some(position.next - 1)
+    }
+
+    fn handed_on(&self, count: usize) {
+        self.lock().handed_on = count;
+        self.moved.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Position> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_given_out_in_order_and_not_too_far_ahead() {
+        let (line, stop) = (Line::new(4, 2), Stop::default());
+        assert_eq!([line.next(&stop), line.next(&stop)], [Some(0), Some(1)]);
+        line.handed_on(1);
+        assert_eq!(line.next(&stop), Some(2));
+        stop.fail();
+        assert_eq!(line.next(&stop), None, "a stopped line gives out nothing, and does not wait");
+    }
+}

@@ -1,0 +1,194 @@
+//! A policy in the simulator, against the same network without it.
+//!
+//! Each seed is run twice, and the two runs make one pair of the verdict's test: the whole network with the policy, treated hosts
+//! and the others, against the whole network without. So what treated hosts do to the others counts.
+
+use crate::failure::Failure;
+use crate::known::{algorithm_facts, algorithm_names, check_algorithm_files, load_policy};
+use crate::monitor::Monitor;
+use crate::request::all_cores;
+use crate::sweep::{Job, run_all};
+use policy::{ArmObservation, Judgement, PeriodObservation, Policy, Verdict, VerdictReport};
+use results::{CueEvent, RunResults};
+use scenario::{Known, Scenario};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// What to try, and where.
+#[derive(Clone, Debug)]
+pub struct TrialRequest {
+    /// The policy file.
+    pub policy: PathBuf,
+    /// The network and its traffic; a policy that it names is not used.
+    pub scenario: PathBuf,
+    /// Seeds 1 to N, each with the policy and without. Fewer than [`TrialRequest::SEEDS_MIN`] are refused.
+    pub seeds: u32,
+    /// Keys of the scenario that are set, dotted: `KEY=VALUE`.
+    pub sets: Vec<String>,
+    /// Simulations at the same time. The answer does not depend on it.
+    pub workers: usize,
+}
+
+impl TrialRequest {
+    /// Fewer pairs have no interval.
+    pub const SEEDS_MIN: u32 = 5;
+
+    /// Ten seeds, on all cores.
+    pub fn new(policy: impl Into<PathBuf>, scenario: impl Into<PathBuf>) -> TrialRequest {
+        let (policy, scenario) = (policy.into(), scenario.into());
+        TrialRequest { policy, scenario, seeds: 10, sets: Vec::new(), workers: all_cores() }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tried {
+    /// The policy's name.
+    pub policy: String,
+    /// `helps`, `hurts`, `no difference`, or `cannot say`: too little to compare.
+    pub answer: &'static str,
+    /// Pairs of runs.
+    pub seeds: u32,
+    /// Of these, in how many CUEs were sent.
+    pub acted: u32,
+    /// Of these, in how many the Oracle ended the rollout by itself.
+    pub rolled_back: u32,
+    /// By how much, and within which bounds.
+    pub verdict: VerdictReport,
+}
+
+/// Tries a policy.
+///
+/// # Errors
+/// What is wrong with the input, or that a run failed, or that the user stopped it.
+pub fn try_policy(request: &TrialRequest, monitor: Monitor<'_>) -> Result<Tried, Failure> {
+    if request.seeds < TrialRequest::SEEDS_MIN {
+        return Err(Failure::Input(format!("a trial needs at least {} seeds", TrialRequest::SEEDS_MIN)));
+    }
+    let (jobs, policy) = jobs(request)?;
+    check_algorithm_files(&jobs, monitor)?;
+    let mut verdict = Verdict::of_pairs(&policy);
+    let mut without = None;
+    let (mut acted, mut rolled_back) = (0, 0);
+    run_all(&jobs, request.workers, monitor, |run| {
+        // without the policy, then with it, seed by seed
+        let Some(control) = without.take() else {
+            without = Some(observed(&run));
+            return Ok(());
+        };
+        acted += u32::from(run.cues.iter().any(|cue| cue.event == CueEvent::Sent));
+        rolled_back += u32::from(run.summary.extra.get("policy.rolled_back").is_some_and(|flag| *flag > 0.0));
+        verdict.observe(&PeriodObservation { treated: observed(&run), control, acting: true });
+        Ok(())
+    })?;
+    let verdict = verdict.report();
+    let (policy, answer) = (policy.name.clone(), answer(&verdict));
+    Ok(Tried { policy, answer, seeds: request.seeds, acted, rolled_back, verdict })
+}
+
+/// Two runs a seed: without the policy, and with it.
+fn jobs(request: &TrialRequest) -> Result<(Vec<Job>, Policy), Failure> {
+    // a policy's own mistakes are told as those of `check`
+    let policy = load_policy(&request.policy)?;
+    let path = std::path::absolute(&request.policy).map_err(|error| Failure::Input(error.to_string()))?;
+    let seeds: Vec<String> = (1..=request.seeds).map(|seed| seed.to_string()).collect();
+    let mut sets = vec![format!("policy.file={}", path.display()), format!("sweep.seed=[{}]", seeds.join(", "))];
+    sets.extend_from_slice(&request.sets);
+    let (names, facts) = (algorithm_names(), algorithm_facts());
+    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
+    let loaded = Scenario::load(&request.scenario, &sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;
+    if let Some((key, _)) = loaded.runs.iter().flat_map(|run| &run.parameters).find(|(key, _)| key != "seed") {
+        return Err(Failure::Input(format!(
+            "try compares one network with and without a policy: the scenario sweeps `{key}`"
+        )));
+    }
+    let mut jobs = Vec::new();
+    for run in loaded.runs {
+        let mut scenario = run.scenario;
+        scenario.measure.messages = true;
+        let without = Scenario { policy: None, ..scenario.clone() };
+        for (scenario, words) in [(without, "without"), (scenario, "with")] {
+            jobs.push(Job {
+                name: format!("seed {}, {words} the policy", scenario.seed),
+                parameters: Vec::new(),
+                scenario,
+            });
+        }
+    }
+    Ok((jobs, policy))
+}
+
+/// A whole run, as one side of a comparison.
+fn observed(run: &RunResults) -> ArmObservation {
+    let mut arm = ArmObservation::default();
+    let mut record = |ns: u64| arm.fct_ns.record(ns).expect("a histogram grows as it must");
+    run.messages.iter().for_each(|message| record(message.end_ns - message.start_ns));
+    // what is waited for on a connection with messages is a message
+    let kept: BTreeSet<u64> = run.messages.iter().map(|message| message.flow).collect();
+    let flows = run.flows.iter().filter(|flow| !kept.contains(&flow.flow));
+    flows.filter_map(results::FlowRow::fct_ns).for_each(record);
+    arm.segments = run.flows.iter().map(|flow| flow.data_packets_sent).sum();
+    arm.retransmits = run.flows.iter().map(|flow| flow.retransmits).sum();
+    arm
+}
+
+fn answer(verdict: &VerdictReport) -> &'static str {
+    match verdict.judgement {
+        Judgement::Helping => "helps",
+        Judgement::Hurting => "hurts",
+        Judgement::Unclear if verdict.is_bounded() => "no difference",
+        Judgement::Unclear => "cannot say",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scenario::{Disk, Input};
+
+    const POLICY: &str = "mode = \"enforce\"\nperiod = \"20 ms\"\n[objective]\nminimize = \"network.fct_p99\"\n[[rule]]\nname = \"r\"\n\
+                          when = \"network.max_link_utilization < 0.99\"\nset = { SET }\n";
+
+    fn policy(set: &str) -> Policy {
+        let facts = algorithm_facts();
+        let known = policy::Known { algorithms: &facts };
+        Policy::parse("p.toml", &POLICY.replace("SET", set), known).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    /// A run of some three hundred flows.
+    fn run(seed: u32) -> ArmObservation {
+        let text = "duration = \"150 ms\"\n[network]\ntopology = { star = { hosts = 4 } }\nrate = \"1 Gbit/s\"\ndelay = \"2 us\"\n\
+                    queue = { drop_tail = { packets = 20 } }\n[[traffic]]\npoisson = { flows_per_second = 2500, sizes = \"sizes.csv\" }\n";
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("sizes.csv"), "bytes,cdf\n1000,0\n20000,0.9\n200000,1\n").unwrap();
+        let names = algorithm_names();
+        let known = Known { algorithms: &names, ..Known::default() };
+        let files = Disk { base: folder.path().to_path_buf() };
+        let sets = [format!("seed={seed}")];
+        let input = Input { name: "s.toml", text, sets: &sets, known, files: &files };
+        let loaded = Scenario::parse(&input).unwrap_or_else(|error| panic!("{}", error.render(false)));
+        observed(&sim::simulate(&loaded.runs[0].scenario, &mut ()).unwrap())
+    }
+
+    #[test]
+    fn two_networks_of_which_neither_has_a_policy_differ_in_at_most_five_of_a_hundred_trials() {
+        const PAIRS: u32 = 6;
+        let policy = policy("initial_cwnd = 10");
+        let mut differ = [0; 4];
+        for trial in 0..100 {
+            let mut verdict = Verdict::of_pairs(&policy);
+            for pair in 0..PAIRS {
+                let seed = (trial * PAIRS + pair) * 2 + 1;
+                verdict.observe(&PeriodObservation { treated: run(seed), control: run(seed + 1), acting: true });
+            }
+            let report = verdict.report();
+            assert!(report.quantities.iter().all(|quantity| quantity.interval.is_some()), "{report:?}");
+            for (differ, quantity) in differ.iter_mut().zip(&report.quantities) {
+                *differ += u32::from(quantity.judgement != Judgement::Unclear);
+            }
+        }
+        println!("of 100 trials: p50, p90, p99, drops {differ:?} differ");
+        assert!(differ.iter().all(|trials| *trials <= 5), "{differ:?}");
+    }
+}
