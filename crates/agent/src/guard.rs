@@ -1,14 +1,12 @@
 //! Giving back without an agent: when it has died, and at boot.
 
 use crate::config::Places;
-use crate::daemon::AgentError;
+use crate::error::AgentError;
 use crate::journal::Journal;
+use crate::lock::lock;
 use crate::tuner;
-use bus::files::FileError;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -26,24 +24,6 @@ pub struct Reset {
     pub routes: bool,
     /// What was left because somebody else has changed it.
     pub notes: Vec<String>,
-}
-
-/// The right to be the agent of a folder; it ends with the process. `None`: another process has it.
-///
-/// # Errors
-/// The folder cannot be made.
-pub fn lock(places: &Places) -> Result<Option<File>, FileError> {
-    let io = |source| FileError::Io { path: places.state.clone(), source };
-    if !places.state.exists() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&places.state).map_err(io)?;
-    }
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(places.lock()).map_err(io)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(io(error.into())),
-    }
 }
 
 /// Gives back all that an agent which is no more has left. Once more does no harm.

@@ -14,9 +14,11 @@
 mod config;
 mod daemon;
 mod effective;
+mod error;
 mod guard;
 mod hex;
 mod journal;
+mod lock;
 mod measure;
 mod namespaces;
 mod netlink;
@@ -27,6 +29,7 @@ mod telemetry;
 mod tuner;
 
 pub use config::{Config, Means, Places, cgroup_mount, host_name};
-pub use daemon::{AgentError, dry_run, run};
+pub use daemon::{dry_run, run};
+pub use error::AgentError;
 pub use guard::{Reset, guard, reset};
 pub use status::{Status, status};

@@ -1,7 +1,7 @@
 //! What an agent leaves written for whoever asks how it is.
 
 use crate::config::Places;
-use crate::guard::lock;
+use crate::lock::lock;
 use bus::files::FileError;
 use bus::{Report, Telemetry};
 use policy::{Host, Link};

@@ -1,7 +1,7 @@
 //! The host's TCP in our hands: the program in the kernel, routes and sysctls.
 
 use crate::config::{Config, Means, Places};
-use crate::daemon::AgentError;
+use crate::error::AgentError;
 use crate::journal::Journal;
 use crate::namespaces::in_each;
 use crate::plan::Plan;

@@ -1,0 +1,48 @@
+//! Why an agent cannot begin or go on.
+
+use bus::files::FileError;
+use kernel::retune::RetuneError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why an agent ends.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// A key, an epoch or a journal.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The program in the kernel.
+    #[error(transparent)]
+    Retune(#[from] RetuneError),
+    /// The kernel does not take the program, or there is no place for what stays of it.
+    #[error("{}\nwithout BPF: --means routes", .0.trim_end())]
+    Bpf(String),
+    /// Another one runs.
+    #[error("{}: an agent runs there already; a second one on this host needs a --state, --pins and --cgroup of its own", .0.display())]
+    Running(PathBuf),
+    /// The guardian does not start.
+    #[error("the guardian, which undoes things should the agent die, cannot be started: {0}")]
+    Guardian(io::Error),
+    /// Deadlines are the kernel's, and this process counts otherwise.
+    #[error(
+        "this process is in a time namespace whose clocks are not the kernel's, which ends what is set: run the agent outside of it"
+    )]
+    Clock,
+    /// The system's.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl AgentError {
+    /// Whether the operator can put it right, as opposed to a kernel or a disk that failed.
+    pub fn is_input(&self) -> bool {
+        match self {
+            AgentError::Running(_) | AgentError::Bpf(_) | AgentError::Clock => true,
+            AgentError::File(error) => {
+                !matches!(error, FileError::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()))
+            }
+            AgentError::Retune(error) => !matches!(error, RetuneError::Map(_)),
+            AgentError::Guardian(_) | AgentError::Io(_) => false,
+        }
+    }
+}

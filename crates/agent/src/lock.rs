@@ -1,0 +1,25 @@
+//! One agent a folder: the lock that an agent holds while it lives.
+
+use crate::config::Places;
+use bus::files::FileError;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+
+/// The right to be the agent of a folder; it ends with the process. `None`: another process has it.
+///
+/// # Errors
+/// The folder cannot be made.
+pub fn lock(places: &Places) -> Result<Option<File>, FileError> {
+    let io = |source| FileError::Io { path: places.state.clone(), source };
+    if !places.state.exists() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&places.state).map_err(io)?;
+    }
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(places.lock()).map_err(io)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(io(error.into())),
+    }
+}
