@@ -1,7 +1,7 @@
 //! [`check_invariants`]: the operation model in a process of its own, so that a file that traps ends only itself.
 
 use crate::hook::{HOOKS, Hook};
-use crate::model::{self, Fault, Progress, Violation};
+use crate::model::{self, CPU_SECONDS_MAX, Fault, Progress, Violation};
 use crate::registry::Algorithm;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,9 +11,7 @@ use std::ptr::{self, NonNull};
 const SEEDS: u64 = 64;
 /// Operations of each.
 const OPERATIONS: u32 = 2_000;
-/// Processor time of a check before it counts as hanging; a usual one takes a tenth of a second.
-pub(crate) const SECONDS_MAX: u32 = 5;
-/// The same in time on the wall, should the child wait for something.
+/// Time on the wall before a check counts as hanging, should the child wait for something.
 const WALL_SECONDS_MAX: u32 = 120;
 
 /// What a file was put through without a fault.
@@ -123,7 +121,7 @@ fn child(algorithm: &Algorithm, shared: &Shared) -> ! {
 /// No endless loop, no core file.
 fn limit_child() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    let seconds = libc::rlim_t::from(SECONDS_MAX);
+    let seconds = libc::rlim_t::from(CPU_SECONDS_MAX);
     let some = libc::rlimit { rlim_cur: seconds, rlim_max: seconds + 1 };
     // SAFETY: plain system calls on values of our own; dispositions and mask may have been inherited.
     unsafe {

@@ -3,7 +3,7 @@
 //! The headers that such a file includes are replaced by this crate's own (`src/foreign/`), which map libbpf's world onto
 //! the contract. What a file uses beyond it is told by line, with what there is instead.
 
-use crate::toolchain::HEADER;
+use crate::contract::HEADER;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -8,7 +8,9 @@
 #![allow(unsafe_code, reason = "crossing into C is what this crate is for; each block says why it is sound")]
 
 mod check;
+mod contract;
 mod elf;
+mod error;
 mod foreign;
 mod hook;
 mod load;
@@ -22,8 +24,9 @@ mod table;
 mod toolchain;
 
 pub use check::{Report, check_invariants};
+pub use error::LoadError;
 pub use hook::{HOOKS, Hook};
-pub use load::{LoadError, compile_for_bpf};
+pub use load::compile_for_bpf;
 pub use model::{Fault, Violation};
 pub use ops::CongestionOps;
 pub use registry::{Algorithm, Category};

@@ -1,5 +1,6 @@
 //! Bring your own: a user's C file becomes an algorithm through the same contract as those of `cc/`.
 
+use crate::error::LoadError;
 use crate::foreign;
 use crate::registry::{Algorithm, RawAlgorithm};
 use crate::table;
@@ -7,101 +8,9 @@ use crate::toolchain;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_void};
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-
-/// Why a user's file is no algorithm.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The temporary folder that the file is compiled in cannot be made.
-    #[error("{}: no temporary folder to compile it in: {source}", path.display())]
-    Folder {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// No compiler.
-    #[error("no C compiler: $CC is not set, and neither cc nor clang nor gcc is there; install gcc or clang")]
-    NoCompiler,
-    /// No compiler for BPF.
-    #[error("no compiler for BPF: neither clang-16 nor clang-19 nor clang is there; install clang")]
-    NoClang,
-    /// The compiler that `$CC` names, or that was found, cannot be run.
-    #[error("{}: cannot run the compiler {compiler}: {source}", path.display())]
-    Run {
-        /// The file.
-        path: PathBuf,
-        /// The compiler's command.
-        compiler: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The compiler refuses the file.
-    #[error("{} does not compile; {compiler} says:\n{message}", path.display())]
-    Compile {
-        /// The file.
-        path: PathBuf,
-        /// The compiler's command.
-        compiler: String,
-        /// What the compiler said, word for word.
-        message: String,
-    },
-    /// A file written for libbpf uses what the host of a native build does not offer.
-    #[error("{} uses what is not offered here:{message}", path.display())]
-    NotOffered {
-        /// The file.
-        path: PathBuf,
-        /// What, in which line, and what there is instead.
-        message: String,
-    },
-    /// The file uses something that it only declares.
-    #[error(
-        "{} uses `{symbol}`, which it declares and does not define; \
-         an algorithm has no libraries, only what tcp.h gives it", path.display()
-    )]
-    UndefinedSymbol {
-        /// The file.
-        path: PathBuf,
-        /// What is missing.
-        symbol: String,
-    },
-    /// The object cannot be opened for another reason.
-    #[error("{} compiles, but cannot be opened: {message}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The dynamic linker's words.
-        message: String,
-    },
-    /// The file has no table of operations.
-    #[error(
-        "{} declares no algorithm: it must end with \
-         CC_OPS(name, .ssthresh = ..., .cong_avoid = ..., .undo_cwnd = ...);", path.display()
-    )]
-    NoTable {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The table lacks a hook, or is of another contract.
-    #[error("{} does not keep the contract: {message}", path.display())]
-    Contract {
-        /// The file.
-        path: PathBuf,
-        /// What it breaks.
-        message: String,
-    },
-}
 
 impl Algorithm {
     /// Compiles a user's file natively, against the contract of `cc/include/tcp.h` that is part of this program, and

@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// The largest window of the model, segments: what the files argue their ranges for.
 pub const WINDOW_MAX: u32 = 1_000_000;
 
+/// CPU time of a check before a hook counts as hanging; a usual check takes a tenth of a second.
+pub(crate) const CPU_SECONDS_MAX: u32 = 5;
+
 /// What an algorithm did that none may. Windows and thresholds in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -89,7 +92,7 @@ impl fmt::Display for Fault {
             }
             Fault::Signal { signal: libc::SIGSEGV } => write!(f, "it touched memory that is not its own (SIGSEGV)"),
             Fault::Signal { signal } => write!(f, "it died of signal {signal}"),
-            Fault::TimedOut => write!(f, "it did not return within {} s of processor time", crate::check::SECONDS_MAX),
+            Fault::TimedOut => write!(f, "it did not return within {CPU_SECONDS_MAX} s of CPU time"),
         }
     }
 }

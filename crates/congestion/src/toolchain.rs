@@ -1,17 +1,12 @@
 //! Running C compilers on a user's file, in a private folder where `tcp.h` is this crate's own.
 
+use crate::contract::{HEADER, NATIVE_FLAGS};
+use crate::error::LoadError;
 use crate::foreign::{self, Surroundings};
-use crate::load::LoadError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 use tempfile::TempDir;
-
-/// The contract that users' files include, as it was when this program was built.
-pub(crate) const HEADER: &str = include_str!("../../../cc/include/tcp.h");
-
-/// What the contract asks of a native build, as `build.rs` uses it too.
-const NATIVE_FLAGS: &str = include_str!("flags.txt");
 
 /// A call of what nobody declared would otherwise show only when the object is opened, without a line number.
 const SHARED_FLAGS: &str = "-O2 -shared -fPIC -Wpadded -Werror=implicit-function-declaration";
