@@ -1,10 +1,10 @@
 //! Real hosts whose TCP is retuned while the run goes on: what [`plan::Control`] sees of the emulated network, and does to it.
 
-use crate::EmuError;
+use crate::error::EmuError;
 use crate::gauges::{Gauges, Readings};
 use crate::port::WallClock;
 use crate::setter::{self, Place, Setter};
-use crate::traffic::Sockets;
+use crate::sockets::Sockets;
 use kernel::retune::Counts;
 use net::{LinkCounters, LinkId, QueueLength};
 use plan::{Completed, Control, FlowState, Managed, Segments};

@@ -3,30 +3,28 @@
 mod algorithms;
 mod network;
 mod open;
-mod processors;
 mod rows;
 
-use crate::cgroup::CgroupError;
 use crate::check::{self, Scale};
 use crate::cpu::Look;
 use crate::engine::{Counted, Totals};
-use crate::hosts::{self, Host};
+use crate::error::EmuError;
+use crate::hosts::Host;
 use crate::linux::Stack;
 use crate::port::{Clock, WallClock};
 use crate::retuning::{Retuned, Retuning};
 use crate::setter::Place;
+use crate::sockets::Hosts;
 use crate::taps::Trouble;
-use crate::traffic::{self, Hosts, Report};
+use crate::traffic::{self, Report};
 use crate::{address, limits, linux};
 use algorithms::Algorithms;
-use kernel::retune::RetuneError;
-use net::{NetError, Router};
+use net::Router;
 use plan::Control;
 use results::{Identity, RunResults, SelfCheck, Summary};
 use scenario::{Objection, Scenario};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -35,46 +33,6 @@ use units::Time;
 
 pub use network::Network;
 pub use open::open;
-pub use processors::Awake;
-pub(crate) use processors::{Precedence, go_second};
-
-/// Why a scenario cannot be emulated, or could not.
-#[derive(Debug, thiserror::Error)]
-pub enum EmuError {
-    /// It asks for what this machine or Linux cannot do.
-    #[error("{}", .0.iter().map(|o| o.message.as_str()).collect::<Vec<_>>().join("; "))]
-    Asked(Vec<Objection>),
-    /// The network model refuses it.
-    #[error(transparent)]
-    Model(#[from] NetError),
-    /// This machine's kernel does not take algorithms.
-    #[error("{0}; the kernel's own algorithms need nothing: `cc = \"kernel:cubic\"`")]
-    Kernel(#[from] kernel::Missing),
-    /// An algorithm is not one, or the kernel refuses it.
-    #[error("{0}")]
-    Algorithm(String),
-    /// A host cannot be made.
-    #[error(transparent)]
-    Hosts(#[from] hosts::Error),
-    /// Something failed on the way.
-    #[error("{0}: {1}")]
-    Io(&'static str, #[source] io::Error),
-    /// There is no control group for the run's sockets.
-    #[error(transparent)]
-    Cgroup(#[from] CgroupError),
-    /// The kernel does not let a policy retune TCP.
-    #[error(transparent)]
-    Retune(#[from] RetuneError),
-    /// The traffic could not be made.
-    #[error("{0} flows could not be opened; the first: {1}")]
-    Traffic(u64, String),
-    /// A thread of ours panicked: a broken invariant.
-    #[error("the emulator broke an invariant of its own, see above")]
-    Broken,
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Interrupted,
-}
 
 /// How far a run is, and whether it may go on.
 pub trait Watch {
@@ -152,17 +110,17 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     }
     let cpu = Look::now().since(&before);
     let (counted, trouble) = ran?;
-    if let (failed @ 1.., Some(first)) = &report.failed {
+    if let (failed @ 1.., Some(first)) = &report.sockets.failed {
         return Err(EmuError::Traffic(*failed, first.clone()));
     }
 
-    let pairs: BTreeSet<(u32, u32)> = report.flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+    let pairs: BTreeSet<(u32, u32)> = report.sockets.flows.iter().map(|flow| (flow.src, flow.dst)).collect();
     let (measured, _) = plan::sampled(scenario, &topology);
     let packet = (u64::from(scenario.tcp.mtu()), u64::from(plan::framing_bytes(scenario)));
     let scale = Scale::of(&topology, &router, &pairs, &measured, packet);
     let mut against = reasons(&report, trouble, counted.totals);
     against.extend(late_policy(scenario, &report));
-    let check = check::judge(&counted.lateness, report.late, scale, cpu, against);
+    let check = check::judge(&counted.lateness, report.sockets.late, scale, cpu, against);
     let results = results(scenario, &topology, &algorithms, &counted, report, &check);
     Ok(Emulated { results, check })
 }
@@ -194,14 +152,14 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     count(trouble.lost_in_hosts, "packets were lost in hosts because the network did not take them in time");
     count(trouble.refused, "packets were not taken by the host that they had reached");
     count(trouble.unreadable, "frames of hosts could not be read");
-    count(report.absurd, "times the kernel showed a window that no algorithm sets: it skipped hooks");
+    count(report.sockets.absurd, "times the kernel showed a window that no algorithm sets: it skipped hooks");
     let refused = report.retuned.as_ref().map_or(0, |retuned| retuned.counts.failed);
     count(refused, "settings of the policy were refused by the kernel");
     if report.waited > WAITED_MAX {
         let waited = report.waited * 100.0;
         reasons.push(format!("the hosts' applications waited for a processor for {waited:.1} % of the run"));
     }
-    if totals.entered == 0 && !report.flows.is_empty() {
+    if totals.entered == 0 && !report.sockets.flows.is_empty() {
         reasons.push("no packet came out of any host".to_string());
     }
     reasons
@@ -226,7 +184,7 @@ fn results(
     check: &SelfCheck,
 ) -> RunResults {
     let links = counted.series.rows(&counted.links, topology, &counted.under_way, counted.ended);
-    let flows = rows::flows(scenario, topology, algorithms, counted, &report);
+    let flows = rows::flows(scenario, topology, algorithms, counted, &report.sockets.flows);
     let identity = Identity {
         scenario: scenario.name.clone(),
         seed: scenario.seed,
@@ -242,7 +200,7 @@ fn results(
     summary.insert("emulation.lateness_max_us", check.lateness_max_us);
     let link_series = counted.series.samples().to_vec();
     let entries: Vec<std::sync::Arc<str>> = scenario.traffic.iter().map(|entry| entry.name.as_str().into()).collect();
-    let messages = plan::message_rows(&report.messages, scenario.measure.warmup, &entries);
+    let messages = plan::message_rows(&report.sockets.messages, scenario.measure.warmup, &entries);
     if let Some(retuned) = &report.retuned {
         retuned.control.summarize(&mut summary);
     }
@@ -256,7 +214,7 @@ fn results(
         links,
         link_series,
         messages,
-        cwnd: report.cwnd,
+        cwnd: report.sockets.cwnd,
         cues,
         summary,
         ..RunResults::default()

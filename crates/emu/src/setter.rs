@@ -4,11 +4,11 @@
 //! their CUEs do. Open connections, idle ones too, follow at once: an iterator goes over those of each host whose rules have changed. What a
 //! namespace knows only as a whole, ECN and the initial window after a pause, is its sysctl and its route.
 
-use crate::EmuError;
 use crate::cgroup::Cgroup;
+use crate::error::EmuError;
 use crate::hosts::{HostRoute, set_sysctl};
 use crate::port::{Clock, WallClock};
-use crate::run::go_second;
+use crate::scheduling::go_second;
 use kernel::NAME_PREFIX;
 use kernel::retune::{Counts, Retuner, Rule, Sessions, Tuning, boot_time, kept, netns_cookie};
 use nix::sched::{CloneFlags, setns};

@@ -1,48 +1,26 @@
 //! The scenario's applications on real sockets: one thread that opens, writes, reads and closes them all.
-//!
-//! A socket belongs to the namespace in which it was made, so the thread enters a host's namespace for as long as it
-//! makes one there, and then handles all of them alike. Received bytes are thrown away in the kernel (`MSG_TRUNC`); what
-//! they were is not the experiment's question, and copying them would cost what the hosts need.
 
-mod flow;
-mod sockets;
-
-pub use flow::FlowEnd;
-
-use crate::EmuError;
+use crate::error::EmuError;
 use crate::port::{Clock, WallClock};
 use crate::retuning::{Retuned, Retuning};
-use plan::{Applications, Arrived};
-use results::CwndSample;
+use crate::sockets::{self, Due, Hosts, Sockets};
+use plan::Applications;
 use scenario::Scenario;
-use sockets::Due;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Time;
-
-pub use sockets::{EntryStack, Hosts, Sockets};
 
 /// What applications may do by the clock before the sockets are looked at.
 const DUE_AT_ONCE: usize = 64;
 
 /// What the traffic did.
 pub struct Report {
-    /// The flows, by number.
-    pub flows: Vec<FlowEnd>,
-    /// Samples of senders, by time.
-    pub cwnd: Vec<CwndSample>,
-    /// Messages that have arrived, with their ends, if they were asked for.
-    pub messages: Vec<Arrived>,
+    /// What went through the sockets.
+    pub sockets: sockets::Report,
     /// Numbers of their own that entries report: name and value.
     pub extra: Vec<(String, f64)>,
-    /// Flows that could not be opened, and why the first could not.
-    pub failed: (u64, Option<String>),
-    /// Samples in which the kernel showed a window that no algorithm could have set.
-    pub absurd: u64,
-    /// Share of the run for which the applications could have gone on but had no processor, 0 to 1.
+    /// Share of the run for which the applications could have gone on but had no CPU, 0 to 1.
     pub waited: f64,
-    /// How late 99 % of what applications do by the clock was done at most.
-    pub late: Time,
     /// In a run with a policy: what became of it.
     pub retuned: Option<Retuned>,
 }
@@ -99,7 +77,7 @@ pub fn run(
     let ended = clock.now().min(scenario.duration);
     let waited = waited().saturating_sub(waited_before).as_secs_f64() / (clock.now() - began).as_secs_f64().max(1e-3);
     let retuned = retuning.map(Retuning::finish).transpose()?;
-    Ok(Report { waited, retuned, ..sockets.finish(ended, applications.extra()) })
+    Ok(Report { sockets: sockets.finish(ended), extra: applications.extra(), waited, retuned })
 }
 
 /// For how long the calling thread has been ready to run and has not; zero where Linux does not count.

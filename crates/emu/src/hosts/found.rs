@@ -2,7 +2,7 @@
 
 use crate::hosts::namespace::inside;
 use crate::hosts::netlink::{LOOPBACK, Network};
-use crate::run::Precedence;
+use crate::scheduling::Precedence;
 use netlink_packet_route::link::LinkAttribute;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

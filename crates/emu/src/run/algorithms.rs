@@ -1,8 +1,8 @@
 //! The algorithms of a scenario, in the kernel for as long as the run lasts.
 
-use crate::EmuError;
+use crate::error::EmuError;
 use crate::linux::{KERNEL_PREFIX, algorithms, paces, policy_algorithms};
-use crate::traffic::EntryStack;
+use crate::sockets::EntryStack;
 use congestion::compile_for_bpf;
 use kernel::{Error, Kernel, Loaded, NAME_PREFIX};
 use scenario::{Algorithm, Scenario};

@@ -1,11 +1,10 @@
 //! [`Network`]: the hosts, and the engine between them on a thread of its own.
 
-use super::processors::{Awake, Cpus, Precedence, go_first};
-use crate::EmuError;
 use crate::address::{FlowPorts, address};
 use crate::agenda::Agenda;
 use crate::driver::drive;
 use crate::engine::{Counted, Engine};
+use crate::error::EmuError;
 use crate::gate::Gate;
 use crate::gauges::Gauges;
 use crate::hosts::{CardRate, Host, HostSettings};
@@ -13,6 +12,7 @@ use crate::limits::glues;
 use crate::linux::Stack;
 use crate::port::WallClock;
 use crate::routes::Routes;
+use crate::scheduling::{Awake, Cpus, Precedence, go_first};
 use crate::taps::{TapPorts, Trouble};
 use net::{Router, Topology};
 use packet_io::{Pcap, PcapOptions, Tap};

@@ -3,8 +3,9 @@
 use super::algorithms::Algorithms;
 use super::network::Network;
 use crate::engine::Counted;
+use crate::error::EmuError;
 use crate::port::WallClock;
-use crate::{EmuError, limits, linux};
+use crate::{limits, linux};
 use scenario::{Measure, Queues, Scenario};
 use std::panic::resume_unwind;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use super::algorithms::Algorithms;
 use crate::engine::Counted;
 use crate::flowcount::Arrived;
 use crate::linux::KERNEL_PREFIX;
-use crate::traffic::{FlowEnd, Report};
+use crate::sockets::FlowEnd;
 use kernel::NAME_PREFIX;
 use net::Topology;
 use results::FlowRow;
@@ -17,7 +17,7 @@ pub fn flows(
     topology: &Topology,
     algorithms: &Algorithms,
     counted: &Counted,
-    report: &Report,
+    ends: &[FlowEnd],
 ) -> Vec<FlowRow> {
     let hosts: Vec<Arc<str>> = topology.nodes().iter().map(|node| node.name.as_str().into()).collect();
     let labels: Vec<Arc<str>> = scenario.traffic.iter().map(|entry| entry.label.as_str().into()).collect();
@@ -65,5 +65,5 @@ pub fn flows(
             final_cwnd: info.snd_cwnd,
         }
     };
-    report.flows.iter().enumerate().map(row).collect()
+    ends.iter().enumerate().map(row).collect()
 }

@@ -1,4 +1,4 @@
-//! Who runs where, and before whom: the engine has a processor of its own, and the run goes before other programs.
+//! Who runs where, and before whom: the engine has a CPU of its own, and the run goes before other programs.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -8,14 +8,14 @@ use std::io::Write;
 
 /// The niceness that goes before all others.
 const HIGHEST_PRIORITY: i32 = -20;
-/// Linux shares processors between sessions first, whatever their programs' niceness: this says how nice the session of this
+/// Linux shares CPUs between sessions first, whatever their programs' niceness: this says how nice the session of this
 /// process is as a whole (`sched(7)`).
 const SESSION: &str = "/proc/self/autogroup";
 
-/// The longest time in microseconds that a processor may take to wake up; the wish holds while the file is open.
+/// The longest time in microseconds that a CPU may take to wake up; the wish holds while the file is open.
 const WAKE_UP_LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// The processors that this process may use: one for the engine, the others for hosts and traffic.
+/// The CPUs that this process may use: one for the engine, the others for hosts and traffic.
 #[derive(Clone)]
 pub struct Cpus {
     engine: Option<usize>,
@@ -37,7 +37,7 @@ impl Cpus {
         Some(self.others.iter().filter(|cpu| **cpu < 64).fold(0, |mask, cpu| mask | 1 << cpu))
     }
 
-    /// The calling thread gets the engine's processor, before every other program.
+    /// The calling thread gets the engine's CPU, before every other program.
     pub fn take_engine(&self) {
         pin(self.engine.as_slice());
         go_first();
@@ -62,7 +62,7 @@ pub fn go_second() {
     let _ = setpriority_process(None, HIGHEST_PRIORITY / 2);
 }
 
-/// Keeps the calling thread on these processors. Where that is not allowed, the self-check tells what it meant.
+/// Keeps the calling thread on these CPUs. Where that is not allowed, the self-check tells what it meant.
 fn pin(cpus: &[usize]) {
     let mut set = CpuSet::new();
     let known = cpus.iter().all(|cpu| set.set(*cpu).is_ok());
@@ -71,7 +71,7 @@ fn pin(cpus: &[usize]) {
     }
 }
 
-/// As long as it lives, no processor of the machine sleeps (`PM QoS`), so that waking a thread on one is a write to its
+/// As long as it lives, no CPU of the machine sleeps (`PM QoS`), so that waking a thread on one is a write to its
 /// memory: an interrupt instead takes 10 us of the one that sends it in some virtual machines, and that is the engine.
 pub struct Awake {
     _request: Option<File>,

@@ -1,11 +1,16 @@
 //! [`Sockets`]: the kernel's sockets, as the applications see them.
+//!
+//! A socket belongs to the namespace in which it was made, so the thread enters a host's namespace for as long as it
+//! makes one there, and then handles all of them alike. Received bytes are thrown away in the kernel (`MSG_TRUNC`); what
+//! they were is not the experiment's question, and copying them would cost what the hosts need.
 
-use super::Report;
-use super::flow::Flow;
+mod flow;
+
 use crate::address::{FlowPorts, RECEIVER_PORT, address, sender_port};
 use crate::info::MaxPacingRate;
 use crate::lateness::Delays;
 use crate::port::{Clock, WallClock};
+use flow::Flow;
 use net::{NodeId, Topology};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
@@ -29,6 +34,8 @@ use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use units::Time;
+
+pub use flow::FlowEnd;
 
 /// Bytes of one write and one read at most: others wait for their turn.
 const CHUNK: usize = 256 << 10;
@@ -79,6 +86,22 @@ pub enum Due {
     Sample,
     /// Counting begins.
     Counting,
+}
+
+/// What went through the sockets of a run.
+pub struct Report {
+    /// The flows, by number.
+    pub flows: Vec<FlowEnd>,
+    /// Samples of senders, by time.
+    pub cwnd: Vec<CwndSample>,
+    /// Messages that have arrived, with their ends, if they were asked for.
+    pub messages: Vec<Arrived>,
+    /// Flows that could not be opened, and why the first could not.
+    pub failed: (u64, Option<String>),
+    /// Samples in which the kernel showed a window that no algorithm could have set.
+    pub absurd: u64,
+    /// How late 99 % of what applications do by the clock was done at most.
+    pub late: Time,
 }
 
 /// What an event belongs to, in the upper half of its number; the lower half says which.
@@ -290,7 +313,7 @@ impl<'a> Sockets<'a> {
     }
 
     /// The end, which was at `ended`: sockets close with their hosts.
-    pub fn finish(self, ended: Time, extra: Vec<(String, f64)>) -> Report {
+    pub fn finish(self, ended: Time) -> Report {
         // what was due and is not done at the end is at least so late
         let overdue = self.timers.peek().map_or(Time::ZERO, |Reverse((at, ..))| ended.saturating_sub(*at));
         let late = self.late.percentile(99.0).max(overdue);
@@ -298,7 +321,7 @@ impl<'a> Sockets<'a> {
         let absurd = self.absurd + flows.iter().filter(|flow| flow.info.is_absurd()).count() as u64;
         let messages = self.messages.unwrap_or_default();
         let (failed, cwnd) = (self.failed, self.cwnd);
-        Report { flows, cwnd, messages, extra, failed, absurd, waited: 0.0, late, retuned: None }
+        Report { flows, cwnd, messages, failed, absurd, late }
     }
 
     /// The calling thread enters the namespace of `host`.
