@@ -1,7 +1,7 @@
 //! The links with the packets on them: what happens between two hosts.
 
 use crate::calendar::{Calendar, Event};
-use crate::gate::Gate;
+use crate::gate::{Gate, Passing};
 use crate::packets::Packets;
 use net::{Ecn, LinkId, LinkTable, Outcome, Sent};
 use units::Time;
@@ -102,6 +102,58 @@ impl Fabric {
                 }
                 None
             }
+        }
+    }
+
+    /// A packet was offered to the link that stands for the enforcer.
+    fn at_gate(&mut self, now: Time, event: Event) {
+        let slot = event.what();
+        let Some(mut gate) = self.gate.take() else { return self.packets.give_back(slot) };
+        let socket = self.routes.socket(event.place());
+        let segment = self.packets.segment(slot);
+        if ecn_of(event.tag()) == Ecn::Ce {
+            segment.ecn = tcp::Ecn::Ce;
+        }
+        let segment = *segment;
+        match gate.on_segment(now, socket, segment, event.place(), self.packets.sent(slot)) {
+            Some(passing) => {
+                *self.packets.segment(slot) = *passing.segment();
+                self.pass(now, slot, &passing);
+            }
+            None => self.packets.give_back(slot),
+        }
+        self.leave_gate(now, gate);
+    }
+
+    /// The clock has come to what the enforcer waits for, or waited for once.
+    pub fn on_gate_timer(&mut self, now: Time) {
+        let Some(mut gate) = self.gate.take() else { return };
+        gate.on_timer(now);
+        self.leave_gate(now, gate);
+    }
+
+    /// Sends what the enforcer has to send.
+    fn leave_gate(&mut self, now: Time, mut gate: Box<Gate>) {
+        while let Some(passing) = gate.poll_transmit() {
+            let slot = self.packets.free_slot();
+            self.packets.take(slot, passing.sent);
+            *self.packets.segment(slot) = *passing.segment();
+            self.pass(now, slot, &passing);
+        }
+        gate.settle(now, &mut self.calendar);
+        self.gate = Some(gate);
+    }
+
+    /// A packet goes on along its route.
+    fn pass(&mut self, now: Time, slot: u32, passing: &Passing) {
+        let segment = passing.segment();
+        let len = (segment.ip_bytes() + self.framing) as u16;
+        let event = Event::packet(slot, passing.place, len, segment.ecn as u8);
+        let [_, next] = self.routes.hop(passing.place);
+        if next.is_socket() {
+            self.calendar.push(now, event.accepted(0, false, true));
+        } else {
+            self.offer(now, next, event.onward());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::gate::Opened;
-use crate::tuning::{Tuning, completed};
+use crate::tuning::Tuning;
 use net::{LinkId, NodeId, Router, Topology};
 use plan::{Arrived, Completed, Message, Random, flow_hash};
 use results::Arm;
@@ -30,6 +30,14 @@ pub struct Flow {
 
 // beside the two sockets of an idle connection
 const _: () = assert!(size_of::<Flow>() == 40);
+
+impl Flow {
+    /// How long it took, having ended at `end`.
+    fn completed(&self, end: Time) -> Completed {
+        let arm = self.arm.unwrap_or(Arm::Control);
+        Completed { src: self.src, entry: self.entry, bytes: self.bytes, took: end - self.start, arm }
+    }
+}
 
 /// Socket of the sender of `flow`.
 pub fn sender(flow: u32) -> u32 {
@@ -176,7 +184,7 @@ impl Flows {
         let ended = &mut self.list[flow as usize];
         ended.end = now;
         if let Some(tuning) = self.tuning.as_mut().filter(|_| !self.kept.contains_key(&flow)) {
-            tuning.complete(completed(ended, now));
+            tuning.complete(ended.completed(now));
         }
         core.sockets[receiver(flow) as usize].tcp.close(now);
         core.pump(receiver(flow));

@@ -5,13 +5,12 @@
 //! same route, to the next link or, at a receiver's host, to its socket.
 
 use crate::calendar::{Calendar, Event, kind};
-use crate::fabric::Fabric;
 use enforcer::{Action, Direction, End, Enforcer, Header, Packet, Record, Simulated};
 use net::{LinkId, Topology};
 use plan::{Enforcement, RECEIVER_PORT, address, sender_port};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use tcp::{Ecn, SackBlock};
+use tcp::{Ecn, SackBlock, Segment};
 use units::Time;
 
 /// An enforcer, and the flows that pass it.
@@ -88,6 +87,33 @@ impl Gate {
         route.iter().position(|link| topology.link(*link).to == at).map(|before| before + 1)
     }
 
+    /// A segment comes to it on the way to `socket`, at `place` of its route, and was sent at `sent`; what goes on at once.
+    pub fn on_segment(&mut self, now: Time, socket: u32, segment: Segment, place: u32, sent: Time) -> Option<Passing> {
+        // a sender's socket is even, and the peer of the receiver's
+        let (flow, forward) = (socket / 2, socket % 2 == 1);
+        let [server, client] = self.ends[&flow];
+        let (direction, source, destination) =
+            if forward { (Direction::Out, server, client) } else { (Direction::In, client, server) };
+        let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment };
+        match self.enforcer.on_packet(now, direction, Passing { packet, place, sent }) {
+            Action::Forward(passing) | Action::Rewritten(passing) => Some(passing),
+            Action::Held | Action::Dropped => None,
+        }
+    }
+
+    /// The clock has come to what the enforcer waits for, or waited for once.
+    pub fn on_timer(&mut self, now: Time) {
+        if self.timer_at == now {
+            self.timer_at = Time::NEVER;
+            self.enforcer.on_timer(now);
+        }
+    }
+
+    /// What it has to send.
+    pub fn poll_transmit(&mut self) -> Option<Passing> {
+        self.enforcer.poll_transmit().map(|(_, passing)| passing)
+    }
+
     /// What it has done, its clock showing `now`: counters into `summary`, and a row for each flow.
     pub fn results(self, now: Time, topology: &Topology, summary: &mut results::Summary) -> Vec<results::EnforcerRow> {
         let flow_of = |record: &Record| self.flows.get(&[record.server, record.client]).copied();
@@ -95,7 +121,7 @@ impl Gate {
     }
 
     /// Sees to its next call by the clock, and takes the records of flows that have ended.
-    fn settle(&mut self, now: Time, calendar: &mut Calendar) {
+    pub fn settle(&mut self, now: Time, calendar: &mut Calendar) {
         let at = self.enforcer.poll_timeout().max(now);
         if at < self.timer_at {
             self.timer_at = at;
@@ -108,75 +134,18 @@ impl Gate {
     }
 }
 
-impl Fabric {
-    /// A packet was offered to the link that stands for the enforcer.
-    pub fn at_gate(&mut self, now: Time, event: Event) {
-        let slot = event.what();
-        let Some(mut gate) = self.gate.take() else { return self.packets.give_back(slot) };
-        let socket = self.routes.socket(event.place());
-        // a sender's socket is even, and the peer of the receiver's
-        let (flow, forward) = (socket / 2, socket % 2 == 1);
-        let segment = self.packets.segment(slot);
-        if event.tag() & 3 == net::Ecn::Ce as u8 {
-            segment.ecn = Ecn::Ce;
-        }
-        let [server, client] = gate.ends[&flow];
-        let (direction, source, destination) =
-            if forward { (Direction::Out, server, client) } else { (Direction::In, client, server) };
-        let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment: *segment };
-        let passing = Passing { packet, place: event.place(), sent: self.packets.sent(slot) };
-        match gate.enforcer.on_packet(now, direction, passing) {
-            Action::Forward(passing) | Action::Rewritten(passing) => {
-                *self.packets.segment(slot) = passing.packet.segment;
-                self.pass(now, slot, &passing);
-            }
-            Action::Held | Action::Dropped => self.packets.give_back(slot),
-        }
-        self.leave(now, gate);
-    }
-
-    /// The clock has come to what the enforcer waits for, or waited for once.
-    pub fn on_gate_timer(&mut self, now: Time) {
-        let Some(mut gate) = self.gate.take() else { return };
-        if gate.timer_at == now {
-            gate.timer_at = Time::NEVER;
-            gate.enforcer.on_timer(now);
-        }
-        self.leave(now, gate);
-    }
-
-    /// Sends what the enforcer has to send.
-    fn leave(&mut self, now: Time, mut gate: Box<Gate>) {
-        while let Some((_, passing)) = gate.enforcer.poll_transmit() {
-            let slot = self.packets.free_slot();
-            self.packets.take(slot, passing.sent);
-            *self.packets.segment(slot) = passing.packet.segment;
-            self.pass(now, slot, &passing);
-        }
-        gate.settle(now, &mut self.calendar);
-        self.gate = Some(gate);
-    }
-
-    /// A packet goes on along its route.
-    fn pass(&mut self, now: Time, slot: u32, passing: &Passing) {
-        let segment = &passing.packet.segment;
-        let len = (segment.ip_bytes() + self.framing) as u16;
-        let event = Event::packet(slot, passing.place, len, segment.ecn as u8);
-        let [_, next] = self.routes.hop(passing.place);
-        if next.is_socket() {
-            self.calendar.push(now, event.accepted(0, false, true));
-        } else {
-            self.offer(now, next, event.onward());
-        }
-    }
-}
-
 /// A packet at the enforcer: what it is, where on its route, and when it was sent.
 #[derive(Clone, Debug)]
-struct Passing {
+pub struct Passing {
     packet: Simulated,
-    place: u32,
-    sent: Time,
+    pub place: u32,
+    pub sent: Time,
+}
+
+impl Passing {
+    pub fn segment(&self) -> &Segment {
+        &self.packet.segment
+    }
 }
 
 impl Packet for Passing {
