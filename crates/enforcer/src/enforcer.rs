@@ -5,53 +5,13 @@ use crate::flow::{Context, Flow, bit};
 use crate::half_open::HalfOpens;
 use crate::index::{Index, Key};
 use crate::kept::Kept;
-use crate::packet::{Direction, End, Header, Packet};
+use crate::limits::Limits;
+use crate::packet::{Action, Direction, End, Header, Packet};
 use crate::rules::{Rule, Rules};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use tcp::flags;
 use units::Time;
-
-/// What becomes of a packet that was handed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action<P> {
-    /// It goes on as it came.
-    Forward(P),
-    /// It goes on with another window, or without what the server must not see.
-    Rewritten(P),
-    /// The enforcer has it: it leaves by [`Enforcer::poll_transmit`] when its time has come, or its like already has.
-    Held,
-    /// It goes no further.
-    Dropped,
-}
-
-/// What the enforcer may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Flows that are enforced at a time; others are let through untouched.
-    pub flows: usize,
-    /// Handshakes at a time, 24 bytes each.
-    pub half_open: usize,
-    /// Memory of all buffered packets, bytes.
-    pub buffer_bytes: usize,
-    /// How far beyond the window that it was offered a server's data is still held, bytes; what lies beyond that is dropped.
-    pub beyond_window_bytes: u32,
-    /// A flow without packets for so long is forgotten.
-    pub idle: Time,
-}
-
-impl Default for Limits {
-    /// A million flows of 512 bytes and 1 GiB of packets at most; idle time as RFC 5382's least for NATs.
-    fn default() -> Limits {
-        Limits {
-            flows: 1 << 20,
-            half_open: 1 << 20,
-            buffer_bytes: 1 << 30,
-            beyond_window_bytes: 1 << 16,
-            idle: Time::from_secs(2 * 3600 + 240),
-        }
-    }
-}
 
 /// Ticks in which idle time is counted.
 const IDLE_TICK: Time = Time::from_secs(4);

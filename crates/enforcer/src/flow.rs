@@ -2,11 +2,11 @@
 
 use crate::buffer::{Buffer, Newest};
 use crate::counters::{Counters, Ending};
-use crate::enforcer::{Action, Limits};
 use crate::half_open::{Agreed, RTT_TICK_US};
 use crate::index::Key;
 use crate::kept::Kept;
-use crate::packet::{Direction, Packet};
+use crate::limits::Limits;
+use crate::packet::{Action, Direction, Packet};
 use crate::seq::{after, before, later};
 use std::collections::VecDeque;
 use std::sync::Arc;

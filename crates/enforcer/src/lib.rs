@@ -40,14 +40,16 @@ mod flow;
 mod half_open;
 mod index;
 mod kept;
+mod limits;
 mod packet;
 mod rules;
 mod seq;
 mod simulated;
 
 pub use counters::{Counters, Ending, Record, Sent};
-pub use enforcer::{Action, Enforcer, Limits};
+pub use enforcer::Enforcer;
 pub use kept::Kept;
-pub use packet::{Direction, End, Header, Packet};
+pub use limits::Limits;
+pub use packet::{Action, Direction, End, Header, Packet};
 pub use rules::Rule;
 pub use simulated::Simulated;

@@ -1,4 +1,4 @@
-//! What the enforcer asks of a packet.
+//! What the enforcer asks of a packet, and what it answers.
 
 use std::net::{IpAddr, Ipv6Addr};
 use tcp::{Ecn, SackBlock, Segment};
@@ -10,6 +10,19 @@ pub enum Direction {
     Out,
     /// From the others, the clients, to them.
     In,
+}
+
+/// What becomes of a packet that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<P> {
+    /// It goes on as it came.
+    Forward(P),
+    /// It goes on with another window, or without what the server must not see.
+    Rewritten(P),
+    /// The enforcer has it: it leaves by [`crate::Enforcer::poll_transmit`] when its time has come, or its like already has.
+    Held,
+    /// It goes no further.
+    Dropped,
 }
 
 /// One end of a connection: its address, an IPv4 one as IPv6 writes it (RFC 4291 2.5.5.2), and its port.

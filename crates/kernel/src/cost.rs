@@ -8,7 +8,8 @@ mod retuning;
 
 pub use retuning::{BULK_BYTES, RetuneTime, Taken, retune_time};
 
-use crate::load::{Error, Loaded};
+use crate::error::Error;
+use crate::load::Loaded;
 use crate::sys;
 use cable::Cable;
 use libbpf_rs::query::ProgInfoIter;

@@ -13,6 +13,8 @@
 //! hands packets of an interface to a program.
 
 pub mod cost;
+mod error;
+mod features;
 mod load;
 mod log;
 mod objects;
@@ -26,9 +28,11 @@ mod sys;
 mod table;
 mod trace;
 
-pub use load::{Error, Loaded, Prepared, Program, Verified};
+pub use error::Error;
+pub use features::Features;
+pub use load::{Loaded, Prepared, Program, Verified};
 pub use pins::{Change, PinError, Pins, not_pinned, pinned};
-pub use probe::{Features, Kernel, Missing};
+pub use probe::{Kernel, Missing};
 pub use running::{Origin, Running, running};
 pub use sockets::{Connection, connections, sockets_by_algorithm};
 pub use trace::{Reader, Trace, traced_object};

@@ -4,8 +4,9 @@
 //! `/sys/fs/bpf/opentcp/cc/ot_NAME`, which holds it until it is removed or the machine restarts. The file is all that is
 //! kept: which algorithms are loaded is read there and from the kernel, never from a list of our own that could be wrong.
 
-use crate::load::{Error, Prepared};
-use crate::running;
+use crate::error::Error;
+use crate::load::Prepared;
+use crate::sockets::available;
 use libbpf_rs::Link;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
@@ -203,7 +204,7 @@ impl Pins {
 /// Why `name` cannot be unloaded though there may be such an algorithm.
 pub fn not_pinned(name: &str) -> PinError {
     let name = name.to_string();
-    let known = running::available().unwrap_or_default().contains(&name);
+    let known = available().unwrap_or_default().contains(&name);
     if known { PinError::NotOurs { name } } else { PinError::NotLoaded { name, loaded: pinned() } }
 }
 
@@ -218,7 +219,7 @@ fn replace(algorithm: Prepared, path: &Path) -> Result<Change, PinError> {
 /// The name is not in use from here on by anyone but us, so only the kernel's own delay is waited for.
 fn wait_until_gone(name: &str) -> Result<(), PinError> {
     let start = Instant::now();
-    while running::available().is_ok_and(|names| names.iter().any(|known| known == name)) {
+    while available().is_ok_and(|names| names.iter().any(|known| known == name)) {
         if start.elapsed() > PATIENCE {
             return Err(PinError::Stays { name: name.to_string() });
         }

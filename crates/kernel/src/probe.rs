@@ -1,6 +1,8 @@
 //! Can this machine run algorithms in its kernel?
 
-use crate::load::{self, Error, Loaded, Prepared, Verified};
+use crate::error::Error;
+use crate::features::Features;
+use crate::load::{self, Loaded, Prepared, Verified};
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, BtfType};
@@ -33,15 +35,6 @@ pub enum Missing {
     /// It can, but would stay loaded when the loader ends.
     #[error("the kernel cannot bind an algorithm to its loader (BPF links of struct_ops): it needs Linux 6.4 or newer")]
     StructOpsLink,
-}
-
-/// What this machine's kernel offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Features {
-    /// As `uname -r` prints it.
-    pub release: String,
-    /// Arguments of the hook `cong_control`: 4 since Linux 6.10, 2 before. Algorithms that have this hook need 4.
-    pub cong_control_arguments: usize,
 }
 
 /// A kernel that takes algorithms. The way to it is [`Kernel::probe`].

@@ -50,7 +50,7 @@ pub struct Running {
 /// # Errors
 /// The kernel does not list its algorithms (/proc is not mounted).
 pub fn running() -> io::Result<Vec<Running>> {
-    let available = available()?;
+    let available = sockets::available()?;
     let sockets = sockets::sockets_by_algorithm().ok();
     let (pinned, bpf, modules) = (pins::pinned(), bpf_names(), modules());
     // Where the files cannot be seen, our prefix must do: without bpffs, or without the right to look into it.
@@ -72,12 +72,6 @@ pub fn running() -> io::Result<Vec<Running>> {
     let names: BTreeSet<&String> = available.iter().chain(used).collect();
     let of = |name: &String| sockets.as_ref().map(|counts| counts.get(name).copied().unwrap_or(0));
     Ok(names.into_iter().map(|name| Running { name: name.clone(), origin: origin(name), sockets: of(name) }).collect())
-}
-
-/// The names that a socket may choose now.
-pub(crate) fn available() -> io::Result<Vec<String>> {
-    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
-    Ok(names.split_whitespace().map(str::to_string).collect())
 }
 
 /// Names of the tables that BPF links have registered; for `cc/`'s files the algorithms' names.

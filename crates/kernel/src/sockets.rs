@@ -1,4 +1,4 @@
-//! What the sockets of this network namespace are and use, asked of the kernel over netlink (sock_diag(7)).
+//! What the sockets of this network namespace may choose, are and use, asked of the kernel over netlink (sock_diag(7)).
 
 use netlink_packet_core::{
     Emitable, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload, Parseable,
@@ -9,8 +9,8 @@ use netlink_packet_sock_diag::inet::{ExtensionFlags, InetResponse, StateFlags};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use netlink_sys::{Socket, SocketAddr};
 use std::collections::BTreeMap;
-use std::io;
 use std::net::IpAddr;
+use std::{fs, io};
 
 /// The older of the kernel's two questions for sockets. It goes through the table of all connections once for both families; the
 /// younger one, SOCK_DIAG_BY_FAMILY, does for each, and on a large machine that is most of what the answer costs.
@@ -45,6 +45,12 @@ pub struct Connection {
     pub max_pacing_rate: u64,
     /// Both ends agreed on ECN.
     pub ecn: bool,
+}
+
+/// The names that a socket may choose now.
+pub(crate) fn available() -> io::Result<Vec<String>> {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
+    Ok(names.split_whitespace().map(str::to_string).collect())
 }
 
 /// Connections of the network namespace that the calling thread is in, from established to half closed.

@@ -1,6 +1,6 @@
 //! The table of operations in an object file, as the compiler left it: the algorithm's name, its flags, its hooks.
 
-use crate::load::Error;
+use crate::error::Error;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 

@@ -1,6 +1,6 @@
 //! An algorithm's tracing build in the kernel, and the records of its calls.
 
-use crate::load::Error;
+use crate::error::Error;
 use crate::log::captured;
 use crate::probe::Kernel;
 use libbpf_rs::query::ProgInfoIter;

@@ -24,6 +24,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ecn;
 mod error;
 mod link;
 mod mix;
@@ -31,8 +32,9 @@ mod queue;
 mod routing;
 mod topology;
 
+pub use ecn::Ecn;
 pub use error::{NetError, NoPath};
-pub use link::{Ecn, LinkCounters, LinkTable, Outcome, QueueLength, Sent};
+pub use link::{LinkCounters, LinkTable, Outcome, QueueLength, Sent};
 pub use mix::SplitMix64;
 pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
 pub use routing::{Router, Routing};

@@ -11,34 +11,13 @@
 //! marking threshold and the longest that the queue has ever been. (A link with anything unusual has a trigger of zero.)
 //! And rates that are a whole number of picoseconds per byte, such as all the usual ones, need no division.
 
+use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
 use crate::queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, Red, Verdict};
 use crate::{LinkId, LinkSpec, LinkTier, NetError, NodeId, Topology};
 use memory::prefetch;
 use std::hint::select_unpredictable;
 use units::{Rate, Time};
-
-/// The two ECN bits of an IP header (RFC 3168 section 5), with their code points as values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Ecn {
-    /// Not ECN-capable: congestion can only be signalled by a drop.
-    #[default]
-    NotEct = 0b00,
-    /// ECN-capable, code point 01.
-    Ect1 = 0b01,
-    /// ECN-capable, code point 10.
-    Ect0 = 0b10,
-    /// Congestion experienced.
-    Ce = 0b11,
-}
-
-impl Ecn {
-    /// May be marked instead of dropped; a packet that is marked already counts as capable.
-    pub const fn is_capable(self) -> bool {
-        !matches!(self, Ecn::NotEct)
-    }
-}
 
 /// What became of a packet offered to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Queue disciplines: how long a queue may get, and which packets are marked or dropped before that.
 
-use crate::link::Ecn;
+use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
 use units::{Bytes, Rate, Time};
 

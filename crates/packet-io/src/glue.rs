@@ -1,9 +1,10 @@
 //! Joining packets that reach a host together, as a network card's receive offload does.
 
+use crate::bytes::{put_word, word};
 use crate::owned::OwnedFrame;
 use crate::segment::{HEADERS_BYTES_MAX, Layout, Sums, TCP_CHECKSUM_AT, set_lengths};
 use crate::transport::TcpFlags;
-use crate::view::{Ethernet, put_word, word};
+use crate::view::Ethernet;
 use crate::vnet::{GSO_TCPV4, GSO_TCPV6, VnetHeader};
 use std::io;
 

@@ -15,8 +15,10 @@
     reason = "ioctls, memory shared with the kernel and what happens between fork and exec have no safe form; each block says why it is sound"
 )]
 
+mod bytes;
 mod checksum;
 mod glue;
+mod offload;
 mod owned;
 mod pcap;
 mod process;
@@ -27,8 +29,8 @@ mod view;
 mod vnet;
 mod xdp;
 
-pub use checksum::complete;
 pub use glue::Glue;
+pub use offload::complete;
 pub use owned::OwnedFrame;
 pub use pcap::{Pcap, PcapOptions, PcapTotals};
 pub use process::die_with_this_thread;

@@ -1,9 +1,11 @@
 //! A frame that somebody keeps, and may change on its way: what an enforcer works on.
 
-use crate::checksum::{fold, pseudo_header, sum, updated};
+use crate::bytes::{put_word, word};
+use crate::checksum::{fold, sum, updated};
+use crate::offload::pseudo_header;
 use crate::segment::{HEADERS_BYTES_MAX, Layout, Sums, TCP_CHECKSUM_AT, set_lengths};
 use crate::transport::{Tcp, TcpFlags};
-use crate::view::{Ecn, Ethernet, Ip, protocol, put_word, word};
+use crate::view::{Ecn, Ethernet, Ip, protocol};
 use crate::vnet::{GSO_ECN, GSO_NONE, VnetHeader};
 use enforcer::{End, Header};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

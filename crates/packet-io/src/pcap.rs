@@ -1,6 +1,6 @@
 //! Captures that Wireshark, tshark and tcpdump read: the classic pcap format, with nanoseconds.
 
-use crate::checksum;
+use crate::offload;
 use crate::vnet::VnetHeader;
 use std::fs::File;
 use std::io::{self, Write};
@@ -95,7 +95,7 @@ impl Pcap {
         for part in parts {
             self.scratch.extend_from_slice(part);
         }
-        checksum::complete(header, &mut self.scratch);
+        offload::complete(header, &mut self.scratch);
         let kept = &self.scratch[..self.scratch.len().min(self.options.snap_bytes)];
         let record = record_header(time_ns, kept.len(), self.scratch.len());
 

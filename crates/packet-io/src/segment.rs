@@ -1,8 +1,9 @@
 //! Cutting a super-frame into packets, as a network card does.
 
+use crate::bytes::{put_word, word};
 use crate::checksum;
 use crate::transport::{Tcp, TcpFlags};
-use crate::view::{Ethernet, Ip, protocol, put_word, word};
+use crate::view::{Ethernet, Ip, protocol};
 use crate::vnet::{GSO_ECN, GSO_TCPV4, GSO_TCPV6, VnetHeader};
 
 /// The longest headers of a packet cut from a super-frame: Ethernet with two tags, IPv4 and TCP with all their options.

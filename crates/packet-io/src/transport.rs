@@ -1,6 +1,6 @@
 //! TCP and UDP headers, read in place.
 
-use crate::view::word;
+use crate::bytes::word;
 
 /// A TCP segment (RFC 9293).
 #[derive(Clone, Copy, Debug)]

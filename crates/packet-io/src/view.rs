@@ -3,6 +3,7 @@
 //! `parse` gives `None` for what is cut short or contradicts itself, so that what it gives can be asked anything. Checksums are
 //! not looked at: between a host and us nothing is damaged, and they may be partial.
 
+use crate::bytes::{put_word, word};
 use crate::checksum;
 use crate::transport::{Tcp, Udp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -25,14 +26,6 @@ const ETHERTYPE_TAGS: [u16; 2] = [0x8100, 0x88a8];
 const ADDRESSES_BYTES: usize = 12;
 const TAG_BYTES: usize = 4;
 const TAGS_MAX: usize = 2;
-
-pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
-}
-
-pub(crate) fn put_word(bytes: &mut [u8], at: usize, value: u16) {
-    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
-}
 
 /// An Ethernet frame, without its frame check sequence.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! AF_XDP: frames of one queue of an interface, in and out, past the kernel's network stack (Documentation/networking/af_xdp.rst).
 
-use crate::checksum::complete;
+use crate::offload::complete;
 use crate::vnet::VnetHeader;
 use nix::libc;
 use nix::sys::socket::setsockopt;

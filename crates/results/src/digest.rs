@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{CwndSample, FlowRow, LinkRow, LinkSample, RunResults, Summary, write::RunSummary};
+use crate::{CwndSample, FlowRow, LinkRow, LinkSample, RunResults, RunSummary, Summary};
 
 /// Points that a curve keeps: more than a panel has pixels to show.
 const CURVE_POINTS: usize = 240;

@@ -1,6 +1,7 @@
 //! The sender's half of an arriving segment: what its acknowledgment says, accounted in Linux's order.
 
 use crate::endpoint::{Endpoint, State, TimerKind, bit};
+use crate::rare::REORDERING_INITIAL;
 use crate::rate;
 use crate::scoreboard::mark;
 use crate::segment::{Segment, flags};
@@ -555,7 +556,7 @@ impl Endpoint {
     }
 
     fn may_raise_window(&self, found: u32) -> bool {
-        let reordered = self.busy.rare().is_some_and(|rare| rare.reordering > crate::recovery::REORDERING_INITIAL);
+        let reordered = self.busy.rare().is_some_and(|rare| rare.reordering > REORDERING_INITIAL);
         let progress = found::DATA_ACKED | if reordered { found::DATA_SACKED } else { 0 };
         found & progress != 0
     }

@@ -1,9 +1,9 @@
 //! What an idle connection can do without: one box, made when something is sent, waits to be sent, or goes wrong, and given
 //! back when it would tell no more than a new one.
 
-use crate::endpoint::Stats;
 use crate::rare::Rare;
 use crate::scoreboard::{Record, Ring};
+use crate::stats::Stats;
 use congestion::TcpSock;
 use units::Time;
 

@@ -3,10 +3,9 @@
 use crate::busy::Busy;
 use crate::config::Config;
 use crate::rare::Rare;
-use crate::rtt;
-use crate::window::{GSO_MAX_BYTES, PACING_SHIFT};
+use crate::stats::Stats;
 use congestion::sock::SK_PACING_NEEDED;
-use congestion::{Algorithm, TcpSock};
+use congestion::{Algorithm, MinMax, MinMaxSample, TcpSock};
 use std::sync::Arc;
 use units::Time;
 
@@ -36,31 +35,6 @@ pub enum State {
     LastAck,
     /// Both FINs exchanged; what still arrives is acknowledged.
     TimeWait,
-}
-
-/// What an endpoint counted since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Segments with payload, retransmissions included.
-    pub data_segments_sent: u32,
-    /// Of these, retransmissions, probes of a lost tail included.
-    pub retransmits: u32,
-    /// Retransmission timeouts; not those of a SYN.
-    pub rtos: u32,
-    /// Tail-loss probes.
-    pub tlp_probes: u32,
-    /// ACKs with ECE of an established connection.
-    pub ece_acks: u32,
-    /// Data segments received with CE.
-    pub ce_received: u32,
-    /// Retransmissions of a SYN or its answer.
-    pub syn_retransmits: u32,
-    /// Window reductions that proved wrong and were undone.
-    pub undos: u32,
-    /// Times that fast recovery was entered.
-    pub recoveries: u32,
-    /// Probes of a closed window.
-    pub window_probes: u32,
 }
 
 /// Bits of [`Endpoint::bits`]; the lowest four hold the window scale of what this side offers.
@@ -109,6 +83,15 @@ pub(crate) enum TimerKind {
 
 /// Bytes of the timestamp option, padded.
 pub(crate) const TIMESTAMP_BYTES: u32 = 12;
+
+/// Most bytes of one burst: what Linux lets a TSO packet hold (64 KiB less headers).
+const GSO_MAX_BYTES: u32 = 65_160;
+/// A burst is `pacing rate >> 10`: about 1 ms.
+const PACING_SHIFT: u8 = 10;
+
+const UNKNOWN: MinMaxSample = MinMaxSample { t: 0, v: u32::MAX };
+/// The minimum RTT before the first sample.
+pub(crate) const NO_RTT_MIN: MinMax = MinMax { s: [UNKNOWN; 3] };
 
 /// One end of a TCP connection; see the crate's documentation for how to drive it.
 #[derive(Debug)]
@@ -186,7 +169,7 @@ impl Endpoint {
             snd_una: iss,
             snd_nxt: iss,
             mss_cache: mss - if config.timestamps { TIMESTAMP_BYTES } else { 0 },
-            rtt_min: rtt::NO_RTT_MIN,
+            rtt_min: NO_RTT_MIN,
             advmss: mss as u16,
             ..TcpSock::default()
         };

@@ -69,11 +69,13 @@ mod sack;
 mod scoreboard;
 mod segment;
 mod seq;
+mod stats;
 mod timers;
 mod undo;
 mod window;
 
 pub use config::{Config, DelayedAck, EcnMode, PacingMode};
-pub use endpoint::{Endpoint, State, Stats};
+pub use endpoint::{Endpoint, State};
 pub use relay::{Leave, Next, Opening, Relay};
 pub use segment::{Ecn, SACK_BLOCKS_MAX, SackBlock, Segment, flags};
+pub use stats::Stats;

@@ -1,7 +1,7 @@
 //! Which segments are lost: RACK (RFC 8985), or three duplicates (RFC 6675, RFC 5681) where RACK is off.
 
 use crate::endpoint::{Endpoint, TimerKind, bit};
-use crate::rare::Rack;
+use crate::rare::{REORDERING_INITIAL, Rack};
 use crate::rate::sent_after;
 use crate::scoreboard::{Record, mark, mark_lost};
 use crate::seq::before;
@@ -214,6 +214,6 @@ impl Endpoint {
 
     /// Segments of reordering to tolerate.
     pub(crate) fn reordering(&self) -> u32 {
-        self.busy.rare().map_or(crate::recovery::REORDERING_INITIAL, |rare| rare.reordering)
+        self.busy.rare().map_or(REORDERING_INITIAL, |rare| rare.reordering)
     }
 }

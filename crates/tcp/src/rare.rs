@@ -1,7 +1,10 @@
 //! What few connections need at any one time, kept apart so that idle flows stay small.
 
-use crate::endpoint::Stats;
 use crate::segment::SackBlock;
+use crate::stats::Stats;
+
+/// Segments of reordering to tolerate at first (RFC 5681: three duplicate ACKs).
+pub(crate) const REORDERING_INITIAL: u32 = 3;
 
 /// RACK's state (RFC 8985): the most recently sent segment that is known to have arrived.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +113,7 @@ impl Default for Rare {
             reneged: false,
             retransmit_hint: 0,
             highest_sack: 0,
-            reordering: crate::recovery::REORDERING_INITIAL,
+            reordering: REORDERING_INITIAL,
             reord_seen: 0,
             dsack_dups: 0,
             cwnd_used: 0,

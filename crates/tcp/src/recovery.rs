@@ -2,15 +2,13 @@
 
 use crate::ack::{Ack, found};
 use crate::endpoint::{Endpoint, TimerKind, bit};
+use crate::rare::REORDERING_INITIAL;
 use crate::scoreboard::{mark, mark_lost};
 use crate::seq::{after, before};
 use congestion::CaEvent;
 use congestion::sock::{
     TCP_CA_CWR, TCP_CA_DISORDER, TCP_CA_LOSS, TCP_CA_OPEN, TCP_CA_RECOVERY, TCP_INFINITE_SSTHRESH, ecn,
 };
-
-/// Segments of reordering to tolerate at first (RFC 5681: three duplicate ACKs).
-pub(crate) const REORDERING_INITIAL: u32 = 3;
 
 /// Least time until a receiver's reneging is acted upon, µs; half of an RTT if that is more.
 const RENEGING_DELAY_MIN_US: u64 = 10_000;

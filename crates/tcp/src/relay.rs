@@ -9,10 +9,11 @@
 //! `None`, then looks at [`Relay::poll_timeout`].
 
 use crate::config::Config;
-use crate::endpoint::{Endpoint, State, Stats, TimerKind, bit};
+use crate::endpoint::{Endpoint, State, TimerKind, bit};
 use crate::scoreboard::mark;
 use crate::segment::{Segment, flags};
 use crate::seq::{after, before};
+use crate::stats::Stats;
 use congestion::TcpSock;
 use congestion::sock::{TCP_CA_OPEN, ack_flags, ecn};
 use std::sync::Arc;

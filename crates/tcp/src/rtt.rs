@@ -7,10 +7,6 @@ use crate::endpoint::{Endpoint, State};
 use crate::seq::after;
 use congestion::{MinMax, MinMaxSample};
 
-const UNKNOWN: MinMaxSample = MinMaxSample { t: 0, v: u32::MAX };
-/// Before the first sample.
-pub(crate) const NO_RTT_MIN: MinMax = MinMax { s: [UNKNOWN; 3] };
-
 /// Window of the minimum RTT, ms: Linux's 300 s.
 const RTT_MIN_WINDOW_MS: u32 = 300_000;
 
@@ -125,6 +121,7 @@ impl Endpoint {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::endpoint::NO_RTT_MIN;
     use congestion::Algorithm;
     use std::sync::Arc;
 

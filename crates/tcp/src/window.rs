@@ -5,10 +5,6 @@ use congestion::CaEvent;
 use congestion::sock::TCP_CA_OPEN;
 use units::Time;
 
-/// Most bytes of one burst: what Linux lets a TSO packet hold (64 KiB less headers).
-pub(crate) const GSO_MAX_BYTES: u32 = 65_160;
-/// A burst is `pacing rate >> 10`: about 1 ms.
-pub(crate) const PACING_SHIFT: u8 = 10;
 /// The shorter the RTT, the larger a burst may be: it halves per 512 µs of minimum RTT.
 const BURST_RTT_SHIFT: u32 = 9;
 /// A burst of less than a third of the window may wait to grow.
