@@ -4,19 +4,12 @@ mod run_support;
 
 use emu::Emulated;
 use run_support::{ATTEMPTS, machine};
-use scenario::{Known, Scenario};
-use std::path::Path;
 use std::process::{Child, Command};
+use testkit::scenario;
 
 /// What the emulator is accepted by is measured while the machine's own host leaves it its processors: of a sender's link what is
 /// lost is several times what is stolen, and a card that filled up meanwhile stays full.
 const STOLEN_MAX: f64 = 0.002;
-
-fn scenario(text: &str) -> Scenario {
-    let ours = congestion::Algorithm::builtins().iter().map(congestion::Algorithm::name);
-    let algorithms: Vec<&str> = ours.chain(["kernel:cubic", "kernel:reno"]).collect();
-    run_support::scenario(Path::new(""), text, Known { algorithms: &algorithms, ..Known::default() })
-}
 
 fn valid(name: &str, text: &str) -> Option<Emulated> {
     run_support::valid_run(name, STOLEN_MAX, &scenario(text))

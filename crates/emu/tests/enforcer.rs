@@ -5,48 +5,23 @@ mod run_support;
 
 use emu::address::address;
 use run_support::{machine, valid_run};
-use scenario::{Known, Scenario};
+use scenario::Scenario;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
+use testkit::{LossyDownload, scenario};
 
 /// 10 Mbit/s and 30 ms with these losses of data, queues of 50 packets, and BBR enforced at `at`.
-fn scenario(at: &str, loss: &str) -> Scenario {
-    let text = format!(
-        r#"
-        duration = "12 s"
-        [network]
-        topology = {{ dumbbell = {{ pairs = 1 }} }}
-        rate = "1 Gbit/s"
-        delay = "50 us"
-        [network.tier.bottleneck]
-        rate = "10 Mbit/s"
-        delay = "14.9 ms"
-        queue = {{ drop_tail = {{ packets = 50 }} }}
-        [[network.loss]]
-        link = "s1->s2"
-        probability = "{loss}"
-        [tcp]
-        cc = "cubic"
-        [enforcer]
-        at = "{at}"
-        [[enforcer.rule]]
-        cc = "bbr"
-        src = "left1"
-        [[traffic]]
-        bulk = {{ from = "left1", to = "right1", bytes = "8 MB" }}
-        "#
-    );
-    run_support::scenario(Path::new(""), &text, Known { algorithms: &["cubic", "bbr"], ..Known::default() })
+fn download(at: &str, loss: &str) -> Scenario {
+    scenario(&LossyDownload { duration: "12 s", loss, enforced_at: Some(at), ..LossyDownload::default() }.text())
 }
 
 #[test]
 fn a_download_takes_as_long_as_simulated() {
     let Some(_machine) = machine() else { return };
     for at in ["s1", "left1"] {
-        let scenario = scenario(at, "0.3 %");
+        let scenario = download(at, "0.3 %");
         let simulated = sim::simulate(&scenario, &mut ()).expect("nothing stops it");
         let Some(emulated) = valid_run(&format!("enforced at {at}"), 1.0, &scenario) else { return };
         let seconds = |results: &results::RunResults| results.flows[0].fct_ns().expect("it ends") as f64 / 1e9;
@@ -97,7 +72,7 @@ fn receive(mut stream: &TcpStream, from: usize) {
 #[test]
 fn every_byte_of_both_ends_arrives_through_losses() {
     let Some(_machine) = machine() else { return };
-    let scenario = scenario("s1", "2 %");
+    let scenario = download("s1", "2 %");
     let exchange = |network: &emu::Network| {
         let hosts = network.hosts();
         let listener = hosts[0].enter(|| TcpListener::bind((address(0), PORT))).and_then(|it| it).expect("a port");

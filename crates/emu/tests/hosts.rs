@@ -3,7 +3,7 @@
 mod hosts_support;
 
 use emu::hosts::{Cleaned, Error, Found, Host, HostSettings, clean, find, list, mac_of};
-use hosts_support::{Cable, PATIENCE, address, eventually, exclusive, pair, settings};
+use hosts_support::{Cable, address, exclusive, pair, settings};
 use packet_io::{Ethernet, READ_BYTES_MAX};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
+use testkit::{PATIENCE, eventually};
 
 /// What a program says inside a host.
 fn says(host: &Host, argv: &[&str]) -> String {

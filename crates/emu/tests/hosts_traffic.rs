@@ -3,13 +3,14 @@
 mod hosts_support;
 
 use emu::hosts::Host;
-use hosts_support::{Cable, PATIENCE, address, exclusive, pair};
+use hosts_support::{Cable, address, exclusive, pair};
 use packet_io::{Pcap, PcapOptions};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::PATIENCE;
 
 const PORT: u16 = 5001;
 /// Bytes that fill the windows before anything is measured.

@@ -4,22 +4,15 @@
 mod run_support;
 
 use emu::{Emulated, Watch, emulate};
-use policy::{AlgorithmFacts, Measures};
 use results::{Arm, CueEvent, CueRow};
 use run_support::machine;
-use scenario::{Known, Scenario};
+use scenario::Scenario;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use testkit::scenario_in;
 use units::Time;
-
-const LOSS: Measures = Measures { loss: true, delay: false, ecn: false, model: false };
-const ECN: Measures = Measures { ecn: true, ..LOSS };
-const ALGORITHMS: [AlgorithmFacts<'static>; 2] = [
-    AlgorithmFacts { name: "cubic", measures: LOSS, needs_ecn: false },
-    AlgorithmFacts { name: "dctcp", measures: ECN, needs_ecn: true },
-];
 
 /// Looks at the hosts of a run once, at an instant of it.
 struct Glance<F> {
@@ -41,9 +34,7 @@ impl<F: FnOnce()> Watch for Glance<F> {
 /// A scenario with the policy of its `[policy]`, the file `p.toml`.
 fn scenario(folder: &Path, policy: &str, text: &str) -> Scenario {
     fs::write(folder.join("p.toml"), policy).unwrap();
-    let known =
-        Known { algorithms: &["cubic", "dctcp", "kernel:cubic"], policy: policy::Known { algorithms: &ALGORITHMS } };
-    run_support::scenario(folder, text, known)
+    scenario_in(folder, text)
 }
 
 /// A valid run of a scenario with the policy of its `[policy]`, the file `p.toml`; `look` at `at`. Captures are in `folder`,

@@ -2,16 +2,8 @@
 
 use emu::{limits, linux};
 use net::Router;
-use scenario::{Disk, Input, Known, Objection, Scenario};
-use std::path::PathBuf;
-
-fn scenario(text: &str, sets: &[&str]) -> Scenario {
-    let known = Known { algorithms: &["cubic", "dctcp", "bbr", "kernel:bbr"], ..Known::default() };
-    let files = Disk { base: PathBuf::new() };
-    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-    let loaded = Scenario::parse(&Input { name: "test.toml", text, sets: &sets, known, files: &files });
-    loaded.unwrap_or_else(|error| panic!("{error}")).runs.remove(0).scenario
-}
+use scenario::Objection;
+use testkit::scenario_set;
 
 const STAR: &str = r#"
     duration = "10 s"
@@ -32,13 +24,13 @@ const FAT_TREE: &str = r#"
 "#;
 
 fn of_machine(text: &str, sets: &[&str]) -> Vec<Objection> {
-    let scenario = scenario(text, sets);
+    let scenario = scenario_set(text, sets);
     let topology = plan::topology(&scenario).expect("a checked scenario's network can be built");
     limits::objections(&scenario, &topology, &Router::new(&topology, plan::routing(&scenario)))
 }
 
 fn of_linux(sets: &[&str]) -> Vec<String> {
-    match linux::stack(&scenario(STAR, sets)) {
+    match linux::stack(&scenario_set(STAR, sets)) {
         Ok(_) => Vec::new(),
         Err(objections) => objections.into_iter().map(|objection| objection.key).collect(),
     }
@@ -97,7 +89,7 @@ fn what_linux_cannot_be_set_to_is_refused_by_key() {
 #[test]
 fn a_scenarios_settings_become_a_hosts() {
     let sets = ["tcp.rto_min=10 ms", "tcp.sack=false", "tcp.initial_cwnd=3", "tcp.mtu=9000", "tcp.tso_segments=8"];
-    let stack = linux::stack(&scenario(STAR, &sets)).expect("Linux can do that");
+    let stack = linux::stack(&scenario_set(STAR, &sets)).expect("Linux can do that");
     assert_eq!((stack.mtu, stack.initial_cwnd, stack.gso_max_segs), (9000, 3, Some(8)));
     let value = |name: &str| stack.sysctls.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
     assert_eq!(value("net.ipv4.tcp_rto_min_us"), Some("10000"));

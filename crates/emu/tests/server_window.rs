@@ -12,14 +12,14 @@ use emu::info::Info;
 use enforcer::Counters;
 use run_support::{ATTEMPTS, machine};
 use rustix::net::sockopt::set_tcp_congestion;
-use scenario::{Known, Scenario};
+use scenario::Scenario;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::{LossyDownload, asked, scenario};
 
 const PORT: u16 = 80;
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,36 +41,12 @@ const GROWTH: Duration = Duration::from_secs(4);
 const OUTAGE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(2)];
 
 /// 180 ms at this rate, of which 1 % of the data is lost, and BBR enforced on what the first host sends.
-fn scenario(rate: u32, seed: u32) -> Scenario {
-    let text = format!(
-        r#"
-        duration = "60 s"
-        seed = {seed}
-        [network]
-        topology = {{ dumbbell = {{ pairs = 1 }} }}
-        rate = "1 Gbit/s"
-        delay = "50 us"
-        [network.tier.bottleneck]
-        rate = "{rate} Mbit/s"
-        delay = "89.9 ms"
-        queue = {{ drop_tail = {{ packets = 50 }} }}
-        [[network.loss]]
-        link = "s1->s2"
-        probability = "1 %"
-        [tcp]
-        cc = "cubic"
-        send_buffer = "32 MB"
-        receive_buffer = "32 MB"
-        [enforcer]
-        at = "s1"
-        [[enforcer.rule]]
-        cc = "bbr"
-        src = "left1"
-        [[traffic]]
-        bulk = {{ from = "left1", to = "right1", bytes = "8 MB" }}
-        "#
-    );
-    run_support::scenario(Path::new(""), &text, Known { algorithms: &["cubic", "bbr"], ..Known::default() })
+fn path(rate: u32, seed: u64) -> Scenario {
+    let rate = format!("{rate} Mbit/s");
+    let enforced_at = Some("s1");
+    let path =
+        LossyDownload { seed, rate: &rate, delay: "89.9 ms", loss: "1 %", enforced_at, ..LossyDownload::default() };
+    scenario(&LossyDownload { buffers: Some("32 MB"), ..path }.text())
 }
 
 /// What a download was like at its server.
@@ -183,16 +159,12 @@ fn counts(netstat: &str) -> BTreeMap<String, u64> {
     pairs.filter_map(|(name, n)| Some((name.to_string(), n.parse().ok()?))).filter(|(_, n)| *n > 0).collect()
 }
 
-fn asked(name: &str, otherwise: u32) -> u32 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
-}
-
 #[test]
 fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_round_trip() {
     let Some(_machine) = machine() else { return };
-    let (rate, seconds) = (asked("ENFORCER_MBITS", RATE), asked("ENFORCER_SECONDS", 8));
+    let (rate, seconds) = (asked("ENFORCER_MBITS").unwrap_or(RATE), asked("ENFORCER_SECONDS").unwrap_or(8));
     for attempt in 1..=ATTEMPTS {
-        let done = download(&scenario(rate, attempt as u32), Duration::from_secs(seconds.into()), false);
+        let done = download(&path(rate, attempt as u64), Duration::from_secs(seconds), false);
         assert!(done.received > 0 && done.enforcer.sent_again > 0, "nothing was lost");
         done.says_the_same_as_the_enforcer();
         let enough = rate * PATH_SEGMENTS_10 / 10 * 2;
@@ -218,7 +190,7 @@ fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_round_trip() 
 #[test]
 fn what_a_linux_server_does_about_an_outage_is_counted_and_taken_back() {
     let Some(_machine) = machine() else { return };
-    let done = download(&scenario(RATE, 1), Duration::from_secs(7), true);
+    let done = download(&path(RATE, 1), Duration::from_secs(7), true);
     done.says_the_same_as_the_enforcer();
     let info = &done.info;
     assert!(info.total_rto > 0, "an outage is longer than its time-out: {info:?}");

@@ -1,24 +1,17 @@
 //! Floods, storms and nonsense: memory stays bounded, nothing panics, and real connections go on.
 
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/rig.rs"]
 mod rig;
 
 use congestion::Algorithm;
 use enforcer::{Action, Direction, End, Enforcer, Limits, Rule, Simulated};
-use random::Random;
 use rig::{CLIENT_ISS, SERVER_ISS, STACK, config, ends, rig, segment};
 use tcp::{Ecn, SACK_BLOCKS_MAX, SackBlock, Segment, flags};
+use testkit::{Random, asked};
 use units::Time;
 
 const S: u32 = SERVER_ISS + 1;
 const C: u32 = CLIENT_ISS + 1;
-
-/// A number that an environment variable may change.
-fn asked(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
-}
 
 /// A flood of SYNs, each answered and then acknowledged by a guess.
 struct Flood {
@@ -337,13 +330,13 @@ fn nonsense(random: &mut Random, n: u32) -> (Direction, Simulated) {
 fn nonsense_is_survived_within_bounds() {
     const FLOWS: u32 = 40;
     const CAP: usize = 4 << 20;
-    let packets = asked("ENFORCER_FUZZ", 100_000);
+    let packets = asked("ENFORCER_FUZZ").unwrap_or(100_000);
     let limits = Limits { flows: 30, half_open: 256, buffer_bytes: CAP, ..Limits::default() };
     let algorithms = Algorithm::builtins();
     let rounds = 10;
     let mut taken = 0;
     for round in 0..rounds {
-        let mut random = Random(asked("ENFORCER_SEED", 1) ^ (round << 40));
+        let mut random = Random(asked("ENFORCER_SEED").unwrap_or(1) ^ (round << 40));
         let mut rig = rig("bbr", limits, STACK);
         let rules = (0..FLOWS).map(|n| Rule {
             clients: policy::Prefix::new(ends(n)[1].ip(), 32),

@@ -1,7 +1,5 @@
 //! How long a download takes: the server's own algorithm, the other on the server, and the other enforced.
 
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/world.rs"]
 mod world;
 
@@ -9,8 +7,9 @@ use congestion::Algorithm;
 use enforcer::{Enforcer, Limits, Rule};
 use std::sync::Arc;
 use tcp::{Config, Endpoint};
+use testkit::{Faults, Wire};
 use units::{Rate, Time};
-use world::{Wire, World};
+use world::World;
 
 const BYTES: u64 = 10_000_000;
 /// Of a file that is over soon after the start.
@@ -30,11 +29,12 @@ struct Path {
 
 /// Seconds until the client has all `bytes`, and how many packets were sent again, of one download.
 fn download(path: Path, bytes: u64, server: &str, enforced: Option<&str>, seed: u64) -> (f64, u64) {
-    let near = Wire::clean(Time::from_us(100));
-    let far = Wire { rate: Some((path.rate, 50)), loss: path.loss, ..Wire::clean(path.rtt / 2) };
+    let near = Wire::new(Faults::clean(Time::from_us(100)));
+    let back = Wire::new(Faults::clean(path.rtt / 2));
+    let far = Wire::new(Faults { rate: Some((path.rate, 50)), loss: path.loss, ..back.faults.clone() });
     let ends =
         [Endpoint::listen(&linux(server), seed as u32, 5), Endpoint::connect(&linux("cubic"), !(seed as u32), 3)];
-    let mut world = World::new(ends, [near.clone(), far], [Wire::clean(path.rtt / 2), near], seed);
+    let mut world = World::new(ends, [near.clone(), far], [back, near], seed);
     world.enforcer = enforced.map(|name| Enforcer::new(Limits::default(), vec![Rule::all(&linux(name))], seed));
     world.act(1, |_, _| ());
     let mut asked = false;

@@ -1,16 +1,14 @@
 //! A server that cuts its stream anew whenever it sends, as Linux does when it sends small segments again: what is missing here never has
 //! the boundaries that were reckoned with. Packets get lost on every way, many in a row on the one to the enforcer.
 
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/rig.rs"]
 mod rig;
 
 use enforcer::Limits;
-use random::Random;
 use rig::{CLIENT_ISS, Rig, SERVER_ISS, STACK, Stack, rig, segment};
 use std::collections::VecDeque;
 use tcp::{SackBlock, Segment};
+use testkit::Random;
 use units::Time;
 
 const BYTES: u32 = 100_000;

@@ -3,19 +3,17 @@
 //!
 //! A few hundred connections; `ENFORCER_TRANSFERS` asks for more, and `ENFORCER_SEED` for one of them.
 
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/world.rs"]
 mod world;
 
 use congestion::Algorithm;
 use enforcer::{Counters, Enforcer, Limits, Rule, Simulated};
-use random::Random;
 use std::path::Path;
 use std::sync::Arc;
 use tcp::{Config, DelayedAck, EcnMode, Endpoint, Segment, State, flags};
+use testkit::{Faults, Random, Wire, asked};
 use units::{Rate, Time};
-use world::{Wire, World};
+use world::World;
 
 const TRANSFERS: u64 = 1_000;
 /// Longer than a timeout can be: then nothing will come any more.
@@ -139,12 +137,12 @@ fn any_size(random: &mut Random, most: u64) -> u64 {
 }
 
 fn any_wire(random: &mut Random, bad: bool, delay: Time) -> Wire {
-    let clean = Wire::clean(delay);
+    let clean = Faults::clean(delay);
     if !bad {
-        return clean;
+        return Wire::new(clean);
     }
     let part = |random: &mut Random, most: f64| random.below(1000) as f64 / 1000.0 * most;
-    Wire {
+    Wire::new(Faults {
         rate: (random.below(2) > 0)
             .then(|| (Rate::from_bps(1_000_000 << random.below(8)), 20 + random.below(80) as usize)),
         loss: part(random, 0.05),
@@ -153,7 +151,7 @@ fn any_wire(random: &mut Random, bad: bool, delay: Time) -> Wire {
         corrupt: part(random, 0.01),
         mark: part(random, 0.1),
         ..clean
-    }
+    })
 }
 
 fn case(seed: u64) -> Case {
@@ -286,7 +284,7 @@ impl Run {
             let world = &mut self.world;
             match *event {
                 Event::Cut { hop, on } => (world.out[hop].cut, world.back[1 - hop].cut) = (on, on),
-                Event::Away(delay) => (world.out[1].delay, world.back[0].delay) = (delay, delay),
+                Event::Away(delay) => (world.out[1].faults.delay, world.back[0].faults.delay) = (delay, delay),
                 Event::Mute { end, on } => self.mute[end] = on,
                 Event::Deaf { end, on } => {
                     self.deaf[end] = on;
@@ -366,17 +364,13 @@ fn is_transparent(seed: u64) -> Outcome {
     enforced
 }
 
-fn wanted(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn connections_go_through_as_if_there_were_no_enforcer() {
-    if let Some(seed) = wanted("ENFORCER_SEED") {
+    if let Some(seed) = asked("ENFORCER_SEED") {
         is_transparent(seed);
         return;
     }
-    let many = wanted("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
+    let many = asked("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
     let outcomes: Vec<Outcome> = (0..many).map(is_transparent).collect();
     let sum = |count: fn(&Counters) -> u64| outcomes.iter().map(|outcome| count(&outcome.counters)).sum::<u64>();
     let still = outcomes.iter().filter(|outcome| outcome.stands_still()).count() as u64;
@@ -406,8 +400,8 @@ fn connections_go_through_as_if_there_were_no_enforcer() {
 
 #[test]
 fn connections_go_through_hard_times_as_well_as_without_an_enforcer() {
-    let many = wanted("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
-    let seeds = wanted("ENFORCER_SEED").map_or(0..many, |seed| seed..seed + 1);
+    let many = asked("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
+    let seeds = asked("ENFORCER_SEED").map_or(0..many, |seed| seed..seed + 1);
     let (mut pauses, mut without) = (0, 0);
     for seed in seeds {
         let case = hard_case(seed);
@@ -428,7 +422,7 @@ fn connections_go_through_hard_times_as_well_as_without_an_enforcer() {
 fn connections_go_through_whatever_an_algorithm_says() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/nonsense.c");
     let nonsense = Algorithm::load(&file).unwrap_or_else(|error| panic!("{error}"));
-    let many = wanted("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
+    let many = asked("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
     for seed in 0..many {
         let case = Case { enforced: nonsense, ..case(seed) };
         let enforced = run(&case, true);

@@ -3,8 +3,6 @@
 //!
 //! Three downloads a path; `ENFORCER_REPETITIONS` asks for more, `ENFORCER_BYTES` for longer ones.
 
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/world.rs"]
 mod world;
 
@@ -12,8 +10,9 @@ use congestion::Algorithm;
 use enforcer::{Enforcer, Limits, Rule};
 use std::sync::Arc;
 use tcp::{Config, Endpoint};
+use testkit::{Faults, Wire, asked};
 use units::{Rate, Time};
-use world::{Wire, World};
+use world::World;
 
 const RTT: Time = Time::from_ms(180);
 const LOSS: f64 = 0.01;
@@ -54,11 +53,12 @@ fn linux(name: &str) -> Config {
 
 /// A CUBIC server's download over a path of this rate, with a queue of 50 packets, BBR enforced.
 fn download(rate: Rate, bytes: u64, server: Config, seed: u64) -> Limited {
-    let near = Wire::clean(Time::from_us(100));
-    let far = Wire { rate: Some((rate, 50)), loss: LOSS, ..Wire::clean(RTT / 2) };
+    let near = Wire::new(Faults::clean(Time::from_us(100)));
+    let back = Wire::new(Faults::clean(RTT / 2));
+    let far = Wire::new(Faults { rate: Some((rate, 50)), loss: LOSS, ..back.faults.clone() });
     let client = Arc::new(linux("cubic"));
     let ends = [Endpoint::listen(&Arc::new(server), seed as u32, 5), Endpoint::connect(&client, !(seed as u32), 3)];
-    let mut world = World::new(ends, [near.clone(), far], [Wire::clean(RTT / 2), near], seed);
+    let mut world = World::new(ends, [near.clone(), far], [back, near], seed);
     world.enforcer = Some(Enforcer::new(Limits::default(), vec![Rule::all(&Arc::new(linux("bbr")))], seed));
     world.act(1, |_, _| ());
     while !world.ends[0].is_established() {
@@ -88,17 +88,13 @@ fn download(rate: Rate, bytes: u64, server: Config, seed: u64) -> Limited {
     limited
 }
 
-fn asked(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
-}
-
 /// Once the server's window has grown, it is in the way for no longer than a round trip at a time.
 fn stays_out_of_the_way(change: impl Fn(&mut Config)) {
     for rate in [2_500_000, 10_000_000] {
-        for seed in 1..=asked("ENFORCER_REPETITIONS", 3) {
+        for seed in 1..=asked("ENFORCER_REPETITIONS").unwrap_or(3) {
             let mut server = linux("cubic");
             change(&mut server);
-            let limited = download(Rate::from_bps(rate), asked("ENFORCER_BYTES", 20_000_000), server, seed);
+            let limited = download(Rate::from_bps(rate), asked("ENFORCER_BYTES").unwrap_or(20_000_000), server, seed);
             assert!(limited.longest[1] <= RTT, "{rate} bit/s, seed {seed}: {limited:?}");
         }
     }

@@ -12,7 +12,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
-use support::{Connection, Path, algorithm, choose, eventually, holdings, left_behind};
+use support::{Connection, Path, algorithm, choose, holdings, left_behind};
+use testkit::eventually;
 
 #[test]
 fn loading_and_unloading_over_and_over_leaves_nothing() {

@@ -15,18 +15,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::{cgroups, eventually, or_skip, talk};
 
-const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 const LONG: Duration = Duration::from_secs(60);
-
-/// Where all sockets are; or a printed reason why the test is skipped.
-fn cgroup() -> Option<&'static Path> {
-    let found = CGROUPS.map(Path::new).into_iter().find(|folder| folder.join("cgroup.procs").exists());
-    if found.is_none() {
-        eprintln!("skipped: no cgroups of version 2 here");
-    }
-    found
-}
 
 /// The kernel, and the program, attached for all sockets; rules are for one namespace. Or a printed reason why the test is
 /// skipped.
@@ -35,7 +26,7 @@ fn retuner() -> Option<(support::Exclusive, Retuner)> {
 }
 
 fn retuner_with(kernel: support::Exclusive) -> Option<(support::Exclusive, Retuner)> {
-    Some((kernel, Retuner::attach(cgroup()?).unwrap_or_else(|error| panic!("{error}"))))
+    Some((kernel, Retuner::attach(or_skip(cgroups())?).unwrap_or_else(|error| panic!("{error}"))))
 }
 
 /// Runs `work` in a network namespace of its own, in which a loopback interface is all there is.
@@ -59,17 +50,6 @@ fn connection() -> (TcpStream, TcpStream) {
     let active = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     active.set_nodelay(true).unwrap();
     (active, listener.accept().unwrap().0)
-}
-
-/// A few round trips with data, so that both ends measure them.
-fn talk((one, other): &mut (TcpStream, TcpStream)) {
-    let mut bytes = [0; 1000];
-    for _ in 0..20 {
-        one.write_all(&bytes).unwrap();
-        other.read_exact(&mut bytes).unwrap();
-        other.write_all(&bytes).unwrap();
-        one.read_exact(&mut bytes).unwrap();
-    }
 }
 
 fn algorithm(socket: &TcpStream) -> String {
@@ -130,17 +110,17 @@ fn open_connections_follow_and_go_back_when_the_time_is_over() {
     let Some((_kernel, mut retuner)) = retuner() else { return };
     in_a_namespace(|netns| {
         retuner.set(&[]).unwrap();
-        let mut open = connection();
+        let open = connection();
         setsockopt(&open.0, TcpCongestion, &OsString::from("cubic")).unwrap();
-        talk(&mut open);
+        talk(&open);
         let rto = shown(&open.0, "rto");
         let tuning = Tuning { rto_min_us: Some(50_000), algorithm: Some("reno".to_string()), ..Tuning::default() };
         retuner.set(&[rule(netns, "127.0.0.0", tuning, Duration::from_millis(500))]).unwrap();
-        talk(&mut open);
+        talk(&open);
         assert_eq!(algorithm(&open.0), "reno");
         assert!(shown(&open.0, "rto") < 100.0 && rto >= 200.0, "{rto} ms, then {} ms", shown(&open.0, "rto"));
         thread::sleep(Duration::from_millis(600));
-        talk(&mut open);
+        talk(&open);
         assert_eq!(algorithm(&open.0), "cubic");
         let Counts { applied, reverted, failed, .. } = retuner.counts().unwrap();
         assert!(
@@ -181,9 +161,9 @@ fn a_least_time_out_is_what_is_said_to_be_kept_of_it() {
             let kept = kept(asked).as_micros() as u32;
             let tuning = Tuning { rto_min_us: Some(kept), ..Tuning::default() };
             retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
-            let mut made = connection();
+            let made = connection();
             assert_eq!([&made.0, &made.1].map(|end| getsockopt(end, LeastTimeOut).unwrap()), [kept; 2], "{asked:?}");
-            talk(&mut made);
+            talk(&made);
             let (rto, rtt) = (shown(&made.0, "rto"), shown(&made.0, "rtt"));
             println!("{asked:?} asked, {kept} us kept, time-out {rto} ms of a round trip of {rtt} ms");
             assert!(rto >= f64::from(kept) / 1e3 + rtt, "{rto} ms of {rtt} ms");
@@ -204,19 +184,19 @@ fn what_a_program_has_set_itself_is_what_it_gets_back() {
         let route = "route replace local 127.0.0.1 dev lo table local cwnd lock 40";
         assert!(Command::new("ip").args(route.split(' ')).status().unwrap().success());
         // Linux takes it for connections to an address of which it knows something
-        talk(&mut connection());
+        talk(&connection());
         let limits =
             |socket: &TcpStream| (getsockopt(socket, MaxPacingRate).unwrap(), getsockopt(socket, WindowClamp).unwrap());
-        let mut open = connection();
+        let open = connection();
         // of a buffer that may grow Linux raises the clamp, also a program's own
         for end in [&open.0, &open.1] {
             setsockopt(end, RcvBuf, &100_000).unwrap();
         }
-        talk(&mut open);
+        talk(&open);
         setsockopt(&open.0, TcpCongestion, &OsString::from("reno")).unwrap();
         setsockopt(&open.0, MaxPacingRate, &RATE).unwrap();
         setsockopt(&open.0, WindowClamp, &CLAMP).unwrap();
-        talk(&mut open);
+        talk(&open);
         let (own, others) = (limits(&open.0), limits(&open.1));
         assert!(own == (RATE, CLAMP) && others.0 == NO_RATE && others.1 > CLAMP, "{own:?}, {others:?}");
 
@@ -227,20 +207,20 @@ fn what_a_program_has_set_itself_is_what_it_gets_back() {
             ..Tuning::default()
         };
         retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
-        talk(&mut open);
+        talk(&open);
         assert_eq!([&open.0, &open.1].map(limits), [(2_000_000, 20_000); 2]);
         // another rule with the same says nothing new of what was there before
         retuner
             .set(&[rule(netns, "127.0.0.0", Tuning { pacing_rate: Some(3_000_000), ..tuning.clone() }, LONG)])
             .unwrap();
-        talk(&mut open);
-        let mut made = connection();
+        talk(&open);
+        let made = connection();
         assert_eq!([&open.0, &made.0, &made.1].map(limits), [(3_000_000, 20_000); 3]);
         let clamped = shown(&open.0, "ssthresh");
 
         retuner.set(&[]).unwrap();
-        talk(&mut open);
-        talk(&mut made);
+        talk(&open);
+        talk(&made);
         assert_eq!((limits(&open.0), limits(&open.1)), (own, others), "given back");
         let (first, second) = (limits(&made.0), limits(&made.1));
         assert!(
@@ -253,10 +233,10 @@ fn what_a_program_has_set_itself_is_what_it_gets_back() {
 
         // a limit that came while a rule was in force is not the rule's to take away
         retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
-        talk(&mut open);
+        talk(&open);
         setsockopt(&open.0, MaxPacingRate, &(2 * RATE)).unwrap();
         retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
-        talk(&mut open);
+        talk(&open);
         assert_eq!(limits(&open.0).0, 2 * RATE);
     });
 }
@@ -266,12 +246,12 @@ fn a_record_tells_of_a_connection_that_has_ended() {
     let Some((_kernel, mut retuner)) = retuner() else { return };
     in_a_namespace(|netns| {
         retuner.set(&[rule(netns, "127.0.0.0", Tuning { initial_cwnd: Some(12), ..Tuning::default() }, LONG)]).unwrap();
-        let mut open = connection();
+        let open = connection();
         let ports = (open.0.local_addr().unwrap().port(), open.0.peer_addr().unwrap().port());
-        talk(&mut open);
+        talk(&open);
         drop(open);
         let mut records: Vec<Record> = Vec::new();
-        assert!(support::eventually(|| {
+        assert!(eventually(|| {
             retuner.ended(|record| records.push(record)).unwrap();
             records.iter().filter(|record| record.netns == netns).count() == 2
         }));
@@ -288,12 +268,12 @@ fn an_algorithm_that_needs_ecn_is_withheld_from_who_did_not_agree_on_it() {
     let Some((_kernel, mut retuner)) = retuner() else { return };
     in_a_namespace(|netns| {
         retuner.set(&[]).unwrap();
-        let mut open = connection();
-        talk(&mut open);
+        let open = connection();
+        talk(&open);
         let before = algorithm(&open.0);
         let tuning = Tuning { algorithm: Some("reno".to_string()), needs_ecn: true, ..Tuning::default() };
         retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
-        talk(&mut open);
+        talk(&open);
         assert_eq!(algorithm(&open.0), before);
         assert!(retuner.counts().unwrap().ecn_refused >= 1);
     });
@@ -303,19 +283,19 @@ fn an_algorithm_that_needs_ecn_is_withheld_from_who_did_not_agree_on_it() {
 fn connections_that_were_there_before_are_adopted() {
     let Some(kernel) = support::kernel() else { return };
     in_a_namespace(|netns| {
-        let mut open = connection();
-        talk(&mut open);
+        let open = connection();
+        talk(&open);
         let before = algorithm(&open.0);
         let Some((_kernel, mut retuner)) = retuner_with(kernel) else { return };
         let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
         retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
-        talk(&mut open);
+        talk(&open);
         assert_eq!(algorithm(&open.0), before, "nobody has told the kernel to look at it");
         retuner.adopt().unwrap();
         assert_eq!((algorithm(&open.0).as_str(), algorithm(&open.1).as_str()), ("reno", "reno"), "idle as they are");
         retuner.set(&[]).unwrap();
         assert_eq!(algorithm(&open.0), "reno");
-        talk(&mut open);
+        talk(&open);
         assert_eq!(algorithm(&open.0), before, "used again");
     });
 }
@@ -323,7 +303,7 @@ fn connections_that_were_there_before_are_adopted() {
 #[test]
 fn adopting_reaches_the_cgroups_own_sockets_by_their_servers_port() {
     let Some(_kernel) = support::kernel() else { return };
-    let Some(root) = cgroup() else { return };
+    let Some(root) = or_skip(cgroups()) else { return };
     let own = Folder(root.join(format!("opentcp-test-{}", std::process::id())));
     std::fs::create_dir(&own.0).unwrap();
     let mut retuner = Retuner::attach(&own.0).unwrap_or_else(|error| panic!("{error}"));
@@ -373,7 +353,7 @@ impl Drop for Pinned {
 #[test]
 fn a_program_that_stays_is_taken_over_with_what_connections_have_of_it() {
     let Some(_kernel) = support::kernel() else { return };
-    let Some(cgroup) = cgroup() else { return };
+    let Some(cgroup) = or_skip(cgroups()) else { return };
     let _pins = kernel::Pins::open().unwrap();
     let folder = Path::new("/sys/fs/bpf/opentcp/agent-test");
     let _files = Pinned(folder);
@@ -382,21 +362,21 @@ fn a_program_that_stays_is_taken_over_with_what_connections_have_of_it() {
         let mut first = Retuner::attach_for_good(cgroup, folder).unwrap();
         let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
         first.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
-        let mut open = connection();
+        let open = connection();
         assert_eq!(algorithm(&open.0), "reno");
         drop(first);
         assert_eq!(algorithm(&connection().0), "reno", "it stays");
         let mut second = Retuner::attach_for_good(cgroup, folder).unwrap();
         assert_eq!(algorithm(&connection().0), "reno", "with its rules");
         second.set(&[]).unwrap();
-        talk(&mut open);
+        talk(&open);
         assert_ne!(algorithm(&open.0), "reno", "what the first gave is given back by the second");
         second.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
         drop(second);
         Retuner::end_rules(folder).unwrap();
         assert_ne!(algorithm(&connection().0), "reno", "rules can be ended without loading anything");
         assert!(Retuner::remove(folder).unwrap() && !Retuner::remove(folder).unwrap());
-        assert!(support::eventually(|| algorithm(&connection().0) != "reno"));
+        assert!(eventually(|| algorithm(&connection().0) != "reno"));
     });
 }
 
@@ -436,7 +416,7 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
             for chunk in open.chunks_mut(CONNECTIONS / WORKERS) {
                 scope.spawn(|| work(chunk));
             }
-            let flowing = |than| support::eventually(|| blocks.load(Ordering::Relaxed) > than);
+            let flowing = |than| eventually(|| blocks.load(Ordering::Relaxed) > than);
             assert!(flowing(CONNECTIONS));
             let stop = Stop(&over);
             // there and back until once it was quick enough: others use the machine, too

@@ -17,11 +17,11 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::env;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::{Path, algorithm, choose};
+use testkit::{Random, asked};
 
 /// Compared calls of each algorithm.
 const CALLS: u64 = 10_000;
@@ -50,26 +50,11 @@ const WEATHERS: [Weather; 5] = [
     Weather { rate_mbit: 100, queue_bytes: 600_000, loss: 100, mark: 20_000 },
 ];
 
-/// A stream of numbers that its seed determines (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn size(&mut self) -> usize {
-        let doublings = (FLOW_BYTES[1] / FLOW_BYTES[0]).ilog2();
-        let base = FLOW_BYTES[0] << self.below(u64::from(doublings));
-        (base + self.below(base)) as usize
-    }
+/// Bytes of a flow.
+fn size(random: &mut Random) -> usize {
+    let doublings = (FLOW_BYTES[1] / FLOW_BYTES[0]).ilog2();
+    let base = FLOW_BYTES[0] << random.below(u64::from(doublings));
+    (base + random.below(base)) as usize
 }
 
 /// What the replay of one algorithm has found.
@@ -108,7 +93,7 @@ impl Tally {
 #[test]
 fn every_recorded_call_is_repeated_to_the_byte() {
     let Some(kernel) = support::kernel() else { return };
-    let wanted = env::var("OPENTCP_PARITY_CALLS").ok().map_or(CALLS, |n| n.parse().expect("a number of calls"));
+    let wanted = asked("OPENTCP_PARITY_CALLS").unwrap_or(CALLS);
     let traces: Vec<Trace> =
         kernel::builtins().map(|name| kernel.trace(name).unwrap_or_else(|error| panic!("{error}"))).collect();
     let tallies: Vec<RefCell<Tally>> = kernel::builtins()
@@ -211,20 +196,20 @@ fn play(round: u64, weather: &Weather, traces: &[Trace], drain: &dyn Fn()) {
 /// One connection: at times with a pause, at times with a detour to another algorithm.
 fn carry(path: &Path, name: &str, names: &[&str], random: &mut Random) {
     let mut connection = path.connect(name, name);
-    connection.carry(random.size());
+    connection.carry(size(random));
     match random.below(4) {
         0 => thread::sleep(Duration::from_millis(random.below(400))),
         1 if begins(name) => {
             let other = names[random.below(names.len() as u64) as usize];
             if begins(other) {
                 choose(&connection.source, other).expect("it is loaded");
-                connection.carry(random.size());
+                connection.carry(size(random));
                 choose(&connection.source, name).expect("it is loaded");
             }
         }
         _ => {}
     }
-    connection.carry(random.size());
+    connection.carry(size(random));
     assert_eq!(algorithm(&connection.source), name);
     connection.close();
 }

@@ -5,7 +5,8 @@ mod support;
 use kernel::{Change, Origin, Running};
 use nix::errno::Errno;
 use std::fs;
-use support::{Path, Pinning, algorithm, choose, eventually};
+use support::{Path, Pinning, algorithm, choose};
+use testkit::eventually;
 
 const MEGABYTE: usize = 1_000_000;
 

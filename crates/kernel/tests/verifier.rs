@@ -105,5 +105,5 @@ fn a_name_is_there_once() {
     let error = kernel.load("newreno").expect_err("the name is taken");
     assert!(matches!(&error, Error::Exists { name } if name == first.name()), "{error}");
     drop(first);
-    assert!(support::eventually(|| kernel.load("newreno").is_ok()), "the name is free again");
+    assert!(testkit::eventually(|| kernel.load("newreno").is_ok()), "the name is free again");
 }

@@ -11,6 +11,7 @@ use packet_io::{OwnedFrame, TcpFlags, VnetHeader, complete};
 use std::sync::Arc;
 use support::{Plan, slow_pseudo_sum};
 use tcp::Config;
+use testkit::{Random, asked};
 use units::Time;
 
 const SERVER_ISS: u32 = 5_000;
@@ -25,26 +26,6 @@ const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
 const OPENING: [u8; 20] = [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
 /// Two SACK blocks.
 const SACKED: [u8; 20] = [1, 1, 5, 18, 0, 1, 0x16, 0, 0, 1, 0x17, 0, 0, 1, 0x18, 0, 0, 1, 0x19, 0];
-
-fn asked(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
-}
-
-/// Numbers from a seed (SplitMix64, Steele 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 /// A packet between the server and a client; even clients have IPv6, and every third a tag.
 fn plan(client: u64, by_server: bool, seq: u32, ack: u32) -> Plan {
@@ -186,11 +167,11 @@ fn broken(random: &mut Random, plan: &Plan) -> Vec<u8> {
 
 #[test]
 fn frames_that_make_no_sense_are_survived_and_a_connection_goes_on() {
-    let frames = asked("ENFORCER_FUZZ", 100_000);
+    let frames = asked("ENFORCER_FUZZ").unwrap_or(100_000);
     let limits = Limits { flows: FLOWS_MAX, half_open: 64, buffer_bytes: CAP, ..Limits::default() };
     let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));
     let mut rig = Rig { enforcer: Enforcer::new(limits, vec![Rule::all(&config)], 7), now: Time::from_secs(1) };
-    let mut random = Random(asked("ENFORCER_SEED", 1));
+    let mut random = Random(asked("ENFORCER_SEED").unwrap_or(1));
     rig.open(0);
     let mut exchanged = 0;
     for n in 0..frames {

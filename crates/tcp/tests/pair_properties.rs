@@ -8,6 +8,7 @@ use congestion::{Algorithm, TcpSock};
 use proptest::prelude::*;
 use std::sync::Arc;
 use tcp::{Config, DelayedAck, Ecn, EcnMode, Endpoint, PacingMode, Segment, State};
+use testkit::Random;
 use units::Time;
 use wire::Pair;
 
@@ -18,23 +19,9 @@ const FAULTY_SEGMENTS: u64 = 3000;
 const LONGEST: Time = Time::from_secs(100_000);
 const STEPS_MAX: u64 = 3_000_000;
 
-/// A generator whose numbers are its seed's (SplitMix64, Steele 2014).
-#[derive(Clone)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// True in `permille` of 1000 cases.
-    fn chance(&mut self, permille: u64) -> bool {
-        self.next() % 1000 < permille
-    }
+/// True in `permille` of 1000 cases.
+fn happens(random: &mut Random, permille: u64) -> bool {
+    random.below(1000) < permille
 }
 
 /// How bad the wire is, in cases of 1000 segments.
@@ -69,16 +56,16 @@ fn wire(faults: &Faults) -> impl FnMut(Time, usize, &Segment) -> Vec<(Time, Segm
         if count > FAULTY_SEGMENTS {
             return vec![(arrival, segment)];
         }
-        if random.chance(faults.loss) {
+        if happens(&mut random, faults.loss) {
             return Vec::new();
         }
-        if segment.ecn != Ecn::NotEct && random.chance(faults.mark) {
+        if segment.ecn != Ecn::NotEct && happens(&mut random, faults.mark) {
             segment.ecn = Ecn::Ce;
         }
-        let late = |random: &mut Random| Time::from_us(random.next() % 5_000);
-        let arrival = if random.chance(faults.reorder) { arrival + late(&mut random) } else { arrival };
+        let late = |random: &mut Random| Time::from_us(random.below(5_000));
+        let arrival = if happens(&mut random, faults.reorder) { arrival + late(&mut random) } else { arrival };
         let mut copies = vec![(arrival, segment)];
-        if random.chance(faults.duplicate) {
+        if happens(&mut random, faults.duplicate) {
             copies.push((arrival + late(&mut random), segment));
         }
         copies

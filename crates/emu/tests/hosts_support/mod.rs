@@ -2,35 +2,23 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use emu::hosts::{Host, HostSettings};
-use nix::fcntl::{Flock, FlockArg};
 use packet_io::{Glue, Pcap, PcapTotals, READ_BYTES_MAX, Tap, VnetHeader, segment};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::env;
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// No wait of these tests lasts longer.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+use testkit::{Machine, or_skip, root};
 
 pub const MTU: usize = 1500;
 
 /// The right to make hosts, for one test at a time; or a printed reason why the test is skipped.
-pub fn exclusive() -> Option<Flock<File>> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: network namespaces need root");
-        return None;
-    }
-    if let Err(error) = File::open("/dev/net/tun") {
-        eprintln!("skipped: /dev/net/tun: {error}");
-        return None;
-    }
-    let path = env::temp_dir().join("opentcp-kernel-tests.lock");
-    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Some(Flock::lock(file, FlockArg::LockExclusive).expect("a file can be locked"))
+pub fn exclusive() -> Option<Machine> {
+    or_skip(root())?;
+    or_skip(File::open("/dev/net/tun").map_err(|error| format!("/dev/net/tun: {error}")))?;
+    Some(Machine::take())
 }
 
 pub fn address(last: u8) -> Ipv4Addr {
@@ -160,15 +148,4 @@ impl Forwarder {
         self.carried.longest_packet = self.carried.longest_packet.max(longest.unwrap_or(0));
         true
     }
-}
-
-/// Waits until `done`; false when it did not come in time.
-pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
-    for _ in 0..PATIENCE.as_millis() / 20 {
-        if done() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    done()
 }

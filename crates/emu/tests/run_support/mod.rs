@@ -2,40 +2,23 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use emu::{EmuError, Emulated, Watch, emulate};
-use nix::fcntl::{Flock, FlockArg};
-use scenario::{Disk, Input, Known, Scenario};
-use std::fs::File;
-use std::path::Path;
+use scenario::Scenario;
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::{Machine, or_skip};
 use units::Time;
 
-/// Runs of one test until one is valid: another program may take the processors for a while.
+/// Runs of one test until one is valid: another program may take the CPUs for a while.
 pub const ATTEMPTS: usize = 3;
 
 /// How long a run waits for other programs to leave the machine alone.
 const QUIET_WITHIN: Duration = Duration::from_secs(6);
 
 /// The machine, for one real-time test at a time; or a printed reason why the test is skipped.
-pub fn machine() -> Option<Flock<File>> {
-    if let Err(missing) = kernel::Kernel::probe() {
-        eprintln!("skipped: {missing}");
-        return None;
-    }
-    if let Err(error) = emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))) {
-        eprintln!("skipped: {error}");
-        return None;
-    }
-    let path = std::env::temp_dir().join("opentcp-kernel-tests.lock");
-    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Some(Flock::lock(file, FlockArg::LockExclusive).expect("a file can be locked"))
-}
-
-/// The one run of a scenario that names files of the folder `base`.
-pub fn scenario(base: &Path, text: &str, known: Known<'_>) -> Scenario {
-    let files = Disk { base: base.to_path_buf() };
-    let loaded = Scenario::parse(&Input { name: "test.toml", text, sets: &[], known, files: &files });
-    loaded.unwrap_or_else(|error| panic!("{error}")).runs.remove(0).scenario
+pub fn machine() -> Option<Machine> {
+    or_skip(kernel::Kernel::probe())?;
+    or_skip(emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))))?;
+    Some(Machine::take())
 }
 
 /// Lets a run go on, whatever happens.
@@ -67,8 +50,8 @@ fn attempt(name: &str, run: Result<Emulated, EmuError>) -> Option<Emulated> {
     }
 }
 
-/// A valid one of what `run` makes, of which the machine's own host kept no more than `stolen` of its processors; none, and a printed reason, on a machine that lets none be: one whose own host takes its
-/// processors for milliseconds at a time says nothing of the emulator.
+/// A valid one of what `run` makes, of which the machine's own host kept no more than `stolen` of its CPUs. None, and a printed
+/// reason, on a machine that lets none be valid: one whose own host takes its CPUs for milliseconds at a time says nothing of the emulator.
 pub fn valid(name: &str, stolen: f64, mut run: impl FnMut() -> Result<Emulated, EmuError>) -> Option<Emulated> {
     for n in 1..=ATTEMPTS {
         await_quiet();
@@ -90,7 +73,7 @@ pub fn valid_run(name: &str, stolen: f64, scenario: &Scenario) -> Option<Emulate
 fn print(name: &str, run: &Emulated) {
     let check = &run.check;
     println!(
-        "{name}: late by {:.1}/{:.1}/{:.0} us (50 %/99 %/most), read after {:.1} us (99 %), processors {:.0} % busy, \
+        "{name}: late by {:.1}/{:.1}/{:.0} us (50 %/99 %/most), read after {:.1} us (99 %), CPUs {:.0} % busy, \
          {:.1} % stolen, others waited for {:.2}: {}",
         check.lateness_p50_us,
         check.lateness_p99_us,

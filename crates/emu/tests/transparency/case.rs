@@ -1,42 +1,9 @@
 //! What a world is like, and each transfer in it: from a seed.
 
-use crate::wire::Faults;
 use congestion::Algorithm;
-use net::SplitMix64;
 use std::time::Duration;
+use testkit::{Faults, Random};
 use units::{Rate, Time};
-
-/// Numbers from a seed.
-pub struct Random(SplitMix64);
-
-impl Random {
-    pub fn new(seed: u64, stream: u64) -> Random {
-        Random(SplitMix64::new(seed, stream))
-    }
-
-    /// In `0..n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        (self.0.unit() * n as f64) as u64
-    }
-
-    /// True with this probability.
-    pub fn chance(&mut self, probability: f64) -> bool {
-        self.0.unit() < probability
-    }
-
-    fn any<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len() as u64) as usize]
-    }
-
-    fn share(&mut self, most: f64) -> f64 {
-        self.0.unit() * most
-    }
-
-    /// Log-uniform up to `most`; one in eight nothing at all.
-    fn size(&mut self, most: usize) -> usize {
-        if self.below(8) == 0 { 0 } else { (self.0.unit() * (most as f64).log2()).exp2() as usize }
-    }
-}
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +64,7 @@ pub struct Case {
 impl Case {
     /// World number `seed`: `transfers` of at most `most` bytes each way.
     pub fn new(seed: u64, transfers: usize, most: usize) -> Case {
-        let r = &mut Random::new(seed, 0);
+        let r = &mut Random(seed);
         let hosts = [host(r), host(r)];
         let near = Time::from_us(10 + r.below(500));
         let far = Time::from_us(50 + r.below(20_000));
@@ -129,17 +96,17 @@ fn host(r: &mut Random) -> HostCase {
 }
 
 fn faults(r: &mut Random, (is_bad, delay): (bool, Time)) -> Faults {
-    let clean = Faults { delay, ..Faults::default() };
+    let clean = Faults::clean(delay);
     if !is_bad {
         return clean;
     }
     Faults {
         rate: r.chance(0.5).then(|| (Rate::from_mbps(20 << r.below(6)), 50 + r.below(500) as usize)),
-        loss: r.share(0.05),
-        reorder: r.share(0.05),
-        duplicate: r.share(0.02),
-        corrupt: r.share(0.01),
-        mark: r.share(0.1),
+        loss: 0.05 * r.unit(),
+        reorder: 0.05 * r.unit(),
+        duplicate: 0.02 * r.unit(),
+        corrupt: 0.01 * r.unit(),
+        mark: 0.1 * r.unit(),
         ..clean
     }
 }
@@ -151,16 +118,16 @@ fn transfer(r: &mut Random, most: usize, has_v6: bool) -> TransferCase {
     let buffer = |r: &mut Random, bits: u64| r.chance(0.5).then(|| 2048 << r.below(bits));
     let receive_buffer = [0, 1].map(|_| buffer(r, 18));
     let send_buffer = [0, 1].map(|_| buffer(r, 10));
-    let size = |r: &mut Random, most: usize, end: usize| {
+    let bytes = |r: &mut Random, most: usize, end: usize| {
         let smallest = [send_buffer[end], receive_buffer[1 - end]].into_iter().flatten().min();
-        r.size(most).min(smallest.map_or(most, |bytes| bytes * BUFFERS))
+        size(r, most).min(smallest.map_or(most, |bytes| bytes * BUFFERS))
     };
     let small = if r.chance(0.3) { most } else { 2_000 };
     TransferCase {
         is_v6: has_v6 && r.chance(0.4),
         tags: *r.any(&[0, 0, 1, 2]),
         opener: usize::from(r.chance(0.75)),
-        bytes: [size(r, most, 0), size(r, small, 1)],
+        bytes: [bytes(r, most, 0), bytes(r, small, 1)],
         mss: [0, 1].map(|_| r.chance(0.4).then(|| 536 + r.below(8424) as u32)),
         receive_buffer,
         send_buffer,
@@ -173,4 +140,9 @@ fn transfer(r: &mut Random, most: usize, has_v6: bool) -> TransferCase {
             _ => Finish::Each,
         },
     }
+}
+
+/// Log-uniform up to `most`; one in eight nothing at all.
+fn size(r: &mut Random, most: usize) -> usize {
+    if r.below(8) == 0 { 0 } else { (r.unit() * (most as f64).log2()).exp2() as usize }
 }

@@ -13,16 +13,13 @@ mod world;
 use case::Case;
 use enforcer::Counters;
 use std::thread;
+use testkit::{asked, or_skip, root};
 use transfer::{Outcome, Pattern};
 use world::{Run, run};
 
 /// Connections of a world that run side by side, and of the short test.
 const SIDE_BY_SIDE: usize = 25;
 const TRANSFERS: usize = 100;
-
-fn wanted(name: &str) -> Option<usize> {
-    std::env::var(name).ok()?.parse().ok()
-}
 
 /// What a run with the enforcer came to, after what must not be.
 fn is_transparent(seed: u64, transfers: usize, most: usize, pattern: &Pattern) -> Run {
@@ -48,15 +45,12 @@ fn is_transparent(seed: u64, transfers: usize, most: usize, pattern: &Pattern) -
 
 #[test]
 fn connections_of_kernels_go_through_as_if_there_were_no_enforcer() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: network namespaces need root");
-        return;
-    }
+    let Some(()) = or_skip(root()) else { return };
     let pattern = &Pattern::new();
-    let asked = wanted("ENFORCER_TRANSFERS");
-    let most = if asked.is_some() { 20_000_000 } else { 500_000 };
-    let worlds = asked.unwrap_or(TRANSFERS).div_ceil(SIDE_BY_SIDE) as u64;
-    let seeds = wanted("ENFORCER_SEED").map_or(0..worlds, |seed| seed as u64..seed as u64 + 1);
+    let wanted: Option<usize> = asked("ENFORCER_TRANSFERS");
+    let most = if wanted.is_some() { 20_000_000 } else { 500_000 };
+    let worlds = wanted.unwrap_or(TRANSFERS).div_ceil(SIDE_BY_SIDE) as u64;
+    let seeds = asked("ENFORCER_SEED").map_or(0..worlds, |seed: u64| seed..seed + 1);
     // frames with two tags pass untouched
     let may_be = |seed| Case::new(seed, SIDE_BY_SIDE, most).transfers.iter().filter(|case| case.tags < 2).count();
     let enforceable: usize = seeds.clone().map(may_be).sum();
@@ -65,7 +59,7 @@ fn connections_of_kernels_go_through_as_if_there_were_no_enforcer() {
         let threads: Vec<_> = seeds.map(spawn).collect();
         threads.into_iter().map(|thread| thread.join().expect("its message is above")).collect()
     });
-    tell(&runs, enforceable, asked.is_some());
+    tell(&runs, enforceable, wanted.is_some());
 }
 
 /// Prints what was done, and sees that the cases were such that all that can happen to a flow did.

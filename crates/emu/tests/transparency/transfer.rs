@@ -28,7 +28,7 @@ pub struct Pattern(Vec<u8>);
 
 impl Pattern {
     pub fn new() -> Pattern {
-        let mut random = crate::case::Random::new(1, 1);
+        let mut random = testkit::Random(1);
         let mut bytes: Vec<u8> = (0..PERIOD).map(|_| random.below(256) as u8).collect();
         bytes.extend_from_within(..CHUNK);
         Pattern(bytes)

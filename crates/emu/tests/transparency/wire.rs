@@ -1,65 +1,19 @@
-//! One direction of a wire, with all that may befall a frame on it.
+//! What a wire does to a frame that is on it.
 
-#[path = "../../../enforcer/tests/support/bottleneck.rs"]
-mod bottleneck;
-
-use crate::case::Random;
-use bottleneck::Bottleneck;
 use packet_io::{Ethernet, Ip, set_ce};
-use units::{Rate, Time};
+use testkit::{Random, Wire};
+use units::Time;
 
-/// What a wire does to frames: probabilities where nothing else is said.
-#[derive(Clone, Debug, Default)]
-pub struct Faults {
-    pub delay: Time,
-    /// Bottleneck and its queue in packets, the one in service included.
-    pub rate: Option<(Rate, usize)>,
-    pub loss: f64,
-    pub reorder: f64,
-    pub duplicate: f64,
-    pub corrupt: f64,
-    pub mark: f64,
-}
-
-/// How much later than its turn a frame may come, us.
-const LATE_US: u64 = 5_000;
-
-pub struct Wire {
-    faults: Faults,
-    /// Which bits of a byte it flips.
-    bits: Bits,
-    bottleneck: Bottleneck,
-}
-
-impl Wire {
-    pub fn new(faults: Faults, bits: Bits) -> Wire {
-        Wire { faults, bits, bottleneck: Bottleneck::default() }
+/// When copies of a frame that is sent now arrive; `bits`: which of a byte the wire flips.
+pub fn carry(wire: &mut Wire, now: Time, random: &mut Random, bits: Bits, frame: &mut [u8]) -> Vec<Time> {
+    let Some(sent) = wire.pass(now, random, frame.len() as u64) else { return Vec::new() };
+    if random.chance(wire.faults.mark) {
+        set_ce(frame);
     }
-
-    /// When copies of a frame that is sent now arrive.
-    pub fn carry(&mut self, now: Time, random: &mut Random, frame: &mut [u8]) -> Vec<Time> {
-        let faults = &self.faults;
-        let bytes = frame.len() as u64;
-        let left = faults.rate.map_or(Some(now), |rate| self.bottleneck.pass(now, rate, bytes));
-        let Some(sent) = left else { return Vec::new() };
-        if random.chance(faults.loss) {
-            return Vec::new();
-        }
-        if random.chance(faults.mark) {
-            set_ce(frame);
-        }
-        if random.chance(faults.corrupt) {
-            flip(random, self.bits, frame);
-        }
-        let late = |random: &mut Random| Time::from_us(random.below(LATE_US));
-        let arrival = sent + faults.delay;
-        let first = if random.chance(faults.reorder) { arrival + late(random) } else { arrival };
-        let mut copies = vec![first];
-        if random.chance(faults.duplicate) {
-            copies.push(arrival + late(random));
-        }
-        copies
+    if random.chance(wire.faults.corrupt) {
+        flip(random, bits, frame);
     }
+    wire.arrivals(sent, random)
 }
 
 /// Of a byte. Two wires in a row flip different ones, since two flips of bits that a checksum adds up may cancel each other.

@@ -1,9 +1,9 @@
 //! Two hosts, an enforcer between them, and four wires: in real time, on one thread.
 
-use crate::case::{Case, HostCase, Random};
+use crate::case::{Case, HostCase};
 use crate::transfer::{FIRST_PORT, Outcome, Pattern, Transfer};
 use crate::watch::Watch;
-use crate::wire::{Bits, Wire};
+use crate::wire::{Bits, carry};
 use congestion::Algorithm;
 use emu::hosts::{Host, HostSettings, mac_of};
 use enforcer::{Action, Counters, Direction, Enforcer, Limits, Rule};
@@ -14,6 +14,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tcp::Config;
+use testkit::{Random, Wire};
 use units::Time;
 
 /// Frames that are taken from a host at a time.
@@ -66,9 +67,8 @@ pub fn run(case: &Case, is_enforced: bool, pattern: &Pattern) -> Run {
     let mut world = World {
         taps,
         enforcer,
-        wires: [&case.out, &case.back]
-            .map(|way| [Wire::new(way[0].clone(), Bits::Even), Wire::new(way[1].clone(), Bits::Odd)]),
-        random: Random::new(case.seed, 2),
+        wires: [&case.out, &case.back].map(|way| way.each_ref().map(|faults| Wire::new(faults.clone()))),
+        random: Random(!case.seed),
         began: Instant::now(),
         flying: BTreeMap::new(),
         order: 0,
@@ -168,7 +168,8 @@ impl World {
     }
 
     fn carry(&mut self, now: Time, (from, hop): (usize, usize), to: Place, mut frame: Vec<u8>) {
-        for at in self.wires[from][hop].carry(now, &mut self.random, &mut frame) {
+        let (wire, bits) = (&mut self.wires[from][hop], [Bits::Even, Bits::Odd][hop]);
+        for at in carry(wire, now, &mut self.random, bits, &mut frame) {
             self.flying.insert((at, self.order), (to, frame.clone()));
             self.order += 1;
         }

@@ -1,64 +1,21 @@
 //! A server, an enforcer, a client, and the wires between them: in virtual time, from a seed.
 
-#[path = "bottleneck.rs"]
-mod bottleneck;
-
-use crate::random::Random;
-use bottleneck::Bottleneck;
 use enforcer::{Action, Direction, End, Enforcer, Simulated};
 use std::collections::BTreeMap;
 use tcp::{Ecn, Endpoint, Segment, flags};
-use units::{Rate, Time};
+use testkit::{Random, Wire};
+use units::Time;
 
-/// One direction of a wire.
-#[derive(Clone, Debug, Default)]
-pub struct Wire {
-    pub delay: Time,
-    /// Bottleneck and its queue in packets, the one in service included.
-    pub rate: Option<(Rate, usize)>,
-    pub loss: f64,
-    pub reorder: f64,
-    pub duplicate: f64,
-    pub corrupt: f64,
-    pub mark: f64,
-    /// Nothing gets through.
-    pub cut: bool,
-    pub bottleneck: Bottleneck,
-}
-
-impl Wire {
-    pub fn clean(delay: Time) -> Wire {
-        Wire { delay, ..Wire::default() }
+/// When copies of a packet that is sent now arrive.
+fn carry(wire: &mut Wire, now: Time, random: &mut Random, packet: &mut Simulated) -> Vec<Time> {
+    let Some(sent) = wire.pass(now, random, u64::from(packet.segment.ip_bytes())) else { return Vec::new() };
+    if random.chance(wire.faults.corrupt) {
+        corrupt(random, packet);
     }
-
-    /// When copies of a packet that is sent now arrive.
-    fn carry(&mut self, now: Time, random: &mut Random, packet: &mut Simulated) -> Vec<Time> {
-        let bytes = u64::from(packet.segment.ip_bytes());
-        let left = self.rate.map_or(Some(now), |rate| self.bottleneck.pass(now, rate, bytes));
-        let Some(sent) = left else { return Vec::new() };
-        if chance(random, self.loss) || self.cut {
-            return Vec::new();
-        }
-        if chance(random, self.corrupt) {
-            corrupt(random, packet);
-        }
-        if packet.segment.ecn != Ecn::NotEct && chance(random, self.mark) {
-            packet.segment.ecn = Ecn::Ce;
-        }
-        let late = |random: &mut Random| Time::from_us(random.below(5_000));
-        let arrival = sent + self.delay;
-        let first = if chance(random, self.reorder) { arrival + late(random) } else { arrival };
-        let mut copies = vec![first];
-        if chance(random, self.duplicate) {
-            copies.push(arrival + late(random));
-        }
-        copies
+    if packet.segment.ecn != Ecn::NotEct && random.chance(wire.faults.mark) {
+        packet.segment.ecn = Ecn::Ce;
     }
-}
-
-/// True with this probability.
-fn chance(random: &mut Random, probability: f64) -> bool {
-    random.below(1 << 53) as f64 / (1_u64 << 53) as f64 <= probability && probability > 0.0
+    wire.arrivals(sent, random)
 }
 
 /// Bits flip anywhere: the checksum does not fit any more.
@@ -272,7 +229,7 @@ impl World {
 
     fn carry(&mut self, from: usize, hop: usize, to: Place, mut packet: Simulated) {
         let wire = if from == 0 { &mut self.out[hop] } else { &mut self.back[hop] };
-        for at in wire.carry(self.now, &mut self.random, &mut packet) {
+        for at in carry(wire, self.now, &mut self.random, &mut packet) {
             self.flying.insert((at, self.order), (to, packet));
             self.order += 1;
         }

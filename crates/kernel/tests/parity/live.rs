@@ -7,7 +7,6 @@
 use crate::packet::{self, Ends};
 use crate::peer::{MSS, Peer};
 use crate::script::{Fault, Script};
-use crate::support::{inside, ip, set};
 use congestion::Hook;
 use congestion::replay::Call;
 use nix::errno::Errno;
@@ -22,10 +21,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::{self, Command};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use tcp::{Ecn, Segment, flags};
+use testkit::{End, Namespaces, cable, inside, ip, set_sysctl};
 use units::{Rate, Time};
 
 const SENDER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
@@ -111,8 +111,8 @@ fn clock_us() -> u64 {
 /// The two namespaces; removed when dropped. The thread runs before all ordinary ones as long as it lives: on a busy machine
 /// the peer's path would have the length of other processes' turns.
 pub struct Bench {
-    sender: String,
-    peer: String,
+    /// Sender, peer.
+    hosts: Namespaces<2>,
     frames: OwnedFd,
     packets: OwnedFd,
     port: u16,
@@ -120,34 +120,33 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Bench {
-        let id = format!("otk-{}", process::id());
-        let (sender, peer) = (format!("{id}-s"), format!("{id}-p"));
-        ip(&format!("netns add {sender}"));
-        ip(&format!("netns add {peer}"));
-        ip(&format!("link add host0 netns {sender} type veth peer name peer0 netns {peer}"));
-        ip(&format!("-n {sender} address add {SENDER}/24 dev host0"));
-        ip(&format!("-n {peer} address add 10.79.0.2/24 dev peer0"));
+        let hosts = Namespaces::new(["sender", "peer"]);
+        let [sender, peer] = &*hosts;
+        let address = format!("{SENDER}/24");
+        cable([
+            End { host: sender, name: "host0", address: Some(&address) },
+            End { host: peer, name: "peer0", address: Some("10.79.0.2/24") },
+        ]);
         // every segment is a frame of its own
-        ip(&format!("-n {sender} link set host0 up gso_max_segs 1"));
-        ip(&format!("-n {peer} link set peer0 up"));
+        ip(&format!("-n {sender} link set host0 gso_max_segs 1"));
         ip(&format!("-n {sender} route add {PEER} via 10.79.0.2"));
-        inside(&sender, || {
-            set("net/ipv4/tcp_no_metrics_save", "1");
-            set("net/ipv4/tcp_ecn", "1");
+        inside(sender, || {
+            set_sysctl("net/ipv4/tcp_no_metrics_save", "1");
+            set_sysctl("net/ipv4/tcp_ecn", "1");
             // a script's writes fit in, so that they happen at once
-            set("net/ipv4/tcp_wmem", "4096 4194304 4194304");
+            set_sysctl("net/ipv4/tcp_wmem", "4096 4194304 4194304");
         });
         let raw = |family, kind, protocol| {
             socket(family, kind, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, protocol).expect("root may open it")
         };
-        let (frames, packets) = inside(&peer, || {
+        let (frames, packets) = inside(peer, || {
             (
                 raw(AddressFamily::Packet, SockType::Raw, SockProtocol::EthAll),
                 raw(AddressFamily::Inet, SockType::Raw, SockProtocol::Raw),
             )
         });
         schedule("--fifo", 10);
-        Bench { sender, peer, frames, packets, port: 5000 }
+        Bench { hosts, frames, packets, port: 5000 }
     }
 
     /// Runs a script with the algorithm of that (kernel's) name. Returns how it went, and the socket: closing it resets the
@@ -155,7 +154,7 @@ impl Bench {
     pub fn run(&mut self, script: &Script, algorithm: &str) -> Result<(Recording, OwnedFd), String> {
         self.port += 1;
         let name = OsString::from(algorithm);
-        let sender = inside(&self.sender, || {
+        let sender = inside(&self.hosts[0], || {
             let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).expect("a socket");
             setsockopt(&fd, TcpCongestion, &name).expect("the algorithm is loaded");
             setsockopt(&fd, TcpNoDelay, &true).expect("a TCP socket takes it");
@@ -190,9 +189,6 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         schedule("--other", 0);
-        for namespace in [&self.sender, &self.peer] {
-            let _ = Command::new("ip").args(["netns", "del", namespace]).status();
-        }
     }
 }
 

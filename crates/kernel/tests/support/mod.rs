@@ -4,35 +4,28 @@
 use kernel::{Change, Kernel, Pins};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfo, MapInfoIter, ProgInfoIter};
 use libbpf_rs::{MapType, ProgramType};
-use nix::fcntl::{Flock, FlockArg};
-use nix::sched::{CloneFlags, setns};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket};
 use std::collections::BTreeSet;
-use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::process::{self, Command};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// No wait of these tests lasts longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+use testkit::{End, Machine, Namespaces, PATIENCE, cable, command, eventually, inside, ip, or_skip, set_sysctl};
 
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
 
 /// The kernel, for one test at a time: its algorithms' names are there once.
 pub struct Exclusive {
     kernel: Kernel,
-    _lock: Flock<File>,
+    _machine: Machine,
 }
 
 impl Deref for Exclusive {
@@ -44,17 +37,7 @@ impl Deref for Exclusive {
 
 /// The kernel, or a printed reason why the test is skipped.
 pub fn kernel() -> Option<Exclusive> {
-    let kernel = match Kernel::probe() {
-        Ok(kernel) => kernel,
-        Err(missing) => {
-            eprintln!("skipped: {missing}");
-            return None;
-        }
-    };
-    let path = env::temp_dir().join("opentcp-kernel-tests.lock");
-    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let lock = Flock::lock(file, FlockArg::LockExclusive).expect("a file can be locked");
-    Some(Exclusive { kernel, _lock: lock })
+    Some(Exclusive { kernel: or_skip(Kernel::probe())?, _machine: Machine::take() })
 }
 
 /// The kernel and the folder of its pinned algorithms, emptied when dropped, also by a failing test.
@@ -131,7 +114,7 @@ pub fn compile_to_file(name: &str, source: &str) -> PathBuf {
     fs::write(&input, source).expect("the test's folder can be written");
     let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cc/include");
     let flags = format!("-target bpf -mcpu=v3 -O2 -g -I {include} -c {} -o {}", input.display(), output.display());
-    run(env!("OPENTCP_BPF_CLANG"), &flags);
+    command(env!("OPENTCP_BPF_CLANG"), &flags);
     output
 }
 
@@ -151,32 +134,26 @@ pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
 ///
 /// The bottleneck is not the sender's own interface: a host whose own queue drops does not count that as loss.
 pub struct Path {
-    sender: String,
-    router: String,
-    receiver: String,
+    /// Sender, router, receiver.
+    hosts: Namespaces<3>,
 }
 
 impl Path {
     /// A bottleneck of `rate_mbit` with a drop-tail queue of `queue_bytes`.
     pub fn new(rate_mbit: u32, queue_bytes: u32) -> Path {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let id = format!("otk-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = Path { sender: format!("{id}-a"), router: format!("{id}-r"), receiver: format!("{id}-b") };
-        let (a, r, b) = (&path.sender, &path.router, &path.receiver);
-        for namespace in [a, r, b] {
-            ip(&format!("netns add {namespace}"));
-        }
-        for (host, near, subnet) in [(a, "veth0", 0), (b, "veth1", 1)] {
-            ip(&format!("link add host0 netns {host} type veth peer name {near} netns {r}"));
-            ip(&format!("-n {host} address add 10.77.{subnet}.1/24 dev host0"));
-            ip(&format!("-n {host} link set host0 up"));
-            ip(&format!("-n {r} address add 10.77.{subnet}.2/24 dev {near}"));
-            ip(&format!("-n {r} link set {near} up"));
+        let path = Path { hosts: Namespaces::new(["sender", "router", "receiver"]) };
+        let [sender, router, receiver] = &*path.hosts;
+        for (host, near, subnet) in [(sender, "veth0", 0), (receiver, "veth1", 1)] {
+            let [there, here] = [1, 2].map(|last| format!("10.77.{subnet}.{last}/24"));
+            cable([
+                End { host, name: "host0", address: Some(&there) },
+                End { host: router, name: near, address: Some(&here) },
+            ]);
             ip(&format!("-n {host} route add default via 10.77.{subnet}.2"));
             // What one test's connections have learnt of the path is not for the next one's.
-            inside(host, || set("net/ipv4/tcp_no_metrics_save", "1"));
+            inside(host, || set_sysctl("net/ipv4/tcp_no_metrics_save", "1"));
         }
-        inside(r, || set("net/ipv4/ip_forward", "1"));
+        inside(router, || set_sysctl("net/ipv4/ip_forward", "1"));
         path.tc_at_bottleneck(&format!(
             "qdisc add dev veth1 root tbf rate {rate_mbit}mbit burst 32kb limit {queue_bytes}"
         ));
@@ -185,36 +162,36 @@ impl Path {
 
     /// Runs `tc ARGUMENTS` in the router's namespace, whose interface `veth1` is the bottleneck.
     pub fn tc_at_bottleneck(&self, arguments: &str) -> String {
-        run("tc", &format!("-n {} {arguments}", self.router))
+        command("tc", &format!("-n {} {arguments}", self.hosts[1]))
     }
 
     /// Runs `ip ARGUMENTS` in both hosts' namespaces, whose interface is `host0`.
     pub fn ip_at_hosts(&self, arguments: &str) {
-        for host in [&self.sender, &self.receiver] {
+        for host in [&self.hosts[0], &self.hosts[2]] {
             ip(&format!("-n {host} {arguments}"));
         }
     }
 
     /// Runs `work` in the sender's namespace.
     pub fn at_sender<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        inside(&self.sender, work)
+        inside(&self.hosts[0], work)
     }
 
     /// What `ss` says of the sender's connections.
     pub fn sender_sockets(&self) -> String {
-        run("ss", &format!("-N {} -tinoH", self.sender))
+        command("ss", &format!("-N {} -tinoH", self.hosts[0]))
     }
 
     /// A connection whose ends use the algorithms given; the sender's is chosen before connecting.
     pub fn connect(&self, sender: &str, receiver: &str) -> Connection {
         let receiver = OsString::from(receiver);
-        let listener = inside(&self.receiver, || {
+        let listener = inside(&self.hosts[2], || {
             let listener = TcpListener::bind((RECEIVER, 0)).expect("the receiver's address is up");
             setsockopt(&listener, TcpCongestion, &receiver).expect("the receiver's algorithm exists");
             listener
         });
         let port = listener.local_addr().expect("it is bound").port();
-        let source = inside(&self.sender, || {
+        let source = inside(&self.hosts[0], || {
             let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
             setsockopt(&fd, TcpCongestion, &OsString::from(sender)).expect("the sender's algorithm exists");
             TcpStream::from(fd)
@@ -226,15 +203,6 @@ impl Path {
         source.set_write_timeout(Some(PATIENCE)).expect("a socket takes a time-out");
         sink.set_read_timeout(Some(PATIENCE)).expect("a socket takes a time-out");
         Connection { source, sink }
-    }
-}
-
-impl Drop for Path {
-    fn drop(&mut self) {
-        for namespace in [&self.sender, &self.router, &self.receiver] {
-            // Not run(): a panic while panicking would abort, and leave the second one behind.
-            let _ = Command::new("ip").args(["netns", "del", namespace]).status();
-        }
     }
 }
 
@@ -274,18 +242,6 @@ pub fn algorithm(socket: &impl AsFd) -> String {
 /// Lets a socket change to another algorithm.
 pub fn choose(socket: &impl AsFd, name: &str) -> nix::Result<()> {
     setsockopt(socket, TcpCongestion, &OsString::from(name))
-}
-
-/// Waits until `done`; false when it did not come in time.
-pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    while !done() {
-        if start.elapsed() > PATIENCE {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    true
 }
 
 /// The number after `key` in what `ss` prints.
@@ -357,33 +313,4 @@ fn receive_pattern(stream: &mut TcpStream, bytes: usize) -> io::Result<()> {
         received += length;
     }
     Ok(())
-}
-
-/// Runs `work` on a thread of its own that has entered the namespace.
-pub fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            let file = File::open(format!("/run/netns/{namespace}")).expect("the namespace exists");
-            setns(file, CloneFlags::CLONE_NEWNET).expect("root may enter a namespace");
-            work()
-        });
-        worker.join().expect("work inside the namespace succeeds")
-    })
-}
-
-/// Writes a setting of the namespace that the thread is in.
-pub fn set(name: &str, value: &str) {
-    fs::write(format!("/proc/sys/{name}"), value).unwrap_or_else(|error| panic!("{name} = {value}: {error}"));
-}
-
-pub fn ip(arguments: &str) -> String {
-    run("ip", arguments)
-}
-
-/// Runs a command and returns what it prints.
-fn run(program: &str, arguments: &str) -> String {
-    let out = Command::new(program).args(arguments.split_whitespace().map(OsStr::new)).output();
-    let out = out.unwrap_or_else(|error| panic!("{program} cannot be run ({error}); it is in Debian's iproute2"));
-    assert!(out.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).into_owned()
 }

@@ -5,6 +5,8 @@
 pub struct Random(pub u64);
 
 impl Random {
+    /// Any number.
+    #[expect(clippy::should_implement_trait, reason = "it has no end, so it is no iterator")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -16,5 +18,20 @@ impl Random {
     /// In `0..n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
+    }
+
+    /// One of these.
+    pub fn any<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
+    }
+
+    /// In [0, 1), a multiple of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        self.below(1 << 53) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True with this probability.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.unit() < probability
     }
 }

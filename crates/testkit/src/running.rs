@@ -1,0 +1,72 @@
+//! A program that runs while a test goes on.
+
+use crate::network::inside;
+use crate::wait::eventually;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+/// A process, killed when dropped, also by a failing test. What it says on stderr goes into a file.
+pub struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Starts a program in a network namespace; its stderr is added to the file `log`.
+    pub fn start(namespace: &str, command: &mut Command, log: PathBuf) -> Running {
+        let file = File::options().append(true).create(true).open(&log);
+        command.stderr(file.unwrap_or_else(|error| panic!("{}: {error}", log.display())));
+        let child = inside(namespace, || command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")));
+        Running { child, log }
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has said.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it has not been waited for");
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// Ends it by this signal, and waits until it has: it must say that all went well.
+    pub fn stop(mut self, signal: Signal) {
+        self.signal(signal);
+        let code = self.child.wait().expect("it is ours").code();
+        assert_eq!(code, Some(0), "{}", self.said());
+    }
+
+    /// Waits until it has failed by itself: what it said.
+    pub fn fails(mut self) -> String {
+        assert!(eventually(|| self.has_ended()), "it goes on: {}", self.said());
+        assert_eq!(self.child.wait().expect("it is ours").code(), Some(1), "{}", self.said());
+        self.said()
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it is ours");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
