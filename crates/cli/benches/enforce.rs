@@ -27,7 +27,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
-use world::{PATIENCE, World, inside};
+use testkit::{PATIENCE, inside};
+use world::World;
 
 /// The enforcer's processor, and that of servers and clients.
 const ENFORCER: usize = 0;

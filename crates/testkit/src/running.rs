@@ -33,9 +33,9 @@ impl Running {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Sends it a signal.
-    pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it has not been waited for");
+    /// Stops it where it is, or lets it go on.
+    pub fn pause(&self, on: bool) {
+        self.signal(if on { Signal::SIGSTOP } else { Signal::SIGCONT });
     }
 
     /// Whether it has ended by itself.
@@ -43,11 +43,14 @@ impl Running {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// Ends it by this signal, and waits until it has: it must say that all went well.
-    pub fn stop(mut self, signal: Signal) {
-        self.signal(signal);
-        let code = self.child.wait().expect("it is ours").code();
-        assert_eq!(code, Some(0), "{}", self.said());
+    /// Ends it as a service manager does; it must say that all went well.
+    pub fn stop(self) {
+        self.end(Signal::SIGTERM);
+    }
+
+    /// Ends it as Ctrl-C does; it must say that all went well.
+    pub fn interrupt(self) {
+        self.end(Signal::SIGINT);
     }
 
     /// Waits until it has failed by itself: what it said.
@@ -61,6 +64,18 @@ impl Running {
     pub fn kill(mut self) {
         self.child.kill().expect("it is ours");
         self.child.wait().expect("it is ours");
+    }
+}
+
+impl Running {
+    fn end(mut self, signal: Signal) {
+        self.signal(signal);
+        let code = self.child.wait().expect("it is ours").code();
+        assert_eq!(code, Some(0), "{}", self.said());
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it has not been waited for");
     }
 }
 

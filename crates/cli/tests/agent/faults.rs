@@ -1,7 +1,7 @@
 //! Losses, a wall clock that is set, and many connections.
 
 use crate::lossy;
-use crate::world::{HERE, Start, THERE, TestOracle, World, comes_within, cue, eventually, guarded, reno};
+use crate::world::{HERE, Start, THERE, TestOracle, World, comes_within, cue, guarded, reno};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use policy::{Cue, Settings};
 use std::io::{Read as _, Write as _};
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs};
+use testkit::eventually;
 use units::{Rate, Time};
 
 #[test]
@@ -63,7 +64,7 @@ fn after_losses_begin() -> Option<Duration> {
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.counts.reverted, report.in_force.len()), (1, 0), "{}", agent.said());
     assert!(!world.ip("route show").contains("initcwnd"), "the routes, too");
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
     Some(took)
 }
@@ -122,7 +123,7 @@ fn steps_of_the_wall_clock_move_nothing() {
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.counts.expired, report.in_force.len()), (1, 0), "{}", agent.said());
     assert!(!read.exists(), "nor does it then");
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }
 
@@ -215,6 +216,6 @@ fn a_host_with_ten_thousand_connections_changes_over_and_back() {
     }
     drop(open);
     assert!(far_end.wait().unwrap().success(), "what arrived there was right");
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }

@@ -1,6 +1,6 @@
 //! Bytes that are no CUEs, sent to an agent at work.
 
-use crate::world::{Running, THERE, TestOracle, World, cue, eventually, reno};
+use crate::world::{THERE, TestOracle, World, cue, reno};
 use policy::OracleKey;
 use rustix::io::Errno;
 use rustix::net::{
@@ -10,22 +10,11 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Instant;
+use testkit::{Random, Running, eventually};
 
 const COUNT: u64 = 100_000;
 /// Of so many messages one is more than the bus carries, for which an agent ends the connection.
 const LONG_EACH: u64 = 40_000;
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
 
 /// An Oracle's socket that waits for whoever does not read, so that nothing is dropped on the way.
 struct Flood {
@@ -114,6 +103,6 @@ fn a_hundred_thousand_byte_strings_on_the_bus_are_rejected_counted_and_forgotten
     oracle.send(&cue(2, fewer));
     let is_taken = || world.seen(&world.connection(THERE).0).cwnd == 17;
     assert!(eventually(is_taken), "and the next CUE is taken: {}", agent.said());
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }

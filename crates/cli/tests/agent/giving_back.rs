@@ -1,12 +1,13 @@
 //! What becomes of settings when the agent dies.
 
-use crate::world::{THERE, TestOracle, World, comes_within, cue, eventually, reno, talk};
+use crate::world::{THERE, TestOracle, World, comes_within, cue, guardian, reno};
 use bus::Bus as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use policy::{Cue, Settings};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
+use testkit::{eventually, talk};
 use units::Time;
 
 /// Reno, a larger window, and ECN by sysctl.
@@ -49,17 +50,17 @@ fn what_a_killed_guardian_leaves_ends_with_its_cue_and_by_reset() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
-    let mut open = world.connection(THERE);
+    let open = world.connection(THERE);
     oracle.send(&Cue { lifetime: Time::from_secs(2), ..cue(1, all()) });
     assert!(
         eventually(|| world.uses(&open.0, "reno") && world.ip("route show").contains("initcwnd")),
         "{}",
         agent.said()
     );
-    kill(Pid::from_raw(agent.guardian()), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(guardian(&agent)), Signal::SIGKILL).unwrap();
     agent.kill();
     thread::sleep(Duration::from_secs(2));
-    talk(&mut open);
+    talk(&open);
     assert!(!world.uses(&open.0, "reno"), "nobody is there, and the kernel has looked at its clock");
     assert_ne!(world.seen(&world.connection(THERE).0).algorithm, "reno");
     assert!(world.ip("route show").contains("initcwnd 20"), "a route has no clock");
@@ -84,7 +85,7 @@ fn an_agent_that_is_started_again_takes_over_and_remembers_what_it_has_seen() {
         "{}",
         agent.said()
     );
-    kill(Pid::from_raw(agent.guardian()), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(guardian(&agent)), Signal::SIGKILL).unwrap();
     agent.kill();
     assert!(world.uses(&open.0, "reno"));
 
@@ -103,7 +104,7 @@ fn an_agent_that_is_started_again_takes_over_and_remembers_what_it_has_seen() {
     let (code, _, error) = world.opentcp(&second);
     assert!(code == Some(2) && error.contains("an agent runs there already"), "{error}");
     assert!(world.uses(&open.0, "reno"));
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }
 
@@ -117,7 +118,7 @@ fn what_somebody_else_has_changed_since_is_theirs() {
     world.ip(&format!("route replace default via {THERE} initcwnd 33"));
     world.here(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", "0").unwrap());
     let log = world.path("log-agent");
-    agent.stop();
+    agent.interrupt();
     assert!(world.ip("route show default").contains("initcwnd 33"));
     assert_eq!(world.here(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap()).trim(), "0");
     let said = fs::read_to_string(log).unwrap();

@@ -1,9 +1,10 @@
 //! What an agent costs a host that does nothing.
 
-use crate::world::{THERE, TestOracle, World, comes_within, cue, eventually, guarded, reno};
+use crate::world::{THERE, TestOracle, World, comes_within, cue, guarded, guardian, reno};
 use policy::Cue;
 use std::time::Duration;
 use std::{fs, thread};
+use testkit::eventually;
 use units::Time;
 
 /// How long is looked at, and what 0.1 % of it is.
@@ -23,14 +24,14 @@ fn time_of_an_idle_agent() -> Option<Duration> {
     oracle.send(&guarded(Cue { lifetime: Time::from_secs(300), ..cue(1, reno()) }));
     assert!(eventually(|| world.uses(&idle.0, "reno")), "{}", agent.said());
     oracle.wait_for_reports(&agent);
-    let of_both = || processor_time(agent.id()) + processor_time(agent.guardian().cast_unsigned());
+    let of_both = || processor_time(agent.id()) + processor_time(guardian(&agent).cast_unsigned());
     let before = of_both();
     thread::sleep(WATCHED);
     let took = of_both().saturating_sub(before);
     println!("idle for {WATCHED:?} with a guarded rule in force: {took:?} of a processor, agent and guardian");
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.in_force.len(), report.counts.expired), (1, 0), "it was in force all the time");
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
     Some(took)
 }

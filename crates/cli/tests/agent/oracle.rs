@@ -1,10 +1,11 @@
 //! The Oracle as a process.
 
-use crate::world::{THERE, World, comes_within, eventually};
+use crate::world::{THERE, World, comes_within};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
+use testkit::eventually;
 
 /// Sets what is nobody's default, whatever the network does, and decides every second.
 const POLICY: &str = r#"
@@ -53,8 +54,8 @@ fn after_the_oracle_is_killed() -> Option<Duration> {
     let oracle = world.start(&arguments);
     assert!(eventually(|| world.uses(&open.0, "reno")), "the next epoch is taken: {}{}", oracle.said(), agent.said());
     assert!(decisions()[0]["epoch"].as_u64().unwrap() > last, "epochs go on: {:?}", decisions()[0]);
-    oracle.stop();
-    agent.stop();
+    oracle.interrupt();
+    agent.interrupt();
     world.assert_as_before();
     Some(took)
 }

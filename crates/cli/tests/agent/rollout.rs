@@ -1,11 +1,12 @@
 //! An Oracle and the agents of two hosts, one of which its rollout treats.
 
-use crate::world::{PATIENCE, Running, Start, World, eventually};
+use crate::world::{Start, World};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
+use testkit::{PATIENCE, Running, eventually};
 
 const HOSTS: [&str; 2] = ["h0", "h1"];
 
@@ -56,7 +57,7 @@ impl Rollout {
     }
 
     fn end(self, world: &World) {
-        self.oracle.stop();
+        self.oracle.interrupt();
         self.agents.into_iter().for_each(Running::stop);
         world.assert_as_before();
     }

@@ -1,6 +1,6 @@
 //! What an agent sets, and what it says of it.
 
-use crate::world::{HERE, PATIENCE, REFUSING_BPF, Start, THERE, TestOracle, World, cue, eventually, reno, talk};
+use crate::world::{HERE, REFUSING_BPF, Start, THERE, TestOracle, World, cue, reno};
 use bus::Bus as _;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
@@ -12,6 +12,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use std::{fs, thread};
+use testkit::{PATIENCE, eventually, talk};
 use units::Time;
 
 /// What the status says came of a setting of the only rule.
@@ -27,8 +28,8 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     let mut oracle = TestOracle::new(&world);
     let agent =
         world.agent(&mut oracle, &["--rack", "r1", "--remote-rack", "10.99.0.0/24=r2", "--link", "eth0=1 Gbit/s"]);
-    let mut open = world.connection(THERE);
-    talk(&mut open);
+    let open = world.connection(THERE);
+    talk(&open);
     let before = world.seen(&open.0);
     assert_ne!(before.algorithm, "reno", "this machine's default is the test's setting");
 
@@ -36,7 +37,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     oracle.send(&cue(1, set));
     assert!(eventually(|| world.uses(&open.0, "reno")), "idle as it is; {}", agent.said());
     assert_eq!(world.at_work(), (1, 2), "a program; an agent and its guardian");
-    talk(&mut open);
+    talk(&open);
     let after = world.seen(&open.0);
     assert!(after.rto_us < before.rto_us && after.max_pacing_rate == u64::from(u32::MAX) - 1, "{after:?}");
     let fresh = world.connection(THERE);
@@ -80,7 +81,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     assert!(found(&status, "pacing").contains("pace"), "{status}");
     assert!(found(&status, "ecn").contains("net.ipv4.tcp_ecn is 1"), "{status}");
 
-    agent.stop();
+    agent.interrupt();
     assert!(world.uses(&open.0, &before.algorithm), "given back, idle as it is");
     world.assert_as_before();
 }
@@ -127,7 +128,7 @@ fn a_connection_that_was_idle_begins_again_with_the_rules_window_and_afterwards_
     assert!(eventually(|| !world.ip("route show default").contains("initcwnd")), "it ends: {}", agent.said());
     let (grown, again) = pause(&mut open, &world);
     assert!(grown > 60 && again == own, "{grown}, then {again}");
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }
 
@@ -145,7 +146,7 @@ fn a_rule_for_some_sessions_leaves_others_alone() {
     let own = world.ip("route show 10.99.0.2");
     assert!(own.contains("dev eth0") && own.contains("initcwnd 20"), "{own}");
     assert!(!world.ip("route show default").contains("initcwnd"));
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }
 
@@ -161,7 +162,7 @@ fn without_bpf_routes_do_what_they_can() {
     assert_eq!((seen.algorithm.as_str(), seen.cwnd), ("reno", 20), "by the route");
     assert!(!world.pins().exists(), "nothing is in bpffs");
     assert!(eventually(|| agent.said().contains("pacing is not set: it takes BPF")), "{}", agent.said());
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }
 
@@ -181,10 +182,10 @@ fn where_the_kernel_refuses_bpf_an_agent_goes_on_without_says_so_and_gives_every
     let set = Settings { rto_min: Some(Time::from_ms(20)), pacing: Some(true), ecn: Some(true), ..reno() };
     oracle.send(&cue(1, set.clone()));
     assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
-    let mut fresh = world.connection(THERE);
+    let fresh = world.connection(THERE);
     let seen = world.seen(&fresh.0);
     assert_eq!((seen.algorithm.as_str(), seen.cwnd), ("reno", 20), "by the route");
-    talk(&mut fresh);
+    talk(&fresh);
     assert!(world.seen(&fresh.0).rto_us < 100_000, "the route's time-out, too");
     assert!(world.uses(&kept.0, &before), "no route changes what is open");
     // what is told is what is found, not what was asked for
@@ -216,7 +217,7 @@ fn where_the_kernel_refuses_bpf_an_agent_goes_on_without_says_so_and_gives_every
     let agent = world.agent_as(refused, &mut oracle, &[]);
     oracle.send(&cue(2, set));
     assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }
 
@@ -244,7 +245,7 @@ fn a_dry_run_tells_and_changes_nothing() {
         dry.said()
     );
     assert!(told().contains("would attach the BPF program") && told().contains("\"reno\""), "{}", told());
-    dry.stop();
+    dry.interrupt();
     assert!(world.snapshot() == before && !world.path("state").exists(), "nothing was changed, nothing was written");
 }
 
@@ -304,7 +305,7 @@ fn an_agent_takes_nothing_of_before_it_came() {
     assert_eq!(oracle.wait_for_reports(&agent).counts.rejected, 3, "{}", agent.said());
     oracle.send(&cue(41, reno()));
     assert!(eventually(|| world.uses(&world.connection(THERE).0, "reno")), "{}", agent.said());
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }
 
@@ -338,6 +339,6 @@ fn forged_replayed_expired_and_corrupted_cues_are_rejected_and_counted() {
     for error in [CueError::Forged.to_string(), CueError::Replayed { epoch: 2, id: 0 }.to_string()] {
         assert!(said.contains(&error), "{error}: {said}");
     }
-    agent.stop();
+    agent.interrupt();
     world.assert_as_before();
 }

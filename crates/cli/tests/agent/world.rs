@@ -2,27 +2,23 @@
 
 use bus::{Bus as _, UnixOracle};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
-use nix::fcntl::{Flock, FlockArg};
-use nix::sched::{CloneFlags, setns};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use policy::{Addressees, Cue, CueGuard, CueScope, OracleKey, Sessions, Settings};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{self, Command, Stdio};
+use std::time::Duration;
 use std::{env, thread};
 use tempfile::TempDir;
+use testkit::{
+    End, Machine, Namespaces, PATIENCE, Running, cable, cgroups, command, eventually, inside, ip, or_skip, root,
+};
 use units::Time;
 
-const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 const BPFFS: &str = "/sys/fs/bpf";
-pub const PATIENCE: Duration = Duration::from_secs(20);
 /// The hosts' addresses.
 pub const HERE: &str = "10.99.0.1";
 pub const THERE: &str = "10.99.0.2";
@@ -33,14 +29,14 @@ pub struct World {
     pub cgroup: PathBuf,
     /// Where this process was.
     home: PathBuf,
-    hosts: [String; 2],
+    hosts: Namespaces<2>,
     pins: PathBuf,
     before: Snapshot,
     /// A connection that is there all the time, and how it and a new one were before.
     kept: (TcpStream, TcpStream),
     kept_before: Manner,
     fresh_before: Manner,
-    _lock: Flock<File>,
+    _machine: Machine,
 }
 
 /// What must be the same afterwards.
@@ -93,46 +89,29 @@ pub const REFUSING_BPF: &[&str] = &["setpriv", "--bounding-set=-bpf,-perfmon,-sy
 impl World {
     /// Or a printed reason why the test is skipped.
     pub fn new() -> Option<World> {
-        if let Err(missing) = kernel::Kernel::probe() {
-            eprintln!("skipped: {missing}");
-            return None;
-        }
+        or_skip(kernel::Kernel::probe())?;
         drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
         World::without_bpf()
     }
 
     /// The same, on kernels without BPF too.
     pub fn without_bpf() -> Option<World> {
-        if !nix::unistd::geteuid().is_root() {
-            eprintln!("skipped: it takes root");
-            return None;
-        }
-        let root = CGROUPS.map(Path::new).into_iter().find(|folder| folder.join("cgroup.procs").exists());
-        let Some(root) = root else {
-            eprintln!("skipped: no cgroups of version 2 here");
-            return None;
-        };
-        let file = File::create(env::temp_dir().join("opentcp-kernel-tests.lock")).unwrap();
-        let lock = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+        or_skip(root())?;
+        let root = or_skip(cgroups())?;
+        let machine = Machine::take();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap();
         let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").trim_start_matches('/');
         let number = process::id();
         let cgroup = root.join(format!("opentcp-agent-test-{number}"));
         fs::create_dir(&cgroup).unwrap();
         fs::write(cgroup.join("cgroup.procs"), number.to_string()).unwrap();
-        let hosts = ["a", "b"].map(|name| format!("opentcp-{name}-{number}"));
-        for host in &hosts {
-            ip(&format!("netns add {host}"));
+        let hosts = Namespaces::new(["a", "b"]);
+        let [a, b] = &*hosts;
+        let [here, there] = [HERE, THERE].map(|address| format!("{address}/24"));
+        cable([(a, &here), (b, &there)].map(|(host, address)| End { host, name: "eth0", address: Some(address) }));
+        for (host, last) in [(a, 1), (b, 2)] {
             ip(&format!("-n {host} link set lo mtu 1500 up"));
-        }
-        let [a, b] = &hosts;
-        ip(&format!("-n {a} link add eth0 type veth peer name eth0 netns {b}"));
-        for (host, address, last) in [(a, HERE, 1), (b, THERE, 2)] {
-            // no address by itself, which would come later
-            ip(&format!("-n {host} link set eth0 addrgenmode none"));
-            ip(&format!("-n {host} address add {address}/24 dev eth0"));
             ip(&format!("-n {host} address add fd99::{last}/64 dev eth0 nodad"));
-            ip(&format!("-n {host} link set eth0 up"));
         }
         ip(&format!("-n {a} route add fd98::/16 via fd99::2"));
         ip(&format!("-n {a} route add default via {THERE}"));
@@ -144,7 +123,7 @@ impl World {
         let before = Snapshot::default();
         let (kept_before, fresh_before) = (Manner::default(), Manner::default());
         let mut world =
-            World { place, cgroup, home, hosts, pins, before, kept, kept_before, fresh_before, _lock: lock };
+            World { place, cgroup, home, hosts, pins, before, kept, kept_before, fresh_before, _machine: machine };
         world.kept_before = Manner::of(world.seen(&world.kept.0));
         world.fresh_before = world.fresh();
         let is_still = eventually(|| {
@@ -256,11 +235,9 @@ impl World {
 
     pub fn start_as(&self, start: Start<'_>, arguments: &[&str]) -> Running {
         let log = self.path(&format!("log-{}{}", arguments[0], ["", "-there"][start.host]));
-        let (out, err) =
-            (File::create(self.path("out")).unwrap(), File::options().append(true).create(true).open(&log));
         let mut command = self.command(start, arguments);
-        command.stdout(out).stderr(err.unwrap());
-        Running { child: inside(&self.hosts[start.host], || command.spawn().unwrap()), log }
+        command.stdout(File::create(self.path("out")).unwrap());
+        Running::start(&self.hosts[start.host], &mut command, log)
     }
 
     fn command(&self, start: Start<'_>, arguments: &[&str]) -> Command {
@@ -346,9 +323,6 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(self.pins().parent().expect("it is in a folder"));
-        for host in &self.hosts {
-            let _ = Command::new("ip").args(["netns", "del", host]).status();
-        }
         let _ = fs::write(self.home.join("cgroup.procs"), process::id().to_string());
         // a child that has just ended may hold it for a moment
         let below = ["a", "b"].map(|name| self.cgroup.join(name)).into_iter().filter(|folder| folder.exists());
@@ -358,47 +332,11 @@ impl Drop for World {
     }
 }
 
-/// A process of ours, killed when dropped.
-pub struct Running {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Running {
-    /// Ends it as Ctrl-C does; it must say that it is done.
-    pub fn stop(mut self) {
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
-        let code = self.child.wait().unwrap().code();
-        assert_eq!(code, Some(0), "{}", self.said());
-    }
-
-    /// Ends it without a word.
-    pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Its guardian's process.
-    pub fn guardian(&self) -> i32 {
-        let id = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-        children.split_whitespace().next().expect("it has a child").parse().unwrap()
-    }
-
-    pub fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The process of an agent's guardian.
+pub fn guardian(agent: &Running) -> i32 {
+    let id = agent.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    children.split_whitespace().next().expect("it has a child").parse().unwrap()
 }
 
 /// An Oracle of the test's, which sends what it likes.
@@ -479,28 +417,6 @@ pub fn reno() -> Settings {
     Settings { cc: Some("newreno".into()), initial_cwnd: Some(20), ..Settings::default() }
 }
 
-/// A few round trips with data.
-pub fn talk((one, other): &mut (TcpStream, TcpStream)) {
-    let mut bytes = [0; 1000];
-    for _ in 0..20 {
-        one.write_all(&bytes).unwrap();
-        other.read_exact(&mut bytes).unwrap();
-        other.write_all(&bytes).unwrap();
-        one.read_exact(&mut bytes).unwrap();
-    }
-}
-
-pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    while !done() {
-        if start.elapsed() > PATIENCE {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    true
-}
-
 fn places(state: &str, pins: &Path, cgroup: &Path) -> Vec<String> {
     let text = |path: &Path| path.display().to_string();
     ["--state", state, "--pins", &text(pins), "--cgroup", &text(cgroup)].map(str::to_string).to_vec()
@@ -536,24 +452,6 @@ fn files_below(folder: &Path, files: &mut BTreeSet<PathBuf>) {
         files_below(&entry.path(), files);
         files.insert(entry.path());
     }
-}
-
-fn inside<T: Send>(host: &str, work: impl FnOnce() -> T + Send) -> T {
-    let enter = || {
-        setns(File::open(format!("/run/netns/{host}")).unwrap(), CloneFlags::CLONE_NEWNET).unwrap();
-        work()
-    };
-    thread::scope(|scope| scope.spawn(enter).join().unwrap())
-}
-
-fn ip(arguments: &str) -> String {
-    command("ip", arguments)
-}
-
-fn command(program: &str, arguments: &str) -> String {
-    let out = Command::new(program).args(arguments.split_whitespace()).output().unwrap();
-    assert!(out.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
 /// Tries up to three times, in a world of its own each, whether what `measure` measures comes within `bound`: the machine is shared, and

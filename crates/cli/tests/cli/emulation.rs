@@ -1,17 +1,14 @@
 //! What an emulation leaves behind, however it ends: nothing. And what its users' programs do in it. Only root can try.
 
 use crate::common::Place;
-use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeSet;
-use std::env;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use testkit::{Machine, or_skip, until};
 
-/// How long something may take to begin, or to be gone, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// The algorithm of the scenarios below, which nobody else has.
 const ALGORITHM: &str = "ot_leftover";
 
@@ -29,29 +26,14 @@ bulk = { from = "h1", to = "h2" }
 
 /// The machine, for one real-time test at a time, and a folder with [`MINUTE`] in it; or a printed reason why the test is
 /// skipped.
-fn machine() -> Option<(Flock<File>, Place)> {
-    if let Err(missing) = kernel::Kernel::probe() {
-        eprintln!("skipped: {missing}");
-        return None;
-    }
-    if let Err(error) = emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))) {
-        eprintln!("skipped: {error}");
-        return None;
-    }
-    let file = File::create(env::temp_dir().join("opentcp-kernel-tests.lock")).unwrap();
-    let lock = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+fn machine() -> Option<(Machine, Place)> {
+    or_skip(kernel::Kernel::probe())?;
+    or_skip(emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))))?;
+    let machine = Machine::take();
     let place = Place::with(MINUTE);
     let newreno = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cc/newreno.c");
     place.write("leftover.c", &fs::read_to_string(newreno).unwrap().replace("newreno", "leftover"));
-    Some((lock, place))
-}
-
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
+    Some((machine, place))
 }
 
 /// The network namespaces of a process's threads and of those of all others: numbers of their inodes.

@@ -1,40 +1,36 @@
 //! `opentcp cc load`, `unload` and `list` in the running kernel.
 
 use crate::common::{Done, Place};
-use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use serde_json::Value;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, thread};
+use testkit::{Machine, or_skip};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// The running kernel, for one test at a time, of all crates; emptied when dropped, also by a failing test.
 pub struct Exclusive {
     pub place: Place,
-    _lock: Flock<File>,
+    _machine: Machine,
 }
 
 impl Exclusive {
     /// Or a printed reason why the test is skipped.
     pub fn new() -> Option<Exclusive> {
-        if let Err(missing) = kernel::Kernel::probe() {
-            eprintln!("skipped: {missing}");
-            return None;
-        }
-        let file = File::create(env::temp_dir().join("opentcp-kernel-tests.lock")).unwrap();
-        let lock = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+        or_skip(kernel::Kernel::probe())?;
+        let machine = Machine::take();
         assert_eq!(kernel::pinned(), [""; 0], "first take out what is loaded here: opentcp cc unload all");
-        Some(Exclusive { place: Place::new(), _lock: lock })
+        Some(Exclusive { place: Place::new(), _machine: machine })
     }
 
     pub fn succeed(&self, args: &[&str]) -> String {

@@ -1,11 +1,10 @@
 //! `opentcp reproduce dctcp`: what programs may rely on, in the simulator, and as root on the running kernel.
 
 use crate::common::{Done, Place};
-use nix::fcntl::{Flock, FlockArg};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::env;
-use std::fs::{File, read_to_string};
+use std::fs::read_to_string;
+use testkit::{Machine, or_skip};
 
 /// Short enough for a test, long enough for slow start to be over.
 const SHORT: [&str; 8] =
@@ -98,15 +97,10 @@ fn bad_requests_are_refused() {
 }
 
 /// The machine, for one real-time test at a time; or a printed reason why the test is skipped.
-fn machine() -> Option<Flock<File>> {
-    let host = emu::hosts::HostSettings::new(emu::address::address(0));
-    let missing = kernel::Kernel::probe().err().map(|missing| missing.to_string());
-    if let Some(reason) = missing.or_else(|| emu::hosts::Host::new("probe", &host).err().map(|e| e.to_string())) {
-        eprintln!("skipped: {reason}");
-        return None;
-    }
-    let file = File::create(env::temp_dir().join("opentcp-kernel-tests.lock")).unwrap();
-    Some(Flock::lock(file, FlockArg::LockExclusive).unwrap())
+fn machine() -> Option<Machine> {
+    or_skip(kernel::Kernel::probe())?;
+    or_skip(emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))))?;
+    Some(Machine::take())
 }
 
 #[test]

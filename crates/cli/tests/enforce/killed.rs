@@ -6,7 +6,7 @@
 //! the recovery of what was lost in it, by the sender's own TCP.
 
 use crate::byte;
-use crate::world::{PATIENCE, World, eventually};
+use crate::world::World;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,6 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::{PATIENCE, eventually};
 
 /// Twenty packets in flight, sent on at 200,000 bytes a second: of what the server may send, the enforcer holds nearly all.
 pub const SLOW: &str = r#"#include "tcp.h"

@@ -3,10 +3,11 @@
 //! With `OPENTCP_LOAD` set it is measured, in about a minute: 19,800 connections, up to 12,000 requests a second with answers of 10,000
 //! bytes (1 Gbit/s). Otherwise it is tried whether that works, with few.
 
-use crate::world::{Running, World};
+use crate::world::World;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use testkit::Running;
 
 /// Of the kernel's `/proc/PID/stat`.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -18,8 +18,9 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::{PATIENCE, eventually};
 use units::Time;
-use world::{PATIENCE, World, eventually};
+use world::World;
 
 /// Bytes of a flow that is over at once, and of one that lives while other things happen.
 const SHORT: usize = 2 << 20;

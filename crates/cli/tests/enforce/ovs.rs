@@ -1,12 +1,13 @@
 //! An Open vSwitch that steers the flows of chosen servers through an enforcer beside it, as docs/enforcer.md says.
 
-use crate::world::{PATIENCE, World, eventually};
+use crate::world::World;
 use crate::{LONG, SHORT, check, exchange, send};
 use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::{PATIENCE, eventually};
 
 /// The port whose flows take the detour; the others do not.
 const STEERED: u16 = 7001;

@@ -1,11 +1,12 @@
 //! What comes to the enforcer's ports: IPv6, VLANs, the super-frames of TAPs.
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use crate::{LONG, SHORT, check, send};
 use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
+use testkit::eventually;
 
 /// The server sends, the client checks.
 fn download((client, server): &mut (TcpStream, TcpStream), bytes: usize) {

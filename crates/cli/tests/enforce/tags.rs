@@ -1,11 +1,12 @@
 //! Frames that a test makes itself: with a VLAN's tag in the frame, the same ends in two VLANs at once, IPv6 with extension headers.
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike as _, bind, recv, send, socket,
 };
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use testkit::eventually;
 
 const SERVER: [u8; 4] = [10, 96, 0, 1];
 const CLIENT: [u8; 4] = [10, 96, 0, 2];

@@ -1,20 +1,14 @@
 //! A server and a client that are network namespaces, a third one between them with a bridge, and enforcers to run there.
 
 use crate::lossy;
-use nix::fcntl::{Flock, FlockArg};
-use nix::sched::{CloneFlags, setns};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
-use std::time::{Duration, Instant};
-use std::{env, thread};
 use tempfile::TempDir;
+use testkit::{End, Machine, Namespaces, PATIENCE, Running, cable, command, eventually, inside, ip, or_skip};
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
 const SERVER: &str = "10.97.0.1";
 const BPFFS: &str = "/sys/fs/bpf";
 
@@ -22,26 +16,19 @@ const BPFFS: &str = "/sys/fs/bpf";
 pub struct World {
     place: TempDir,
     /// Server, in between, client.
-    hosts: [String; 3],
-    _lock: Flock<File>,
+    hosts: Namespaces<3>,
+    _machine: Machine,
 }
 
 impl World {
     /// Or a printed reason why the test is skipped.
     pub fn new() -> Option<World> {
-        if let Err(missing) = kernel::Kernel::probe() {
-            eprintln!("skipped: {missing}");
-            return None;
-        }
-        let file = File::create(env::temp_dir().join("opentcp-kernel-tests.lock")).unwrap();
-        let lock = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+        or_skip(kernel::Kernel::probe())?;
+        let machine = Machine::take();
         drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
-        let hosts = ["server", "between", "client"].map(|name| format!("opentcp-{name}-{}", process::id()));
-        for host in &hosts {
-            ip(&format!("netns add {host}"));
-        }
-        let world = World { place: tempfile::tempdir().unwrap(), hosts, _lock: lock };
-        let [server, between, client] = &world.hosts;
+        let hosts = Namespaces::new(["server", "between", "client"]);
+        let world = World { place: tempfile::tempdir().unwrap(), hosts, _machine: machine };
+        let [server, between, client] = &*world.hosts;
         ip(&format!("-n {between} link add br0 type bridge"));
         ip(&format!("-n {between} link set br0 up"));
         for host in [server, client] {
@@ -55,10 +42,10 @@ impl World {
     /// Makes a host's link to the bridge.
     fn link(&self, host: usize, port: &str, last: u8) {
         let (host, between) = (&self.hosts[host], &self.hosts[1]);
-        ip(&format!("-n {between} link add {port} type veth peer name eth0 netns {host}"));
-        ip(&format!("-n {between} link set {port} master br0 up"));
-        ip(&format!("-n {host} address add 10.97.0.{last}/24 dev eth0"));
-        ip(&format!("-n {host} link set eth0 up"));
+        let address = format!("10.97.0.{last}/24");
+        let there = End { host, name: "eth0", address: Some(&address) };
+        cable([there, End { host: between, name: port, address: None }]);
+        ip(&format!("-n {between} link set {port} master br0"));
     }
 
     /// The client's link goes away, and there is one of the same name.
@@ -97,7 +84,7 @@ impl World {
 
     /// The same, between two TAPs that the server and the client have for their networks, 10.99.0.0/24.
     pub fn enforce_between_taps(&self, rules: &[&str]) -> Running {
-        let [server, between, client] = &self.hosts;
+        let [server, between, client] = &*self.hosts;
         for name in ["ts", "tc"] {
             self.add_tap_in_between(name);
         }
@@ -126,10 +113,10 @@ impl World {
         let pins = World::pins().display().to_string();
         let mut command =
             self.command(&["enforce", "--between", servers, clients, "--socket", "enforce.sock", "--pins", &pins]);
-        command.args(rules).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
-        let mut running = Running { child: inside(&self.hosts[1], || command.spawn().unwrap()), log };
+        command.args(rules).stdout(Stdio::null());
+        let mut running = Running::start(&self.hosts[1], &mut command, log);
         let has_said = |running: &Running| running.said().contains("enforcing between");
-        eventually(|| has_said(&running) || running.child.try_wait().is_ok_and(|ended| ended.is_some()));
+        eventually(|| has_said(&running) || running.has_ended());
         assert!(has_said(&running), "{}", running.said());
         running
     }
@@ -154,8 +141,8 @@ impl World {
         let log = self.path("agent-log");
         let place = ["--key", "oracle.key.pub", "--socket", "oracle.sock", "--state", "agent", "--cgroup", "/"];
         let mut command = self.command(&["agent", "--means", "routes"]);
-        command.args(place).args(more).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
-        Running { child: inside(&self.hosts[2], || command.spawn().unwrap()), log }
+        command.args(place).args(more).stdout(Stdio::null());
+        Running::start(&self.hosts[2], &mut command, log)
     }
 
     /// What the client's kernel tells of a connection.
@@ -292,92 +279,6 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        for host in &self.hosts {
-            let _ = Command::new("ip").args(["netns", "delete", host]).status();
-        }
         let _ = fs::remove_dir_all(World::pins());
     }
-}
-
-/// A program that runs.
-pub struct Running {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Running {
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// Stops its clock, so to say; or lets it go on.
-    pub fn pause(&self, on: bool) {
-        let signal = if on { Signal::SIGSTOP } else { Signal::SIGCONT };
-        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
-    }
-
-    /// Asks it to stop, and waits until it has.
-    pub fn stop(mut self) {
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).unwrap();
-        let status = self.child.wait().unwrap();
-        assert_eq!(status.code(), Some(0), "{}", self.said());
-    }
-
-    /// Waits until it has failed by itself: what it said.
-    pub fn fails(mut self) -> String {
-        eventually(|| self.child.try_wait().is_ok_and(|ended| ended.is_some()));
-        assert_eq!(self.child.try_wait().unwrap().and_then(|status| status.code()), Some(1), "{}", self.said());
-        self.said()
-    }
-
-    /// Kills it.
-    pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Waits until it is so; false if it never is.
-pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + PATIENCE;
-    while Instant::now() < end {
-        if done() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    done()
-}
-
-/// Runs `work` on a thread of its own, in a namespace.
-pub fn inside<T: Send>(host: &str, work: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        let there = || {
-            let namespace = File::open(Path::new("/run/netns").join(host)).unwrap();
-            setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
-            work()
-        };
-        scope.spawn(there).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-fn ip(arguments: &str) -> String {
-    command("ip", arguments)
-}
-
-fn command(program: &str, arguments: &str) -> String {
-    let output = Command::new(program).args(arguments.split_whitespace()).output().unwrap();
-    assert!(output.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -1,5 +1,6 @@
 //! What a host does with CUEs, second by second.
 
+use crate::common::Random;
 use policy::{
     Addressees, Agent, AgentCounts, Cue, CueError, CueGuard, CueScope, Gate, Host, Identity, OracleKey, Sessions,
     Settings,
@@ -152,22 +153,7 @@ fn what_is_not_taken_changes_nothing_and_is_counted() {
     assert_eq!(agent.counts(), AgentCounts { taken: 1, rejected: 6, ..AgentCounts::default() });
 }
 
-/// Numbers that look random and are the same every time (splitmix64).
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
     fn bytes(&mut self, most: u64) -> Vec<u8> {
         (0..self.below(most)).map(|_| self.next() as u8).collect()
     }

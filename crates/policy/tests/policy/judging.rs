@@ -1,6 +1,6 @@
 //! Verdicts over random periods: how often they are wrong, how soon they are right.
 
-use crate::common::{GOOD, parse};
+use crate::common::{GOOD, Random, parse};
 use policy::{
     ArmObservation, FLOWS_MIN, History, Host, Judgement, NetworkView, Oracle, OracleKey, PeriodObservation, Policy,
     Progress, Verdict, decide,
@@ -10,17 +10,7 @@ use units::Time;
 /// Periods that are looked at, each.
 const PERIODS: usize = 60;
 
-/// splitmix64.
-struct Random(u64);
-
 impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     /// A completion time of mean size 10 ms with a tail as heavy as those of data centres: Pareto of shape 1.2.
     fn fct_ns(&mut self) -> u64 {
         (2e6 / libm::pow(1.0 - self.unit(), 1.0 / 1.2)) as u64
