@@ -190,6 +190,7 @@ fn results(
         seed: scenario.seed,
         version: env!("CARGO_PKG_VERSION").to_string(),
         duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
+        end_ns: scenario.duration.as_ns(),
     };
     let mut summary = Summary::of(identity, &flows, &links);
     for (name, value) in report.extra {

@@ -9,6 +9,8 @@ pub(crate) enum Quantity {
     Time,
     /// Packets.
     Packets,
+    /// Bytes, by powers of ten.
+    Bytes,
     /// Other things.
     Count,
 }
@@ -27,6 +29,7 @@ impl Quantity {
             Self::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
             Self::Time => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
             Self::Packets => &[(1.0, "packets")],
+            Self::Bytes => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
             Self::Count => &[(1.0, "")],
         };
         let fitting = units.iter().find(|(divisor, _)| max >= *divisor);
@@ -124,8 +127,8 @@ impl Axis {
         axis
     }
 
-    /// Logarithmic over `low..=high`, both positive; decades, or 1-2-5 where there are few.
-    pub fn log(label: impl Into<String>, low: f64, high: f64) -> Self {
+    /// Logarithmic over `low..=high`, both positive; decades, or 1-2-5 where there are few. The label says so.
+    pub fn log(label: &str, low: f64, high: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         let high = high.max(low * 1.5);
         let first = libm::floor(libm::log10(low)) as i32;
@@ -143,12 +146,22 @@ impl Axis {
         let few = last - first <= 3;
         let labelled = within.iter().filter(|(_, decade)| few || *decade);
         Self {
-            label: label.into(),
+            label: format!("{label}, log scale"),
             ticks: labelled.map(|(tick, _)| (*tick, short(*tick))).collect(),
             low: within[0].0,
             high: within[within.len() - 1].0,
             log: true,
         }
+    }
+
+    /// Whether it is logarithmic.
+    pub fn is_log(&self) -> bool {
+        self.log
+    }
+
+    /// Smallest and largest value, and 1 for a logarithmic axis or 0: as `report.js` reads them.
+    pub fn ends(&self) -> String {
+        format!("{} {} {}", self.low, self.high, u8::from(self.log))
     }
 
     /// Where a value lies, 0 to 1; values outside are held at the ends.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{CwndSample, FlowRow, LinkRow, LinkSample, RunResults, RunSummary, Summary};
+use crate::{CwndSample, FlowRow, LinkRow, LinkSample, RunResults, RunSummary, Summary, figure::tail_ranks};
 
 /// Points that a curve keeps: more than a panel has pixels to show.
 const CURVE_POINTS: usize = 240;
@@ -24,8 +24,8 @@ pub(crate) struct Digest {
     pub summary: Summary,
     /// Queue of the fullest link that was sampled.
     pub queue: Option<Curve>,
-    /// Completion times: (ns, share of the flows that finished in at most that).
-    pub completion: Vec<(u64, f64)>,
+    /// How completion times are distributed over the flows that finished, by time.
+    pub completion: Vec<CompletedBy>,
     /// Windows of the first flows that were sampled, in segments.
     pub cwnd: Vec<Curve>,
     /// Flows with window samples beyond those.
@@ -34,10 +34,22 @@ pub(crate) struct Digest {
     pub busiest: Vec<LinkRow>,
 }
 
+/// A completion time among those of the flows that finished.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CompletedBy {
+    pub ns: u64,
+    /// Share of the flows that took at most that, 0 to 1.
+    pub at_most: f64,
+    /// Share of the flows that took at least that.
+    pub at_least: f64,
+}
+
 /// A quantity over time, in slices of time that keep its extremes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Curve {
     pub label: String,
+    /// Whose colour it has: an algorithm, if it is a flow's.
+    pub owner: String,
     pub points: Vec<Point>,
 }
 
@@ -81,17 +93,20 @@ impl Digest {
     }
 }
 
-/// The sampled link whose mean queue is longest; the first of equals.
+/// The sampled link whose mean queue is longest, the first of equals: a switch's, or a host's own if no other was sampled or filled.
 fn fullest_queue(samples: &[LinkSample], links: &[LinkRow]) -> Option<Curve> {
     let mut sums = vec![0_u64; links.len()];
     for sample in samples {
         sums[sample.link as usize] += u64::from(sample.queue_packets);
     }
     let first_sampled = samples.first()?.link as usize;
-    let fullest = (0..links.len()).fold(first_sampled, |best, link| if sums[link] > sums[best] { link } else { best });
+    let weight = |link: usize| (sums[link] > 0 && !links[link].from_host, sums[link]);
+    let fullest =
+        (0..links.len()).fold(first_sampled, |best, link| if weight(link) > weight(best) { link } else { best });
     let of_link = samples.iter().filter(|s| s.link as usize == fullest);
     Some(Curve {
         label: links[fullest].link.to_string(),
+        owner: String::new(),
         points: thin(of_link.map(|sample| (sample.time_ns, sample.queue_packets))),
     })
 }
@@ -108,13 +123,24 @@ fn windows(samples: &[CwndSample], flows: &[FlowRow]) -> (Vec<Curve>, usize) {
             left_out.insert(sample.flow);
         }
     }
-    let label = |number| match flows.iter().find(|flow| flow.flow == number) {
+    let row = |number| flows.iter().find(|flow| flow.flow == number);
+    let drawn = || by_flow.keys().filter_map(|number| row(*number));
+    let mixed = drawn().any(|flow| Some(&flow.algorithm) != drawn().next().map(|first| &first.algorithm));
+    let label = |number| match row(number) {
+        Some(flow) if mixed => format!("{} → {}, {}", flow.src, flow.dst, flow.algorithm),
         Some(flow) => format!("{} → {}", flow.src, flow.dst),
         None => format!("flow {number}"),
     };
-    let curves =
-        by_flow.into_iter().map(|(flow, windows)| Curve { label: label(flow), points: thin(windows.into_iter()) });
-    (curves.collect(), left_out.len())
+    let owner = |number| row(number).map_or_else(String::new, |flow| flow.algorithm.to_string());
+    let curves: Vec<Curve> = by_flow
+        .iter()
+        .map(|(flow, windows)| Curve {
+            label: label(*flow),
+            owner: owner(*flow),
+            points: thin(windows.iter().copied()),
+        })
+        .collect();
+    (curves, left_out.len())
 }
 
 /// Gathers samples into at most `CURVE_POINTS` slices of equal time; few samples stay as they are.
@@ -143,18 +169,17 @@ fn thin(samples: impl Iterator<Item = (u64, u32)> + Clone) -> Vec<Point> {
     filled.map(|(_, point)| point).collect()
 }
 
-/// The distribution of completion times, thinned evenly by rank, its ends kept.
-fn completion_times(flows: &[FlowRow]) -> Vec<(u64, f64)> {
+/// The distribution of completion times, thinned so that the tail keeps its last flows.
+fn completion_times(flows: &[FlowRow]) -> Vec<CompletedBy> {
     let mut times: Vec<u64> = flows.iter().filter_map(FlowRow::fct_ns).collect();
     times.sort_unstable();
-    let count = times.len();
-    let at = |rank: usize| (times[rank], (rank + 1) as f64 / count as f64);
-    if count <= DISTRIBUTION_POINTS {
-        return (0..count).map(at).collect();
-    }
-    let last = DISTRIBUTION_POINTS - 1;
-    let ranks = (0..=last).map(|point| point * (count - 1) / last);
-    ranks.map(at).collect()
+    let count = times.len() as f64;
+    let at = |rank: usize| CompletedBy {
+        ns: times[rank],
+        at_most: (rank + 1) as f64 / count,
+        at_least: (times.len() - rank) as f64 / count,
+    };
+    tail_ranks(times.len(), DISTRIBUTION_POINTS).into_iter().map(at).collect()
 }
 
 /// The links with the longest queues, then the most used; switches and hosts alike.

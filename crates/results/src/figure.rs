@@ -14,7 +14,7 @@ pub struct Figure {
     pub panels: Vec<Panel>,
 }
 
-/// One pair of axes, both from zero, with curves.
+/// One pair of axes with curves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
     /// What the panel shows.
@@ -23,8 +23,41 @@ pub struct Panel {
     pub x: String,
     /// Quantity and unit.
     pub y: String,
+    /// How x is laid out.
+    pub x_scale: Scale,
+    /// How y is laid out.
+    pub y_scale: Scale,
     /// What is drawn, told apart by colour and dashes.
     pub curves: Vec<Curve>,
+}
+
+/// How values are laid out along an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// From zero.
+    #[default]
+    Linear,
+    /// By powers of ten, around the values; what is not positive is not drawn.
+    Log,
+}
+
+impl Panel {
+    /// How times are distributed, twice on a logarithmic axis of time: the share of `what` (`messages`) that took at most so
+    /// long, and on a logarithmic axis the share that took at least so long, which shows the tail. `x` is quantity and unit.
+    pub fn distributions(title: &str, x: &str, what: &str, groups: &[(&str, &[f64])]) -> [Self; 2] {
+        let panel = |y: String, y_scale, curve: fn(&str, &[f64]) -> Curve| Self {
+            title: title.to_owned(),
+            x: x.to_owned(),
+            y,
+            x_scale: Scale::Log,
+            y_scale,
+            curves: groups.iter().map(|(name, values)| curve(name, values)).collect(),
+        };
+        [
+            panel(format!("{what} that took at most so long (%)"), Scale::Linear, Curve::distribution),
+            panel(format!("{what} that took at least so long (%)"), Scale::Log, Curve::tail),
+        ]
+    }
 }
 
 /// One curve of a panel.
@@ -73,6 +106,33 @@ impl Curve {
         });
         Self { name: name.to_owned(), points, ..Self::default() }
     }
+
+    /// The complementary distribution of values: the share of them, in %, that are at least x.
+    pub fn tail(name: &str, values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let share = |rank: usize| (sorted.len() - rank) as f64 / sorted.len() as f64 * 100.0;
+        let is_first = |rank: &usize| *rank == 0 || sorted[*rank] > sorted[*rank - 1];
+        let ranks = tail_ranks(sorted.len(), POINTS).into_iter().filter(is_first);
+        let points = ranks.map(|rank| (sorted[rank], share(rank))).collect();
+        Self { name: name.to_owned(), points, ..Self::default() }
+    }
+}
+
+/// Ranks, from 0 up, of at most about `points` of `count` sorted values: half of them evenly, half so that the number of values that remain falls by equal
+/// factors down to one, since a logarithmic axis shows the last ones as large as the others.
+pub(crate) fn tail_ranks(count: usize, points: usize) -> Vec<usize> {
+    if count <= points {
+        return (0..count).collect();
+    }
+    let half = points / 2;
+    let evenly = (0..half).map(|point| point * (count - 1) / (half - 1));
+    let remaining = |point: usize| libm::pow(count as f64, point as f64 / half as f64) as usize;
+    let tail = (0..half).map(|point| count - remaining(point).clamp(1, count));
+    let mut ranks: Vec<usize> = evenly.chain(tail).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
 }
 
 #[cfg(test)]
@@ -97,5 +157,28 @@ mod tests {
         let many: Vec<f64> = (0..10_000).map(f64::from).collect();
         let points = Curve::distribution("x", &many).points;
         assert!(points.len() <= POINTS + 1 && points.last() == Some(&(9999.0, 100.0)), "{}", points.len());
+    }
+
+    #[test]
+    fn a_tail_begins_at_all_and_ends_at_the_largest_value() {
+        let curve = Curve::tail("x", &[3.0, 1.0, 1.0, 2.0]);
+        assert_eq!(curve.points, [(1.0, 100.0), (2.0, 50.0), (3.0, 25.0)]);
+        assert!(Curve::tail("x", &[]).points.is_empty());
+        // Of 100,000 values the last ten are all there: a log axis gives them a fifth of the picture.
+        let many: Vec<f64> = (0..100_000).map(f64::from).collect();
+        let points = Curve::tail("x", &many).points;
+        assert!(points.len() <= POINTS, "{}", points.len());
+        let last: Vec<f64> = points[points.len() - 3..].iter().map(|(x, _)| *x).collect();
+        assert_eq!(last, [99_997.0, 99_998.0, 99_999.0]);
+        assert_eq!(points[0], (0.0, 100.0));
+    }
+
+    #[test]
+    fn distributions_show_body_and_tail() {
+        let [body, tail] = Panel::distributions("t", "time (ms)", "flows", &[("a", &[1.0, 10.0])]);
+        assert_eq!((body.x_scale, body.y_scale), (Scale::Log, Scale::Linear));
+        assert_eq!((tail.x_scale, tail.y_scale), (Scale::Log, Scale::Log));
+        assert_eq!(body.curves[0].points, [(1.0, 50.0), (10.0, 100.0)]);
+        assert_eq!(tail.curves[0].points, [(1.0, 100.0), (10.0, 50.0)]);
     }
 }

@@ -13,15 +13,17 @@ mod report;
 mod rows;
 mod run_summary;
 mod selfcheck;
+mod slowdown;
 mod summary;
 mod tables;
 mod write;
 
-pub use figure::{Curve, Figure, Panel};
+pub use figure::{Curve, Figure, Panel, Scale};
 pub use report::Story;
 pub use rows::{Arm, CaState, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow};
 pub use run_summary::RunSummary;
 pub use selfcheck::SelfCheck;
+pub use slowdown::{Slowdown, SlowdownOf};
 pub use summary::{Comparison, Identity, RunInfo, Summary};
 pub use write::{SweepWriter, WriteError, write_run, write_sweep};
 

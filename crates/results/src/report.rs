@@ -7,10 +7,11 @@ mod facets;
 mod figures;
 mod overview;
 mod paper;
+mod slowdown;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::{Comparison, Figure, digest::Digest};
+use crate::{Comparison, Figure, charts::Line, digest::Digest};
 use facets::Facets;
 
 /// What a report says beside the numbers.
@@ -35,14 +36,6 @@ impl Story {
     }
 }
 
-/// Sorts a table of runs by the column whose heading is clicked; without it the page loses nothing else.
-const SORT: &str = "\
-document.querySelectorAll('table.runs').forEach(t=>t.querySelectorAll('thead th').forEach((h,i)=>{\
-h.title='Sort by this column';h.addEventListener('click',()=>{\
-const d=h.dataset.d=h.dataset.d==='1'?'-1':'1',b=t.tBodies[0],\
-k=r=>{const c=r.cells[i];return c.dataset.v===undefined?c.textContent:c.dataset.v===''?Infinity:+c.dataset.v};\
-b.append(...[...b.rows].sort((x,y)=>(k(x)<k(y)?-1:k(x)>k(y)?1:0)*d))})}))";
-
 /// The page.
 pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
     let facets = Facets::of(runs);
@@ -65,13 +58,14 @@ pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
                 }
                 (paper::section(&story.comparisons))
                 (overview::section(runs, &facets))
+                (slowdown::section(runs, &facets))
                 (curves::completion_times(runs, &facets))
                 (curves::queues(runs, &facets))
                 (curves::windows(runs, &facets))
                 (overview::settings(runs, &facets))
                 (definitions())
                 (footer(runs))
-                script { (PreEscaped(SORT)) }
+                script { (PreEscaped(include_str!("report.js"))) }
             }
         }
     };
@@ -116,6 +110,11 @@ fn footer(runs: &[Digest]) -> Markup {
     }
 }
 
+/// The legend of lines.
+fn key(lines: &[Line]) -> Vec<(String, usize, Option<usize>)> {
+    lines.iter().map(|line| (line.name.clone(), line.colour, Some(line.dash))).collect()
+}
+
 /// A key to colours: (name, colour, dash) each, dash `None` for a filled swatch.
 fn legend(entries: &[(String, usize, Option<usize>)]) -> Markup {
     html! {
@@ -124,7 +123,7 @@ fn legend(entries: &[(String, usize, Option<usize>)]) -> Markup {
                 li {
                     svg viewBox="0 0 32 14" aria-hidden="true" {
                         @match dash {
-                            Some(dash) => line.{ "line s" (colour) " d" (dash) } x1="0" y1="8" x2="32" y2="8" stroke-width="3" {}
+                            Some(dash) => line.{ "s" (colour) " d" (dash) } x1="0" y1="8" x2="32" y2="8" stroke-width="3" {}
                             None => rect.{ "f" (colour) } width="32" height="14" {}
                         }
                     }

@@ -24,6 +24,9 @@ pub struct FlowRow {
     pub start_ns: u64,
     /// When the last application byte arrived; `None` if that did not happen within the run.
     pub end_ns: Option<u64>,
+    /// Completion time of the same flow alone on its path (`plan::Ideal` defines it); `None` for a flow that has no size when it
+    /// opens, carries several messages, or was stopped by its application.
+    pub ideal_fct_ns: Option<u64>,
     /// Application bytes asked for; `None` for a flow that sends as long as it may.
     pub bytes: Option<u64>,
     /// Application bytes that the receiver delivered in order.
@@ -64,6 +67,12 @@ impl FlowRow {
     /// Flow completion time; `None` if the flow did not finish.
     pub fn fct_ns(&self) -> Option<u64> {
         self.end_ns.map(|end| end.saturating_sub(self.start_ns))
+    }
+
+    /// Completion time over the ideal one, at least 1; `None` if the flow did not finish or has no ideal time.
+    pub fn slowdown(&self) -> Option<f64> {
+        let ideal = self.ideal_fct_ns.filter(|ideal| *ideal > 0)?;
+        self.fct_ns().map(|fct| fct as f64 / ideal as f64)
     }
 }
 

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 
-use crate::rows::{FlowRow, LinkRow};
+use crate::{
+    Slowdown,
+    rows::{FlowRow, LinkRow},
+};
 
 /// What identifies a run: same identity, same bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +20,8 @@ pub struct Identity {
     pub version: String,
     /// Span over which the run measured.
     pub duration_ns: u64,
+    /// When it ended: a flow that has not ended has lasted until then.
+    pub end_ns: u64,
 }
 
 /// Totals and means of one run, as `summary.json` holds them: no wall-clock time, host name or path.
@@ -72,6 +77,9 @@ pub struct Summary {
     pub p99_fct_ns: Option<u64>,
     /// Longest queue of any switch's link, packets.
     pub max_switch_queue_packets: u64,
+    /// Slowdown by flow size; `None` if no flow has an ideal completion time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Slowdown>,
     /// Further numbers that a scenario defines, by name; non-finite ones are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
@@ -89,6 +97,7 @@ impl Summary {
         };
         summary.add_links(links);
         summary.add_flows(flows);
+        summary.slowdown = Slowdown::of(flows, identity.end_ns);
         summary
     }
 

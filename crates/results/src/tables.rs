@@ -30,6 +30,7 @@ enum Cells<'a, R> {
     Int(Box<dyn Fn(&'a R) -> u64 + 'a>),
     IntOrNull(Box<dyn Fn(&'a R) -> Option<u64> + 'a>),
     Float(Box<dyn Fn(&'a R) -> f64 + 'a>),
+    FloatOrNull(Box<dyn Fn(&'a R) -> Option<f64> + 'a>),
     Bool(Box<dyn Fn(&'a R) -> bool + 'a>),
     Text(Box<dyn Fn(&'a R) -> &'a str + 'a>),
 }
@@ -56,6 +57,11 @@ impl<'a, R> Column<'a, R> {
         Self { name, cells }
     }
 
+    fn float_or_null(name: &'static str, cell: impl Fn(&'a R) -> Option<f64> + 'a) -> Self {
+        let cells = Cells::FloatOrNull(Box::new(cell));
+        Self { name, cells }
+    }
+
     fn bool(name: &'static str, cell: impl Fn(&'a R) -> bool + 'a) -> Self {
         let cells = Cells::Bool(Box::new(cell));
         Self { name, cells }
@@ -71,6 +77,7 @@ impl<'a, R> Column<'a, R> {
             Cells::Int(_) => (Physical::INT64, Repetition::REQUIRED, None),
             Cells::IntOrNull(_) => (Physical::INT64, Repetition::OPTIONAL, None),
             Cells::Float(_) => (Physical::DOUBLE, Repetition::REQUIRED, None),
+            Cells::FloatOrNull(_) => (Physical::DOUBLE, Repetition::OPTIONAL, None),
             Cells::Bool(_) => (Physical::BOOLEAN, Repetition::REQUIRED, None),
             Cells::Text(_) => (Physical::BYTE_ARRAY, Repetition::REQUIRED, Some(LogicalType::String)),
         };
@@ -96,6 +103,13 @@ impl<'a, R> Column<'a, R> {
                 let values: Vec<f64> = rows.iter().map(cell).collect();
                 let writer = writer.typed::<DoubleType>();
                 writer.write_batch(&values, None, None)
+            }
+            Cells::FloatOrNull(cell) => {
+                let cells = || rows.iter().map(cell);
+                let values: Vec<f64> = cells().flatten().collect();
+                let present: Vec<i16> = cells().map(|value| i16::from(value.is_some())).collect();
+                let writer = writer.typed::<DoubleType>();
+                writer.write_batch(&values, Some(&present), None)
             }
             Cells::Bool(cell) => {
                 let values: Vec<bool> = rows.iter().map(cell).collect();
@@ -128,6 +142,8 @@ pub(crate) fn write_flows(path: &Path, rows: &[FlowRow], origin: &Summary) -> Re
         Of::int("start_ns", |row| row.start_ns),
         Of::int_or_null("end_ns", |row| row.end_ns),
         Of::int_or_null("fct_ns", FlowRow::fct_ns),
+        Of::int_or_null("ideal_fct_ns", |row| row.ideal_fct_ns),
+        Of::float_or_null("slowdown", FlowRow::slowdown),
         Of::int_or_null("bytes", |row| row.bytes),
         Of::int("delivered_bytes", |row| row.delivered_bytes),
         Of::int("data_packets_sent", |row| row.data_packets_sent),

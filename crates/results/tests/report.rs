@@ -51,11 +51,12 @@ fn a_story_draws_its_own_figures() {
         x: "time (s)".to_owned(),
         y: "queue (packets)".to_owned(),
         curves: vec![Curve::thinned("measured", &ramp), theory],
+        ..Panel::default()
     };
     let empty = Panel { title: "nothing".to_owned(), ..Panel::default() };
     let figure = Figure { title: "Figure 7".to_owned(), text: "A ramp.".to_owned(), panels: vec![panel, empty] };
     let html = sweep_html(&runs, &Story { figures: vec![figure], ..common::story(&runs) });
-    for part in ["<h2>Figure 7</h2>", "A ramp.", "measured &amp; computed", "a &lt; b", "queue (packets)", "line s1 d1"]
+    for part in ["<h2>Figure 7</h2>", "A ramp.", "measured &amp; computed", "a &lt; b", "queue (packets)", "s1 d1"]
     {
         assert!(html.contains(part), "{part}");
     }
@@ -70,7 +71,10 @@ fn a_sweep_shows_every_section() {
         "Beside the paper",
         "Figure 2: drops, packets",
         "The runs compared",
+        "FCT slowdown",
+        "median size",
         "Flow completion times",
+        "at least so long (%), log scale",
         "Queue over time",
         "Congestion windows",
         "What was run",
@@ -79,6 +83,32 @@ fn a_sweep_shows_every_section() {
     ] {
         assert!(html.contains(heading), "{heading}");
     }
+}
+
+#[test]
+fn a_run_shows_slowdown_by_size_and_says_what_did_not_finish() {
+    let html = run_html(&common::run(0, "ecmp", 1));
+    for part in ["FCT slowdown", "Slowdown by flow size", "6 of 300 flows (2 %) had not finished", "<th scope=\"row\">≥ 1 MB</th>"] {
+        assert!(html.contains(part), "{part}");
+    }
+    let mut few = common::run(0, "ecmp", 1);
+    few.flows.truncate(100);
+    few.summary = results::Summary::of(results::Identity::default(), &few.flows, &few.links);
+    assert!(!run_html(&few).contains("FCT slowdown"), "a hundred flows are too few");
+}
+
+#[test]
+fn every_line_chart_is_described_and_can_be_read_back() {
+    let runs = common::study(1);
+    let html = sweep_html(&runs, &common::story(&runs));
+    let charts = html.matches("<svg viewBox").count();
+    let legends = html.matches("aria-hidden=\"true\"").count();
+    let with_axes = html.matches("data-x=\"").count();
+    assert!(with_axes > 20, "{with_axes} line charts");
+    assert_eq!(html.matches("<desc>").count(), charts - legends, "each chart but legends is described");
+    assert_eq!(html.matches("tabindex=\"0\"").count(), with_axes, "each line chart takes the focus");
+    let name = html.matches("data-name=\"newreno\"").count();
+    assert!(name > 2, "lines have their names: {name}");
 }
 
 #[test]

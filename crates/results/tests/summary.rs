@@ -7,7 +7,7 @@ use std::fs;
 use results::{Comparison, FlowRow, Identity, LinkRow, RunResults, Summary, write_run, write_sweep};
 
 fn identity(duration_ns: u64) -> Identity {
-    Identity { scenario: "by hand".to_owned(), seed: 1, version: "0.1.0".to_owned(), duration_ns }
+    Identity { scenario: "by hand".to_owned(), seed: 1, version: "0.1.0".to_owned(), duration_ns, end_ns: duration_ns }
 }
 
 fn flows() -> Vec<FlowRow> {
@@ -19,6 +19,12 @@ fn flows() -> Vec<FlowRow> {
         (50, Some(350), 3, Some(30), 4_500, 2, 80),
         (60, None, 0, None, 0, 0, 0),
     ];
+    // (size, ideal completion time)
+    let sizes = [(1_500, 80), (4_500, 100), (20_000, 200)];
+    for (flow, (bytes, ideal)) in flows.iter_mut().zip(sizes) {
+        flow.bytes = Some(bytes);
+        flow.ideal_fct_ns = Some(ideal);
+    }
     for (flow, (start, end, packets, delay, bytes, acks, ack_bytes)) in flows.iter_mut().zip(set) {
         flow.start_ns = start;
         flow.end_ns = end;
@@ -64,6 +70,20 @@ fn totals_and_means_by_hand() {
     // Completion times 100 and 300.
     assert_eq!(summary.mean_fct_ns, Some(200.0));
     assert_eq!((summary.median_fct_ns, summary.p99_fct_ns), (Some(100), Some(300)));
+}
+
+#[test]
+fn slowdowns_by_hand() {
+    let slowdown = Summary::of(identity(1_000), &flows(), &links()).slowdown.unwrap();
+    // 100 / 80 and 300 / 100; the third is (1,000 - 60) / 200 old.
+    let [small, medium] = &slowdown.classes[..] else { panic!("two classes: {slowdown:?}") };
+    assert_eq!((small.class.as_str(), small.flows, small.p50, small.p99), ("< 10 kB", 2, 1.25, 3.0));
+    assert!(small.at_least.is_empty());
+    assert_eq!((medium.class.as_str(), medium.unfinished, medium.p50), ("10–100 kB", 1, 4.7));
+    assert_eq!(medium.at_least, ["p50", "p95", "p99"]);
+    // Of all three the median is 3.0 however long the third goes on; the other percentiles are the third's.
+    assert_eq!((slowdown.all.p50, slowdown.all.p99), (3.0, 4.7));
+    assert_eq!(slowdown.all.at_least, ["p95", "p99"]);
 }
 
 #[test]

@@ -40,6 +40,8 @@ fn tables_hold_what_was_measured() {
         assert_eq!(*cell(read, "algorithm"), Field::Str("vegas".to_owned()));
         assert_eq!(*cell(read, "end_ns"), flow.end_ns.map_or(Field::Null, int));
         assert_eq!(*cell(read, "fct_ns"), flow.fct_ns().map_or(Field::Null, int));
+        assert_eq!(*cell(read, "slowdown"), flow.slowdown().map_or(Field::Null, Field::Double));
+        assert_eq!(*cell(read, "ideal_fct_ns"), flow.ideal_fct_ns.map_or(Field::Null, int));
         assert_eq!(*cell(read, "srtt_us"), flow.srtt_us.map_or(Field::Null, int));
         assert_eq!(*cell(read, "final_cwnd"), int(17));
         assert_eq!(*cell(read, "mean_packet_delay_ns"), int(flow.mean_packet_delay_ns.unwrap()));
@@ -96,5 +98,5 @@ fn an_empty_table_is_still_a_table() {
     write_run(&out, &run, None).unwrap();
     let (reader, rows) = read(&out.join("flows.parquet"));
     assert!(rows.is_empty());
-    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 26);
+    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 28);
 }

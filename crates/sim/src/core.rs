@@ -61,6 +61,11 @@ impl Socket {
     pub fn received(&self) -> Received {
         Received { ip_bytes: self.received_ip_bytes, packets: self.received_packets }
     }
+
+    /// What [`Core::notify_at`] asked for and has not arrived; `u64::MAX` for nothing.
+    pub fn awaited(&self) -> u64 {
+        self.notify_at
+    }
 }
 
 /// How a socket stands with its host's interface and its application, in a word: how many of its data bytes wait in the

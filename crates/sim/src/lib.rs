@@ -35,7 +35,7 @@ use crate::record::{Baseline, Recorder};
 use crate::traffic::Traffic;
 use crate::tuning::Tuning;
 use net::{LinkId, NetError, Router};
-use plan::{Control, Enforcement};
+use plan::{Control, Enforcement, Ideal};
 use results::{Identity, RunResults, Summary};
 use scenario::Scenario;
 use std::sync::Arc;
@@ -80,6 +80,7 @@ pub struct Simulation {
     /// When counting begins.
     warmup: Time,
     baseline: Baseline,
+    ideal: Ideal,
     measure_delay: bool,
     /// Names of the traffic's entries.
     entries: Vec<Arc<str>>,
@@ -115,6 +116,7 @@ impl Simulation {
             seed: scenario.seed,
             version: env!("CARGO_PKG_VERSION").to_string(),
             duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
+            end_ns: scenario.duration.as_ns(),
         };
         let entries = scenario.traffic.iter().map(|entry| entry.name.as_str().into()).collect();
         let (warmup, baseline) = (scenario.measure.warmup, Baseline::default());
@@ -126,6 +128,7 @@ impl Simulation {
             control,
             warmup,
             baseline,
+            ideal: Ideal::of(scenario),
             measure_delay,
             entries,
             identity,
@@ -188,7 +191,7 @@ impl Simulation {
         let topology = &self.traffic.flows.topology;
         let Recorder { links: series, cwnd, .. } = self.recorder;
         let links = series.rows(&self.core.fabric.links, topology, &self.core.in_flight(), self.core.now());
-        let flows = record::flow_rows(&self.core, &self.traffic, &self.baseline, self.measure_delay);
+        let flows = record::flow_rows(&self.core, &self.traffic, &self.baseline, &self.ideal, self.measure_delay);
         let mut summary = Summary::of(self.identity, &flows, &links);
         for (name, value) in self.traffic.extra() {
             summary.insert(name, value);

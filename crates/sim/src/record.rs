@@ -4,7 +4,7 @@ use crate::core::{Core, Received, Socket};
 use crate::flows::{Flow, receiver, sender};
 use crate::traffic::Traffic;
 use net::Topology;
-use plan::{Series, UNLIMITED};
+use plan::{Ideal, Series, Transfer, UNLIMITED};
 use results::{CaState, CwndSample, FlowRow};
 use scenario::Scenario;
 use std::collections::BTreeMap;
@@ -113,14 +113,25 @@ impl Baseline {
 }
 
 /// One row a flow.
-pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, measure_delay: bool) -> Vec<FlowRow> {
+pub fn flow_rows(
+    core: &Core,
+    traffic: &Traffic,
+    base: &Baseline,
+    ideal: &Ideal,
+    measure_delay: bool,
+) -> Vec<FlowRow> {
     let topology = &traffic.flows.topology;
+    let mut ideal = ideal.on(topology);
     let mut names = Names::default();
     let mean = |sum: Time, n: u64| (measure_delay && n > 0).then(|| sum.as_ps() / n / 1000);
     let mut row = |(i, flow): (usize, &Flow)| {
         let ends = [sender(i as u32), receiver(i as u32)].map(|id| id as usize);
         let [from, to] = ends.map(|id| &core.sockets[id]);
         let [from_base, to_base] = ends.map(|id| base.sockets.get(id).copied().unwrap_or_default());
+        let hosts = (topology.host(flow.src as usize), topology.host(flow.dst as usize));
+        let transfer = Transfer { entry: flow.entry, flow: i as u32, hosts, bytes: flow.bytes };
+        // an application that was stopped wrote less than the receiver awaits
+        let whole = flow.end != Time::NEVER || flow.bytes == to.awaited();
         let (sock, stats, stats_base) = (from.tcp.sock(), from.tcp.stats(), from_base.stats);
         let [ack_delay, data_delay] = ends.map(|id| core.delays.get(id).copied().unwrap_or_default());
         let (data, acks) = (to.received().since(&to_base.received), from.received().since(&from_base.received));
@@ -133,6 +144,7 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, measure_delay:
             arm: flow.arm,
             start_ns: flow.start.as_ns(),
             end_ns: (flow.end != Time::NEVER).then(|| flow.end.as_ns()),
+            ideal_fct_ns: whole.then(|| ideal.fct_ns(transfer)).flatten(),
             bytes: (flow.bytes < UNLIMITED).then_some(flow.bytes),
             delivered_bytes: to.tcp.received() - to_base.delivered,
             data_packets_sent: u64::from(stats.data_segments_sent - stats_base.data_segments_sent),

@@ -7,6 +7,7 @@ use crate::linux::KERNEL_PREFIX;
 use crate::sockets::FlowEnd;
 use kernel::NAME_PREFIX;
 use net::Topology;
+use plan::{Ideal, Transfer};
 use results::FlowRow;
 use scenario::Scenario;
 use std::sync::Arc;
@@ -33,7 +34,11 @@ pub fn flows(
         },
         None => names[flow.entry as usize].clone(),
     };
-    let row = |(i, flow): (usize, &FlowEnd)| {
+    let ideal = Ideal::of(scenario);
+    let mut ideal = ideal.on(topology);
+    let mut row = |(i, flow): (usize, &FlowEnd)| {
+        let ends = (topology.host(flow.src as usize), topology.host(flow.dst as usize));
+        let transfer = |bytes| Transfer { entry: flow.entry, flow: i as u32, hosts: ends, bytes };
         let (info, base) = (flow.info, flow.base);
         let count = counted.flows.of(i);
         FlowRow {
@@ -45,6 +50,7 @@ pub fn flows(
             arm: flow.arm,
             start_ns: flow.start.as_ns(),
             end_ns: flow.end.map(units::Time::as_ns),
+            ideal_fct_ns: flow.bytes.filter(|_| flow.whole).and_then(|bytes| ideal.fct_ns(transfer(bytes))),
             bytes: flow.bytes,
             delivered_bytes: flow.delivered,
             data_packets_sent: u64::from(info.data_segs_out.wrapping_sub(base.data_segs_out)),
@@ -65,5 +71,5 @@ pub fn flows(
             final_cwnd: info.snd_cwnd,
         }
     };
-    ends.iter().enumerate().map(row).collect()
+    ends.iter().enumerate().map(&mut row).collect()
 }

@@ -107,6 +107,7 @@ impl Flow {
             start: self.start,
             end: self.end,
             bytes: (self.bytes < UNLIMITED).then_some(self.bytes),
+            whole: self.end.is_some() || self.bytes == self.notify_at,
             delivered: self.received - self.base.0,
             info: self.info,
             algorithm: self.algorithm,
@@ -132,6 +133,8 @@ pub struct FlowEnd {
     pub end: Option<Time>,
     /// Application bytes asked for; none if it sends as long as it may.
     pub bytes: Option<u64>,
+    /// Its application was not stopped before it had written everything.
+    pub whole: bool,
     /// Application bytes that arrived since counting began.
     pub delivered: u64,
     /// What the kernel said at the end, or when the sender closed.

@@ -4,12 +4,13 @@ use maud::{Markup, html};
 
 use super::{
     facets::{Facets, grouped},
-    legend,
+    key, legend,
 };
 use crate::{
-    axis::{Axis, Quantity},
+    axis::{Axis, Quantity, number},
     charts::{Line, LineChart},
-    digest::{Curve, Digest},
+    digest::{CompletedBy, Curve, Digest},
+    palette::Palette,
 };
 
 /// Panels of small multiples at most; at some kilobytes each they keep the file under a megabyte.
@@ -17,43 +18,86 @@ const PANELS: usize = 48;
 /// Lines that can be told apart in one panel.
 const LINES: usize = 10;
 
-/// The distribution of completion times: a panel per group, a line per run.
+/// How completion times are distributed: for each group its distribution and beside it the complementary one, a line per run.
 pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
     let finished = || runs.iter().filter(|run| !run.completion.is_empty());
-    let times = || finished().flat_map(|run| run.completion.iter().map(|(ns, _)| *ns as f64));
+    let times = || finished().flat_map(|run| run.completion.iter().map(|at| at.ns as f64));
     let (Some(low), Some(high)) = (times().reduce(f64::min), times().reduce(f64::max)) else {
         return html! {};
     };
     // A unit for the middle of the decades, so that neither end has many zeros.
     let unit = Quantity::Time.unit(libm::sqrt(low.max(1.0) * high));
-    let label = format!("flow completion time ({})", unit.unit);
-    let x = Axis::log(label, low / unit.divisor, high / unit.divisor);
-    let y = Axis::linear("share of flows", 1.0);
+    let x = Axis::log(&format!("completion time ({})", unit.unit), low / unit.divisor, high / unit.divisor);
+    let rarest = finished().flat_map(|run| run.completion.iter().map(|at| at.at_least)).fold(1.0, f64::min);
+    let at_most = Axis::linear("flows that took at most so long (%)", 100.0);
+    let at_least = Axis::log("flows that took at least so long (%)", rarest * 100.0, 100.0);
     let panels = grouped(finished(), |run| facets.panel(run));
-    let lines = |members: &[&Digest]| -> Vec<Line> {
-        let line = |(index, run): (usize, &&Digest)| Line {
+    let lines = |members: &[&Digest], share: fn(&CompletedBy) -> f64| -> Vec<Line> {
+        let line = |run: &&Digest| Line {
             name: facets.label_in_panel(run),
-            points: run.completion.iter().map(|(ns, share)| (*ns as f64 / unit.divisor, *share)).collect(),
-            steps: run.completion.len() < 40,
+            points: run.completion.iter().map(|at| (at.ns as f64 / unit.divisor, share(at) * 100.0)).collect(),
             colour: facets.colour(run),
-            dash: index % 3,
             ..Line::default()
         };
-        members.iter().take(LINES).enumerate().map(line).collect()
+        dashes(members.iter().take(LINES).map(line).collect())
     };
+    let mut figures: Vec<((String, &Axis), Vec<Line>)> = Vec::new();
+    for (panel, members) in panels.iter().take(PANELS / 2) {
+        let more = members.len().saturating_sub(LINES);
+        let title = match more {
+            0 => panel.clone(),
+            more => format!("{panel} (first {LINES} runs; {more} more are not drawn)"),
+        };
+        let steps = |line: Line| Line { steps: line.points.len() < 40, ..line };
+        let body = lines(members, |at| at.at_most).into_iter().map(steps).collect();
+        figures.push(((title.clone(), &at_most), body));
+        figures.push(((title, &at_least), lines(members, |at| at.at_least)));
+    }
     html! {
         h2 { "Flow completion times" }
-        p.sub { "Share of the finished flows that took at most so long." }
-        div.panels {
-            @for (panel, members) in panels.iter().take(PANELS) {
-                @let lines = lines(members);
-                @let key: Vec<_> = lines.iter().map(|line| (line.name.clone(), line.colour, Some(line.dash))).collect();
-                @let more = members.len().saturating_sub(LINES);
+        p.sub { "The tail shows on the right: each step down is a tenth of the flows before. " (left_out(runs)) }
+        (shared_legend(figures, |(title, y), lines| {
+            html! {
+                @if !title.is_empty() { figcaption { (title) } }
+                (LineChart { title: &format!("Completion times {title}"), x: &x, y, lines, height: 230.0, end_labels: false }.draw())
+            }
+        }, "panels pairs"))
+    }
+}
+
+/// Flows that the curves cannot show.
+fn left_out(runs: &[Digest]) -> String {
+    let unfinished = runs.iter().filter_map(|run| run.summary.slowdown.as_ref()).map(|slowdown| slowdown.all.unfinished);
+    match unfinished.sum::<u64>() {
+        0 => String::new(),
+        count => format!("Only flows that finished: {} that had not are left out.", number(count as f64)),
+    }
+}
+
+/// Tells lines of one colour apart by their dashes.
+pub(super) fn dashes(mut lines: Vec<Line>) -> Vec<Line> {
+    for index in 0..lines.len() {
+        let (before, rest) = lines.split_at_mut(index);
+        rest[0].dash = before.iter().filter(|line| line.colour == rest[0].colour).count() % 3;
+    }
+    lines
+}
+
+/// Figures side by side, with one legend for all if they have the same lines, or else one each.
+pub(super) fn shared_legend<T>(
+    figures: Vec<(T, Vec<Line>)>,
+    draw: impl Fn(T, Vec<Line>) -> Markup,
+    class: &str,
+) -> Markup {
+    let keys: Vec<_> = figures.iter().map(|(_, lines)| key(lines)).collect();
+    let shared = keys.windows(2).all(|pair| pair[0] == pair[1]);
+    html! {
+        @if let Some(first) = keys.first().filter(|first| shared && first.len() > 1) { (legend(first)) }
+        div class=(class) {
+            @for ((what, lines), key) in figures.into_iter().zip(&keys) {
                 figure {
-                    @if !panel.is_empty() { figcaption { (panel) } }
-                    (LineChart { title: "Distribution of flow completion times", x: &x, y: &y, lines, height: 230.0 }.draw())
-                    @if key.len() > 1 { (legend(&key)) }
-                    @if more > 0 { p.sub { (more) " more runs are not drawn." } }
+                    (draw(what, lines))
+                    @if !shared && key.len() > 1 { (legend(key)) }
                 }
             }
         }
@@ -85,9 +129,16 @@ pub(super) fn windows(runs: &[Digest], facets: &Facets) -> Markup {
 }
 
 fn windows_of<'a>(run: &'a Digest, facets: &Facets) -> Panel<'a> {
-    // A single flow has its run's colour; several are told apart by colours of their own.
+    // A single flow has its run's colour. Several have their algorithms' where no two share one, or else colours of their own.
     let alone = run.cwnd.len() == 1;
-    let own = |index| if alone { facets.colour(run) } else { index };
+    let owners = || run.cwnd.iter().map(|curve| curve.owner.as_str());
+    let palette = Palette::of(owners());
+    let differ = run.cwnd.iter().enumerate().all(|(i, curve)| owners().skip(i + 1).all(|other| other != curve.owner));
+    let own = |index, curve: &Curve| match (alone, differ) {
+        (true, _) => facets.colour(run),
+        (_, true) => palette.colour(&curve.owner),
+        _ => index,
+    };
     let curves = run.cwnd.iter().enumerate();
     Panel {
         run: facets.label(run),
@@ -96,7 +147,7 @@ fn windows_of<'a>(run: &'a Digest, facets: &Facets) -> Panel<'a> {
             0 => String::new(),
             more => format!("{more} more flows are not drawn"),
         },
-        curves: curves.map(|(index, curve)| (curve, own(index))).collect(),
+        curves: curves.map(|(index, curve)| (curve, own(index, curve))).collect(),
     }
 }
 
@@ -121,24 +172,23 @@ fn multiples(heading: &str, quantity: &str, panels: &[Panel]) -> Markup {
     let x = Axis::linear_exact(format!("time ({})", unit.unit), end / unit.divisor);
     let y = Axis::linear(quantity, f64::from(top));
     let left_out = panels.len().saturating_sub(PANELS);
+    let lines = |panel: &Panel| -> Vec<Line> {
+        panel.curves.iter().map(|(curve, colour)| line(curve, *colour, unit.divisor)).collect()
+    };
+    let figures = panels.iter().take(PANELS).map(|panel| (panel, lines(panel))).collect();
     html! {
         h2 { (heading) }
         @if panels.len() > 1 { p.sub { "The same axes in every panel." } }
-        div.panels {
-            @for panel in panels.iter().take(PANELS) {
-                @let lines: Vec<Line> = panel.curves.iter().map(|(curve, colour)| line(curve, *colour, unit.divisor)).collect();
-                @let key: Vec<_> = lines.iter().map(|line| (line.name.clone(), line.colour, Some(0))).collect();
-                @let title = format!("{heading}, {}", panel.run);
-                figure {
-                    figcaption {
-                        @if panels.len() > 1 { (panel.run) " " }
-                        small { (panel.detail) }
-                    }
-                    (LineChart { title: &title, x: &x, y: &y, lines, height: 170.0 }.draw())
-                    @if key.len() > 1 { (legend(&key)) }
+        (shared_legend(figures, |panel: &Panel, lines| {
+            let title = format!("{heading}, {}", panel.run);
+            html! {
+                figcaption {
+                    @if panels.len() > 1 { (panel.run) " " }
+                    small { (panel.detail) }
                 }
+                (LineChart { title: &title, x: &x, y: &y, lines, height: 180.0, end_labels: false }.draw())
             }
-        }
+        }, "panels"))
         @if left_out > 0 { p.sub { (left_out) " more runs are not drawn; their tables are in their folders." } }
     }
 }

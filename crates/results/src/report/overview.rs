@@ -103,8 +103,8 @@ fn bars(runs: &[Digest], facets: &Facets) -> Markup {
         @for metric in METRICS.iter().filter(|metric| metric.drawn) {
             @if let Some(unit) = metric.unit(runs) {
                 @let max = metric.max(runs).unwrap_or(0.0);
-                @let axis = Axis::linear(metric.heading(unit), max / unit.divisor);
-                h3 { (metric.name) }
+                @let axis = Axis::linear("", max / unit.divisor);
+                h3 { (metric.heading(unit)) }
                 div.panels {
                     @for (panel, members) in panels.iter().take(PANELS) {
                         @let bars = bars_of(members, facets, metric, unit);

@@ -44,7 +44,7 @@ fn split(case: &str) -> (&str, &str) {
 fn panels(heading: &str, rows: &[&Comparison], palette: &Palette) -> Markup {
     let values = rows.iter().flat_map(|row| [Some(row.ours), row.paper]);
     let max = values.flatten().fold(0.0, f64::max);
-    let axis = Axis::linear(axis_label(rows[0]), max);
+    let axis = Axis::linear("", max);
     let panels = grouped(rows.iter().copied(), |row| split(&row.case).0.to_owned());
     html! {
         div.panels {
@@ -61,10 +61,6 @@ fn panels(heading: &str, rows: &[&Comparison], palette: &Palette) -> Markup {
             }
         }
     }
-}
-
-fn axis_label(row: &Comparison) -> String {
-    if row.unit.is_empty() { row.quantity.clone() } else { format!("{} ({})", row.quantity, row.unit) }
 }
 
 fn bars(rows: &[&Comparison], palette: &Palette) -> Vec<Bar> {

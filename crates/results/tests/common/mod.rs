@@ -37,6 +37,7 @@ fn flow(number: u64, algorithm: &str, fill: f64, noise: &mut Noise) -> FlowRow {
         group: Arc::from(""),
         start_ns,
         end_ns: (number % 50 != 49).then_some(start_ns + fct_ns),
+        ideal_fct_ns: Some(2_000_000),
         bytes: Some(packets * 1_448),
         delivered_bytes: packets * 1_448,
         data_packets_sent: packets + 30,
@@ -127,6 +128,7 @@ pub fn run(algorithm: usize, routing: &str, seed: u64) -> RunResults {
         seed,
         version: "0.1.0".to_owned(),
         duration_ns: 60 * SECOND_NS,
+        end_ns: 60 * SECOND_NS,
     };
     let parameters = [
         ("algorithm", name),

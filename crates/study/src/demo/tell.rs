@@ -134,6 +134,7 @@ fn distributions(runs: &[Compared]) -> Figure {
         x: "completion time (ms)".to_string(),
         y: "messages (%)".to_string(),
         curves: [&run.default, &run.treated].map(|group| Curve::distribution(&group.name, &group.fct_ms)).to_vec(),
+        ..Panel::default()
     };
     Figure {
         title: "Completion times".to_string(),
@@ -160,6 +161,7 @@ fn timelines(runs: &[Compared]) -> Figure {
             x: "time (s)".to_string(),
             y: y.to_string(),
             curves: vec![curve],
+            ..Panel::default()
         }));
     }
     Figure {

@@ -128,6 +128,7 @@ fn story(cases: &Cases, day: Option<&Day>, comparisons: &[Comparison], findings:
         x: x.to_string(),
         y: "share (%)".to_string(),
         curves,
+        ..Panel::default()
     };
     let figure_4 = Figure {
         title: "Figure 4: flow completion times".to_string(),

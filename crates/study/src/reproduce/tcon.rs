@@ -404,12 +404,14 @@ fn story(measured: &[Measured], loads: &[Load], comparisons: &[Comparison], find
             .filter(|one| one.case.path == path && one.case.is_main() && !one.seconds.is_empty())
             .map(|one| Curve::distribution(one.case.variant_name(), &one.seconds))
             .collect(),
+        ..Panel::default()
     };
     let swept = |host: Host, path: Path| Panel {
         title: path.name().to_string(),
         x: "losses (%)".to_string(),
         y: "mean completion time (s)".to_string(),
         curves: Variant::ALL.map(|variant| loss_curve(of(host), path, variant)).to_vec(),
+        ..Panel::default()
     };
     let figures = |host: Host| {
         let with = if host == Host::Kernel { "nginx and curl on real kernels." } else { "SIMULATED." };
@@ -452,7 +454,7 @@ fn overhead(loads: &[Load]) -> Option<Figure> {
         }
         // one load alone is no curve
         curves.retain(|curve| curve.points.len() > 1);
-        Panel { title: format!("by {x}"), x: x.to_string(), y: "of a processor (%)".to_string(), curves }
+        Panel { title: format!("by {x}"), x: x.to_string(), y: "of a processor (%)".to_string(), curves, ..Panel::default() }
     };
     let by_rate = |load: &Load| (f64::from(load.asked), load.processor);
     let by_connections = |load: &Load| (load.connections as f64, load.processor);

@@ -46,6 +46,7 @@ fn queues(measured: &[Measured]) -> Figure {
         x: "time after the warm-up (s)".to_string(),
         y: "queue (packets)".to_string(),
         curves: runs.iter().flat_map(|run| run.curves.clone()).collect(),
+        ..Panel::default()
     };
     Figure {
         title: "Figure 1: the queue over time".to_string(),
@@ -63,6 +64,7 @@ fn distributions(measured: &[Measured]) -> Figure {
         x: "queue (packets)".to_string(),
         y: "samples (%)".to_string(),
         curves: runs.iter().filter_map(|run| run.distribution.clone()).collect(),
+        ..Panel::default()
     };
     Figure {
         title: "Figure 1: distribution of the queue".to_string(),
@@ -79,6 +81,7 @@ fn sawtooths(measured: &[Measured]) -> Figure {
             x: "time (ms)".to_string(),
             y: "queue (packets)".to_string(),
             curves: run.curves.iter().cloned().chain([theory(run)]).collect(),
+            ..Panel::default()
         }));
     }
     Figure {
@@ -105,6 +108,7 @@ fn shares(measured: &[Measured]) -> Figure {
             x: "time (s)".to_string(),
             y: "throughput (Mbit/s)".to_string(),
             curves: run.curves.clone(),
+            ..Panel::default()
         }));
     }
     Figure {
@@ -132,6 +136,7 @@ fn variation(measured: &[Measured]) -> Figure {
         x: "flows".to_string(),
         y: "coefficient of variation".to_string(),
         curves,
+        ..Panel::default()
     };
     Figure {
         title: "Figure 16: variation of each flow’s throughput".to_string(),

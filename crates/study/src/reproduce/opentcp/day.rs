@@ -129,6 +129,7 @@ impl Day {
             x: "time (h)".to_string(),
             y: y.to_string(),
             curves,
+            ..Panel::default()
         };
         let curve = |name: &str, points: Vec<(f64, f64)>| Curve { name: name.to_string(), points, ..Curve::default() };
         let share = self.utilization.iter().map(|(at, share)| (*at, share * 100.0)).collect::<Vec<_>>();

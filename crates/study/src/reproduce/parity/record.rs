@@ -236,6 +236,7 @@ fn named(flow: u64, (src, dst): &(String, String)) -> FlowRow {
         group: "".into(),
         start_ns: 0,
         end_ns: None,
+        ideal_fct_ns: None,
         bytes: None,
         delivered_bytes: 0,
         data_packets_sent: 0,

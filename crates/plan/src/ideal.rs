@@ -1,0 +1,216 @@
+//! The ideal completion time of a flow: what slowdown is measured against (pFabric, SIGCOMM 2013; HPCC, SIGCOMM 2019).
+
+use crate::{flow_hash, framing_bytes, routing};
+use net::{LinkId, NodeId, Router, Routing, Topology};
+use scenario::{Connections, Scenario, Tcp, TrafficKind, Workload};
+
+/// What a scenario says of its flows' ideal completion times.
+///
+/// The ideal flow has an idle path to itself. It opens the connection with a SYN and a SYN-ACK, then its packets leave the
+/// sender back to back, and each link forwards a packet when it has all of it. Windows, ACKs and the receiver cost
+/// nothing, so no completion time is shorter. The path is the one that routing gives while all links are up.
+pub struct Ideal {
+    routing: Routing,
+    /// By traffic entry: each of its flows is one transfer, of a size that is known when the flow opens.
+    one_transfer: Vec<bool>,
+    packets: Packets,
+}
+
+/// [`Ideal`] on the scenario's network.
+pub struct IdealTimes<'a> {
+    ideal: &'a Ideal,
+    topology: &'a Topology,
+    router: Router,
+    path: Vec<LinkId>,
+}
+
+/// A flow that sends a number of bytes and ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// The traffic entry that opened it.
+    pub entry: u32,
+    /// Its number.
+    pub flow: u32,
+    /// Sending and receiving host.
+    pub hosts: (NodeId, NodeId),
+    /// Application bytes.
+    pub bytes: u64,
+}
+
+/// Bytes of packets on the wire.
+#[derive(Clone, Copy)]
+struct Packets {
+    /// SYN and SYN-ACK, framing included.
+    syn: u64,
+    /// Headers of a data packet, framing included.
+    headers: u64,
+    /// Payload of a full packet.
+    mss: u64,
+}
+
+impl Ideal {
+    /// Of `scenario`.
+    pub fn of(scenario: &Scenario) -> Ideal {
+        Ideal {
+            routing: routing(scenario),
+            one_transfer: scenario.traffic.iter().map(|entry| is_one_transfer(&entry.kind)).collect(),
+            packets: Packets::of(&scenario.tcp, framing_bytes(scenario)),
+        }
+    }
+
+    /// On the scenario's network, all links up.
+    pub fn on<'a>(&'a self, topology: &'a Topology) -> IdealTimes<'a> {
+        IdealTimes { ideal: self, topology, router: Router::new(topology, self.routing), path: Vec::new() }
+    }
+}
+
+impl IdealTimes<'_> {
+    /// The ideal completion time, nanoseconds, rounded down so that a slowdown is at least 1. None for a flow whose entry has
+    /// no size for it, or sends several messages on a connection.
+    pub fn fct_ns(&mut self, transfer: Transfer) -> Option<u64> {
+        let Transfer { entry, flow, hosts: (src, dst), bytes } = transfer;
+        if bytes == 0 || !self.ideal.one_transfer[entry as usize] {
+            return None;
+        }
+        let Packets { syn, headers, mss } = self.ideal.packets;
+        let count = bytes.div_ceil(mss);
+        let last = headers + bytes - (count - 1) * mss;
+        let full = headers + mss;
+        let there = self.links(src, dst, 2 * flow + 1)?;
+        let (syn_there, data) = (there.of_one(syn), there.of_burst(count, full, last));
+        let syn_back = self.links(dst, src, 2 * flow)?.of_one(syn);
+        u64::try_from((syn_there + syn_back + data) / 1000).ok()
+    }
+
+    /// The path to the socket `end`.
+    fn links(&mut self, from: NodeId, to: NodeId, end: u32) -> Option<IdlePath<'_>> {
+        self.router.path(from, to, flow_hash(end), &mut self.path).ok()?;
+        Some(IdlePath { topology: self.topology, links: &self.path })
+    }
+}
+
+/// Links that carry nothing else. Times are picoseconds.
+struct IdlePath<'a> {
+    topology: &'a Topology,
+    links: &'a [LinkId],
+}
+
+impl IdlePath<'_> {
+    fn propagation(&self) -> u128 {
+        self.links.iter().map(|link| u128::from(self.topology.link(*link).delay.as_ps())).sum()
+    }
+
+    /// Serialization of `bytes`, link by link.
+    fn serialization(&self, bytes: u64) -> impl DoubleEndedIterator<Item = u128> + Clone {
+        self.links.iter().map(move |link| u128::from(self.topology.link(*link).rate.serialization(bytes).as_ps()))
+    }
+
+    /// From the first bit sent of a packet to its last bit received.
+    fn of_one(&self, bytes: u64) -> u128 {
+        self.propagation() + self.serialization(bytes).sum::<u128>()
+    }
+
+    /// From the first bit sent of `count` packets to the last bit received: all have `full` bytes but the last, which has `last`.
+    ///
+    /// A packet begins on a link when it has arrived there and its predecessor has left. So the last packet arrives after the
+    /// longest chain of serializations: of the first packet up to some link k, of each further full packet on the slowest link up
+    /// to k, and of the last packet from k on. That is
+    /// max over k of (sum of full/rate up to k) + (count - 2) (max of full/rate up to k) + (sum of last/rate from k).
+    fn of_burst(&self, count: u64, full: u64, last: u64) -> u128 {
+        if count == 1 {
+            return self.of_one(last);
+        }
+        let (mut before, mut slowest, mut longest) = (0, 0, 0);
+        let mut from_here: u128 = self.serialization(last).sum();
+        for (of_full, of_last) in self.serialization(full).zip(self.serialization(last)) {
+            before += of_full;
+            slowest = of_full.max(slowest);
+            longest = longest.max(before + u128::from(count - 2) * slowest + from_here);
+            from_here -= of_last;
+        }
+        self.propagation() + longest
+    }
+}
+
+impl Packets {
+    fn of(tcp: &Tcp, framing: u32) -> Packets {
+        const IP_AND_TCP: u32 = 40;
+        const MSS_OPTION: u32 = 4;
+        const WINDOW_SCALE: u32 = 4;
+        const TIMESTAMPS: u32 = 12;
+        // beside timestamps it takes the place of their padding
+        const SACK_PERMITTED: u32 = 4;
+        let scale = if tcp.window_scaling { WINDOW_SCALE } else { 0 };
+        let rest = match (tcp.timestamps, tcp.sack) {
+            (true, _) => TIMESTAMPS,
+            (false, true) => SACK_PERMITTED,
+            (false, false) => 0,
+        };
+        Packets {
+            syn: u64::from(framing + IP_AND_TCP + MSS_OPTION + scale + rest),
+            headers: u64::from(framing + tcp.mtu() - tcp.mss),
+            mss: u64::from(tcp.mss),
+        }
+    }
+}
+
+/// Whether each flow is one transfer of a size that is known when it opens.
+fn is_one_transfer(kind: &TrafficKind) -> bool {
+    let sized = |workload: &Workload| matches!(workload, Workload::Bulk { bytes: Some(_) });
+    match kind {
+        TrafficKind::RandomPairs { workload, .. } | TrafficKind::Permutation { workload, .. } => sized(workload),
+        TrafficKind::Bulk { bytes, .. } => bytes.is_some(),
+        TrafficKind::AllToAll(collective) | TrafficKind::Exchange(collective) => {
+            collective.connections == Connections::New
+        }
+        TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => true,
+        TrafficKind::Incast { .. } | TrafficKind::Idle { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::{LinkParams, QueueSpec};
+    use units::{Rate, Time};
+
+    /// Host to switch to host, with these rates in Mbit/s, 1 us each.
+    fn path_of(rates: [u64; 2], burst: (u64, u64, u64)) -> u128 {
+        let params = |mbps| LinkParams {
+            rate: Rate::from_mbps(mbps),
+            delay: Time::from_us(1),
+            queue: QueueSpec::drop_tail(100),
+        };
+        let cable = |a: &str, b: &str, mbps| net::Cable {
+            a: a.into(),
+            b: b.into(),
+            forward: params(mbps),
+            backward: params(mbps),
+        };
+        let hosts = ["a".to_string(), "b".to_string()];
+        let cables = [cable("a", "s", rates[0]), cable("s", "b", rates[1])];
+        let topology = Topology::explicit(&hosts, &["s".to_string()], &cables).unwrap();
+        let router = Router::new(&topology, net::Routing::SinglePath);
+        let mut links = Vec::new();
+        router.path(topology.host(0), topology.host(1), 0, &mut links).unwrap();
+        let (count, full, last) = burst;
+        IdlePath { topology: &topology, links: &links }.of_burst(count, full, last)
+    }
+
+    #[test]
+    fn a_burst_is_stored_and_forwarded_and_waits_for_the_slowest_link() {
+        const US: u128 = 1_000_000;
+        // 1000 B take 80 us at 100 Mbit/s and 8 us at 1 Gbit/s; the two propagations take 2 us.
+        assert_eq!(path_of([100, 100], (1, 1000, 1000)), 162 * US);
+        // first packet 160 us, two more behind it 160 us
+        assert_eq!(path_of([100, 100], (3, 1000, 1000)), 322 * US);
+        // slow, then fast: three on the slow link 240 us, the last on the fast one 8 us
+        assert_eq!(path_of([100, 1000], (3, 1000, 1000)), 250 * US);
+        // the same with a last packet of 100 B, 8 us and 0.8 us: it goes on while nothing is before it
+        assert_eq!(path_of([100, 1000], (3, 1000, 100)), (2 + 160 + 8) * US + 800_000);
+        // fast, then slow: the first packet 8 us, then three on the slow link 240 us
+        assert_eq!(path_of([1000, 100], (3, 1000, 1000)), 250 * US);
+        // with a last packet of 100 B: 8 us, two on the slow link 160 us, the last 8 us
+        assert_eq!(path_of([1000, 100], (3, 1000, 100)), 178 * US);
+    }
+}
