@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
 use crate::terminal::{Terminal, print, print_json};
-use results::{RunInfo, RunSummary, SelfCheck, Summary};
+use results::{RunInfo, RunSummary, SelfCheck, Slowdown, SlowdownOf, Summary};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use study::table::{Table, number, optional};
@@ -70,6 +70,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         print_json(&Output { scenario: &done.scenario, out: &done.out, report: &report, runs, run: &done.info })?;
     } else {
         print(&table(&done.runs))?;
+        if let Some(table) = slowdown_table(&done.runs) {
+            print(&format!("\nFCT slowdown by flow size\n{table}"))?;
+        }
     }
     eprintln!("{}", done.info.words());
     eprintln!("report: {}", report.display());
@@ -126,4 +129,40 @@ fn table(runs: &[Kept]) -> String {
         table.row(std::iter::once(run.name.clone()).chain(counts).chain(values).collect());
     }
     table.render()
+}
+
+/// Sized flows from which on percentiles of their slowdown say something.
+const SLOWDOWN_FLOWS: u64 = 100;
+
+/// Median and 99th percentile of the slowdown by size class, with `≥` where unfinished flows make it a lower bound; none if no
+/// run has enough flows.
+fn slowdown_table(runs: &[Kept]) -> Option<String> {
+    let measured: Vec<(&str, &Slowdown)> = runs
+        .iter()
+        .filter_map(|run| Some((run.name.as_str(), run.summary.slowdown.as_ref()?)))
+        .filter(|(_, slowdown)| slowdown.all.flows > SLOWDOWN_FLOWS)
+        .collect();
+    let mut classes: Vec<(u64, &str)> = Vec::new();
+    for class in measured.iter().flat_map(|(_, slowdown)| &slowdown.classes) {
+        match classes.iter_mut().find(|(_, name)| *name == class.class) {
+            Some((least, _)) => *least = class.min_bytes.min(*least),
+            None => classes.push((class.min_bytes, &class.class)),
+        }
+    }
+    classes.sort_unstable();
+    let names = classes.iter().map(|(_, name)| *name).chain(["all"]);
+    let headings = names.flat_map(|name| [format!("{name} p50"), "p99".to_string()]);
+    let mut table = Table::new(["run", "unfinished"].map(str::to_string).into_iter().chain(headings));
+    for (name, slowdown) in &measured {
+        let of = |class: &str| slowdown.classes.iter().find(|of| of.class == class);
+        let cells = classes.iter().map(|(_, class)| of(class)).chain([Some(&slowdown.all)]).flat_map(|of| {
+            let shown = |value: fn(&SlowdownOf) -> f64, name: &str| {
+                let bound = of.is_some_and(|of| of.at_least.iter().any(|bound| bound == name));
+                format!("{}{}", if bound { "≥" } else { "" }, optional(of.map(value)))
+            };
+            [shown(|of| of.p50, "p50"), shown(|of| of.p99, "p99")]
+        });
+        table.row([name.to_string(), number(slowdown.all.unfinished as f64)].into_iter().chain(cells).collect());
+    }
+    (!table.is_empty()).then(|| table.render())
 }

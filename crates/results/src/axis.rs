@@ -127,24 +127,25 @@ impl Axis {
         axis
     }
 
-    /// Logarithmic over `low..=high`, both positive; decades, or 1-2-5 where there are few. The label says so.
+    /// Logarithmic over `low..=high`, both positive, ending on the round values around them; ticks are fewer the more decades there are. The
+    /// label says that it is logarithmic.
     pub fn log(label: &str, low: f64, high: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         let high = high.max(low * 1.5);
         let first = libm::floor(libm::log10(low)) as i32;
         let last = libm::ceil(libm::log10(high)) as i32;
+        let decades = libm::log10(high / low);
+        let multiples: &[f64] = if decades < 1.2 { &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0] } else { &[1.0, 2.0, 5.0] };
         let all: Vec<(f64, bool)> = (first..=last)
             .flat_map(|power| {
                 let decade = libm::pow(10.0, f64::from(power));
-                [(decade, true), (2.0 * decade, false), (5.0 * decade, false)]
+                multiples.iter().map(move |multiple| (multiple * decade, *multiple == 1.0))
             })
             .collect();
-        // The axis ends on the ticks around the data.
         let begin = all.iter().rposition(|(tick, _)| *tick <= low).unwrap_or(0);
         let end = all.iter().position(|(tick, _)| *tick >= high);
         let within = &all[begin..=end.unwrap_or(all.len() - 1)];
-        let few = last - first <= 3;
-        let labelled = within.iter().filter(|(_, decade)| few || *decade);
+        let labelled = within.iter().filter(|(_, decade)| decades < 2.7 || *decade);
         Self {
             label: format!("{label}, log scale"),
             ticks: labelled.map(|(tick, _)| (*tick, short(*tick))).collect(),
@@ -225,6 +226,8 @@ mod tests {
         let axis = Axis::log("", 0.3, 40.0);
         assert_eq!(axis.ticks[0].1, "0.2");
         assert_eq!(axis.ticks[axis.ticks.len() - 1].1, "50");
+        let near: Vec<String> = Axis::log("", 1.7, 5.2).ticks.into_iter().map(|(_, label)| label).collect();
+        assert_eq!(near, ["1.5", "2", "3", "5", "7"]);
         let wide = Axis::log("", 1.0, 10_000.0);
         assert!((wide.place(100.0) - 0.5).abs() < 1e-12);
     }

@@ -16,10 +16,10 @@ pub(crate) use lines::{Line, LineChart};
 
 /// Width of every chart, in its own units.
 const WIDTH: f64 = 360.0;
-/// Room for a character of the labels, at 11 units of font size.
-const CHARACTER: f64 = 6.1;
+/// Room for a character of the labels, at 11 units of font size, in the widest of the fonts that the page may get.
+const CHARACTER: f64 = 6.8;
 /// The same for ticks, at 10 units.
-const TICK_CHARACTER: f64 = 5.6;
+const TICK_CHARACTER: f64 = 6.2;
 
 fn width_of(text: &str, character: f64) -> f64 {
     text.chars().count() as f64 * character

@@ -52,7 +52,7 @@ pub struct RunResults {
     pub cwnd: Vec<CwndSample>,
     /// What happened to a policy's rules, by time; empty without one.
     pub cues: Vec<CueRow>,
-    /// Flows that an enforcer had in its hands, by their end; empty without one.
+    /// Flows that an enforcer handled, by their end; empty without one.
     pub enforcer: Vec<EnforcerRow>,
     /// Messages on connections that are kept for more than one, in the order of their ends; empty if none were asked for.
     pub messages: Vec<MessageRow>,

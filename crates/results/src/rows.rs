@@ -33,9 +33,9 @@ pub struct FlowRow {
     pub delivered_bytes: u64,
     /// Data packets sent, retransmissions included.
     pub data_packets_sent: u64,
-    /// Data packets sent again, probes included.
+    /// Data packets retransmitted, tail-loss probes included.
     pub retransmits: u64,
-    /// Retransmission time-outs that fired.
+    /// Retransmission timeouts (RTOs).
     pub rtos: u64,
     /// Tail-loss probes sent.
     pub tlp_probes: u64,
@@ -55,9 +55,9 @@ pub struct FlowRow {
     pub ack_ip_bytes_received: u64,
     /// Mean delay of those ACKs, measured as for data; `None` without ACKs.
     pub mean_ack_delay_ns: Option<u64>,
-    /// Smallest round trip that the sender measured; `None` before the first sample.
+    /// Minimum RTT that the sender measured; `None` before the first sample.
     pub min_rtt_us: Option<u64>,
-    /// Smoothed round trip at the end; `None` before the first sample.
+    /// Smoothed RTT at the end; `None` before the first sample.
     pub srtt_us: Option<u64>,
     /// Congestion window at the end, in segments.
     pub final_cwnd: u32,
@@ -138,9 +138,9 @@ pub struct LinkSample {
 /// Which side of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Arm {
-    /// The policy may set something here.
+    /// The policy may change settings here.
     Treated = 0,
-    /// It may not: what the treated are compared with.
+    /// It may not: the control group, which treated hosts are compared with.
     Control = 1,
 }
 
@@ -171,11 +171,11 @@ pub struct MessageRow {
     pub end_ns: u64,
     /// Payload.
     pub bytes: u64,
-    /// Segments that the connection has sent again since the message before arrived; `None` where that is not known.
+    /// Segments that the connection has retransmitted since the message before arrived; `None` where that is not known.
     pub retransmits: Option<u64>,
 }
 
-/// A flow that an enforcer had in its hands. Table `enforcer`.
+/// A flow that an enforcer handled. Table `enforcer`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnforcerRow {
     /// The flow, as in `flows`; `None` if it is not the scenario's.
@@ -188,9 +188,9 @@ pub struct EnforcerRow {
     pub client: Arc<str>,
     /// Its port.
     pub client_port: u16,
-    /// What it was sent on by.
+    /// Congestion-control algorithm of the enforcer's sender.
     pub algorithm: Arc<str>,
-    /// When its handshake was over.
+    /// When its handshake ended.
     pub start_ns: u64,
     /// When it ended, or the run did.
     pub end_ns: u64,
@@ -199,21 +199,21 @@ pub struct EnforcerRow {
     pub ending: &'static str,
     /// Bytes of the sender that the receiver acknowledged; a FIN counts as one.
     pub bytes_acked: u64,
-    /// Segments that the enforcer sent.
+    /// Data segments that the enforcer sent.
     pub data_packets_sent: u64,
-    /// Of these again.
+    /// Of these, retransmissions.
     pub retransmits: u64,
-    /// The enforcer's time-outs.
+    /// The enforcer's retransmission timeouts.
     pub rtos: u64,
-    /// Retransmissions of the sender that it absorbed.
+    /// Retransmissions of the server that it absorbed, because it had the data.
     pub absorbed: u64,
-    /// Acknowledgments that it kept from the sender.
+    /// Duplicate ACKs that it kept from the server.
     pub hidden: u64,
-    /// Segments acknowledged with an echo of congestion.
+    /// Segments acknowledged with ECN-Echo.
     pub delivered_ce: u64,
-    /// Least round trip between enforcer and receiver; `None` if there was no sample.
+    /// Minimum RTT between enforcer and receiver; `None` without a sample.
     pub min_rtt_us: Option<u64>,
-    /// The last smoothed one.
+    /// The last smoothed RTT.
     pub srtt_us: Option<u64>,
     /// The last congestion window, segments.
     pub final_cwnd: u64,
@@ -282,7 +282,7 @@ pub enum CaState {
     Cwr,
     /// Fast recovery.
     Recovery,
-    /// After a retransmission time-out.
+    /// After a retransmission timeout.
     Loss,
 }
 
@@ -310,7 +310,7 @@ pub struct CwndSample {
     pub cwnd: u32,
     /// Slow-start threshold, segments; `None` while it is infinite.
     pub ssthresh: Option<u32>,
-    /// Smoothed round trip; `None` before the first sample.
+    /// Smoothed RTT; `None` before the first sample.
     pub srtt_us: Option<u32>,
     /// Segments in flight.
     pub in_flight: u32,

@@ -51,9 +51,9 @@ pub struct Summary {
     pub drops_by_failure: u64,
     /// Packets marked congestion-experienced, summed over the links.
     pub marks: u64,
-    /// Data packets sent again.
+    /// Data packets retransmitted.
     pub retransmits: u64,
-    /// Retransmission time-outs.
+    /// Retransmission timeouts (RTOs).
     pub rtos: u64,
     /// Application bytes delivered in order.
     pub delivered_bytes: u64,

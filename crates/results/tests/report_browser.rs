@@ -15,7 +15,11 @@ use results::{write_run, write_sweep};
 /// Reports, from inside the page, what a person would see go wrong.
 const PROBE: &str = "<script>addEventListener('load',()=>{const e=document.scrollingElement;\
 document.querySelector('table.runs thead th.n')?.click();\
-document.body.dataset.probe=[innerWidth,e.scrollWidth,document.querySelectorAll('svg').length,window.faults.length].join(' ')})</script>";
+const c=[...document.querySelectorAll('svg[data-x]')],tip=document.querySelector('.tip'),told=()=>!tip.hidden&&tip.children.length===3&&!/NaN|undefined|Infinity/.test(tip.textContent);\
+const hover=c.filter(s=>{const b=s.getBoundingClientRect();s.dispatchEvent(new PointerEvent('pointermove',{clientX:b.left+b.width/2,clientY:b.top+b.height/2}));return told()}).length;\
+const keys=c.filter(s=>{s.focus();const before=tip.textContent;['End','ArrowLeft','ArrowDown'].forEach(key=>s.dispatchEvent(new KeyboardEvent('keydown',{key})));return told()&&tip.textContent!==before}).length;\
+dispatchEvent(new KeyboardEvent('keydown',{key:'Escape'}));\
+document.body.dataset.probe=[innerWidth,e.scrollWidth,document.querySelectorAll('svg').length,window.faults.length,c.length,hover,keys,+tip.hidden].join(' ')})</script>";
 const CATCH: &str = "<script>window.faults=[];addEventListener('error',e=>window.faults.push(e.message))</script>";
 
 fn browser() -> Option<PathBuf> {
@@ -51,12 +55,15 @@ fn check(browser: &Path, place: &Path, page: &Path, width: u32) -> usize {
     let probe = dom.split("data-probe=\"").nth(1).expect("the probe ran");
     let numbers: Vec<usize> =
         probe.split('"').next().unwrap().split(' ').map(|number| number.parse().unwrap()).collect();
-    let [inner, scroll, pictures, faults] = numbers[..] else {
-        panic!("four numbers, not {numbers:?}");
+    let [inner, scroll, pictures, faults, charts, by_pointer, by_keys, hidden] = numbers[..] else {
+        panic!("eight numbers, not {numbers:?}");
     };
     assert_eq!(inner, width as usize, "the window has the width that was asked for");
     assert!(scroll <= inner, "the page is {scroll} wide in a window of {inner}");
     assert_eq!(faults, 0, "script errors");
+    assert!(charts > 2 && by_pointer == charts, "{by_pointer} of {charts} charts show a value under the pointer");
+    assert_eq!(by_keys, charts, "charts that show other values by the keys");
+    assert_eq!(hidden, 1, "Escape hides the value");
     pictures
 }
 

@@ -50,7 +50,7 @@ impl Table {
 }
 
 fn is_number(cell: &str) -> bool {
-    cell == "–" || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+    cell == "–" || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '≥')
 }
 
 /// `text` broken into lines of at most `width` characters, at spaces.

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use maud::Markup;
 
-use super::{CHARACTER, WIDTH, svg::Svg, width_of};
+use super::{CHARACTER, WIDTH, svg::Svg};
 use crate::axis::{Axis, number, rounded};
 
 /// Characters of the longest label that is shown whole.
 const LABEL_CHARACTERS: usize = 23;
+/// Room for the value beside the longest bar.
+const VALUE: f64 = 52.0;
 
 /// Horizontal bars, one row per case.
 pub(crate) struct BarChart<'a> {
@@ -34,10 +36,10 @@ pub(crate) struct Bar {
 impl BarChart<'_> {
     pub fn draw(&self) -> Markup {
         let longest = self.bars.iter().map(|bar| bar.label.chars().count()).max();
-        let left = (longest.unwrap_or(0) as f64 * CHARACTER + 8.0).clamp(40.0, 150.0);
-        let values = self.bars.iter().flat_map(|bar| [Some(bar.value), bar.paper]).flatten();
-        let widest = values.map(|value| width_of(&rounded(value), CHARACTER)).fold(0.0, f64::max);
-        let right = WIDTH - widest - 6.0;
+        let longest = longest.unwrap_or(0).min(LABEL_CHARACTERS);
+        let left = (longest as f64 * CHARACTER + 8.0).max(40.0);
+        // The same in every chart, so that bars compare across panels.
+        let right = WIDTH - VALUE;
         let paired = self.bars.iter().any(|bar| bar.paper.is_some());
         let pitch = if paired { 29.0 } else { 22.0 };
         let bottom = 4.0 + pitch * self.bars.len() as f64;

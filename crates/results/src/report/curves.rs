@@ -55,7 +55,7 @@ pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
     }
     html! {
         h2 { "Flow completion times" }
-        p.sub { "The tail shows on the right: each step down is a tenth of the flows before. " (left_out(runs)) }
+        p.sub { "Each pair shows the same times twice; the second chart, on a logarithmic axis, shows the tail. " (left_out(runs)) }
         (shared_legend(figures, |(title, y), lines| {
             html! {
                 @if !title.is_empty() { figcaption { (title) } }
@@ -70,7 +70,8 @@ fn left_out(runs: &[Digest]) -> String {
     let unfinished = runs.iter().filter_map(|run| run.summary.slowdown.as_ref()).map(|slowdown| slowdown.all.unfinished);
     match unfinished.sum::<u64>() {
         0 => String::new(),
-        count => format!("Only flows that finished: {} that had not are left out.", number(count as f64)),
+        1 => "One flow that did not finish is left out.".to_owned(),
+        count => format!("{} flows that did not finish are left out.", number(count as f64)),
     }
 }
 

@@ -60,11 +60,11 @@ fn unfinished(measured: &[(&Digest, &Slowdown)]) -> String {
     }
     let most = match measured.len() {
         1 => String::new(),
-        _ => format!("; in one run {} %", rounded(most * 100.0)),
+        _ => format!("; up to {} % in a run", rounded(most * 100.0)),
     };
     format!(
-        "{} of {} flows ({} %{most}) had not finished when the run ended. They count with the slowdown that they had by then, so where they matter, a \
-         percentile is a lower bound: ≥, or an open triangle.",
+        "{} of {} flows ({} %{most}) had not finished when the run ended. They count with the slowdown that they had by then. A percentile that they \
+         could raise by more than 5 % is a lower bound: ≥ in tables, an open triangle in charts.",
         number(count as f64),
         number(flows as f64),
         rounded(count as f64 / flows as f64 * 100.0)
@@ -109,12 +109,12 @@ fn comparison(measured: &[(&Digest, &Slowdown)], facets: &Facets) -> Markup {
     names.sort();
     html! {
         div.scroll {
-            table.runs {
+            table.runs.slowdown {
                 thead {
                     tr {
-                        th {}
+                        td {}
                         @for (_, name) in &names { th.span colspan="3" scope="colgroup" { (name) } }
-                        th.span colspan="3" scope="colgroup" { "all" } th {}
+                        th.span colspan="3" scope="colgroup" { "all" } td {}
                     }
                     tr {
                         th { "Run" }
@@ -148,9 +148,10 @@ fn cells(of: Option<&SlowdownOf>) -> Markup {
     }
 }
 
-/// A percentile as text.
+/// A percentile as text, short enough for many columns.
 fn shown((value, bound): (f64, bool)) -> String {
-    format!("{}{}", if bound { "≥ " } else { "" }, rounded(value))
+    let text = if value < 1e4 { rounded(value) } else { format!("{}k", rounded(value / 1e3)) };
+    if bound { format!("≥ {text}") } else { text }
 }
 
 /// Axes that hold all of these.

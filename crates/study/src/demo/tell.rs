@@ -129,18 +129,15 @@ pub fn story(runs: &[Compared], findings: &[String], simulated: bool) -> Story {
 }
 
 fn distributions(runs: &[Compared]) -> Figure {
-    let panel = |run: &Compared| Panel {
-        title: format!("{}, {}", run.baseline, run.policy),
-        x: "completion time (ms)".to_string(),
-        y: "messages (%)".to_string(),
-        curves: [&run.default, &run.treated].map(|group| Curve::distribution(&group.name, &group.fct_ms)).to_vec(),
-        ..Panel::default()
+    let panels = |run: &Compared| {
+        let groups = [&run.default, &run.treated].map(|group| (group.name.as_str(), group.fct_ms.as_slice()));
+        let title = format!("{}, {}", run.baseline, run.policy);
+        Panel::distributions(&title, "completion time (ms)", "messages", &groups)
     };
     Figure {
         title: "Completion times".to_string(),
-        text: "Share of the messages that took at most so long, from treated hosts and from those beside them."
-            .to_string(),
-        panels: runs.iter().map(panel).collect(),
+        text: "Messages from treated hosts and from the control group; the second chart of a pair shows the tail.".to_string(),
+        panels: runs.iter().flat_map(panels).collect(),
     }
 }
 

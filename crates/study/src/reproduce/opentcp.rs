@@ -130,14 +130,20 @@ fn story(cases: &Cases, day: Option<&Day>, comparisons: &[Comparison], findings:
         curves,
         ..Panel::default()
     };
+    let times = |setting: &Setting, title: &str, of: fn(&Run) -> &Vec<f64>| {
+        let cases = cases.0.iter().filter(|case| case.setting == setting && !of(&case.runs[0]).is_empty());
+        let groups: Vec<_> = cases.map(|case| (case.variant.name(), of(&case.runs[0]).as_slice())).collect();
+        Panel::distributions(title, "completion time (ms)", "messages", &groups)
+    };
     let figure_4 = Figure {
         title: "Figure 4: flow completion times".to_string(),
         text: "SIMULATED. Messages of treated hosts under opentcp1 and opentcp2; of all hosts in a network without a policy."
             .to_string(),
-        panels: vec![
-            panel("completion time (ms)", "all-to-all", curves(PAPER, |run| &run.treated.fct_ms)),
-            panel("completion time (ms)", "exchange", curves(PAPER, |run| &run.treated.exchange_ms)),
-        ],
+        panels: [
+            times(PAPER, "all-to-all", |run| &run.treated.fct_ms),
+            times(PAPER, "exchange", |run| &run.treated.exchange_ms),
+        ]
+        .concat(),
     };
     let figure_5 = Figure {
         title: "Figure 5: drops".to_string(),
@@ -148,15 +154,13 @@ fn story(cases: &Cases, day: Option<&Day>, comparisons: &[Comparison], findings:
             panel("drops", "the paper’s", [Variant::Default, Variant::OpenTcp1, Variant::OpenTcp2].map(paper).to_vec()),
         ],
     };
-    let in_small = |setting: &Setting, title: &str| {
-        panel("completion time (ms)", title, curves(setting, |run| &run.treated.fct_ms))
-    };
+    let in_small = |setting: &Setting, title: &str| times(setting, title, |run| &run.treated.fct_ms);
     let small = Figure {
         title: "In small".to_string(),
         text:
             "Sixteen hosts at 100 Mbit/s with today’s Linux: messages of treated hosts, simulated and on real kernels."
                 .to_string(),
-        panels: vec![in_small(SMALL, "simulated"), in_small(KERNEL, "real kernels")],
+        panels: [in_small(SMALL, "simulated"), in_small(KERNEL, "real kernels")].concat(),
     };
     let mut figures: Vec<Figure> = day.iter().map(|day| day.figure()).chain([figure_4, figure_5, small]).collect();
     for figure in &mut figures {

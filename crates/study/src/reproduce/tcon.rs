@@ -396,15 +396,10 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
 /// The report's words and pictures.
 fn story(measured: &[Measured], loads: &[Load], comparisons: &[Comparison], findings: &[String]) -> Story {
     let of = |host: Host| measured.iter().filter(move |one| one.case.host == host);
-    let panel = |host: Host, path: Path| Panel {
-        title: path.name().to_string(),
-        x: "completion time (s)".to_string(),
-        y: "downloads (%)".to_string(),
-        curves: of(host)
-            .filter(|one| one.case.path == path && one.case.is_main() && !one.seconds.is_empty())
-            .map(|one| Curve::distribution(one.case.variant_name(), &one.seconds))
-            .collect(),
-        ..Panel::default()
+    let times = |host: Host, path: Path| {
+        let main = of(host).filter(|one| one.case.path == path && one.case.is_main() && !one.seconds.is_empty());
+        let groups: Vec<_> = main.map(|one| (one.case.variant_name(), one.seconds.as_slice())).collect();
+        Panel::distributions(path.name(), "completion time (s)", "downloads", &groups)
     };
     let swept = |host: Host, path: Path| Panel {
         title: path.name().to_string(),
@@ -417,8 +412,8 @@ fn story(measured: &[Measured], loads: &[Load], comparisons: &[Comparison], find
         let with = if host == Host::Kernel { "nginx and curl on real kernels." } else { "SIMULATED." };
         let completion = Figure {
             title: "Completion times of 10 MB".to_string(),
-            text: format!("{with} The share of downloads that took at most so long."),
-            panels: Path::ALL.map(|path| panel(host, path)).to_vec(),
+            text: format!("{with} The second chart of a pair shows the tail."),
+            panels: Path::ALL.map(|path| times(host, path)).concat(),
         };
         let losses = Figure {
             title: "The rate of losses decides".to_string(),
