@@ -127,8 +127,8 @@ impl Axis {
         axis
     }
 
-    /// Logarithmic over `low..=high`, both positive, ending on the round values around them; ticks are fewer the more decades there are. The
-    /// label says that it is logarithmic.
+    /// Logarithmic over `low..=high`, both positive, ending on the round values around them. The more decades, the fewer ticks
+    /// in each. The label says that it is logarithmic.
     pub fn log(label: &str, low: f64, high: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         let high = high.max(low * 1.5);

@@ -93,7 +93,8 @@ impl Digest {
     }
 }
 
-/// The sampled link whose mean queue is longest, the first of equals: a switch's, or a host's own if no other was sampled or filled.
+/// The sampled link whose mean queue is longest, the first of equals: a switch's, or a host's own if no switch's was sampled
+/// or filled.
 fn fullest_queue(samples: &[LinkSample], links: &[LinkRow]) -> Option<Curve> {
     let mut sums = vec![0_u64; links.len()];
     for sample in samples {

@@ -119,8 +119,9 @@ impl Curve {
     }
 }
 
-/// Ranks, from 0 up, of at most about `points` of `count` sorted values: half of them evenly, half so that the number of values that remain falls by equal
-/// factors down to one, since a logarithmic axis shows the last ones as large as the others.
+/// Ranks, from 0 up, of at most about `points` of `count` sorted values. Half of them are spread evenly. The other half is
+/// spread so that the number of values that remain falls by equal factors to one, because a logarithmic axis gives the
+/// last ones as much room as the others.
 pub(crate) fn tail_ranks(count: usize, points: usize) -> Vec<usize> {
     if count <= points {
         return (0..count).collect();

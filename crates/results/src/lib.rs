@@ -35,6 +35,8 @@ use std::sync::Arc;
 pub struct RunResults {
     /// Name of the run, unique in its sweep and fit for a folder: `single-path/vegas` becomes `single-path-vegas`.
     pub name: String,
+    /// A sentence for the heading of its report; empty: its name.
+    pub title: String,
     /// What was set for this run, in the order to show; in a sweep the keys tell the runs apart
     /// (`algorithm`, `routing`, `seed`).
     pub parameters: Vec<(String, String)>,

@@ -112,7 +112,7 @@ pub fn write_run(dir: &Path, run: &RunResults, info: Option<&RunInfo>) -> Result
     if let Some(info) = info {
         write_json(&folder.work, "run.json", info)?;
     }
-    let story = Story::new(&run.name);
+    let story = Story::new(if run.title.is_empty() { &run.name } else { &run.title });
     let html = report(&[Digest::of(run)], &story);
     write_file(&folder.work, "report.html", html.as_bytes())?;
     folder.publish()

@@ -56,8 +56,7 @@ fn a_story_draws_its_own_figures() {
     let empty = Panel { title: "nothing".to_owned(), ..Panel::default() };
     let figure = Figure { title: "Figure 7".to_owned(), text: "A ramp.".to_owned(), panels: vec![panel, empty] };
     let html = sweep_html(&runs, &Story { figures: vec![figure], ..common::story(&runs) });
-    for part in ["<h2>Figure 7</h2>", "A ramp.", "measured &amp; computed", "a &lt; b", "queue (packets)", "s1 d1"]
-    {
+    for part in ["<h2>Figure 7</h2>", "A ramp.", "measured &amp; computed", "a &lt; b", "queue (packets)", "s1 d1"] {
         assert!(html.contains(part), "{part}");
     }
     assert!(html.contains("class=\"band f0\"") && !html.contains("NaN"), "the ramp's extremes are a band");
@@ -88,7 +87,12 @@ fn a_sweep_shows_every_section() {
 #[test]
 fn a_run_shows_slowdown_by_size_and_says_what_did_not_finish() {
     let html = run_html(&common::run(0, "ecmp", 1));
-    for part in ["FCT slowdown", "Slowdown by flow size", "6 of 300 flows (2 %) had not finished", "<th scope=\"row\">≥ 1 MB</th>"] {
+    for part in [
+        "FCT slowdown",
+        "Slowdown by flow size",
+        "6 of 300 flows (2 %) had not finished",
+        "<th scope=\"row\">≥ 1 MB</th>",
+    ] {
         assert!(html.contains(part), "{part}");
     }
     let mut few = common::run(0, "ecmp", 1);
@@ -117,6 +121,14 @@ fn a_large_sweep_of_long_series_stays_small() {
     let html = sweep_html(&runs, &common::story(&runs[..16]));
     assert!(html.len() < 2_000_000, "{} bytes", html.len());
     assert!(html.contains("16 more runs are not drawn"), "64 runs, 48 panels");
+}
+
+#[test]
+fn a_run_is_headed_by_its_title_or_else_its_name() {
+    let run = common::run(0, "ecmp", 1);
+    assert!(run_html(&run).contains("<h1>ecmp/newreno-1</h1>"));
+    let titled = RunResults { title: "Two < three".to_owned(), ..run };
+    assert!(run_html(&titled).contains("<h1>Two &lt; three</h1>"));
 }
 
 #[test]

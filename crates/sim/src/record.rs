@@ -113,13 +113,7 @@ impl Baseline {
 }
 
 /// One row a flow.
-pub fn flow_rows(
-    core: &Core,
-    traffic: &Traffic,
-    base: &Baseline,
-    ideal: &Ideal,
-    measure_delay: bool,
-) -> Vec<FlowRow> {
+pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, ideal: &Ideal, measure_delay: bool) -> Vec<FlowRow> {
     let topology = &traffic.flows.topology;
     let mut ideal = ideal.on(topology);
     let mut names = Names::default();

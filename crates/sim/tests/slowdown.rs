@@ -127,7 +127,8 @@ fn connections_with_several_messages_have_no_ideal_time() {
 
 #[test]
 fn no_flow_is_faster_than_its_ideal() {
-    for (cc, failure) in [("cubic", ""), ("dctcp", ""), ("bbr", ""), ("newreno", "[[network.failure]]\nlink = \"l1-s1\"\nat = \"5 ms\"")] {
+    let failing = "[[network.failure]]\nlink = \"l1-s1\"\nat = \"5 ms\"";
+    for (cc, failure) in [("cubic", ""), ("dctcp", ""), ("bbr", ""), ("newreno", failing)] {
         let results = run(&format!(
             r#"
             duration = "30 ms"

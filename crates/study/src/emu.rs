@@ -93,7 +93,8 @@ fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults {
     if !check.valid {
         parameters.push(("self-check".to_string(), format!("not valid: {}", check.reasons.join("; "))));
     }
-    RunResults { name: job.name.clone(), parameters, scenario_toml: toml, files, ..results }
+    let title = job.scenario.title.clone().unwrap_or_default();
+    RunResults { name: job.name.clone(), title, parameters, scenario_toml: toml, files, ..results }
 }
 
 /// Tells how far a run is, and stops it when the user says so.

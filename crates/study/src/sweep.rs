@@ -96,7 +96,8 @@ fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults
     progress.finished(&job.name, &words);
     let Bundle { toml, files } = job.scenario.bundle();
     let (name, parameters) = (job.name.clone(), job.parameters.clone());
-    Ok(RunResults { name, parameters, scenario_toml: toml, files, ..results })
+    let title = job.scenario.title.clone().unwrap_or_default();
+    Ok(RunResults { name, title, parameters, scenario_toml: toml, files, ..results })
 }
 
 /// Packet-hops of work between two looks at whether to go on: some tens of milliseconds.

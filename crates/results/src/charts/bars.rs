@@ -14,7 +14,7 @@ const VALUE: f64 = 52.0;
 
 /// Horizontal bars, one row per case.
 pub(crate) struct BarChart<'a> {
-    /// What a reader who cannot see the picture is told.
+    /// Read aloud to those who cannot see the picture.
     pub title: &'a str,
     /// The scale, which all charts that are compared share.
     pub axis: &'a Axis,

@@ -16,7 +16,7 @@ const END_LABEL: f64 = 11.0;
 
 /// Lines over a common pair of axes.
 pub(crate) struct LineChart<'a> {
-    /// What a reader who cannot see the picture is told first.
+    /// Read aloud first to those who cannot see the picture.
     pub title: &'a str,
     pub x: &'a Axis,
     pub y: &'a Axis,
@@ -161,7 +161,8 @@ impl Line {
             svg.path("polygon", &class, (1, 1), highs.chain(lows));
         }
         let class = format!("s{} d{}", self.colour, self.dash);
-        // Enough to read three digits back: along a logarithmic axis of six decades, and of small values on a linear one. Linear x is time.
+        // Enough to read three digits back: along a logarithmic axis of six decades, and of small values on a linear one.
+        // Linear x is time.
         let digits = (if frame.x.is_log() { 2 } else { 1 }, 2);
         let places = self.points.iter().map(|(at, value)| (x(*at), y(*value)));
         if self.steps {

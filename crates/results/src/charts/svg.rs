@@ -9,7 +9,8 @@ use super::WIDTH;
 pub(super) struct Svg(String);
 
 impl Svg {
-    /// A picture `height` units high. `title` and `description` are for readers who cannot see it; `data` are further attributes, escaped.
+    /// A picture `height` units high. `title` and `description` are for those who cannot see it; `data` are further
+    /// attributes, escaped.
     pub fn new(height: f64, title: &str, description: &str, data: &str) -> Self {
         let mut svg = Self(String::new());
         svg.put(format_args!(r#"<svg viewBox="0 0 {WIDTH:.0} {height:.0}" role="img" {data}aria-label=""#));
@@ -56,7 +57,8 @@ impl Svg {
         self.raw("</text>");
     }
 
-    /// A `polyline` or `polygon` with so many digits after the point of x and of y; points that round to the same place are written once.
+    /// A `polyline` or `polygon` with so many digits after the point of x and of y. Points that round to the same place are
+    /// written once.
     pub fn path(
         &mut self,
         element: &str,

@@ -67,7 +67,8 @@ pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
 
 /// Flows that the curves cannot show.
 fn left_out(runs: &[Digest]) -> String {
-    let unfinished = runs.iter().filter_map(|run| run.summary.slowdown.as_ref()).map(|slowdown| slowdown.all.unfinished);
+    let unfinished =
+        runs.iter().filter_map(|run| run.summary.slowdown.as_ref()).map(|slowdown| slowdown.all.unfinished);
     match unfinished.sum::<u64>() {
         0 => String::new(),
         1 => "One flow that did not finish is left out.".to_owned(),

@@ -49,9 +49,8 @@ fn axis(label: &str, scale: Scale, values: impl Iterator<Item = f64>, linear: fn
 }
 
 fn line(curve: &Curve, panel: &Panel, palette: &Palette) -> Line {
-    let drawn = |x: f64, y: f64| {
-        (x > 0.0 || panel.x_scale == Scale::Linear) && (y > 0.0 || panel.y_scale == Scale::Linear)
-    };
+    let drawn =
+        |x: f64, y: f64| (x > 0.0 || panel.x_scale == Scale::Linear) && (y > 0.0 || panel.y_scale == Scale::Linear);
     Line {
         name: curve.name.clone(),
         points: curve.points.iter().copied().filter(|(x, y)| drawn(*x, *y)).collect(),

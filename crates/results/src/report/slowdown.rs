@@ -159,7 +159,8 @@ fn axes(all: &[&Slowdown], percentiles: &[usize]) -> (Axis, Axis, f64) {
     let groups = || all.iter().flat_map(|slowdown| &slowdown.by_size);
     let sizes = || groups().map(|group| (group.median_bytes as f64).max(1.0));
     let (low, high) = (sizes().fold(f64::MAX, f64::min), sizes().fold(1.0, f64::max));
-    let top = groups().flat_map(|group| percentiles.iter().map(|index| group.percentiles()[*index].0)).fold(1.0, f64::max);
+    let top =
+        groups().flat_map(|group| percentiles.iter().map(|index| group.percentiles()[*index].0)).fold(1.0, f64::max);
     // A unit for the middle of the decades, so that neither end has many zeros.
     let unit = Quantity::Bytes.unit(libm::sqrt(low * high));
     let x = Axis::log(&format!("flow size ({})", unit.unit), low / unit.divisor, high / unit.divisor);
@@ -168,7 +169,8 @@ fn axes(all: &[&Slowdown], percentiles: &[usize]) -> (Axis, Axis, f64) {
 
 /// One percentile along the sizes.
 fn line(slowdown: &Slowdown, percentile: usize, divisor: f64) -> Line {
-    let points = slowdown.by_size.iter().map(|group| (group.median_bytes as f64 / divisor, group.percentiles()[percentile]));
+    let points =
+        slowdown.by_size.iter().map(|group| (group.median_bytes as f64 / divisor, group.percentiles()[percentile]));
     Line {
         points: points.clone().map(|(size, (value, _))| (size, value)).collect(),
         marks: points.map(|(_, (_, bound))| bound).collect(),

@@ -136,7 +136,8 @@ fn distributions(runs: &[Compared]) -> Figure {
     };
     Figure {
         title: "Completion times".to_string(),
-        text: "Messages from treated hosts and from the control group; the second chart of a pair shows the tail.".to_string(),
+        text: "Messages from treated hosts and from the control group; the second chart of a pair shows the tail."
+            .to_string(),
         panels: runs.iter().flat_map(panels).collect(),
     }
 }

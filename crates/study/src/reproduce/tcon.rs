@@ -449,7 +449,13 @@ fn overhead(loads: &[Load]) -> Option<Figure> {
         }
         // one load alone is no curve
         curves.retain(|curve| curve.points.len() > 1);
-        Panel { title: format!("by {x}"), x: x.to_string(), y: "of a processor (%)".to_string(), curves, ..Panel::default() }
+        Panel {
+            title: format!("by {x}"),
+            x: x.to_string(),
+            y: "of a processor (%)".to_string(),
+            curves,
+            ..Panel::default()
+        }
     };
     let by_rate = |load: &Load| (f64::from(load.asked), load.processor);
     let by_connections = |load: &Load| (load.connections as f64, load.processor);
