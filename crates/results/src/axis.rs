@@ -139,7 +139,7 @@ impl Axis {
         let all: Vec<(f64, bool)> = (first..=last)
             .flat_map(|power| {
                 let decade = libm::pow(10.0, f64::from(power));
-                multiples.iter().map(move |multiple| (multiple * decade, *multiple == 1.0))
+                multiples.iter().enumerate().map(move |(i, multiple)| (multiple * decade, i == 0))
             })
             .collect();
         let begin = all.iter().rposition(|(tick, _)| *tick <= low).unwrap_or(0);

@@ -9,7 +9,7 @@ use crate::{CwndSample, FlowRow, LinkRow, LinkSample, RunResults, RunSummary, Su
 const CURVE_POINTS: usize = 240;
 /// Points that a distribution keeps.
 const DISTRIBUTION_POINTS: usize = 200;
-/// Flows whose windows are drawn; more lines in one panel cannot be told apart.
+/// Flows whose windows are drawn; more lines in one panel cannot be distinguished.
 const CWND_FLOWS: usize = 6;
 /// Links that the report lists.
 const BUSIEST_LINKS: usize = 8;

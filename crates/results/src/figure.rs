@@ -27,7 +27,7 @@ pub struct Panel {
     pub x_scale: Scale,
     /// How y is laid out.
     pub y_scale: Scale,
-    /// What is drawn, told apart by colour and dashes.
+    /// What is drawn, distinguished by colour and dashes.
     pub curves: Vec<Curve>,
 }
 

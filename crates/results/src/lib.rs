@@ -37,7 +37,7 @@ pub struct RunResults {
     pub name: String,
     /// A sentence for the heading of its report; empty: its name.
     pub title: String,
-    /// What was set for this run, in the order to show; in a sweep the keys tell the runs apart
+    /// What was set for this run, in the order to show; in a sweep the keys distinguish the runs
     /// (`algorithm`, `routing`, `seed`).
     pub parameters: Vec<(String, String)>,
     /// The resolved scenario, as TOML, that reproduces the run.

@@ -15,9 +15,9 @@ use results::{write_run, write_sweep};
 /// Reports, from inside the page, what a person would see go wrong.
 const PROBE: &str = "<script>addEventListener('load',()=>{const e=document.scrollingElement;\
 document.querySelector('table.runs thead th.n')?.click();\
-const c=[...document.querySelectorAll('svg[data-x]')],tip=document.querySelector('.tip'),told=()=>!tip.hidden&&tip.children.length===3&&!/NaN|undefined|Infinity/.test(tip.textContent);\
-const hover=c.filter(s=>{const b=s.getBoundingClientRect();s.dispatchEvent(new PointerEvent('pointermove',{clientX:b.left+b.width/2,clientY:b.top+b.height/2}));return told()}).length;\
-const keys=c.filter(s=>{s.focus();const before=tip.textContent;['End','ArrowLeft','ArrowDown'].forEach(key=>s.dispatchEvent(new KeyboardEvent('keydown',{key})));return told()&&tip.textContent!==before}).length;\
+const c=[...document.querySelectorAll('svg[data-x]')],tip=document.querySelector('.tip'),speaks=()=>!tip.hidden&&tip.children.length===3&&!/NaN|undefined|Infinity/.test(tip.textContent);\
+const hover=c.filter(s=>{const b=s.getBoundingClientRect();s.dispatchEvent(new PointerEvent('pointermove',{clientX:b.left+b.width/2,clientY:b.top+b.height/2}));return speaks()}).length;\
+const keys=c.filter(s=>{s.focus();const before=tip.textContent;['End','ArrowLeft','ArrowDown'].forEach(key=>s.dispatchEvent(new KeyboardEvent('keydown',{key})));return speaks()&&tip.textContent!==before}).length;\
 dispatchEvent(new KeyboardEvent('keydown',{key:'Escape'}));\
 document.body.dataset.probe=[innerWidth,e.scrollWidth,document.querySelectorAll('svg').length,window.faults.length,c.length,hover,keys,+tip.hidden].join(' ')})</script>";
 const CATCH: &str = "<script>window.faults=[];addEventListener('error',e=>window.faults.push(e.message))</script>";

@@ -15,7 +15,7 @@ use crate::{
 
 /// Panels of small multiples at most; at some kilobytes each they keep the file under a megabyte.
 const PANELS: usize = 48;
-/// Lines that can be told apart in one panel.
+/// Lines that can be distinguished in one panel.
 const LINES: usize = 10;
 
 /// How completion times are distributed: for each group its distribution and beside it the complementary one, a line per run.

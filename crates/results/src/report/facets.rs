@@ -1,4 +1,4 @@
-//! Which parameters tell the runs of a sweep apart, and so what becomes a bar, a panel or a setting common to all.
+//! Which parameters distinguish the runs of a sweep, and so what becomes a bar, a panel or a setting common to all.
 
 use crate::{digest::Digest, palette::Palette};
 
@@ -61,7 +61,7 @@ impl Facets {
         parts.collect::<Vec<_>>().join(", ")
     }
 
-    /// Everything that tells a run apart, in a few words.
+    /// Everything that distinguishes a run, in a few words.
     pub fn label(&self, run: &Digest) -> String {
         let values = self.varying.iter().map(|key| {
             let value = run.parameter(key).unwrap_or("–");
@@ -74,7 +74,7 @@ impl Facets {
         if label.is_empty() { run.name.clone() } else { label }
     }
 
-    /// What tells a run apart from the others of its panel.
+    /// What distinguishes a run from the others of its panel.
     pub fn label_in_panel(&self, run: &Digest) -> String {
         let bar = self.bar(run);
         match run.parameter(REPETITION) {

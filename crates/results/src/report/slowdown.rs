@@ -18,7 +18,7 @@ use crate::{
 const FLOWS: u64 = 100;
 /// Panels of a sweep at most.
 const PANELS: usize = 12;
-/// Lines that can be told apart in one panel.
+/// Lines that can be distinguished in one panel.
 const LINES: usize = 10;
 /// The percentiles that a sweep draws, by their place in [`PERCENTILES`].
 const DRAWN: [(usize, &str); 2] = [(0, "median"), (2, "99th percentile")];
