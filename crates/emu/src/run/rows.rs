@@ -37,8 +37,8 @@ pub fn flows(
     let ideal = Ideal::of(scenario);
     let mut ideal = ideal.on(topology);
     let mut row = |(i, flow): (usize, &FlowEnd)| {
-        let ends = (topology.host(flow.src as usize), topology.host(flow.dst as usize));
-        let transfer = |bytes| Transfer { entry: flow.entry, flow: i as u32, hosts: ends, bytes };
+        let pair = (topology.host(flow.src as usize), topology.host(flow.dst as usize));
+        let transfer = |bytes| Transfer { entry: flow.entry, flow: i as u32, hosts: pair, bytes };
         let (info, base) = (flow.info, flow.base);
         let count = counted.flows.of(i);
         FlowRow {
