@@ -16,7 +16,7 @@ mod unix;
 
 pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
-pub use report::{Effective, FctTimes, InForce, Report, ReportError, Telemetry};
+pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
 pub use unix::{UnixAgent, UnixOracle};
 
 use std::io;
@@ -69,7 +69,7 @@ pub struct BusCounts {
     pub slow: u64,
     /// Messages that were longer than [`MESSAGE_MAX`]; whoever sent one was dropped.
     pub long: u64,
-    /// Processes that were turned away: another user's, or more than [`AGENTS_MAX`].
+    /// Processes that were turned away: another user's, or more than [`AGENTS_MAX`] or this process may open files for.
     pub refused: u64,
 }
 

@@ -13,6 +13,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
     recv, send, socket_with,
 };
+use rustix::process::{Resource, getrlimit};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// What may wait for a reader, bytes; the kernel may allow less.
 const BUFFER_BYTES: usize = 1 << 20;
+/// Files that a process has open beside those of its agents, at most.
+const OTHER_FILES: usize = 64;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
@@ -33,6 +36,8 @@ pub struct UnixOracle {
     /// Held as long as this lives: a second Oracle finds it locked.
     _lock: File,
     agents: Vec<OwnedFd>,
+    /// Most agents: as many as this process may open files for.
+    room: usize,
     /// Whose turn it is to be read first.
     next: usize,
     counts: BusCounts,
@@ -70,8 +75,8 @@ impl UnixOracle {
         bind(&listener, &address).map_err(|error| io(error.into()))?;
         rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| io(error.into()))?;
         listen(&listener, BACKLOG).map_err(|error| io(error.into()))?;
-        let counts = BusCounts::default();
-        Ok(UnixOracle { listener, path: path.to_path_buf(), _lock: lock, agents: Vec::new(), next: 0, counts })
+        let (path, agents, counts) = (path.to_path_buf(), Vec::new(), BusCounts::default());
+        Ok(UnixOracle { listener, path, _lock: lock, agents, room: room(), next: 0, counts })
     }
 
     /// Takes in whoever waits.
@@ -83,7 +88,7 @@ impl UnixOracle {
                 Err(Errno::INTR | Errno::CONNABORTED) => continue,
                 Err(error) => return Err(error.into()),
             };
-            if self.agents.len() >= AGENTS_MAX || !is_trusted(&agent) {
+            if self.agents.len() >= self.room || !is_trusted(&agent) {
                 self.counts.refused += 1;
                 continue;
             }
@@ -191,6 +196,12 @@ impl Bus for UnixAgent {
     fn counts(&self) -> BusCounts {
         BusCounts { peers: 1, ..BusCounts::default() }
     }
+}
+
+/// How many agents there is room for: one that comes when no file can be opened could not even be turned away.
+fn room() -> usize {
+    let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
+    files.saturating_sub(OTHER_FILES).clamp(1, AGENTS_MAX)
 }
 
 fn new_socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {

@@ -50,6 +50,7 @@ struct Line<'a> {
     #[serde(flatten)]
     decision: &'a policy::Decision,
     verdict: &'a policy::VerdictReport,
+    status: &'a oracle::Status,
 }
 
 /// Runs until it is stopped.
@@ -62,8 +63,8 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         .map_err(|error| Failure::Input(format!("{}: {error}", args.policy.display())))?;
     let Args { key, socket, state, view, .. } = args;
     let stop = stop::on_signals();
-    let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport| {
-        let json = serde_json::to_string(&Line { decision, verdict }).map_err(io::Error::other)?;
+    let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport, status: &oracle::Status| {
+        let json = serde_json::to_string(&Line { decision, verdict, status }).map_err(io::Error::other)?;
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
     let mut say = |line: &str| eprintln!("oracle: {line}");

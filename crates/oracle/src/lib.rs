@@ -9,5 +9,5 @@ mod daemon;
 mod gather;
 mod memory;
 
-pub use daemon::{Config, OracleError, run};
-pub use gather::{Gathered, HOSTS_MAX};
+pub use daemon::{Config, OracleError, Refused, Status, run};
+pub use gather::{Gathered, HOSTS_MAX, Intake};

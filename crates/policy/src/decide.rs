@@ -1,5 +1,6 @@
 //! The Oracle's decision: from what was observed to what is sent, with a reason for everything.
 
+use crate::algorithm::provided;
 use crate::cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, clipped};
 use crate::history::{History, RuleState};
 use crate::model::{Design, Mode, Policy, Rule};
@@ -16,6 +17,9 @@ use units::Time;
 /// T must be more than this many round trips (the 99th percentile of the sessions concerned), so that each has settled
 /// before the next change. The paper asks for "orders of magnitude".
 pub const STABILITY_FACTOR: u64 = 100;
+
+/// Most hosts that a report names.
+const LACKING_MAX: usize = 8;
 
 /// What was decided, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -79,6 +83,8 @@ pub struct RuleReport {
     pub srtt_p99: Option<Time>,
     /// Hosts, by what became of them.
     pub hosts: HostCounts,
+    /// The first hosts that do not have the rule's algorithm.
+    pub lacking: Vec<String>,
 }
 
 /// Hosts of a rule.
@@ -102,6 +108,8 @@ pub struct HostCounts {
     pub unknown: usize,
     /// Left out because some hop does not mark and the algorithm needs it to.
     pub no_ecn: usize,
+    /// Left out because the host does not have the algorithm.
+    pub no_algorithm: usize,
 }
 
 impl HostCounts {
@@ -251,6 +259,7 @@ impl Round<'_> {
             withheld,
             srtt_p99: matched.srtt_p99.map(|us| Time::from_secs_f64(us / 1e6)),
             hosts: HostCounts { matched: matched.count, ..HostCounts::default() },
+            lacking: Vec::new(),
         };
         let limits = Limits { now: self.facts.view.at, hold: rule.hold, flap: self.policy.flap_limit };
         if rule.is_per_host() {
@@ -271,6 +280,7 @@ impl Round<'_> {
             }
         }
         self.leave_out_without_ecn(rule, state, &mut report);
+        self.leave_out_without_algorithm(rule, state, &mut report);
         report.hosts.addressed = state.turns.iter().flatten().filter(|turn| turn.is_on()).count();
         report
     }
@@ -288,7 +298,7 @@ impl Round<'_> {
             // Hosts beside the matched ones share their links.
             if let Some(ours) = ours.filter(|ours| ours.name != host.cc && matched.clash.is_none())
                 && let Some(theirs) = self.policy.algorithm(&host.cc)
-                && theirs.measures != ours.measures
+                && ours.measures.differ(theirs.measures)
             {
                 matched.clash = Some(format!(
                     "`{}` reacts to {}, `{}` of host {} to {}; `allow_mixed_measures` would allow it",
@@ -360,6 +370,21 @@ impl Round<'_> {
             if turn.is_some_and(Turn::is_on) && (marks.is_nan() || *marks == 0.0) {
                 *turn = Some(Turn::Off);
                 report.hosts.no_ecn += 1;
+            }
+        }
+    }
+
+    /// Takes hosts out that do not have the algorithm, by what they report.
+    fn leave_out_without_algorithm(&self, rule: &Rule, state: &mut RuleState, report: &mut RuleReport) {
+        let Some(cc) = &rule.set.cc else { return };
+        for (turn, host) in state.turns.iter_mut().zip(&self.facts.view.hosts) {
+            let lacks = !host.algorithms.is_empty() && provided(cc, &host.algorithms).is_none();
+            if turn.is_some_and(Turn::is_on) && lacks {
+                *turn = Some(Turn::Off);
+                report.hosts.no_algorithm += 1;
+                if report.lacking.len() < LACKING_MAX {
+                    report.lacking.push(host.name.clone());
+                }
             }
         }
     }

@@ -32,9 +32,10 @@ mod variable;
 mod verdict;
 mod view;
 mod wire;
+mod zone;
 
 pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX};
-pub use algorithm::{AlgorithmFacts, Known, Measures};
+pub use algorithm::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, provided};
 pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
 pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
 pub use document::{Diagnostic, Located};
@@ -54,3 +55,4 @@ pub use variable::{Scope, Variable};
 pub use verdict::{ArmObservation, FLOWS_MIN, Judgement, PeriodObservation, QuantityReport, Verdict, VerdictReport};
 pub use view::*;
 pub use wire::WireError;
+pub use zone::{LocalTime, Zone};

@@ -5,6 +5,7 @@ use crate::expression::Expression;
 use crate::select::{Hosts, Sessions};
 use crate::settings::Settings;
 use crate::variable::Variable;
+use crate::zone::Zone;
 use std::collections::BTreeMap;
 use units::Time;
 
@@ -21,6 +22,8 @@ pub struct Policy {
     pub period: Time,
     /// How long a CUE lasts after it was received; more than a period.
     pub lifetime: Time,
+    /// Where `clock.hour` and `clock.weekday` are read.
+    pub time_zone: Zone,
     /// Time constant over which what is measured is smoothed; `None`: not at all.
     pub smoothing: Option<Time>,
     /// Congestion controls that react to different signals may run side by side.

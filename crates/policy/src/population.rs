@@ -121,7 +121,8 @@ impl RttBins {
     }
 
     pub(crate) fn add(&mut self, us: u32, sessions: u32) {
-        self.0[RttBins::bin(us)] += u64::from(sessions);
+        let bin = &mut self.0[RttBins::bin(us)];
+        *bin = bin.saturating_add(u64::from(sessions));
     }
 
     fn bin(us: u32) -> usize {
@@ -134,11 +135,11 @@ impl RttBins {
 
     /// The 99th percentile in microseconds, rounded up to the end of its bin (at most an eighth more); `None` of nothing.
     pub(crate) fn p99_us(&self) -> Option<f64> {
-        let total: u64 = self.0.iter().sum();
+        let total: u128 = self.0.iter().map(|sessions| u128::from(*sessions)).sum();
         let rank = (total * 99).div_ceil(100);
-        let mut below = 0;
+        let mut below = 0u128;
         let bin = self.0.iter().position(|n| {
-            below += n;
+            below += u128::from(*n);
             total > 0 && below >= rank
         })?;
         let (octave, eighth) = (bin / 8, bin % 8);

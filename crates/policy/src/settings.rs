@@ -1,5 +1,6 @@
 //! What a rule can set on TCP, and on which connections it takes effect.
 
+use crate::algorithm::is_plain;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Time};
 
@@ -24,7 +25,7 @@ pub struct Settings {
     /// Least retransmission time-out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_min: Option<Time>,
-    /// Congestion control, by its name in scenarios.
+    /// Congestion control: a name of `cc/` or of a loaded file, or `kernel:NAME` for Linux's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<String>,
     /// Whether segments are spread over the round trip.
@@ -85,7 +86,7 @@ static SETTINGS: &[Setting] = &[
         "cc",
         "\"dctcp\"",
         "new and open connections; one that needs ECN only connections that negotiated it",
-        "congestion control",
+        "congestion control: a name of `opentcp cc list`, one that `opentcp cc load` has loaded, or \"kernel:NAME\" for Linux's own",
     ),
     setting(
         "pacing",
@@ -139,6 +140,7 @@ impl Settings {
         let count = |value: Option<u32>, (from, to)| value.is_some_and(|value| !(from..=to).contains(&value));
         let time = |value: Option<Time>, most| value.is_some_and(|value| !(TIME_LEAST..=most).contains(&value));
         let all = [
+            ("cc", self.cc.as_ref().is_some_and(|cc| !is_plain(cc))),
             ("initial_cwnd", count(self.initial_cwnd, INITIAL_CWND)),
             ("rto_min", time(self.rto_min, RTO_MIN_MOST)),
             ("cwnd_clamp", count(self.cwnd_clamp, CWND_CLAMP)),

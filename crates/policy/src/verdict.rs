@@ -63,8 +63,8 @@ impl ArmObservation {
 
     fn add(&mut self, other: &ArmObservation) {
         self.fct_ns.add(&other.fct_ns).expect("a histogram grows as it must");
-        self.segments += other.segments;
-        self.retransmits += other.retransmits;
+        self.segments = self.segments.saturating_add(other.segments);
+        self.retransmits = self.retransmits.saturating_add(other.retransmits);
     }
 }
 
@@ -292,7 +292,7 @@ impl Quantity {
         match self.of {
             Of::Percentile(_) => Some(self.level(treated)? - self.level(control)?),
             Of::Retransmits => {
-                let all = (treated.segments + control.segments) as f64;
+                let all = treated.segments as f64 + control.segments as f64;
                 // One retransmission is added, shared as the segments are: so none on both sides is no difference.
                 let share = |arm: &ArmObservation| log_share(arm, arm.segments as f64 / all);
                 Some(share(treated)? - share(control)?)
