@@ -1,4 +1,4 @@
-//! What outlives a process: keys, and the last epoch.
+//! What stays on disk: keys, and the last epoch.
 
 use crate::random;
 use policy::{KeyError, OracleKey, PublicKey};

@@ -1,4 +1,4 @@
-//! What an agent says to the Oracle: what it measured, what is in force on its host, and to what effect.
+//! An agent's report to the Oracle: what it measured, what is in force on its host, and with what effect.
 
 use crate::MESSAGE_MAX;
 use hdrhistogram::Histogram;
@@ -6,7 +6,7 @@ use policy::{AgentCounts, COUNT_MAX, Host, Link, Percentiles, Question};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
-/// Longest completion time that is told apart, microseconds: an hour.
+/// Longest completion time that the histogram resolves, microseconds: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
 /// Most links of one host: 32 interfaces, both directions.
 pub const LINKS_MAX: usize = 64;
@@ -42,7 +42,7 @@ pub struct Report {
     pub telemetry: Vec<Telemetry>,
     /// Kinds of connections, and links, for which there was no room here.
     pub left_out: usize,
-    /// What could not be done, or not as asked, in words.
+    /// What could not be set, or not as asked, for people.
     pub notes: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub struct InForce {
 pub struct Effective {
     /// Its name in policies.
     pub setting: String,
-    /// What the CUE said.
+    /// The CUE's value.
     pub asked: String,
     /// What was read back, and where; `None`: nothing there from which to read it.
     pub found: Option<String>,
@@ -204,20 +204,20 @@ impl FctTimes {
         self.0.saturating_record(us.max(1));
     }
 
-    /// Those of a report.
+    /// Adds a report's bins.
     pub fn add(&mut self, bins: &[(u32, u32)]) {
         for (us, count) in bins {
             self.0.saturating_record_n(u64::from(*us).max(1), *count);
         }
     }
 
-    /// For a report. A histogram to which these are added has the same steps.
+    /// The bins, for a report.
     pub fn bins(&self) -> Vec<(u32, u32)> {
         let recorded = self.0.iter_recorded();
         recorded.map(|step| (step.value_iterated_to() as u32, step.count_at_value())).collect()
     }
 
-    /// Points of it; none of an empty one.
+    /// Its percentiles; `None` of an empty one.
     pub fn percentiles(&self) -> Percentiles {
         let at = |share: f64| (!self.0.is_empty()).then(|| Time::from_us(self.0.value_at_quantile(share)));
         Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) }

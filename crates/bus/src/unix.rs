@@ -1,7 +1,7 @@
 //! The bus between processes of one machine: a Unix socket that keeps messages whole (SOCK_SEQPACKET, unix(7)).
 //!
-//! Both ends look at whose process the other one is (SO_PEERCRED): root's or one's own, others are turned away. The socket's file is
-//! its owner's alone. What waits for a reader waits in the kernel, in a buffer of bounded size; nothing waits in this process.
+//! Both ends check the owner of the other process (SO_PEERCRED): root or the same user, others are refused. Only its owner may use the
+//! socket's file. Messages wait for a reader in the kernel, in a buffer of bounded size; none wait in this process.
 
 use crate::channel::fits;
 use crate::{AGENTS_MAX, Bus, BusCounts, BusError, MESSAGE_MAX};
@@ -38,7 +38,7 @@ pub struct UnixOracle {
     agents: Vec<OwnedFd>,
     /// Most agents: as many as this process may open files for.
     room: usize,
-    /// Whose turn it is to be read first.
+    /// The agent that is read first next time.
     next: usize,
     counts: BusCounts,
 }
@@ -65,7 +65,7 @@ impl UnixOracle {
             .map_err(|_| failed("another Oracle listens there".to_string()))?;
         match fs::symlink_metadata(path) {
             Ok(there) if !there.file_type().is_socket() => {
-                return Err(failed("it is there, and no socket".to_string()));
+                return Err(failed("there is a file of this name that is not a socket".to_string()));
             }
             Ok(_) => fs::remove_file(path).map_err(io)?,
             Err(_) => {}
@@ -79,7 +79,7 @@ impl UnixOracle {
         Ok(UnixOracle { listener, path, _lock: lock, agents, room: room(), next: 0, counts })
     }
 
-    /// Takes in whoever waits.
+    /// Accepts connections that wait.
     fn accept(&mut self) -> io::Result<()> {
         loop {
             let agent = match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
@@ -97,7 +97,7 @@ impl UnixOracle {
         }
     }
 
-    /// A message of agent `i`; it is removed if it is gone or says too much.
+    /// A message of agent `i`; it is removed if it is gone or its message is too long.
     fn read(&mut self, i: usize) -> Option<Vec<u8>> {
         match read(&self.agents[i]) {
             Ok(message) => {
@@ -167,7 +167,7 @@ impl UnixAgent {
     /// Reaches the Oracle that listens at `path`.
     ///
     /// # Errors
-    /// Nobody listens there, or somebody who is neither root nor this user.
+    /// No process listens there, or one of another user than root and this one.
     pub fn connect(path: &Path) -> Result<UnixAgent, BusError> {
         let failed = |reason: String| BusError::Socket { path: path.to_path_buf(), reason };
         let errno = |error: Errno| failed(io::Error::from(error).to_string());
@@ -175,7 +175,7 @@ impl UnixAgent {
         let address = SocketAddrUnix::new(path).map_err(errno)?;
         connect(&socket, &address).map_err(errno)?;
         if !is_trusted(&socket) {
-            return Err(failed("who listens there is neither root nor this user".to_string()));
+            return Err(failed("the process that listens there belongs to another user".to_string()));
         }
         set_socket_send_buffer_size(&socket, BUFFER_BYTES).map_err(errno)?;
         Ok(UnixAgent { socket })
@@ -232,11 +232,11 @@ fn write(socket: impl AsFd, message: &[u8]) -> Result<(), BusError> {
     }
 }
 
-/// A message that waits. Its true length is told, so a longer one is known from a cut one.
+/// A message that waits. The kernel returns its full length, so one that was cut is noticed.
 fn read(socket: impl AsFd) -> Result<Vec<u8>, BusError> {
     let mut bytes = vec![0; MESSAGE_MAX];
     match recv(socket, &mut bytes[..], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
-        // an empty message, which nobody sends, is the end
+        // a message without bytes is the end of the connection
         Ok((_, 0)) => Err(BusError::Gone),
         Ok((_, length)) if length > MESSAGE_MAX => Err(BusError::Long(length)),
         Ok((_, length)) => {

@@ -15,25 +15,25 @@ use units::Time;
 
 /// The longest wait before it is looked whether to stop.
 const STEP: Duration = Duration::from_millis(200);
-/// A view that has not been written for so many periods is of another time.
+/// Periods after which a view that was not written is ignored.
 const STALE: u32 = 2;
 /// Longest file of a view, bytes.
 const VIEW_MAX: u64 = 64 << 20;
 
-/// What an Oracle is told.
+/// What an Oracle needs.
 #[derive(Debug)]
 pub struct Config {
     /// By which it decides.
     pub policy: Policy,
     /// The text of its file.
     pub text: String,
-    /// Its secret.
+    /// The secret key.
     pub key: PathBuf,
     /// Where agents reach it.
     pub socket: PathBuf,
     /// Its folder: the last epoch, and how far the rollout has come.
     pub state: PathBuf,
-    /// What else is known of the network, written anew by somebody each period.
+    /// A view of the network in a file that a collector rewrites each period.
     pub view: Option<PathBuf>,
 }
 
@@ -107,7 +107,7 @@ pub enum OracleError {
     Io(#[from] io::Error),
 }
 
-/// Decides and sends, a period after the other, until `stop` says so. `decided` is handed each decision, the
+/// Decides and sends each period, until `stop` returns true. `decided` is handed each decision, the
 /// verdict so far and the Oracle's status, the first a period after the start; `say` a line about anything else.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ pub fn run(
         if let Some(message) = bus.receive(wait)? {
             gathered.take(clock.now(), &message);
         }
-        // agents that come all at once are answered all at once
+        // agents that connect at the same time get one answer
         for _ in 0..HOSTS_MAX {
             let Some(message) = bus.receive(Duration::ZERO)? else { break };
             gathered.take(clock.now(), &message);
@@ -156,15 +156,15 @@ pub fn run(
         if now < next {
             continue;
         }
-        // a machine that slept through some periods does not make up for them
+        // periods that the machine slept through are not made up for
         next = if next + period > now { next + period } else { now + period };
         let base = base(config.view.as_deref(), period);
-        let told = base.as_ref().err().cloned();
-        if told != trouble {
-            if let Some(reason) = &told {
+        let problem = base.as_ref().err().cloned();
+        if problem != trouble {
+            if let Some(reason) = &problem {
                 say(reason);
             }
-            trouble = told;
+            trouble = problem;
         }
         let view = gathered.view(now, period, with_local_time(base.unwrap_or_default(), &oracle.policy().time_zone));
         let (decision, messages) = oracle.turn(&view, gathered.take_arms());
@@ -184,7 +184,7 @@ pub fn run(
     Ok(())
 }
 
-/// What else is known of the network, or why that is not known.
+/// What the view's file says of the network, or why it is not used.
 fn base(path: Option<&Path>, period: Time) -> Result<NetworkView, String> {
     let Some(path) = path else { return Ok(NetworkView::default()) };
     let name = path.display();

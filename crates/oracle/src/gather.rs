@@ -135,7 +135,7 @@ impl Gathered {
         *bytes = bytes.saturating_add(kind.bytes);
     }
 
-    /// Keeps what a host says of itself in the place of what it said before.
+    /// Keeps a host's report in place of its last one.
     fn keep(&mut self, now: Time, host: Host, mut links: Vec<Link>) {
         let before = self.hosts.get(&host.name).map_or(0, |heard| heard.links.len());
         let others = self.links - before;
@@ -152,12 +152,12 @@ impl Gathered {
         std::mem::take(&mut self.arms)
     }
 
-    /// What agents have asked since this was last looked at; who is left out asks again.
+    /// What agents have asked since the last call; an agent that is left out asks again.
     pub fn take_questions(&mut self) -> Vec<Question> {
         std::mem::take(&mut self.questions)
     }
 
-    /// These are the treated hosts from now on.
+    /// Sets which hosts are treated from now on.
     pub fn treat<'a>(&mut self, treated: impl Iterator<Item = &'a str>) {
         self.treated = treated.map(str::to_string).collect();
     }
@@ -178,7 +178,7 @@ impl Gathered {
         self.hosts.retain(|_, heard| now.saturating_sub(heard.at) <= period * 2);
         self.links = self.hosts.values().map(|heard| heard.links.len()).sum();
         let mut view = NetworkView { at: now, ..base };
-        // what the hosts say of themselves counts more
+        // a host's own report counts more than the file
         view.hosts.retain(|host| !self.hosts.contains_key(&host.name));
         view.hosts.extend(self.hosts.values().map(|heard| heard.host.clone()));
         let mut names: BTreeSet<String> = view.links.iter().map(|link| link.name.clone()).collect();

@@ -54,6 +54,7 @@ fn names_that_nobody_knows_take_no_memory_and_sums_do_not_overflow() {
     a_hundred_thousand_pairs_of_racks_are_some_thousand();
     a_hundred_thousand_hosts_are_those_that_came_first();
     links_are_bounded_for_all_hosts_together();
+    a_host_that_says_all_that_it_may_takes_some_kilobytes();
     numbers_that_are_as_large_as_can_be_saturate();
     what_is_no_report_leaves_nothing();
 }
@@ -125,6 +126,24 @@ fn links_are_bounded_for_all_hosts_together() {
     assert_eq!(gathered.intake().links_beyond, 2 * (4096 - 256) * 64);
     let view = gathered.view(PERIOD, PERIOD, NetworkView::default());
     assert_eq!(view.links.len(), 64, "those of one name are one");
+}
+
+fn a_host_that_says_all_that_it_may_takes_some_kilobytes() {
+    let mut gathered = gathered();
+    let long = |i: usize| format!("{i:0>255}");
+    let full = Host {
+        rack: long(0),
+        cc: long(0),
+        labels: (0..16).map(|i| (long(i), long(i))).collect(),
+        algorithms: (0..64).map(|i| format!("kernel:{i:0>15}")).collect(),
+        srtt_us: (0..256).map(|us| (us, 1)).collect(),
+        ..host(long(0))
+    };
+    let before = in_use();
+    take(&mut gathered, full, Vec::new(), Vec::new());
+    let grown = in_use() - before;
+    println!("the fullest host: {grown} bytes");
+    assert!(gathered.hosts() == 1 && grown < 20_000, "{grown} bytes");
 }
 
 fn numbers_that_are_as_large_as_can_be_saturate() {

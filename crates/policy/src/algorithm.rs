@@ -1,4 +1,4 @@
-//! Congestion-control algorithms as policies name them, and what a policy must know of one; the caller says which there are.
+//! Congestion-control algorithms as policies name them, and what a policy must know of one; the caller passes the list.
 //!
 //! A plain name is one of `cc/`, or of a file that `opentcp cc load` has loaded. `kernel:NAME` is Linux's own.
 
@@ -15,7 +15,7 @@ const KERNEL_NAME_MAX: usize = 15;
 pub struct Measures {
     /// Lost segments.
     pub loss: bool,
-    /// A growing round-trip time.
+    /// A growing RTT.
     pub delay: bool,
     /// Marks.
     pub ecn: bool,

@@ -6,6 +6,7 @@ use crate::history::{History, RuleState};
 use crate::model::{Design, Mode, Policy, Rule};
 use crate::population::{Population, RttBins, has_labels};
 use crate::program::{Facts, Inputs};
+use crate::seen::Seen;
 use crate::select::{Hosts, fits};
 use crate::switch::{Limits, Turn};
 use crate::unit::Unit;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use units::Time;
 
-/// T must be more than this many round trips (the 99th percentile of the sessions concerned), so that each has settled
+/// T must be more than this many RTTs (the 99th percentile of the sessions concerned), so that connections have settled
 /// before the next change. The paper asks for "orders of magnitude".
 pub const STABILITY_FACTOR: u64 = 100;
 
@@ -67,7 +68,7 @@ pub struct ConstraintReport {
 }
 
 /// What became of a rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RuleReport {
     /// Its name.
     pub name: String,
@@ -77,9 +78,11 @@ pub struct RuleReport {
     pub turn: Option<Turn>,
     /// What it asked of the network, with values.
     pub values: Vec<String>,
+    /// What it asked for, over the hosts that it is for.
+    pub seen: Vec<Seen>,
     /// Why it is off whatever its condition says.
     pub withheld: Option<String>,
-    /// The 99th percentile of the matched sessions' smoothed round-trip times.
+    /// The 99th percentile of the matched sessions' smoothed RTTs.
     pub srtt_p99: Option<Time>,
     /// Hosts, by what became of them.
     pub hosts: HostCounts,
@@ -138,7 +141,7 @@ pub struct Conflict {
     pub hosts: usize,
 }
 
-/// Decides what a policy says of a view, and remembers it.
+/// Decides by a policy and a view, and remembers what was decided.
 ///
 /// The same policy, views and history give the same decisions on every machine; nothing else is looked at.
 pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Decision {
@@ -256,6 +259,7 @@ impl Round<'_> {
             rank,
             turn: None,
             values: Vec::new(),
+            seen: Seen::of(&rule.when),
             withheld,
             srtt_p99: matched.srtt_p99.map(|us| Time::from_secs_f64(us / 1e6)),
             hosts: HostCounts { matched: matched.count, ..HostCounts::default() },
@@ -266,6 +270,7 @@ impl Round<'_> {
             self.turn_hosts(rule, state, (when, until), (&mut report, limits));
         } else {
             report.values = rule.when.explained(&when);
+            Seen::take(&mut report.seen, &when);
             if let (Some(until), Some(inputs)) = (&rule.until, &until) {
                 let more = until.explained(inputs);
                 report.values.extend(more.into_iter().filter(|value| !rule.when.explained(&when).contains(value)));
@@ -324,14 +329,14 @@ impl Round<'_> {
                 (period <= least).then(|| {
                     let srtt = Unit::Duration.show(us / 1e6);
                     format!(
-                        "T = {period} is not more than {STABILITY_FACTOR} round trips: the p99 of srtt over the matched \
+                        "T = {period} is not more than {STABILITY_FACTOR} RTTs: the p99 of srtt over the matched \
                          sessions is {srtt}"
                     )
                 })
             }
-            None if matched.live_flows > 0.0 => Some(
-                "the round-trip times of the matched sessions are not known, so T cannot be compared with them".into(),
-            ),
+            None if matched.live_flows > 0.0 => {
+                Some("the RTTs of the matched sessions are not known, so T cannot be compared with them".into())
+            }
             None => None,
         };
         let clash = matched.clash.as_ref().filter(|_| rule.set.cc.is_some() && matched.count > 0);
@@ -351,6 +356,7 @@ impl Round<'_> {
         for (index, (switch, turn)) in hosts.iter_mut().zip(turns.iter_mut()).enumerate() {
             let Some(turn) = turn else { continue };
             smooth_when.host(&rule.when, self.facts, (index, self.weight), &mut when);
+            Seen::take(&mut report.seen, &when);
             if let (Some(expression), Some(inputs)) = (&rule.until, &mut until) {
                 smooth_until.host(expression, self.facts, (index, self.weight), inputs);
             }

@@ -9,7 +9,7 @@ use ed25519_dalek::SIGNATURE_LENGTH;
 use std::fmt::Write as _;
 
 impl Decision {
-    /// For every constraint and every rule what it said and why, the conflicts between rules, and the CUEs; for people.
+    /// Each constraint and each rule with its result and reason, the conflicts between rules, and the CUEs; for people.
     pub fn explain(&self, policy: &Policy) -> String {
         let mut out = String::new();
         let mode = match self.mode {
@@ -79,6 +79,9 @@ impl RuleReport {
             line(out, 1, &format!("until {}", until.text().trim()));
         }
         self.values.iter().for_each(|value| line(out, 1, value));
+        if self.values.is_empty() {
+            self.seen.iter().filter(|seen| seen.least.is_some()).for_each(|seen| line(out, 1, &seen.to_string()));
+        }
         if let Some(why) = &self.withheld {
             line(out, 1, &format!("withheld: {why}"));
         }

@@ -24,7 +24,7 @@ struct Sample {
 }
 
 impl GuardWindow {
-    /// From the next sample on only what comes after it counts: what was before a guard is not the guard's.
+    /// From the next sample on only what comes after it counts: a guard does not judge what was before it.
     pub fn begin(&mut self) {
         self.samples.clear();
     }

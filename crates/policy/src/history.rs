@@ -20,7 +20,7 @@ pub struct History {
     pub(crate) started: Option<Time>,
     pub(crate) last_at: Option<Time>,
     pub(crate) population: Population,
-    /// The last place that is treated; `None`: nobody is.
+    /// The last place that is treated; `None`: no host is.
     pub(crate) last_place: Option<u64>,
     /// `host.every_hop_marks` of each host; empty where no rule asks.
     pub(crate) marks: Vec<f64>,

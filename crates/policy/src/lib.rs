@@ -7,7 +7,7 @@
 //! History ─────────┘
 //! ```
 //!
-//! Nothing here reads a clock, does I/O or starts a thread: times and keys are handed in.
+//! Nothing here reads a clock, does I/O or starts a thread: times and keys are arguments.
 #![forbid(unsafe_code)]
 
 mod agent;
@@ -23,6 +23,7 @@ mod oracle;
 mod population;
 mod program;
 mod read;
+mod seen;
 mod select;
 mod settings;
 mod sign;
@@ -44,6 +45,7 @@ pub use guard::GuardWindow;
 pub use history::{History, Progress};
 pub use model::*;
 pub use oracle::Oracle;
+pub use seen::Seen;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
 pub use settings::{Setting, Settings};
 pub use sign::{

@@ -50,7 +50,7 @@ impl Policy {
         self.algorithms.iter().find(|algorithm| algorithm.name == name)
     }
 
-    /// The same policy in a network that lives faster or slower: T is `period`, and every other time of the policy's own (how
+    /// The same policy in a network with another time scale: T is `period`, and every other time of the policy's own (how
     /// long CUEs last, how long rules hold, over how long is smoothed, when stages begin) changes by the same factor. What is
     /// set on TCP stays.
     #[must_use]
@@ -146,7 +146,7 @@ pub struct Rule {
     pub when: Expression,
     /// Once on, the rule stays on until this; `None`: until `when` is false.
     pub until: Option<Expression>,
-    /// Least time between two changes.
+    /// Minimum time between two changes.
     pub hold: Time,
     /// Whose connections.
     pub hosts: HostMatch,
@@ -201,7 +201,7 @@ impl Rollout {
     }
 }
 
-/// How treated and control are told apart.
+/// How treated hosts and the control group are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Design {
     /// A share of the hosts is treated.

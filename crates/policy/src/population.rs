@@ -42,8 +42,8 @@ impl Population {
         changed
     }
 
-    /// The last place that belongs to this share of the eligible; `None` if nobody does. The whole of them has no end:
-    /// hosts that come later belong to it. A smaller share leaves at least one out, to be compared with.
+    /// The last place that belongs to this share of the eligible; `None` if no host does. The whole of them has no end:
+    /// hosts that come later belong to it. A smaller share leaves at least one host in the control group.
     pub(crate) fn last_place(&self, fraction: f64) -> Option<u64> {
         if fraction >= 1.0 {
             return self.sorted.last().map(|_| u64::MAX);
@@ -109,7 +109,7 @@ fn root(parents: &mut [usize], mut node: usize) -> usize {
     node
 }
 
-/// Round-trip times in bins of an eighth of an octave, to find a quantile of many hosts' at once.
+/// RTTs in bins of an eighth of an octave, to find a quantile of many hosts' at once.
 pub(crate) struct RttBins([u64; RttBins::COUNT]);
 
 impl RttBins {

@@ -56,7 +56,7 @@ pub(crate) struct Quantifier {
 #[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub view: &'a NetworkView,
-    /// `host.every_hop_marks` of each host; empty where nobody asks.
+    /// `host.every_hop_marks` of each host; empty where no rule asks.
     pub marks: &'a [f64],
 }
 

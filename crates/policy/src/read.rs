@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// An expression, its mistakes told where they stand in the file.
+    /// An expression; its mistakes get their places in the file.
     fn expression(&self, node: &Node, place: Place) -> Option<Expression> {
         let text = self.text(node)?;
         match Expression::compile(text, place) {
@@ -416,7 +416,7 @@ impl<'a> Reader<'a> {
         self.problem(&node.at, "these stages do not follow one another", help)
     }
 
-    /// Tells of rules whose algorithms react to different signals.
+    /// Reports rules whose algorithms react to different signals.
     fn compatible(&self, section: &Section<'_, 'a>, rules: &[Rule]) {
         let nodes = match section.take("rule").map(|node| &node.value) {
             Some(Value::Array(nodes)) => nodes.as_slice(),
@@ -477,7 +477,7 @@ fn completed(written: Collect, objective: Option<&Objective>, constraints: &[Con
     });
     let others = objective.map(|objective| &objective.of).into_iter().chain(constraints.iter().map(|c| &c.holds));
     let asked = of_rules.chain(others).flat_map(Expression::variables).flat_map(sources);
-    // The period is compared with round-trip times, whatever the rules ask for.
+    // The period is compared with RTTs, whatever the rules ask for.
     let stability = Variable::named("host.srtt_p99");
     for variable in asked.chain(stability) {
         let list = match variable.scope() {

@@ -3,6 +3,7 @@
 use crate::expression::Expression;
 use crate::program::Inputs;
 use crate::unit::Unit;
+use crate::variable::Variable;
 use serde::Serialize;
 
 /// What a rule asked for, and from which to which value it had.
@@ -25,6 +26,13 @@ impl Seen {
         expression.input_names().map(of_input).collect()
     }
 
+    /// What was asked for by this name: a variable's, or else something true or false.
+    pub fn named(what: &str, range: Option<(f64, f64)>) -> Seen {
+        let unit = Variable::named(what).map_or(Unit::Flag, |variable| variable.unit);
+        let (least, most) = range.unzip();
+        Seen { what: what.to_string(), least, most, unit }
+    }
+
     /// Takes what the inputs were.
     pub(crate) fn take(all: &mut [Seen], inputs: &Inputs) {
         for (seen, value) in all.iter_mut().zip(inputs).filter(|(_, value)| !value.is_nan()) {
@@ -42,7 +50,9 @@ impl std::fmt::Display for Seen {
             (Some(least), Some(most)) if least < most && self.unit == Unit::Flag => {
                 write!(f, "{} was true and false", self.what)
             }
-            (Some(least), Some(most)) if least < most => write!(f, "{} was {} to {}", self.what, show(least), show(most)),
+            (Some(least), Some(most)) if least < most => {
+                write!(f, "{} was {} to {}", self.what, show(least), show(most))
+            }
             (Some(value), _) => write!(f, "{} was {}", self.what, show(value)),
             _ => write!(f, "{} was not known", self.what),
         }

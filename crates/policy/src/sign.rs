@@ -40,7 +40,7 @@ pub enum KeyError {
 }
 
 impl OracleKey {
-    /// From 32 bytes that nobody can guess.
+    /// From 32 random bytes.
     pub fn from_secret(secret: [u8; 32]) -> OracleKey {
         OracleKey(SigningKey::from_bytes(&secret))
     }
@@ -202,12 +202,12 @@ pub struct Gate {
 
 impl Gate {
     /// `stored` is what [`Gate::highest`] was before the agent was started again: all of that epoch counts as taken,
-    /// since nobody remembers which of its CUEs were.
+    /// since which of its CUEs were taken is not stored.
     pub fn new(key: PublicKey, identity: Identity, stored: Option<u64>) -> Gate {
         Gate { key, identity, stored, current: None, taken: BTreeSet::new(), question: None }
     }
 
-    /// Takes nothing until the Oracle has answered this question, which nobody has seen before: an agent that heard of nothing for
+    /// Takes nothing until the Oracle has answered this random question: an agent that heard of nothing for
     /// a while cannot know otherwise which CUEs are of now.
     pub fn ask(&mut self, question: Question) {
         self.question = Some(question);

@@ -147,7 +147,7 @@ fn matrix_sum(view: &NetworkView, between: bool) -> f64 {
     if view.matrix.is_empty() { f64::NAN } else { pairs.map(|pair| pair.rate.as_bps() as f64).sum() }
 }
 
-/// The quantile `q` of a host's smoothed round-trip times.
+/// The quantile `q` of a host's smoothed RTTs.
 fn srtt(host: &Host, q: f64) -> f64 {
     let total: u64 = host.srtt_us.iter().map(|(_, n)| u64::from(*n)).sum();
     if total == 0 {
@@ -310,19 +310,19 @@ static VARIABLES: &[Variable] = &[
         "host.retransmitted_segments",
         Unit::Number,
         Read::Host(|h| h.retransmitted_segments.map_or(f64::NAN, |n| n as f64)),
-        "segments sent again in the last second",
+        "segments retransmitted in the last second",
     ),
     of_agent(
         "host.srtt_p50",
         Unit::Duration,
         Read::Host(|h| srtt(h, 0.5)),
-        "median of the smoothed round-trip times of its connections",
+        "median of the smoothed RTTs (srtt) of its connections",
     ),
     of_agent(
         "host.srtt_p99",
         Unit::Duration,
         Read::Host(|h| srtt(h, 0.99)),
-        "99th percentile of the smoothed round-trip times of its connections",
+        "99th percentile of the smoothed RTTs (srtt) of its connections",
     ),
     of_agent(
         "host.send_rate",

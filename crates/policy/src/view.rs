@@ -1,7 +1,7 @@
 //! What is known of a network at one instant: the same type from a simulated, an emulated and a live network.
 //!
-//! Everything measured may be missing (`None`): a collector reports what it knows, and an expression over what nobody knows is
-//! itself unknown. Rates and shares are over the collector's last period unless a field says otherwise.
+//! Everything measured may be missing (`None`): a collector reports what it knows, and an expression over an
+//! unknown value is unknown. Rates and shares are over the collector's last period unless a field says otherwise.
 //!
 //! A view and a report come from outside the process. [`NetworkView::from_json`], [`Host::check`] and [`Link::check`] bound every
 //! text, list and number in them, so that no sum over a network overflows and no name takes more than [`TEXT_MAX`] bytes.
@@ -20,7 +20,7 @@ pub const COUNT_MAX: u64 = 1 << 53;
 pub const LABELS_MAX: usize = 16;
 /// Most algorithms of a host.
 pub const ALGORITHMS_MAX: usize = 64;
-/// Most steps of the round-trip times of a host.
+/// Most steps of the histogram of a host's RTTs.
 pub const RTT_STEPS_MAX: usize = 256;
 
 /// A network at one instant.
@@ -111,7 +111,7 @@ pub struct Host {
     /// Of these, retransmissions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmitted_segments: Option<u64>,
-    /// Smoothed round-trip times of the open connections: microseconds, and how many connections are at or under it
+    /// Smoothed RTTs of the open connections: microseconds, and how many connections are at or under it
     /// and above the entry before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub srtt_us: Vec<(u32, u32)>,
@@ -195,7 +195,7 @@ pub enum ViewError {
         line: usize,
         /// From 1.
         column: usize,
-        /// What the reader says.
+        /// The JSON reader's message.
         message: String,
     },
     /// A value that cannot be.

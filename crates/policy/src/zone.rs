@@ -30,7 +30,7 @@ impl Zone {
     /// The zone of an IANA name, such as `Europe/Zurich`; capitals do not matter.
     ///
     /// # Errors
-    /// There is none; says which name is near.
+    /// There is none; the text names the nearest.
     pub fn named(name: &str) -> Result<Zone, String> {
         let zones = TimeZoneDatabase::bundled();
         zones.get(name).map(Zone).map_err(|_| {
