@@ -1,8 +1,8 @@
-//! What a host does with CUEs: takes them, watches their guards, forgets them when they expire. No clock, no kernel.
+//! What a host does with CUEs: it takes them, checks their guards, and drops them when they expire. No clock, no kernel.
 //!
 //! Inputs are [`Agent::on_cue`], [`Agent::on_measured`] and [`Agent::on_timer`]; each returns whether the host's TCP must be
 //! set again. Then [`Agent::rules`] is what to set, and [`Agent::poll_timeout`] when to call `on_timer` at the latest. Every rule
-//! carries its deadline, so that what is set can end by itself should the agent be gone. Times are the host's monotonic clock.
+//! carries its deadline, so that what is set ends by itself if the agent dies. Times are the host's monotonic clock.
 
 use crate::cue::Cue;
 use crate::expression::{Expression, Place};
@@ -86,7 +86,7 @@ impl Agent {
         self.gate.ask(question);
     }
 
-    /// What the Oracle is to be asked.
+    /// The question to send to the Oracle.
     pub fn question(&self) -> Option<Question> {
         self.gate.question()
     }
