@@ -488,6 +488,19 @@ mod tests {
     }
 
     #[test]
+    fn flows_of_more_rules_than_a_report_holds_are_counted_as_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (_oracle, _, mut cues) = oracle(folder.path());
+        cues.hosts[0].ended = (0..KINDS_MAX).map(|i| (format!("p/{i}"), Ended::default())).collect();
+        for _ in 0..3 {
+            cues.ended(&Record { bytes_acked: u64::MAX, retransmits: u32::MAX, ..record() });
+        }
+        let other = &cues.hosts[0].ended["other"];
+        assert_eq!((cues.hosts[0].ended.len(), other.flows), (KINDS_MAX + 1, 3));
+        assert_eq!((other.bytes, other.segments, other.retransmits), (COUNT_MAX, 3, 3), "as much as a report may say");
+    }
+
+    #[test]
     fn what_hosts_send_again_is_measured_over_segments_enough() {
         let mut measured = Measured::default();
         let sent = |segments, retransmits| Sent { flows: 3, bytes: segments * 1000, segments, retransmits };

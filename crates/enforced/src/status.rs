@@ -133,3 +133,22 @@ impl Drop for Listener {
         let _ = fs::remove_file(&self.path);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn an_answer_that_never_ends_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("status");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let endless = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("it is asked");
+            while stream.write_all(&[b'['; 4096]).is_ok() {}
+        });
+        assert!(Status::ask(&path).is_err());
+        endless.join().expect("it ends when nobody reads");
+    }
+}

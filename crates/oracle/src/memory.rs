@@ -99,6 +99,26 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    fn files_that_no_oracle_has_written_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = || Memory::open(folder.path(), "policy".to_string());
+        let rollout =
+            |lasted: &str| format!(r#"{{"policy": "policy", "progress": {{"lasted": {lasted}, "ended": null}}}}"#);
+        fs::write(folder.path().join("rollout.json"), rollout("\"60 s\"")).unwrap();
+        assert!(opened().is_ok());
+        let broken = ["1e308", "-1", "\"1e308 s\"", "\"-1 s\"", "NaN", &"[".repeat(100_000)];
+        for lasted in broken {
+            fs::write(folder.path().join("rollout.json"), rollout(lasted)).unwrap();
+            assert!(opened().is_err(), "{}", &lasted[..lasted.len().min(20)]);
+        }
+        fs::remove_file(folder.path().join("rollout.json")).unwrap();
+        for epoch in ["-1", "1e3", "18446744073709551615", "18446744073709551616", ""] {
+            fs::write(folder.path().join("epoch"), epoch).unwrap();
+            assert!(opened().is_err(), "{epoch}");
+        }
+    }
+
+    #[test]
     fn dates_are_the_calendars() {
         let of = |seconds| date(UNIX_EPOCH + Duration::from_secs(seconds));
         // `date -u -d @SECONDS`
