@@ -60,7 +60,7 @@ fn words(tried: &Tried) -> String {
         ]);
     }
     let Tried { policy, answer, seeds, acted, rolled_back, verdict, silent } = tried;
-    let silent = silent.iter().flat_map(|line| ["\n", line, "\n"]).collect::<String>();
+    let silent = silent.iter().flat_map(|line| ["\n", line.as_str(), "\n"]).collect::<String>();
     let ended = match rolled_back {
         0 => String::new(),
         _ => format!(" In {rolled_back} it was rolled back."),
