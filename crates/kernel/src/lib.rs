@@ -57,7 +57,7 @@ pub fn algorithms() -> io::Result<Vec<String>> {
         Some(own) => own.to_string(),
         None => format!("{KERNEL_PREFIX}{name}"),
     };
-    Ok(running::available()?.into_iter().map(public).collect())
+    Ok(sockets::available()?.into_iter().map(public).collect())
 }
 
 /// The kernel's name of one of [`algorithms`].

@@ -220,8 +220,8 @@ fn what_is_no_report_leaves_nothing() {
         gathered.take(Time::ZERO, text.as_bytes());
         assert_eq!(gathered.intake().refused, refused + 1, "{}", &text[..text.len().min(200)]);
     }
-    for bytes in [&[0xff; 4096][..], &[0; MESSAGE_MAX]] {
-        gathered.take(Time::ZERO, bytes);
+    for bytes in [vec![0xff; 4096], vec![0; MESSAGE_MAX]] {
+        gathered.take(Time::ZERO, &bytes);
     }
     assert!(in_use() - before < 4096, "{} bytes", in_use() - before);
     assert_eq!((gathered.intake().taken, gathered.hosts()), (0, 0));
