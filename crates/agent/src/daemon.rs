@@ -12,9 +12,9 @@ use crate::status::Status;
 use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
 use bus::files::{public_key, store_epoch, stored_epoch};
-use bus::{Bus, BusError, Clock, Report, UnixAgent};
+use bus::{Bus, BusError, Clock, LINKS_MAX, Report, UnixAgent};
 use kernel::{Connection, NAME_PREFIX};
-use policy::{Agent, Gate, Host, Link};
+use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -42,6 +42,24 @@ const RTT_STEPS: u32 = 4;
 /// How long an earlier agent's end is waited for.
 const PATIENCE: Time = Time::from_secs(10);
 
+/// Whether what the operator says of this host can be reported.
+fn check(config: &Config) -> Result<(), AgentError> {
+    let host = Host {
+        name: config.identity.host.clone(),
+        rack: config.rack.clone(),
+        labels: config.identity.labels.clone(),
+        ..Host::default()
+    };
+    host.check().map_err(AgentError::Host)?;
+    let mut racks =
+        config.racks.iter().map(|(_, rack)| Host { name: "-".into(), rack: rack.clone(), ..Host::default() });
+    racks.try_for_each(|rack| rack.check()).map_err(AgentError::Host)?;
+    if config.links.len() * 2 > LINKS_MAX {
+        return Err(AgentError::Host(format!("{} links; at most {}", config.links.len(), LINKS_MAX / 2)));
+    }
+    Ok(())
+}
+
 /// The agent, until `stop` says so. `say` is told what happens, a line each.
 ///
 /// # Errors
@@ -50,6 +68,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     if has_another_clock() {
         return Err(AgentError::Clock);
     }
+    check(&config)?;
     let mut lives = lock(&config.places)?;
     // the guardian of an agent that has just died may be at work
     let clock = Clock::begin();
@@ -226,10 +245,10 @@ impl Mind {
     }
 
     fn plan(&mut self, config: &Config) -> io::Result<Plan> {
-        let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
+        self.host.algorithms = available()?;
         let host = Surroundings {
             means: config.means,
-            algorithms: available.split_whitespace().map(str::to_string).collect(),
+            algorithms: &self.host.algorithms,
             needs_ecn: &config.needs_ecn,
             tick: tick(),
             clock: self.clock,
@@ -247,6 +266,7 @@ impl Mind {
         self.open = kernel::connections()?;
         // a router has a million of them, so only where somebody asks
         let asked = self.agent.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
+        self.host.algorithms = available()?;
         self.routes = if asked { table()? } else { Table::default() };
         // not by the clock: on a host that stands still for a moment that would put off the next look by a minute
         let took = processor_time().saturating_sub(began);
@@ -453,6 +473,13 @@ fn default_algorithm() -> String {
         "reno" => "newreno".to_string(),
         name => name.strip_prefix(NAME_PREFIX).unwrap_or(name).to_string(),
     }
+}
+
+/// The algorithms that connections can be given, as many as a report holds.
+fn available() -> io::Result<Vec<String>> {
+    let mut names = kernel::algorithms()?;
+    names.truncate(ALGORITHMS_MAX);
+    Ok(names)
 }
 
 /// A cgroup as policies write it, from where it is mounted.

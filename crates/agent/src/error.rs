@@ -20,6 +20,9 @@ pub enum AgentError {
     /// Another one runs.
     #[error("{}: an agent runs there already; a second one on this host needs a --state, --pins and --cgroup of its own", .0.display())]
     Running(PathBuf),
+    /// A name, a label or a list of the operator's does not fit a report.
+    #[error("this host cannot be reported: {0}")]
+    Host(String),
     /// The guardian does not start.
     #[error("the guardian, which undoes things should the agent die, cannot be started: {0}")]
     Guardian(io::Error),
@@ -37,7 +40,7 @@ impl AgentError {
     /// Whether the operator can put it right, as opposed to a kernel or a disk that failed.
     pub fn is_input(&self) -> bool {
         match self {
-            AgentError::Running(_) | AgentError::Bpf(_) | AgentError::Clock => true,
+            AgentError::Running(_) | AgentError::Bpf(_) | AgentError::Clock | AgentError::Host(_) => true,
             AgentError::File(error) => {
                 !matches!(error, FileError::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()))
             }

@@ -5,7 +5,7 @@
 //! the machine and one network namespace, since neither routes nor sysctls outlive these.
 
 use crate::netlink::RoutingTable;
-use crate::plan::Plan;
+use crate::plan::{ECN, Plan};
 use crate::routes::{Change, Table, essence, from_bytes, metrics_of, to_bytes};
 use crate::{hex, namespaces};
 use bus::files::{FileError, replace};
@@ -78,6 +78,10 @@ impl Journal {
             bytes => {
                 let content: Content = serde_json::from_slice(&bytes.map_err(io)?)
                     .map_err(|error| io(io::Error::new(io::ErrorKind::InvalidData, error)))?;
+                if let Some(odd) = content.sysctls.keys().find(|name| *name != ECN) {
+                    let message = format!("it names the sysctl {odd:?}, which no agent sets");
+                    return Err(io(io::Error::new(io::ErrorKind::InvalidData, message)));
+                }
                 let counts = content.boot == here.boot && content.namespace == here.namespace;
                 if counts { content } else { here }
             }
@@ -289,4 +293,64 @@ fn sysctl(name: &str) -> io::Result<String> {
 /// Sets it; the reason why not.
 fn set_sysctl(name: &str, value: &str) -> Option<String> {
     fs::write(path_of(name), value).err().map(|error| format!("sysctl {name} = {value} is not set: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(text: &[u8]) -> Result<Journal, FileError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.json");
+        fs::write(&path, text).unwrap();
+        Journal::open(&path)
+    }
+
+    #[test]
+    fn a_journal_that_no_agent_has_written_is_refused() {
+        let with = |routes: &str, sysctls: &str| {
+            format!(r#"{{"boot": "b", "namespace": 1, "routes": {{{routes}}}, "sysctls": {{{sysctls}}}}}"#)
+        };
+        let route = |bytes: &str| with(&format!(r#""default": {{"before": "{bytes}", "ours": []}}"#), "");
+        assert!(opened(with("", "").as_bytes()).unwrap().is_empty());
+        // a path outside of /proc/sys, by which whoever writes the journal would write any file
+        let sysctl = |name: &str| with("", &format!(r#""{name}": {{"before": "1", "ours": ["0"]}}"#));
+        assert!(opened(sysctl(ECN).as_bytes()).is_ok());
+        let broken = [
+            sysctl("/etc/passwd"),
+            sysctl("kernel.core_pattern"),
+            route("0"),
+            route("zz"),
+            route("é"),
+            with("", "").replace('1', "-1"),
+            with("", "").replace('1', "1e308"),
+            with("", "").replace('1', "18446744073709551616"),
+            "[".repeat(100_000),
+            "{\"routes\":".repeat(20_000),
+            String::new(),
+        ];
+        for text in &broken {
+            assert!(opened(text.as_bytes()).is_err(), "{}", &text[..text.len().min(80)]);
+        }
+        assert!(opened(&[0xff; 1000]).is_err());
+    }
+
+    #[test]
+    fn bytes_that_are_no_route_are_none() {
+        let good = to_bytes(&RouteMessage::default());
+        let mut state = 1u64;
+        for i in 0..20_000 {
+            // xorshift64
+            let mut byte = || {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state as u8
+            };
+            let noise: Vec<u8> = (0..i % 200).map(|_| byte()).collect();
+            let _ = from_bytes(&noise);
+            let _ = from_bytes(&[&good[..], &noise].concat());
+        }
+        assert!(from_bytes(&[]).is_none() && from_bytes(&good).is_some());
+    }
 }

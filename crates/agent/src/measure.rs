@@ -114,7 +114,7 @@ impl Counters {
     }
 
     fn push(&mut self, sample: Sample) {
-        self.guards.add(sample.at, sample.sent + sample.again, sample.again);
+        self.guards.add(sample.at, sample.sent.saturating_add(sample.again), sample.again);
         while self.samples.get(1).is_some_and(|begin| begin.at.saturating_add(WINDOW) <= sample.at) {
             self.samples.pop_front();
         }
@@ -131,7 +131,7 @@ fn sample(at: Time, snmp: &str, netstat: &str) -> io::Result<Sample> {
         sent: value(netstat, "TcpExt:", "TCPOrigDataSent")?,
         again: value(snmp, "Tcp:", "RetransSegs")?,
         out: value(snmp, "Tcp:", "OutSegs")?,
-        begun: value(snmp, "Tcp:", "ActiveOpens")? + value(snmp, "Tcp:", "PassiveOpens")?,
+        begun: value(snmp, "Tcp:", "ActiveOpens")?.saturating_add(value(snmp, "Tcp:", "PassiveOpens")?),
         open: value(snmp, "Tcp:", "CurrEstab")?,
         bytes: value(netstat, "IpExt:", "OutOctets")?,
     })

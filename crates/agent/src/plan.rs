@@ -4,9 +4,9 @@
 use crate::config::Means;
 use crate::telemetry::Names;
 use bus::Clock;
-use kernel::NAME_PREFIX;
 use kernel::retune::{RULES_MAX, Rule, Sessions, Tuning};
-use policy::{AgentRule, Prefix, Settings};
+use kernel::{KERNEL_PREFIX, NAME_PREFIX, name_in_kernel};
+use policy::{AgentRule, Prefix, Settings, provided};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -24,9 +24,9 @@ const NO_LIMIT: u64 = u32::MAX as u64 - 1;
 pub struct Surroundings<'a> {
     /// By what TCP is changed.
     pub means: Means,
-    /// The kernel's names of the algorithms that a socket can choose now.
-    pub algorithms: Vec<String>,
-    /// Names in policies of those that need ECN.
+    /// The algorithms that a socket can choose now, by their names in policies.
+    pub algorithms: &'a [String],
+    /// Names of the algorithms of `cc/` that need ECN.
     pub needs_ecn: &'a BTreeSet<String>,
     /// The kernel's clock tick.
     pub tick: Time,
@@ -104,14 +104,12 @@ impl Plan {
             }
             let mut set = rule.set.clone();
             let named = set.cc.take();
-            let cc = named.as_ref().and_then(|name| algorithm(name, &host.algorithms));
+            let cc = named.as_ref().and_then(|name| provided(name, host.algorithms)).map(name_in_kernel);
             if let (Some(name), None) = (&named, &cc) {
-                let what = format!(
-                    "cc = {name} is not set: the kernel has neither {NAME_PREFIX}{name} (opentcp cc load {name}) nor {name}"
-                );
-                plan.notes.push(note(what));
+                plan.notes.push(note(lacking(name)));
             }
-            let needs_ecn = named.as_ref().is_some_and(|name| host.needs_ecn.contains(name));
+            let of_file = |name: &String| host.needs_ecn.contains(name.strip_prefix(KERNEL_PREFIX).unwrap_or(name));
+            let needs_ecn = named.as_ref().is_some_and(of_file);
             if host.means.bpf() {
                 let number = names.number(&rule.policy, &rule.rule);
                 let deadline = host.clock.boot_time(rule.deadline);
@@ -185,11 +183,14 @@ impl Plan {
     }
 }
 
-/// The kernel's name of an algorithm: ours if it is loaded, else Linux's own.
-fn algorithm(name: &str, available: &[String]) -> Option<String> {
-    let own = if name == "newreno" { "reno" } else { name };
-    let names = [format!("{NAME_PREFIX}{name}"), own.to_string()];
-    names.into_iter().find(|name| available.contains(name))
+/// What to do about an algorithm that the kernel does not have.
+fn lacking(name: &str) -> String {
+    match name.strip_prefix(KERNEL_PREFIX) {
+        Some(own) => format!("cc = {name} is not set: the kernel does not have it (modprobe tcp_{own})"),
+        None => format!(
+            "cc = {name} is not set: the kernel has neither {NAME_PREFIX}{name} (opentcp cc load {name}) nor a {name} of its own"
+        ),
+    }
 }
 
 /// For connections; ECN aside.
@@ -239,10 +240,10 @@ mod tests {
 
     fn plan(rule: &AgentRule, means: Means) -> Plan {
         let needs_ecn = BTreeSet::from(["dctcp".to_string()]);
-        let algorithms = ["reno", "cubic", "ot_bic", "ot_dctcp"].map(str::to_string).to_vec();
+        let algorithms = ["kernel:reno", "kernel:cubic", "kernel:dctcp", "bic", "dctcp", "mine"].map(str::to_string);
         let host = Surroundings {
             means,
-            algorithms,
+            algorithms: &algorithms,
             needs_ecn: &needs_ecn,
             tick: Time::from_ms(4),
             clock: Clock::begin(),
@@ -263,6 +264,9 @@ mod tests {
         assert_eq!(chosen("bic"), tuning("ot_bic", false));
         assert_eq!(chosen("newreno"), tuning("reno", false));
         assert_eq!(chosen("dctcp"), tuning("ot_dctcp", true));
+        assert_eq!(chosen("kernel:dctcp"), tuning("dctcp", true));
+        assert_eq!(chosen("mine"), tuning("ot_mine", false));
+        assert!(plan(&rule(cc("kernel:mine")), Means::Both).notes[0].contains("modprobe tcp_mine"));
         let nowhere = Settings { initial_cwnd: Some(20), ..cc("vegas") };
         let rest = plan(&rule(nowhere), Means::Both);
         assert_eq!(rest.rules[0].tuning, Tuning { initial_cwnd: Some(20), ..Tuning::default() }, "the rest is set");

@@ -3,7 +3,7 @@
 
 use bus::{FctTimes, Telemetry};
 use kernel::retune::Record;
-use policy::Prefix;
+use policy::{COUNT_MAX, Prefix};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -82,12 +82,15 @@ impl Ended {
         }
         let kind = self.kinds.entry(key).or_default();
         kind.flows += 1;
-        kind.bytes += record.bytes_acked;
+        // the kernel counts retransmissions of the handshake too, and an Oracle takes no more of them than segments
+        let retransmits = u64::from(record.retransmits.min(record.data_segs_out));
+        kind.bytes = kind.bytes.saturating_add(record.bytes_acked).min(COUNT_MAX);
         kind.segments += u64::from(record.data_segs_out);
-        kind.retransmits += u64::from(record.retransmits);
+        kind.retransmits += retransmits;
         kind.times.record(us);
         self.all.record(us);
-        if let Some(segments) = record.initial_cwnd {
+        let is_known = record.rule as usize <= NAMES_MAX;
+        if let Some(segments) = record.initial_cwnd.filter(|_| is_known) {
             let windows = self.windows.entry(record.rule).or_default();
             if windows.len() < SIZES.len() || windows.contains_key(&segments) {
                 *windows.entry(segments).or_default() += 1;
@@ -194,5 +197,30 @@ mod tests {
         let rows = ended.telemetry();
         assert_eq!(rows.len(), KINDS_MAX + 1);
         assert_eq!(rows.iter().map(|row| row.flows).sum::<u64>(), 2000);
+    }
+
+    #[test]
+    fn records_that_no_kernel_writes_stay_in_range() {
+        let names = Names::default();
+        let mut ended = Ended::default();
+        for i in 0..100_000u32 {
+            let odd = Record {
+                began: Duration::from_secs(u64::MAX),
+                ended: Duration::ZERO,
+                bytes_acked: u64::MAX,
+                bytes_received: u64::MAX,
+                data_segs_out: i % 2 * u32::MAX,
+                retransmits: u32::MAX,
+                initial_cwnd: Some(i),
+                ..record(u32::MAX - i, 1)
+            };
+            ended.add(&odd, &names, &[]);
+        }
+        let rows = ended.telemetry();
+        assert_eq!((rows.len(), rows[0].flows, rows[0].bytes), (1, 100_000, COUNT_MAX));
+        assert!(ended.windows.is_empty(), "no rule has such a number");
+        let host = policy::Host { name: "h".into(), ..policy::Host::default() };
+        let report = bus::Report { host, telemetry: rows, ..bus::Report::default() };
+        assert!(bus::Report::from_bytes(&report.clone().to_bytes()).is_ok());
     }
 }

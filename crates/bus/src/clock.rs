@@ -1,10 +1,10 @@
-//! The clock of deadlines: the time since the machine started, that in which it slept included. No setting of the wall clock moves it.
+//! The clock of deadlines: the time since boot, sleep included (CLOCK_BOOTTIME). Setting the wall clock does not change it.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use units::Time;
 
-/// [`Time`] counts to 213 days; before that a daemon begins a new clock, and with it anew.
+/// [`Time`] counts to 213 days; before that a daemon starts a new clock, and forgets all times of the old one.
 const OLD: Duration = Duration::from_secs(200 * 86_400);
 
 /// Counts from when it was begun, since a machine may have been up for longer than [`Time`] counts.

@@ -1,4 +1,4 @@
-//! What outlives a process: keys, and the last epoch.
+//! What stays on disk: keys, and the last epoch.
 
 use crate::random;
 use policy::{KeyError, OracleKey, PublicKey};
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Longest file that is read here, bytes: a key, a number.
 const SMALL: u64 = 4096;
+/// Largest epoch of a file: one each nanosecond for 290 years, so that none overflows.
+const EPOCH_MAX: u64 = u64::MAX / 2;
 /// Nobody but the owner may change it.
 const OTHERS_WRITE: u32 = 0o022;
 /// Nobody but the owner may look.
@@ -128,7 +130,8 @@ pub fn stored_epoch(path: &Path) -> Result<Option<u64>, FileError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.and_then(|file| file.take(SMALL).read_to_string(&mut text)).map_err(in_file(path))?,
     };
-    text.trim().parse().map(Some).map_err(|_| FileError::Epoch { path: path.to_path_buf() })
+    let epoch = text.trim().parse().ok().filter(|epoch| *epoch <= EPOCH_MAX);
+    epoch.map(Some).ok_or_else(|| FileError::Epoch { path: path.to_path_buf() })
 }
 
 /// Writes the number of an epoch. When this returns it is on the disk.

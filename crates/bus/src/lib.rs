@@ -1,8 +1,8 @@
 //! How the Oracle and its agents reach each other.
 //!
 //! [`Bus`] is one end: what the Oracle sends goes to every agent, what an agent sends goes to the Oracle. A message is at most
-//! [`MESSAGE_MAX`] bytes; it arrives whole or not at all, and none is sent twice. That one may be lost is part of the design: the next
-//! period sends CUEs anew, and what is not renewed ends by itself. Nor is the bus trusted: CUEs are signed.
+//! [`MESSAGE_MAX`] bytes; it arrives whole or not at all, and none is delivered twice. A message may be lost: the next
+//! period sends CUEs again, and what is not renewed ends by itself. The bus is not trusted: CUEs are signed.
 //!
 //! [`channel()`] joins an Oracle and agents of one process, [`UnixOracle`] and [`UnixAgent`] processes of one machine. [`Report`] is what
 //! agents say. [`files`] keeps what both must not forget: keys, and the last epoch.
@@ -16,7 +16,7 @@ mod unix;
 
 pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
-pub use report::{Effective, FctTimes, InForce, Report, ReportError, Telemetry};
+pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
 pub use unix::{UnixAgent, UnixOracle};
 
 use std::io;
@@ -30,7 +30,7 @@ pub const QUEUE_MAX: usize = 64;
 /// Most agents of one Oracle on one machine.
 pub const AGENTS_MAX: usize = 4096;
 
-/// Bytes that nobody can guess: a key, or a question that nobody has asked before.
+/// Random bytes for a key or a question.
 ///
 /// # Errors
 /// The system has none.
@@ -67,9 +67,9 @@ pub struct BusCounts {
     pub peers: usize,
     /// Agents that were dropped because they did not read.
     pub slow: u64,
-    /// Messages that were longer than [`MESSAGE_MAX`]; whoever sent one was dropped.
+    /// Messages that were longer than [`MESSAGE_MAX`]; their senders were dropped.
     pub long: u64,
-    /// Processes that were turned away: another user's, or more than [`AGENTS_MAX`].
+    /// Processes that were turned away: another user's, or more than [`AGENTS_MAX`] or this process may open files for.
     pub refused: u64,
 }
 

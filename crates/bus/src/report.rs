@@ -1,13 +1,25 @@
-//! What an agent says to the Oracle: what it measured, what is in force on its host, and to what effect.
+//! An agent's report to the Oracle: what it measured, what is in force on its host, and with what effect.
 
 use crate::MESSAGE_MAX;
 use hdrhistogram::Histogram;
-use policy::{AgentCounts, Host, Link, Percentiles, Question};
+use policy::{AgentCounts, COUNT_MAX, Host, Link, Percentiles, Question};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
-/// Longest completion time that is told apart, microseconds: an hour.
+/// Longest completion time that the histogram resolves, microseconds: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
+/// Most links of one host: 32 interfaces, both directions.
+pub const LINKS_MAX: usize = 64;
+/// Most kinds of connections in a report.
+pub const KINDS_MAX: usize = 257;
+/// Most rules in force, and most notes.
+const LIST_MAX: usize = 256;
+/// Most steps of a histogram of completion times: 16 for each of 28 doublings, and 32 below.
+const STEPS_MAX: usize = 512;
+/// Longest name of a group, bytes: a policy's and a rule's.
+const GROUP_MAX: usize = 512;
+/// Longest other name, bytes.
+const NAME_MAX: usize = 255;
 
 /// A host's report, as JSON of at most [`MESSAGE_MAX`] bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,9 +40,9 @@ pub struct Report {
     pub in_force: Vec<InForce>,
     /// Connections that ended since the last report.
     pub telemetry: Vec<Telemetry>,
-    /// Kinds of connections for which there was no room here.
+    /// Kinds of connections, and links, for which there was no room here.
     pub left_out: usize,
-    /// What could not be done, or not as asked, in words.
+    /// What could not be set, or not as asked, for people.
     pub notes: Vec<String>,
 }
 
@@ -54,7 +66,7 @@ pub struct InForce {
 pub struct Effective {
     /// Its name in policies.
     pub setting: String,
-    /// What the CUE said.
+    /// The CUE's value.
     pub asked: String,
     /// What was read back, and where; `None`: nothing there from which to read it.
     pub found: Option<String>,
@@ -80,7 +92,7 @@ pub struct Telemetry {
     pub bytes: u64,
     /// Segments sent with data.
     pub segments: u64,
-    /// Sent again.
+    /// Of these, retransmissions.
     pub retransmits: u64,
     /// From the first to the last packet: microseconds, and how many took about so long.
     pub fct_us: Vec<(u32, u32)>,
@@ -88,38 +100,91 @@ pub struct Telemetry {
 
 /// Why bytes are no report.
 #[derive(Debug, thiserror::Error)]
-#[error("a report that is none: {0}")]
-pub struct ReportError(#[from] serde_json::Error);
+pub enum ReportError {
+    /// Not JSON, or not of this shape.
+    #[error("not a report: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A list, a text or a number is larger than an agent sends.
+    #[error("a report out of range: {0}")]
+    Range(String),
+}
 
 impl Report {
-    /// The bytes. Kinds of connections for which there is no room are left out, those with the fewest first.
+    /// The bytes. Kinds of connections for which there is no room are left out, those with the fewest first; then notes, rules in
+    /// force, and links.
     ///
     /// # Panics
-    /// If the rest alone is too long: labels and notes are the operator's and bounded.
+    /// If the host alone is too long: an agent refuses to start with names and labels beyond [`Host::check`]'s limits.
     pub fn to_bytes(mut self) -> Vec<u8> {
+        self.left_out += self.links.len().saturating_sub(LINKS_MAX);
+        self.links.truncate(LINKS_MAX);
+        self.in_force.truncate(LIST_MAX);
+        self.notes.truncate(LIST_MAX);
         self.telemetry.sort_by_key(|kind| std::cmp::Reverse(kind.flows));
+        self.keep_kinds(KINDS_MAX);
         loop {
             let bytes = serde_json::to_vec(&self).expect("a report is plain data");
             if bytes.len() <= MESSAGE_MAX {
                 return bytes;
             }
-            if self.telemetry.is_empty() {
-                assert!(!self.notes.is_empty() || !self.in_force.is_empty(), "a host alone is short");
+            if !self.telemetry.is_empty() {
+                self.keep_kinds(self.telemetry.len() / 2);
+            } else if !self.notes.is_empty() {
                 self.notes.clear();
-                self.in_force.pop();
+            } else if self.in_force.pop().is_none() {
+                assert!(self.links.pop().is_some(), "a host alone is short");
+                self.left_out += 1;
             }
-            let kept = self.telemetry.len() / 2;
-            self.left_out += self.telemetry.len() - kept;
-            self.telemetry.truncate(kept);
         }
     }
 
-    /// Reads what [`Report::to_bytes`] wrote.
+    fn keep_kinds(&mut self, most: usize) {
+        self.left_out += self.telemetry.len().saturating_sub(most);
+        self.telemetry.truncate(most);
+    }
+
+    /// Reads what [`Report::to_bytes`] wrote. What it gives can be added up and kept: every list, text and number is in range.
     ///
     /// # Errors
-    /// It is something else.
+    /// It is something else, or something is out of range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Report, ReportError> {
-        Ok(serde_json::from_slice(bytes)?)
+        let report: Report = serde_json::from_slice(bytes)?;
+        report.check().map_err(ReportError::Range)?;
+        Ok(report)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.host.check()?;
+        let lists = [
+            ("links", self.links.len(), LINKS_MAX),
+            ("kinds of connections", self.telemetry.len(), KINDS_MAX),
+            ("rules in force", self.in_force.len(), LIST_MAX),
+            ("notes", self.notes.len(), LIST_MAX),
+        ];
+        if let Some((what, length, most)) = lists.into_iter().find(|(_, length, most)| length > most) {
+            return Err(format!("{length} {what}; at most {most}"));
+        }
+        self.links.iter().try_for_each(Link::check)?;
+        self.telemetry.iter().try_for_each(Telemetry::check)
+    }
+}
+
+impl Telemetry {
+    fn check(&self) -> Result<(), String> {
+        let texts = [(&self.group, GROUP_MAX), (&self.remote_rack, NAME_MAX), (&self.size, NAME_MAX)];
+        if texts.iter().any(|(text, most)| text.len() > *most || text.contains(char::is_control)) {
+            return Err("a kind of connections with a name too long, or with a control character".to_string());
+        }
+        if [self.flows, self.bytes, self.segments].iter().any(|count| *count > COUNT_MAX) {
+            return Err(format!("a count of more than {COUNT_MAX}"));
+        }
+        if self.retransmits > self.segments {
+            return Err("more segments were retransmitted than were sent".to_string());
+        }
+        if self.fct_us.len() > STEPS_MAX {
+            return Err(format!("a histogram of {} steps; at most {STEPS_MAX}", self.fct_us.len()));
+        }
+        Ok(())
     }
 }
 
@@ -139,20 +204,20 @@ impl FctTimes {
         self.0.saturating_record(us.max(1));
     }
 
-    /// Those of a report.
+    /// Adds a report's bins.
     pub fn add(&mut self, bins: &[(u32, u32)]) {
         for (us, count) in bins {
             self.0.saturating_record_n(u64::from(*us).max(1), *count);
         }
     }
 
-    /// For a report. A histogram to which these are added has the same steps.
+    /// The bins, for a report.
     pub fn bins(&self) -> Vec<(u32, u32)> {
         let recorded = self.0.iter_recorded();
         recorded.map(|step| (step.value_iterated_to() as u32, step.count_at_value())).collect()
     }
 
-    /// Points of it; none of an empty one.
+    /// Its percentiles; `None` of an empty one.
     pub fn percentiles(&self) -> Percentiles {
         let at = |share: f64| (!self.0.is_empty()).then(|| Time::from_us(self.0.value_at_quantile(share)));
         Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) }

@@ -1,7 +1,7 @@
 //! The bus between processes of one machine: a Unix socket that keeps messages whole (SOCK_SEQPACKET, unix(7)).
 //!
-//! Both ends look at whose process the other one is (SO_PEERCRED): root's or one's own, others are turned away. The socket's file is
-//! its owner's alone. What waits for a reader waits in the kernel, in a buffer of bounded size; nothing waits in this process.
+//! Both ends check the owner of the other process (SO_PEERCRED): root or the same user, others are refused. Only its owner may use the
+//! socket's file. Messages wait for a reader in the kernel, in a buffer of bounded size; none wait in this process.
 
 use crate::channel::fits;
 use crate::{AGENTS_MAX, Bus, BusCounts, BusError, MESSAGE_MAX};
@@ -13,6 +13,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
     recv, send, socket_with,
 };
+use rustix::process::{Resource, getrlimit};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// What may wait for a reader, bytes; the kernel may allow less.
 const BUFFER_BYTES: usize = 1 << 20;
+/// Files that a process has open beside those of its agents, at most.
+const OTHER_FILES: usize = 64;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
@@ -33,7 +36,9 @@ pub struct UnixOracle {
     /// Held as long as this lives: a second Oracle finds it locked.
     _lock: File,
     agents: Vec<OwnedFd>,
-    /// Whose turn it is to be read first.
+    /// Most agents: as many as this process may open files for.
+    room: usize,
+    /// The agent that is read first next time.
     next: usize,
     counts: BusCounts,
 }
@@ -60,7 +65,7 @@ impl UnixOracle {
             .map_err(|_| failed("another Oracle listens there".to_string()))?;
         match fs::symlink_metadata(path) {
             Ok(there) if !there.file_type().is_socket() => {
-                return Err(failed("it is there, and no socket".to_string()));
+                return Err(failed("there is a file of this name that is not a socket".to_string()));
             }
             Ok(_) => fs::remove_file(path).map_err(io)?,
             Err(_) => {}
@@ -70,11 +75,11 @@ impl UnixOracle {
         bind(&listener, &address).map_err(|error| io(error.into()))?;
         rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| io(error.into()))?;
         listen(&listener, BACKLOG).map_err(|error| io(error.into()))?;
-        let counts = BusCounts::default();
-        Ok(UnixOracle { listener, path: path.to_path_buf(), _lock: lock, agents: Vec::new(), next: 0, counts })
+        let (path, agents, counts) = (path.to_path_buf(), Vec::new(), BusCounts::default());
+        Ok(UnixOracle { listener, path, _lock: lock, agents, room: room(), next: 0, counts })
     }
 
-    /// Takes in whoever waits.
+    /// Accepts connections that wait.
     fn accept(&mut self) -> io::Result<()> {
         loop {
             let agent = match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
@@ -83,7 +88,7 @@ impl UnixOracle {
                 Err(Errno::INTR | Errno::CONNABORTED) => continue,
                 Err(error) => return Err(error.into()),
             };
-            if self.agents.len() >= AGENTS_MAX || !is_trusted(&agent) {
+            if self.agents.len() >= self.room || !is_trusted(&agent) {
                 self.counts.refused += 1;
                 continue;
             }
@@ -92,7 +97,7 @@ impl UnixOracle {
         }
     }
 
-    /// A message of agent `i`; it is removed if it is gone or says too much.
+    /// A message of agent `i`; it is removed if it is gone or its message is too long.
     fn read(&mut self, i: usize) -> Option<Vec<u8>> {
         match read(&self.agents[i]) {
             Ok(message) => {
@@ -162,7 +167,7 @@ impl UnixAgent {
     /// Reaches the Oracle that listens at `path`.
     ///
     /// # Errors
-    /// Nobody listens there, or somebody who is neither root nor this user.
+    /// No process listens there, or one of another user than root and this one.
     pub fn connect(path: &Path) -> Result<UnixAgent, BusError> {
         let failed = |reason: String| BusError::Socket { path: path.to_path_buf(), reason };
         let errno = |error: Errno| failed(io::Error::from(error).to_string());
@@ -170,7 +175,7 @@ impl UnixAgent {
         let address = SocketAddrUnix::new(path).map_err(errno)?;
         connect(&socket, &address).map_err(errno)?;
         if !is_trusted(&socket) {
-            return Err(failed("who listens there is neither root nor this user".to_string()));
+            return Err(failed("the process that listens there belongs to another user".to_string()));
         }
         set_socket_send_buffer_size(&socket, BUFFER_BYTES).map_err(errno)?;
         Ok(UnixAgent { socket })
@@ -191,6 +196,12 @@ impl Bus for UnixAgent {
     fn counts(&self) -> BusCounts {
         BusCounts { peers: 1, ..BusCounts::default() }
     }
+}
+
+/// How many agents there is room for: one that comes when no file can be opened could not even be turned away.
+fn room() -> usize {
+    let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
+    files.saturating_sub(OTHER_FILES).clamp(1, AGENTS_MAX)
 }
 
 fn new_socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
@@ -221,11 +232,11 @@ fn write(socket: impl AsFd, message: &[u8]) -> Result<(), BusError> {
     }
 }
 
-/// A message that waits. Its true length is told, so a longer one is known from a cut one.
+/// A message that waits. The kernel returns its full length, so one that was cut is noticed.
 fn read(socket: impl AsFd) -> Result<Vec<u8>, BusError> {
     let mut bytes = vec![0; MESSAGE_MAX];
     match recv(socket, &mut bytes[..], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
-        // an empty message, which nobody sends, is the end
+        // a message without bytes is the end of the connection
         Ok((_, 0)) => Err(BusError::Gone),
         Ok((_, length)) if length > MESSAGE_MAX => Err(BusError::Long(length)),
         Ok((_, length)) => {

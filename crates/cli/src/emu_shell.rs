@@ -90,7 +90,7 @@ fn remove_dead_folders() -> usize {
 fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> Result<(), Failure> {
     let names = algorithm_names(&study::algorithm_names());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let facts = study::algorithm_facts();
+    let facts = study::emulated_algorithm_facts();
     let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
     let loaded = Scenario::load(origin.path, origin.sets, known);
     let mut runs = loaded.map_err(|diagnostic| Failure::Located(vec![diagnostic]))?.runs;

@@ -12,13 +12,13 @@ use study::load_policy;
 
 /// Decide by a policy, every period, and send CUEs to this machine's agents
 ///
-/// Gathers what agents report, decides at the end of each period T of the policy, signs what is to be sent and sends it. Each decision
-/// is one line of JSON on stdout, with the reason for every rule, and what treated hosts and the others show so far (`verdict`). A rollout
-/// that hurts more than the policy bears is rolled back, and stays so for an Oracle that is started again, until the policy's file is changed
-/// or the file that this names is removed. A policy in the mode "observe" sends nothing. When this ends, or is
-/// killed, what it sent lasts until its lifetime is over, and agents give it back by themselves.
+/// Collects agents' reports, decides at the end of each period T of the policy, signs CUEs and sends them. Each decision
+/// is one line of JSON on stdout: the reason for every rule, the comparison of treated hosts with the control group so far (`verdict`), and
+/// how the Oracle is, with counts of what it refused (`status`). A rollout that hurts more than the policy allows is rolled back, and stays
+/// so for a restarted Oracle, until the policy's file is changed or the file that this names is removed. A policy in the mode
+/// "observe" sends nothing. When this ends, or is killed, CUEs stay in force until their lifetime is over, and agents revert them.
 ///
-/// Hour and weekday are those of UTC, unless the view says otherwise.
+/// Hour and weekday are read in the policy's `time_zone`, UTC if it names none, unless the view has them.
 ///
 /// Exit codes: 0 stopped by a signal, 1 the bus or the disk failed, 2 bad input.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ use study::load_policy;
 pub struct Args {
     /// The policy file (TOML)
     policy: PathBuf,
-    /// The secret of `opentcp keygen`
+    /// The secret key of `opentcp keygen`
     #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key")]
     key: PathBuf,
     /// The socket where agents reach it
@@ -38,8 +38,7 @@ pub struct Args {
     /// Its folder, in which it keeps the last epoch and how far the rollout has come
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/oracle")]
     state: PathBuf,
-    /// What else is known of the network, as for `opentcp policy explain`; read each period, and ignored once nobody has written it
-    /// for two
+    /// A view of the network, as for `opentcp policy explain`; read each period, and ignored if it was not written for two
     #[arg(long, value_name = "VIEW.json")]
     view: Option<PathBuf>,
 }
@@ -50,6 +49,7 @@ struct Line<'a> {
     #[serde(flatten)]
     decision: &'a policy::Decision,
     verdict: &'a policy::VerdictReport,
+    status: &'a oracle::Status,
 }
 
 /// Runs until it is stopped.
@@ -62,8 +62,8 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         .map_err(|error| Failure::Input(format!("{}: {error}", args.policy.display())))?;
     let Args { key, socket, state, view, .. } = args;
     let stop = stop::on_signals();
-    let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport| {
-        let json = serde_json::to_string(&Line { decision, verdict }).map_err(io::Error::other)?;
+    let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport, status: &oracle::Status| {
+        let json = serde_json::to_string(&Line { decision, verdict, status }).map_err(io::Error::other)?;
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
     let mut say = |line: &str| eprintln!("oracle: {line}");

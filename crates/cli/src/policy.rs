@@ -17,13 +17,13 @@ Examples:
   opentcp policy check policies/opentcp2.toml
   opentcp policy check --list                     every variable and every setting
   opentcp policy explain policies/opentcp2.toml --view network.json
-  opentcp policy try policies/opentcp2.toml --scenario network.toml --set \"policy.period=1 s\"";
+  opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Check a policy file
     ///
-    /// Every mistake is told with its line and column and what to write instead: a name that does not exist, a wrong unit, a
+    /// Every mistake is reported with its line and column and what to write instead: a name that does not exist, a wrong unit, a
     /// comparison of a rate with a share, a lifetime that ends before the next CUE, algorithms that starve one another.
     /// docs/policies.md is the reference of the file.
     ///
@@ -62,10 +62,10 @@ pub enum Command {
     ///
     /// Simulates a scenario with the policy and without it, for several seeds, and answers whether it helps, hurts, or makes no
     /// difference, by how much, and within which bounds, for the policy's objective: percentiles of completion times, or drops.
-    /// Hosts that are treated and hosts that are not count alike.
+    /// All hosts count, treated or not. For each rule that was never on it says why.
     #[command(after_help = "Examples:
   opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
-  opentcp policy                             try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
+  opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
     Try(trial::Args),
 }
 

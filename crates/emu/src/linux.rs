@@ -5,8 +5,7 @@ use policy::Policy;
 use scenario::{Algorithm, Ecn, LimitOutput, Objection, Pacing, Scenario, Tcp};
 use units::Time;
 
-/// What names of the kernel's own algorithms begin with in a scenario.
-pub const KERNEL_PREFIX: &str = "kernel:";
+pub use kernel::KERNEL_PREFIX;
 
 /// Linux's first time-out of a connection, TCP_TIMEOUT_INIT.
 const TIMEOUT_INIT: Time = Time::from_secs(1);

@@ -205,6 +205,7 @@ fn results(
     if let Some(retuned) = &report.retuned {
         retuned.control.summarize(&mut summary);
     }
+    let rules = report.retuned.as_ref().map_or_else(Vec::new, |retuned| retuned.control.rules().to_vec());
     let cues = report.retuned.map_or_else(Vec::new, Retuned::into_rows);
     let opened = (flows.len(), scenario.traffic.len());
     let enforcer = counted.gate.as_ref();
@@ -217,6 +218,7 @@ fn results(
         messages,
         cwnd: report.sockets.cwnd,
         cues,
+        rules,
         summary,
         ..RunResults::default()
     }

@@ -9,7 +9,7 @@ use crate::error::EmuError;
 use crate::hosts::{HostRoute, set_sysctl};
 use crate::port::{Clock, WallClock};
 use crate::scheduling::go_second;
-use kernel::NAME_PREFIX;
+use kernel::name_in_kernel;
 use kernel::retune::{Counts, Retuner, Rule, Sessions, Tuning, boot_time, kept, netns_cookie};
 use nix::sched::{CloneFlags, setns};
 use policy::{AgentRule, Policy, Settings};
@@ -188,7 +188,7 @@ impl Worker {
             cwnd_clamp: set.cwnd_clamp,
             window_clamp: set.window_clamp.map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
             pacing_rate: rate.or_else(|| (set.pacing == Some(true)).then_some(PACE_UNLIMITED)),
-            algorithm: set.cc.as_ref().map(|name| format!("{NAME_PREFIX}{name}")),
+            algorithm: set.cc.as_deref().map(name_in_kernel),
             needs_ecn: set.cc.as_ref().is_some_and(|name| self.policy.algorithm(name).is_some_and(|cc| cc.needs_ecn)),
         }
     }

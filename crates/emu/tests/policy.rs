@@ -72,6 +72,40 @@ fn times(cues: &[CueRow], event: CueEvent) -> Vec<f64> {
 }
 
 #[test]
+fn a_rule_can_set_linuxs_own_algorithm() {
+    let Some(_machine) = machine() else { return };
+    let policy = r#"
+        mode = "enforce"
+        period = "1 s"
+        [[rule]]
+        name = "own"
+        when = "network.live_flows >= 1"
+        set = { cc = "kernel:reno" }
+    "#;
+    let text = r#"
+        duration = "3 s"
+        [network]
+        topology = { star = { hosts = 2 } }
+        rate = "20 Mbit/s"
+        delay = "100 us"
+        queue = { drop_tail = { packets = 20 } }
+        [tcp]
+        cc = "kernel:cubic"
+        [policy]
+        file = "p.toml"
+        [[traffic]]
+        bulk = { from = "h1", to = "h2" }
+    "#;
+    let folder = folder();
+    let mut shown = String::new();
+    let Some(run) = run(folder.path(), policy, text, Time::from_ms(2500), false, || shown = connections("h1")) else {
+        return;
+    };
+    assert_eq!(run.results.rules[0].on, 2, "at 1 and 2 s");
+    assert!(shown.split_whitespace().any(|word| word == "reno"), "{shown}");
+}
+
+#[test]
 fn a_rule_is_in_force_while_its_condition_holds_and_half_of_the_hosts_are_treated() {
     let Some(_machine) = machine() else { return };
     let policy = r#"

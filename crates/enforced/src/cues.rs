@@ -4,9 +4,10 @@ use crate::epoch::Keeper;
 use crate::settings::{Place, config, covers, effective, places, settings};
 use bus::files::{FileError, public_key};
 use bus::{Bus as _, BusError, Clock, FctTimes, InForce, Report, Telemetry, UnixAgent};
+use congestion::Algorithm;
 use enforcer::{Enforcer, Record, Rule, Sent};
 use packet_io::OwnedFrame;
-use policy::{Agent, AgentRule, CueError, Gate, Host, Identity, Prefix, PublicKey, SEGMENTS_MIN, Settings};
+use policy::{Agent, AgentRule, COUNT_MAX, CueError, Gate, Host, Identity, Prefix, PublicKey, SEGMENTS_MIN, Settings};
 use std::collections::BTreeMap;
 use std::mem;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ const REPORT: Time = Time::from_secs(1);
 const WINDOW_MAX: Time = Time::from_secs(60);
 /// CUEs that are taken before anything is set.
 const BATCH: usize = 1024;
+/// Rules of which ended flows are counted apart; what is more is counted as `other`.
+const KINDS_MAX: usize = 256;
 
 /// A host for which CUEs are taken.
 #[derive(Clone, Debug)]
@@ -295,7 +298,8 @@ impl Cues {
         };
         let name =
             rules.iter().find(fits).map_or("default".to_string(), |rule| format!("{}/{}", rule.policy, rule.rule));
-        let kind = host.ended.entry(name).or_default();
+        let is_new = host.ended.len() >= KINDS_MAX && !host.ended.contains_key(&name);
+        let kind = host.ended.entry(if is_new { "other".to_string() } else { name }).or_default();
         host.measured.ended += Sent {
             // of those that are open
             flows: 0,
@@ -304,9 +308,9 @@ impl Cues {
             retransmits: record.retransmits.into(),
         };
         kind.flows += 1;
-        kind.bytes += record.bytes_acked;
+        kind.bytes = kind.bytes.saturating_add(record.bytes_acked).min(COUNT_MAX);
         kind.segments += u64::from(record.data_segments_sent);
-        kind.retransmits += u64::from(record.retransmits);
+        kind.retransmits += u64::from(record.retransmits.min(record.data_segments_sent));
         kind.times.record(record.ended.saturating_sub(record.began).as_us());
     }
 
@@ -336,6 +340,7 @@ impl Cues {
                 host: Host {
                     name: host.host.name.clone(),
                     labels: host.host.labels.clone(),
+                    algorithms: Algorithm::builtins().iter().map(|one| one.name().to_string()).collect(),
                     ..host.measured.host.clone()
                 },
                 question: host.agent.question(),
@@ -480,6 +485,19 @@ mod tests {
         assert!(before < FLOWS, "nothing was too much for it");
         cues.report(Time::ZERO, &mut |_| {});
         assert_eq!(before + told(), FLOWS);
+    }
+
+    #[test]
+    fn flows_of_more_rules_than_a_report_holds_are_counted_as_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (_oracle, _, mut cues) = oracle(folder.path());
+        cues.hosts[0].ended = (0..KINDS_MAX).map(|i| (format!("p/{i}"), Ended::default())).collect();
+        for _ in 0..3 {
+            cues.ended(&Record { bytes_acked: u64::MAX, retransmits: u32::MAX, ..record() });
+        }
+        let other = &cues.hosts[0].ended["other"];
+        assert_eq!((cues.hosts[0].ended.len(), other.flows), (KINDS_MAX + 1, 3));
+        assert_eq!((other.bytes, other.segments, other.retransmits), (COUNT_MAX, 3, 3), "as much as a report may say");
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn algorithm(name: &str, say: &mut dyn FnMut(&str)) -> Result<&'static Algorithm
 pub fn built_in(name: &str) -> Result<&'static Algorithm, String> {
     Algorithm::named(name).ok_or_else(|| {
         let names: Vec<&str> = Algorithm::builtins().iter().map(Algorithm::name).collect();
-        format!("there is no algorithm `{name}`; there are {}", names.join(", "))
+        format!("there is no algorithm `{name}` in the enforcer: it runs {}", names.join(", "))
     })
 }
 

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest answer, bytes.
+const STATUS_MAX: u64 = 1 << 20;
 
 /// One of its interfaces.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,10 +59,10 @@ impl Status {
     /// # Errors
     /// Nobody does, or what is said is something else.
     pub fn ask(socket: &Path) -> io::Result<Status> {
-        let mut stream = UnixStream::connect(socket)?;
+        let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut text = String::new();
-        stream.read_to_string(&mut text)?;
+        stream.take(STATUS_MAX).read_to_string(&mut text)?;
         serde_json::from_str(&text).map_err(io::Error::from)
     }
 }
@@ -129,5 +131,24 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn an_answer_that_never_ends_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("status");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let endless = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("it is asked");
+            while stream.write_all(&[b'['; 4096]).is_ok() {}
+        });
+        assert!(Status::ask(&path).is_err());
+        endless.join().expect("it ends when nobody reads");
     }
 }

@@ -37,10 +37,33 @@ pub use running::{Origin, Running, running};
 pub use sockets::{Connection, connections, sockets_by_algorithm};
 pub use trace::{Reader, Trace, traced_object};
 
+use std::io;
+
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// What a file's id is prefixed with to make the kernel's name of the algorithm, so that Linux's own are not met.
 pub const NAME_PREFIX: &str = "ot_";
+
+/// What names of Linux's own algorithms begin with in scenarios and policies.
+pub const KERNEL_PREFIX: &str = "kernel:";
+
+/// The algorithms that sockets can choose now, by their names in scenarios and policies: `kernel:NAME` is Linux's own, `NAME` one that
+/// was loaded from a file.
+///
+/// # Errors
+/// /proc does not have them.
+pub fn algorithms() -> io::Result<Vec<String>> {
+    let public = |name: String| match name.strip_prefix(NAME_PREFIX) {
+        Some(own) => own.to_string(),
+        None => format!("{KERNEL_PREFIX}{name}"),
+    };
+    Ok(sockets::available()?.into_iter().map(public).collect())
+}
+
+/// The kernel's name of one of [`algorithms`].
+pub fn name_in_kernel(name: &str) -> String {
+    name.strip_prefix(KERNEL_PREFIX).map_or_else(|| format!("{NAME_PREFIX}{name}"), str::to_string)
+}
 
 /// The names of the algorithms of `cc/`, sorted.
 pub fn builtins() -> impl Iterator<Item = &'static str> {

@@ -1,10 +1,13 @@
 //! The Oracle's loop.
 
-use crate::gather::{Gathered, HOSTS_MAX};
+use crate::gather::{Gathered, HOSTS_MAX, Intake};
 use crate::memory::Memory;
 use bus::files::{FileError, secret_key};
 use bus::{Bus, BusCounts, BusError, Clock, UnixOracle};
-use policy::{Decision, History, NetworkView, Oracle, Policy, VerdictReport};
+use policy::{Decision, History, NetworkView, Oracle, Policy, VerdictReport, Zone};
+use serde::Serialize;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
@@ -12,24 +15,82 @@ use units::Time;
 
 /// The longest wait before it is looked whether to stop.
 const STEP: Duration = Duration::from_millis(200);
-/// A view that has not been written for so many periods is of another time.
+/// Periods after which a view that was not written is ignored.
 const STALE: u32 = 2;
+/// Longest file of a view, bytes.
+const VIEW_MAX: u64 = 64 << 20;
 
-/// What an Oracle is told.
+/// What an Oracle needs.
 #[derive(Debug)]
 pub struct Config {
     /// By which it decides.
     pub policy: Policy,
     /// The text of its file.
     pub text: String,
-    /// Its secret.
+    /// The secret key.
     pub key: PathBuf,
     /// Where agents reach it.
     pub socket: PathBuf,
     /// Its folder: the last epoch, and how far the rollout has come.
     pub state: PathBuf,
-    /// What else is known of the network, written anew by somebody each period.
+    /// A view of the network in a file that a collector rewrites each period.
     pub view: Option<PathBuf>,
+}
+
+/// How an Oracle is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Agents on the bus.
+    pub agents: usize,
+    /// Hosts that reported within the last two periods.
+    pub hosts: usize,
+    /// What the bus has refused.
+    #[serde(flatten)]
+    pub bus: Refused,
+    /// What has become of reports.
+    pub reports: Intake,
+}
+
+/// What the bus has refused since the Oracle began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// Agents that were dropped because they did not read.
+    pub slow: u64,
+    /// Agents that were dropped because a message was too long.
+    pub long: u64,
+    /// Processes that were turned away: another user's, or more than the bus has room for.
+    pub turned_away: u64,
+}
+
+impl Status {
+    fn of(counts: BusCounts, hosts: usize, reports: Intake) -> Status {
+        let BusCounts { peers, slow, long, refused } = counts;
+        Status { agents: peers, hosts, bus: Refused { slow, long, turned_away: refused }, reports }
+    }
+
+    /// The same without what changes as long as all is well.
+    fn trouble(self) -> Status {
+        Status { hosts: 0, reports: Intake { taken: 0, ..self.reports }, ..self }
+    }
+
+    /// In a line.
+    fn words(self) -> String {
+        let Refused { slow, long, turned_away } = self.bus;
+        let Intake { refused, hosts_beyond, links_beyond, groups_other, racks_other, .. } = self.reports;
+        let counts = [
+            (slow, "agents dropped that did not read"),
+            (long, "agents dropped that sent too long a message"),
+            (turned_away, "processes turned away"),
+            (refused, "reports refused"),
+            (hosts_beyond, "reports of hosts beyond the limit refused"),
+            (links_beyond, "links beyond the limit left out"),
+            (groups_other, "groups counted as `other`"),
+            (racks_other, "pairs of racks counted as `other`"),
+        ];
+        let agents = format!("{} agents", self.agents);
+        let counted = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+        std::iter::once(agents).chain(counted).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Why an Oracle ends.
@@ -46,15 +107,15 @@ pub enum OracleError {
     Io(#[from] io::Error),
 }
 
-/// Decides and sends, a period after the other, until `stop` says so. `decided` is handed each decision and what can be said of the
-/// policy so far, the first a period after the start; `say` what else there is to tell.
+/// Decides and sends each period, until `stop` returns true. `decided` is handed each decision, the
+/// verdict so far and the Oracle's status, the first a period after the start; `say` a line about anything else.
 ///
 /// # Errors
 /// It cannot begin, or its epoch cannot be stored; what it has sent ends by itself.
 pub fn run(
     config: Config,
     stop: &dyn Fn() -> bool,
-    decided: &mut dyn FnMut(&Decision, &VerdictReport) -> io::Result<()>,
+    decided: &mut dyn FnMut(&Decision, &VerdictReport, &Status) -> io::Result<()>,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), OracleError> {
     let key = secret_key(&config.key)?;
@@ -66,15 +127,15 @@ pub fn run(
     if let Some(ended) = memory.ended() {
         say(ended);
     }
-    let mut gathered = Gathered::default();
-    let (mut counts, mut refused, mut trouble) = (BusCounts::default(), 0, None);
+    let mut gathered = Gathered::new(oracle.policy());
+    let (mut known, mut trouble) = (Status::default(), None);
     let mut clock = Clock::begin();
     let mut next = clock.now() + period;
     while !stop() {
         if clock.is_old() {
             let (policy, key) = (oracle.policy().clone(), secret_key(&config.key)?);
             oracle = Oracle::new(policy, key, History::after(oracle.epoch()).resume(oracle.progress()));
-            (clock, gathered) = (Clock::begin(), Gathered::default());
+            (clock, gathered) = (Clock::begin(), Gathered::new(oracle.policy()));
             next = clock.now() + period;
         }
         let now = clock.now();
@@ -82,7 +143,7 @@ pub fn run(
         if let Some(message) = bus.receive(wait)? {
             gathered.take(clock.now(), &message);
         }
-        // agents that come all at once are answered all at once
+        // agents that connect at the same time get one answer
         for _ in 0..HOSTS_MAX {
             let Some(message) = bus.receive(Duration::ZERO)? else { break };
             gathered.take(clock.now(), &message);
@@ -95,17 +156,17 @@ pub fn run(
         if now < next {
             continue;
         }
-        // a machine that slept through some periods does not make up for them
+        // periods that the machine slept through are not made up for
         next = if next + period > now { next + period } else { now + period };
         let base = base(config.view.as_deref(), period);
-        let told = base.as_ref().err().cloned();
-        if told != trouble {
-            if let Some(reason) = &told {
+        let problem = base.as_ref().err().cloned();
+        if problem != trouble {
+            if let Some(reason) = &problem {
                 say(reason);
             }
-            trouble = told;
+            trouble = problem;
         }
-        let view = gathered.view(now, period, with_time_of_day(base.unwrap_or_default()));
+        let view = gathered.view(now, period, with_local_time(base.unwrap_or_default(), &oracle.policy().time_zone));
         let (decision, messages) = oracle.turn(&view, gathered.take_arms());
         let treated = view.hosts.iter().enumerate().filter(|(i, _)| oracle.treats(*i));
         gathered.treat(treated.map(|(_, host)| host.name.as_str()));
@@ -113,22 +174,17 @@ pub fn run(
         for message in &messages {
             bus.send(message)?;
         }
-        decided(&decision, &oracle.verdict())?;
-        let seen = bus.counts();
-        if (seen, gathered.refused()) != (counts, refused) {
-            let BusCounts { peers, slow, long, refused } = seen;
-            let none = gathered.refused();
-            say(&format!(
-                "{peers} agents; {slow} dropped that did not read, {long} that said too much, {refused} turned away, {none} reports \
-                 refused"
-            ));
+        let status = Status::of(bus.counts(), gathered.hosts(), gathered.intake());
+        decided(&decision, &oracle.verdict(), &status)?;
+        if status.trouble() != known {
+            say(&status.words());
         }
-        (counts, refused) = (seen, gathered.refused());
+        known = status.trouble();
     }
     Ok(())
 }
 
-/// What else is known of the network, or why that is not known.
+/// What the view's file says of the network, or why it is not used.
 fn base(path: Option<&Path>, period: Time) -> Result<NetworkView, String> {
     let Some(path) = path else { return Ok(NetworkView::default()) };
     let name = path.display();
@@ -138,23 +194,24 @@ fn base(path: Option<&Path>, period: Time) -> Result<NetworkView, String> {
     if age > Duration::from_nanos(period.as_ns()) * STALE {
         return Err(format!("{name} was not written for {STALE} periods: what it says of links no longer counts"));
     }
-    let text = fs::read_to_string(path).map_err(unreadable)?;
+    if about.len() > VIEW_MAX {
+        return Err(format!("{name} has {} bytes, of at most {VIEW_MAX}; links are not known", about.len()));
+    }
+    let mut text = String::new();
+    File::open(path).and_then(|file| file.take(VIEW_MAX).read_to_string(&mut text)).map_err(unreadable)?;
     NetworkView::from_json(&text).map_err(|error| format!("{name}:{error}; links are not known"))
 }
 
-/// Hour and weekday, in UTC, unless they are known.
-fn with_time_of_day(view: NetworkView) -> NetworkView {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let hour = (seconds % 86_400) as f64 / 3600.0;
-    // the first of January 1970 was a Thursday, the fourth day of the week
-    let weekday = ((seconds / 86_400 + 3) % 7 + 1) as u8;
-    NetworkView { hour: view.hour.or(Some(hour)), weekday: view.weekday.or(Some(weekday)), ..view }
+/// Hour and weekday in the policy's time zone, unless the view has them.
+fn with_local_time(view: NetworkView, zone: &Zone) -> NetworkView {
+    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    let local = zone.at(unix_s);
+    NetworkView { hour: view.hour.or(Some(local.hour)), weekday: view.weekday.or(Some(local.weekday)), ..view }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
 
     #[test]
     fn a_view_that_nobody_writes_any_more_does_not_count() {
@@ -165,6 +222,8 @@ mod tests {
         let old = SystemTime::now() - Duration::from_secs(121);
         File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
         assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("was not written for 2 periods"));
+        File::create(&path).unwrap().set_len(VIEW_MAX + 1).unwrap();
+        assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("of at most"));
         fs::write(&path, "{").unwrap();
         assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("view.json:1:"));
         assert!(base(Some(&folder.path().join("none")), Time::from_secs(60)).is_err());

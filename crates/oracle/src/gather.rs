@@ -1,28 +1,69 @@
 //! From agents' reports to the view of a network.
+//!
+//! Whoever reaches the bus can send reports, so what they leave here is bounded: hosts, links and pairs of racks by their number,
+//! groups of flows by the rules of the policy in force. What is beyond is refused, or counted as `other`, and counted in [`Intake`].
 
-use bus::{FctTimes, Report};
-use policy::{ArmObservation, FlowGroup, Link, NetworkView, QUESTIONS_MAX, Question};
+use bus::{FctTimes, LINKS_MAX, Report, Telemetry};
+use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Policy, QUESTIONS_MAX, Question};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use units::{Bytes, Rate, Time};
+use units::{Rate, Time};
 
 /// Most hosts that are kept.
 pub const HOSTS_MAX: usize = bus::AGENTS_MAX;
+/// Most links of all hosts.
+const ALL_LINKS_MAX: usize = 256 * LINKS_MAX;
+/// Most pairs of racks.
+const RACK_PAIRS_MAX: usize = 4096;
+/// The group of connections that no rule has touched.
+const DEFAULT: &str = "default";
+/// The group, and the rack, of what is not kept apart.
+const OTHER: &str = "other";
 
 /// What was reported, of each host the last.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    hosts: BTreeMap<String, (Time, Report)>,
+    hosts: BTreeMap<String, Heard>,
+    /// Links of all hosts.
+    links: usize,
+    /// Groups that are kept apart: `policy/rule`.
+    known_groups: BTreeSet<String>,
     /// Of the connections that ended in this period.
     groups: BTreeMap<String, Group>,
-    racks: BTreeMap<(String, String), Bytes>,
+    /// Bytes.
+    racks: BTreeMap<(String, String), u64>,
     /// Hosts that the last decision treated.
     treated: BTreeSet<String>,
     /// Of this period: what they did, and the others.
     arms: [ArmObservation; 2],
-    /// Reports that were none, or of too many hosts.
-    refused: u64,
+    intake: Intake,
     /// Of agents that wait for an answer.
     questions: Vec<Question>,
+}
+
+/// What has become of reports since the Oracle began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Intake {
+    /// Reports that were taken.
+    pub taken: u64,
+    /// Refused: not a report, or with a text, list or number out of range.
+    pub refused: u64,
+    /// Refused: of more hosts than are kept.
+    pub hosts_beyond: u64,
+    /// Links that were left out: more than are kept.
+    pub links_beyond: u64,
+    /// Kinds of connections counted as `other`: of rules that are not in the policy.
+    pub groups_other: u64,
+    /// Kinds of connections counted as from rack `other` to rack `other`: more pairs than are kept.
+    pub racks_other: u64,
+}
+
+/// A host's last report.
+#[derive(Debug)]
+struct Heard {
+    at: Time,
+    host: Host,
+    links: Vec<Link>,
 }
 
 #[derive(Debug, Default)]
@@ -34,43 +75,76 @@ struct Group {
 }
 
 impl Gathered {
+    /// Nothing yet, on hosts that follow `policy`.
+    pub fn new(policy: &Policy) -> Gathered {
+        let of_rules = policy.rules.iter().map(|rule| format!("{}/{}", policy.name, rule.name));
+        let known_groups = of_rules.chain([DEFAULT, OTHER].map(str::to_string)).collect();
+        Gathered { known_groups, ..Gathered::default() }
+    }
+
     /// One more report that came at `now`.
     pub fn take(&mut self, now: Time, bytes: &[u8]) {
-        let report = match Report::from_bytes(bytes) {
-            Ok(report) if self.has_room_for(&report.host.name) => report,
-            _ => {
-                self.refused += 1;
-                return;
-            }
+        let Ok(report) = Report::from_bytes(bytes) else {
+            self.intake.refused += 1;
+            return;
         };
+        if self.hosts.len() >= HOSTS_MAX && !self.hosts.contains_key(&report.host.name) {
+            self.intake.hosts_beyond += 1;
+            return;
+        }
+        self.intake.taken += 1;
         if self.questions.len() < QUESTIONS_MAX {
             self.questions.extend(report.question);
         }
-        let arm = &mut self.arms[usize::from(!self.treated.contains(&report.host.name))];
         for kind in &report.telemetry {
-            for (us, count) in &kind.fct_us {
-                // what saturates does not grow, and an empty histogram reaches to two microseconds
-                let recorded = arm.fct_ns.record_n(u64::from(*us) * 1000, u64::from(*count));
-                recorded.expect("a histogram grows as it must");
-            }
-            arm.segments = arm.segments.saturating_add(kind.segments);
-            arm.retransmits = arm.retransmits.saturating_add(kind.retransmits);
-            let group = self.groups.entry(kind.group.clone()).or_default();
-            group.flows += kind.flows;
-            group.segments += kind.segments;
-            group.retransmits += kind.retransmits;
-            group.times.add(&kind.fct_us);
-            if !report.host.rack.is_empty() && !kind.remote_rack.is_empty() {
-                let racks = (report.host.rack.clone(), kind.remote_rack.clone());
-                let bytes = self.racks.entry(racks).or_default();
-                *bytes = Bytes::new(bytes.get() + kind.bytes);
-            }
+            self.add(&report.host, kind);
         }
-        self.hosts.insert(report.host.name.clone(), (now, report));
+        self.keep(now, report.host, report.links);
     }
 
-    fn has_room_for(&self, host: &str) -> bool {
-        !host.is_empty() && (self.hosts.len() < HOSTS_MAX || self.hosts.contains_key(host))
+    /// Adds up connections that ended.
+    fn add(&mut self, host: &Host, kind: &Telemetry) {
+        let arm = &mut self.arms[usize::from(!self.treated.contains(&host.name))];
+        for (us, count) in &kind.fct_us {
+            // counts saturate, and the histogram reaches to the largest number of microseconds
+            let recorded = arm.fct_ns.record_n(u64::from(*us) * 1000, u64::from(*count));
+            recorded.expect("a histogram grows as it must");
+        }
+        arm.segments = arm.segments.saturating_add(kind.segments);
+        arm.retransmits = arm.retransmits.saturating_add(kind.retransmits);
+        let is_known = self.known_groups.contains(&kind.group);
+        self.intake.groups_other += u64::from(!is_known);
+        let name = if is_known { &kind.group } else { OTHER };
+        if !self.groups.contains_key(name) {
+            self.groups.insert(name.to_string(), Group::default());
+        }
+        let group = self.groups.get_mut(name).expect("it was made");
+        group.flows = group.flows.saturating_add(kind.flows);
+        group.segments = group.segments.saturating_add(kind.segments);
+        group.retransmits = group.retransmits.saturating_add(kind.retransmits);
+        group.times.add(&kind.fct_us);
+        if host.rack.is_empty() || kind.remote_rack.is_empty() {
+            return;
+        }
+        let mut pair = (host.rack.clone(), kind.remote_rack.clone());
+        if self.racks.len() >= RACK_PAIRS_MAX && !self.racks.contains_key(&pair) {
+            self.intake.racks_other += 1;
+            pair = (OTHER.to_string(), OTHER.to_string());
+        }
+        let bytes = self.racks.entry(pair).or_default();
+        *bytes = bytes.saturating_add(kind.bytes);
+    }
+
+    /// Keeps a host's report in place of its last one.
+    fn keep(&mut self, now: Time, host: Host, mut links: Vec<Link>) {
+        let before = self.hosts.get(&host.name).map_or(0, |heard| heard.links.len());
+        let others = self.links - before;
+        let room = ALL_LINKS_MAX.saturating_sub(others);
+        self.intake.links_beyond += links.len().saturating_sub(room) as u64;
+        links.truncate(room);
+        links.shrink_to_fit();
+        self.links = others + links.len();
+        self.hosts.insert(host.name.clone(), Heard { at: now, host, links });
     }
 
     /// What the hosts that the last decision treated did in this period, and the others; then a new one begins.
@@ -78,33 +152,38 @@ impl Gathered {
         std::mem::take(&mut self.arms)
     }
 
-    /// What agents have asked since this was last looked at; who is left out asks again.
+    /// What agents have asked since the last call; an agent that is left out asks again.
     pub fn take_questions(&mut self) -> Vec<Question> {
         std::mem::take(&mut self.questions)
     }
 
-    /// These are the treated hosts from now on.
+    /// Sets which hosts are treated from now on.
     pub fn treat<'a>(&mut self, treated: impl Iterator<Item = &'a str>) {
         self.treated = treated.map(str::to_string).collect();
     }
 
-    /// Reports that were refused.
-    pub fn refused(&self) -> u64 {
-        self.refused
+    /// How many hosts are kept.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// What has become of reports.
+    pub fn intake(&self) -> Intake {
+        self.intake
     }
 
     /// The view at the end of a period that lasted `period`, with what else is known of the network in `base`; then a new one begins.
     /// A host that has not reported for two periods is no longer there.
     pub fn view(&mut self, now: Time, period: Time, base: NetworkView) -> NetworkView {
-        self.hosts.retain(|_, (at, _)| now.saturating_sub(*at) <= period * 2);
+        self.hosts.retain(|_, heard| now.saturating_sub(heard.at) <= period * 2);
+        self.links = self.hosts.values().map(|heard| heard.links.len()).sum();
         let mut view = NetworkView { at: now, ..base };
-        let reported: Vec<&Report> = self.hosts.values().map(|(_, report)| report).collect();
-        // what the hosts say of themselves counts more
+        // a host's own report counts more than the file
         view.hosts.retain(|host| !self.hosts.contains_key(&host.name));
-        view.hosts.extend(reported.iter().map(|report| report.host.clone()));
-        let known = |link: &&Link| !view.links.iter().any(|other| other.name == link.name);
-        let links: Vec<Link> = reported.iter().flat_map(|report| &report.links).filter(known).cloned().collect();
-        view.links.extend(links);
+        view.hosts.extend(self.hosts.values().map(|heard| heard.host.clone()));
+        let mut names: BTreeSet<String> = view.links.iter().map(|link| link.name.clone()).collect();
+        let reported = self.hosts.values().flat_map(|heard| &heard.links);
+        view.links.extend(reported.filter(|link| names.insert(link.name.clone())).cloned());
         let seconds = period.as_secs_f64();
         let mut all = FctTimes::default();
         for (name, group) in std::mem::take(&mut self.groups) {
@@ -119,9 +198,11 @@ impl Gathered {
         if all.percentiles().p50.is_some() {
             view.fct = all.percentiles();
         }
-        for ((from, to), bytes) in std::mem::take(&mut self.racks) {
-            view.matrix.retain(|pair| (pair.from != from) || (pair.to != to));
-            let rate = Rate::from_bps((8.0 * bytes.get() as f64 / seconds) as u64);
+        let counted = std::mem::take(&mut self.racks);
+        let is_counted = |pair: &policy::RackPair| counted.contains_key(&(pair.from.clone(), pair.to.clone()));
+        view.matrix.retain(|pair| !is_counted(pair));
+        for ((from, to), bytes) in counted {
+            let rate = Rate::from_bps((8.0 * bytes as f64 / seconds) as u64);
             view.matrix.push(policy::RackPair { from, to, rate });
         }
         view
@@ -131,8 +212,6 @@ impl Gathered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bus::Telemetry;
-    use policy::Host;
 
     fn report(host: &str, sent: u64) -> Vec<u8> {
         let mut times = FctTimes::default();
@@ -172,7 +251,7 @@ mod tests {
         assert!(p50 >= Time::from_ms(3) && p50 < Time::from_us(3200), "{p50}");
         // 3 MB in 10 s
         assert_eq!(view.matrix[0].rate, Rate::from_bps(2_400_000));
-        assert_eq!(gathered.refused(), 1);
+        assert_eq!((gathered.intake().taken, gathered.intake().refused), (3, 1));
         gathered.treat(["h2"].into_iter());
         let all = gathered.take_arms();
         assert_eq!((all[0].segments, all[1].segments), (0, 3000), "nobody was treated");

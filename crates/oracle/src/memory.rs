@@ -1,4 +1,4 @@
-//! What an Oracle must not forget when it is started again: the last epoch, and what has become of the rollout.
+//! What a restarted Oracle must know: the last epoch, and the state of the rollout.
 
 use bus::files::{FileError, replace, store_epoch, stored_epoch};
 use policy::{History, Oracle, Progress};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
-/// The folder, and what of the rollout stands there.
+/// The folder, and the state of the rollout in it.
 pub struct Memory {
     epoch: PathBuf,
     rollout: PathBuf,
-    /// The text of the policy's file: a policy that was changed begins anew.
+    /// The text of the policy's file: the rollout of a changed policy starts again.
     policy: String,
     known: Progress,
 }
@@ -28,7 +28,7 @@ impl Memory {
     /// Of the folder `state`, which is made if it is missing; and the history that goes on from there.
     ///
     /// # Errors
-    /// Files cannot be read, or were changed by somebody.
+    /// Files cannot be read, or are damaged.
     pub fn open(state: &Path, policy: String) -> Result<(Memory, History), FileError> {
         let (epoch, rollout) = (state.join("epoch"), state.join("rollout.json"));
         fs::create_dir_all(state).map_err(in_file(state))?;
@@ -61,11 +61,11 @@ impl Memory {
         if now == self.known || self.known.ended.is_some() {
             return Ok(());
         }
-        let told = |reason: &String| {
+        let with_date = |reason: &String| {
             let (epoch, at, file) = (oracle.epoch(), date(SystemTime::now()), self.rollout.display());
             format!("{reason} (epoch {epoch}, {at}; to try it again, change the policy or remove {file})")
         };
-        let ended = now.ended.as_ref().map(told);
+        let ended = now.ended.as_ref().map(with_date);
         let progress = Progress { ended, ..now.clone() };
         let rollout = Rollout { policy: self.policy.clone(), progress };
         replace(&self.rollout, &serde_json::to_vec_pretty(&rollout).expect("a rollout is plain data"))?;
@@ -97,6 +97,26 @@ fn date(at: SystemTime) -> String {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn files_that_no_oracle_has_written_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = || Memory::open(folder.path(), "policy".to_string());
+        let rollout =
+            |lasted: &str| format!(r#"{{"policy": "policy", "progress": {{"lasted": {lasted}, "ended": null}}}}"#);
+        fs::write(folder.path().join("rollout.json"), rollout("\"60 s\"")).unwrap();
+        assert!(opened().is_ok());
+        let broken = ["1e308", "-1", "\"1e308 s\"", "\"-1 s\"", "NaN", &"[".repeat(100_000)];
+        for lasted in broken {
+            fs::write(folder.path().join("rollout.json"), rollout(lasted)).unwrap();
+            assert!(opened().is_err(), "{}", &lasted[..lasted.len().min(20)]);
+        }
+        fs::remove_file(folder.path().join("rollout.json")).unwrap();
+        for epoch in ["-1", "1e3", "18446744073709551615", "18446744073709551616", ""] {
+            fs::write(folder.path().join("epoch"), epoch).unwrap();
+            assert!(opened().is_err(), "{epoch}");
+        }
+    }
 
     #[test]
     fn dates_are_the_calendars() {

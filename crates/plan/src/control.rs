@@ -11,7 +11,7 @@ use observe::Observer;
 use policy::{
     Agent, AgentRule, CueError, Decision, Gate, History, Identity, Oracle, OracleKey, RuleReport, Turn, VerdictReport,
 };
-use results::{Arm, CueEvent, CueRow, Summary};
+use results::{Arm, CueEvent, CueRow, RuleRow, Summary};
 use scenario::Scenario;
 use std::sync::Arc;
 use units::Time;
@@ -95,6 +95,8 @@ pub struct Control {
     next_turn: Time,
     next_look: Time,
     rows: Vec<CueRow>,
+    /// What became of each rule, in their order.
+    rules_so_far: Vec<RuleRow>,
 }
 
 impl Control {
@@ -113,9 +115,12 @@ impl Control {
         let arms = vec![Arm::Control; observer.hosts().len()];
         let hosts = observer.hosts().iter().map(|host| host.name.as_str().into()).collect();
         let period = policy.period;
+        let of_rule = |rule: &policy::Rule| RuleRow { rule: rule.name.as_str().into(), ..RuleRow::default() };
+        let rules_so_far = policy.rules.iter().map(of_rule).collect();
         let oracle = Oracle::new(policy, key, History::default());
         let (next_turn, next_look) = (Time::ZERO, Time::NEVER);
-        Some(Control { oracle, agents, rules, observer, hosts, arms, period, next_turn, next_look, rows: Vec::new() })
+        let rows = Vec::new();
+        Some(Control { oracle, agents, rules, observer, hosts, arms, period, next_turn, next_look, rows, rules_so_far })
     }
 
     /// When [`Control::on_time`] is to be called next.
@@ -151,6 +156,11 @@ impl Control {
     /// What happened to CUEs, in order of time.
     pub fn into_rows(self) -> Vec<CueRow> {
         self.rows
+    }
+
+    /// What became of each rule of the policy so far, in their order.
+    pub fn rules(&self) -> &[RuleRow] {
+        &self.rules_so_far
     }
 
     /// Does what is due at `now`.
@@ -198,6 +208,9 @@ impl Control {
         }
         for report in &decision.rules {
             self.rows.push(self.told(now, &decision, report));
+        }
+        for (row, report) in self.rules_so_far.iter_mut().zip(&decision.rules) {
+            count(row, report);
         }
         for host in 0..self.agents.len() {
             self.change(now, host, network, |agent| {
@@ -272,6 +285,26 @@ impl Control {
         if before != *after {
             network.retune(host as u32, after);
         }
+    }
+}
+
+/// Counts what a decision made of a rule.
+fn count(row: &mut RuleRow, report: &RuleReport) {
+    let hosts = report.hosts;
+    if let Some(why) = &report.withheld {
+        row.withheld_why = why.as_str().into();
+    }
+    row.decisions += 1;
+    *match () {
+        () if hosts.addressed > 0 => &mut row.on,
+        () if hosts.matched == 0 => &mut row.no_host,
+        () if report.withheld.is_some() => &mut row.withheld,
+        () if hosts.no_ecn + hosts.no_algorithm > 0 => &mut row.left_out,
+        () if hosts.unknown == hosts.matched => &mut row.unknown,
+        () => &mut row.off,
+    } += 1;
+    for seen in &report.seen {
+        row.see(&seen.what, seen.least.zip(seen.most));
     }
 }
 

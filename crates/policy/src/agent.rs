@@ -1,8 +1,8 @@
-//! What a host does with CUEs: takes them, watches their guards, forgets them when they expire. No clock, no kernel.
+//! What a host does with CUEs: it takes them, checks their guards, and drops them when they expire. No clock, no kernel.
 //!
-//! Inputs are [`Agent::on_cue`], [`Agent::on_measured`] and [`Agent::on_timer`]; each says whether the host's TCP must be set
-//! anew. Then [`Agent::rules`] is what to set, and [`Agent::poll_timeout`] when to call `on_timer` at the latest. Every rule
-//! carries its deadline, so that what is set can end by itself should the agent be gone. Times are the host's monotonic clock.
+//! Inputs are [`Agent::on_cue`], [`Agent::on_measured`] and [`Agent::on_timer`]; each returns whether the host's TCP must be
+//! set again. Then [`Agent::rules`] is what to set, and [`Agent::poll_timeout`] when to call `on_timer` at the latest. Every rule
+//! carries its deadline, so that what is set ends by itself if the agent dies. Times are the host's monotonic clock.
 
 use crate::cue::Cue;
 use crate::expression::{Expression, Place};
@@ -86,13 +86,13 @@ impl Agent {
         self.gate.ask(question);
     }
 
-    /// What the Oracle is to be asked.
+    /// The question to send to the Oracle.
     pub fn question(&self) -> Option<Question> {
         self.gate.question()
     }
 
-    /// Takes a CUE, or the answer to a question, that was received at `now`; whether there is something to set anew. It replaces the one of the same rule, whose
-    /// guard goes on holding what it has reverted.
+    /// Takes a CUE, or the answer to a question, received at `now`; returns whether something is to be set. It replaces the CUE of the
+    /// same rule; what the guard of that one has reverted stays reverted.
     ///
     /// # Errors
     /// Why it is not taken. What is in force stays.
@@ -137,7 +137,7 @@ impl Agent {
         self.held.iter().any(|held| held.guard.is_some() && held.reverted_until.is_none())
     }
 
-    /// Looks at the guards with what the host has measured of itself; whether there is something to set anew.
+    /// Checks the guards with what the host has measured of itself; returns whether something is to be set.
     pub fn on_measured(&mut self, now: Time, host: &Host) -> bool {
         let facts = Facts { view: &NetworkView::default(), marks: &[] };
         let mut changed = false;
@@ -156,7 +156,7 @@ impl Agent {
         changed
     }
 
-    /// Ends what has expired, and what guards have held long enough; whether there is something to set anew.
+    /// Ends what has expired, and releases guards whose hold is over; returns whether something is to be set.
     pub fn on_timer(&mut self, now: Time) -> bool {
         let mut changed = false;
         for held in &mut self.held {

@@ -1,10 +1,12 @@
 //! The Oracle's decision: from what was observed to what is sent, with a reason for everything.
 
+use crate::algorithm::provided;
 use crate::cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, clipped};
 use crate::history::{History, RuleState};
 use crate::model::{Design, Mode, Policy, Rule};
 use crate::population::{Population, RttBins, has_labels};
 use crate::program::{Facts, Inputs};
+use crate::seen::Seen;
 use crate::select::{Hosts, fits};
 use crate::switch::{Limits, Turn};
 use crate::unit::Unit;
@@ -13,9 +15,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use units::Time;
 
-/// T must be more than this many round trips (the 99th percentile of the sessions concerned), so that each has settled
+/// T must be more than this many RTTs (the 99th percentile of the sessions concerned), so that connections have settled
 /// before the next change. The paper asks for "orders of magnitude".
 pub const STABILITY_FACTOR: u64 = 100;
+
+/// Most hosts that a report names.
+const LACKING_MAX: usize = 8;
 
 /// What was decided, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,7 +68,7 @@ pub struct ConstraintReport {
 }
 
 /// What became of a rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RuleReport {
     /// Its name.
     pub name: String,
@@ -73,12 +78,16 @@ pub struct RuleReport {
     pub turn: Option<Turn>,
     /// What it asked of the network, with values.
     pub values: Vec<String>,
+    /// What it asked for, over the hosts that it is for.
+    pub seen: Vec<Seen>,
     /// Why it is off whatever its condition says.
     pub withheld: Option<String>,
-    /// The 99th percentile of the matched sessions' smoothed round-trip times.
+    /// The 99th percentile of the matched sessions' smoothed RTTs.
     pub srtt_p99: Option<Time>,
     /// Hosts, by what became of them.
     pub hosts: HostCounts,
+    /// The first hosts that do not have the rule's algorithm.
+    pub lacking: Vec<String>,
 }
 
 /// Hosts of a rule.
@@ -102,6 +111,8 @@ pub struct HostCounts {
     pub unknown: usize,
     /// Left out because some hop does not mark and the algorithm needs it to.
     pub no_ecn: usize,
+    /// Left out because the host does not have the algorithm.
+    pub no_algorithm: usize,
 }
 
 impl HostCounts {
@@ -130,7 +141,7 @@ pub struct Conflict {
     pub hosts: usize,
 }
 
-/// Decides what a policy says of a view, and remembers it.
+/// Decides by a policy and a view, and remembers what was decided.
 ///
 /// The same policy, views and history give the same decisions on every machine; nothing else is looked at.
 pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Decision {
@@ -248,15 +259,18 @@ impl Round<'_> {
             rank,
             turn: None,
             values: Vec::new(),
+            seen: Seen::of(&rule.when),
             withheld,
             srtt_p99: matched.srtt_p99.map(|us| Time::from_secs_f64(us / 1e6)),
             hosts: HostCounts { matched: matched.count, ..HostCounts::default() },
+            lacking: Vec::new(),
         };
         let limits = Limits { now: self.facts.view.at, hold: rule.hold, flap: self.policy.flap_limit };
         if rule.is_per_host() {
             self.turn_hosts(rule, state, (when, until), (&mut report, limits));
         } else {
             report.values = rule.when.explained(&when);
+            Seen::take(&mut report.seen, &when);
             if let (Some(until), Some(inputs)) = (&rule.until, &until) {
                 let more = until.explained(inputs);
                 report.values.extend(more.into_iter().filter(|value| !rule.when.explained(&when).contains(value)));
@@ -271,6 +285,7 @@ impl Round<'_> {
             }
         }
         self.leave_out_without_ecn(rule, state, &mut report);
+        self.leave_out_without_algorithm(rule, state, &mut report);
         report.hosts.addressed = state.turns.iter().flatten().filter(|turn| turn.is_on()).count();
         report
     }
@@ -288,7 +303,7 @@ impl Round<'_> {
             // Hosts beside the matched ones share their links.
             if let Some(ours) = ours.filter(|ours| ours.name != host.cc && matched.clash.is_none())
                 && let Some(theirs) = self.policy.algorithm(&host.cc)
-                && theirs.measures != ours.measures
+                && ours.measures.differ(theirs.measures)
             {
                 matched.clash = Some(format!(
                     "`{}` reacts to {}, `{}` of host {} to {}; `allow_mixed_measures` would allow it",
@@ -314,14 +329,14 @@ impl Round<'_> {
                 (period <= least).then(|| {
                     let srtt = Unit::Duration.show(us / 1e6);
                     format!(
-                        "T = {period} is not more than {STABILITY_FACTOR} round trips: the p99 of srtt over the matched \
+                        "T = {period} is not more than {STABILITY_FACTOR} RTTs: the p99 of srtt over the matched \
                          sessions is {srtt}"
                     )
                 })
             }
-            None if matched.live_flows > 0.0 => Some(
-                "the round-trip times of the matched sessions are not known, so T cannot be compared with them".into(),
-            ),
+            None if matched.live_flows > 0.0 => {
+                Some("the RTTs of the matched sessions are not known, so T cannot be compared with them".into())
+            }
             None => None,
         };
         let clash = matched.clash.as_ref().filter(|_| rule.set.cc.is_some() && matched.count > 0);
@@ -341,6 +356,7 @@ impl Round<'_> {
         for (index, (switch, turn)) in hosts.iter_mut().zip(turns.iter_mut()).enumerate() {
             let Some(turn) = turn else { continue };
             smooth_when.host(&rule.when, self.facts, (index, self.weight), &mut when);
+            Seen::take(&mut report.seen, &when);
             if let (Some(expression), Some(inputs)) = (&rule.until, &mut until) {
                 smooth_until.host(expression, self.facts, (index, self.weight), inputs);
             }
@@ -360,6 +376,21 @@ impl Round<'_> {
             if turn.is_some_and(Turn::is_on) && (marks.is_nan() || *marks == 0.0) {
                 *turn = Some(Turn::Off);
                 report.hosts.no_ecn += 1;
+            }
+        }
+    }
+
+    /// Takes hosts out that do not have the algorithm, by what they report.
+    fn leave_out_without_algorithm(&self, rule: &Rule, state: &mut RuleState, report: &mut RuleReport) {
+        let Some(cc) = &rule.set.cc else { return };
+        for (turn, host) in state.turns.iter_mut().zip(&self.facts.view.hosts) {
+            let lacks = !host.algorithms.is_empty() && provided(cc, &host.algorithms).is_none();
+            if turn.is_some_and(Turn::is_on) && lacks {
+                *turn = Some(Turn::Off);
+                report.hosts.no_algorithm += 1;
+                if report.lacking.len() < LACKING_MAX {
+                    report.lacking.push(host.name.clone());
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A decision in words.
 
+use crate::algorithm::KERNEL_PREFIX;
 use crate::cue::{Addressees, Cue};
 use crate::decide::{ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR};
 use crate::model::{Mode, Policy, Rule};
@@ -8,7 +9,7 @@ use ed25519_dalek::SIGNATURE_LENGTH;
 use std::fmt::Write as _;
 
 impl Decision {
-    /// For every constraint and every rule what it said and why, the conflicts between rules, and the CUEs; for people.
+    /// Each constraint and each rule with its result and reason, the conflicts between rules, and the CUEs; for people.
     pub fn explain(&self, policy: &Policy) -> String {
         let mut out = String::new();
         let mode = match self.mode {
@@ -78,6 +79,9 @@ impl RuleReport {
             line(out, 1, &format!("until {}", until.text().trim()));
         }
         self.values.iter().for_each(|value| line(out, 1, value));
+        if self.values.is_empty() {
+            self.seen.iter().filter(|seen| seen.least.is_some()).for_each(|seen| line(out, 1, &seen.to_string()));
+        }
         if let Some(why) = &self.withheld {
             line(out, 1, &format!("withheld: {why}"));
         }
@@ -95,7 +99,7 @@ impl RuleReport {
         let limit = policy.flap_limit;
         let limited = format!("by the limit of {} within {}", count(limit.changes as usize, "change"), limit.within);
         line(out, 1, &format!("{}, {}", count(self.hosts.matched, "host"), rule.sessions));
-        let HostCounts { on, off, held_on, held_off, flap_limited, unknown, no_ecn, .. } = self.hosts;
+        let HostCounts { on, off, held_on, held_off, flap_limited, unknown, no_ecn, no_algorithm, .. } = self.hosts;
         let parts = [
             (if self.turn.is_none() { on } else { 0 }, "on".to_string()),
             (if self.turn.is_none() { off } else { 0 }, "off".to_string()),
@@ -107,10 +111,21 @@ impl RuleReport {
                 "off: what the condition asks for is not known".to_string(),
             ),
             (no_ecn, "left out: some hop does not mark (ECN), and the algorithm needs it".to_string()),
+            (no_algorithm, self.without_algorithm(rule)),
         ];
         for (hosts, what) in parts.iter().filter(|(hosts, _)| *hosts > 0) {
             line(out, 2, &format!("{hosts} {what}"));
         }
+    }
+
+    fn without_algorithm(&self, rule: &Rule) -> String {
+        let cc = rule.set.cc.as_deref().unwrap_or_default();
+        let load = match cc.strip_prefix(KERNEL_PREFIX) {
+            Some(own) => format!("modprobe tcp_{own}"),
+            None => format!("opentcp cc load {cc}"),
+        };
+        let more = if self.hosts.no_algorithm > self.lacking.len() { ", …" } else { "" };
+        format!("left out: without `{cc}` ({load}): {}{more}", self.lacking.join(", "))
     }
 
     fn verdict(&self) -> &'static str {

@@ -23,7 +23,7 @@ pub struct Expression {
     pub(crate) program: Program,
 }
 
-/// Where an expression stands, which says what it may ask for and what it must be.
+/// Where an expression stands: this decides what it may ask for and what type it must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// `when` and `until`: a condition on the network, or on each host.
@@ -119,18 +119,29 @@ impl Expression {
         let one = |(input, value): (&Input, &f64)| match input {
             Input::Variable(variable) => format!("{} = {}", variable.name, variable.unit.show(*value)),
             Input::TextIs(variable, text) => format!("{} == \"{text}\" is {}", variable.name, Unit::Flag.show(*value)),
-            Input::Quantifier(q) => {
-                let (all, of) = (if q.all { "all" } else { "any" }, set_name(q.over));
-                format!("{all} of the {of}: {}", Unit::Flag.show(*value))
-            }
+            Input::Quantifier(q) => format!("{}: {}", quantified(q), Unit::Flag.show(*value)),
         };
         self.program.inputs.iter().zip(inputs).map(one).collect()
+    }
+
+    /// What its inputs are called, and their units.
+    pub(crate) fn input_names(&self) -> impl Iterator<Item = (String, Unit)> {
+        self.program.inputs.iter().map(|input| match input {
+            Input::Variable(variable) => (variable.name.to_string(), variable.unit),
+            Input::TextIs(variable, text) => (format!("{} == \"{text}\"", variable.name), Unit::Flag),
+            Input::Quantifier(q) => (quantified(q), Unit::Flag),
+        })
     }
 
     /// What its inputs are for one host.
     pub(crate) fn of_host(&self, facts: Facts<'_>, index: usize, inputs: &mut Inputs) {
         self.program.entity_inputs(facts, Entity::Host(index, &facts.view.hosts[index]), inputs);
     }
+}
+
+/// `any of the links`.
+fn quantified(quantifier: &Quantifier) -> String {
+    format!("{} of the {}", if quantifier.all { "all" } else { "any" }, set_name(quantifier.over))
 }
 
 /// What the checker knows of a part.

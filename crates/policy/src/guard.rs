@@ -1,12 +1,12 @@
-//! Over how long a host's losses are counted for its guards.
+//! The window over which a host's losses are counted for its guards.
 
 use crate::view::SEGMENTS_MIN;
 use std::collections::VecDeque;
 use units::Time;
 
-/// Over which guards look, unless a host sends too little in it for a share of losses.
+/// The usual window; longer where a host sends too little in it.
 const WINDOW: Time = Time::from_secs(1);
-/// The longest that they look back: losses of before are of another time.
+/// The longest window: older losses do not count.
 const WINDOW_MOST: Time = Time::from_secs(60);
 
 /// What a host's guards judge by: data segments of the last second, or of as much longer as it took to send [`SEGMENTS_MIN`], up to
@@ -24,7 +24,7 @@ struct Sample {
 }
 
 impl GuardWindow {
-    /// From the next sample on only what comes after it counts: what was before a guard is not the guard's.
+    /// From the next sample on only what comes after it counts: a guard does not judge what was before it.
     pub fn begin(&mut self) {
         self.samples.clear();
     }

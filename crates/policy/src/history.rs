@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::Time;
 
-/// What the Oracle remembers: how far it has counted, which rules are on and since when, and smoothed values. Its buffers
-/// are used again, so that deciding on the same hosts allocates nothing for each of them.
+/// What the Oracle remembers: the epoch, which rules are on and since when, and smoothed values. Its buffers are reused, so that
+/// deciding on the same hosts allocates nothing for each of them.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     pub(crate) epoch: u64,
     pub(crate) started: Option<Time>,
     pub(crate) last_at: Option<Time>,
     pub(crate) population: Population,
-    /// The last place that is treated; `None`: nobody is.
+    /// The last place that is treated; `None`: no host is.
     pub(crate) last_place: Option<u64>,
     /// `host.every_hop_marks` of each host; empty where no rule asks.
     pub(crate) marks: Vec<f64>,
@@ -31,7 +31,7 @@ pub struct History {
     pub(crate) ended: Option<String>,
 }
 
-/// How far a rollout has come: what an Oracle that is started again must know of the one before.
+/// How far a rollout has come, for a restarted Oracle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
@@ -42,7 +42,7 @@ pub struct Progress {
 }
 
 impl History {
-    /// A history that goes on with the epoch after `epoch`, the last one that an earlier Oracle used.
+    /// A history that continues with the epoch after `epoch`, the last one of an earlier Oracle.
     pub fn after(epoch: u64) -> History {
         History { epoch, ..History::default() }
     }
@@ -126,8 +126,8 @@ impl RuleState {
     }
 }
 
-/// Exponential smoothing of an expression's inputs. Values that are not measured, such as the time of day, are left alone, and
-/// so is what is true or false.
+/// Exponential smoothing of an expression's inputs. The time of day and what is true or false are not
+/// smoothed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Smoother {
     network: Vec<f64>,

@@ -7,7 +7,7 @@
 //! History ─────────┘
 //! ```
 //!
-//! Nothing here reads a clock, does I/O or starts a thread: times and keys are handed in.
+//! Nothing here reads a clock, does I/O or starts a thread: times and keys are arguments.
 #![forbid(unsafe_code)]
 
 mod agent;
@@ -23,6 +23,7 @@ mod oracle;
 mod population;
 mod program;
 mod read;
+mod seen;
 mod select;
 mod settings;
 mod sign;
@@ -32,9 +33,10 @@ mod variable;
 mod verdict;
 mod view;
 mod wire;
+mod zone;
 
 pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX};
-pub use algorithm::{AlgorithmFacts, Known, Measures};
+pub use algorithm::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, provided};
 pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
 pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
 pub use document::{Diagnostic, Located};
@@ -43,6 +45,7 @@ pub use guard::GuardWindow;
 pub use history::{History, Progress};
 pub use model::*;
 pub use oracle::Oracle;
+pub use seen::Seen;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
 pub use settings::{Setting, Settings};
 pub use sign::{
@@ -54,3 +57,4 @@ pub use variable::{Scope, Variable};
 pub use verdict::{ArmObservation, FLOWS_MIN, Judgement, PeriodObservation, QuantityReport, Verdict, VerdictReport};
 pub use view::*;
 pub use wire::WireError;
+pub use zone::{LocalTime, Zone};

@@ -5,6 +5,7 @@ use crate::expression::Expression;
 use crate::select::{Hosts, Sessions};
 use crate::settings::Settings;
 use crate::variable::Variable;
+use crate::zone::Zone;
 use std::collections::BTreeMap;
 use units::Time;
 
@@ -21,6 +22,8 @@ pub struct Policy {
     pub period: Time,
     /// How long a CUE lasts after it was received; more than a period.
     pub lifetime: Time,
+    /// Where `clock.hour` and `clock.weekday` are read.
+    pub time_zone: Zone,
     /// Time constant over which what is measured is smoothed; `None`: not at all.
     pub smoothing: Option<Time>,
     /// Congestion controls that react to different signals may run side by side.
@@ -47,7 +50,7 @@ impl Policy {
         self.algorithms.iter().find(|algorithm| algorithm.name == name)
     }
 
-    /// The same policy in a network that lives faster or slower: T is `period`, and every other time of the policy's own (how
+    /// The same policy in a network with another time scale: T is `period`, and every other time of the policy's own (how
     /// long CUEs last, how long rules hold, over how long is smoothed, when stages begin) changes by the same factor. What is
     /// set on TCP stays.
     #[must_use]
@@ -143,7 +146,7 @@ pub struct Rule {
     pub when: Expression,
     /// Once on, the rule stays on until this; `None`: until `when` is false.
     pub until: Option<Expression>,
-    /// Least time between two changes.
+    /// Minimum time between two changes.
     pub hold: Time,
     /// Whose connections.
     pub hosts: HostMatch,
@@ -198,7 +201,7 @@ impl Rollout {
     }
 }
 
-/// How treated and control are told apart.
+/// How treated hosts and the control group are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Design {
     /// A share of the hosts is treated.

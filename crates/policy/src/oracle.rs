@@ -1,4 +1,4 @@
-//! The Oracle: a policy at work. What it is handed is what was observed, what it gives is what goes out.
+//! The Oracle: from what was observed in a period to the signed messages that are sent.
 
 use crate::decide::{Decision, decide};
 use crate::history::{History, Progress};
@@ -34,7 +34,7 @@ impl Oracle {
         self.history.epoch()
     }
 
-    /// What to send to agents that have asked which epochs are over.
+    /// The answer to agents that have asked for the last epoch.
     pub fn answer(&self, questions: &[Question]) -> Vec<u8> {
         self.key.answer(self.epoch(), questions)
     }
@@ -49,7 +49,7 @@ impl Oracle {
         self.history.progress(&self.policy)
     }
 
-    /// What can be said of the policy so far. Of a rollout that an earlier Oracle ended that is what it said.
+    /// The verdict so far. For a rollout that an earlier Oracle rolled back, that Oracle's reason.
     pub fn verdict(&self) -> VerdictReport {
         let report = self.verdict.report();
         match &self.history.ended {
@@ -61,7 +61,7 @@ impl Oracle {
     }
 
     /// What becomes of a period that ended with `view`, in which treated hosts and the others did what `arms` say: the decision,
-    /// and a signed message for each CUE to be sent. A rollout that has hurt more than the policy bears is over with it.
+    /// and a signed message for each CUE to be sent. A rollout that has hurt more than the policy allows is rolled back.
     pub fn turn(&mut self, view: &NetworkView, arms: [ArmObservation; 2]) -> (Decision, Vec<Vec<u8>>) {
         let [treated, control] = arms;
         self.verdict.observe(&PeriodObservation { treated, control, acting: self.acting });

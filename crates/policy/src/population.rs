@@ -42,8 +42,8 @@ impl Population {
         changed
     }
 
-    /// The last place that belongs to this share of the eligible; `None` if nobody does. The whole of them has no end:
-    /// hosts that come later belong to it. A smaller share leaves at least one out, to be compared with.
+    /// The last place that belongs to this share of the eligible; `None` if no host does. The whole of them has no end:
+    /// hosts that come later belong to it. A smaller share leaves at least one host in the control group.
     pub(crate) fn last_place(&self, fraction: f64) -> Option<u64> {
         if fraction >= 1.0 {
             return self.sorted.last().map(|_| u64::MAX);
@@ -109,7 +109,7 @@ fn root(parents: &mut [usize], mut node: usize) -> usize {
     node
 }
 
-/// Round-trip times in bins of an eighth of an octave, to find a quantile of many hosts' at once.
+/// RTTs in bins of an eighth of an octave, to find a quantile of many hosts' at once.
 pub(crate) struct RttBins([u64; RttBins::COUNT]);
 
 impl RttBins {
@@ -121,7 +121,8 @@ impl RttBins {
     }
 
     pub(crate) fn add(&mut self, us: u32, sessions: u32) {
-        self.0[RttBins::bin(us)] += u64::from(sessions);
+        let bin = &mut self.0[RttBins::bin(us)];
+        *bin = bin.saturating_add(u64::from(sessions));
     }
 
     fn bin(us: u32) -> usize {
@@ -134,11 +135,11 @@ impl RttBins {
 
     /// The 99th percentile in microseconds, rounded up to the end of its bin (at most an eighth more); `None` of nothing.
     pub(crate) fn p99_us(&self) -> Option<f64> {
-        let total: u64 = self.0.iter().sum();
+        let total: u128 = self.0.iter().map(|sessions| u128::from(*sessions)).sum();
         let rank = (total * 99).div_ceil(100);
-        let mut below = 0;
+        let mut below = 0u128;
         let bin = self.0.iter().position(|n| {
-            below += n;
+            below += u128::from(*n);
             total > 0 && below >= rank
         })?;
         let (octave, eighth) = (bin / 8, bin % 8);

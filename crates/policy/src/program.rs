@@ -14,7 +14,7 @@ pub(crate) const DEPTH_MAX: usize = 64;
 /// Values of the inputs.
 pub(crate) type Inputs = [f64; INPUTS_MAX];
 
-/// One step. Binary ones take two values off the stack, the second on top, and put one there.
+/// One operation. A binary one pops two values, the second from the top of the stack, and pushes one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     Constant(f64),
@@ -56,7 +56,7 @@ pub(crate) struct Quantifier {
 #[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub view: &'a NetworkView,
-    /// `host.every_hop_marks` of each host; empty where nobody asks.
+    /// `host.every_hop_marks` of each host; empty where no rule asks.
     pub marks: &'a [f64],
 }
 
@@ -129,7 +129,7 @@ impl Quantifier {
         for entity in entities {
             self.body.entity_inputs(facts, entity, inputs);
             let value = self.body.run(inputs);
-            // one that fits decides `exists`, one that does not `all`
+            // one that is true decides `exists`, one that is false `all`
             if if self.all { value == 0.0 } else { value > 0.0 } {
                 return value;
             }
@@ -199,7 +199,7 @@ impl Program {
 
 #[allow(clippy::float_cmp, reason = "equality of CEL is exact")]
 fn binary(op: Op, a: f64, b: f64) -> f64 {
-    // an answer that one side gives alone comes first
+    // a side that decides alone comes first
     match op {
         Op::And if a == 0.0 || b == 0.0 => return 0.0,
         Op::Or if a > 0.0 || b > 0.0 => return 1.0,

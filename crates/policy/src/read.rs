@@ -9,6 +9,7 @@ use crate::model::{
 use crate::select::{Hosts, Sessions};
 use crate::settings::{CWND_CLAMP, DELAYED_ACK_MOST, INITIAL_CWND, RTO_MIN_MOST, Settings, TIME_LEAST};
 use crate::variable::{Scope, Variable, sources};
+use crate::zone::Zone;
 use document::tree::{Entry, Node, Origin, Value, parse_document};
 use document::{Diagnostic, Problem, Source, Values, suggestion};
 use std::collections::BTreeMap;
@@ -85,6 +86,7 @@ impl<'a> Reader<'a> {
         // What is checked against an unreadable period has been given enough of it.
         let t = period.unwrap_or(Time::from_secs(60));
         let lifetime = section.get("lifetime", |r, n| r.lifetime(n, t)).unwrap_or(t + t / 2);
+        let time_zone = section.get("time_zone", Reader::time_zone).unwrap_or_default();
         let smoothing = section.get("smoothing", |r, n| r.span(n, PERIOD_MAX));
         let allow_mixed_measures = section.get("allow_mixed_measures", |r, n| r.boolean(n)).unwrap_or(false);
         let flap_limit =
@@ -106,6 +108,7 @@ impl<'a> Reader<'a> {
             mode: mode?,
             period: period?,
             lifetime,
+            time_zone,
             smoothing,
             allow_mixed_measures,
             flap_limit,
@@ -131,6 +134,12 @@ impl<'a> Reader<'a> {
         let message = format!("a CUE that lasts {lifetime} has expired before the next one comes, after {period}");
         let help = format!("a lifetime is longer than the period, for example \"{}\"", period + period / 2);
         self.problem(&node.at, message, help)
+    }
+
+    fn time_zone(&self, node: &Node) -> Option<Zone> {
+        let name = self.text(node)?;
+        let unknown = |help| self.problem(&node.at, format!("there is no time zone `{name}`"), help);
+        Zone::named(name).map_or_else(unknown, Some)
     }
 
     fn flap_limit(&self, node: &Node) -> Option<FlapLimit> {
@@ -164,7 +173,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// An expression, its mistakes told where they stand in the file.
+    /// An expression; its mistakes get their places in the file.
     fn expression(&self, node: &Node, place: Place) -> Option<Expression> {
         let text = self.text(node)?;
         match Expression::compile(text, place) {
@@ -367,8 +376,8 @@ impl<'a> Reader<'a> {
         if self.known.named(written).is_some() {
             return Some(written.to_string());
         }
-        let names: Vec<&str> = self.known.algorithms.iter().map(|algorithm| algorithm.name).collect();
-        self.problem(&node.at, format!("unknown algorithm `{written}`"), suggestion(written, &names))
+        let (message, help) = self.known.unknown(written);
+        self.problem(&node.at, message, help)
     }
 
     fn rollout(&self, node: &Node) -> Option<Rollout> {
@@ -407,7 +416,7 @@ impl<'a> Reader<'a> {
         self.problem(&node.at, "these stages do not follow one another", help)
     }
 
-    /// Tells of rules whose algorithms react to different signals.
+    /// Reports rules whose algorithms react to different signals.
     fn compatible(&self, section: &Section<'_, 'a>, rules: &[Rule]) {
         let nodes = match section.take("rule").map(|node| &node.value) {
             Some(Value::Array(nodes)) => nodes.as_slice(),
@@ -468,7 +477,7 @@ fn completed(written: Collect, objective: Option<&Objective>, constraints: &[Con
     });
     let others = objective.map(|objective| &objective.of).into_iter().chain(constraints.iter().map(|c| &c.holds));
     let asked = of_rules.chain(others).flat_map(Expression::variables).flat_map(sources);
-    // The period is compared with round-trip times, whatever the rules ask for.
+    // The period is compared with RTTs, whatever the rules ask for.
     let stability = Variable::named("host.srtt_p99");
     for variable in asked.chain(stability) {
         let list = match variable.scope() {

@@ -8,15 +8,15 @@ use std::str::FromStr;
 /// Hosts, as a rule names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hosts {
-    /// Those that the rollout treats.
+    /// The treated hosts.
     Treated,
     /// Every host, whatever the rollout says.
     All,
-    /// Of the treated, those whose name fits one of these patterns, in which `*` is any text.
+    /// The treated hosts whose name matches one of these patterns, in which `*` is any text.
     Named(Vec<String>),
 }
 
-/// Sessions of a host; what is absent is not asked for.
+/// Sessions of a host; an absent field matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sessions {
@@ -32,14 +32,14 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Whether a session with this other end, this server port, of a process in this cgroup is one of these.
+    /// Whether it matches a session with this remote address and server port, of a process in this cgroup.
     pub fn contains(&self, remote: IpAddr, port: u16, cgroup: &str) -> bool {
         self.remote.is_none_or(|prefix| prefix.contains(remote))
             && self.port.is_none_or(|asked| asked == port)
             && self.cgroup.as_ref().is_none_or(|outer| below(outer, cgroup))
     }
 
-    /// Whether some session is in both.
+    /// Whether a session can match both.
     pub fn overlaps(&self, other: &Sessions) -> bool {
         let both = |one: &Option<u16>, other: &Option<u16>| one.is_none() || other.is_none() || one == other;
         let prefixes = match (self.remote, other.remote) {
@@ -72,7 +72,7 @@ fn below(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// An address and how many of its leading bits count.
+/// An address and the number of its leading bits that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,
@@ -95,7 +95,7 @@ pub enum PrefixError {
         /// The longest.
         most: u8,
     },
-    /// Bits behind the prefix.
+    /// Bits set after the prefix.
     #[error("`{text}` has bits set behind its length; its network is `{network}`")]
     HostBits {
         /// What was written.
@@ -180,7 +180,7 @@ impl<'de> Deserialize<'de> for Prefix {
     }
 }
 
-/// Whether `name` fits `pattern`, in which `*` is any text.
+/// Whether `name` matches `pattern`, in which `*` is any text.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let Some((front, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(front) else { return false };

@@ -1,5 +1,6 @@
 //! What a rule can set on TCP, and on which connections it takes effect.
 
+use crate::algorithm::is_plain;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Time};
 
@@ -7,11 +8,11 @@ use units::{Bytes, Rate, Time};
 pub(crate) const INITIAL_CWND: (u32, u32) = (1, 1000);
 /// Segments that a window may be limited to, from and to.
 pub(crate) const CWND_CLAMP: (u32, u32) = (2, 1_000_000);
-/// Least value of any time.
+/// Minimum of any time.
 pub(crate) const TIME_LEAST: Time = Time::from_us(1);
-/// Most that the least time-out can be.
+/// Largest minimum RTO.
 pub(crate) const RTO_MIN_MOST: Time = Time::from_secs(60);
-/// Most that an ACK can be made to wait.
+/// Longest delayed ACK.
 pub(crate) const DELAYED_ACK_MOST: Time = Time::from_secs(1);
 
 /// Values for TCP; what is absent stays as it is.
@@ -21,25 +22,25 @@ pub struct Settings {
     /// Segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_cwnd: Option<u32>,
-    /// Least retransmission time-out.
+    /// Minimum RTO.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_min: Option<Time>,
-    /// Congestion control, by its name in scenarios.
+    /// Congestion control: a name of `cc/` or of a loaded file, or `kernel:NAME` for Linux's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<String>,
-    /// Whether segments are spread over the round trip.
+    /// Whether segments are paced over the RTT.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-    /// Most segments in the congestion window.
+    /// Maximum congestion window, segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwnd_clamp: Option<u32>,
-    /// Most that a connection sends.
+    /// Maximum sending rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pacing_rate: Option<Rate>,
-    /// Longest wait of a delayed ACK.
+    /// Maximum delay of a delayed ACK.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack_max: Option<Time>,
-    /// Most that a receiver advertises.
+    /// Maximum receive window that is advertised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_clamp: Option<Bytes>,
     /// Whether new connections negotiate ECN.
@@ -55,7 +56,7 @@ pub struct Setting {
     pub example: &'static str,
     /// What it does.
     pub doc: &'static str,
-    /// Which connections it reaches, and how it is given back.
+    /// Which connections it applies to, and how it is reverted.
     pub reaches: &'static str,
 }
 
@@ -75,32 +76,27 @@ const fn setting(name: &'static str, example: &'static str, reaches: &'static st
 
 static SETTINGS: &[Setting] = &[
     setting("initial_cwnd", "20", NEW, "initial congestion window in segments, 1 to 1000"),
-    setting(
-        "rto_min",
-        "\"2 ms\"",
-        LIVE,
-        "least retransmission time-out, 1 us to 60 s; a kernel rounds it up to its own granularity",
-    ),
+    setting("rto_min", "\"2 ms\"", LIVE, "minimum RTO, 1 us to 60 s; a kernel rounds it up to its own granularity"),
     setting(
         "cc",
         "\"dctcp\"",
         "new and open connections; one that needs ECN only connections that negotiated it",
-        "congestion control",
+        "congestion control: a name of `opentcp cc list`, one that `opentcp cc load` has loaded, or \"kernel:NAME\" for Linux's own",
     ),
     setting(
         "pacing",
         "true",
-        "new and open connections; on an open one it cannot be taken back",
-        "spreads segments over the round trip",
+        "new and open connections; on an open one it cannot be reverted",
+        "paces segments over the RTT",
     ),
-    setting("cwnd_clamp", "100", LIVE, "most segments in the congestion window, 2 to 1000000"),
-    setting("max_pacing_rate", "\"200 Mbit/s\"", LIVE, "most that a connection sends; turns pacing on"),
-    setting("delayed_ack_max", "\"5 ms\"", LIVE, "longest wait of a delayed ACK, 1 us to 1 s"),
+    setting("cwnd_clamp", "100", LIVE, "maximum congestion window in segments, 2 to 1000000"),
+    setting("max_pacing_rate", "\"200 Mbit/s\"", LIVE, "maximum sending rate of a connection; turns pacing on"),
+    setting("delayed_ack_max", "\"5 ms\"", LIVE, "maximum delay of a delayed ACK, 1 us to 1 s"),
     setting(
         "window_clamp",
         "\"64 kB\"",
         LIVE,
-        "most that a receiver advertises: throttles the sender at the other end",
+        "maximum receive window that is advertised: limits the sender at the other end",
     ),
     setting("ecn", "true", NEW, "whether connections negotiate ECN"),
 ];
@@ -139,6 +135,7 @@ impl Settings {
         let count = |value: Option<u32>, (from, to)| value.is_some_and(|value| !(from..=to).contains(&value));
         let time = |value: Option<Time>, most| value.is_some_and(|value| !(TIME_LEAST..=most).contains(&value));
         let all = [
+            ("cc", self.cc.as_ref().is_some_and(|cc| !is_plain(cc))),
             ("initial_cwnd", count(self.initial_cwnd, INITIAL_CWND)),
             ("rto_min", time(self.rto_min, RTO_MIN_MOST)),
             ("cwnd_clamp", count(self.cwnd_clamp, CWND_CLAMP)),

@@ -5,9 +5,9 @@ use crate::wire::WireError;
 use ed25519_dalek::{SIGNATURE_LENGTH, Signature, Signer as _, SigningKey, VerifyingKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is signed begins with this, so that a signature made for something else is none here.
+/// Prefix of what is signed: a signature made for another purpose is not valid here.
 const DOMAIN: &[u8] = b"opentcp cue\0";
-/// An answer to agents' questions begins with this, as no CUE does: the epoch, the questions, and the signature of all of it follow.
+/// Prefix of an answer to agents' questions, which no CUE has; the epoch, the questions, and the signature of all of it follow.
 const ANSWER: &[u8] = b"opentcp answer\0";
 /// Bytes of a question.
 pub const QUESTION_BYTES: usize = 32;
@@ -18,13 +18,13 @@ pub const SIGNED_MAX: usize = 32 * 1024;
 /// Most CUEs of one epoch that an agent takes.
 const TAKEN_MAX: usize = 1024;
 
-/// Random bytes, by which an agent knows that an answer is not an old one.
+/// A nonce: random bytes that prove an answer to be new.
 pub type Question = [u8; QUESTION_BYTES];
 
-/// The Oracle's secret.
+/// The Oracle's secret key.
 pub struct OracleKey(SigningKey);
 
-/// What agents hold of it.
+/// Its public key, for agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
@@ -34,13 +34,13 @@ pub enum KeyError {
     /// Not 64 hexadecimal digits.
     #[error("a key is 64 hexadecimal digits")]
     Shape,
-    /// No point of the curve, or one of the few that sign anything.
+    /// Not a point of the curve, or one of low order, for which signatures of any message exist.
     #[error("these digits are no public key")]
     Weak,
 }
 
 impl OracleKey {
-    /// From 32 bytes that nobody can guess.
+    /// From 32 random bytes.
     pub fn from_secret(secret: [u8; 32]) -> OracleKey {
         OracleKey(SigningKey::from_bytes(&secret))
     }
@@ -48,17 +48,17 @@ impl OracleKey {
     /// From what [`OracleKey::to_hex`] wrote.
     ///
     /// # Errors
-    /// If the text is no key.
+    /// If the text is not a key.
     pub fn from_hex(text: &str) -> Result<OracleKey, KeyError> {
         from_hex(text).map(OracleKey::from_secret)
     }
 
-    /// The secret, for a file that only root reads.
+    /// The secret key, for a file that only root reads.
     pub fn to_hex(&self) -> String {
         to_hex(&self.0.to_bytes())
     }
 
-    /// What agents need.
+    /// The public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
@@ -71,7 +71,7 @@ impl OracleKey {
         bytes
     }
 
-    /// What to send to agents that have asked: `epoch` was the last one when the Oracle heard of their questions.
+    /// The answer to agents' questions: `epoch` was the last one when these came.
     pub fn answer(&self, epoch: u64, questions: &[Question]) -> Vec<u8> {
         let mut bytes = [ANSWER, &epoch.to_le_bytes(), questions.as_flattened()].concat();
         let signature = self.0.sign(&bytes);
@@ -84,7 +84,7 @@ impl PublicKey {
     /// From what [`PublicKey::to_hex`] wrote.
     ///
     /// # Errors
-    /// If the text is no key.
+    /// If the text is not a key.
     pub fn from_hex(text: &str) -> Result<PublicKey, KeyError> {
         let key = VerifyingKey::from_bytes(&from_hex(text)?).map_err(|_| KeyError::Weak)?;
         if key.is_weak() { Err(KeyError::Weak) } else { Ok(PublicKey(key)) }
@@ -95,10 +95,10 @@ impl PublicKey {
         to_hex(self.0.as_bytes())
     }
 
-    /// The CUE of signed bytes, whenever and for whomever it was made.
+    /// The CUE of signed bytes; its epoch and its hosts are not checked.
     ///
     /// # Errors
-    /// If this key did not sign them, or they are no CUE.
+    /// If this key did not sign them, or they are not a CUE.
     pub fn open(&self, bytes: &[u8]) -> Result<Cue, CueError> {
         if bytes.len() > SIGNED_MAX {
             return Err(CueError::Long(bytes.len()));
@@ -143,7 +143,7 @@ pub enum CueError {
     /// Signed, but not of this format.
     #[error("it is signed, but no CUE: {0}")]
     Wire(WireError),
-    /// From before what was taken already.
+    /// Of an epoch before one that was taken.
     #[error("it is of epoch {epoch}; epoch {highest} was taken already: it is replayed or late")]
     Old {
         /// Its epoch.
@@ -159,19 +159,19 @@ pub enum CueError {
         /// Its number.
         id: u32,
     },
-    /// More CUEs than an agent keeps count of, in an epoch or in force.
+    /// More CUEs than an agent keeps, in an epoch or in force.
     #[error("more CUEs than an agent takes, in epoch {0}")]
     TooMany(u64),
-    /// Its guard is no expression that an agent knows.
+    /// Its guard is not an expression that an agent can evaluate.
     #[error("its guard is wrong: {0}")]
     Guard(String),
-    /// The Oracle has not yet said which epoch it is in.
+    /// The Oracle has not yet answered with its epoch.
     #[error("it is of epoch {0}, and the Oracle has not answered yet which epochs are over: it may be replayed")]
     Unanswered(u64),
-    /// It sets what no policy can.
+    /// It has a value that no policy can set.
     #[error("its {0} is a value that no policy can have")]
     Setting(&'static str),
-    /// Good, and for other hosts.
+    /// Valid, for other hosts.
     #[error("it is for other hosts")]
     NotOurs,
 }
@@ -190,35 +190,35 @@ pub struct Identity {
 pub struct Gate {
     key: PublicKey,
     identity: Identity,
-    /// Epochs up to this belong to an earlier life of the agent.
+    /// Epochs up to this were taken before the agent was restarted.
     stored: Option<u64>,
-    /// The highest epoch of this life.
+    /// The highest epoch since.
     current: Option<u64>,
-    /// What was taken of it.
+    /// CUEs taken of it.
     taken: BTreeSet<u32>,
-    /// What the Oracle was asked and has not answered.
+    /// The question that the Oracle has not answered.
     question: Option<Question>,
 }
 
 impl Gate {
-    /// `stored` is what [`Gate::highest`] was before the agent was started again: all of that epoch counts as taken,
-    /// since nobody remembers which of its CUEs were.
+    /// `stored` is what [`Gate::highest`] was before the agent was restarted: all of that epoch counts as taken,
+    /// since which of its CUEs were taken is not stored.
     pub fn new(key: PublicKey, identity: Identity, stored: Option<u64>) -> Gate {
         Gate { key, identity, stored, current: None, taken: BTreeSet::new(), question: None }
     }
 
-    /// Takes nothing until the Oracle has answered this question, which nobody has seen before: an agent that heard of nothing for
-    /// a while cannot know otherwise which CUEs are of now.
+    /// Takes nothing until the Oracle has answered this random question: an agent that heard of nothing for
+    /// a while cannot know otherwise which CUEs are recorded ones.
     pub fn ask(&mut self, question: Question) {
         self.question = Some(question);
     }
 
-    /// What the Oracle is to be asked.
+    /// The question to send to the Oracle.
     pub fn question(&self) -> Option<Question> {
         self.question
     }
 
-    /// Takes an answer; `None` if these bytes are none.
+    /// Takes an answer; `None` if these bytes are not one.
     ///
     /// # Errors
     /// [`CueError::NotOurs`] of an answer to others, [`CueError::Forged`].
@@ -245,8 +245,8 @@ impl Gate {
     /// Takes a CUE.
     ///
     /// # Errors
-    /// Why not. Only the Oracle's own CUEs, also those for other hosts, raise the highest epoch: what was kept back on its
-    /// way is too old once a later one is known.
+    /// Why not. Only the Oracle's own CUEs, also those for other hosts, raise the highest epoch: a CUE that was
+    /// held back is too old once a later one is known.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Cue, CueError> {
         let cue = self.key.open(bytes)?;
         let (epoch, id) = (cue.epoch, cue.id);

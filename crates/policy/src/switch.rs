@@ -1,4 +1,4 @@
-//! Whether a rule is on, for the network or for one host: with a least time between changes and a limit on how often.
+//! Whether a rule is on, for the network or for one host: with a minimum time between changes and a limit on how often.
 
 use crate::model::FlapLimit;
 use units::Time;
@@ -55,7 +55,7 @@ impl Switch {
         self.on
     }
 
-    /// Takes what the condition says; `None` if it is not known.
+    /// Takes the condition's value; `None` if it is not known.
     pub(crate) fn step(&mut self, wish: Option<bool>, limits: Limits) -> Turn {
         let Limits { now, hold, flap } = limits;
         let held = self.changed.is_some_and(|changed| now.saturating_sub(changed) < hold);
@@ -65,7 +65,7 @@ impl Switch {
             (true, Some(true)) => Turn::On,
             (false, Some(false)) => Turn::Off,
             (on, None) => {
-                // Nobody is to be steered by what nobody knows.
+                // An unknown value sets nothing.
                 if on {
                     self.change(now);
                 }

@@ -129,16 +129,17 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> f64 {
 /// Retransmitted over sent segments of all hosts; not known under [`crate::view::SEGMENTS_MIN`].
 fn network_drop_rate(view: &NetworkView) -> f64 {
     let counts = |host: &Host| Some((host.sent_segments?, host.retransmitted_segments?));
-    let (sent, again) =
-        view.hosts.iter().filter_map(counts).fold((0, 0), |(s, a), (sent, again)| (s + sent, a + again));
-    if sent < crate::view::SEGMENTS_MIN { f64::NAN } else { again as f64 / sent as f64 }
+    let hosts = view.hosts.iter().filter_map(counts);
+    // no integer: a sum over hosts could overflow one
+    let (sent, again) = hosts.fold((0.0, 0.0), |(s, a), (sent, again)| (s + sent as f64, a + again as f64));
+    if sent < crate::view::SEGMENTS_MIN as f64 { f64::NAN } else { again / sent }
 }
 
 /// The largest share of all traffic that one rack sends to one other.
 fn matrix_share(view: &NetworkView) -> f64 {
-    let total: u64 = view.matrix.iter().map(|pair| pair.rate.as_bps()).sum();
+    let total: f64 = view.matrix.iter().map(|pair| pair.rate.as_bps() as f64).sum();
     let most = view.matrix.iter().filter(|pair| pair.from != pair.to).map(|pair| pair.rate.as_bps()).max();
-    if total == 0 { f64::NAN } else { most.unwrap_or(0) as f64 / total as f64 }
+    if total == 0.0 { f64::NAN } else { most.unwrap_or(0) as f64 / total }
 }
 
 fn matrix_sum(view: &NetworkView, between: bool) -> f64 {
@@ -146,7 +147,7 @@ fn matrix_sum(view: &NetworkView, between: bool) -> f64 {
     if view.matrix.is_empty() { f64::NAN } else { pairs.map(|pair| pair.rate.as_bps() as f64).sum() }
 }
 
-/// The quantile `q` of a host's smoothed round-trip times.
+/// The quantile `q` of a host's smoothed RTTs.
 fn srtt(host: &Host, q: f64) -> f64 {
     let total: u64 = host.srtt_us.iter().map(|(_, n)| u64::from(*n)).sum();
     if total == 0 {
@@ -168,13 +169,13 @@ static VARIABLES: &[Variable] = &[
         "clock.hour",
         Unit::Number,
         Read::Network(|v| known(v.hour)),
-        "local time of day in hours, 0 to 24: 17.5 is half past five",
+        "time of day in the policy's `time_zone` (UTC without one), in hours from 0 to 24: 17.5 is half past five",
     ),
     variable(
         "clock.weekday",
         Unit::Number,
         Read::Network(|v| v.weekday.map_or(f64::NAN, f64::from)),
-        "day of the week, 1 (Monday) to 7",
+        "day of the week in the policy's `time_zone`, 1 (Monday) to 7",
     ),
     variable(
         "network.max_link_utilization",
@@ -309,19 +310,19 @@ static VARIABLES: &[Variable] = &[
         "host.retransmitted_segments",
         Unit::Number,
         Read::Host(|h| h.retransmitted_segments.map_or(f64::NAN, |n| n as f64)),
-        "segments sent again in the last second",
+        "segments retransmitted in the last second",
     ),
     of_agent(
         "host.srtt_p50",
         Unit::Duration,
         Read::Host(|h| srtt(h, 0.5)),
-        "median of the smoothed round-trip times of its connections",
+        "median of the smoothed RTTs (srtt) of its connections",
     ),
     of_agent(
         "host.srtt_p99",
         Unit::Duration,
         Read::Host(|h| srtt(h, 0.99)),
-        "99th percentile of the smoothed round-trip times of its connections",
+        "99th percentile of the smoothed RTTs (srtt) of its connections",
     ),
     of_agent(
         "host.send_rate",

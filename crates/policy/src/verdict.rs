@@ -2,11 +2,11 @@
 //!
 //! Whoever looks at a comparison again and again and stops when it looks significant is wrong far more often than the 5 % of
 //! a single look. So what is computed here is a *confidence sequence*: intervals of which all, at every look together,
-//! hold the truth with a probability of 95 %.
+//! contain the true value with a probability of 95 %.
 //!
 //! A pair of periods gives one difference `x`, the logarithm of treated over control: of the median, the 90th and the 99th
-//! percentile of completion times, and of the share of segments sent again. What happens to the whole network, such as an epoch
-//! of congestion, happens to both and falls out. Of `n` differences with mean `m` and squared deviations `a`, the effect `u`
+//! percentile of completion times, and of the share of segments retransmitted. What happens to the whole network, such as a
+//! congestion episode, happens to both sides and cancels out. Of `n` differences with mean `m` and squared deviations `a`, the effect `u`
 //! is tested by the mixture t-test (Lai, "On confidence sequences", Ann. Stat. 1976; Wang and Ramdas, "Anytime-valid t-tests and
 //! confidence sequences for Gaussian means with unknown variance", 2024, theorem 4.9): effects of `u + d` against the effect `u`, `d`
 //! in units of the unknown deviation being normal with variance `1/C2`. The likelihood ratio
@@ -63,8 +63,8 @@ impl ArmObservation {
 
     fn add(&mut self, other: &ArmObservation) {
         self.fct_ns.add(&other.fct_ns).expect("a histogram grows as it must");
-        self.segments += other.segments;
-        self.retransmits += other.retransmits;
+        self.segments = self.segments.saturating_add(other.segments);
+        self.retransmits = self.retransmits.saturating_add(other.retransmits);
     }
 }
 
@@ -147,7 +147,7 @@ const QUANTITIES: [Quantity; 4] = [
 /// The 99th percentile of completion times, for policies that say nothing else that networks can be compared by.
 const INSTEAD: usize = 2;
 
-/// What can be said.
+/// A judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
@@ -196,7 +196,7 @@ pub struct QuantityReport {
     pub change: Option<f64>,
     /// The interval around it that holds, at every look together, with 95 %; `None` while it is unbounded.
     pub interval: Option<(f64, f64)>,
-    /// How much larger the control's is while others are treated than it was while nobody was; `None` without either.
+    /// How much larger the control group's is while others are treated than it was before; `None` without either.
     pub control_against_past: Option<f64>,
 }
 
@@ -255,7 +255,7 @@ impl Verdict {
         self.rolled_back |= interval.is_some_and(|(low, _)| low > self.bound);
     }
 
-    /// What can be said now.
+    /// The verdict so far.
     pub fn report(&self) -> VerdictReport {
         let quantities: Vec<QuantityReport> =
             self.tracks.iter().zip(&QUANTITIES).map(|(track, quantity)| track.report(quantity.name)).collect();
@@ -292,7 +292,7 @@ impl Quantity {
         match self.of {
             Of::Percentile(_) => Some(self.level(treated)? - self.level(control)?),
             Of::Retransmits => {
-                let all = (treated.segments + control.segments) as f64;
+                let all = treated.segments as f64 + control.segments as f64;
                 // One retransmission is added, shared as the segments are: so none on both sides is no difference.
                 let share = |arm: &ArmObservation| log_share(arm, arm.segments as f64 / all);
                 Some(share(treated)? - share(control)?)
@@ -312,7 +312,7 @@ impl Quantity {
     }
 }
 
-/// Logarithm of the share sent again, with `more` retransmissions, since none has no logarithm.
+/// Logarithm of the share retransmitted, with `more` retransmissions, since none has no logarithm.
 fn log_share(arm: &ArmObservation, more: f64) -> Option<f64> {
     (arm.segments > 0).then(|| libm::log((arm.retransmits as f64 + more) / arm.segments as f64))
 }

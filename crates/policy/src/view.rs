@@ -1,15 +1,27 @@
 //! What is known of a network at one instant: the same type from a simulated, an emulated and a live network.
 //!
-//! Everything measured may be missing (`None`): a collector says what it knows, and an expression over what nobody knows is
-//! itself unknown. Rates and shares are over the collector's last period unless a field says otherwise.
+//! Everything measured may be missing (`None`): a collector reports what it knows, and an expression over an
+//! unknown value is unknown. Rates and shares are over the collector's last period unless a field says otherwise.
+//!
+//! A view and a report come from outside the process. [`NetworkView::from_json`], [`Host::check`] and [`Link::check`] bound every
+//! text, list and number in them, so that no sum over a network overflows and no name takes more than [`TEXT_MAX`] bytes.
 
-use crate::cue::TEXT_MAX;
+use crate::algorithm::is_plain;
+use crate::cue::{TEXT_MAX, clipped};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
 
 /// The fewest segments over which a share of retransmissions means anything.
 pub const SEGMENTS_MIN: u64 = 1000;
+/// Largest count, and largest number per second: a floating-point number holds each integer up to here.
+pub const COUNT_MAX: u64 = 1 << 53;
+/// Most labels of a host.
+pub const LABELS_MAX: usize = 16;
+/// Most algorithms of a host.
+pub const ALGORITHMS_MAX: usize = 64;
+/// Most steps of the histogram of a host's RTTs.
+pub const RTT_STEPS_MAX: usize = 256;
 
 /// A network at one instant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,10 +29,10 @@ pub const SEGMENTS_MIN: u64 = 1000;
 pub struct NetworkView {
     /// When, on the Oracle's monotonic clock.
     pub at: Time,
-    /// Local time of day, in hours from midnight (0 to 24), for policies that follow the day.
+    /// Time of day in the policy's time zone, in hours from midnight (0 to 24).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hour: Option<f64>,
-    /// Day of the week, 1 is Monday.
+    /// Day of the week in that zone, 1 is Monday.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weekday: Option<u8>,
     /// One-way links between switches, and between switches and hosts.
@@ -83,6 +95,9 @@ pub struct Host {
     /// The congestion control that its connections have without a policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cc: String,
+    /// The algorithms that its connections can be given, by their names in policies; empty: not reported, and not checked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub algorithms: Vec<String>,
     /// Open connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_flows: Option<f64>,
@@ -96,7 +111,7 @@ pub struct Host {
     /// Of these, retransmissions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmitted_segments: Option<u64>,
-    /// Smoothed round-trip times of the open connections: microseconds, and how many connections are at or under it
+    /// Smoothed RTTs of the open connections: microseconds, and how many connections are at or under it
     /// and above the entry before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub srtt_us: Vec<(u32, u32)>,
@@ -180,7 +195,7 @@ pub enum ViewError {
         line: usize,
         /// From 1.
         column: usize,
-        /// What the reader says.
+        /// The JSON reader's message.
         message: String,
     },
     /// A value that cannot be.
@@ -215,21 +230,23 @@ impl NetworkView {
     }
 
     fn check(&self) -> Result<(), ViewError> {
+        let at = |place: String| move |message| ViewError::Value { place, message };
+        let of_clock = number("hour", self.hour, 24.0).and_then(|()| match self.weekday {
+            Some(day) if !(1..=7).contains(&day) => Err(format!("`weekday` is {day}; 1 is Monday, 7 is Sunday")),
+            _ => Ok(()),
+        });
+        of_clock.map_err(at("clock".to_string()))?;
         for (i, link) in self.links.iter().enumerate() {
-            let place = || format!("links[{i}] ({})", link.name);
-            fraction("utilization", link.utilization, place)?;
-            fraction("drop_rate", link.drop_rate, place)?;
-            fraction("mark_rate", link.mark_rate, place)?;
+            link.check().map_err(at(format!("links[{i}] ({})", clipped(&link.name))))?;
         }
         for (i, host) in self.hosts.iter().enumerate() {
-            let place = || format!("hosts[{i}] ({})", host.name);
-            if host.retransmitted_segments > host.sent_segments {
-                let message = "more segments were sent again than were sent".to_string();
-                return Err(ViewError::Value { place: place(), message });
-            }
+            host.check().map_err(at(format!("hosts[{i}] ({})", clipped(&host.name))))?;
         }
         for (i, group) in self.groups.iter().enumerate() {
-            fraction("retransmit_rate", group.retransmit_rate, || format!("groups[{i}] ({})", group.name))?;
+            group.check().map_err(at(format!("groups[{i}] ({})", clipped(&group.name))))?;
+        }
+        for (i, pair) in self.matrix.iter().enumerate() {
+            pair.check().map_err(at(format!("matrix[{i}]")))?;
         }
         unique("hosts", self.hosts.iter().map(|host| host.name.as_str()))?;
         unique("links", self.links.iter().map(|link| link.name.as_str()))?;
@@ -237,12 +254,109 @@ impl NetworkView {
     }
 }
 
-fn fraction(what: &str, value: Option<f64>, place: impl Fn() -> String) -> Result<(), ViewError> {
-    match value {
-        Some(value) if !(0.0..=1.0).contains(&value) => {
-            let message = format!("`{what}` is {value}; it is a share, from 0 to 1");
-            Err(ViewError::Value { place: place(), message })
+impl Link {
+    /// Whether its texts and numbers are in range.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), String> {
+        name("name", &self.name)?;
+        text("from", &self.from)?;
+        text("to", &self.to)?;
+        count("rate", self.rate.map(Rate::as_bps))?;
+        count("queue", self.queue.map(Bytes::get))?;
+        fraction("utilization", self.utilization)?;
+        fraction("drop_rate", self.drop_rate)?;
+        fraction("mark_rate", self.mark_rate)
+    }
+}
+
+impl Host {
+    /// Whether its texts, lists and numbers are in range.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), String> {
+        name("name", &self.name)?;
+        text("rack", &self.rack)?;
+        text("cc", &self.cc)?;
+        length("labels", self.labels.len(), LABELS_MAX)?;
+        for (label, value) in &self.labels {
+            name("label", label)?;
+            text("label", value)?;
         }
+        length("algorithms", self.algorithms.len(), ALGORITHMS_MAX)?;
+        if let Some(odd) = self.algorithms.iter().find(|name| !is_plain(name)) {
+            return Err(format!("`{}` is not the name of an algorithm", clipped(odd).escape_debug()));
+        }
+        number("live_flows", self.live_flows, COUNT_MAX as f64)?;
+        number("flow_starts", self.flow_starts, COUNT_MAX as f64)?;
+        count("sent_segments", self.sent_segments)?;
+        count("send_rate", self.send_rate.map(Rate::as_bps))?;
+        if self.retransmitted_segments > self.sent_segments {
+            return Err("more segments were retransmitted than were sent".to_string());
+        }
+        length("srtt_us", self.srtt_us.len(), RTT_STEPS_MAX)?;
+        if !self.srtt_us.is_sorted_by(|(one, _), (next, _)| one < next) {
+            return Err("`srtt_us` is not in ascending order".to_string());
+        }
+        Ok(())
+    }
+}
+
+impl FlowGroup {
+    fn check(&self) -> Result<(), String> {
+        name("name", &self.name)?;
+        number("live_flows", self.live_flows, COUNT_MAX as f64)?;
+        number("flow_starts", self.flow_starts, COUNT_MAX as f64)?;
+        fraction("retransmit_rate", self.retransmit_rate)
+    }
+}
+
+impl RackPair {
+    fn check(&self) -> Result<(), String> {
+        text("from", &self.from)?;
+        text("to", &self.to)?;
+        count("rate", Some(self.rate.as_bps()))
+    }
+}
+
+/// A text in one line; it may be empty.
+fn text(what: &str, value: &str) -> Result<(), String> {
+    if value.len() > TEXT_MAX {
+        return Err(format!("its `{what}` has more than {TEXT_MAX} bytes"));
+    }
+    if value.contains(char::is_control) {
+        return Err(format!("its `{what}` has a control character"));
+    }
+    Ok(())
+}
+
+fn name(what: &str, value: &str) -> Result<(), String> {
+    if value.is_empty() { Err(format!("it has no {what}")) } else { text(what, value) }
+}
+
+fn length(what: &str, length: usize, most: usize) -> Result<(), String> {
+    if length > most { Err(format!("it has {length} `{what}`; at most {most}")) } else { Ok(()) }
+}
+
+fn count(what: &str, value: Option<u64>) -> Result<(), String> {
+    match value {
+        Some(value) if value > COUNT_MAX => Err(format!("`{what}` is {value}; at most {COUNT_MAX}")),
+        _ => Ok(()),
+    }
+}
+
+fn number(what: &str, value: Option<f64>, most: f64) -> Result<(), String> {
+    match value {
+        Some(value) if !(0.0..=most).contains(&value) => Err(format!("`{what}` is {value}; it is from 0 to {most}")),
+        _ => Ok(()),
+    }
+}
+
+fn fraction(what: &str, value: Option<f64>) -> Result<(), String> {
+    match value {
+        Some(value) if !(0.0..=1.0).contains(&value) => Err(format!("`{what}` is {value}; it is a share, from 0 to 1")),
         _ => Ok(()),
     }
 }
@@ -250,16 +364,8 @@ fn fraction(what: &str, value: Option<f64>, place: impl Fn() -> String) -> Resul
 fn unique<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), ViewError> {
     let mut seen = std::collections::BTreeSet::new();
     for (i, name) in names.enumerate() {
-        let place = || format!("{list}[{i}]");
-        if name.is_empty() {
-            return Err(ViewError::Value { place: place(), message: "it has no name".to_string() });
-        }
-        if name.len() > TEXT_MAX {
-            let message = format!("its name has more than {TEXT_MAX} bytes");
-            return Err(ViewError::Value { place: place(), message });
-        }
         if !seen.insert(name) {
-            return Err(ViewError::Value { place: place(), message: format!("a second `{name}`") });
+            return Err(ViewError::Value { place: format!("{list}[{i}]"), message: format!("a second `{name}`") });
         }
     }
     Ok(())

@@ -20,7 +20,9 @@ mod write;
 
 pub use figure::{Curve, Figure, Panel, Scale};
 pub use report::Story;
-pub use rows::{Arm, CaState, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow};
+pub use rows::{
+    Arm, CaState, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow, RuleRow,
+};
 pub use run_summary::RunSummary;
 pub use selfcheck::SelfCheck;
 pub use slowdown::{Slowdown, SlowdownOf};
@@ -54,6 +56,8 @@ pub struct RunResults {
     pub cwnd: Vec<CwndSample>,
     /// What happened to a policy's rules, by time; empty without one.
     pub cues: Vec<CueRow>,
+    /// What became of each of the policy's rules, in their order; empty without one.
+    pub rules: Vec<RuleRow>,
     /// Flows that an enforcer handled, by their end; empty without one.
     pub enforcer: Vec<EnforcerRow>,
     /// Messages on connections that are kept for more than one, in the order of their ends; empty if none were asked for.

@@ -240,6 +240,58 @@ pub struct CueRow {
     pub reason: Arc<str>,
 }
 
+/// What became of a policy's rule over a run: how often which, and the values that its condition had. In no table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleRow {
+    /// The rule's name.
+    pub rule: Arc<str>,
+    /// Decisions.
+    pub decisions: u64,
+    /// Of these: it was on for some host.
+    pub on: u64,
+    /// Its condition was false, or it was kept off.
+    pub off: u64,
+    /// Too little was known.
+    pub unknown: u64,
+    /// It was for no host.
+    pub no_host: u64,
+    /// No host had the algorithm, or the marks that it needs.
+    pub left_out: u64,
+    /// It was withheld whatever its condition said.
+    pub withheld: u64,
+    /// Why, the last time.
+    pub withheld_why: Arc<str>,
+    /// What its condition asked for, and the least and the most that it was; `None`: it was never known.
+    pub seen: Vec<(String, Option<(f64, f64)>)>,
+}
+
+impl RuleRow {
+    /// Adds what became of the same rule in another run.
+    pub fn add(&mut self, other: &RuleRow) {
+        self.decisions += other.decisions;
+        self.on += other.on;
+        self.off += other.off;
+        self.unknown += other.unknown;
+        self.no_host += other.no_host;
+        self.left_out += other.left_out;
+        self.withheld += other.withheld;
+        if other.withheld > 0 {
+            self.withheld_why = other.withheld_why.clone();
+        }
+        other.seen.iter().for_each(|(what, range)| self.see(what, *range));
+    }
+
+    /// What its condition asks for was between these; `None`: it was not known.
+    pub fn see(&mut self, what: &str, range: Option<(f64, f64)>) {
+        match self.seen.iter_mut().find(|(known, _)| known == what) {
+            Some((_, known)) => {
+                *known = known.iter().copied().chain(range).reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+            }
+            None => self.seen.push((what.to_string(), range)),
+        }
+    }
+}
+
 /// What can happen to a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CueEvent {

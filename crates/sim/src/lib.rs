@@ -201,11 +201,23 @@ impl Simulation {
         }
         let gate = self.core.fabric.gate.take();
         let enforcer = gate.map_or_else(Vec::new, |gate| gate.results(self.core.now(), topology, &mut summary));
+        let rules = self.control.as_ref().map_or_else(Vec::new, |control| control.rules().to_vec());
         let cues = self.control.map_or_else(Vec::new, Control::into_rows);
         let messages = self.traffic.flows.messages.unwrap_or_default();
         let messages = plan::message_rows(&messages, self.warmup, &self.entries);
         let link_series = series.into_samples();
-        RunResults { cues, flows, links, link_series, cwnd, enforcer, messages, summary, ..RunResults::default() }
+        RunResults {
+            cues,
+            rules,
+            flows,
+            links,
+            link_series,
+            cwnd,
+            enforcer,
+            messages,
+            summary,
+            ..RunResults::default()
+        }
     }
 }
 

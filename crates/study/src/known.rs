@@ -4,20 +4,71 @@ use crate::failure::Failure;
 use crate::monitor::Monitor;
 use crate::sweep::Job;
 use congestion::Algorithm;
-use policy::{AlgorithmFacts, Known, Measures, Policy};
+use policy::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, Policy};
 use scenario::Diagnostic;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
+
+/// The algorithms of Linux 6.18's source.
+const LINUX: [&str; 17] = [
+    "bbr",
+    "bic",
+    "cdg",
+    "cubic",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "reno",
+    "scalable",
+    "vegas",
+    "veno",
+    "westwood",
+    "yeah",
+];
 
 /// The names of the built-in algorithms.
 pub fn algorithm_names() -> Vec<&'static str> {
     Algorithm::builtins().iter().map(Algorithm::name).collect()
 }
 
-/// What policies must know of our algorithms.
+/// What policies must know of the algorithms that the simulator runs.
 pub fn algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
     Algorithm::builtins().iter().map(facts).collect()
+}
+
+/// The same of those that an emulation runs on this machine's kernel: Linux's own only where the kernel has them.
+pub fn emulated_algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
+    let has = kernel::algorithms().unwrap_or_default();
+    let runs = |facts: &AlgorithmFacts<'_>| {
+        !facts.name.starts_with(KERNEL_PREFIX) || has.iter().any(|name| name == facts.name)
+    };
+    host_algorithm_facts().into_iter().filter(runs).collect()
+}
+
+/// The same of those that Linux hosts run: also Linux's own, and what is loaded on this machine.
+fn host_algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let own = LINUX.iter().map(|name| format!("{KERNEL_PREFIX}{name}"));
+        let mut names: Vec<String> = own.chain(kernel::algorithms().unwrap_or_default()).collect();
+        names.retain(|name| Algorithm::named(name).is_none());
+        names.sort_unstable();
+        names.dedup();
+        names
+    });
+    let of = |name: &'static String| {
+        let own = name.strip_prefix(KERNEL_PREFIX).unwrap_or_default();
+        let same = Algorithm::named(if own == "reno" { "newreno" } else { own });
+        let unknown = AlgorithmFacts { name, measures: Measures::default(), needs_ecn: false };
+        same.map_or(unknown, |same| AlgorithmFacts { name, ..facts(same) })
+    };
+    algorithm_facts().into_iter().chain(names.iter().map(of)).collect()
 }
 
 fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
@@ -30,7 +81,7 @@ fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
     AlgorithmFacts { name: algorithm.name(), measures, needs_ecn: algorithm.needs_ecn() }
 }
 
-/// A policy that was checked.
+/// A policy for Linux hosts, checked.
 ///
 /// # Errors
 /// What is wrong with the file.
@@ -38,7 +89,7 @@ pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
     let name = file.display().to_string();
     let text =
         fs::read_to_string(file).map_err(|error| Failure::located(&Diagnostic::unreadable("policy", &name, &error)))?;
-    let algorithms = algorithm_facts();
+    let algorithms = host_algorithm_facts();
     Policy::parse(&name, &text, Known { algorithms: &algorithms }).map_err(|diagnostic| Failure::located(&diagnostic))
 }
 

@@ -24,7 +24,7 @@ mod trial;
 
 pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
 pub use failure::Failure;
-pub use known::{algorithm_facts, algorithm_names, load_policy};
+pub use known::{algorithm_facts, algorithm_names, emulated_algorithm_facts, load_policy};
 pub use monitor::{Event, Monitor, Sink};
 pub use reproduce::{DctcpOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
 pub use request::{all_cores, results_folder};

@@ -2,7 +2,7 @@
 
 use crate::emu::{self, Origin};
 use crate::failure::Failure;
-use crate::known::{algorithm_facts, algorithm_names, check_algorithm_files};
+use crate::known::{algorithm_facts, algorithm_names, check_algorithm_files, emulated_algorithm_facts};
 use crate::monitor::Monitor;
 use crate::request::{all_cores, results_folder};
 use crate::sweep::{Job, run_all};
@@ -79,7 +79,10 @@ pub fn run(request: &RunRequest, monitor: Monitor<'_>) -> Result<Done, Failure> 
         Backend::Sim => ours,
         Backend::Emu => of_emulator.iter().map(String::as_str).collect(),
     };
-    let facts = algorithm_facts();
+    let facts = match request.backend {
+        Backend::Sim => algorithm_facts(),
+        Backend::Emu => emulated_algorithm_facts(),
+    };
     let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
     let loaded =
         Scenario::load(&request.scenario, &request.sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;

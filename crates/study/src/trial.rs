@@ -1,15 +1,17 @@
 //! A policy in the simulator, against the same network without it.
 //!
 //! Each seed is run twice, and the two runs make one pair of the verdict's test: the whole network with the policy, treated hosts
-//! and the others, against the whole network without. So what treated hosts do to the others counts.
+//! and the control group, against the whole network without. So what treated hosts do to the others counts.
+//!
+//! A rule that was never on has a reason: what its condition asked for, which values that had, and what withheld it.
 
 use crate::failure::Failure;
 use crate::known::{algorithm_facts, algorithm_names, check_algorithm_files, load_policy};
 use crate::monitor::Monitor;
 use crate::request::all_cores;
 use crate::sweep::{Job, run_all};
-use policy::{ArmObservation, Judgement, PeriodObservation, Policy, Verdict, VerdictReport};
-use results::{CueEvent, RunResults};
+use policy::{ArmObservation, Judgement, Mode, PeriodObservation, Policy, Rule, Seen, Verdict, VerdictReport};
+use results::{CueEvent, RuleRow, RunResults};
 use scenario::{Known, Scenario};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -56,6 +58,8 @@ pub struct Tried {
     pub rolled_back: u32,
     /// By how much, and within which bounds.
     pub verdict: VerdictReport,
+    /// Why rules that were never on were not, a line each.
+    pub silent: Vec<String>,
 }
 
 /// Tries a policy.
@@ -70,6 +74,7 @@ pub fn try_policy(request: &TrialRequest, monitor: Monitor<'_>) -> Result<Tried,
     check_algorithm_files(&jobs, monitor)?;
     let mut verdict = Verdict::of_pairs(&policy);
     let mut without = None;
+    let mut rules: Vec<RuleRow> = Vec::new();
     let (mut acted, mut rolled_back) = (0, 0);
     run_all(&jobs, request.workers, monitor, |run| {
         // without the policy, then with it, seed by seed
@@ -77,14 +82,17 @@ pub fn try_policy(request: &TrialRequest, monitor: Monitor<'_>) -> Result<Tried,
             without = Some(observed(&run));
             return Ok(());
         };
+        rules.resize_with(run.rules.len(), RuleRow::default);
+        rules.iter_mut().zip(&run.rules).for_each(|(sum, row)| sum.add(row));
         acted += u32::from(run.cues.iter().any(|cue| cue.event == CueEvent::Sent));
         rolled_back += u32::from(run.summary.extra.get("policy.rolled_back").is_some_and(|flag| *flag > 0.0));
         verdict.observe(&PeriodObservation { treated: observed(&run), control, acting: true });
         Ok(())
     })?;
     let verdict = verdict.report();
-    let (policy, answer) = (policy.name.clone(), answer(&verdict));
-    Ok(Tried { policy, answer, seeds: request.seeds, acted, rolled_back, verdict })
+    let silent = silent(&policy, &rules, &jobs[1].scenario);
+    let (policy, answer) = (policy.name, answer(&verdict));
+    Ok(Tried { policy, answer, seeds: request.seeds, acted, rolled_back, verdict, silent })
 }
 
 /// Two runs a seed: without the policy, and with it.
@@ -140,6 +148,49 @@ fn answer(verdict: &VerdictReport) -> &'static str {
         Judgement::Unclear if verdict.is_bounded() => "no difference",
         Judgement::Unclear => "cannot say",
     }
+}
+
+/// Of each rule that was on for nobody in any seed, why.
+fn silent(policy: &Policy, rows: &[RuleRow], scenario: &Scenario) -> Vec<String> {
+    let mut lines = Vec::new();
+    if policy.mode == Mode::Observe {
+        lines.push("the policy's mode is \"observe\": it sends nothing".to_string());
+    }
+    let period = scenario.policy.as_ref().map_or(policy.period, |control| control.policy.period);
+    if period >= scenario.duration {
+        lines.push(format!(
+            "T = {period}, and a run lasts {}: the only decision is the one at its start, when nothing is measured yet. Set \
+             \"policy.period\", such as --set \"policy.period={}\"",
+            scenario.duration,
+            scenario.duration / 20
+        ));
+    }
+    for (rule, row) in policy.rules.iter().zip(rows).filter(|(_, row)| row.on == 0) {
+        lines.push(format!("rule `{}`: {}", rule.name, reasons(rule, row)));
+    }
+    lines
+}
+
+fn reasons(rule: &Rule, row: &RuleRow) -> String {
+    let when = rule.when.text().trim();
+    let seen = |known: bool| {
+        let of = row.seen.iter().filter(|(_, range)| range.is_some() == known);
+        of.map(|(what, range)| Seen::named(what, *range).to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let unknown = match seen(false) {
+        never if never.is_empty() => "some value was missing".to_string(),
+        never => never,
+    };
+    let counted = [
+        (row.off, format!("`{when}` was false, or held off: {}", seen(true))),
+        (row.unknown, format!("`{when}` was not known: {unknown}")),
+        (row.no_host, "no host was treated that it matches".to_string()),
+        (row.left_out, "no host had what the algorithm needs".to_string()),
+        (row.withheld, format!("withheld: {}", row.withheld_why)),
+    ];
+    let parts = counted.into_iter().filter(|(n, _)| *n > 0);
+    let parts = parts.map(|(n, why)| format!("in {n} of {} decisions {why}", row.decisions));
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -34,7 +34,8 @@ pub fn scenario_in(folder: &Path, text: &str) -> Scenario {
 fn read(text: &str, sets: &[String], files: &dyn Files) -> Scenario {
     let builtins = Algorithm::builtins();
     let names: Vec<&str> = builtins.iter().map(Algorithm::name).chain(KERNELS).collect();
-    let facts: Vec<AlgorithmFacts<'_>> = builtins.iter().map(facts).collect();
+    let of_kernel = |name| AlgorithmFacts { name, measures: Measures::default(), needs_ecn: false };
+    let facts: Vec<AlgorithmFacts<'_>> = builtins.iter().map(facts).chain(KERNELS.map(of_kernel)).collect();
     let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
     match Scenario::parse(&Input { name: "test.toml", text, sets, known, files }) {
         Ok(loaded) => loaded.runs.into_iter().next().expect("a scenario is at least one run").scenario,

@@ -59,7 +59,8 @@ fn words(tried: &Tried) -> String {
             quantity.pairs.to_string(),
         ]);
     }
-    let Tried { policy, answer, seeds, acted, rolled_back, verdict } = tried;
+    let Tried { policy, answer, seeds, acted, rolled_back, verdict, silent } = tried;
+    let silent = silent.iter().flat_map(|line| ["\n", line.as_str(), "\n"]).collect::<String>();
     let ended = match rolled_back {
         0 => String::new(),
         _ => format!(" In {rolled_back} it was rolled back."),
@@ -71,7 +72,7 @@ fn words(tried: &Tried) -> String {
     };
     format!(
         "SIMULATED: `{policy}` {seen}: {}\n\n{}\nThe whole network with the policy against the same without it; from, to: with 95 % \
-         confidence. The policy acted in {acted} of {seeds} seeds.{ended}\n",
+         confidence. The policy acted in {acted} of {seeds} seeds.{ended}\n{silent}",
         verdict.reason,
         table.render()
     )

@@ -137,3 +137,69 @@ fn a_sweep_cannot_be_tried() {
     assert_eq!(done.code, Some(2));
     assert!(done.stderr.contains("the scenario sweeps `tcp.cc`"), "{}", done.stderr);
 }
+
+#[test]
+fn every_shipped_policy_acts_in_every_seed_of_the_shipped_scenario() {
+    let scenario = format!("{FOLDER}/../scenarios/policy-try.toml");
+    for name in ["opentcp1", "opentcp2", "paced", "diurnal", "dctcp-when-ecn"] {
+        let file = format!("{FOLDER}/{name}.toml");
+        let args = ["policy", "try", &file, "--scenario", &scenario, "--seeds", "5", "--json"];
+        let tried: serde_json::Value = serde_json::from_str(&Place::new().succeed(&args).stdout).unwrap();
+        assert_eq!(tried["acted"], 5, "{name}: {tried}");
+        assert_ne!(tried["answer"], "cannot say", "{name}: {tried}");
+    }
+}
+
+#[test]
+fn a_rule_that_is_never_on_gets_the_reason() {
+    let place = Place::with(NETWORK);
+    let tried = |period: &str, when: &str, set: &str| {
+        let policy = format!(
+            "mode = \"enforce\"\nperiod = \"{period}\"\n[[rule]]\nname = \"r\"\nwhen = '{when}'\nset = {{ {set} }}\n"
+        );
+        place.write("p.toml", &policy);
+        place.succeed(&["policy", "try", "p.toml", "--scenario", "a.toml", "--seeds", "5"]).stdout
+    };
+    let busy = tried("500 ms", "network.max_link_utilization > 0.999", "initial_cwnd = 20");
+    // of decisions at 0, 0.5, 1, 1.5, 2 and 2.5 s the first knows nothing
+    let reason = "rule `r`: in 25 of 30 decisions `network.max_link_utilization > 0.999` was false, or held off: \
+                  network.max_link_utilization was 0.";
+    assert!(busy.contains("acted in 0 of 5 seeds") && busy.contains(reason), "{busy}");
+    assert!(busy.contains("; in 5 of 30 decisions `network.max_link_utilization > 0.999` was not known"), "{busy}");
+    let of_hosts = tried("500 ms", "host.live_flows > 1000", "initial_cwnd = 20");
+    assert!(of_hosts.contains("host.live_flows was 7"), "{of_hosts}");
+    let hasty = tried("10 ms", "true", "initial_cwnd = 20");
+    assert!(hasty.contains("withheld: T = 10 ms is not more than 100 RTTs"), "{hasty}");
+    let long = tried("60 s", "network.max_link_utilization < 1.0", "initial_cwnd = 20");
+    for part in ["T = 60 s, and a run lasts 3 s", "--set \"policy.period=150 ms\"", "was not known"] {
+        assert!(long.contains(part), "{part}: {long}");
+    }
+}
+
+#[test]
+fn linuxs_own_algorithms_are_allowed_on_hosts_and_refused_by_the_simulator() {
+    let place = Place::with(NETWORK);
+    let with = |cc: &str| {
+        let policy = format!(
+            "mode = \"enforce\"\nperiod = \"1 s\"\n[[rule]]\nname = \"r\"\nwhen = \"true\"\nset = {{ cc = \"{cc}\" }}\n"
+        );
+        place.write("p.toml", &policy);
+    };
+    with("kernel:reno");
+    assert!(place.succeed(&["policy", "check", "p.toml"]).stdout.starts_with("p.toml: good"));
+    let refused = place.opentcp(&["policy", "try", "p.toml", "--scenario", "a.toml"]);
+    assert_eq!(refused.code, Some(2));
+    for part in
+        ["6:14", "the simulator has no kernel, so no `kernel:reno`", "write `newreno`, or run it on Linux hosts"]
+    {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    for (cc, near) in [("reno", "did you mean `kernel:reno`?"), ("kernel:cubik", "did you mean `kernel:cubic`?")] {
+        with(cc);
+        let unknown = place.opentcp(&["policy", "check", "p.toml"]);
+        assert_eq!(unknown.code, Some(2));
+        for part in [near, "Allowed: `bbr`", "Linux's own as `kernel:NAME`", "opentcp cc load FILE"] {
+            assert!(unknown.stderr.contains(part), "{part}: {}", unknown.stderr);
+        }
+    }
+}

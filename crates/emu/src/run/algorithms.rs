@@ -46,7 +46,9 @@ impl Algorithms {
         }
         // those that the policy may set
         let names_loaded: BTreeSet<String> = loaded.iter().map(|algorithm| algorithm.name().to_string()).collect();
-        for name in policy_algorithms(scenario).collect::<BTreeSet<_>>() {
+        // others are the kernel's own, or a user's, which stays loaded
+        let ours = |name: &&str| kernel::object(name).is_some();
+        for name in policy_algorithms(scenario).filter(ours).collect::<BTreeSet<_>>() {
             if !names_loaded.contains(&format!("{NAME_PREFIX}{name}")) {
                 loaded.push(load(probed(&mut kernel)?, &Algorithm::BuiltIn(name.to_string()))?);
             }

@@ -133,6 +133,13 @@ const CASES: &[Case] = &[
         "`vegas` reacts to loss and delay, `cubic` of an earlier rule to loss",
         "allow_mixed_measures = true",
     ),
+    case(
+        ("lifetime = \"90 s\"", "time_zone = \"Europe/Zuerich\""),
+        (3, 13),
+        "there is no time zone `Europe/Zuerich`",
+        "did you mean `Europe/Zurich`?",
+    ),
+    case(("initial_cwnd = 20", "cc = \"kernel:reno\""), (16, 14), "the simulator has no kernel", "write `newreno`"),
     case(("[rollout]", "[rollout"), (18, 9), "this is not TOML", ""),
 ];
 

@@ -197,14 +197,14 @@ fn smoothing_is_done_for_each_host_too() {
 }
 
 #[test]
-fn a_period_of_a_hundred_round_trips_or_less_sets_nothing() {
+fn a_period_of_a_hundred_rtts_or_less_sets_nothing() {
     let policy = simple(&format!("when = \"true\"\n{IW}"), "[rollout]\nfraction = 1.0");
     let mut network = view(8, 0.1, 0);
     assert_eq!(once(&policy, &network).cues.len(), 1, "100 × 2 ms is 0.2 s");
     network.hosts[3].srtt_us = vec![(2000, 9), (120_000, 1)];
     let unstable = once(&policy, &network);
     assert_eq!(unstable.cues.len(), 0, "of 80 sessions the 80th is the 99th percentile: 120 ms, and T is 10 s");
-    assert!(unstable.rules[0].withheld.as_ref().unwrap().contains("not more than 100 round trips"));
+    assert!(unstable.rules[0].withheld.as_ref().unwrap().contains("not more than 100 RTTs"));
     network.hosts.iter_mut().for_each(|host| host.srtt_us.clear());
     assert!(once(&policy, &network).rules[0].withheld.as_ref().unwrap().contains("not known"));
     network.hosts.iter_mut().for_each(|host| host.live_flows = Some(0.0));
@@ -228,6 +228,37 @@ fn other_signals_beside_other_hosts_are_refused_unless_allowed() {
     assert!(why.contains("`vegas` reacts to loss and delay, `cubic` of host h0 to loss"), "{why}");
     assert_eq!(once(&simple(rule, "allow_mixed_measures = true"), &view(8, 0.1, 0)).cues.len(), 1);
     assert_eq!(once(&simple(&rule.replace("vegas", "newreno"), ""), &view(8, 0.1, 0)).cues.len(), 1);
+}
+
+#[test]
+fn a_rule_goes_only_to_hosts_that_have_its_algorithm() {
+    let policy = simple("when = \"true\"\nset = { cc = \"bic\", initial_cwnd = 20 }", "");
+    let mut network = view(4, 0.1, 0);
+    assert_eq!(once(&policy, &network).rules[0].hosts.addressed, 4, "what no host reports is not checked");
+    for (host, algorithms) in network.hosts.iter_mut().zip([&["kernel:bic"][..], &["bic"], &["kernel:reno", "bbr"]]) {
+        host.algorithms = algorithms.iter().map(ToString::to_string).collect();
+    }
+    let decision = once(&policy, &network);
+    let report = &decision.rules[0];
+    assert_eq!((report.hosts.addressed, report.hosts.no_algorithm, report.lacking.join(" ")), (3, 1, "h2".into()));
+    let named = Addressees::Named(["h0", "h1", "h3"].map(String::from).to_vec());
+    assert_eq!(decision.cues[0].scope.hosts, named);
+    let text = decision.explain(&policy);
+    assert!(text.contains("1 left out: without `bic` (opentcp cc load bic): h2"), "{text}");
+    network.hosts.iter_mut().for_each(|host| host.algorithms = vec!["kernel:reno".into()]);
+    assert!(once(&policy, &network).cues.is_empty());
+}
+
+#[test]
+fn the_values_that_hosts_had_are_reported_from_the_least_to_the_most() {
+    let policy = simple(&format!("when = \"host.live_flows > 50 || host.rack == 'r9'\"\n{IW}"), "");
+    let mut network = view(3, 0.1, 0);
+    network.hosts[1].live_flows = Some(42.0);
+    network.hosts[2].live_flows = None;
+    let decision = once(&policy, &network);
+    let seen: Vec<String> = decision.rules[0].seen.iter().map(ToString::to_string).collect();
+    assert_eq!(seen, ["host.live_flows was 10 to 42", "host.rack == \"r9\" was false"]);
+    assert!(decision.explain(&policy).contains("host.live_flows was 10 to 42"));
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn a_network_in_json_is_read_again_and_its_mistakes_are_told() {
     assert!(error("0.5", "50").contains("links[0] (a): `utilization` is 50"));
     assert!(error("\"hosts\"", "\"hosst\"").starts_with("1:"));
     assert!(error("\"60 s\"", "\"60\"").contains("no unit"));
-    assert!(error("\"name\": \"h\"", "\"rack\": \"h\"").contains("hosts[0]: it has no name"));
+    assert!(error("\"name\": \"h\"", "\"rack\": \"h\"").contains("hosts[0] (): it has no name"));
 }
 
 fn some_text() -> impl Strategy<Value = String> {

@@ -35,7 +35,7 @@ fn opentcp2_with_its_guard() {
 }
 
 #[test]
-fn opentcp2_where_round_trips_are_too_long_for_its_period() {
+fn opentcp2_where_rtts_are_too_long_for_its_period() {
     let mut slow = example();
     slow.hosts.iter_mut().for_each(|host| host.srtt_us = vec![(700_000, 20)]);
     assert_snapshot!(explained(&shipped("opentcp2"), &[slow]));

@@ -1,0 +1,228 @@
+//! Whatever comes over the bus, the Oracle's memory is bounded and its sums hold.
+
+use bus::{MESSAGE_MAX, Report, Telemetry};
+use oracle::{Gathered, HOSTS_MAX};
+use policy::{ArmObservation, COUNT_MAX, Host, Known, Link, NetworkView, Policy};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Stats, StatsAlloc};
+use std::alloc::System;
+use units::{Bytes, Rate, Time};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const PERIOD: Time = Time::from_secs(10);
+const POLICY: &str = "name = \"p\"\nmode = \"enforce\"\nperiod = \"10 s\"\n[[rule]]\nname = \"r\"\n\
+                      when = \"network.drop_rate < 0.1\"\nset = { initial_cwnd = 20 }\n";
+
+fn in_use() -> usize {
+    let Stats { bytes_allocated, bytes_deallocated, .. } = ALLOCATOR.stats();
+    bytes_allocated - bytes_deallocated
+}
+
+fn gathered() -> Gathered {
+    Gathered::new(&Policy::parse("p.toml", POLICY, Known::default()).expect("a policy"))
+}
+
+fn host(name: String) -> Host {
+    Host { name, rack: "r1".into(), ..Host::default() }
+}
+
+fn kind(group: String, remote_rack: String, number: u64) -> Telemetry {
+    Telemetry {
+        group,
+        remote_rack,
+        size: "all".into(),
+        flows: number,
+        bytes: number,
+        segments: number,
+        retransmits: number,
+        fct_us: (0..12).map(|step| (1 << step, 1)).collect(),
+    }
+}
+
+fn take(gathered: &mut Gathered, host: Host, links: Vec<Link>, telemetry: Vec<Telemetry>) -> usize {
+    let bytes = serde_json::to_vec(&Report { host, links, telemetry, ..Report::default() }).unwrap();
+    assert!(bytes.len() <= MESSAGE_MAX, "{} bytes", bytes.len());
+    gathered.take(Time::from_secs(1), &bytes);
+    bytes.len()
+}
+
+/// The tests of this file measure the memory of the whole process, so they are one.
+#[test]
+fn names_that_nobody_knows_take_no_memory_and_sums_do_not_overflow() {
+    a_hundred_thousand_groups_are_one();
+    a_hundred_thousand_pairs_of_racks_are_some_thousand();
+    a_hundred_thousand_hosts_are_those_that_came_first();
+    links_are_bounded_for_all_hosts_together();
+    a_host_that_says_all_that_it_may_takes_some_kilobytes();
+    numbers_that_are_as_large_as_can_be_saturate();
+    what_is_no_report_leaves_nothing();
+}
+
+fn a_hundred_thousand_groups_are_one() {
+    let mut gathered = gathered();
+    take(&mut gathered, host("h".into()), Vec::new(), vec![kind("p/r".into(), String::new(), 1)]);
+    let before = in_use();
+    for report in 0..400 {
+        let kinds = (0..257).map(|i| kind(format!("{report}/{i}"), String::new(), 1)).collect();
+        let bytes = take(&mut gathered, host("h".into()), Vec::new(), kinds);
+        assert!(bytes > 45_000, "{bytes}");
+    }
+    let grown = in_use() - before;
+    println!("400 reports of 257 new groups: {grown} bytes more");
+    assert!(grown < 400_000, "{grown} bytes for 400 reports");
+    assert_eq!(gathered.intake().groups_other, 400 * 257);
+    let view = gathered.view(PERIOD, PERIOD, NetworkView::default());
+    let groups: Vec<(&str, Option<f64>)> = view.groups.iter().map(|g| (g.name.as_str(), g.flow_starts)).collect();
+    assert_eq!(groups, [("other", Some(40.0 * 257.0)), ("p/r", Some(0.1))]);
+}
+
+fn a_hundred_thousand_pairs_of_racks_are_some_thousand() {
+    let mut gathered = gathered();
+    let before = in_use();
+    for report in 0..400 {
+        let kinds = (0..250).map(|i| kind("default".into(), format!("rack {report} {i}"), 1)).collect();
+        take(&mut gathered, host("h".into()), Vec::new(), kinds);
+    }
+    let grown = in_use() - before;
+    println!("100,000 pairs of racks: {grown} bytes more");
+    assert!(grown < 1_500_000, "{grown} bytes");
+    let view = gathered.view(PERIOD, PERIOD, NetworkView::default());
+    assert_eq!((view.matrix.len(), gathered.intake().racks_other), (4097, 100_000 - 4096));
+    let before = in_use();
+    drop(gathered);
+    assert!(in_use() <= before);
+}
+
+fn a_hundred_thousand_hosts_are_those_that_came_first() {
+    let mut gathered = gathered();
+    let before = in_use();
+    for i in 0..100_000 {
+        take(&mut gathered, host(format!("{i:0>255}")), Vec::new(), Vec::new());
+    }
+    let grown = in_use() - before;
+    println!("100,000 hosts: {grown} bytes more");
+    assert!(grown < HOSTS_MAX * 1200, "{grown} bytes");
+    let intake = gathered.intake();
+    assert_eq!((gathered.hosts(), intake.taken, intake.hosts_beyond), (HOSTS_MAX, 4096, 100_000 - 4096));
+    // they are gone two periods later, and others have room
+    assert!(gathered.view(PERIOD * 4, PERIOD, NetworkView::default()).hosts.is_empty());
+}
+
+fn links_are_bounded_for_all_hosts_together() {
+    let mut gathered = gathered();
+    let links = |n: usize, long: usize| -> Vec<Link> {
+        (0..n).map(|i| Link { name: format!("{i:0>long$}"), ..Link::default() }).collect()
+    };
+    let before = in_use();
+    for i in 0..HOSTS_MAX {
+        take(&mut gathered, host(format!("h{i}")), links(64, 255), Vec::new());
+        // what a host said before makes room for what it says now
+        take(&mut gathered, host(format!("h{i}")), links(64, 255), Vec::new());
+    }
+    let grown = in_use() - before;
+    println!("64 links of each of 4096 hosts: {grown} bytes more");
+    assert!(grown < 16_384 * 600 + HOSTS_MAX * 1200, "{grown} bytes");
+    assert_eq!(gathered.intake().links_beyond, 2 * (4096 - 256) * 64);
+    let view = gathered.view(PERIOD, PERIOD, NetworkView::default());
+    assert_eq!(view.links.len(), 64, "those of one name are one");
+}
+
+fn a_host_that_says_all_that_it_may_takes_some_kilobytes() {
+    let mut gathered = gathered();
+    let long = |i: usize| format!("{i:0>255}");
+    let full = Host {
+        rack: long(0),
+        cc: long(0),
+        labels: (0..16).map(|i| (long(i), long(i))).collect(),
+        algorithms: (0..64).map(|i| format!("kernel:{i:0>15}")).collect(),
+        srtt_us: (0..256).map(|us| (us, 1)).collect(),
+        ..host(long(0))
+    };
+    let before = in_use();
+    take(&mut gathered, full, Vec::new(), Vec::new());
+    let grown = in_use() - before;
+    println!("the fullest host: {grown} bytes");
+    assert!(gathered.hosts() == 1 && grown < 20_000, "{grown} bytes");
+}
+
+fn numbers_that_are_as_large_as_can_be_saturate() {
+    let mut gathered = gathered();
+    let counted = |arms: [ArmObservation; 2]| arms.map(|arm| arm.segments);
+    for i in 0..4000 {
+        let largest = Host {
+            live_flows: Some(COUNT_MAX as f64),
+            flow_starts: Some(COUNT_MAX as f64),
+            sent_segments: Some(COUNT_MAX),
+            retransmitted_segments: Some(COUNT_MAX),
+            send_rate: Some(Rate::from_bps(COUNT_MAX)),
+            srtt_us: vec![(0, u32::MAX), (u32::MAX, u32::MAX)],
+            ..host(format!("h{i}"))
+        };
+        let link = Link { name: "l".into(), queue: Some(Bytes::new(COUNT_MAX)), ..Link::default() };
+        let mut kind = kind("p/r".into(), "r2".into(), COUNT_MAX);
+        kind.fct_us = vec![(0, u32::MAX), (u32::MAX, u32::MAX)];
+        take(&mut gathered, largest, vec![link], vec![kind]);
+    }
+    assert_eq!(gathered.intake().taken, 4000);
+    let view = gathered.view(PERIOD, PERIOD, NetworkView::default());
+    let policy = Policy::parse("p.toml", POLICY, Known::default()).unwrap();
+    let mut oracle = policy::Oracle::new(policy, policy::OracleKey::from_secret([1; 32]), policy::History::default());
+    for _ in 0..2 {
+        let arms = gathered.take_arms();
+        oracle.turn(&view, arms);
+    }
+    assert_eq!(counted(gathered.take_arms()), [0, 0], "they were taken");
+    assert_eq!(view.matrix[0].rate, Rate::from_bps((8.0 * u64::MAX as f64 / 10.0) as u64), "the sum is at its end");
+    assert_eq!(view.groups[0].retransmit_rate, Some(1.0));
+    assert!(view.groups[0].flow_starts.unwrap().is_finite());
+}
+
+fn what_is_no_report_leaves_nothing() {
+    let mut gathered = gathered();
+    let deep = ["[".repeat(60_000), r#"{"host":"#.to_string() + &"{\"labels\":".repeat(5000)];
+    let host = |fields: &str| format!(r#"{{"host": {{"name": "h", {fields}}}}}"#);
+    let kind = |fields: &str| format!(r#"{{"host": {{"name": "h"}}, "telemetry": [{{{fields}}}]}}"#);
+    let many =
+        |list: &str, n: usize| format!(r#"{{"host": {{"name": "h"}}, "{list}": [{}]}}"#, vec!["{}"; n].join(","));
+    let pairs = |n: usize| vec!["[1,1]"; n].join(",");
+    let broken = [
+        host(r#""live_flows": NaN"#),
+        host(r#""live_flows": 1e400"#),
+        host(r#""live_flows": 1e308"#),
+        host(r#""live_flows": -1"#),
+        host(r#""flow_starts": -1e-300"#),
+        host(r#""sent_segments": 18446744073709551615"#),
+        host(r#""sent_segments": 18446744073709551616"#),
+        host(r#""sent_segments": -1"#),
+        host(r#""sent_segments": 1, "retransmitted_segments": 2"#),
+        host(r#""send_rate": "18446744073709551615 bit/s""#),
+        host(r#""fct": {"p50": "1e308 s"}"#),
+        host(r#""srtt_us": [[4294967296, 1]]"#),
+        host(r#""srtt_us": [[2, 1], [2, 1]]"#),
+        host(&format!(r#""srtt_us": [{}]"#, pairs(10_000))),
+        host(&format!(r#""rack": "{}""#, "r".repeat(50_000))),
+        host(r#""rack": "two\nlines""#),
+        r#"{"host": {"name": ""}}"#.to_string(),
+        kind(r#""flows": 18446744073709551615"#),
+        kind(r#""segments": 1, "retransmits": 2"#),
+        kind(&format!(r#""fct_us": [{}]"#, pairs(10_000))),
+        kind(&format!(r#""group": "{}""#, "g".repeat(50_000))),
+        many("links", 20_000),
+        many("telemetry", 650),
+        many("in_force", 20_000),
+        String::new(),
+        "null".to_string(),
+    ];
+    let before = in_use();
+    for text in broken.iter().chain(&deep) {
+        let refused = gathered.intake().refused;
+        gathered.take(Time::ZERO, text.as_bytes());
+        assert_eq!(gathered.intake().refused, refused + 1, "{}", &text[..text.len().min(200)]);
+    }
+    for bytes in [vec![0xff; 4096], vec![0; MESSAGE_MAX]] {
+        gathered.take(Time::ZERO, &bytes);
+    }
+    assert!(in_use() - before < 4096, "{} bytes", in_use() - before);
+    assert_eq!((gathered.intake().taken, gathered.hosts()), (0, 0));
+}
