@@ -161,6 +161,7 @@ fn jobs_have_their_own_barriers_sizes_and_thoughts_and_every_message_is_told() {
         topology = { leaf_spine = { leaves = 2, spines = 2, hosts_per_leaf = 4 } }
         rate = "1 Gbit/s"
         delay = "5 us"
+        queue = { drop_tail = { packets = 40 } }
         [measure]
         messages = true
         [[traffic]]

@@ -437,7 +437,8 @@ impl Endpoint {
         let prior_sacked = self.sock.sacked_out;
         let len = self.sock.packets_out;
         let mut sent_us: Option<(u32, u32)> = None;
-        let mut reorder_seq = ack.number;
+        // lowest start of what arrived in its first transmission, unSACKed; a hole that a retransmission fills is no reordering
+        let mut reorder_seq = self.sock.snd_nxt;
         let mut n = 0;
         while n < len {
             let record = *self.busy.at(n);

@@ -34,8 +34,8 @@ pub struct DelayedAck {
     pub timeout: Time,
     /// What Linux's adaptation ends at, up to its 200 ms; without `quickack` the delay is `timeout`.
     pub timeout_max: Time,
-    /// Linux's quick ACKs: the first segments of a connection, and those after a gap or a long pause, are acknowledged
-    /// at once.
+    /// Linux's quick ACKs: the first segments of a connection, those after a gap or a long pause, and those with PSH that the
+    /// application has read are acknowledged at once.
     pub quickack: bool,
 }
 

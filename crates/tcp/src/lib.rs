@@ -37,8 +37,8 @@
 //! - The receive buffer is constant, as the send buffer is: no autotuning. The window is what is free of it.
 //! - Every segment is processed by itself: the kernel may merge segments before TCP sees them (GRO) and duplicate ACKs
 //!   in the backlog of a busy socket (script 3), and it compresses the SACKs of a long gap; here each is answered.
-//! - A delayed ACK waits for its timer even if the application has read all there is and the sender had set PSH; Linux
-//!   would send it upon that read.
+//! - An application that reads has read a segment when it arrives, so one with PSH is acknowledged at once; in Linux the read
+//!   comes some microseconds later.
 //! - SYNs back off from the first retransmission on (RFC 6298); Linux keeps the first four equally spaced.
 //! - SYN timeouts call no hooks: the algorithm has not begun.
 //! - Payload is a stream without marks of the application's writes: bursts do not end at them, but where buffers would if it had

@@ -168,7 +168,10 @@ impl Endpoint {
         }
         let unacknowledged = self.sock.rcv_nxt.wrapping_sub(self.rcv_wup);
         let bearable = (self.config.delayed_ack.segments.max(1) - 1) * self.rcv_mss as u32;
-        let quick = (self.quick > 0) & !self.has(bit::PINGPONG);
+        // the application reads at once, and Linux acknowledges a segment with PSH once all is read (tcp_cleanup_rbuf)
+        let pushed =
+            (pending & ack_pending::PUSHED != 0) & self.config.delayed_ack.quickack & !self.has(bit::SLOW_DATA);
+        let quick = ((self.quick > 0) | pushed) & !self.has(bit::PINGPONG);
         let at_once = (unacknowledged > bearable) | quick | out_of_order | (pending & ack_pending::NOW != 0);
         if !at_once & (pending & ack_pending::TIMER != 0) {
             return self.delay_ack_further(now);

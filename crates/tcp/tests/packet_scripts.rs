@@ -215,6 +215,38 @@ fn the_first_segments_are_acknowledged_at_once() {
     }
 }
 
+/// A receiver that has used its quick ACKs up: 16 segments have arrived.
+fn past_its_quick_acks() -> Drill {
+    let mut drill = Drill::client(config());
+    for segment in 0..16 {
+        let (start, end) = (segment * 1000 + 1, segment * 1000 + 1001);
+        drill.run(&format!("{segment} < {start}:{end}\n{segment} > ack {end}"));
+    }
+    drill
+}
+
+#[test]
+fn a_segment_with_psh_is_acknowledged_when_it_is_read() {
+    past_its_quick_acks().run(
+        "20 < 16001:17001
+         30 quiet
+         30 < 17001:18001
+         30 > ack 18001
+         40 < 18001:19001 psh
+         40 > ack 19001",
+    );
+}
+
+#[test]
+fn a_segment_with_psh_that_nobody_reads_waits() {
+    past_its_quick_acks().run(
+        "20   read off
+         20   < 16001:17001 psh
+         30   quiet
+         60~1 > ack 17001",
+    );
+}
+
 #[test]
 fn data_carries_the_acknowledgment_that_is_owed() {
     Drill::client(delaying()).run(

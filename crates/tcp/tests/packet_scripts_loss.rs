@@ -115,6 +115,36 @@ fn every_hole_below_three_sacked_segments_is_retransmitted_once() {
 }
 
 #[test]
+fn a_hole_that_a_retransmission_fills_is_no_reordering() {
+    // two holes, filled one after the other by their retransmissions
+    let mut drill = Drill::client(config());
+    drill.run(
+        "0    write 12000
+         0    > 1:10001
+         20   < ack 1001
+         20   > 10001:12001
+         20.1 < ack 1001 sack 2001:3001
+         20.2 < ack 1001 sack 4001:10001 sack 2001:3001",
+    );
+    drill.sent_until(39.0);
+    drill.run(
+        "40   < ack 3001 sack 4001:12001
+         40.1 < ack 12001
+         40.1 state 0
+         60   write 6000",
+    );
+    drill.sent_until(79.0);
+    // had the first been taken for reordering, 5 ms would pass, a quarter of the round trip
+    drill.run(
+        "80   < ack 12001 sack 13001:14001
+         80   > 17001:18001
+         80.1 < ack 12001 sack 13001:15001
+         80.2 < ack 12001 sack 13001:16001
+         80.2 > 12001:13001",
+    );
+}
+
+#[test]
 fn reordering_within_a_quarter_of_the_round_trip_is_no_loss() {
     let mut drill = Drill::client(config());
     drill.run(

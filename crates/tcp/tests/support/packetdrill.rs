@@ -10,7 +10,7 @@
 //!
 //! Times are milliseconds since the connection was established, sequence numbers relative (the SYN is 0). Words after
 //! `>` and `<`: `syn fin rst`, `A:B` the data, `ack N`, `sack A:B` (repeated, in order), `nosack`, `ece`, `noece`, `cwr`,
-//! `nocwr`, `ce`, `ect`, `noect`, `win N`. What a line does not name may be anything. Other events: `write N`, `close`,
+//! `nocwr`, `psh`, `ce`, `ect`, `noect`, `win N`. What a line does not name may be anything. Other events: `write N`, `close`,
 //! `read on`, `read off`, `cwnd N`, `ssthresh N`, `state N`, `received N`.
 
 use congestion::Algorithm;
@@ -347,6 +347,7 @@ impl Drill {
                 "rst" => segment.flags |= flags::RST,
                 "ece" => segment.flags |= flags::ECE,
                 "cwr" => segment.flags |= flags::CWR,
+                "psh" => segment.flags |= flags::PSH,
                 "ce" => segment.ecn = Ecn::Ce,
                 "ect" => segment.ecn = Ecn::Ect0,
                 "ack" | "win" => {
