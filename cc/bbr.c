@@ -1,49 +1,65 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * BBR, version 1: congestion control by a model of the path instead of by its losses.
+ * BBR, version 1, as Linux runs it: congestion control by a model of the path instead of by its losses.
  *
- * A path looks to a flow like one pipe: it delivers at most BtlBw (bottleneck bandwidth) and takes at least RTprop
- * (round-trip propagation time). A loss-based sender fills the bottleneck's buffer, since only its overflow tells it
- * to stop. BBR measures the two numbers and keeps the pipe full and its buffer empty:
+ * A path looks to a flow like one pipe: it delivers at most bw (bottleneck bandwidth) and takes at least min_rtt
+ * (round-trip propagation time). A loss-based sender fills the bottleneck's buffer, since only its overflow makes it
+ * stop. BBR measures the two numbers, sends at the one and bounds what is in flight by their product, the BDP:
  *
- *   rate balance   send at     pacing_gain x BtlBw             so that the buffer does not grow
- *   full pipe      at most     cwnd_gain x BtlBw x RTprop      (the BDP) in flight, so that it stays small
- *
- *   BtlBw  = max of the delivery rates of the last 10 round trips      delivery rate = segments delivered / interval
- *   RTprop = min of the round-trip times of the last 10 s
+ *   bw          = max of the delivery rates of the last 10 rounds         delivery rate = delivered / interval
+ *   min_rtt     = min of the RTTs of the last 10 s
+ *   pacing rate = pacing_gain x bw x 0.99
+ *   cwnd        = cwnd_gain x bw x min_rtt + extra_acked + budget         budget = 3 bursts, made even
  *
  * The two cannot be seen at once: bandwidth shows only when the pipe is full, propagation time only when the buffer is
  * empty. So BBR probes for one and the other in turn:
  *
- *              |
- *              v
- *      +-> STARTUP --+   pacing 2/ln 2: the rate doubles every round, the steepest that the ACKs of a doubling allow
- *      |      |      |
- *      |      v      |   BtlBw grew less than 25 % in each of three rounds: the pipe is full
- *      |    DRAIN ---+   pacing ln 2 / 2: what Startup left in the buffer leaves within a round
- *      |      |      |
- *      |      v      |   in flight <= BDP
- *      |   PROBE_BW -+   pacing 1.25, 0.75, 1, 1, 1, 1, 1, 1, each for RTprop: probe, drain the probe, cruise
- *      |    ^  |     |
- *      |    |  v     |   RTprop not seen again for 10 s
- *      +- PROBE_RTT <+   4 segments in flight for 200 ms and a round: the buffer empties, RTprop shows
+ *                    |
+ *                    v
+ *      +-------> STARTUP ----+     pacing 2/ln 2: the rate doubles every round
+ *      |             |       |
+ *      |             v       |     bw grew less than 25 % in each of three rounds: the pipe is full
+ *      |           DRAIN     |     pacing ln 2 / 2: what Startup left in the buffer leaves within a round
+ *      |             |       |
+ *      |             v       |     in the network <= BDP + budget
+ *      |    +--> PROBE_BW ---+     pacing 1.25, 0.75, 1, 1, 1, 1, 1, 1, each for min_rtt: probe, drain, cruise
+ *      |    |        |       |
+ *      |    |        v       |     no RTT as short as min_rtt for 10 s
+ *      +----+--- PROBE_RTT <-+     4 segments in flight for 200 ms and a round: the buffer empties, min_rtt shows
  *
- * Losses do not change the model. During the first round of a recovery BBR keeps in flight what is there (packet
- * conservation: one segment out per segment delivered), then returns to the model; after the recovery it goes back to
- * the window from before it.
+ * What the other parts are for:
+ *
+ *   1 % pacing margin    A rate measured a little too high would keep a standing queue for ten rounds. Just below the
+ *                        estimate the queue drains instead.
+ *   budget               Hosts send and acknowledge in bursts: one is built, one is on the wire, one is collected by
+ *                        the receiver. cwnd has room for three and is even, for receivers that acknowledge every second
+ *                        segment. While probing it has two more: 1.25 of a small BDP may be no segment more.
+ *   extra_acked          Wi-Fi, cable and receive offload hold ACKs back and release many at once. In between a sender
+ *                        with 2 BDP may run dry. The largest surplus of ACKs over bw x time of the last 5 to 10 rounds
+ *                        goes on top of cwnd, at most bw x 100 ms.
+ *   lt_bw (long term)    A token-bucket policer passes a burst and then drops what is above its rate. The maximum
+ *                        filter keeps the burst's rate, and much is lost. Two intervals in a row that lost a fifth
+ *                        and had the same throughput mean a policer: BBR sends at their mean for 48 rounds, then
+ *                        probes anew.
+ *   EDT                  A paced host has an earliest departure time for its next burst (tcp_wstamp_ns). What will be
+ *                        delivered before that is not counted as in the network.
+ *   packet conservation  In the first round of a recovery one segment leaves per segment delivered. After the recovery
+ *                        the window is what it was before.
+ *   idle restart         A flow that its application held back resumes at bw, not at a probing rate, and does not need
+ *                        PROBE_RTT: the pause has emptied the buffer.
+ *
+ * Losses change nothing else in the model. Flows that share a buffer of less than one BDP therefore lose much in it:
+ * together they keep up to two BDP in flight.
  *
  * Papers: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016;
- * draft-cardwell-iccrg-bbr-congestion-control-00 (2017), whose section numbers the functions below cite; delivery
- * rates by draft-cheng-iccrg-delivery-rate-estimation-00, which the host computes.
+ * draft-cardwell-iccrg-bbr-congestion-control-00 (2017); draft-cheng-iccrg-delivery-rate-estimation-00 for the delivery
+ * rates, which the host computes; Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016. Pacing
+ * margin, extra_acked, lt_bw and EDT are in no draft; the reference for these is Linux 6.x.
  *
- * Differences from the draft
- *   - Segments, not bytes, are counted, as the host counts them; the BDP is rounded up to a segment.
- *   - An ACK that the receiver probably delayed may lower RTprop but does not replace an expired one: a single lone
- *     segment's delayed ACK would otherwise set RTprop 40 ms too high.
- *   - When the first RTT arrives only after init(), the initial pacing rate is computed again from it.
- *   - A change from probing to cruising is judged by the segments in flight before the ACK, as in the draft; deployed
- *     versions later estimate those still held back by pacing.
- *   - Not here, since not published as version 1: long-term sampling (policers), ACK aggregation, 1 % pacing margin.
+ * Differences from Linux
+ *   - Times are milliseconds of tp->tcp_mstamp where Linux has jiffies.
+ *   - The policer's test has 64 bits where Linux's 32 overflow, above 1 segment/us.
+ *   - A pacing rate is at least 1 byte/s: 0 would mean that nothing is paced.
  */
 #include "tcp.h"
 
@@ -63,6 +79,7 @@
 #define GAIN_UNIT (1u << GAIN_SCALE)
 
 #define US_PER_SEC 1000000u
+#define US_PER_MS 1000u
 
 /* ---- Constants ---- */
 
@@ -70,29 +87,50 @@
 #define DRAIN_GAIN 88u			/* ln 2/2 = 0.347: undoes Startup's excess in the time that made it */
 #define CRUISE_GAIN GAIN_UNIT		/* 1: the rate at which the bottleneck delivers */
 #define PROBE_BW_CWND_GAIN (2 * GAIN_UNIT)	/* room for ACKs delayed or merged for up to one RTT */
+#define PACED_US_PER_SEC (US_PER_SEC / 100 * 99)	/* the pacing margin: a second's worth of data is sent in 1.01 s */
 
-#define CYCLE_PHASES 8u			/* of ProbeBW; a power of two: its index is masked */
+#define CYCLE_PHASES 8u			/* of PROBE_BW; a power of two: its index is masked */
+#define PROBE_PHASE 0u			/* the phase with gain 1.25 */
 #define CYCLE_START_CHOICES 7u		/* any phase but the second, 0.75: at the start there is nothing to drain */
 
-#define BTLBW_ROUNDS 10u		/* rounds: outlives one gain cycle of eight, forgets a slower path soon after */
-#define RTPROP_WINDOW_US (10u * US_PER_SEC)	/* us: long against a transfer's pauses, in which RTprop shows by itself */
-#define PROBE_RTT_US 200000u		/* us: overlaps with other flows' probes; 2 % of the time at one per 10 s */
+#define BW_ROUNDS 10u			/* rounds: outlives one gain cycle of eight, forgets a slower path soon after */
+#define MIN_RTT_MS 10000u		/* ms: long against a transfer's pauses, in which min_rtt shows by itself */
+#define PROBE_RTT_MS 200u		/* ms: overlaps with other flows' probes; 2 % of the time at one per 10 s */
 
 #define MIN_CWND 4u			/* segments: keeps a delayed-ACK receiver (every second segment) supplied */
-#define INITIAL_CWND 10u		/* segments (RFC 6928): the window while RTprop is unknown */
+#define INITIAL_CWND 10u		/* segments (RFC 6928): the BDP while min_rtt is unknown */
 #define NOMINAL_RTT_US 1000u		/* us: assumed for the first pacing rate while there is no RTT */
 
-#define FULL_BW_GROWTH (GAIN_UNIT * 5 / 4)	/* a round that does not grow BtlBw by 25 % ... */
+#define FULL_BW_GROWTH (GAIN_UNIT * 5 / 4)	/* a round that does not grow bw by 25 % ... */
 #define FULL_BW_ROUNDS 3u		/* ... three times: once is the receive window's, twice is chance */
 
 #define SLOW_PACING_RATE (1200000u / 8)	/* bytes/s: under 1.2 Mbit/s a burst of two segments would be 20 ms long */
-#define MAX_BURST 65536u		/* bytes */
+#define MAX_BURST_BYTES 65215u		/* a TSO packet: 64 KiB less room for headers */
+#define MAX_BURST 127u			/* segments */
+
+#define EXTRA_ACKED_ROUNDS 5u		/* rounds of each of extra_acked's two windows */
+#define EXTRA_ACKED_MAX_US 100000u	/* us: longer silences than 100 ms are not made up for */
+#define ACK_EPOCH_MAX (1u << 20)	/* segments: an epoch that old says nothing about now */
+
+#define LT_ROUNDS_MIN 4u		/* rounds of a long-term interval: a policer's bucket is empty by then */
+#define LT_ROUNDS_MAX 16u		/* rounds: a longer one would average over too much */
+#define LT_LOSS_RATIO 50u		/* of 256: a fifth of what was delivered was lost */
+#define LT_BW_RATIO 8u			/* two intervals agree if they differ by at most an eighth ... */
+#define LT_BW_DIFFERENCE (4000u / 8)	/* ... or by 4 kbit/s, bytes/s */
+#define LT_USE_ROUNDS 48u		/* rounds at the policer's rate, then the path may have changed */
 
 enum bbr_mode {
 	BBR_STARTUP = 0,
 	BBR_DRAIN = 1,
 	BBR_PROBE_BW = 2,
 	BBR_PROBE_RTT = 3,
+};
+
+/* Long-term sampling: between losses far apart none, then an interval after the other, at last its result is used. */
+enum bbr_long_term {
+	BBR_LT_OFF = 0,
+	BBR_LT_SAMPLING = 1,
+	BBR_LT_IN_USE = 2,
 };
 
 static const u16 bbr_cycle_gains[CYCLE_PHASES] = {
@@ -103,179 +141,318 @@ static const u16 bbr_cycle_gains[CYCLE_PHASES] = {
 
 /* ---- Private state ---- */
 
+/* Stamps of 32 bits wrap after 71 minutes (us) and 49 days (ms): after a longer pause a difference is wrong, once. */
 struct bbr {
-	u64 cycle_us;		/* when the phase of ProbeBW began, tcp_mstamp */
-	u64 rtprop_seen_us;	/* when RTprop was measured, tcp_mstamp */
-	u64 probe_rtt_end_us;	/* when ProbeRTT may end; 0 until in flight has fallen to MIN_CWND */
-	struct minmax btlbw;	/* BW_SCALE, over BTLBW_ROUNDS */
-	u32 rtprop_us;		/* ~0: none yet */
+	struct minmax bw;	/* BW_SCALE, over BW_ROUNDS */
+	u32 min_rtt_us;		/* ~0: none yet */
+	u32 min_rtt_ms;		/* when min_rtt_us was measured, tcp_mstamp */
+	u32 probe_rtt_end_ms;	/* when PROBE_RTT may end, tcp_mstamp; 0 until in flight has fallen to MIN_CWND */
+	u32 cycle_us;		/* when the phase of PROBE_BW began, delivered_mstamp */
 	u32 rounds;		/* round trips, counted in delivered segments */
 	u32 round_end;		/* a segment sent when tp->delivered had reached this begins the next round */
-	u32 saved_cwnd;		/* segments: from before a recovery or ProbeRTT */
-	u32 full_bw;		/* BW_SCALE: BtlBw when it last grew by FULL_BW_GROWTH */
+	u32 prior_cwnd;		/* segments: from before a recovery or PROBE_RTT */
+	u32 full_bw;		/* BW_SCALE: bw when it last grew by FULL_BW_GROWTH */
+	u32 lt_bw;		/* BW_SCALE: of the last long-term interval, or in use; 0: none */
+	u32 lt_ms;		/* delivered_mstamp, */
+	u32 lt_delivered;	/* tp->delivered, */
+	u32 lt_lost;		/* and tp->lost when the interval began */
+	u32 epoch_us;		/* when the ACK epoch began, delivered_mstamp */
+	u32 epoch_acked;	/* segments acknowledged in it */
+	u16 extra_acked;	/* segments: maximum of this window, */
+	u16 extra_acked_before;	/* and of the one before */
 	u16 pacing_gain;	/* GAIN_SCALE; 0: init() has not run */
-	u16 cwnd_gain;		/* GAIN_SCALE */
 	u8 mode;		/* enum bbr_mode */
 	u8 cycle_phase;		/* index of bbr_cycle_gains */
 	u8 full_bw_rounds;	/* rounds without growth */
 	u8 pipe_filled;		/* Startup has found the bandwidth */
+	u8 long_term;		/* enum bbr_long_term */
+	u8 lt_rounds;		/* rounds of this interval, or in use */
+	u8 extra_acked_rounds;	/* rounds of this window */
 	u8 round_start;		/* this ACK begins a round */
 	u8 idle_restart;	/* sending began again after an application-limited pause */
-	u8 probe_rtt_round;	/* a round has passed in ProbeRTT at MIN_CWND */
+	u8 probe_rtt_round;	/* a round has passed in PROBE_RTT at MIN_CWND */
 	u8 conserve;		/* packet conservation: first round of a recovery */
 	u8 ca_state;		/* congestion state at the last ACK */
 	u8 rtt_seen;		/* the first pacing rate came from a measured RTT */
-	u8 pad[6];
+	u8 pad[1];
 };
 CC_ASSERT_STATE_FITS(struct bbr);
 
 /* ---- Equations ---- */
 
 /*
- * rate = delivered / interval
+ * bw = segments / us
  *
- * delivered < 2^31, so the scaled numerator is below 2^55.
+ * segments < 2^32, so the scaled numerator is below 2^56.
  */
-CC_INLINE u32 bbr_delivery_rate(u32 delivered, u64 interval_us)
+CC_INLINE u32 bbr_bandwidth(u32 segments, u64 us)
 {
-	u64 scaled = (u64)delivered << BW_SCALE;
+	u64 scaled = (u64)segments << BW_SCALE;
 
-	return interval_us ? (u32)min_u64(scaled / interval_us, BW_MAX) : 0;
+	return us ? (u32)min_u64(scaled / us, BW_MAX) : 0;
+}
+
+/* segments = bw x us; both factors are below 2^32. */
+CC_INLINE u32 bbr_segments(u32 bw, u32 us)
+{
+	return (u32)((u64)bw * us >> BW_SCALE);
 }
 
 /*
- * BDP x gain = BtlBw x RTprop x gain, segments, rounded up
+ * bytes/s = bw x mss x gain x 990000
  *
- * BtlBw x RTprop < 2^32 x 2^32; held to 2^53 (2^29 segments, far beyond windows of 10^6), so that x gain (2^10) stays
- * within 2^63.
+ * bw x mss is bytes/us, scaled by 2^24, and held to 2^42 (2^18 bytes/us, 2 Tbit/s); x gain / 2^8 < 2^43.6,
+ * x 990000 < 2^63.6.
  */
-CC_INLINE u32 bbr_gained_bdp(u32 bw, u32 rtprop_us, u32 gain)
-{
-	u64 bdp = min_u64((u64)bw * rtprop_us, 1ull << 53);
-
-	return (u32)(((bdp * gain >> GAIN_SCALE) + BW_UNIT - 1) >> BW_SCALE);
-}
-
-/*
- * bytes/s = BtlBw x mss x gain x 10^6
- *
- * BtlBw x mss is bytes/us, scaled by 2^24, and held to 2^42 (2^18 bytes/us, 2 Tbit/s); x gain / 2^8 < 2^43.6,
- * x 10^6 < 2^63.6.
- */
-CC_INLINE u64 bbr_gained_rate(u32 bw, u32 mss, u32 gain)
+CC_INLINE u64 bbr_paced_rate(u32 bw, u32 mss, u32 gain)
 {
 	u64 scaled = min_u64((u64)bw * mss, 1ull << 42);
 
-	return (scaled * gain >> GAIN_SCALE) * US_PER_SEC >> BW_SCALE;
+	return (scaled * gain >> GAIN_SCALE) * PACED_US_PER_SEC >> BW_SCALE;
 }
 
-CC_INLINE u32 bbr_btlbw(const struct bbr *bbr)
+/*
+ * gain x BDP = gain x bw x min_rtt, segments, rounded up so that it does not shrink by being used
+ *
+ * bw x min_rtt < 2^32 x 2^32; held to 2^53 (2^29 segments, far beyond windows of 10^6), so that x gain (2^10) stays
+ * within 2^63.
+ */
+CC_INLINE u32 bbr_bdp(const struct bbr *bbr, u32 bw, u32 gain)
 {
-	return minmax_get(&bbr->btlbw);
+	u64 bdp = min_u64((u64)bw * bbr->min_rtt_us, 1ull << 53);
+
+	if (bbr->min_rtt_us == ~0u)
+		return INITIAL_CWND;
+	return (u32)(((bdp * gain >> GAIN_SCALE) + BW_UNIT - 1) >> BW_SCALE);
 }
 
-/* Segments of the smallest burst that the host may pace (4.2.2). */
+CC_INLINE u32 bbr_max_bw(const struct bbr *bbr)
+{
+	return minmax_get(&bbr->bw);
+}
+
+/* The path's bandwidth, or the policer's. */
+CC_INLINE u32 bbr_bw(const struct bbr *bbr)
+{
+	return bbr->long_term == BBR_LT_IN_USE ? bbr->lt_bw : bbr_max_bw(bbr);
+}
+
+/* A policer drops what probes. */
+CC_INLINE u32 bbr_pacing_gain(const struct bbr *bbr)
+{
+	if (bbr->mode == BBR_STARTUP)
+		return STARTUP_GAIN;
+	if (bbr->mode == BBR_DRAIN)
+		return DRAIN_GAIN;
+	if (bbr->mode == BBR_PROBE_RTT || bbr->long_term == BBR_LT_IN_USE)
+		return CRUISE_GAIN;
+	return bbr_cycle_gains[bbr->cycle_phase & (CYCLE_PHASES - 1)];
+}
+
+CC_INLINE u32 bbr_cwnd_gain(const struct bbr *bbr)
+{
+	if (bbr->mode < BBR_PROBE_BW)
+		return STARTUP_GAIN;
+	return bbr->mode == BBR_PROBE_BW ? PROBE_BW_CWND_GAIN : GAIN_UNIT;
+}
+
+/* ---- Clocks ---- */
+
+CC_INLINE u32 bbr_now_ms(const struct tcp_sock *tp)
+{
+	return (u32)(tp->tcp_mstamp / US_PER_MS);
+}
+
+/* ---- Bursts, and what is in flight ---- */
+
+/* Segments of the smallest burst that the host may pace. */
 CC_INLINE u32 bbr_min_burst(const struct sock *sk)
 {
 	return sk->sk_pacing_rate < SLOW_PACING_RATE ? 1 : 2;
 }
 
-/* send_quantum, segments: what one burst of the host holds, about 1 ms at the pacing rate (4.2.2). */
-CC_INLINE u32 bbr_send_quantum(const struct sock *sk)
+/* Segments of a burst: what 1 ms of the pacing rate holds. */
+CC_INLINE u32 bbr_burst(const struct sock *sk)
 {
-	u64 bytes = min_u64(sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63), MAX_BURST);
+	u64 bytes = min_u64(sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63), MAX_BURST_BYTES);
 	u32 mss = tcp_sk(sk)->mss_cache;
 
-	bytes = min_u64(bytes, sk->sk_gso_max_size);
-	return max_u32(mss ? (u32)bytes / mss : 0, bbr_min_burst(sk));
+	return min_u32(max_u32(mss ? (u32)bytes / mss : 0, bbr_min_burst(sk)), MAX_BURST);
+}
+
+/* A window with the budget: three bursts, even, and two segments more while probing. */
+CC_INLINE u32 bbr_with_budget(const struct sock *sk, const struct bbr *bbr, u32 segments)
+{
+	segments = (segments + 3 * bbr_burst(sk) + 1) & ~1u;
+	return bbr->mode == BBR_PROBE_BW && bbr->cycle_phase == PROBE_PHASE ? segments + 2 : segments;
+}
+
+CC_INLINE u32 bbr_inflight(const struct sock *sk, const struct bbr *bbr, u32 gain)
+{
+	return bbr_with_budget(sk, bbr, bbr_bdp(bbr, bbr_max_bw(bbr), gain));
 }
 
 /*
- * inflight(gain) = gain x BDP + 3 x send_quantum                                                    (4.2.3.2)
+ * in network = in flight (+ the next burst while probing) - bw x (EDT - now)
  *
- * Three bursts: one being built by the sender, one on the wire, one being acknowledged.
+ * What is in the network when the next burst departs. While in flight is to rise, that burst is what brings it to its
+ * goal; while it is to fall, what counts is how low it falls before that burst.
  */
-CC_INLINE u32 bbr_inflight(const struct sock *sk, const struct bbr *bbr, u32 gain)
+CC_INLINE u32 bbr_in_network_at_edt(const struct sock *sk, const struct bbr *bbr, u32 in_flight)
 {
-	if (bbr->rtprop_us == ~0u)
-		return INITIAL_CWND;
-	return bbr_gained_bdp(bbr_btlbw(bbr), bbr->rtprop_us, gain) + 3 * bbr_send_quantum(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 edt_ns = max_u64(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
+	u32 delivered = bbr_segments(bbr_bw(bbr), (u32)((edt_ns - tp->tcp_clock_cache) / 1000));
+
+	if (bbr->pacing_gain > CRUISE_GAIN)
+		in_flight += bbr_burst(sk);
+	return in_flight > delivered ? in_flight - delivered : 0;
 }
 
-/* ---- Pacing (4.2.1) ---- */
+/* ---- Pacing ---- */
 
-/* Until the pipe is full the rate only rises: early, app-limited samples would hold it below what they can show. */
-CC_INLINE void bbr_pace(struct sock *sk, const struct bbr *bbr, u32 gain)
-{
-	u64 rate = bbr_gained_rate(bbr_btlbw(bbr), tcp_sk(sk)->mss_cache, gain);
-
-	rate = min_u64(rate, sk->sk_max_pacing_rate);
-	if (bbr->pipe_filled || rate > sk->sk_pacing_rate)
-		sk->sk_pacing_rate = max_u64(rate, 1);	/* zero would be never */
-}
-
-/* rate = 2/ln 2 x cwnd / RTT, of the smoothed RTT, or 1 ms while there is none. */
+/* pacing rate = 2/ln 2 x cwnd / RTT, of the smoothed RTT, or 1 ms while there is none. */
 CC_INLINE void bbr_pace_initially(struct sock *sk, struct bbr *bbr)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt_us = tp->srtt_us >> 3;
-	u64 rate;
+	u32 rtt_us = tp->srtt_us ? max_u32(tp->srtt_us >> 3, 1) : NOMINAL_RTT_US;
+	u64 rate = bbr_paced_rate(bbr_bandwidth(tp->snd_cwnd, rtt_us), tp->mss_cache, STARTUP_GAIN);
 
 	if (tp->srtt_us)
 		bbr->rtt_seen = 1;
-	else
-		rtt_us = NOMINAL_RTT_US;
-	rate = bbr_gained_rate(bbr_delivery_rate(tp->snd_cwnd, max_u32(rtt_us, 1)), tp->mss_cache, STARTUP_GAIN);
-	sk->sk_pacing_rate = max_u64(min_u64(rate, sk->sk_max_pacing_rate), 1);	/* zero would be never */
+	sk->sk_pacing_rate = max_u64(min_u64(rate, sk->sk_max_pacing_rate), 1);
 }
 
-/* ---- The window around recoveries and ProbeRTT (4.2.3.4) ---- */
-
-CC_INLINE void bbr_save_cwnd(const struct tcp_sock *tp, struct bbr *bbr)
+/* Until the pipe is full the rate only rises: early, app-limited samples would hold it below what they can show. */
+CC_INLINE void bbr_pace(struct sock *sk, struct bbr *bbr, u32 gain)
 {
-	if (bbr->ca_state < TCP_CA_Recovery && bbr->mode != BBR_PROBE_RTT)
-		bbr->saved_cwnd = tp->snd_cwnd;
-	else	/* the window is already a reduced one */
-		bbr->saved_cwnd = max_u32(bbr->saved_cwnd, tp->snd_cwnd);
-}
+	u64 rate = bbr_paced_rate(bbr_bw(bbr), tcp_sk(sk)->mss_cache, gain);
 
-CC_INLINE void bbr_restore_cwnd(struct tcp_sock *tp, const struct bbr *bbr)
-{
-	tp->snd_cwnd = max_u32(tp->snd_cwnd, bbr->saved_cwnd);
+	if (!bbr->rtt_seen && tcp_sk(sk)->srtt_us)
+		bbr_pace_initially(sk, bbr);
+	rate = min_u64(rate, sk->sk_max_pacing_rate);
+	if (bbr->pipe_filled || rate > sk->sk_pacing_rate)
+		sk->sk_pacing_rate = max_u64(rate, 1);
 }
 
 /* ---- Modes ---- */
 
-CC_INLINE void bbr_enter_startup(struct bbr *bbr)
+CC_INLINE void bbr_next_phase(const struct tcp_sock *tp, struct bbr *bbr)
 {
-	bbr->mode = BBR_STARTUP;
-	bbr->pacing_gain = STARTUP_GAIN;
-	bbr->cwnd_gain = STARTUP_GAIN;
+	bbr->cycle_phase = (u8)((bbr->cycle_phase + 1) & (CYCLE_PHASES - 1));
+	bbr->cycle_us = (u32)tp->delivered_mstamp;
 }
 
-CC_INLINE void bbr_enter_phase(struct bbr *bbr, u32 phase, u64 now_us)
-{
-	phase &= CYCLE_PHASES - 1;
-	bbr->cycle_phase = (u8)phase;
-	bbr->cycle_us = now_us;
-	bbr->pacing_gain = bbr_cycle_gains[phase];
-}
-
-/* Flows that share a bottleneck should not probe in step: each starts at a phase drawn at random (4.3.4.3). */
-CC_INLINE void bbr_enter_probe_bw(struct sock *sk, struct bbr *bbr, u64 now_us)
+/* Flows that share a bottleneck should not probe in step: each starts at a phase drawn at random. */
+CC_INLINE void bbr_enter_probe_bw(struct sock *sk, struct bbr *bbr)
 {
 	bbr->mode = BBR_PROBE_BW;
-	bbr->cwnd_gain = PROBE_BW_CWND_GAIN;
-	bbr_enter_phase(bbr, CYCLE_PHASES - cc_random_u32(sk) % CYCLE_START_CHOICES, now_us);
+	bbr->cycle_phase = (u8)(CYCLE_PHASES - 1 - cc_random_u32(sk) % CYCLE_START_CHOICES);
+	bbr_next_phase(tcp_sk(sk), bbr);
 }
 
-/* ---- The model: BtlBw, rounds, RTprop (4.1) ---- */
+/* ---- Long-term bandwidth: is there a policer? ---- */
 
-/* A round ends when a segment is delivered that was sent after the round began (4.1.1.3). */
-CC_INLINE void bbr_update_round(const struct tcp_sock *tp, struct bbr *bbr, const struct rate_sample *rs)
+CC_INLINE void bbr_begin_lt_interval(const struct tcp_sock *tp, struct bbr *bbr)
 {
+	bbr->lt_ms = (u32)(tp->delivered_mstamp / US_PER_MS);
+	bbr->lt_delivered = tp->delivered;
+	bbr->lt_lost = tp->lost;
+	bbr->lt_rounds = 0;
+}
+
+CC_INLINE void bbr_stop_lt(const struct tcp_sock *tp, struct bbr *bbr)
+{
+	bbr->lt_bw = 0;
+	bbr->long_term = BBR_LT_OFF;
+	bbr_begin_lt_interval(tp, bbr);
+}
+
+/* An interval with a policer's losses is over: if the one before had the same bandwidth, that is the policer's. */
+CC_INLINE void bbr_end_lt_interval(const struct tcp_sock *tp, struct bbr *bbr, u32 bw)
+{
+	u32 previous = bbr->lt_bw;
+	u32 difference = bw > previous ? bw - previous : previous - bw;
+	bool agree = (u64)difference * LT_BW_RATIO <= previous ||
+		     bbr_paced_rate(difference, tp->mss_cache, GAIN_UNIT) <= LT_BW_DIFFERENCE;
+
+	if (previous && agree) {
+		bbr->lt_bw = (u32)(((u64)bw + previous) >> 1);
+		bbr->long_term = BBR_LT_IN_USE;
+		bbr->lt_rounds = 0;
+		bbr->pacing_gain = CRUISE_GAIN;
+		return;
+	}
+	bbr->lt_bw = bw;
+	bbr_begin_lt_interval(tp, bbr);
+}
+
+/* A loss ends the interval if a fifth of it was lost: then the bucket is empty. */
+CC_INLINE void bbr_judge_lt_interval(const struct tcp_sock *tp, struct bbr *bbr)
+{
+	u32 lost = tp->lost - bbr->lt_lost;
+	u32 delivered = tp->delivered - bbr->lt_delivered;
+	u32 ms = (u32)(tp->delivered_mstamp / US_PER_MS) - bbr->lt_ms;
+
+	if (!delivered || (u64)lost << 8 < (u64)delivered * LT_LOSS_RATIO || (s32)ms < 1)
+		return;
+	if (ms >= ~0u / US_PER_MS) {	/* beyond what lt_ms was made for */
+		bbr_stop_lt(tp, bbr);
+		return;
+	}
+	bbr_end_lt_interval(tp, bbr, bbr_bandwidth(delivered, (u64)ms * US_PER_MS));
+}
+
+/* Intervals begin and end with a loss, when a policer's bucket is empty: with its burst they would be too fast. */
+CC_INLINE void bbr_sample_lt(struct sock *sk, struct bbr *bbr, bool lost, bool app_limited)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (bbr->long_term == BBR_LT_IN_USE) {
+		if (bbr->mode == BBR_PROBE_BW && bbr->round_start && ++bbr->lt_rounds >= LT_USE_ROUNDS) {
+			bbr_stop_lt(tp, bbr);
+			bbr_enter_probe_bw(sk, bbr);
+		}
+		return;
+	}
+	if (bbr->long_term == BBR_LT_OFF) {
+		if (!lost)
+			return;
+		bbr_begin_lt_interval(tp, bbr);
+		bbr->long_term = BBR_LT_SAMPLING;
+	}
+	if (app_limited) {	/* what was offered says nothing about a policer */
+		bbr_stop_lt(tp, bbr);
+		return;
+	}
+	if (bbr->round_start)
+		bbr->lt_rounds++;
+	if (bbr->lt_rounds < LT_ROUNDS_MIN)
+		return;
+	if (bbr->lt_rounds > LT_ROUNDS_MAX)
+		bbr_stop_lt(tp, bbr);
+	else if (lost)
+		bbr_judge_lt_interval(tp, bbr);
+}
+
+/* ---- The model: rounds, bw, extra_acked, min_rtt ---- */
+
+CC_INLINE bool bbr_is_sample(const struct rate_sample *rs)
+{
+	return rs->delivered >= 0 && rs->interval_us > 0;
+}
+
+/*
+ * A round ends when a segment is delivered that was sent after the round began. An application-limited sample says what
+ * was offered, not what the path can: it counts only if it is not below bw.
+ */
+CC_INLINE void bbr_update_bw(struct sock *sk, struct bbr *bbr, const struct rate_sample *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 bw;
+
 	bbr->round_start = 0;
-	if (rs->delivered < 0 || rs->interval_us <= 0)
+	if (!bbr_is_sample(rs))
 		return;
 	if (!before(rs->prior_delivered, bbr->round_end)) {
 		bbr->round_end = tp->delivered;
@@ -283,47 +460,89 @@ CC_INLINE void bbr_update_round(const struct tcp_sock *tp, struct bbr *bbr, cons
 		bbr->round_start = 1;
 		bbr->conserve = 0;
 	}
+	bbr_sample_lt(sk, bbr, rs->losses > 0, rs->is_app_limited);
+	bw = bbr_bandwidth((u32)rs->delivered, (u64)rs->interval_us);
+	if (bw >= bbr_max_bw(bbr) || !rs->is_app_limited)
+		minmax_running_max(&bbr->bw, BW_ROUNDS, bbr->rounds, bw);
 }
 
-/* An application-limited sample says what was offered, not what the path can: it counts only if it is higher (4.1.1.5). */
-CC_INLINE void bbr_update_btlbw(struct bbr *bbr, const struct rate_sample *rs)
+/*
+ * extra_acked = max over 5 to 10 rounds of (acknowledged in the epoch - bw x time of the epoch), at most cwnd
+ *
+ * An epoch ends when ACKs have fallen behind bw: what comes after is a new surplus.
+ */
+CC_INLINE void bbr_update_extra_acked(const struct tcp_sock *tp, struct bbr *bbr, const struct rate_sample *rs)
 {
-	u32 rate;
+	u32 expected, extra;
 
-	if (rs->delivered < 0 || rs->interval_us <= 0)
+	if (!rs->acked_sacked || !bbr_is_sample(rs))
 		return;
-	rate = bbr_delivery_rate((u32)rs->delivered, (u64)rs->interval_us);
-	if (rate >= bbr_btlbw(bbr) || !rs->is_app_limited)
-		minmax_running_max(&bbr->btlbw, BTLBW_ROUNDS, bbr->rounds, rate);
+	if (bbr->round_start && ++bbr->extra_acked_rounds >= EXTRA_ACKED_ROUNDS) {
+		bbr->extra_acked_rounds = 0;
+		bbr->extra_acked_before = bbr->extra_acked;
+		bbr->extra_acked = 0;
+	}
+	expected = bbr_segments(bbr_bw(bbr), (u32)tp->delivered_mstamp - bbr->epoch_us);
+	if (bbr->epoch_acked <= expected || bbr->epoch_acked + rs->acked_sacked >= ACK_EPOCH_MAX) {
+		bbr->epoch_acked = 0;
+		bbr->epoch_us = (u32)tp->delivered_mstamp;
+		expected = 0;
+	}
+	bbr->epoch_acked = min_u32(bbr->epoch_acked + rs->acked_sacked, ACK_EPOCH_MAX - 1);
+	extra = min_u32(min_u32(bbr->epoch_acked - expected, tp->snd_cwnd), 0xffff);
+	bbr->extra_acked = (u16)max_u32(bbr->extra_acked, extra);
 }
 
-/* Takes the new minimum, or any RTT once the old minimum is too old; says whether it was (4.1.2.3). */
-CC_INLINE bool bbr_update_rtprop(struct bbr *bbr, const struct rate_sample *rs, u64 now_us)
+/* Segments on top of cwnd that keep a sender busy between ACKs that come in bunches. */
+CC_INLINE u32 bbr_aggregation_cwnd(const struct bbr *bbr)
 {
-	bool expired = now_us > bbr->rtprop_seen_us + RTPROP_WINDOW_US;
+	u32 most = bbr->pipe_filled ? bbr_segments(bbr_bw(bbr), EXTRA_ACKED_MAX_US) : 0;
+
+	return min_u32(max_u32(bbr->extra_acked, bbr->extra_acked_before), most);
+}
+
+/* Says whether the minimum was too old. Not a delayed ACK takes its place: a lone segment's would be 40 ms too high. */
+CC_INLINE bool bbr_update_min_rtt(const struct tcp_sock *tp, struct bbr *bbr, const struct rate_sample *rs)
+{
+	u32 now_ms = bbr_now_ms(tp);
+	bool expired = after(now_ms, bbr->min_rtt_ms + MIN_RTT_MS);
 
 	/* an RTT of 2^32 us would be 71 minutes: TCP gives up before */
-	if (rs->rtt_us >= 0 && ((u64)rs->rtt_us <= bbr->rtprop_us || (expired && !rs->is_ack_delayed))) {
-		bbr->rtprop_us = (u32)rs->rtt_us;
-		bbr->rtprop_seen_us = now_us;
+	if (rs->rtt_us >= 0 && ((u64)rs->rtt_us <= bbr->min_rtt_us || (expired && !rs->is_ack_delayed))) {
+		bbr->min_rtt_us = (u32)rs->rtt_us;
+		bbr->min_rtt_ms = now_ms;
 	}
 	return expired;
 }
 
-/* ---- The state machine (4.3) ---- */
+/* ---- The state machine ---- */
+
+/* Is the phase of PROBE_BW over? */
+CC_INLINE bool bbr_phase_is_over(const struct sock *sk, const struct bbr *bbr, const struct rate_sample *rs)
+{
+	bool lasted = (u32)tcp_sk(sk)->delivered_mstamp - bbr->cycle_us > bbr->min_rtt_us;
+	u32 in_network;
+
+	if (bbr->pacing_gain == CRUISE_GAIN || (bbr->pacing_gain > CRUISE_GAIN) != lasted)
+		return lasted;
+	in_network = bbr_in_network_at_edt(sk, bbr, rs->prior_in_flight);
+	if (lasted)	/* a probe: until it is really in flight, or does not fit */
+		return rs->losses > 0 || in_network >= bbr_inflight(sk, bbr, bbr->pacing_gain);
+	return in_network <= bbr_inflight(sk, bbr, GAIN_UNIT);	/* drained early */
+}
 
 /*
- * The pipe is full when BtlBw < 1.25 x the BtlBw of the last growth, in three rounds                  (4.3.2.2)
+ * The pipe is full when bw < 1.25 x the bw of the last growth, in three rounds
  *
  * BW_SCALE values are below 2^32, x 320 below 2^41.
  */
 CC_INLINE void bbr_check_full_pipe(struct bbr *bbr, const struct rate_sample *rs)
 {
-	u32 bw = bbr_btlbw(bbr);
+	u32 bw = bbr_max_bw(bbr);
 
 	if (bbr->pipe_filled || !bbr->round_start || rs->is_app_limited)
 		return;
-	if ((u64)bw << GAIN_SCALE >= (u64)bbr->full_bw * FULL_BW_GROWTH) {
+	if (bw >= (u64)bbr->full_bw * FULL_BW_GROWTH >> GAIN_SCALE) {
 		bbr->full_bw = bw;
 		bbr->full_bw_rounds = 0;
 		return;
@@ -332,37 +551,48 @@ CC_INLINE void bbr_check_full_pipe(struct bbr *bbr, const struct rate_sample *rs
 	bbr->pipe_filled = bbr->full_bw_rounds >= FULL_BW_ROUNDS;
 }
 
-CC_INLINE void bbr_check_drain(struct sock *sk, struct bbr *bbr, u64 now_us)
+CC_INLINE void bbr_check_drain(struct sock *sk, struct bbr *bbr)
 {
-	if (bbr->mode == BBR_STARTUP && bbr->pipe_filled) {
-		bbr->mode = BBR_DRAIN;
-		bbr->pacing_gain = DRAIN_GAIN;
-		bbr->cwnd_gain = STARTUP_GAIN;
-	}
-	if (bbr->mode == BBR_DRAIN && tcp_packets_in_flight(tcp_sk(sk)) <= bbr_inflight(sk, bbr, GAIN_UNIT))
-		bbr_enter_probe_bw(sk, bbr, now_us);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 full;
+
+	if (!bbr->pipe_filled || bbr->mode > BBR_DRAIN)
+		return;
+	full = bbr_inflight(sk, bbr, GAIN_UNIT);
+	if (bbr->mode == BBR_STARTUP)
+		tp->snd_ssthresh = full;	/* of no use here: what others see of where slow start has ended */
+	bbr->mode = BBR_DRAIN;
+	if (bbr_in_network_at_edt(sk, bbr, tcp_packets_in_flight(tp)) <= full)
+		bbr_enter_probe_bw(sk, bbr);
 }
 
-/* Is the phase of ProbeBW over (4.3.4.3)? */
-CC_INLINE bool bbr_phase_is_over(const struct sock *sk, const struct bbr *bbr, const struct rate_sample *rs, u64 now_us)
-{
-	bool lasted = now_us - bbr->cycle_us > bbr->rtprop_us;
+/* ---- PROBE_RTT, and the window around it and recoveries ---- */
 
-	if (bbr->pacing_gain == CRUISE_GAIN)
-		return lasted;
-	if (bbr->pacing_gain > CRUISE_GAIN)	/* until the probe is really in flight, or does not fit */
-		return lasted && (rs->losses > 0 || rs->prior_in_flight >= bbr_inflight(sk, bbr, bbr->pacing_gain));
-	return lasted || rs->prior_in_flight <= bbr_inflight(sk, bbr, GAIN_UNIT);	/* drained early */
+CC_INLINE void bbr_save_cwnd(const struct tcp_sock *tp, struct bbr *bbr)
+{
+	bool reduced = bbr->ca_state >= TCP_CA_Recovery || bbr->mode == BBR_PROBE_RTT;
+
+	bbr->prior_cwnd = max_u32(reduced ? bbr->prior_cwnd : 0, tp->snd_cwnd);
 }
 
-CC_INLINE void bbr_check_phase(struct sock *sk, struct bbr *bbr, const struct rate_sample *rs, u64 now_us)
+/* After 200 ms: back to where it was. */
+CC_INLINE void bbr_check_probe_rtt_end(struct sock *sk, struct bbr *bbr)
 {
-	if (bbr->mode == BBR_PROBE_BW && bbr_phase_is_over(sk, bbr, rs, now_us))
-		bbr_enter_phase(bbr, bbr->cycle_phase + 1u, now_us);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 now_ms = bbr_now_ms(tp);
+
+	if (!bbr->probe_rtt_end_ms || !after(now_ms, bbr->probe_rtt_end_ms))
+		return;
+	bbr->min_rtt_ms = now_ms;
+	tp->snd_cwnd = max_u32(tp->snd_cwnd, bbr->prior_cwnd);
+	if (bbr->pipe_filled)
+		bbr_enter_probe_bw(sk, bbr);
+	else
+		bbr->mode = BBR_STARTUP;
 }
 
-/* In ProbeRTT: wait until in flight is small, then 200 ms and a round (4.3.5). */
-CC_INLINE void bbr_run_probe_rtt(struct sock *sk, struct bbr *bbr, u64 now_us)
+/* In PROBE_RTT: wait until in flight is small, then 200 ms and a round. */
+CC_INLINE void bbr_run_probe_rtt(struct sock *sk, struct bbr *bbr)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 in_flight = tcp_packets_in_flight(tp);
@@ -370,78 +600,69 @@ CC_INLINE void bbr_run_probe_rtt(struct sock *sk, struct bbr *bbr, u64 now_us)
 	/* the small window, not the path, limits what is delivered now */
 	tp->app_limited = max_u32(tp->delivered + in_flight, 1);
 
-	if (!bbr->probe_rtt_end_us) {
-		if (in_flight > MIN_CWND)
-			return;
-		bbr->probe_rtt_end_us = now_us + PROBE_RTT_US;
+	if (bbr->probe_rtt_end_ms) {
+		if (bbr->round_start)
+			bbr->probe_rtt_round = 1;
+		if (bbr->probe_rtt_round)
+			bbr_check_probe_rtt_end(sk, bbr);
+	} else if (in_flight <= MIN_CWND) {
+		bbr->probe_rtt_end_ms = max_u32(bbr_now_ms(tp) + PROBE_RTT_MS, 1);
 		bbr->probe_rtt_round = 0;
 		bbr->round_end = tp->delivered;
-		return;
 	}
-	if (bbr->round_start)
-		bbr->probe_rtt_round = 1;
-	if (!bbr->probe_rtt_round || now_us <= bbr->probe_rtt_end_us)
-		return;
-	bbr->rtprop_seen_us = now_us;
-	bbr_restore_cwnd(tp, bbr);
-	if (bbr->pipe_filled)
-		bbr_enter_probe_bw(sk, bbr, now_us);
-	else
-		bbr_enter_startup(bbr);
 }
 
-CC_INLINE void bbr_check_probe_rtt(struct sock *sk, struct bbr *bbr, bool rtprop_expired, u64 now_us)
+CC_INLINE void bbr_check_probe_rtt(struct sock *sk, struct bbr *bbr, const struct rate_sample *rs, bool expired)
 {
-	/* a pause has emptied the buffer by itself: RTprop shows without a probe */
-	if (rtprop_expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT) {
-		bbr_save_cwnd(tcp_sk(sk), bbr);
+	if (expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT) {
+		/* the mode comes first, as in Linux: the largest window since the last recovery is what is restored */
 		bbr->mode = BBR_PROBE_RTT;
-		bbr->pacing_gain = CRUISE_GAIN;
-		bbr->cwnd_gain = GAIN_UNIT;
-		bbr->probe_rtt_end_us = 0;
+		bbr_save_cwnd(tcp_sk(sk), bbr);
+		bbr->probe_rtt_end_ms = 0;
 	}
 	if (bbr->mode == BBR_PROBE_RTT)
-		bbr_run_probe_rtt(sk, bbr, now_us);
-	bbr->idle_restart = 0;
+		bbr_run_probe_rtt(sk, bbr);
+	if (rs->delivered > 0)
+		bbr->idle_restart = 0;
 }
 
-/* ---- The window (4.2.3) ---- */
-
 /* Take what was lost out of the window, and see whether a recovery begins or ends with this ACK. */
-CC_INLINE void bbr_follow_recovery(struct sock *sk, struct bbr *bbr, const struct rate_sample *rs)
+CC_INLINE u32 bbr_follow_recovery(const struct sock *sk, struct bbr *bbr, const struct rate_sample *rs)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 lost = rs->losses > 0 ? (u32)rs->losses : 0;
+	u32 conserved = tcp_packets_in_flight(tp) + rs->acked_sacked;
+	u32 cwnd = tp->snd_cwnd;
 	u8 state = tcp_ca_state(sk);
 	u8 previous = bbr->ca_state;
 
 	if (lost)
-		tp->snd_cwnd = tp->snd_cwnd > lost ? tp->snd_cwnd - lost : 1;
-
-	bbr->ca_state = state;
+		cwnd = cwnd > lost ? cwnd - lost : 1;
 	if (state == TCP_CA_Recovery && previous != TCP_CA_Recovery) {
 		bbr->conserve = 1;
 		bbr->round_end = tp->delivered;
-		tp->snd_cwnd = tcp_packets_in_flight(tp) + max_u32(rs->acked_sacked, 1);
+		cwnd = conserved;
 	} else if (state < TCP_CA_Recovery && previous >= TCP_CA_Recovery) {
 		bbr->conserve = 0;
-		bbr_restore_cwnd(tp, bbr);
+		cwnd = max_u32(cwnd, bbr->prior_cwnd);
 	}
-	if (bbr->conserve)
-		tp->snd_cwnd = max_u32(tp->snd_cwnd, tcp_packets_in_flight(tp) + rs->acked_sacked);
+	bbr->ca_state = state;
+	return bbr->conserve ? max_u32(cwnd, conserved) : cwnd;
 }
 
+/* An ACK that delivers nothing neither grows the window nor begins or ends a recovery. */
 CC_INLINE void bbr_set_cwnd(struct sock *sk, struct bbr *bbr, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 target = bbr_inflight(sk, bbr, bbr->cwnd_gain);
+	u32 cwnd = tp->snd_cwnd;
 	u32 acked = rs->acked_sacked;
-	u32 cwnd;
+	u32 target;
 
-	if (acked)	/* an ACK that delivers nothing neither grows the window nor ends a recovery */
-		bbr_follow_recovery(sk, bbr, rs);
-	cwnd = tp->snd_cwnd;
+	if (acked)
+		cwnd = bbr_follow_recovery(sk, bbr, rs);
 	if (acked && !bbr->conserve) {
+		target = bbr_bdp(bbr, bbr_bw(bbr), bbr_cwnd_gain(bbr)) + bbr_aggregation_cwnd(bbr);
+		target = bbr_with_budget(sk, bbr, target);
 		if (bbr->pipe_filled)
 			cwnd = min_u32(cwnd + acked, target);
 		else if (cwnd < target || tp->delivered < INITIAL_CWND)
@@ -460,25 +681,13 @@ CC_HOOK(void, bbr_init, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct bbr *bbr = inet_csk_ca(sk);
 
-	bbr->cycle_us = 0;
-	bbr->rtprop_seen_us = tp->tcp_mstamp;
-	bbr->probe_rtt_end_us = 0;
-	minmax_reset(&bbr->btlbw, 0, 0);
-	bbr->rtprop_us = tcp_min_rtt(tp);
-	bbr->rounds = 0;
+	/* the rest is 0: the host has cleared the state */
+	bbr->min_rtt_us = tcp_min_rtt(tp);
+	bbr->min_rtt_ms = bbr_now_ms(tp);
 	bbr->round_end = tp->delivered;
-	bbr->saved_cwnd = tp->snd_cwnd;
-	bbr->full_bw = 0;
-	bbr->cycle_phase = 0;
-	bbr->full_bw_rounds = 0;
-	bbr->pipe_filled = 0;
-	bbr->round_start = 0;
-	bbr->idle_restart = 0;
-	bbr->probe_rtt_round = 0;
-	bbr->conserve = 0;
-	bbr->ca_state = TCP_CA_Open;	/* on a socket in Recovery the next ACK begins a round of conservation */
-	bbr->rtt_seen = 0;
-	bbr_enter_startup(bbr);
+	bbr->epoch_us = (u32)tp->tcp_mstamp;
+	bbr->pacing_gain = STARTUP_GAIN;
+	bbr_begin_lt_interval(tp, bbr);
 
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;	/* of no use here, and not to limit who comes next */
 	bbr_pace_initially(sk, bbr);
@@ -493,59 +702,62 @@ CC_HOOK(u32, bbr_ssthresh, struct sock *sk)
 	return tcp_sk(sk)->snd_ssthresh;
 }
 
+/* A timeout: a round is over, and a loss was seen that no ACK reports. */
 CC_HOOK(void, bbr_set_state, struct sock *sk, u8 new_state)
 {
 	struct bbr *bbr = inet_csk_ca(sk);
 
-	if (new_state == TCP_CA_Loss) {
-		/* A timeout ends the round, conservation with it; the host has taken the window down to in flight + 1. */
-		bbr->ca_state = TCP_CA_Loss;
-		bbr->conserve = 0;
-		bbr->round_end = tcp_sk(sk)->delivered;
-	}
+	if (new_state != TCP_CA_Loss)
+		return;
+	bbr->ca_state = TCP_CA_Loss;
+	bbr->full_bw = 0;
+	bbr->round_start = 1;
+	bbr_sample_lt(sk, bbr, true, false);
 }
 
-/* Back from a pause with little to send: at the bottleneck's rate, not at a probing one (4.3.4.4). */
+/* Back from a pause with little to send: at the bottleneck's rate, not at a probing one. */
 CC_HOOK(void, bbr_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
 	struct bbr *bbr = inet_csk_ca(sk);
 
-	if (event != CA_EVENT_TX_START || !tcp_sk(sk)->app_limited)
+	if (event != CA_EVENT_TX_START || !tp->app_limited)
 		return;
 	bbr->idle_restart = 1;
+	bbr->epoch_us = (u32)tp->tcp_mstamp;
+	bbr->epoch_acked = 0;
 	if (bbr->mode == BBR_PROBE_BW)
 		bbr_pace(sk, bbr, CRUISE_GAIN);
+	else if (bbr->mode == BBR_PROBE_RTT)
+		bbr_check_probe_rtt_end(sk, bbr);
 }
 
-/* Per ACK: first the model, then the mode, then what follows from both (3.5.1). */
+/* Per ACK: first the model, then the mode, then what follows from both. */
 CC_HOOK(void, bbr_cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct bbr *bbr = inet_csk_ca(sk);
-	u64 now_us = tcp_sk(sk)->tcp_mstamp;
-	bool rtprop_expired;
 
-	(void)ack;
-	(void)flag;
+	(void)ack, (void)flag;
 	if (!bbr->pacing_gain)	/* the ACK of our own SYN comes before init() */
 		return;
 
-	bbr_update_round(tcp_sk(sk), bbr, rs);
-	bbr_update_btlbw(bbr, rs);
-	bbr_check_phase(sk, bbr, rs, now_us);
+	bbr_update_bw(sk, bbr, rs);
+	bbr_update_extra_acked(tp, bbr, rs);
+	if (bbr->mode == BBR_PROBE_BW && bbr_phase_is_over(sk, bbr, rs))
+		bbr_next_phase(tp, bbr);
 	bbr_check_full_pipe(bbr, rs);
-	bbr_check_drain(sk, bbr, now_us);
-	rtprop_expired = bbr_update_rtprop(bbr, rs, now_us);
-	bbr_check_probe_rtt(sk, bbr, rtprop_expired, now_us);
+	bbr_check_drain(sk, bbr);
+	bbr_check_probe_rtt(sk, bbr, rs, bbr_update_min_rtt(tp, bbr, rs));
+	bbr->pacing_gain = (u16)bbr_pacing_gain(bbr);
 
-	if (!bbr->rtt_seen && tcp_sk(sk)->srtt_us)
-		bbr_pace_initially(sk, bbr);
 	bbr_pace(sk, bbr, bbr->pacing_gain);
 	bbr_set_cwnd(sk, bbr, rs);
 }
 
 /*
  * The recovery was spurious. The window needs no help: the next ACK restores it. But rounds that it slowed down must
- * not count as a full pipe.
+ * not count as a full pipe, nor its losses as a policer's.
  */
 CC_HOOK(u32, bbr_undo_cwnd, struct sock *sk)
 {
@@ -553,6 +765,7 @@ CC_HOOK(u32, bbr_undo_cwnd, struct sock *sk)
 
 	bbr->full_bw = 0;
 	bbr->full_bw_rounds = 0;
+	bbr_stop_lt(tcp_sk(sk), bbr);
 	return tcp_sk(sk)->snd_cwnd;
 }
 
@@ -571,7 +784,7 @@ CC_HOOK(u32, bbr_sndbuf_expand, struct sock *sk)
 CC_INFO(bbr,
 	.title = "BBR v1",
 	.environment = "wide area, deep or shallow buffers, random loss",
-	.reference = "Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00",
+	.reference = "Cardwell et al., ACM Queue 2016; Linux 4.9 to 6.x",
 	.category = CC_MODEL_BASED,
 	.measures = CC_MEASURES_MODEL);
 

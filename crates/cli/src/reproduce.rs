@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use results::Comparison;
 use serde::Serialize;
 use std::path::PathBuf;
-use study::{DctcpOptions, Monitor, Request, STUDIES, Study, TconOptions};
+use study::{DctcpOptions, Monitor, ParityOptions, Request, STUDIES, Study, TconOptions};
 use units::Time;
 
 const EXAMPLES: &str = "\
@@ -20,6 +20,7 @@ Examples:
   sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root the simulator's half
   opentcp reproduce dctcp --figure 12 --backend sim
   sudo opentcp reproduce opentcp --backend kernel   its small half, on real kernels, two minutes
+  sudo opentcp reproduce parity --grid --seeds 3   in an hour; goes on where it was stopped
   opentcp reproduce tcon --backend sim --downloads 100   in a minute; without the number 10,000 downloads for the tails
   sudo opentcp reproduce tcon                  and nginx and curl on real kernels, fourteen minutes more";
 
@@ -51,6 +52,8 @@ pub struct Args {
     #[command(flatten)]
     dctcp: DctcpArgs,
     #[command(flatten)]
+    parity: ParityArgs,
+    #[command(flatten)]
     tcon: TconArgs,
     #[command(flatten)]
     options: Options,
@@ -81,6 +84,16 @@ enum Wanted {
     Sim,
     /// Kernels: without rights to emulate, an error
     Kernel,
+}
+
+/// What only the study parity can be asked for.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "parity alone")]
+#[group(id = "parity")] // every set of flags needs a name of its own
+struct ParityArgs {
+    /// Instead of the cases: newreno, cubic and bbr over a grid of twenty bottlenecks, beside the kernel's own
+    #[arg(long)]
+    grid: bool,
 }
 
 /// What only the study tcon can be asked for.
@@ -167,6 +180,9 @@ impl Args {
                 "--backend is of the studies dctcp, opentcp and tcon, none of which was asked for".into(),
             ));
         }
+        if self.parity.grid && !has("parity") {
+            return Err(Failure::Input("--grid is of the study parity, which was not asked for".into()));
+        }
         if self.tcon.downloads.is_some() && !has("tcon") {
             return Err(Failure::Input("--downloads is of the study tcon, which was not asked for".into()));
         }
@@ -187,6 +203,7 @@ impl Args {
                 Wanted::Kernel => study::Wanted::Kernel,
             },
             dctcp: DctcpOptions { figures: self.dctcp.figures.clone(), stage: self.dctcp.stage },
+            parity: ParityOptions { grid: self.parity.grid },
             tcon: TconOptions { downloads: self.tcon.downloads },
         }
     }

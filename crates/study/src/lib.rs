@@ -26,7 +26,7 @@ pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
 pub use failure::Failure;
 pub use known::{algorithm_facts, algorithm_names, emulated_algorithm_facts, load_policy};
 pub use monitor::{Event, Monitor, Sink};
-pub use reproduce::{DctcpOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
+pub use reproduce::{DctcpOptions, ParityOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
 pub use request::{all_cores, results_folder};
 pub use run::{Backend, Done, Kept, RunRequest, Words, run};
 pub use stop::Stop;

@@ -9,6 +9,7 @@ mod parity;
 mod tcon;
 
 pub use dctcp::Options as DctcpOptions;
+pub use parity::Options as ParityOptions;
 pub use tcon::Options as TconOptions;
 
 use crate::failure::Failure;
@@ -61,6 +62,8 @@ pub struct Request {
     pub backend: Wanted,
     /// What only `dctcp` has.
     pub dctcp: DctcpOptions,
+    /// What only `parity` has.
+    pub parity: ParityOptions,
     /// What only `tcon` has.
     pub tcon: TconOptions,
 }
@@ -77,6 +80,7 @@ impl Request {
             workers: all_cores(),
             backend: Wanted::default(),
             dctcp: DctcpOptions::default(),
+            parity: ParityOptions::default(),
             tcon: TconOptions::default(),
         }
     }

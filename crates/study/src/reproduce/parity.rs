@@ -6,6 +6,7 @@
 
 mod case;
 mod compare;
+mod grid;
 mod record;
 
 use super::{Reproduced, Request, Study};
@@ -19,6 +20,7 @@ use compare::Outcome;
 use kernel::Kernel;
 use record::Record;
 use results::{RunResults, SelfCheck, Story, SweepWriter, write_run};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +29,13 @@ use std::time::Instant;
 /// The study.
 pub const STUDY: Study =
     Study { name: "parity", about: "the simulator beside real kernels on one bottleneck; needs root", reproduce };
+
+/// What only this study can be asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Instead of the cases: newreno, cubic and bbr over a grid of twenty bottlenecks, beside the kernel's own.
+    pub grid: bool,
+}
 
 /// Repetitions of each case of the full study, at least.
 const FULL_SEEDS: u32 = 3;
@@ -43,22 +52,15 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     Kernel::probe()
         .map_err(|missing| Failure::Input(format!("parity compares with this machine's kernel: {missing}")))?;
     case::check_sets(&request.sets)?;
+    if request.parity.grid {
+        return grid::reproduce(request, monitor);
+    }
     let seeds = if request.full { request.seeds.max(FULL_SEEDS) } else { request.seeds };
     let cases = case::cases(request.full, &algorithm_names());
-    let runs = runs(request, &cases, seeds)?;
+    let runs = runs(request, &cases, &Host::ALL, seeds)?;
     let folder = Folder::open(&request.out)?;
     let began = Instant::now();
-    let mut records = BTreeMap::new();
-    for (i, run) in runs.iter().enumerate() {
-        if let Some(record) = folder.find(run) {
-            records.insert(i, record);
-        }
-    }
-    if !records.is_empty() {
-        let out = request.out.display();
-        let (kept, all) = (records.len(), runs.len());
-        monitor.note(&format!("{kept} of {all} runs are kept from before; remove {out} to do them again"));
-    }
+    let mut records = folder.find_all(&runs, monitor);
     simulate(&runs, request.workers, &folder, monitor, &mut records)?;
     emulate(&runs, &request.sets, &folder, monitor, &mut records)?;
     let outcomes = outcomes(&cases, &runs, records);
@@ -78,12 +80,12 @@ struct Run {
     job: Job,
 }
 
-/// Every run: case by case, in each the hosts beside each other.
-fn runs(request: &Request, cases: &[Case], seeds: u32) -> Result<Vec<Run>, Failure> {
+/// Every run: case by case, in each the `hosts` beside each other.
+fn runs(request: &Request, cases: &[Case], hosts: &[Host], seeds: u32) -> Result<Vec<Run>, Failure> {
     let of_kernel = emu::algorithm_names(&[]);
     let mut runs = Vec::new();
     for (number, case) in cases.iter().enumerate() {
-        for host in Host::ALL {
+        for &host in hosts {
             let Some(algorithm) = algorithm_on(host, case.algorithm, &of_kernel) else { continue };
             for seed in 1..=seeds {
                 runs.push(Run { case: number, host, job: case.job(request, host, algorithm, seed)? });
@@ -174,6 +176,17 @@ impl Folder {
         Ok(Folder { out: out.to_path_buf(), kept })
     }
 
+    /// What is kept of `runs`, by their numbers.
+    fn find_all(&self, runs: &[Run], monitor: Monitor<'_>) -> BTreeMap<usize, Record> {
+        let found = runs.iter().enumerate().filter_map(|(number, run)| Some((number, self.find(run)?)));
+        let records: BTreeMap<usize, Record> = found.collect();
+        if !records.is_empty() {
+            let (kept, all, out) = (records.len(), runs.len(), self.out.display());
+            monitor.note(&format!("{kept} of {all} runs are kept from before; remove {out} to do them again"));
+        }
+        records
+    }
+
     /// What is kept of a run. The simulator's runs take seconds and are done again, by the program as it is now.
     fn find(&self, run: &Run) -> Option<Record> {
         let scenario = run.job.scenario.bundle().toml;
@@ -190,7 +203,7 @@ impl Folder {
     }
 
     /// Writes the comparison and the report, which draws the first repetition of each case, host beside host.
-    fn publish(&self, outcomes: &[Outcome], rows: &[compare::Row], findings: &[String]) -> Result<(), Failure> {
+    fn publish(&self, outcomes: &[Outcome], rows: &[impl Serialize], findings: &[String]) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(rows).map_err(|error| Failure::Run(error.to_string()))?;
         self.write("comparisons.json", format!("{json}\n").as_bytes())?;
         let pages = self.out.join(".report");

@@ -17,6 +17,9 @@ const QUEUE_MIN: u64 = 40;
 /// The least DCTCP threshold, of its paper for 1 Gbit/s.
 const MARK_MIN: u64 = 20;
 
+/// How long the cases run.
+const SECONDS: u64 = 10;
+
 /// Keys that tell cases apart.
 const OWN_KEYS: [&str; 8] =
     ["tcp.cc", "tcp.ecn", "traffic", "network.topology", "network.rate", "network.delay", "network.tier", "seed"];
@@ -34,6 +37,10 @@ pub struct Case {
     pub flows: u64,
     /// Flows negotiate ECN and the queue marks from a threshold on; otherwise it only drops.
     pub ecn: bool,
+    /// Packets that the queue holds; none: as many as the round trip.
+    pub queue: Option<u64>,
+    /// How long it runs.
+    pub seconds: u64,
 }
 
 /// What runs a case.
@@ -69,19 +76,20 @@ impl Host {
     }
 }
 
-/// The default cases: three algorithms, two rates, 5 ms, one flow and four; or with `full` all `algorithms`, three round
+/// The default cases: four algorithms, two rates, 5 ms, one flow and four; or with `full` all `algorithms`, three round
 /// trips, up to ten flows, with and without ECN.
 pub fn cases(full: bool, algorithms: &[&'static str]) -> Vec<Case> {
     let mut cases = Vec::new();
     let rtts_us: &[u64] = if full { &[1_000, 5_000, 50_000] } else { &[5_000] };
     let flows: &[u64] = if full { &[1, 4, 10] } else { &[1, 4] };
-    let algorithms = if full { algorithms } else { &["newreno", "cubic", "dctcp"] };
+    let algorithms = if full { algorithms } else { &["newreno", "cubic", "dctcp", "bbr"] };
     for &rate_mbps in &[100, 1000] {
         for &rtt_us in rtts_us {
             for &flows in flows {
                 for &algorithm in algorithms {
                     let queues: &[bool] = if full { &[false, true] } else { &[algorithm == "dctcp"] };
-                    cases.extend(queues.iter().map(|&ecn| Case { algorithm, rate_mbps, rtt_us, flows, ecn }));
+                    let case = Case { algorithm, rate_mbps, rtt_us, flows, ecn: false, queue: None, seconds: SECONDS };
+                    cases.extend(queues.iter().map(|&ecn| Case { ecn, ..case.clone() }));
                 }
             }
         }
@@ -93,7 +101,9 @@ impl Case {
     /// All but the algorithm: `100 Mbit/s, 5 ms, 4 flows, drop-tail`.
     pub fn environment(&self) -> String {
         let plural = if self.flows == 1 { "" } else { "s" };
-        format!("{} Mbit/s, {} ms, {} flow{plural}, {}", self.rate_mbps, self.rtt_us / 1000, self.flows, self.queue())
+        let packets = self.queue.map_or(String::new(), |packets| format!(", {packets} packets"));
+        let (rate, rtt, flows) = (self.rate_mbps, self.rtt_us / 1000, self.flows);
+        format!("{rate} Mbit/s, {rtt} ms, {flows} flow{plural}, {}{packets}", self.queue())
     }
 
     fn queue(&self) -> &'static str {
@@ -103,12 +113,18 @@ impl Case {
     /// Names this case's run on `host`, fit for a file: `100M-5ms-4-drop-tail-cubic-sim-1`.
     pub fn run_name(&self, host: Host, seed: u32) -> String {
         let (rate, rtt, queue) = (self.rate_mbps, self.rtt_us / 1000, self.queue().to_lowercase());
-        format!("{rate}M-{rtt}ms-{}-{queue}-{}-{}-{seed}", self.flows, self.algorithm, host.short())
+        let packets = self.queue.map_or(String::new(), |packets| format!("-{packets}"));
+        format!("{rate}M-{rtt}ms-{}-{queue}{packets}-{}-{}-{seed}", self.flows, self.algorithm, host.short())
     }
 
-    /// Packets that the round trip holds, which is also the queue's limit.
+    /// Packets that the round trip holds.
+    pub fn bdp_packets(&self) -> u64 {
+        (self.rate_mbps * self.rtt_us).div_ceil(PACKET_BITS)
+    }
+
+    /// The queue's limit, packets.
     fn limit(&self) -> u64 {
-        (self.rate_mbps * self.rtt_us).div_ceil(PACKET_BITS).max(QUEUE_MIN)
+        self.queue.unwrap_or_else(|| self.bdp_packets().max(QUEUE_MIN))
     }
 
     /// The case as overrides of the scenario.
@@ -139,6 +155,9 @@ impl Case {
         ];
         if self.ecn {
             sets.push("tcp.ecn=on".to_string());
+        }
+        if self.seconds != SECONDS {
+            sets.push(format!("duration={} s", self.seconds));
         }
         sets
     }
@@ -203,8 +222,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_set_is_twelve_cases_and_the_full_one_has_every_algorithm_in_every_environment() {
-        assert_eq!(cases(false, &[]).len(), 3 * 2 * 2);
+    fn the_default_set_is_sixteen_cases_and_the_full_one_has_every_algorithm_in_every_environment() {
+        assert_eq!(cases(false, &[]).len(), 4 * 2 * 2);
         let full = cases(true, &["cubic", "vegas"]);
         assert_eq!(full.len(), 2 * 2 * 3 * 3 * 2);
         let mut names: Vec<String> = full.iter().map(|case| case.run_name(Host::Kernel, 1)).collect();
@@ -215,7 +234,8 @@ mod tests {
 
     #[test]
     fn the_queue_holds_what_the_round_trip_holds() {
-        let case = |rate_mbps, rtt_us| Case { algorithm: "cubic", rate_mbps, rtt_us, flows: 1, ecn: false };
+        let (algorithm, queue) = ("cubic", None);
+        let case = |rate_mbps, rtt_us| Case { algorithm, rate_mbps, rtt_us, flows: 1, ecn: false, queue, seconds: 10 };
         // 1 Gbit/s for 5 ms is 5 Mbit, 406.4 packets of 12,304 bits; a tenth of it 40.6
         assert_eq!(case(1000, 5_000).limit(), 407);
         assert_eq!(case(100, 5_000).limit(), 41);

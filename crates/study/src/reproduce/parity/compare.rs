@@ -66,12 +66,14 @@ pub struct Row {
 }
 
 impl Outcome {
-    fn of(&self, host: Host) -> &[Record] {
+    /// Its records on `host`.
+    pub fn of(&self, host: Host) -> &[Record] {
         &self.records[host as usize]
     }
 
-    fn median(&self, host: Host, of: fn(&Measured) -> f64) -> Option<f64> {
-        let mut values: Vec<f64> = self.of(host).iter().map(|record| of(&record.measured)).collect();
+    /// Of the repetitions on `host`; none if there are none.
+    pub fn median(&self, host: Host, of: impl Fn(&Record) -> f64) -> Option<f64> {
+        let mut values: Vec<f64> = self.of(host).iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         let n = values.len();
         (n > 0).then(|| values[(n - 1) / 2].midpoint(values[n / 2]))
@@ -87,8 +89,9 @@ impl Outcome {
     }
 
     fn row(&self, quantity: &Quantity) -> Option<Row> {
-        let simulator = self.median(Host::Simulator, quantity.of)?;
-        let kernel = self.median(Host::Kernel, quantity.of)?;
+        let of = |record: &Record| (quantity.of)(&record.measured);
+        let simulator = self.median(Host::Simulator, of)?;
+        let kernel = self.median(Host::Kernel, of)?;
         let error_percent = error_percent(simulator, kernel);
         let near = quantity.unit == "packets" && (simulator - kernel).abs() < QUEUE_PACKETS;
         let within = |bound: f64| near || error_percent.is_none_or(|error| error.abs() <= bound);
@@ -99,7 +102,7 @@ impl Outcome {
             unit: quantity.unit,
             simulator,
             kernel,
-            kernels_own: self.median(Host::Own, quantity.of),
+            kernels_own: self.median(Host::Own, of),
             error_percent,
             within: quantity.bound.map(within),
             runs: self.of(Host::Kernel).len(),
@@ -109,7 +112,7 @@ impl Outcome {
 }
 
 /// The error of `ours` against `theirs`, percent; none if there is nothing to be wrong about.
-fn error_percent(ours: f64, theirs: f64) -> Option<f64> {
+pub fn error_percent(ours: f64, theirs: f64) -> Option<f64> {
     (theirs != 0.0).then(|| (ours - theirs) / theirs * 100.0)
 }
 

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The queue that is compared.
 const BOTTLENECK: &str = "s1->s2";
+/// When slow start is over, and its overflow repaired.
+const SETTLED_NS: u64 = 2_000_000_000;
 /// Samples of the queue that are kept for drawing: one in so many.
 const QUEUE_EVERY: usize = 5;
 
@@ -34,6 +36,17 @@ pub struct Measured {
     pub cwnd_mean: f64,
 }
 
+/// The same numbers without the first two seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Mean over the samples.
+    pub queue_mean: f64,
+    /// At the bottleneck.
+    pub drops: f64,
+    /// Mean over time of the sum of the flows' windows, segments.
+    pub cwnd_mean: f64,
+}
+
 /// A run, as far as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -44,6 +57,8 @@ pub struct Record {
     version: String,
     /// The numbers.
     pub measured: Measured,
+    /// Those of the time after slow start.
+    pub settled: Settled,
     /// What the machine did to a run in real time.
     pub check: Option<SelfCheck>,
     summary: Summary,
@@ -78,6 +93,15 @@ impl Record {
         let number = run.links.iter().position(|link| &*link.link == BOTTLENECK).expect("the scenario has this link");
         let of_link = || run.link_series.iter().filter(|sample| sample.link as usize == number);
         let queue: Vec<u32> = of_link().map(|sample| sample.queue_packets).collect();
+        let settled = || of_link().filter(|sample| sample.time_ns > SETTLED_NS);
+        let (samples, packets) =
+            settled().fold((0, 0), |(n, sum), sample| (n + 1_u64, sum + u64::from(sample.queue_packets)));
+        let windows: Vec<CwndSample> = run.cwnd.iter().filter(|one| one.time_ns > SETTLED_NS).copied().collect();
+        let settled = Settled {
+            queue_mean: packets as f64 / samples.max(1) as f64,
+            drops: settled().map(|sample| f64::from(sample.drops)).sum(),
+            cwnd_mean: mean_sum(&windows),
+        };
         let link = &run.links[number];
         let measured = Measured {
             goodput_mbps: run.summary.goodput_bps.unwrap_or(0.0) / 1e6,
@@ -100,6 +124,7 @@ impl Record {
             scenario: run.scenario_toml.clone(),
             version: run.summary.version.clone(),
             measured,
+            settled,
             check,
             summary,
             bottleneck: Bottleneck {

@@ -8,7 +8,7 @@
 
 use super::measured::{Measured, Run};
 use super::nginx::{self, Site, ended};
-use super::{Case, Compared, File, Host, LOSSES, Path, Stack, Variant};
+use super::{BBR, Case, Compared, File, Host, LOSSES, Path, Stack, Variant};
 use crate::emu::{self, Origin, failure};
 use crate::failure::Failure;
 use crate::known::algorithm_names;
@@ -75,7 +75,7 @@ impl Lanes {
             let of = Case { host: Host::Kernel, ..papers(*path, path.loss()) };
             Variant::ALL.map(|variant| Lane { of, downloads: vec![(*file, variant)] })
         }));
-        far.extend(Case::beyond().flat_map(|case| of(2, case, &[(main, 3)])));
+        far.extend(Case::beyond().chain(with_own_bbr()).flat_map(|case| of(2, case, &[(main, 3)])));
         let largest = if full { File::FULL.map(|file| (file, 1)).to_vec() } else { Vec::new() };
         let rounds = [&[(small, 5), (main, 5), (large, 10)], &largest[..]].concat();
         let near = of(3, papers(Path::Lan, Path::Lan.loss()), &rounds);
@@ -146,6 +146,13 @@ impl Lanes {
              [enforcer]\nat = \"s1\"\n{rules}{traffic}"
         )
     }
+}
+
+/// The kernel's own bbr on the server beside ours enforced, if this kernel has it.
+fn with_own_bbr() -> Option<Case> {
+    let has_it = emu::algorithm_names(&[]).iter().any(|name| name == "kernel:bbr");
+    let case = Case::of(Path::Shanghai, Path::Shanghai.loss(), File::SWEPT);
+    has_it.then_some(Case { stack: Stack::OwnBbr, ..case })
 }
 
 /// Why this machine cannot do it, if it cannot.
@@ -317,8 +324,9 @@ impl Servers {
                 let _ = writeln!(script, "sysctl -q -w 'net.ipv4.{sysctl}'");
             }
             for (lane, client) in lanes.0.iter().zip(&hosts[lanes.servers()..]) {
-                let own = format!("{NAME_PREFIX}{}", lane.of.algorithm);
-                let algorithm = if i % 2 == 0 { "cubic" } else { &own };
+                let ours = format!("{NAME_PREFIX}{}", lane.of.algorithm);
+                let own = if stack == Stack::OwnBbr { BBR } else { &ours };
+                let algorithm = if i % 2 == 0 { "cubic" } else { own };
                 let (client, route) = (client.address(), stack.route());
                 let _ = writeln!(script, "ip route add {client} dev eth0 congctl {algorithm} {route}");
             }
@@ -340,7 +348,6 @@ impl Drop for Servers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BBR;
     use super::*;
     use crate::monitor::Event;
 
@@ -363,7 +370,7 @@ mod tests {
             }
         }
         // three paths with five files, two with five other losses, and what the paper does not have
-        assert_eq!(settings, 15 + 10 + Case::beyond().count());
+        assert_eq!(settings, 15 + 10 + Case::beyond().chain(with_own_bbr()).count());
     }
 
     #[test]

@@ -11,10 +11,12 @@ pub enum Stack {
     SmallBuffers,
     /// The initial window of RFC 3390.
     InitialWindow3,
+    /// Linux as it comes, whose second server runs the kernel's own bbr in place of ours. Only on kernels.
+    OwnBbr,
 }
 
 impl Stack {
-    /// All but Linux's own.
+    /// All but Linux's own, simulated or not.
     pub const OTHERS: [Stack; 4] = [Stack::NoSack, Stack::NoTimestamps, Stack::SmallBuffers, Stack::InitialWindow3];
 
     pub fn name(self) -> &'static str {
@@ -24,13 +26,14 @@ impl Stack {
             Stack::NoTimestamps => "timestamps off",
             Stack::SmallBuffers => "64 KB buffers",
             Stack::InitialWindow3 => "IW 3",
+            Stack::OwnBbr => "kernel’s own bbr",
         }
     }
 
     /// What a simulated one has of its own.
     pub fn sets(self) -> &'static [&'static str] {
         match self {
-            Stack::Linux => &[],
+            Stack::Linux | Stack::OwnBbr => &[],
             Stack::NoSack => &["tcp.sack=false"],
             Stack::NoTimestamps => &["tcp.timestamps=false"],
             Stack::SmallBuffers => &["tcp.window_scaling=false", "tcp.send_buffer=64 KiB", "tcp.receive_buffer=64 KiB"],
@@ -41,7 +44,7 @@ impl Stack {
     /// The same of a kernel: values below `net.ipv4`.
     pub fn sysctls(self) -> &'static [&'static str] {
         match self {
-            Stack::Linux | Stack::InitialWindow3 => &[],
+            Stack::Linux | Stack::InitialWindow3 | Stack::OwnBbr => &[],
             Stack::NoSack => &["tcp_sack=0"],
             Stack::NoTimestamps => &["tcp_timestamps=0"],
             Stack::SmallBuffers => &["tcp_window_scaling=0", "tcp_wmem=4096 65536 65536"],
