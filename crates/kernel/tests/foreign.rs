@@ -105,7 +105,7 @@ fn files_written_for_libbpf_carry_bytes_through_a_queue_that_overflows() {
 fn the_programs_own_headers_compile_the_same_files_for_the_kernel() {
     let Some(kernel) = support::kernel() else { return };
     let root = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../congestion");
-    for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp")] {
+    for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp"), ("before_6_10.c", "bpf_aged_dctcp")] {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let object = folder.join(format!("{name}.o"));
         let mut clang = Command::new(env!("OPENTCP_BPF_CLANG"));
