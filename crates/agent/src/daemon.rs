@@ -13,7 +13,7 @@ use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
 use bus::files::{public_key, store_epoch, stored_epoch};
 use bus::{Bus, BusError, Clock, Report, UnixAgent};
-use kernel::{Connection, NAME_PREFIX};
+use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use policy::{Agent, Gate, Host, Link};
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,6 +49,9 @@ const PATIENCE: Time = Time::from_secs(10);
 pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> Result<(), AgentError> {
     if has_another_clock() {
         return Err(AgentError::Clock);
+    }
+    if !Rights::effective().has(Capability::NetAdmin) {
+        return Err(AgentError::NotRoot);
     }
     let mut lives = lock(&config.places)?;
     // the guardian of an agent that has just died may be at work

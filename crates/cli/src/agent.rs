@@ -154,6 +154,9 @@ pub fn agent(args: Args) -> Result<(), Failure> {
         }
         Some(Command::Reset { places }) => {
             let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
+            if let Some(hidden) = kernel::bpffs::hidden() {
+                eprintln!("routes and sysctls were looked at, the BPF program could not be: {hidden}");
+            }
             print(&words(&reset))
         }
         Some(Command::Guard { places }) => {

@@ -11,11 +11,9 @@ fn fixture(name: &str) -> PathBuf {
 
 #[test]
 fn the_fixtures_run_natively_and_behave() {
-    for (file, name, ecn) in [
-        ("cubic.c", "rfc_cubic", false),
-        ("dctcp.c", "rfc_dctcp", true),
-        ("before_6_10.c", "bpf_aged_dctcp", true),
-    ] {
+    for (file, name, ecn) in
+        [("cubic.c", "rfc_cubic", false), ("dctcp.c", "rfc_dctcp", true), ("before_6_10.c", "bpf_aged_dctcp", true)]
+    {
         let algorithm = Algorithm::load(&fixture(file)).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((algorithm.name(), algorithm.needs_ecn()), (name, ecn));
         let report = check_invariants(algorithm).unwrap_or_else(|violation| panic!("{name}: {violation}"));

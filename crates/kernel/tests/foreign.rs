@@ -105,7 +105,7 @@ fn files_written_for_libbpf_carry_bytes_through_a_queue_that_overflows() {
 fn the_programs_own_headers_compile_the_same_files_for_the_kernel() {
     let Some(kernel) = support::kernel() else { return };
     let root = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../congestion");
-    for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp"), ("before_6_10.c", "bpf_aged_dctcp")] {
+    for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp")] {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let object = folder.join(format!("{name}.o"));
         let mut clang = Command::new(env!("OPENTCP_BPF_CLANG"));
@@ -120,4 +120,21 @@ fn the_programs_own_headers_compile_the_same_files_for_the_kernel() {
         let verified = kernel.verify(&bytes, file).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((verified.name.as_str(), verified.programs.len()), (name, 7));
     }
+}
+
+#[test]
+fn a_file_written_for_kernels_before_6_10_carries_bytes_through_a_queue_that_overflows() {
+    let Some(kernel) = support::kernel() else { return };
+    let (file, name) = ("before_6_10.c", "bpf_aged_dctcp");
+    let source = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../congestion/tests/foreign").join(file);
+    let object = congestion::compile_for_bpf(&source).unwrap_or_else(|error| panic!("{error}"));
+    let loaded = kernel.load_object(&object, file).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(loaded.name(), name);
+    let path = Path::new(400, 150_000);
+    let mut connection = path.connect(name, name);
+    let took = connection.carry(20 * MEGABYTE);
+    assert_eq!(algorithm(&connection.source), name);
+    let mbit = 160.0 / took.as_secs_f64();
+    assert!(mbit > 50.0, "{name} used {mbit:.0} of 400 Mbit/s");
+    connection.close();
 }

@@ -6,6 +6,7 @@ mod load;
 #[path = "../agent/lossy.rs"]
 mod lossy;
 mod ovs;
+mod mounts;
 mod ports;
 mod tags;
 mod world;
