@@ -137,7 +137,9 @@ fn have_rights() -> Result<(), EnforceError> {
 fn keep_programs(pins: &Path, say: &mut dyn FnMut(&str)) -> Result<(), EnforceError> {
     let lasts = bpffs::mount_for_process(pins).map_err(|error| EnforceError::Input(error.to_string()))?;
     if lasts == Lasts::WithProcess {
-        say("the machine's BPF file system cannot be seen here; the enforcer has one of its own, and its programs end with its process");
+        say(
+            "the machine's BPF file system cannot be seen here; the enforcer has one of its own, and its programs end with its process",
+        );
     }
     Ok(())
 }

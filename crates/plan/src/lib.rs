@@ -18,7 +18,7 @@ pub use address::{FIRST_ADDRESS, RECEIVER_PORT, SENDER_PORT, SENDER_PORTS, addre
 pub use apps::{Applications, Arrived, Message, Stage, UNLIMITED, message_rows};
 pub use control::{Completed, Control, FlowState, Managed, Segments};
 pub use enforcement::{Enforcement, algorithm, summarize};
-pub use network::{failures, framing_bytes, links, routing, topology};
+pub use network::{failures, find_links, framing_bytes, links, routing, topology};
 pub use pairs::{Pairing, flow_hash, mean_gap};
 pub use random::Random;
 pub use series::{Series, sampled};
