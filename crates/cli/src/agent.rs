@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, print_json};
+use crate::terminal::{print, print_json, talk};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
 use congestion::Algorithm;
 use policy::{Identity, Prefix};
@@ -217,7 +217,7 @@ fn run(run: Run) -> Result<(), Failure> {
     let outcome = if run.dry {
         agent::dry_run(&config, &stopped, &mut |line| drop(print(&format!("{line}\n"))))
     } else {
-        agent::run(config, &stopped, &mut |line| eprintln!("agent: {line}"))
+        agent::run(config, &stopped, &mut |line| talk!("agent: {line}"))
     };
     outcome.map_err(|error| failure(&error))
 }

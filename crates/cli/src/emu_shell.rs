@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::print;
+use crate::terminal::{print, talk};
 use ::emu::{Network, hosts};
 use scenario::{Known, Scenario};
 use std::fs;
@@ -96,7 +96,7 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let loaded = Scenario::load(origin.path, origin.sets, known);
     let mut runs = loaded.map_err(|diagnostic| Failure::Located(vec![diagnostic]))?.runs;
     if runs.len() > 1 {
-        eprintln!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
+        talk!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }
     let scenario = runs.remove(0).scenario;
     // Ctrl-C is for the program in the shell
@@ -105,10 +105,10 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let (status, counted) = opened.map_err(|error| failure(error, *origin))?;
     let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;
     let totals = counted.totals;
-    eprintln!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
+    talk!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
     if let Some(gate) = &counted.gate {
         for (name, count) in gate.counters().named().iter().filter(|(_, count)| *count > 0) {
-            eprintln!("enforcer: {name} {count}");
+            talk!("enforcer: {name} {count}");
         }
     }
     if command.is_some() && !status.success() {
@@ -135,9 +135,9 @@ fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::Ex
         process.arg("-c").arg(command);
     } else {
         for host in network.hosts() {
-            eprintln!("{:<12} {}", host.name(), host.address());
+            talk!("{:<12} {}", host.name(), host.address());
         }
-        eprintln!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
+        talk!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
     }
     let names: Vec<_> = network.hosts().iter().map(|host| (host.name(), host.address())).collect();
     let mut child = hosts::with_names(&names, &folder.names(), |given| {

@@ -113,9 +113,7 @@ pub fn bpffs() -> Check {
     if bpffs::is_mounted() {
         return check.ok("mounted on /sys/fs/bpf");
     }
-    if let Some(hidden @ MountError::NetworkNamespace { .. }) = bpffs::hidden() {
-        let reason = hidden.to_string();
-        let advice = reason.rsplit_once(": ").map_or(reason.as_str(), |(_, advice)| advice).to_string();
+    if let Some(advice) = how_to_see_sys() {
         let found = "hidden by `ip netns exec`; enforce makes one of its own, cc load and agent refuse";
         return Check { needed_by: vec![Need::Load, Need::Agent], ..check }.missing(found, advice);
     }
@@ -125,26 +123,32 @@ pub fn bpffs() -> Check {
     if Rights::effective().has(Capability::SysAdmin) {
         return check.ok("not mounted; the commands mount it");
     }
-    check.missing("not mounted", "run `mount -t bpf bpf /sys/fs/bpf` as root")
+    check.missing("not mounted, and this process may not mount it", how_to_get_rights())
 }
 
-/// Whose connections an agent changes.
+/// What to do where `ip netns exec` has put a /sys of its own before the machine's.
+fn how_to_see_sys() -> Option<String> {
+    match bpffs::hidden()? {
+        MountError::NetworkNamespace { namespace } => {
+            Some(format!("start the command by `nsenter --net=/run/netns/{namespace}` instead"))
+        }
+        _ => None,
+    }
+}
+
+/// Whose connections an agent changes. Of scenarios on real kernels those with a policy need it; the others do without.
 pub fn cgroup() -> Check {
-    let check = Check::new("cgroup v2", &[Need::Emulate, Need::Agent]);
+    let check = Check::new("cgroup v2", &[Need::Agent]);
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let Some(place) = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next()) else {
-        let advice = "boot with systemd's unified hierarchy, or run `mount -t cgroup2 none DIR`; without it `agent --means routes`";
-        return check.missing("not mounted", advice);
+        let mount = "boot with systemd's unified hierarchy, or run `mount -t cgroup2 none DIR` as root";
+        let advice = how_to_see_sys().unwrap_or_else(|| mount.to_string());
+        let without = "without, `agent --means routes`, and no policy on `run --backend emu`";
+        return check.missing("not mounted", format!("{advice}; {without}"));
     };
     if statfs(place).is_ok_and(|info| info.filesystem_type() != CGROUP2_SUPER_MAGIC) {
         return check
             .missing(format!("{place} is hidden by another mount"), "run the command outside of this container");
-    }
-    if access(place, AccessFlags::W_OK).is_err() {
-        return check.limited(
-            format!("{place}, read-only"),
-            "a scenario with a policy makes a group there: run it with `sudo`",
-        );
     }
     check.ok(format!("mounted on {place}"))
 }

@@ -5,8 +5,8 @@ mod killed;
 mod load;
 #[path = "../agent/lossy.rs"]
 mod lossy;
-mod ovs;
 mod mounts;
+mod ovs;
 mod ports;
 mod tags;
 mod world;
