@@ -13,7 +13,7 @@ use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
 use bus::files::{public_key, store_epoch, stored_epoch};
 use bus::{Bus, BusError, Clock, LINKS_MAX, Report, UnixAgent};
-use kernel::{Connection, NAME_PREFIX};
+use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
 use std::collections::BTreeMap;
 use std::fs;
@@ -69,6 +69,9 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
         return Err(AgentError::Clock);
     }
     check(&config)?;
+    if !Rights::effective().has(Capability::NetAdmin) {
+        return Err(AgentError::NotRoot);
+    }
     let mut lives = lock(&config.places)?;
     // the guardian of an agent that has just died may be at work
     let clock = Clock::begin();

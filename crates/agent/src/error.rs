@@ -1,6 +1,7 @@
 //! Why an agent cannot begin or go on.
 
 use bus::files::FileError;
+use kernel::bpffs::MountError;
 use kernel::retune::RetuneError;
 use std::io;
 use std::path::PathBuf;
@@ -17,6 +18,15 @@ pub enum AgentError {
     /// The kernel does not take the program, or there is no place for what stays of it.
     #[error("{}\nwithout BPF: --means routes", .0.trim_end())]
     Bpf(String),
+    /// What must outlive the agent would not, where it was started; starting it elsewhere is better than doing without.
+    #[error("{0}\nwithout BPF: --means routes")]
+    Mounts(#[from] MountError),
+    /// The process may not set TCP.
+    #[error(
+        "setting this host's TCP needs root, or the capability CAP_NET_ADMIN, and for open connections CAP_BPF, CAP_PERFMON and \
+         CAP_SYS_ADMIN: run it with `sudo`"
+    )]
+    NotRoot,
     /// Another one runs.
     #[error("{}: an agent runs there already; a second one on this host needs a --state, --pins and --cgroup of its own", .0.display())]
     Running(PathBuf),
@@ -40,7 +50,12 @@ impl AgentError {
     /// Whether the operator can put it right, as opposed to a kernel or a disk that failed.
     pub fn is_input(&self) -> bool {
         match self {
-            AgentError::Running(_) | AgentError::Bpf(_) | AgentError::Clock | AgentError::Host(_) => true,
+            AgentError::Running(_)
+            | AgentError::Bpf(_)
+            | AgentError::Mounts(_)
+            | AgentError::NotRoot
+            | AgentError::Clock
+            | AgentError::Host(_) => true,
             AgentError::File(error) => {
                 !matches!(error, FileError::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()))
             }

@@ -5,8 +5,9 @@ use crate::error::AgentError;
 use crate::journal::Journal;
 use crate::namespaces::in_each;
 use crate::plan::Plan;
-use kernel::Pins;
+use kernel::bpffs::MountError;
 use kernel::retune::{Counts, Record, RetuneError, Retuner};
+use kernel::{PinError, Pins};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -125,7 +126,10 @@ fn adopt(retuner: &mut Retuner, cgroup: &Path) -> Result<(), RetuneError> {
 /// The program, as it stays.
 pub fn attached(cgroup: &Path, places: &Places) -> Result<Retuner, AgentError> {
     // opening mounts bpffs where it is missing; the lock is for who loads algorithms, and is let go
-    drop(Pins::open().map_err(|error| AgentError::Bpf(error.to_string()))?);
+    drop(Pins::open().map_err(|error| match error {
+        PinError::Mount(error @ (MountError::NetworkNamespace { .. } | MountError::PrivateMounts)) => error.into(),
+        error => AgentError::Bpf(error.to_string()),
+    })?);
     let was_there = places.pins.exists();
     Retuner::attach_for_good(cgroup, &places.pins).map_err(|error| {
         if !was_there {

@@ -20,7 +20,7 @@ const OTHERS: u32 = 0o077;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The system's.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), advice(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -57,6 +57,14 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
+}
+
+/// What to do about an error of the system's.
+pub fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; run this as root (`sudo`), or name files and folders of your own",
+        _ => "",
+    }
 }
 
 fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {

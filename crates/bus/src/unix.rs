@@ -4,6 +4,7 @@
 //! socket's file. Messages wait for a reader in the kernel, in a buffer of bounded size; none wait in this process.
 
 use crate::channel::fits;
+use crate::files::advice;
 use crate::{AGENTS_MAX, Bus, BusCounts, BusError, MESSAGE_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, Mode, flock};
@@ -56,7 +57,7 @@ impl UnixOracle {
     /// Another Oracle listens there, or the file cannot be made.
     pub fn listen(path: &Path) -> Result<UnixOracle, BusError> {
         let failed = |reason: String| BusError::Socket { path: path.to_path_buf(), reason };
-        let io = |error: io::Error| failed(error.to_string());
+        let io = |error: io::Error| failed(format!("{error}{}", advice(&error)));
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(io)?;
         }

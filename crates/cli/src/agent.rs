@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, print_json};
+use crate::terminal::{print, print_json, talk};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
 use congestion::Algorithm;
 use policy::{Identity, Prefix};
@@ -154,6 +154,9 @@ pub fn agent(args: Args) -> Result<(), Failure> {
         }
         Some(Command::Reset { places }) => {
             let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
+            if let Some(hidden) = kernel::bpffs::hidden() {
+                eprintln!("routes and sysctls were looked at, the BPF program could not be: {hidden}");
+            }
             print(&words(&reset))
         }
         Some(Command::Guard { places }) => {
@@ -214,7 +217,7 @@ fn run(run: Run) -> Result<(), Failure> {
     let outcome = if run.dry {
         agent::dry_run(&config, &stopped, &mut |line| drop(print(&format!("{line}\n"))))
     } else {
-        agent::run(config, &stopped, &mut |line| eprintln!("agent: {line}"))
+        agent::run(config, &stopped, &mut |line| talk!("agent: {line}"))
     };
     outcome.map_err(|error| failure(&error))
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::print;
+use crate::terminal::{print, talk};
 use ::emu::{Network, hosts};
 use scenario::{Known, Scenario};
 use std::fs;
@@ -16,7 +16,7 @@ use study::emu::{Origin, algorithm_names, failure};
 pub const EXAMPLES: &str = "\
 Examples:
   opentcp emu shell scenarios/dctcp-star.toml                 then, in the shell:
-      h3 iperf3 -s -D; h1 iperf3 -c $h3 -C ot_dctcp           h1, h2, ... run a program in that host; $h3 is its address
+      h3 iperf3 -s -D; h1 iperf3 -c h3 -C ot_dctcp            h1, h2, ... run a program in that host; $h3 is its address
   opentcp emu shell scenarios/dumbbell.toml --pcap captures   with a capture of every host, for Wireshark
   opentcp emu clean                                           end what a killed run has left running";
 
@@ -29,7 +29,8 @@ pub enum Command {
     ///
     /// The network is there until the shell ends: a network namespace for each host, the scenario's links and queues between
     /// them, its failures at their times, its algorithms in the kernel (`ot_NAME`). Its traffic is not made: that is yours.
-    /// Each host is a command that runs a program in it, and a variable with its address. Needs root.
+    /// Each host is a command that runs a program in it, a name that all hosts know (`h1 ping h3`), and a variable with its
+    /// address. Needs root.
     #[command(after_help = EXAMPLES)]
     Shell {
         /// The scenario file (TOML)
@@ -95,7 +96,7 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let loaded = Scenario::load(origin.path, origin.sets, known);
     let mut runs = loaded.map_err(|diagnostic| Failure::Located(vec![diagnostic]))?.runs;
     if runs.len() > 1 {
-        eprintln!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
+        talk!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }
     let scenario = runs.remove(0).scenario;
     // Ctrl-C is for the program in the shell
@@ -104,10 +105,10 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let (status, counted) = opened.map_err(|error| failure(error, *origin))?;
     let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;
     let totals = counted.totals;
-    eprintln!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
+    talk!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
     if let Some(gate) = &counted.gate {
         for (name, count) in gate.counters().named().iter().filter(|(_, count)| *count > 0) {
-            eprintln!("enforcer: {name} {count}");
+            talk!("enforcer: {name} {count}");
         }
     }
     if command.is_some() && !status.success() {
@@ -126,7 +127,7 @@ fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::Ex
     let shell = std::env::var_os("SHELL").filter(|shell| Path::new(shell).exists()).unwrap_or("/bin/sh".into());
     let path = std::env::var("PATH").unwrap_or_default();
     let mut process = process::Command::new(shell);
-    process.env("PATH", format!("{}:{path}", folder.0.display()));
+    process.env("PATH", format!("{}:{path}", folder.commands().display()));
     for host in network.hosts() {
         process.env(host.name(), host.address().to_string());
     }
@@ -134,14 +135,21 @@ fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::Ex
         process.arg("-c").arg(command);
     } else {
         for host in network.hosts() {
-            eprintln!("{:<12} {}", host.name(), host.address());
+            talk!("{:<12} {}", host.name(), host.address());
         }
-        eprintln!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
+        talk!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
     }
-    process.status()
+    let names: Vec<_> = network.hosts().iter().map(|host| (host.name(), host.address())).collect();
+    let mut child = hosts::with_names(&names, &folder.names(), |given| {
+        if let Err(error) = given {
+            eprintln!("hosts' names do not resolve, use their addresses: {error}");
+        }
+        process.spawn()
+    })??;
+    child.wait()
 }
 
-/// A folder with a command for each host, removed when dropped.
+/// A folder with a command for each host and their names, removed when dropped.
 struct Commands(PathBuf);
 
 impl Commands {
@@ -149,12 +157,23 @@ impl Commands {
         let folder = std::env::temp_dir().join(format!("{FOLDER_PREFIX}{}", process::id()));
         fs::create_dir(&folder)?;
         let commands = Commands(folder);
+        fs::create_dir(commands.commands())?;
         for host in network.hosts() {
-            let path = commands.0.join(host.name());
+            let path = commands.commands().join(host.name());
             fs::write(&path, format!("#!/bin/sh\nexec nsenter --net={} -- \"$@\"\n", host.namespace().display()))?;
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         }
         Ok(commands)
+    }
+
+    /// A command for each host.
+    fn commands(&self) -> PathBuf {
+        self.0.join("bin")
+    }
+
+    /// What stands in for /etc/hosts.
+    fn names(&self) -> PathBuf {
+        self.0.join("hosts")
     }
 }
 

@@ -31,6 +31,7 @@ impl Failure {
     /// What stderr is told, in colours if it may have them.
     pub fn message(&self, colours: bool) -> String {
         match self {
+            Failure::Input(text) | Failure::Run(text) if colours => format!("\x1b[1;31merror:\x1b[0m {}", text.trim()),
             Failure::Input(text) | Failure::Run(text) => format!("error: {}", text.trim()),
             Failure::Located(all) => {
                 let drawn: Vec<String> = all.iter().map(|diagnostic| diagnostic.render(colours)).collect();

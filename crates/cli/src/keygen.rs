@@ -26,7 +26,8 @@ pub struct Args {
 /// As the exit codes say.
 pub fn keygen(args: &Args) -> Result<(), Failure> {
     if let Some(folder) = args.out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| Failure::Run(format!("{}: {error}", folder.display())))?;
+        let failed = |source| Failure::Run(FileError::Io { path: folder.to_path_buf(), source }.to_string());
+        std::fs::create_dir_all(folder).map_err(failed)?;
     }
     let public = generate(&args.out).map_err(|error| match error {
         FileError::Exists { .. } => Failure::Input(error.to_string()),

@@ -7,29 +7,40 @@
 mod agent;
 mod cc;
 mod demo;
+mod doctor;
 mod emu_shell;
 mod enforce;
 mod failure;
+mod init;
 mod keygen;
+mod manual;
 mod options;
 mod oracle;
 mod policy;
 mod reproduce;
 mod run;
+mod scenarios;
 mod stop;
 mod terminal;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
+use terminal::{Colour, Manner};
 use tikv_jemallocator::Jemalloc;
 
 /// Congestion control of whole networks: simulated, measured, compared.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(name = "opentcp", version, propagate_version = true, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Say nothing on stderr but errors: no progress, no notes
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// When output is coloured: auto, always or never; auto respects NO_COLOR
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto, hide_possible_values = true)]
+    color: Colour,
 }
 
 /// An enforcer takes and gives back memory with every packet: its core is half as fast again as with the system's allocator.
@@ -45,6 +56,11 @@ Data goes to stdout, talk to stderr; with --json, stdout holds one JSON object."
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Doctor(doctor::Args),
+    Init(init::Args),
+    /// Scenario files: check one, show its network and traffic
+    #[command(subcommand, after_help = scenarios::EXAMPLES)]
+    Scenario(scenarios::Command),
     /// Run a scenario file and write its results
     Run(run::Args),
     /// The policy loop on a small network of real kernels, in two minutes; without root, simulated
@@ -64,10 +80,17 @@ enum Command {
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
 }
 
 fn main() -> ExitCode {
-    let outcome: Result<(), Failure> = match Cli::parse().command {
+    let cli = Cli::parse();
+    terminal::set_manner(Manner { quiet: cli.quiet, colour: cli.color });
+    let outcome: Result<(), Failure> = match cli.command {
+        Command::Doctor(args) => doctor::doctor(&args),
+        Command::Init(args) => init::init(&args),
+        Command::Scenario(command) => scenarios::scenario(&command),
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
@@ -78,11 +101,13 @@ fn main() -> ExitCode {
         Command::Agent(args) => agent::agent(*args),
         Command::Enforce(args) => enforce::enforce(&args),
         Command::Emu(command) => emu_shell::emu(&command),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{}", failure.message(terminal::is_watched()));
+            eprintln!("{}", failure.message(terminal::is_coloured(&std::io::stderr())));
             ExitCode::from(failure.code())
         }
     }

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json};
+use crate::terminal::{Terminal, print, print_json, talk};
 use clap::builder::PossibleValuesParser;
 use results::Comparison;
 use serde::Serialize;
@@ -150,7 +150,7 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let (terminal, stop) = (Terminal::default(), stop::on_signals());
     let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
     for study in &wanted {
-        eprintln!("{}: {}", study.name, study.about);
+        talk!("{}: {}", study.name, study.about);
         let out = match &args.options.out {
             Some(out) if wanted.len() > 1 => out.join(study.name),
             _ => args.options.folder(study.name),
@@ -160,7 +160,7 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
             print(&done.tables)?;
         }
         let report = out.join("report.html");
-        eprintln!("report: {}", report.display());
+        talk!("report: {}", report.display());
         output.comparisons.extend(done.comparisons);
         let (wall_s, findings) = (done.wall_s, done.findings);
         output.studies.push(StudyOutput { name: study.name, out, report, wall_s, findings });

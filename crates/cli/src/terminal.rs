@@ -1,9 +1,11 @@
 //! What is said on stderr while runs go on, and how data gets to stdout.
 
 use crate::failure::Failure;
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
-use std::sync::{Mutex, PoisonError};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::env;
+use std::io::{self, ErrorKind, IsTerminal, Write as _};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use study::{Event, Sink};
 
 /// Writes to stdout.
@@ -29,16 +31,76 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&format!("{json}\n"))
 }
 
-/// Whether a person looks at stderr.
-pub fn is_watched() -> bool {
-    io::stderr().is_terminal()
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless the variable NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
+
+/// How the user wants to be spoken to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// Errors alone, no talk and no progress.
+    pub quiet: bool,
+    /// When output is coloured.
+    pub colour: Colour,
+}
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+
+/// Says how the user wants to be spoken to, before anything is said.
+pub fn set_manner(manner: Manner) {
+    let _ = MANNER.set(manner);
+}
+
+fn manner() -> Manner {
+    MANNER.get().copied().unwrap_or_default()
+}
+
+/// Whether errors alone are wanted on stderr.
+pub fn is_quiet() -> bool {
+    manner().quiet
+}
+
+/// Whether a person looks at stderr, and wants to see more than errors.
+pub fn is_watched() -> bool {
+    io::stderr().is_terminal() && !is_quiet()
+}
+
+/// Whether what goes to this stream may have colours.
+pub fn is_coloured(stream: &impl IsTerminal) -> bool {
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    match manner().colour {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => {
+            stream.is_terminal() && !is_set("NO_COLOR") && env::var_os("TERM").is_none_or(|term| term != "dumb")
+        }
+    }
+}
+
+/// Says something on stderr, unless errors alone are wanted.
+macro_rules! talk {
+    ($($words:tt)*) => {
+        if !$crate::terminal::is_quiet() {
+            eprintln!($($words)*);
+        }
+    };
+}
+pub(crate) use talk;
 
 /// What is said while runs go on: on stderr, a bar if a person looks at it, a line for each run elsewhere.
 #[derive(Debug, Default)]
 pub struct Terminal {
     progress: Mutex<Progress>,
 }
+
+/// Work that takes no longer shows no bar.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far the runs are.
 #[derive(Debug, Default)]
@@ -57,7 +119,7 @@ impl Sink for Terminal {
             Event::Finished { name, words } => progress.finished(name, words),
             Event::Again { name, words } => progress.once_more(name, words),
             Event::Ended => progress.end(),
-            Event::Note(words) => eprintln!("{words}"),
+            Event::Note(words) => talk!("{words}"),
         }
     }
 }
@@ -67,7 +129,7 @@ impl Progress {
     fn of(runs: usize) -> Progress {
         let bar = is_watched().then(|| {
             let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}  {elapsed} (about {eta} left)");
-            let bar = ProgressBar::new(runs as u64 * Event::STEPS);
+            let bar = ProgressBar::with_draw_target(Some(runs as u64 * Event::STEPS), ProgressDrawTarget::hidden());
             bar.with_style(style.expect("the template is a constant"))
         });
         let progress = Progress { bar, runs, finished: 0 };
@@ -78,6 +140,9 @@ impl Progress {
     /// So many more steps of a run are done.
     fn advance(&self, steps: u64) {
         if let Some(bar) = &self.bar {
+            if bar.is_hidden() && bar.elapsed() > PATIENCE {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
             bar.inc(steps);
         }
     }
@@ -86,7 +151,7 @@ impl Progress {
     fn finished(&mut self, name: &str, words: &str) {
         self.finished += 1;
         if self.bar.is_none() {
-            eprintln!("[{}/{}] {name}: {words}", self.finished, self.runs);
+            talk!("[{}/{}] {name}: {words}", self.finished, self.runs);
         }
         self.say_count();
     }
@@ -95,7 +160,7 @@ impl Progress {
     fn once_more(&self, name: &str, words: &str) {
         match &self.bar {
             Some(bar) => bar.inc_length(Event::STEPS),
-            None => eprintln!("{name}, once more: {words}"),
+            None => talk!("{name}, once more: {words}"),
         }
     }
 

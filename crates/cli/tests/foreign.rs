@@ -95,9 +95,9 @@ fn dctcp_fills_a_link_and_keeps_the_queue_at_the_marks() {
 }
 
 #[test]
-fn both_pass_the_check() {
+fn all_pass_the_check() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    for file in ["cubic.c", "dctcp.c"] {
+    for file in ["cubic.c", "dctcp.c", "before_6_10.c"] {
         let done = opentcp(folder.path(), &["cc", "check", fixture(file).to_str().expect("UTF-8")]);
         let said = str::from_utf8(&done.stdout).expect("UTF-8");
         assert!(done.status.success(), "{said}");

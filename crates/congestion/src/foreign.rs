@@ -13,19 +13,31 @@ const TRACING_NET: &str = include_str!("foreign/bpf_tracing_net.h");
 const ONLY_VMLINUX: &str = "#include \"../vmlinux.h\"\n";
 
 /// The headers by the names that files include them by.
-const HEADERS: [(&str, &str); 12] = [
+const HEADERS: [(&str, &str); 16] = [
     ("vmlinux.h", VMLINUX),
     ("bpf_tracing_net.h", TRACING_NET),
     ("bpf_tcp_helpers.h", include_str!("foreign/bpf_tcp_helpers.h")),
     ("bpf/bpf_helpers.h", include_str!("foreign/bpf/bpf_helpers.h")),
     ("bpf/bpf_tracing.h", include_str!("foreign/bpf/bpf_tracing.h")),
     ("bpf/bpf_core_read.h", include_str!("foreign/bpf/bpf_core_read.h")),
+    // as the kernel's own tests named them before Linux 5.6
+    ("bpf_helpers.h", "#include <bpf/bpf_helpers.h>\n"),
+    ("bpf_tracing.h", "#include <bpf/bpf_tracing.h>\n"),
+    ("bpf_trace_helpers.h", "#include <bpf/bpf_tracing.h>\n"),
+    ("bpf_core_read.h", "#include <bpf/bpf_core_read.h>\n"),
     ("linux/bpf.h", ONLY_VMLINUX),
     ("linux/types.h", ONLY_VMLINUX),
     ("linux/stddef.h", ONLY_VMLINUX),
     ("linux/tcp.h", ONLY_VMLINUX),
     ("linux/errno.h", "#include \"../errno.h\"\n"),
     ("errno.h", "#pragma once\n#define ENOENT 2\n#define EBUSY 16\n#define EINVAL 22\n#define ENOTSUPP 524\n"),
+];
+
+/// The compiler's own headers, of which the builds have none; a file that includes these alone is not written for libbpf.
+const STANDARD: [(&str, &str); 3] = [
+    ("stddef.h", "#include <bpf/bpf_helpers.h>\n"),
+    ("stdbool.h", "#include \"vmlinux.h\"\n"),
+    ("stdint.h", "#include \"vmlinux.h\"\n"),
 ];
 
 /// The kernel functions that files declare.
@@ -69,7 +81,8 @@ pub(crate) fn is_foreign(source: &[u8]) -> bool {
 pub(crate) fn surroundings(source: &[u8]) -> Surroundings {
     let text = String::from_utf8_lossy(source);
     let mut around = Surroundings::default();
-    around.files.extend(HEADERS.map(|(name, header)| (name.to_string(), header.to_string())));
+    let headers = HEADERS.into_iter().chain(STANDARD);
+    around.files.extend(headers.map(|(name, header)| (name.to_string(), header.to_string())));
     around.files.push(("kfuncs.c".to_string(), KFUNCS.to_string()));
     around.linked.push("kfuncs.c".to_string());
     for (prefix, macro_name, symbol, algorithm) in KERNELS {

@@ -31,3 +31,4 @@ pub use model::{Fault, Violation};
 pub use ops::CongestionOps;
 pub use registry::{Algorithm, Category};
 pub use sock::{AckSample, CaEvent, MinMax, MinMaxSample, RateSample, TcpSock};
+pub use toolchain::{bpf_compiler, native_compiler};

@@ -43,10 +43,14 @@ pub(crate) fn compile_shared(path: &Path, source: &[u8]) -> Result<Compiled, Loa
     compile(path, source, &compiler, &words(&[NATIVE_FLAGS, SHARED_FLAGS]), &Surroundings::default())
 }
 
-/// Compiles the text `source` of `path` to a BPF object, with the first of clang-16, clang-19 and clang that there is.
+/// The compiler of BPF objects: the first of clang-16, clang-19 and clang that there is.
+pub fn bpf_compiler() -> Option<&'static str> {
+    ["clang-16", "clang-19", "clang"].into_iter().find(|name| is_program(name))
+}
+
+/// Compiles the text `source` of `path` to a BPF object.
 pub(crate) fn compile_bpf(path: &Path, source: &[u8]) -> Result<Compiled, LoadError> {
-    let clang = ["clang-16", "clang-19", "clang"].into_iter().find(|name| is_program(name));
-    let compiler = vec![clang.ok_or(LoadError::NoClang)?.to_string()];
+    let compiler = vec![bpf_compiler().ok_or(LoadError::NoClang)?.to_string()];
     if foreign::is_foreign(source) {
         let around = Surroundings { linked: Vec::new(), ..foreign::surroundings(source) };
         return compile(path, source, &compiler, &words(&[FOREIGN_BPF_FLAGS, "-c"]), &around);
@@ -58,8 +62,8 @@ fn words<'a>(flags: &[&'a str]) -> Vec<&'a str> {
     flags.iter().flat_map(|flags| flags.split_whitespace()).collect()
 }
 
-/// The command and its first arguments: `CC="ccache gcc"` is usual.
-fn native_compiler() -> Option<Vec<String>> {
+/// The compiler of native objects, command and first arguments: `CC="ccache gcc"` is usual.
+pub fn native_compiler() -> Option<Vec<String>> {
     let chosen = env::var("CC").unwrap_or_default();
     let words: Vec<String> = chosen.split_whitespace().map(str::to_string).collect();
     if !words.is_empty() {

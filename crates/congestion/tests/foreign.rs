@@ -11,7 +11,9 @@ fn fixture(name: &str) -> PathBuf {
 
 #[test]
 fn the_fixtures_run_natively_and_behave() {
-    for (file, name, ecn) in [("cubic.c", "rfc_cubic", false), ("dctcp.c", "rfc_dctcp", true)] {
+    for (file, name, ecn) in
+        [("cubic.c", "rfc_cubic", false), ("dctcp.c", "rfc_dctcp", true), ("before_6_10.c", "bpf_aged_dctcp", true)]
+    {
         let algorithm = Algorithm::load(&fixture(file)).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((algorithm.name(), algorithm.needs_ecn()), (name, ecn));
         let report = check_invariants(algorithm).unwrap_or_else(|violation| panic!("{name}: {violation}"));
@@ -338,4 +340,44 @@ fn every_function_of_the_contract_is_out_of_the_way() {
         );
         assert!(shim.contains(&format!("#undef {name}\n")), "{name}");
     }
+}
+
+#[test]
+fn names_of_algorithms_and_smaller_numbers_that_are_not_zero_are_compared_as_in_the_helpers_before_6_10() {
+    let text = r#"
+#include <stdint.h>
+#include "bpf_trace_helpers.h"
+#include "bpf_tcp_helpers.h"
+char _license[] SEC("license") = "GPL";
+
+BPF_TCP_OPS_1(seen_init, void, struct sock *, sk)
+{
+	const char full[TCP_CA_NAME_MAX] = "fifteen_letters", other[TCP_CA_NAME_MAX] = "fifteen_letterz";
+	uint32_t *ca = inet_csk_ca(sk);
+
+	ca[0] = tcp_cc_eq("cubic", "cubic") << 0 | tcp_cc_eq("cubic", "cubi") << 1 | tcp_cc_eq("reno", "renounce") << 2
+		| tcp_cc_eq(full, full) << 3 | tcp_cc_eq(full, other) << 4;
+	ca[1] = min_not_zero(0u, 7u);
+	ca[2] = min_not_zero(7u, 0u);
+	ca[3] = min_not_zero(9u, 7u);
+}
+
+BPF_TCP_OPS_0(seen_ssthresh, __u32) { return 2; }
+BPF_TCP_OPS_1(seen_undo, __u32, struct sock *, sk) { return tcp_sk(sk)->snd_cwnd; }
+BPF_TCP_OPS_4(seen_control, void, struct sock *, sk, __u32, ack, int, flag, const struct rate_sample *, rs)
+{
+	tcp_sk(sk)->snd_cwnd = 10;
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops seen = {
+	.init = (void *)seen_init, .ssthresh = (void *)seen_ssthresh, .undo_cwnd = (void *)seen_undo,
+	.cong_control = (void *)seen_control, .name = "seen",
+};
+"#;
+    let algorithm = load(text).unwrap_or_else(|error| panic!("{error}"));
+    let mut sock = TcpSock { icsk_ca_ops: Some(algorithm.ops()), ..TcpSock::default() };
+    sock.ca_init();
+    let state = sock.icsk_ca_priv;
+    assert_eq!((state[0] as u32, state[0] >> 32, state[1] as u32, state[1] >> 32), (0b01001, 7, 7, 7));
 }

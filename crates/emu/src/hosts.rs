@@ -11,6 +11,7 @@
 mod error;
 mod found;
 mod host;
+mod names;
 mod namespace;
 mod netlink;
 mod settings;
@@ -19,6 +20,7 @@ pub use error::Error;
 pub(crate) use found::Mark;
 pub use found::{Cleaned, Found, clean, find, list};
 pub use host::{Counters, Host, HostRoute, mac_of};
+pub use names::with_names;
 pub(crate) use settings::set_sysctl;
 pub use settings::{CardRate, HostSettings};
 

@@ -20,13 +20,18 @@ pub use status::{PortStatus, Status};
 use cues::Cues;
 use daemon::Daemon;
 use enforcer::{Limits, Rule};
+use kernel::bpffs::{self, Lasts};
 use kernel::steer::Steering;
+use kernel::{Capability, Rights};
 use packet_io::Tap;
 use port::{Place, Port};
 use status::Listener;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// What it takes to stand between two interfaces.
+const NEEDED: [Capability; 4] = [Capability::Bpf, Capability::NetAdmin, Capability::NetRaw, Capability::IpcLock];
 
 /// What an enforcer is told when it begins.
 #[derive(Debug)]
@@ -70,11 +75,15 @@ impl EnforceError {
 /// # Errors
 /// Something of `config` cannot be done, or the kernel or the disk fails.
 pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> Result<(), EnforceError> {
+    have_rights()?;
     let cues = cues(&config)?;
     let [servers, clients] = &config.between;
     let place = Place::find(servers, clients).map_err(EnforceError::Input)?;
     let listener = Listener::bind(&config.socket)
         .map_err(|why| EnforceError::Input(format!("{}: {why}", config.socket.display())))?;
+    if place.bridge.is_some() {
+        keep_programs(&config.pins, say)?;
+    }
     let ports = place.open(&config.pins).map_err(EnforceError::Failed)?;
     let daemon = Daemon::new(ports, config.limits, config.rules, cues, listener);
     daemon.take_over().map_err(EnforceError::Failed)?;
@@ -110,7 +119,29 @@ pub fn reset(socket: &Path, pins: &Path) -> Result<bool, EnforceError> {
         let text = "an enforcer runs; stop it, and it takes its program out itself";
         return Err(EnforceError::Input(text.to_string()));
     }
+    if let Some(hidden) = bpffs::hidden().filter(|_| !pins.exists()) {
+        return Err(EnforceError::Input(hidden.to_string()));
+    }
     Steering::remove(pins).map_err(|error| failed(&error))
+}
+
+fn have_rights() -> Result<(), EnforceError> {
+    let lacking: Vec<&str> = Rights::effective().lacking(&NEEDED).into_iter().map(Capability::name).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(EnforceError::Input(format!("enforcing needs root; {} is missing: run it with `sudo`", lacking.join(", "))))
+}
+
+/// Sees that what the enforcer puts into the kernel can stay there beyond its process, or ends with it.
+fn keep_programs(pins: &Path, say: &mut dyn FnMut(&str)) -> Result<(), EnforceError> {
+    let lasts = bpffs::mount_for_process(pins).map_err(|error| EnforceError::Input(error.to_string()))?;
+    if lasts == Lasts::WithProcess {
+        say(
+            "the machine's BPF file system cannot be seen here; the enforcer has one of its own, and its programs end with its process",
+        );
+    }
+    Ok(())
 }
 
 /// The CUEs that are taken for hosts, if any are.

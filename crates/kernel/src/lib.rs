@@ -12,6 +12,7 @@
 //! running an algorithm as a BPF program costs. [`retune`] sets TCP's parameters of other programs' connections, and [`steer`]
 //! hands packets of an interface to a program.
 
+pub mod bpffs;
 pub mod cost;
 mod error;
 mod features;
@@ -21,6 +22,7 @@ mod objects;
 mod pins;
 mod probe;
 pub mod retune;
+mod rights;
 mod running;
 mod sockets;
 pub mod steer;
@@ -33,6 +35,7 @@ pub use features::Features;
 pub use load::{Loaded, Prepared, Program, Verified};
 pub use pins::{Change, PinError, Pins, not_pinned, pinned};
 pub use probe::{Kernel, Missing};
+pub use rights::{Capability, Rights};
 pub use running::{Origin, Running, running};
 pub use sockets::{Connection, connections, sockets_by_algorithm};
 pub use trace::{Reader, Trace, traced_object};

@@ -4,23 +4,18 @@
 //! `/sys/fs/bpf/opentcp/cc/ot_NAME`, which holds it until it is removed or the machine restarts. The file is all that is
 //! kept: which algorithms are loaded is read there and from the kernel, never from a list of our own that could be wrong.
 
+use crate::bpffs::{self, BPFFS, MountError};
 use crate::error::Error;
 use crate::load::Prepared;
 use crate::sockets::available;
 use libbpf_rs::Link;
 use nix::fcntl::{Flock, FlockArg};
-use nix::mount::{MsFlags, mount};
-use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Where every Linux tool looks for bpffs.
-const BPFFS: &str = "/sys/fs/bpf";
 
 /// Our folder in it.
 const FOLDER: &str = "/sys/fs/bpf/opentcp/cc";
@@ -31,32 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Why an algorithm was not kept in the kernel, or not removed from it.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// There is no place to mount bpffs.
-    #[error(
-        "there is no folder {BPFFS}: the kernel has no BPF file system (CONFIG_BPF_SYSCALL), or /sys is not mounted"
-    )]
-    NoFolder,
-    /// It could not be mounted.
-    #[error("{BPFFS} is no BPF file system, and mounting one there failed ({reason}): run `mount -t bpf bpf {BPFFS}`")]
-    Mount {
-        /// The system call's error.
-        reason: String,
-    },
-    /// The process runs under `ip netns exec`.
-    #[error(
-        "`ip netns exec {namespace}` gives its command a /sys of its own, where what is loaded is lost when the command \
-         ends: load and unload outside of it (algorithms serve every network namespace), or use `nsenter --net=/run/netns/{namespace}`"
-    )]
-    NetworkNamespace {
-        /// The network namespace.
-        namespace: String,
-    },
-    /// The process has mounts of its own.
-    #[error(
-        "this process has mounts of its own (`unshare`, or a service with private mounts) without a BPF file system on \
-         {BPFFS}; what is loaded here would be lost when it ends: load outside of it"
-    )]
-    PrivateMounts,
+    /// There is no BPF file system, and none that would last can be had.
+    #[error(transparent)]
+    Mount(#[from] MountError),
     /// The folder in bpffs cannot be used.
     #[error("{}: {reason}", path.display())]
     Folder {
@@ -133,10 +105,7 @@ impl Pins {
     /// # Errors
     /// There is no bpffs and none can be mounted, or not so that it would outlive the caller.
     pub fn open() -> Result<Pins, PinError> {
-        let mounted = !is_mounted();
-        if mounted {
-            mount_bpffs()?;
-        }
+        let mounted = bpffs::mount_to_last()?;
         let bpffs = File::open(BPFFS).map_err(|error| in_folder(BPFFS, &error))?;
         let lock = Flock::lock(bpffs, FlockArg::LockExclusive);
         let lock = lock.map_err(|(_, errno)| in_folder(BPFFS, &errno.into()))?;
@@ -148,11 +117,11 @@ impl Pins {
     /// # Errors
     /// As [`Pins::open`].
     pub fn existing() -> Result<Option<Pins>, PinError> {
-        if is_mounted() {
+        if bpffs::is_mounted() {
             return Pins::open().map(Some);
         }
-        match network_namespace_of_sys() {
-            Some(namespace) => Err(PinError::NetworkNamespace { namespace }),
+        match bpffs::hidden() {
+            Some(error) => Err(error.into()),
             None => Ok(None),
         }
     }
@@ -244,62 +213,9 @@ fn in_folder(path: impl AsRef<Path>, error: &io::Error) -> PinError {
     PinError::Folder { path: path.as_ref().to_path_buf(), reason: error.to_string() }
 }
 
-/// Whether there is a bpffs where pins are kept.
-pub(crate) fn is_mounted() -> bool {
-    statfs(BPFFS).is_ok_and(|info| info.filesystem_type() == BPF_FS_MAGIC)
-}
-
-fn mount_bpffs() -> Result<(), PinError> {
-    if !Path::new(BPFFS).is_dir() {
-        return Err(PinError::NoFolder);
-    }
-    if let Some(namespace) = network_namespace_of_sys() {
-        return Err(PinError::NetworkNamespace { namespace });
-    }
-    if has_private_mounts() {
-        return Err(PinError::PrivateMounts);
-    }
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("bpf"), BPFFS, Some("bpf"), flags, Some("mode=0700"))
-        .map_err(|errno| PinError::Mount { reason: errno.desc().to_string() })
-}
-
-/// `ip netns exec NAME` mounts a /sys of the namespace, whose source it calls NAME.
-fn network_namespace_of_sys() -> Option<String> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let source = source_of_sys(&mounts)?;
-    let known = ["/run/netns", "/var/run/netns"].iter().any(|folder| Path::new(folder).join(source).exists());
-    known.then(|| source.to_string())
-}
-
-/// The source of what is mounted on /sys last, which is what is seen there.
-fn source_of_sys(mountinfo: &str) -> Option<&str> {
-    let mut on_sys = mountinfo.lines().filter(|line| line.split(' ').nth(4) == Some("/sys"));
-    on_sys.next_back()?.split_once(" - ")?.1.split(' ').nth(1)
-}
-
-/// Whether the first process, or the one that started this one, sees other mounts; not, if that cannot be known.
-fn has_private_mounts() -> bool {
-    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    let Some(own) = of("self") else { return false };
-    let others = ["1".to_string(), parent_id().to_string()];
-    others.iter().filter_map(|process| of(process)).any(|mounts| mounts != own)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_mount_on_sys_counts() {
-        let mounts = "\
-22 28 0:21 / /sys rw,nosuid - sysfs sysfs rw
-23 22 0:25 / /sys/fs/bpf rw - bpf bpf rw,mode=700
-60 28 0:44 / /sys rw,relatime shared:7 - sysfs h1 rw
-";
-        assert_eq!(source_of_sys(mounts), Some("h1"));
-        assert_eq!(source_of_sys("22 28 0:21 / /proc rw - proc proc rw\n"), None);
-    }
 
     #[test]
     fn what_is_not_loaded_is_answered_with_what_is() {

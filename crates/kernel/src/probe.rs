@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::features::Features;
 use crate::load::{self, Loaded, Prepared, Verified};
+use crate::rights::Rights;
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, BtfType};
@@ -10,11 +11,6 @@ use std::fs;
 use std::path::Path;
 
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
-
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
 
 /// Why this machine cannot run algorithms in its kernel.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,9 +45,17 @@ impl Kernel {
     /// # Errors
     /// The first thing that is missing.
     pub fn probe() -> Result<Kernel, Missing> {
-        if !may_load_programs() {
+        if !Rights::effective().may_load_programs() {
             return Err(Missing::Privilege);
         }
+        Kernel::look()
+    }
+
+    /// What the kernel offers to a process with the rights, whether this one has them or not.
+    ///
+    /// # Errors
+    /// The first thing that is missing.
+    pub fn look() -> Result<Kernel, Missing> {
         if !Path::new(VMLINUX_BTF).exists() {
             return Err(Missing::Btf);
         }
@@ -104,15 +108,6 @@ impl Kernel {
     pub fn verify(&self, bytes: &[u8], label: &str) -> Result<Verified, Error> {
         load::verify(&self.features, bytes, label)
     }
-}
-
-/// Effective capabilities: those of BPF, or the older one that implies them.
-fn may_load_programs() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    let has = |capability: u32| bits & (1 << capability) != 0;
-    has(CAP_NET_ADMIN) && (has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON)))
 }
 
 /// Parameters of a member of `struct tcp_congestion_ops`.

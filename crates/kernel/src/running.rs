@@ -1,6 +1,6 @@
 //! What the running kernel has: which algorithms, from where, and used by how many sockets.
 
-use crate::{NAME_PREFIX, pins, sockets};
+use crate::{NAME_PREFIX, bpffs, pins, sockets};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fs, io};
@@ -54,7 +54,7 @@ pub fn running() -> io::Result<Vec<Running>> {
     let sockets = sockets::sockets_by_algorithm().ok();
     let (pinned, bpf, modules) = (pins::pinned(), bpf_names(), modules());
     // Where the files cannot be seen, our prefix must do: without bpffs, or without the right to look into it.
-    let blind = !pins::is_mounted() || bpf.is_empty();
+    let blind = !bpffs::is_mounted() || bpf.is_empty();
     let origin = |name: &String| {
         if !available.contains(name) {
             Origin::Unloaded

@@ -121,3 +121,20 @@ fn the_programs_own_headers_compile_the_same_files_for_the_kernel() {
         assert_eq!((verified.name.as_str(), verified.programs.len()), (name, 7));
     }
 }
+
+#[test]
+fn a_file_written_for_kernels_before_6_10_carries_bytes_through_a_queue_that_overflows() {
+    let Some(kernel) = support::kernel() else { return };
+    let (file, name) = ("before_6_10.c", "bpf_aged_dctcp");
+    let source = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../congestion/tests/foreign").join(file);
+    let object = congestion::compile_for_bpf(&source).unwrap_or_else(|error| panic!("{error}"));
+    let loaded = kernel.load_object(&object, file).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(loaded.name(), name);
+    let path = Path::new(400, 150_000);
+    let mut connection = path.connect(name, name);
+    let took = connection.carry(20 * MEGABYTE);
+    assert_eq!(algorithm(&connection.source), name);
+    let mbit = 160.0 / took.as_secs_f64();
+    assert!(mbit > 50.0, "{name} used {mbit:.0} of 400 Mbit/s");
+    connection.close();
+}

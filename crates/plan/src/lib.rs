@@ -20,7 +20,7 @@ pub use apps::{Applications, Arrived, Message, Stage, UNLIMITED, message_rows};
 pub use control::{Completed, Control, FlowState, Managed, Segments};
 pub use enforcement::{Enforcement, algorithm, summarize};
 pub use ideal::{Ideal, IdealTimes, Transfer};
-pub use network::{failures, framing_bytes, links, routing, topology};
+pub use network::{failures, find_links, framing_bytes, links, routing, topology};
 pub use pairs::{Pairing, flow_hash, mean_gap};
 pub use random::Random;
 pub use series::{Series, sampled};

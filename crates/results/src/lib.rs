@@ -32,6 +32,10 @@ pub use write::{SweepWriter, WriteError, write_run, write_sweep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The style of every page that this program writes: light, dark, narrow and on paper. Colours of series are the classes `f0` to `f9`
+/// (filled) and `s0` to `s9` (drawn).
+pub const STYLE: &str = include_str!("report.css");
+
 /// Everything that one run measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunResults {

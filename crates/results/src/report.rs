@@ -46,7 +46,7 @@ pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (story.title) }
-                style { (PreEscaped(include_str!("report.css"))) }
+                style { (PreEscaped(crate::STYLE)) }
             }
             body {
                 h1 { (story.title) }

@@ -26,7 +26,7 @@ bulk = { from = "h1", to = "h2" }
 
 /// The machine, for one real-time test at a time, and a folder with [`MINUTE`] in it; or a printed reason why the test is
 /// skipped.
-fn machine() -> Option<(Machine, Place)> {
+pub fn machine() -> Option<(Machine, Place)> {
     or_skip(kernel::Kernel::probe())?;
     or_skip(emu::hosts::Host::new("probe", &emu::hosts::HostSettings::new(emu::address::address(0))))?;
     let machine = Machine::take();

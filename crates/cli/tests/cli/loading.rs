@@ -158,7 +158,7 @@ fn files_written_for_libbpf_are_loaded_under_their_own_names() {
     let Some(kernel) = Exclusive::new() else { return };
     let before = available();
     // One table is in `.struct_ops.link`, the other in `.struct_ops`.
-    for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp")] {
+    for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp"), ("before_6_10.c", "bpf_aged_dctcp")] {
         let path = foreign(file);
         let path = path.to_str().unwrap();
         assert_eq!(kernel.succeed(&["cc", "load", path]), format!("{name:<16}loaded\n"));
@@ -177,6 +177,7 @@ fn files_written_for_libbpf_are_loaded_under_their_own_names() {
     assert_eq!(kernel.succeed(&["cc", "unload", "rfc_cubic"]), "rfc_cubic       unloaded\n");
     let path = foreign("dctcp.c");
     assert_eq!(kernel.succeed(&["cc", "unload", path.to_str().unwrap()]), "rfc_dctcp       unloaded\n");
+    kernel.succeed(&["cc", "unload", "bpf_aged_dctcp"]);
     assert_eq!(available(), before);
     assert!(!fs::exists("/sys/fs/bpf/opentcp").unwrap());
 }

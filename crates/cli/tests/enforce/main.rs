@@ -5,6 +5,7 @@ mod killed;
 mod load;
 #[path = "../agent/lossy.rs"]
 mod lossy;
+mod mounts;
 mod ovs;
 mod ports;
 mod tags;

@@ -114,7 +114,23 @@ impl World {
         let mut command =
             self.command(&["enforce", "--between", servers, clients, "--socket", "enforce.sock", "--pins", &pins]);
         command.args(rules).stdout(Stdio::null());
-        let mut running = Running::start(&self.hosts[1], &mut command, log);
+        Self::at_work(Running::start(&self.hosts[1], &mut command, log))
+    }
+
+    /// The same, as a user begins: by `ip netns exec`, where no BPF file system is.
+    pub fn enforce_by_ip_netns_exec(&self, rules: &[&str]) -> Running {
+        let log = self.path("log");
+        // an earlier one's words are not this one's
+        let _ = fs::remove_file(&log);
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.hosts[1], env!("CARGO_BIN_EXE_opentcp"), "enforce"]);
+        command.args(["--between", "s", "c", "--socket", "enforce.sock"]).args(rules);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).current_dir(self.place.path());
+        Self::at_work(Running::start(&self.hosts[1], &mut command, log))
+    }
+
+    /// Waits until an enforcer says that it enforces.
+    fn at_work(mut running: Running) -> Running {
         let has_said = |running: &Running| running.said().contains("enforcing between");
         eventually(|| has_said(&running) || running.has_ended());
         assert!(has_said(&running), "{}", running.said());

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * NAME: additive increase, multiplicative decrease, with two parameters.
+ *
+ *   slow start             cwnd += 1             per segment acknowledged, while cwnd < ssthresh
+ *   congestion avoidance   cwnd += a             per round trip,   a = INCREASE_PERCENT / 100 segments
+ *   loss                   ssthresh = b cwnd,    b = KEEP_PERCENT / 100, at least 2 segments
+ *
+ * NewReno is a = 1, b = 1/2. A flow that keeps more at a loss must grow less between losses to have the same share beside it:
+ * a = 3 (1 - b) / (1 + b), so b = 0.70 goes with a = 0.53. Change one and see the share change.
+ *
+ *   opentcp run NAME.toml                    beside NewReno, alone and on the same link
+ *   opentcp cc check NAME.c                  may it run everywhere?
+ *   sudo opentcp cc load NAME.c              in the running kernel, as ot_NAME
+ *
+ * The contract is docs/algorithms.md; what there is to call is in cc/include/tcp.h.
+ */
+#include "tcp.h"
+
+#define INCREASE_PERCENT 53u	/* of a segment, per round trip; 1 to 10000 */
+#define KEEP_PERCENT 70u	/* of the window, at a loss; below 100 */
+
+CC_HOOK(u32, NAME_ssthresh, struct sock *sk)
+{
+	/* windows are below 2^32 / 100 segments, but a product of 64 bits needs no such reason */
+	u64 kept = (u64)tcp_sk(sk)->snd_cwnd * KEEP_PERCENT / 100u;
+
+	return max_u32((u32)kept, 2);
+}
+
+CC_HOOK(void, NAME_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	(void)ack;
+	/* a flow that does not use its window learns nothing about the path */
+	if (!tcp_is_cwnd_limited(sk))
+		return;
+	if (tcp_in_slow_start(tp)) {
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return;
+	}
+	/* one segment more per so many acknowledged; cwnd of them are acknowledged in a round trip */
+	tcp_cong_avoid_ai(tp, max_u32((u32)((u64)tp->snd_cwnd * 100u / INCREASE_PERCENT), 1), acked);
+}
+
+CC_HOOK(u32, NAME_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+CC_INFO(NAME,
+	.title = "NAME",
+	.environment = "where one wants to learn",
+	.reference = "Yang and Lam, General AIMD congestion control, ICNP 2000",
+	.category = CC_LOSS_BASED,
+	.measures = CC_MEASURES_LOSS);
+
+CC_OPS(NAME,
+	.ssthresh = NAME_ssthresh,
+	.cong_avoid = NAME_cong_avoid,
+	.undo_cwnd = NAME_undo_cwnd,
+	.flags = TCP_CONG_NON_RESTRICTED);

@@ -1,0 +1,107 @@
+//! `opentcp scenario`: whether a scenario file is right, and what it describes.
+
+use crate::failure::Failure;
+use crate::terminal::{print, talk};
+use scenario::{Known, Run, Scenario};
+use sketch::Sketch;
+use std::fs;
+use std::path::{Path, PathBuf};
+use study::emu::algorithm_names;
+
+/// Shown under `opentcp scenario --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  opentcp scenario check scenarios/dumbbell.toml
+  opentcp scenario show scenarios/cfi16-fat-tree.toml
+  opentcp scenario show scenarios/dumbbell.toml --html dumbbell.html     the picture, in a page for a browser";
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Check scenario files
+    ///
+    /// Every mistake is shown with its line and what to write instead; nothing is run. Exit codes: 0 all are right, 2 one is not.
+    #[command(
+        after_help = "Examples:\n  opentcp scenario check *.toml\n  opentcp scenario check a.toml --set tcp.cc=bbr"
+    )]
+    Check {
+        /// Scenario files (TOML)
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Set a key, dotted; may be given many times
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
+    /// Show a scenario's network and traffic
+    ///
+    /// As text: switches with their hosts, kinds of cables, and who sends what to whom. With --html also as a page with a picture,
+    /// which needs a browser and nothing else. Of a sweep the first run is shown.
+    #[command(after_help = "Examples:\n  opentcp scenario show a.toml\n  opentcp scenario show a.toml --html a.html")]
+    Show {
+        /// The scenario file (TOML)
+        file: PathBuf,
+        /// Set a key, dotted; may be given many times
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Write the page there, in the place of what is there
+        #[arg(long, value_name = "PAGE")]
+        html: Option<PathBuf>,
+    },
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// A file that is wrong, or cannot be read or written.
+pub fn scenario(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Check { files, sets } => check(files, sets),
+        Command::Show { file, sets, html } => show(file, sets, html.as_deref()),
+    }
+}
+
+/// A mistake in one file does not hide those of the next.
+fn check(files: &[PathBuf], sets: &[String]) -> Result<(), Failure> {
+    let mut wrong = Vec::new();
+    for file in files {
+        match load(file, sets) {
+            Ok(runs) => {
+                let size = sketch(&runs[0].scenario)?.size();
+                let many = if runs.len() == 1 { "1 run".to_string() } else { format!("{} runs", runs.len()) };
+                print(&format!("{}: good: {size}; {many} of {}\n", file.display(), runs[0].scenario.duration))?;
+            }
+            Err(Failure::Located(diagnostics)) => wrong.extend(diagnostics),
+            Err(other) => return Err(other),
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::Located(wrong)) }
+}
+
+fn show(file: &Path, sets: &[String], html: Option<&Path>) -> Result<(), Failure> {
+    let runs = load(file, sets)?;
+    if runs.len() > 1 {
+        talk!("this scenario is a sweep; what is shown is its first run, {}", runs[0].name);
+    }
+    let sketch = sketch(&runs[0].scenario)?;
+    if let Some(page) = html {
+        fs::write(page, sketch.page()).map_err(|error| Failure::Input(format!("{}: {error}", page.display())))?;
+    }
+    print(&sketch.text())?;
+    if let Some(page) = html {
+        talk!("picture: {}", page.display());
+    }
+    Ok(())
+}
+
+fn sketch(scenario: &Scenario) -> Result<Sketch<'_>, Failure> {
+    Sketch::of(scenario).map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// With the algorithms of this program, and the running kernel's own for the emulator.
+fn load(file: &Path, sets: &[String]) -> Result<Vec<Run>, Failure> {
+    let names = algorithm_names(&study::algorithm_names());
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let facts = study::algorithm_facts();
+    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
+    let loaded = Scenario::load(file, sets, known).map_err(|diagnostic| Failure::Located(vec![diagnostic]))?;
+    Ok(loaded.runs)
+}

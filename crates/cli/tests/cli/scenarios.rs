@@ -1,0 +1,55 @@
+//! `opentcp scenario`: a file is checked, and shown.
+
+use crate::common::{Place, SMALL};
+
+#[test]
+fn every_mistake_of_every_file_is_told() {
+    let place = Place::with(SMALL);
+    place.write("b.toml", &SMALL.replace("drop_tail", "drop_tial"));
+    place.write("c.toml", &SMALL.replace("newreno", "newrene"));
+    let done = place.opentcp(&["scenario", "check", "b.toml", "a.toml", "c.toml"]);
+    assert_eq!(done.code, Some(2));
+    assert_eq!(done.stdout, "a.toml: good: 4 hosts, 2 switches, 5 cables; 1 run of 1 s\n");
+    assert!(done.stderr.contains("drop_tial") && done.stderr.contains("newrene"), "{}", done.stderr);
+}
+
+#[test]
+fn the_repositorys_scenarios_are_right_and_can_be_shown() {
+    let place = Place::new();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "toml") {
+            continue;
+        }
+        let file = path.to_str().unwrap();
+        place.succeed(&["scenario", "check", file]);
+        place.succeed(&["--quiet", "scenario", "show", file, "--html", "page.html"]);
+        let page = std::fs::read_to_string(place.join("page.html")).unwrap();
+        assert!(page.contains("<svg") && page.contains("</svg>") && !page.contains("NaN"), "{file}");
+    }
+}
+
+#[test]
+fn a_network_is_shown_as_text() {
+    let done = Place::with(SMALL).succeed(&["scenario", "show", "a.toml"]);
+    for words in ["s1 ── left1–left2     to s2", "bottleneck", "20 Mbit/s", "4 flows between random pairs"] {
+        assert!(done.stdout.contains(words), "{words:?} in\n{}", done.stdout);
+    }
+}
+
+#[test]
+fn a_quiet_command_says_nothing_but_its_data() {
+    let done = Place::with(SMALL).succeed(&["run", "a.toml", "--quiet"]);
+    assert_eq!(done.stderr, "");
+    assert!(!done.stdout.is_empty());
+}
+
+#[test]
+fn colours_are_the_users_to_choose() {
+    let place = Place::with(&SMALL.replace("drop_tail", "drop_tial"));
+    let plain = place.opentcp(&["scenario", "check", "a.toml"]);
+    assert!(!plain.stderr.contains('\u{1b}'), "{}", plain.stderr);
+    let coloured = place.opentcp(&["scenario", "check", "a.toml", "--color", "always"]);
+    assert!(coloured.stderr.contains('\u{1b}'), "{}", coloured.stderr);
+}

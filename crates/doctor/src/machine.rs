@@ -1,0 +1,181 @@
+//! Cores, folders, rights, mounts and tools.
+
+use crate::{Check, Need};
+use kernel::bpffs::{self, MountError};
+use kernel::{Capability, Rights};
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+use nix::unistd::{AccessFlags, access, geteuid};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+/// How long the busy loop is timed.
+const TIMED: Duration = Duration::from_millis(400);
+/// A gap between two looks at the clock that the loop itself cannot have made.
+const GAP: Duration = Duration::from_micros(50);
+/// More lost than this, and runs in real time at some hundred Mbit/s are late too often.
+const LOST_MAX: f64 = 0.03;
+const PAUSE_MAX: Duration = Duration::from_millis(5);
+/// The emulator keeps one core for itself.
+const CORES_MIN: usize = 2;
+
+/// How many cores there are, and how steadily one of them runs.
+pub fn cores() -> Check {
+    let check = Check::new("cores", &[Need::Emulate, Need::Shell]);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let (lost, pause) = unsteadiness();
+    let found = format!(
+        "{cores}; a busy loop lost {:.1} % of its time, {:.1} ms at most at once",
+        lost * 100.0,
+        pause.as_secs_f64() * 1e3
+    );
+    if cores < CORES_MIN {
+        return check
+            .limited(found, "real time needs two cores, one of them for the network; the simulator does with one");
+    }
+    if lost > LOST_MAX || pause > PAUSE_MAX {
+        let advice =
+            "for runs in real time stop other programs, or lower the rates; each run checks itself and says so";
+        return check.limited(found, advice);
+    }
+    check.ok(found)
+}
+
+/// The share of its time that a busy loop loses to others, and the longest pause.
+fn unsteadiness() -> (f64, Duration) {
+    let start = Instant::now();
+    let (mut last, mut lost, mut longest) = (start, Duration::ZERO, Duration::ZERO);
+    loop {
+        let now = Instant::now();
+        let gap = now - last;
+        if gap > GAP {
+            lost += gap;
+            longest = longest.max(gap);
+        }
+        last = now;
+        if now - start > TIMED {
+            return (lost.as_secs_f64() / (now - start).as_secs_f64(), longest);
+        }
+    }
+}
+
+/// Where results and compiled files go.
+pub fn folders() -> Check {
+    let check = Check::new("folders", &[Need::Simulate, Need::OwnAlgorithm]);
+    let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let refused: Vec<String> = [&here, &env::temp_dir()]
+        .into_iter()
+        .filter(|folder| access(*folder, AccessFlags::W_OK).is_err())
+        .map(|folder| folder.display().to_string())
+        .collect();
+    if refused.is_empty() {
+        return check.ok("this folder and the temporary one can be written");
+    }
+    let advice = "go to a folder of your own, or give --out; TMPDIR names the temporary one";
+    if refused.contains(&here.display().to_string()) && refused.len() == 1 {
+        return check.limited(format!("{} cannot be written", refused[0]), advice);
+    }
+    check.missing(format!("{} cannot be written", refused.join(" and ")), advice)
+}
+
+/// The rights of this process.
+pub fn rights() -> Check {
+    let needs = [Need::Load, Need::Emulate, Need::Shell, Need::Agent, Need::Enforce];
+    let check = Check::new("rights", &needs);
+    let wanted = [
+        Capability::NetAdmin,
+        Capability::NetRaw,
+        Capability::IpcLock,
+        Capability::SysAdmin,
+        Capability::Bpf,
+        Capability::Perfmon,
+    ];
+    let lacking: Vec<&str> = Rights::effective().lacking(&wanted).into_iter().map(Capability::name).collect();
+    if lacking.is_empty() {
+        return check.ok("root's");
+    }
+    let user = if geteuid().is_root() { "root without" } else { "not root:" };
+    check.missing(format!("{user} {}", lacking.join(", ")), how_to_get_rights())
+}
+
+/// What to do about rights that are lacking.
+pub fn how_to_get_rights() -> &'static str {
+    if geteuid().is_root() {
+        "give the container the capabilities that `rights` names, or run the command outside of it"
+    } else {
+        "run the command with `sudo`"
+    }
+}
+
+/// Where what is loaded stays.
+pub fn bpffs() -> Check {
+    let check = Check::new("bpffs", &[Need::Load, Need::Agent, Need::Enforce]);
+    if bpffs::is_mounted() {
+        return check.ok("mounted on /sys/fs/bpf");
+    }
+    if let Some(advice) = how_to_see_sys() {
+        let found = "hidden by `ip netns exec`; enforce makes one of its own, cc load and agent refuse";
+        return Check { needed_by: vec![Need::Load, Need::Agent], ..check }.missing(found, advice);
+    }
+    if !Path::new(bpffs::BPFFS).is_dir() {
+        return check.missing("no folder /sys/fs/bpf", "mount /sys; the kernel needs CONFIG_BPF_SYSCALL=y");
+    }
+    if Rights::effective().has(Capability::SysAdmin) {
+        return check.ok("not mounted; the commands mount it");
+    }
+    check.missing("not mounted, and this process may not mount it", how_to_get_rights())
+}
+
+/// What to do where `ip netns exec` has put a /sys of its own before the machine's.
+fn how_to_see_sys() -> Option<String> {
+    match bpffs::hidden()? {
+        MountError::NetworkNamespace { namespace } => {
+            Some(format!("start the command by `nsenter --net=/run/netns/{namespace}` instead"))
+        }
+        _ => None,
+    }
+}
+
+/// Whose connections an agent changes. Of scenarios on real kernels those with a policy need it; the others do without.
+pub fn cgroup() -> Check {
+    let check = Check::new("cgroup v2", &[Need::Agent]);
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let Some(place) = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next()) else {
+        let mount = "boot with systemd's unified hierarchy, or run `mount -t cgroup2 none DIR` as root";
+        let advice = how_to_see_sys().unwrap_or_else(|| mount.to_string());
+        let without = "without, `agent --means routes`, and no policy on `run --backend emu`";
+        return check.missing("not mounted", format!("{advice}; {without}"));
+    };
+    if statfs(place).is_ok_and(|info| info.filesystem_type() != CGROUP2_SUPER_MAGIC) {
+        return check
+            .missing(format!("{place} is hidden by another mount"), "run the command outside of this container");
+    }
+    check.ok(format!("mounted on {place}"))
+}
+
+/// For the user's own C files.
+pub fn compilers() -> [Check; 2] {
+    let native = Check::new("C compiler", &[Need::OwnAlgorithm]);
+    let native = match congestion::native_compiler() {
+        Some(words) => native.ok(words.join(" ")),
+        None => native.missing("none", "install gcc and libc6-dev"),
+    };
+    let clang = Check::new("clang", &[Need::OwnAlgorithm]);
+    let clang = match congestion::bpf_compiler() {
+        Some(name) => clang.ok(name),
+        None => {
+            clang.missing("none", "install clang (any of clang-16, clang-19, clang); built-in algorithms load without")
+        }
+    };
+    [native, clang]
+}
+
+/// By which a shell's commands enter a host.
+pub fn nsenter() -> Check {
+    let check = Check::new("nsenter", &[Need::Shell]);
+    let path = env::var_os("PATH").unwrap_or_default();
+    match env::split_paths(&path).map(|folder| folder.join("nsenter")).find(|file| file.is_file()) {
+        Some(file) => check.ok(file.display().to_string()),
+        None => check.missing("none", "install util-linux"),
+    }
+}

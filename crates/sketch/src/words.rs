@@ -1,0 +1,249 @@
+//! What links and traffic are, in words, and which hosts an entry of the traffic is about.
+
+use net::{LinkTier, NodeId, Topology};
+use scenario::{
+    Algorithm, Arrivals, Collective, Limit, Pace, Queue, Scenario, Senders, Sizes, SizesSource, Think, Tier,
+    Topology as Shape, Traffic, TrafficKind, Workload,
+};
+use std::fmt::Display;
+
+/// Cables of one kind.
+#[derive(PartialEq)]
+pub struct Links {
+    /// Which: `host`, `core`.
+    pub tier: String,
+    /// How many.
+    pub cables: usize,
+    /// `10 Gbit/s`.
+    pub rate: String,
+    /// `5 us`.
+    pub delay: String,
+    /// At the switch's port: `drop-tail, 100 packets`.
+    pub queue: String,
+}
+
+/// The cables, those that are alike together.
+pub fn links(scenario: &Scenario, topology: &Topology) -> Vec<Links> {
+    if let Shape::Explicit { links, .. } = &scenario.network.topology {
+        let mut kinds: Vec<Links> = Vec::new();
+        for cable in links {
+            let (rate, delay, queue) = (cable.rate.to_string(), cable.delay.to_string(), queue(&cable.queue));
+            match kinds.iter_mut().find(|kind| (&kind.rate, &kind.delay, &kind.queue) == (&rate, &delay, &queue)) {
+                Some(kind) => kind.cables += 1,
+                None => {
+                    kinds.push(Links { tier: format!("{}-{}, …", cable.a, cable.b), cables: 1, rate, delay, queue });
+                }
+            }
+        }
+        return kinds;
+    }
+    let count = |tier: Tier| topology.links().iter().filter(|link| tier_of(link.tier) == Some(tier)).count();
+    let settings = scenario.network.tier.iter();
+    let links = settings.map(|(tier, settings)| Links {
+        tier: tier_name(*tier).to_string(),
+        // one of the two links of a host's cable is the host's own
+        cables: if *tier == Tier::Host { count(*tier) } else { count(*tier) / 2 },
+        rate: settings.rate.to_string(),
+        delay: settings.delay.to_string(),
+        queue: queue(&settings.queue),
+    });
+    links.collect()
+}
+
+fn tier_of(tier: LinkTier) -> Option<Tier> {
+    match tier {
+        LinkTier::ToHost => Some(Tier::Host),
+        LinkTier::EdgeAggregation => Some(Tier::Aggregation),
+        LinkTier::AggregationCore => Some(Tier::Core),
+        LinkTier::LeafSpine => Some(Tier::Spine),
+        LinkTier::Bottleneck => Some(Tier::Bottleneck),
+        LinkTier::FromHost | LinkTier::Switches => None,
+    }
+}
+
+fn tier_name(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Host => "host",
+        Tier::Aggregation => "aggregation",
+        Tier::Core => "core",
+        Tier::Spine => "spine",
+        Tier::Bottleneck => "bottleneck",
+    }
+}
+
+fn queue(queue: &Queue) -> String {
+    match queue {
+        Queue::DropTail(limit) => format!("drop-tail, {}", amount(*limit)),
+        Queue::ThresholdEcn { mark, limit } => format!("{}, ECN marks from {}", amount(*limit), amount(*mark)),
+        Queue::Red(red) => format!("RED, {} packets, from {} to {}", red.packets, red.min, red.max),
+    }
+}
+
+fn amount(limit: Limit) -> String {
+    match limit {
+        Limit::Packets(n) => format!("{n} packets"),
+        Limit::Bytes(bytes) => bytes.to_string(),
+    }
+}
+
+/// The hosts of an entry of the traffic.
+pub struct Ends {
+    /// By host's number: may it send?
+    pub sends: Vec<bool>,
+    /// May it receive?
+    pub receives: Vec<bool>,
+}
+
+impl Ends {
+    /// Of this entry.
+    pub fn of(kind: &TrafficKind, topology: &Topology) -> Ends {
+        let n = topology.n_hosts();
+        let mut ends = Ends { sends: vec![false; n], receives: vec![false; n] };
+        let at = |name: &str| topology.find_node(name).map_or(0, NodeId::index);
+        match kind {
+            TrafficKind::Bulk { from, to, .. } => {
+                ends.sends[at(from)] = true;
+                ends.receives[at(to)] = true;
+            }
+            TrafficKind::Incast { senders, receiver, .. } => {
+                let receiver = at(receiver);
+                ends.receives[receiver] = true;
+                match senders {
+                    Senders::First(count) => {
+                        (0..n).filter(|i| *i != receiver).take(*count as usize).for_each(|i| ends.sends[i] = true);
+                    }
+                    Senders::Named(names) => names.iter().for_each(|name| ends.sends[at(name)] = true),
+                }
+            }
+            TrafficKind::AllToAll(Collective { hosts: Some(names), .. })
+            | TrafficKind::Exchange(Collective { hosts: Some(names), .. }) => {
+                for i in names.iter().map(|name| at(name)) {
+                    (ends.sends[i], ends.receives[i]) = (true, true);
+                }
+            }
+            TrafficKind::Trace { flows, .. } => {
+                for flow in flows.iter() {
+                    ends.sends[at(&flow.from)] = true;
+                    ends.receives[at(&flow.to)] = true;
+                }
+            }
+            _ => (ends.sends, ends.receives) = (vec![true; n], vec![true; n]),
+        }
+        ends
+    }
+}
+
+/// `h1 → h3, unlimited, cubic`.
+pub fn sentence(traffic: &Traffic, scenario: &Scenario) -> String {
+    let mut parts = vec![what(&traffic.kind)];
+    parts.push(traffic.cc.as_ref().unwrap_or(&scenario.tcp.cc).label().to_string());
+    if traffic.start.as_ps() > 0 {
+        parts.push(format!("from {}", traffic.start));
+    }
+    parts.extend(traffic.stop.map(|stop| format!("until {stop}")));
+    parts.join(", ")
+}
+
+fn what(kind: &TrafficKind) -> String {
+    let plural = |n: u64, word: &str| if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") };
+    match kind {
+        TrafficKind::RandomPairs { flows, workload } => {
+            format!("{} between random pairs, {}", plural(u64::from(*flows), "flow"), load(workload))
+        }
+        TrafficKind::Permutation { workload, .. } => {
+            format!("each host to another one and from another one, {}", load(workload))
+        }
+        TrafficKind::Bulk { from, to, count, bytes } => {
+            let many = if *count == 1 { String::new() } else { format!(" on {count} connections") };
+            format!("{from} → {to}{many}, {}", unlimited(bytes.as_ref()))
+        }
+        TrafficKind::Incast { senders, receiver, bytes, repeat, pace } => {
+            let senders = match senders {
+                Senders::First(n) => plural(u64::from(*n), "host"),
+                Senders::Named(names) => names.join(", "),
+            };
+            let pace = match pace {
+                Pace::Barrier => "the next when the last has finished".to_string(),
+                Pace::Interval(interval) => format!("each {interval}"),
+            };
+            format!("{senders} → {receiver} at once, {bytes} each, {}, {pace}", plural(u64::from(*repeat), "round"))
+        }
+        TrafficKind::AllToAll(collective) => format!("all to all, {}", rounds(collective)),
+        TrafficKind::Exchange(collective) => format!("each to its two neighbours in a ring, {}", rounds(collective)),
+        TrafficKind::Poisson { arrivals, sizes, .. } => {
+            let arrivals = match arrivals {
+                Arrivals::Load(load) => format!("{load} load"),
+                Arrivals::FlowsPerSecond(rate) => format!("{rate} flows/s"),
+            };
+            format!("Poisson arrivals between random pairs, {arrivals}, sizes {}", source(sizes))
+        }
+        TrafficKind::Trace { file, flows } => {
+            format!("{} of {}", plural(flows.len() as u64, "flow"), file.file.written)
+        }
+        TrafficKind::Idle { flows } => format!("{} on which nothing is sent", plural(u64::from(*flows), "connection")),
+    }
+}
+
+fn load(workload: &Workload) -> String {
+    match workload {
+        Workload::OnOff { rate, on, off, .. } => format!("{rate} for {on}, then nothing for {off} (means)"),
+        Workload::Bulk { bytes } => unlimited(bytes.as_ref()),
+    }
+}
+
+fn unlimited(bytes: Option<&impl Display>) -> String {
+    bytes.map_or("unlimited".to_string(), ToString::to_string)
+}
+
+fn rounds(collective: &Collective) -> String {
+    let sizes: Vec<String> = collective.bytes.iter().map(ToString::to_string).collect();
+    let jobs = if collective.jobs == 1 { String::new() } else { format!(" in {} jobs", collective.jobs) };
+    let think = match collective.think {
+        None => String::new(),
+        Some(Think::Exponential(mean)) => format!(", {mean} of computing between (mean)"),
+        Some(Think::Fixed(time)) => format!(", {time} of computing between"),
+    };
+    format!("{} a message, {} rounds{jobs}{think}", sizes.join(", "), collective.rounds)
+}
+
+fn source(sizes: &Sizes) -> &str {
+    match &sizes.source {
+        SizesSource::Published(name) => name,
+        SizesSource::File(file) => &file.file.written,
+    }
+}
+
+/// What else there is to know, a line each.
+pub fn remarks(scenario: &Scenario) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for failure in &scenario.network.failure {
+        let until = failure.until.map_or("for good".to_string(), |until| format!("until {until}"));
+        remarks.push(format!("{} fails at {}, {until}", failure.link, failure.at));
+    }
+    for loss in &scenario.network.loss {
+        remarks.push(format!("{} loses {} of its packets", loss.link, loss.probability));
+    }
+    if let Some(enforcer) = &scenario.enforcer {
+        let rules: Vec<&str> = enforcer.rule.iter().map(|rule| Algorithm::label(&rule.cc)).collect();
+        remarks.push(format!("an enforcer at {}: {}", enforcer.at, rules.join(", ")));
+    }
+    if let Some(control) = &scenario.policy {
+        remarks.push(format!("an Oracle with the policy {}", control.file.file.written));
+    }
+    remarks
+}
+
+/// `h1`, `h1–h3`, or the first and how many more.
+pub fn range(topology: &Topology, nodes: &[NodeId]) -> String {
+    let name = |id: &NodeId| topology.node(*id).name.as_str();
+    let follow = nodes.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1);
+    match nodes {
+        [] => String::new(),
+        [one] => name(one).to_string(),
+        [first, .., last] if follow => format!("{}–{}", name(first), name(last)),
+        [first, rest @ ..] if rest.len() < 4 => {
+            rest.iter().fold(name(first).to_string(), |text, id| format!("{text} {}", name(id)))
+        }
+        [first, rest @ ..] => format!("{} and {} more", name(first), rest.len()),
+    }
+}
