@@ -237,7 +237,7 @@ fn mistakes_are_told() {
     let second = ["enforce", "--between", "s", "c", "--rule", "bbr", "--socket", "other.sock", "--pins"];
     let pins = World::pins().display().to_string();
     let (code, _, error) = world.opentcp(&[&second[..], &[&pins]].concat());
-    assert!(code == Some(1) && error.contains("another program has its packets"), "{error}");
+    assert!(code == Some(1) && error.contains("another program receives its packets"), "{error}");
     assert!(world.has_xdp(), "the first goes on");
     let long = world.status()["up_seconds"].as_f64().expect("it answers");
     assert!(long < PATIENCE.as_secs_f64() * 10.0);

@@ -100,15 +100,15 @@ fn what_cannot_be_a_place_for_an_enforcer_of_taps_is_told() {
         world.opentcp(&[&arguments[..], &ends].concat())
     };
     let (code, _, error) = enforce(["free", "c"]);
-    assert!(code == Some(2) && error.contains("between two such, or between two ports"), "{error}");
+    assert!(code == Some(2) && error.contains("use two such TAPs, or two ports"), "{error}");
     let _holder = world.hold_tap("other");
     let (code, _, error) = enforce(["free", "other"]);
-    assert!(code == Some(1) && error.contains("another program has this TAP's other end"), "{error}");
+    assert!(code == Some(1) && error.contains("has this TAP open"), "{error}");
     world.run(1, "ip link set other master br0");
     let (code, _, error) = enforce(["other", "c"]);
     assert!(code == Some(2) && error.contains("other is a virtual machine's"), "{error}");
     let (code, _, error) = enforce(["s", "c"]);
-    assert!(code == Some(2) && error.contains("other is a port of br0, too"), "{error}");
+    assert!(code == Some(2) && error.contains("other is a third port of br0"), "{error}");
 }
 
 #[test]
@@ -117,17 +117,17 @@ fn an_enforcer_ends_with_its_interfaces_and_before_they_take_more_than_it() {
     let mut both = world.connection();
     let enforcer = world.enforce(&["--rule", "bbr"]);
     world.set_mtu(3000);
-    assert!(enforcer.fails().contains("has an MTU of 3000 now, and 17"), "what fits is told");
-    // the bridge carries it, and whoever starts anew has room
+    assert!(enforcer.fails().contains("has an MTU of 3000 now, and 17"), "the message names the limit");
+    // the bridge carries it, and a new enforcer fits the MTU
     download(&mut both, SHORT);
     world.add_tap_in_between("third");
     let enforcer = world.enforce(&["--rule", "bbr"]);
     world.run(1, "ip link set third master br0");
-    assert!(enforcer.fails().contains("third is a port of br0, too"));
+    assert!(enforcer.fails().contains("third is a third port of br0"));
     world.run(1, "ip link set third nomaster");
     let enforcer = world.enforce(&["--rule", "bbr"]);
     std::fs::remove_dir_all(World::pins().join("c")).expect("it is there");
-    assert!(enforcer.fails().contains("somebody has taken the enforcer's program out"));
+    assert!(enforcer.fails().contains("the enforcer's program was removed"));
     let enforcer = world.enforce(&["--rule", "bbr"]);
     world.run(1, "ip link delete c");
     assert!(enforcer.fails().contains("c is gone"));
