@@ -1,4 +1,4 @@
-//! `opentcp oracle`: decides and sends.
+//! `opentcp oracle`: decides by a policy and sends CUEs.
 
 use crate::failure::Failure;
 use crate::stop;
@@ -12,13 +12,13 @@ use study::load_policy;
 
 /// Decide by a policy, every period, and send CUEs to this machine's agents
 ///
-/// Gathers what agents report, decides at the end of each period T of the policy, signs what is to be sent and sends it. Each decision
-/// is one line of JSON on stdout, with the reason for every rule, and what treated hosts and the others show so far (`verdict`). A rollout
-/// that hurts more than the policy bears is rolled back, and stays so for an Oracle that is started again, until the policy's file is changed
-/// or the file that this names is removed. A policy in the mode "observe" sends nothing. When this ends, or is
-/// killed, what it sent lasts until its lifetime is over, and agents give it back by themselves.
+/// Collects the agents' reports, decides at the end of each period T of the policy, and sends signed CUEs. Each decision is one line of
+/// JSON on stdout, with the reason for every rule, and the comparison of treated hosts with the control group so far (`verdict`). A
+/// rollout that does more harm than the policy allows is rolled back. A restarted Oracle keeps it so, until the policy's file is
+/// changed or the file named in the message is removed. A policy in mode "observe" sends nothing. When the Oracle ends, even if
+/// killed, its CUEs expire by themselves, and agents restore the settings.
 ///
-/// Hour and weekday are those of UTC, unless the view says otherwise.
+/// Hour and weekday are in UTC, unless the view says otherwise.
 ///
 /// Exit codes: 0 stopped by a signal, 1 the bus or the disk failed, 2 bad input.
 #[derive(Debug, clap::Args)]
@@ -29,22 +29,21 @@ use study::load_policy;
 pub struct Args {
     /// The policy file (TOML)
     policy: PathBuf,
-    /// The secret of `opentcp keygen`
+    /// The secret key, by `opentcp keygen`
     #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key")]
     key: PathBuf,
     /// The socket where agents reach it
     #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
     socket: PathBuf,
-    /// Its folder, in which it keeps the last epoch and how far the rollout has come
+    /// The state folder: the last epoch and the rollout's progress
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/oracle")]
     state: PathBuf,
-    /// What else is known of the network, as for `opentcp policy explain`; read each period, and ignored once nobody has written it
-    /// for two
+    /// Other knowledge of the network, as for `opentcp policy explain`; read each period, and ignored once it is older than two periods
     #[arg(long, value_name = "VIEW.json")]
     view: Option<PathBuf>,
 }
 
-/// A line of stdout.
+/// A line of output.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
@@ -52,7 +51,7 @@ struct Line<'a> {
     verdict: &'a policy::VerdictReport,
 }
 
-/// Runs until it is stopped.
+/// Runs until stopped.
 ///
 /// # Errors
 /// As the exit codes say.

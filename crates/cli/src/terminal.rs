@@ -1,4 +1,4 @@
-//! What is said on stderr while runs go on, and how data gets to stdout.
+//! Progress on stderr while runs go on, and data on stdout.
 
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,7 +9,7 @@ use study::{Event, Sink};
 /// Writes to stdout.
 ///
 /// # Errors
-/// Whatever hinders writing, except that the reader has seen enough (`opentcp … | head`).
+/// Writing failed. A reader that has closed the pipe (`opentcp … | head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -23,24 +23,24 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints one JSON object.
 ///
 /// # Errors
-/// As [`print`], and a number that JSON has no word for.
+/// As [`print`], or a number that JSON cannot express.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Run(error.to_string()))?;
     print(&format!("{json}\n"))
 }
 
-/// Whether a person looks at stderr.
+/// Whether stderr is a terminal.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// What is said while runs go on: on stderr, a bar if a person looks at it, a line for each run elsewhere.
+/// Progress on stderr: a bar on a terminal, else a line for each run.
 #[derive(Debug, Default)]
 pub struct Terminal {
     progress: Mutex<Progress>,
 }
 
-/// How far the runs are.
+/// Progress of the runs.
 #[derive(Debug, Default)]
 struct Progress {
     bar: Option<ProgressBar>,
@@ -63,7 +63,7 @@ impl Sink for Terminal {
 }
 
 impl Progress {
-    /// Of `runs` runs.
+    /// For this many runs.
     fn of(runs: usize) -> Progress {
         let bar = is_watched().then(|| {
             let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}  {elapsed} (about {eta} left)");
@@ -75,7 +75,7 @@ impl Progress {
         progress
     }
 
-    /// So many more steps of a run are done.
+    /// This many more steps of a run are done.
     fn advance(&self, steps: u64) {
         if let Some(bar) = &self.bar {
             bar.inc(steps);
@@ -91,11 +91,11 @@ impl Progress {
         self.say_count();
     }
 
-    /// The run `name` is made again, for the reason that `words` say.
+    /// The run `name` is repeated, for the reason in `words`.
     fn once_more(&self, name: &str, words: &str) {
         match &self.bar {
             Some(bar) => bar.inc_length(Event::STEPS),
-            None => eprintln!("{name}, once more: {words}"),
+            None => eprintln!("{name}, repeated: {words}"),
         }
     }
 
