@@ -432,14 +432,14 @@ fn measure(algorithm: &str, flows: usize) {
     let busy = after.busy - before.busy;
     let used = after.daemon + after.reception - before.daemon - before.reception;
     println!(
-        "{algorithm}, {flows} flows: {:.0} packets/s ({:.2} Gbit/s), processor {:.0} % busy: {:.0} packets in a second of the enforcer's time",
+        "{algorithm}, {flows} flows: {:.0} packets/s ({:.2} Gbit/s), CPU {:.0} % busy: {:.0} packets per second of the enforcer's CPU time",
         packets as f64 / took,
         (bench.delivered - delivered) as f64 * f64::from(MSS) * 8e-9 / took,
         busy / took * 100.0,
         packets as f64 / used,
     );
     println!(
-        "    ns a packet: {:.0} its own code, {:.0} in the kernel, {:.0} the kernel's reception; sent again {}, stalled {}",
+        "    ns per packet: {:.0} own code, {:.0} system calls, {:.0} kernel reception; {} retransmitted, {} stalls",
         each(after.daemon_user - before.daemon_user),
         each(after.daemon_kernel - before.daemon_kernel),
         each(after.reception - before.reception),
@@ -478,7 +478,7 @@ fn measure_taps(algorithm: &str) {
     let used = after.daemon - before.daemon;
     let taken = world.status()["counters"]["data_taken"].as_u64().expect("it is counted");
     println!(
-        "{algorithm}, TAPs: {:.2} Gbit/s, the enforcer at work {:.0} % of it; {taken} super-frames",
+        "{algorithm}, TAPs: {:.2} Gbit/s, the enforcer busy {:.0} % of the time; {taken} super-segments",
         bytes as f64 * 8e-9 / took,
         used / took * 100.0
     );

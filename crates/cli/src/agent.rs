@@ -146,7 +146,7 @@ pub fn agent(args: Args) -> Result<(), Failure> {
         Some(Command::Status { places, json }) => {
             let status = agent::status(&places.places());
             let status = status.map_err(|error| Failure::Run(error.to_string()))?;
-            if json { print_json(&status) } else { print(&told(&status)) }
+            if json { print_json(&status) } else { print(&text(&status)) }
         }
         Some(Command::Reset { places }) => {
             let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
@@ -237,7 +237,7 @@ fn words(reset: &Reset) -> String {
 }
 
 /// The status as text.
-fn told(status: &Status) -> String {
+fn text(status: &Status) -> String {
     let mut text = String::new();
     let mut line = |words: String| writeln!(text, "{words}").expect("writing to a string");
     line(format!("agent: {}", if status.running { "running" } else { "not running" }));

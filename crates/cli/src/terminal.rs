@@ -55,7 +55,7 @@ impl Sink for Terminal {
             Event::Began { runs } => *progress = Progress::of(runs),
             Event::Advanced { steps } => progress.advance(steps),
             Event::Finished { name, words } => progress.finished(name, words),
-            Event::Again { name, words } => progress.once_more(name, words),
+            Event::Repeated { name, words } => progress.repeated(name, words),
             Event::Ended => progress.end(),
             Event::Note(words) => eprintln!("{words}"),
         }
@@ -92,7 +92,7 @@ impl Progress {
     }
 
     /// The run `name` is repeated, for the reason in `words`.
-    fn once_more(&self, name: &str, words: &str) {
+    fn repeated(&self, name: &str, words: &str) {
         match &self.bar {
             Some(bar) => bar.inc_length(Event::STEPS),
             None => eprintln!("{name}, repeated: {words}"),

@@ -28,7 +28,7 @@ fn time_of_an_idle_agent() -> Option<Duration> {
     let before = of_both();
     thread::sleep(WATCHED);
     let took = of_both().saturating_sub(before);
-    println!("idle for {WATCHED:?} with a guarded rule in force: {took:?} of a processor, agent and guardian");
+    println!("idle for {WATCHED:?} with a guarded rule in force: {took:?} of a CPU, agent and guardian");
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.in_force.len(), report.counts.expired), (1, 0), "it was in force all the time");
     agent.interrupt();

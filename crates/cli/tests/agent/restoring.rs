@@ -38,7 +38,7 @@ fn after_the_agent_is_killed() -> Option<Duration> {
     let is_back = eventually(|| !world.uses(&open.0, "reno") && !world.pins().exists());
     assert!(is_back, "{}", fs::read_to_string(log).unwrap());
     let took = killed.elapsed();
-    println!("killed -9, everything is given back after {:.0} ms", took.as_secs_f64() * 1e3);
+    println!("killed -9, everything is restored after {:.0} ms", took.as_secs_f64() * 1e3);
     world.assert_as_before();
     assert_eq!(world.reset(), "there was nothing to restore\n");
     assert_eq!(world.status()["running"], false);
@@ -64,8 +64,8 @@ fn what_a_killed_guardian_leaves_ends_with_its_cue_and_by_reset() {
     assert!(!world.uses(&open.0, "reno"), "no agent runs, and the kernel has seen the lifetime expire");
     assert_ne!(world.seen(&world.connection(THERE).0).algorithm, "reno");
     assert!(world.ip("route show").contains("initcwnd 20"), "a route has no clock");
-    let told = world.reset();
-    assert!(told.contains("routes and sysctls were restored") && told.contains("BPF program was removed"), "{told}");
+    let text = world.reset();
+    assert!(text.contains("routes and sysctls were restored") && text.contains("BPF program was removed"), "{text}");
     assert_eq!(world.reset(), "there was nothing to restore\n");
     world.assert_as_before();
 }

@@ -77,7 +77,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
         "{status}"
     );
     assert!(found(&status, "initial_cwnd").contains("20 by the route"), "{status}");
-    assert!(found(&status, "rto_min").starts_with("time-outs from "), "{status}");
+    assert!(found(&status, "rto_min").starts_with("RTOs from "), "{status}");
     assert!(found(&status, "pacing").contains("pace"), "{status}");
     assert!(found(&status, "ecn").contains("net.ipv4.tcp_ecn is 1"), "{status}");
 
@@ -200,8 +200,8 @@ fn without_bpf_an_agent_reports_it_uses_routes_and_restores_everything() {
         "{}",
         world.status()
     );
-    let (_, told, _) = world.opentcp(&["agent", "status", "--state", "state"]);
-    assert!(lacks(&told), "{told}");
+    let (_, text, _) = world.opentcp(&["agent", "status", "--state", "state"]);
+    assert!(lacks(&text), "{text}");
     drop(fresh);
 
     agent.kill();
@@ -230,20 +230,20 @@ fn a_dry_run_prints_changes_and_makes_none() {
         vec!["agent", "--dry-run", "--host", "h1", "--key", "oracle.key.pub", "--socket", "oracle.sock"];
     arguments.extend(places.iter().map(String::as_str));
     let dry = world.start(&arguments);
-    let told = || fs::read_to_string(world.path("out")).unwrap();
+    let printed = || fs::read_to_string(world.path("out")).unwrap();
     // a bus does not store messages: what is sent before the agent connects does not reach it
     let mut epoch = 0;
     assert!(
         eventually(|| {
             epoch += 1;
             oracle.send(&cue(epoch, reno()));
-            told().contains("route default") || told().contains("route 0.0.0.0/0")
+            printed().contains("route default") || printed().contains("route 0.0.0.0/0")
         }),
         "{}{}",
-        told(),
+        printed(),
         dry.said()
     );
-    assert!(told().contains("would attach the BPF program") && told().contains("\"reno\""), "{}", told());
+    assert!(printed().contains("would attach the BPF program") && printed().contains("\"reno\""), "{}", printed());
     dry.interrupt();
     assert!(world.snapshot() == before && !world.path("state").exists(), "nothing was changed, nothing was written");
 }

@@ -90,7 +90,7 @@ fn a_wrong_override_points_at_the_flag() {
 #[test]
 fn an_out_that_cannot_be_written_is_reported_before_anything_runs() {
     let place = Place::with(&broken("duration = \"1 s\"", "duration = \"5000 s\""));
-    place.write("taken", "a file of somebody's");
+    place.write("taken", "a user's file");
     let said = refusal(&place, &["run", "a.toml", "--out", "taken"]);
     assert!(said.contains("taken is not a folder: choose another --out"), "{said}");
     let said = refusal(&place, &["run", "a.toml", "--out", "taken/below"]);

@@ -16,14 +16,14 @@ fn without_rights_the_demonstration_is_simulated_and_labelled_so() {
         demo = without;
     }
     let output = demo.output().expect("setpriv is a part of Debian's util-linux");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(told.starts_with("SIMULATED, not on kernels: "), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.starts_with("SIMULATED, not on real kernels: "), "{stderr}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["backend"], "simulated");
     let findings = json["findings"].as_array().unwrap();
     assert!(
-        findings[0].as_str().unwrap().contains("`sudo opentcp demo` on Linux with BPF gives those"),
+        findings[0].as_str().unwrap().contains("`sudo opentcp demo` on Linux with BPF measures those"),
         "{findings:?}"
     );
     let report = fs::read_to_string(place.join("o/report.html")).unwrap();

@@ -160,7 +160,7 @@ impl Flows {
             next += PERIOD;
             thread::sleep(next.saturating_duration_since(Instant::now()));
             let late = next.elapsed();
-            let mut watch = self.watch.lock().expect("nobody panics with it");
+            let mut watch = self.watch.lock().expect("no thread has panicked");
             watch.pause = watch.pause.max(late);
             next += late;
         }
@@ -178,25 +178,25 @@ impl Flows {
             for (i, stream) in receivers.iter_mut().enumerate().filter(|(i, _)| readable[*i]) {
                 let n = stream.read(&mut buffer).unwrap_or_else(|error| panic!("flow {i}, {:?}: {error}", Kind::of(i)));
                 assert!(n > 0, "flow {i}, {:?}, ends", Kind::of(i));
-                let mut watch = self.watch.lock().expect("nobody panics with it");
+                let mut watch = self.watch.lock().expect("no thread has panicked");
                 let at = i + watch.flows[i].bytes;
                 assert!(buffer[..n].iter().enumerate().all(|(k, b)| *b == byte(at + k)), "flow {i}: wrong bytes");
                 watch.arrived(i, n);
             }
-            let mut watch = self.watch.lock().expect("nobody panics with it");
+            let mut watch = self.watch.lock().expect("no thread has panicked");
             watch.pause = watch.pause.max(began.elapsed());
         }
     }
 
     /// Whether each flow of a kind has received something since `then`.
     fn have_gone_on(&self, kind: Kind, then: Instant) -> bool {
-        let watch = self.watch.lock().expect("nobody panics with it");
+        let watch = self.watch.lock().expect("no thread has panicked");
         watch.flows.iter().enumerate().all(|(i, flow)| Kind::of(i) != kind || flow.at > then)
     }
 
     /// Runs `act`, and prints how long arrivals paused after it.
     fn silences_after(&self, what: &str, act: impl FnOnce()) {
-        self.watch.lock().expect("nobody panics with it").begin();
+        self.watch.lock().expect("no thread has panicked").begin();
         act();
         thread::sleep(WATCHED);
         let then = Instant::now();
@@ -204,7 +204,7 @@ impl Flows {
             // a flow that has lost a packet twice still waits for its sender's RTO
             assert!(eventually(|| self.have_gone_on(kind, then)), "{kind:?}: not all resume within {PATIENCE:?}");
         }
-        let watch = self.watch.lock().expect("nobody panics with it");
+        let watch = self.watch.lock().expect("no thread has panicked");
         println!("{what}: nothing arrived for {:?}; this process paused for {:?}", watch.silence, watch.pause);
         for kind in [Kind::Steady, Kind::Upwards, Kind::Slow] {
             let all = watch.silences(kind);
@@ -222,7 +222,7 @@ impl Flows {
     }
 
     fn all_has_arrived(&self) -> bool {
-        let watch = self.watch.lock().expect("nobody panics with it");
+        let watch = self.watch.lock().expect("no thread has panicked");
         watch.flows.iter().zip(&self.sent).all(|(flow, sent)| flow.bytes as u64 == sent.load(Ordering::Relaxed))
     }
 }

@@ -85,7 +85,7 @@ fn load() {
         assert_eq!(client.said(), "ready");
     }
     let all = pairs * connections;
-    let flows = world.status()["flows"].as_u64().expect("it is told");
+    let flows = world.status()["flows"].as_u64().expect("it is a number");
     assert!(flows >= all as u64, "{}", world.status());
     let each = resident(&enforcer).saturating_sub(before) as f64 / all as f64;
     println!("{all} connections: {each:.0} bytes of memory each");
@@ -102,7 +102,7 @@ fn load() {
         let [answered, took, p99] =
             [said.iter().map(|one| one[0]).sum(), said.iter().map(|one| one[1]).fold(0.0, f64::max), said[0][2]];
         let (rate_seen, share) = (answered / took, cpu / took * 100.0);
-        println!("{rate:>6} requests/s asked, {rate_seen:>6.0} answered: {share:>5.1} % of a processor; p99 {p99} ms");
+        println!("{rate:>6} requests/s asked, {rate_seen:>6.0} answered: {share:>5.1} % of a CPU; p99 {p99} ms");
     }
     let status = world.status();
     assert!(status["counters"]["sent"].as_u64() > Some(500), "{status}");

@@ -84,7 +84,7 @@ fn what_servers_send_is_enforced_and_arrives_whole() {
     assert_eq!(counter("flows_opened"), 1, "{status}");
     assert!(counter("data_taken") > (LONG / 1460) as u64 && counter("rewritten") > 0, "{status}");
     assert!(counter("sent") >= counter("data_taken") && counter("passed_malformed") == 0, "{status}");
-    let most = status["buffered_bytes_max"].as_u64().expect("it is told");
+    let most = status["buffered_bytes_max"].as_u64().expect("it is a number");
     assert!(most > 0 && most < 64 << 20, "{status}");
     let (code, text, _) = world.opentcp(&["enforce", "--status", "--socket", "enforce.sock"]);
     assert!(code == Some(0) && text.contains("flows_opened"), "{text}");
@@ -249,7 +249,7 @@ fn one_cue_reaches_a_host_by_its_agent_and_another_by_the_enforcer() {
     let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
     assert_eq!(code, Some(0), "{error}");
     let key = bus::files::secret_key(&world.path("oracle.key")).expect("it was just made");
-    let mut oracle = UnixOracle::listen(&world.path("oracle.sock")).expect("nobody else does");
+    let mut oracle = UnixOracle::listen(&world.path("oracle.sock")).expect("the socket is free");
     // the server has no agent
     let asked = ["--host", "db=10.97.0.1/32 role=storage", "--oracle", "oracle.sock", "--key", "oracle.key.pub"];
     let _enforcer = world.enforce(&[&asked[..], &["--state", "state"]].concat());
