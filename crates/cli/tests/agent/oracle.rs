@@ -52,7 +52,12 @@ fn after_the_oracle_is_killed() -> Option<Duration> {
     println!("Oracle killed -9: at the defaults after {:.2} s of at most 1.5", took.as_secs_f64());
 
     let oracle = world.start(&arguments);
-    assert!(eventually(|| world.uses(&open.0, "reno")), "the next epoch is accepted: {}{}", oracle.said(), agent.said());
+    assert!(
+        eventually(|| world.uses(&open.0, "reno")),
+        "the next epoch is accepted: {}{}",
+        oracle.said(),
+        agent.said()
+    );
     assert!(decisions()[0]["epoch"].as_u64().unwrap() > last, "epochs continue: {:?}", decisions()[0]);
     oracle.interrupt();
     agent.interrupt();
