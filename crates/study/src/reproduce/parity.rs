@@ -26,7 +26,7 @@ use std::time::Instant;
 
 /// The study.
 pub const STUDY: Study =
-    Study { name: "parity", about: "the simulator beside real kernels on one bottleneck; needs root", reproduce };
+    Study { name: "parity", about: "the simulator compared with real kernels on one bottleneck; needs root", reproduce };
 
 /// Minimum number of repetitions of each case of the full study.
 const FULL_SEEDS: u32 = 3;
