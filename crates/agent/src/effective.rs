@@ -86,7 +86,7 @@ fn of_open(setting: &str, open: &[&Connection]) -> Option<String> {
     let most = |of: fn(&Connection) -> u32| open.iter().map(|connection| of(connection)).max().unwrap_or_default();
     let limited = open.iter().filter(|connection| connection.max_pacing_rate != u64::MAX).count();
     Some(match setting {
-        "rto_min" => format!("time-outs from {}", Time::from_us(u64::from(least(|open| open.rto_us)))),
+        "rto_min" => format!("RTOs from {}", Time::from_us(u64::from(least(|open| open.rto_us)))),
         "cc" => {
             let mut names: BTreeMap<&str, usize> = BTreeMap::new();
             for connection in open {

@@ -1,13 +1,13 @@
-//! What the enforcer does with its packets' I/O: `opentcp enforce` between two interfaces on one processor, servers and clients
-//! of its flows on the other. `cargo bench -p cli --bench enforce`, as root, on a machine with two processors that are idle.
+//! The enforcer's packet I/O: `opentcp enforce` between two interfaces on one CPU, servers and clients of its flows on the other.
+//! `cargo bench -p cli --bench enforce`, as root, on a machine with two idle CPUs.
 //!
-//! Both ends of each flow are in this program, which makes their frames by itself: full segments as far as the window lets the
-//! server, an acknowledgment of the client for every two. Frames take the kernel's way between namespaces; what the kernel does to
-//! hand them to the enforcer and to take them from it is done on the enforcer's processor too. So the packets that come in at
-//! the enforcer in a second of its processor's time are what one core does with I/O, whoever is the slower.
+//! Both ends of each flow are in this program, which makes their frames itself: full segments up to the window, and a client's ACK for
+//! every two. Frames pass between namespaces through the kernel, whose work to deliver them to the enforcer and to send them from it
+//! is done on the enforcer's CPU. So the packets that arrive at the enforcer per second of its CPU time are what one core does,
+//! even if the ends are slower.
 //!
 //! Real ends are other machines, and waking them costs an enforcer nothing. So here the kernel's threads at the ends' interfaces do not
-//! interrupt what runs on the ends' processor (`SCHED_BATCH`), and no processor sleeps (`/dev/cpu_dma_latency`).
+//! preempt the ends (`SCHED_BATCH`), and no CPU enters a sleep state (`/dev/cpu_dma_latency`).
 
 #[path = "../tests/agent/lossy.rs"]
 mod lossy;
@@ -30,25 +30,25 @@ use std::{env, fs, thread};
 use testkit::{PATIENCE, inside};
 use world::World;
 
-/// The enforcer's processor, and that of servers and clients.
+/// The enforcer's CPU, and the CPU of servers and clients.
 const ENFORCER: usize = 0;
 const ENDS: usize = 1;
-/// Segments of a flow under way at most, and of all flows: less than a queue of the interfaces takes.
+/// Limit of a flow's segments in flight; that of all flows is less than an interface's queue holds.
 const UNDER_WAY: u32 = 16;
 const MSS: u32 = 1448;
 const BATCH: u32 = 64;
-/// Segments that servers send at once: fewer than wait at the enforcer's interface (256, of a veth).
+/// Segments that servers send at once: fewer than the queue of the enforcer's interface (256, of a veth).
 const BURST: u32 = 96;
 const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(4);
-/// A flow that has not moved for so long has lost something before the enforcer.
+/// A flow without progress for this long has lost a packet before the enforcer.
 const STALLED: Duration = Duration::from_millis(300);
 /// First sequence numbers of servers and clients.
 const ISS: [u32; 2] = [90_000, 7_000];
 const SERVER_PORT: u16 = 80;
 const FIRST_PORT: u16 = 40_000;
 
-/// Where things are in a frame: Ethernet, IPv4, TCP with timestamps.
+/// Offsets in a frame: Ethernet, IPv4, TCP with timestamps.
 const IP: usize = 14;
 const TCP: usize = 34;
 const OPTIONS: usize = TCP + 20;
@@ -59,14 +59,14 @@ mod flag {
     pub const ACK: u8 = 16;
 }
 
-/// A flow, both of its ends.
+/// Both ends of a flow.
 #[derive(Clone, Copy, Default)]
 struct Flow {
-    /// What the server has been told is there, will send next, and may send up to.
+    /// The server's lowest unacknowledged and next sequence numbers, and the end of its window.
     una: u32,
     nxt: u32,
     edge: u32,
-    /// What the client has, and has said that it has.
+    /// The client's next expected sequence number, and the last that it acknowledged.
     received: u32,
     acked: u32,
     moved: Option<Instant>,
@@ -76,7 +76,7 @@ struct Flow {
 struct End {
     socket: XdpSocket,
     steering: Steering,
-    /// When it last said that it is at work.
+    /// Its last heartbeat.
     said: Instant,
 }
 
@@ -96,7 +96,7 @@ impl End {
 }
 
 impl End {
-    /// Takes what has come; how many frames that was.
+    /// Receives frames; returns how many.
     fn receive(&mut self, take: impl FnMut(&[u8])) -> u32 {
         if self.said.elapsed() > kernel::steer::PATIENCE / 10 {
             self.steering.say_at_work().expect("the kernel has the time");
@@ -105,7 +105,7 @@ impl End {
         self.socket.receive(BATCH, take)
     }
 
-    /// Waits for so many, and looks at none.
+    /// Receives this many frames and ignores them.
     fn await_frames(&mut self, frames: usize) {
         let (mut seen, begin) = (0, Instant::now());
         while seen < frames {
@@ -120,11 +120,11 @@ struct Bench {
     client: End,
     flows: Vec<Flow>,
     frame: Vec<u8>,
-    /// The flow whose turn it is to send.
+    /// The flow that sends next.
     next: usize,
-    /// Segments that have come to the clients.
+    /// Segments that arrived at the clients.
     delivered: u64,
-    /// Sent anew by servers.
+    /// Servers' timeouts.
     again: u64,
 }
 
@@ -241,7 +241,7 @@ impl Bench {
             self.client.socket.flush();
             self.server.await_frames(some.len());
         }
-        // of the windows that came
+        // by the windows received
         for n in 0..self.flows.len() {
             self.flows[n].edge = ISS[0] + 1 + 10 * MSS;
         }
@@ -254,7 +254,7 @@ impl Bench {
         self.client.socket.send(&VnetHeader::default(), [&self.frame, &[]]);
     }
 
-    /// What has come is looked at, and what may be sent is.
+    /// Receives at both ends, and sends what the windows allow.
     fn turn(&mut self, now: Instant, under_way: u32) {
         let flows = &mut self.flows;
         self.server.receive(|frame| {
@@ -320,7 +320,7 @@ impl Bench {
         }
         self.client.socket.flush();
         self.server.socket.flush();
-        // to the kernel's threads of its interfaces, which wait for their turn
+        // lets the kernel's threads of the interfaces run
         thread::yield_now();
     }
 
@@ -334,16 +334,16 @@ impl Bench {
     }
 }
 
-/// Time that tasks were at work, as the scheduler counts it; the daemon's in its own code and in the kernel, and a processor's, by
-/// clock ticks.
+/// CPU time of tasks in seconds, by the scheduler; that of the daemon's own code and of its system calls, and of a whole CPU, by clock
+/// ticks.
 #[derive(Clone, Copy, Debug)]
 struct Used {
     daemon: f64,
     daemon_user: f64,
     daemon_kernel: f64,
-    /// The kernel's threads that take packets from its interfaces.
+    /// The kernel's threads that receive packets from its interfaces.
     reception: f64,
-    /// The processor, whatever it did.
+    /// The whole CPU.
     busy: f64,
 }
 
@@ -361,7 +361,7 @@ impl Used {
         let all = fs::read_to_string("/proc/stat").expect("it is there");
         let line = all.lines().find(|line| line.starts_with(&format!("cpu{ENFORCER} "))).expect("it has a line");
         let times: Vec<f64> = line.split_whitespace().skip(1).map(|n| n.parse().expect("a number")).collect();
-        // user, nice, system, interrupts of both kinds, but neither idle, waiting for disks, nor stolen
+        // user, nice, system, both kinds of interrupts; neither idle, waiting for disks, nor stolen
         let busy = (times[0] + times[1] + times[2] + times[5] + times[6]) * TICK;
         Used {
             daemon: ran(daemon),
@@ -373,20 +373,20 @@ impl Used {
     }
 }
 
-fn pin(pid: u32, processor: usize) {
+fn pin(pid: u32, cpu: usize) {
     let mut set = CpuSet::new();
-    set.set(processor).expect("it is a processor");
+    set.set(cpu).expect("it is a CPU");
     sched_setaffinity(Pid::from_raw(pid as i32), &set).expect("root may");
 }
 
-/// Threads of the kernel take what comes in at an interface, rather than whoever is on the processor.
+/// Lets the kernel's own threads receive an interface's packets, rather than whichever task is on the CPU.
 fn threaded_reception(host: &str, interface: &str) {
     let write = format!("echo 1 > /sys/class/net/{interface}/threaded");
     let status = Command::new("ip").args(["netns", "exec", host, "sh", "-c", &write]).status();
     assert!(status.is_ok_and(|status| status.success()), "{interface}");
 }
 
-/// The kernel's threads for packets that come in at interfaces of these names.
+/// The kernel's threads that receive packets of interfaces with these names.
 fn reception(names: &[&str]) -> Vec<u32> {
     let of = |pid: &str| fs::read_to_string(Path::new("/proc").join(pid).join("comm")).unwrap_or_default();
     let processes = fs::read_dir("/proc").expect("it is there").flatten();
@@ -415,7 +415,7 @@ fn measure(algorithm: &str, flows: usize) {
         assert!(status.is_ok_and(|status| status.success()), "chrt is util-linux's");
     }
     bench.connect();
-    // an even number, so that no segment waits for its second
+    // an even number, so that no ACK is delayed
     let under_way = (2048 / flows as u32).clamp(2, UNDER_WAY) & !1;
     bench.run(WARM_UP, under_way);
     let status = |side: &str, what: &str| world.status()[side][what].as_u64().expect("it is counted");
@@ -432,14 +432,14 @@ fn measure(algorithm: &str, flows: usize) {
     let busy = after.busy - before.busy;
     let used = after.daemon + after.reception - before.daemon - before.reception;
     println!(
-        "{algorithm}, {flows} flows: {:.0} packets/s ({:.2} Gbit/s), processor {:.0} % busy: {:.0} packets in a second of the enforcer's time",
+        "{algorithm}, {flows} flows: {:.0} packets/s ({:.2} Gbit/s), CPU {:.0} % busy: {:.0} packets per second of the enforcer's CPU time",
         packets as f64 / took,
         (bench.delivered - delivered) as f64 * f64::from(MSS) * 8e-9 / took,
         busy / took * 100.0,
         packets as f64 / used,
     );
     println!(
-        "    ns a packet: {:.0} its own code, {:.0} in the kernel, {:.0} the kernel's reception; sent again {}, stalled {}",
+        "    ns per packet: {:.0} own code, {:.0} system calls, {:.0} kernel reception; {} retransmitted, {} stalls",
         each(after.daemon_user - before.daemon_user),
         each(after.daemon_kernel - before.daemon_kernel),
         each(after.reception - before.reception),
@@ -448,12 +448,12 @@ fn measure(algorithm: &str, flows: usize) {
     );
 }
 
-/// One flow between two TAPs, whose ends are the kernel's.
+/// One flow between two TAPs, whose ends are the kernel's own TCP.
 fn measure_taps(algorithm: &str) {
     let Some(world) = World::new() else { return };
     let enforcer = world.enforce_between_taps(&["--rule", algorithm]);
     let (mut client, mut server) = world.connection_at([10, 99, 0, 1].into());
-    // a machine's own default may be one that waits between packets
+    // the machine's default may be an algorithm that paces
     set_tcp_congestion(&server, "cubic").expect("it is in most kernels");
     let warm = Instant::now() + WARM_UP;
     let end = warm + MEASURED;
@@ -478,26 +478,25 @@ fn measure_taps(algorithm: &str) {
     let used = after.daemon - before.daemon;
     let taken = world.status()["counters"]["data_taken"].as_u64().expect("it is counted");
     println!(
-        "{algorithm}, TAPs: {:.2} Gbit/s, the enforcer at work {:.0} % of it; {taken} super-frames",
+        "{algorithm}, TAPs: {:.2} Gbit/s, the enforcer busy {:.0} % of the time; {taken} super-segments",
         bytes as f64 * 8e-9 / took,
         used / took * 100.0
     );
-    // it may wait for room
+    // the sender may still wait for buffer space
     bytes_until(Instant::now() + WARM_UP);
     sender.join().expect("it has sent");
 }
 
-/// Until it is closed, processors that have nothing to do look for work: to wake one that sleeps costs the waker, in a virtual machine,
-/// more than a packet does.
-fn stay_awake() -> File {
+/// Until this file is closed, idle CPUs poll: in a virtual machine, waking one that sleeps costs the waker more than a packet does.
+fn keep_cpus_awake() -> File {
     let mut file = File::options().write(true).open("/dev/cpu_dma_latency").expect("root may");
     file.write_all(&0_i32.to_ne_bytes()).expect("it takes microseconds");
     file
 }
 
 fn main() {
-    let _awake = stay_awake();
-    // a part of the list: `cargo bench -p cli --bench enforce -- bbr`
+    let _awake = keep_cpus_awake();
+    // an argument selects measurements: `cargo bench -p cli --bench enforce -- bbr`
     let only = env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     for (algorithm, flows) in [("cubic", 100), ("bbr", 100), ("cubic", 1000)] {
         if format!("{algorithm}, {flows} flows").contains(&only) {

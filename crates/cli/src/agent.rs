@@ -1,4 +1,4 @@
-//! `opentcp agent`: this host's TCP, by CUEs.
+//! `opentcp agent`: sets this host's TCP by CUEs.
 
 use crate::failure::Failure;
 use crate::stop;
@@ -16,12 +16,12 @@ use units::Rate;
 
 /// Set this host's TCP by the Oracle's CUEs
 ///
-/// Takes CUEs that the Oracle's key signed, sets TCP's parameters of new and open connections by them, watches their guards, and
-/// reports what came of each setting. When a CUE is not renewed its settings end by themselves. When the agent is stopped, or killed,
-/// everything is given back: docs/agent.md tells what, how, and what stays on a connection until it closes.
+/// Takes CUEs signed with the Oracle's key, sets TCP's parameters of new and open connections, watches the guards, and reports the
+/// effect of each setting. A CUE that is not renewed expires, and its settings end. When the agent ends, even if killed, everything
+/// is restored; docs/agent.md says what, how, and what stays on a connection until it closes.
 ///
-/// Needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN. Where the kernel refuses BPF, routes and sysctls alone are set,
-/// for which CAP_NET_ADMIN is enough, and what cannot be set is told.
+/// Needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN. If the kernel refuses BPF, the agent sets only routes and
+/// sysctls, which needs only CAP_NET_ADMIN, and reports what it cannot set.
 ///
 /// Exit codes: 0 stopped by a signal, 1 the kernel or the disk failed, 2 bad input.
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Tell how the agent is: what is in force, and to what effect
+    /// Print the agent's status: the CUEs in force and their effect
     Status {
         #[command(flatten)]
         places: PlaceArgs,
@@ -47,16 +47,16 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Give back what an agent that is no more has left; for boot, and after it was killed
+    /// Restore what an agent that no longer runs has set; for boot, and after a kill
     ///
-    /// Routes and sysctls become what they were, open connections get back their own parameters, and the BPF program is taken out. What
-    /// somebody else has changed since is left alone and told. Once more does no harm. Exit codes: 0 done, 1 the kernel failed,
-    /// 2 an agent runs.
+    /// Routes, sysctls and the parameters of open connections become what they were, and the BPF program is removed. What something else
+    /// has changed since is left alone and reported. A second reset does nothing. Exit codes: 0 done, 1 the kernel failed, 2 an agent
+    /// runs.
     Reset {
         #[command(flatten)]
         places: PlaceArgs,
     },
-    /// Wait until standard input ends, and reset
+    /// Wait until standard input ends, then reset
     #[command(hide = true)]
     Guard {
         #[command(flatten)]
@@ -66,20 +66,20 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct PlaceArgs {
-    /// Its folder: the highest epoch that it has seen, the journal of routes and sysctls, its status
+    /// The state folder: the highest epoch seen, the journal of routes and sysctls, the status
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/agent")]
     state: PathBuf,
-    /// The folder of what stays in the kernel; it must be in a BPF file system
+    /// The folder of pinned BPF objects, in a BPF file system
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/opentcp/agent")]
     pins: PathBuf,
-    /// Whose connections are changed: those of processes of this cgroup (version 2) and below [default: all]
+    /// Change only connections of processes in this cgroup (version 2) and below [default: all]
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// The Oracle's public key, which nobody but root may write
+    /// The Oracle's public key; only root may be able to write it
     #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key.pub")]
     key: PathBuf,
     /// The socket where the Oracle listens
@@ -90,19 +90,19 @@ struct Run {
     /// This host's name in policies and views [default: the host's name]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// The rack that it is in
+    /// This host's rack
     #[arg(long, value_name = "NAME", default_value = "")]
     rack: String,
-    /// A label of it, for `match.labels` of policies
+    /// A label of this host, for `match.labels` of policies
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
     labels: Vec<(String, String)>,
-    /// In which rack other hosts are, by their addresses: telemetry is kept apart by it
+    /// The racks of other hosts, by their addresses; telemetry is grouped by rack
     #[arg(long = "remote-rack", value_name = "PREFIX=NAME", value_parser = rack)]
     racks: Vec<(Prefix, String)>,
-    /// An interface and its rate: how much of it is used is reported as a link's utilization
+    /// An interface and its rate, to report its utilization as a link's
     #[arg(long = "link", value_name = "INTERFACE=RATE", value_parser = link)]
     links: Vec<(String, Rate)>,
-    /// By what TCP is changed
+    /// The means by which TCP is changed
     #[arg(long, value_name = "MEANS", value_enum, default_value_t = MeansArg::Both)]
     means: MeansArg,
     /// Take CUEs, print what they would change, and change nothing
@@ -112,7 +112,7 @@ struct Run {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum MeansArg {
-    /// The BPF program, and routes and sysctls where they reach further; these alone where BPF cannot be had
+    /// The BPF program, and routes and sysctls for what it cannot set; these alone if BPF is not available
     Both,
     /// The BPF program alone
     Bpf,
@@ -121,7 +121,7 @@ enum MeansArg {
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((key.trim().to_string(), value.trim().to_string()))
 }
 
@@ -133,14 +133,10 @@ fn rack(text: &str) -> Result<(Prefix, String), String> {
 fn link(text: &str) -> Result<(String, Rate), String> {
     let (interface, rate) = pair(text)?;
     let rate: Rate = rate.parse().map_err(|error: units::UnitError| error.to_string())?;
-    if rate.as_bps() == 0 {
-        Err("a link that carries nothing has no utilization".to_string())
-    } else {
-        Ok((interface, rate))
-    }
+    if rate.as_bps() == 0 { Err("the rate must be above 0".to_string()) } else { Ok((interface, rate)) }
 }
 
-/// Does what was asked for.
+/// Runs the command.
 ///
 /// # Errors
 /// As the exit codes say.
@@ -150,7 +146,7 @@ pub fn agent(args: Args) -> Result<(), Failure> {
         Some(Command::Status { places, json }) => {
             let status = agent::status(&places.places());
             let status = status.map_err(|error| Failure::Run(error.to_string()))?;
-            if json { print_json(&status) } else { print(&told(&status)) }
+            if json { print_json(&status) } else { print(&text(&status)) }
         }
         Some(Command::Reset { places }) => {
             let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
@@ -172,7 +168,7 @@ impl PlaceArgs {
         Places { state: self.state.clone(), pins: self.pins.clone() }
     }
 
-    /// The cgroup asked for, or all: where cgroups of version 2 are mounted, or would be.
+    /// The cgroup asked for, or the root of the cgroup (version 2) file system.
     fn cgroup(&self) -> PathBuf {
         self.cgroup.clone().unwrap_or_else(agent::cgroup_mount)
     }
@@ -186,14 +182,14 @@ fn run(run: Run) -> Result<(), Failure> {
         MeansArg::Bpf => Means::Bpf,
         MeansArg::Routes => Means::Routes,
     };
-    // one that was named and is none is a mistake, where none at all is a host without BPF
+    // a wrong --cgroup is a mistake; without one, a host may lack cgroups and so BPF
     if means.bpf() && run.places.cgroup.is_some() && !cgroup.join("cgroup.procs").exists() {
-        return Err(Failure::Input(format!("{}: not the folder of a cgroup of version 2", cgroup.display())));
+        return Err(Failure::Input(format!("{}: not a cgroup's folder (version 2)", cgroup.display())));
     }
     let places = run.places.places();
     let mut guardian = process::Command::new(env::current_exe().map_err(|error| Failure::Run(error.to_string()))?);
     guardian.args(["agent", "guard", "--state"]).arg(&places.state).arg("--pins").arg(&places.pins);
-    // of a group of its own, so that Ctrl-C is the agent's alone
+    // in a process group of its own, so that Ctrl-C reaches the agent alone
     guardian.arg("--cgroup").arg(&cgroup).process_group(0);
     let config = Config {
         identity: Identity { host, labels: run.labels.into_iter().collect() },
@@ -229,13 +225,13 @@ fn failure(error: &AgentError) -> Failure {
 fn words(reset: &Reset) -> String {
     let mut text = String::new();
     if reset.program {
-        text.push_str("the BPF program is taken out, open connections have their own parameters again\n");
+        text.push_str("the BPF program was removed, and open connections have their own parameters\n");
     }
     if reset.routes {
-        text.push_str("routes and sysctls are what they were\n");
+        text.push_str("routes and sysctls were restored\n");
     }
     if text.is_empty() {
-        text.push_str("nothing was left\n");
+        text.push_str("there was nothing to restore\n");
     }
     for note in &reset.notes {
         writeln!(text, "{note}").expect("writing to a string");
@@ -243,13 +239,13 @@ fn words(reset: &Reset) -> String {
     text
 }
 
-/// The status, for people.
-fn told(status: &Status) -> String {
+/// The status as text.
+fn text(status: &Status) -> String {
     let mut text = String::new();
     let mut line = |words: String| writeln!(text, "{words}").expect("writing to a string");
     line(format!("agent: {}", if status.running { "running" } else { "not running" }));
     let Some(report) = status.report.as_ref().filter(|_| status.running) else { return text };
-    line(format!("Oracle: {}", if status.connected { "there" } else { "not there" }));
+    line(format!("Oracle: {}", if status.connected { "connected" } else { "not connected" }));
     let epoch = report.epoch.map_or("none yet".to_string(), |epoch| epoch.to_string());
     let counts = report.counts;
     line(format!(
@@ -257,19 +253,19 @@ fn told(status: &Status) -> String {
         counts.taken, counts.rejected, counts.expired, counts.reverted
     ));
     line(format!(
-        "connections: {} given settings, {} given back; {} algorithms withheld for want of ECN, {} settings refused by the kernel",
+        "connections: {} set, {} restored; {} algorithms not set for lack of ECN, {} settings refused by the kernel",
         status.applied, status.reverted, status.ecn_refused, status.failed
     ));
     if status.records_lost > 0 {
-        line(format!("not told of: {} connections that ended, too many at a time", status.records_lost));
+        line(format!("not counted: {} connections, because too many ended at a time", status.records_lost));
     }
     if report.in_force.is_empty() {
         line("in force: nothing".to_string());
     }
     for rule in &report.in_force {
-        line(format!("in force: {}/{}, for another {}", rule.policy, rule.rule, rule.left));
+        line(format!("in force: {}/{}, {} left", rule.policy, rule.rule, rule.left));
         for setting in &rule.effective {
-            let found = setting.found.as_deref().unwrap_or("nothing to read it from yet");
+            let found = setting.found.as_deref().unwrap_or("no connection to read it from yet");
             let close = if setting.until_close { "; on those until they close" } else { "" };
             line(format!(
                 "  {} = {}: {found} ({} connections{close})",

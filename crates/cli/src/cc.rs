@@ -1,4 +1,4 @@
-//! `opentcp cc`: what algorithms there are, whether a user's file is one, and putting them into the running kernel.
+//! `opentcp cc`: lists algorithms, checks a user's file, and loads algorithms into the running kernel.
 
 mod check;
 mod install;
@@ -19,9 +19,9 @@ Examples:
 pub enum Command {
     /// List the algorithms, and what the running kernel has
     ///
-    /// For each built-in algorithm of this program: its name in scenarios, its kind, what it takes for congestion,
-    /// whether its connections must negotiate ECN, whether it is loaded into the running kernel, how many sockets of
-    /// this network namespace use it there, the environment it was made for, and the paper or RFC that describes it.
+    /// For each built-in algorithm of this program: its name in scenarios, its kind, which signals it takes as congestion, whether its
+    /// connections must negotiate ECN, whether it is loaded into the running kernel and how many sockets of this network namespace use
+    /// it there, the environment it was designed for, and the paper or RFC that describes it.
     /// A second table shows what else the running kernel has: its own algorithms, and users' files that are loaded.
     #[command(after_help = "Examples:\n  opentcp cc list\n  opentcp cc list --json\n  nsenter --net=/run/netns/h1 \
                             opentcp cc list     sockets of another network namespace")]
@@ -32,11 +32,10 @@ pub enum Command {
     },
     /// Check a C file of your own
     ///
-    /// Compiles it natively (what the simulator runs) and for BPF (what the Linux kernel runs), plays thousands of
-    /// ACKs, losses and time-outs with it in a process of its own and looks for what no algorithm may do, and, where
-    /// this process may load BPF programs, hands it to the kernel's verifier. Each step is one line; a failed one shows
-    /// the compiler's or the verifier's own words. The contract is the header cc/include/tcp.h; docs/algorithms.md
-    /// explains it.
+    /// Compiles it natively (what the simulator runs) and for BPF (what the Linux kernel runs). Then runs it through thousands of ACKs,
+    /// losses and timeouts in a separate process and checks invariants. If this process may load BPF programs, the kernel's verifier
+    /// checks it too. Each step is one line; a failed one shows the compiler's or the verifier's message. The contract is the header
+    /// cc/include/tcp.h; docs/algorithms.md explains it.
     ///
     /// Checking runs the file's code with your rights. Exit codes: 0 all passed, 1 a check failed, 2 the file cannot be
     /// read, does not compile or declares no algorithm.
@@ -46,17 +45,17 @@ pub enum Command {
         /// The C file
         file: PathBuf,
     },
-    /// Put algorithms into the running kernel
+    /// Load algorithms into the running kernel
     ///
     /// Each becomes a TCP congestion control of the running kernel, under the name ot_NAME, for every network namespace
     /// and every user: by the socket option TCP_CONGESTION, `ip route ... congctl`, or a namespace's sysctl. It stays
     /// until `opentcp cc unload` or a restart; its BPF link is the file /sys/fs/bpf/opentcp/cc/ot_NAME.
     ///
-    /// An algorithm that is loaded already is replaced, in one step: new connections use the new version, open ones
-    /// keep the version that they began with. Everything is compiled and verified before anything changes.
+    /// An algorithm that is already loaded is replaced in one step: new connections use the new version, open ones keep the version
+    /// that they started with. Everything is compiled and verified before anything changes.
     ///
     /// Needs root (or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN) and Linux 6.4 or newer with BTF; algorithms with
-    /// cong_control need 6.10. Exit codes: 0 done, 1 the kernel failed to do it, 2 bad input, or a kernel that cannot.
+    /// cong_control need 6.10. Exit codes: 0 done, 1 the kernel failed to do it, 2 bad input, or a kernel without support.
     #[command(after_help = "Examples:\n  opentcp cc load cubic dctcp\n  opentcp cc load all\n  opentcp cc load \
                             my_reno.c\n  iperf3 -c HOST -C ot_cubic     a connection that uses one")]
     Load {
@@ -64,7 +63,7 @@ pub enum Command {
         #[arg(required = true, value_name = "NAME|all|FILE.c")]
         algorithms: Vec<String>,
     },
-    /// Take loaded algorithms out of the running kernel
+    /// Unload algorithms from the running kernel
     ///
     /// No further socket can choose them; open connections keep what they use until they close. `all` means everything
     /// that `opentcp cc load` has loaded, users' files too.
@@ -76,10 +75,10 @@ pub enum Command {
     },
 }
 
-/// Does what was asked for.
+/// Runs the command.
 ///
 /// # Errors
-/// A name or a file that is no algorithm, a kernel that does not take it (bad input), or work that failed.
+/// Not an algorithm, or a kernel without support (bad input); or the work failed.
 pub fn cc(command: &Command) -> Result<(), Failure> {
     match command {
         Command::List { json } => list::list(*json),

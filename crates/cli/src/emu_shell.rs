@@ -1,4 +1,4 @@
-//! `opentcp emu`: an emulated network for the user's own programs, and what is left of killed runs.
+//! `opentcp emu`: an emulated network for the user's own programs, and cleaning up after killed runs.
 
 use crate::failure::Failure;
 use crate::stop;
@@ -18,19 +18,18 @@ Examples:
   opentcp emu shell scenarios/dctcp-star.toml                 then, in the shell:
       h3 iperf3 -s -D; h1 iperf3 -c h3 -C ot_dctcp            h1, h2, ... run a program in that host; $h3 is its address
   opentcp emu shell scenarios/dumbbell.toml --pcap captures   with a capture of every host, for Wireshark
-  opentcp emu clean                                           end what a killed run has left running";
+  opentcp emu clean                                           end programs that a killed run left running";
 
-/// A shell's folder of commands: this and its process's number.
+/// Prefix of the folder of a shell's host commands, before its process ID.
 const FOLDER_PREFIX: &str = "opentcp-emu-";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Open a scenario's network and start a shell
     ///
-    /// The network is there until the shell ends: a network namespace for each host, the scenario's links and queues between
-    /// them, its failures at their times, its algorithms in the kernel (`ot_NAME`). Its traffic is not made: that is yours.
-    /// Each host is a command that runs a program in it, a name that all hosts know (`h1 ping h3`), and a variable with its
-    /// address. Needs root.
+    /// The network exists until the shell ends: a network namespace for each host, the scenario's links, queues and failures, and its
+    /// algorithms in the kernel (`ot_NAME`). The scenario's traffic is not generated: that is yours. Each host is a command that runs a
+    /// program in it, a name that all hosts resolve (`h1 ping h3`), and a variable with its address. Needs root.
     #[command(after_help = EXAMPLES)]
     Shell {
         /// The scenario file (TOML)
@@ -45,16 +44,16 @@ pub enum Command {
         #[arg(short, long, value_name = "COMMAND")]
         command: Option<String>,
     },
-    /// End programs that a killed run has left in its hosts
+    /// End programs that a killed run left in its hosts
     ///
-    /// A run leaves nothing behind, however it ends, but programs that the user's programs had put into the background.
+    /// Nothing else remains of a killed run: only programs that the user's programs had put into the background, and folders of shells.
     Clean,
 }
 
-/// Does what was asked for.
+/// Runs the command.
 ///
 /// # Errors
-/// Bad input, a network that cannot be made, a shell that fails.
+/// Bad input, a network that cannot be built, or a shell that fails.
 pub fn emu(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Shell { scenario, sets, pcap, command } => {
@@ -68,15 +67,15 @@ fn clean() -> Result<(), Failure> {
     let cleaned = hosts::clean().map_err(|error| Failure::Run(format!("cannot clean: {error}")))?;
     let folders = remove_dead_folders();
     if cleaned.hosts + cleaned.cgroups + folders == 0 {
-        return print("nothing was left behind\n");
+        return print("there was nothing to clean\n");
     }
     print(&format!(
-        "ended {} programs in {} hosts of dead runs, removed {} control groups of theirs and {folders} folders of dead shells\n",
+        "ended {} programs in {} hosts of dead runs, removed {} of their cgroups and {folders} folders of dead shells\n",
         cleaned.processes, cleaned.hosts, cleaned.cgroups
     ))
 }
 
-/// What shells that were killed have left of their folders of commands.
+/// Removes the command folders of killed shells.
 fn remove_dead_folders() -> usize {
     let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return 0 };
     let dead = |entry: &fs::DirEntry| {
@@ -99,7 +98,7 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
         talk!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }
     let scenario = runs.remove(0).scenario;
-    // Ctrl-C is for the program in the shell
+    // Ctrl-C is meant for the program in the shell
     let _stop = stop::on_signals();
     let opened = ::emu::open(&scenario, pcap, |network| run_shell(network, command));
     let (status, counted) = opened.map_err(|error| failure(error, *origin))?;
@@ -117,11 +116,11 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     Ok(())
 }
 
-/// Runs the user's shell, with a command for each host in its path.
+/// Runs the user's shell, with a command for each host in its PATH.
 fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::ExitStatus> {
     let folder = Commands::create(network)?;
     for host in network.hosts() {
-        // a host that has run a program ends with everything that still runs in it, and these come by another way
+        // a host that has run a program kills all its programs at the end; those of the shell join it in another way
         host.command(&["true"])?.wait()?;
     }
     let shell = std::env::var_os("SHELL").filter(|shell| Path::new(shell).exists()).unwrap_or("/bin/sh".into());

@@ -1,4 +1,4 @@
-//! `opentcp enforce`: congestion control for hosts that nobody may change, on the way between two interfaces.
+//! `opentcp enforce`: congestion control for hosts that must not be changed, on the path between two interfaces.
 
 use crate::failure::Failure;
 use crate::stop;
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use units::Bytes;
 
-/// Enforce congestion control on the way between servers and their clients
+/// Enforce congestion control on the path between servers and their clients
 ///
-/// Stands between two interfaces, both of them ports of one Linux bridge, or both TAPs of which nobody else has the other end. Of the
-/// TCP flows that a rule is for, what the servers send goes on by the rule's algorithm: the window that servers see is the
-/// algorithm's, and what is lost behind the enforcer is sent again from its copy. Servers and clients stay as they are.
+/// Stands between two interfaces: two ports of one Linux bridge, or two TAPs that no other program has open. For each TCP flow
+/// that a rule matches, it forwards the server's data as the rule's algorithm allows, rewrites the receive window that the server
+/// sees to that algorithm's window, and retransmits from its buffer what is lost behind it. Servers and clients stay unchanged.
 ///
-/// All other packets take their way through the bridge, and so does everything when the enforcer is not there, however it
-/// ended: flows go on. (Between TAPs it is the wire.) After a restart, flows that it has not seen begin pass untouched.
+/// All other packets pass through the bridge, and so does everything when the enforcer ends, however it ended: flows continue.
+/// (Between TAPs it is the wire.) After a restart, flows that it has not seen begin pass untouched.
 ///
-/// Needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK. docs/enforcer.md tells more.
+/// Needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK. docs/enforcer.md has the details.
 ///
 /// Exit codes: 0 stopped by a signal, 1 the kernel failed, 2 bad input.
 #[derive(Debug, clap::Args)]
@@ -28,50 +28,51 @@ use units::Bytes;
     opentcp enforce --between eth1 eth2 --host db1=10.0.0.7/32 --host 'db2=10.0.0.8/32 role=storage'\n  \
     opentcp enforce --status\n  opentcp enforce --reset")]
 pub struct Args {
-    /// The interface on the servers' side, then that on the clients'
+    /// The interface on the servers' side, then the one on the clients' side
     #[arg(long, num_args = 2, value_names = ["SERVERS", "CLIENTS"], required_unless_present_any = ["status", "reset"])]
     between: Vec<String>,
-    /// Which algorithm for which flows, the first that fits: a name of `opentcp cc list`, a file of your own, or `none`; then, as
-    /// wanted, servers=PREFIX, clients=PREFIX, port=NUMBER (of either end), dscp=NUMBER (of the SYN). Flows that none fits pass untouched
+    /// An algorithm and the flows it is for; the first rule that matches a flow applies. A name of `opentcp cc list`, a file of your
+    /// own, or `none`; then conditions: servers=PREFIX, clients=PREFIX, port=NUMBER (of either end), dscp=NUMBER (of the SYN).
+    /// Flows that no rule matches pass untouched
     #[arg(long = "rule", value_name = "RULE", required_unless_present_any = ["hosts", "status", "reset"])]
     rules: Vec<String>,
-    /// A server that has no agent: the Oracle's CUEs for it are taken here, and come before the rules. Its name in policies, its
-    /// addresses, and labels as wanted: 'db1=10.0.0.7/32 role=storage'
+    /// A server without an agent: the Oracle's CUEs for it apply here, before the rules. Its name in policies, its addresses, and
+    /// labels: 'db1=10.0.0.7/32 role=storage'
     #[arg(long = "host", value_name = "NAME=PREFIX [KEY=VALUE]...", value_parser = behalf)]
     hosts: Vec<Behalf>,
     /// The socket where the Oracle listens
     #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
     oracle: PathBuf,
-    /// The Oracle's public key, which nobody but root may write
+    /// The Oracle's public key; only root may be able to write it
     #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key.pub")]
     key: PathBuf,
-    /// Where the highest epoch that was seen is kept
+    /// The folder of the highest epoch seen
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/enforce")]
     state: PathBuf,
-    /// Memory of all packets that are kept until they are acknowledged
+    /// Memory for packets that are buffered until they are acknowledged
     #[arg(long, value_name = "BYTES", default_value = "1 GiB")]
     buffer: Bytes,
-    /// Flows that are enforced at a time; others pass untouched
+    /// Flows enforced at a time; others pass untouched
     #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     flows: u32,
-    /// Tell how the enforcer is and everything that it has counted
+    /// Print the running enforcer's status and counters
     #[arg(long, conflicts_with_all = ["between", "rules", "reset"])]
     status: bool,
     /// One JSON object on stdout instead of text
     #[arg(long, requires = "status")]
     json: bool,
-    /// Take out of the kernel what an enforcer that was killed has left there; it does nothing without its enforcer
+    /// Remove the program that a killed enforcer left in the kernel; it does nothing by itself
     #[arg(long, conflicts_with_all = ["between", "rules"])]
     reset: bool,
-    /// The socket that tells its status
+    /// The status socket
     #[arg(long, value_name = "FILE", default_value = "/run/opentcp/enforce.sock")]
     socket: PathBuf,
-    /// The folder of what stays in the kernel; it must be in a BPF file system
+    /// The folder of pinned BPF objects, in a BPF file system
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/opentcp/enforce")]
     pins: PathBuf,
 }
 
-/// Does what was asked for.
+/// Runs the command.
 ///
 /// # Errors
 /// As the exit codes say.
@@ -79,19 +80,21 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
     if args.status {
         let status = Status::ask(&args.socket).map_err(|error| {
             let socket = args.socket.display();
-            Failure::Run(format!("{socket}: {error}; no enforcer runs that could be asked there"))
+            Failure::Run(format!("{socket}: {error}; no enforcer listens there"))
         })?;
         return if args.json { print_json(&status) } else { print(&status.to_string()) };
     }
     if args.reset {
         let removed = enforced::reset(&args.socket, &args.pins).map_err(|error| failure(&error))?;
-        return print(if removed { "the program is taken out\n" } else { "nothing was left\n" });
+        return print(if removed { "the program was removed\n" } else { "there was no program to remove\n" });
     }
     let mut say = |line: &str| talk!("{line}");
     let mut rule =
         |text: &String| enforced::rule(text, &mut say).map_err(|why| Failure::Input(format!("--rule '{text}': {why}")));
     let rules: Vec<Rule> = args.rules.iter().map(&mut rule).collect::<Result<_, _>>()?;
-    let [servers, clients] = &args.between[..] else { return Err(Failure::Input("--between takes two".to_string())) };
+    let [servers, clients] = &args.between[..] else {
+        return Err(Failure::Input("--between takes two interfaces".to_string()));
+    };
     let config = Config {
         between: [servers.clone(), clients.clone()],
         rules,
@@ -113,13 +116,13 @@ fn failure(error: &EnforceError) -> Failure {
     if error.is_input() { Failure::Input(error.to_string()) } else { Failure::Run(error.to_string()) }
 }
 
-/// A host for which CUEs are taken.
+/// A host whose CUEs the enforcer takes.
 fn behalf(text: &str) -> Result<Behalf, String> {
     let mut words = text.split_whitespace().map(|word| word.split_once('='));
-    let (name, prefix) = words.next().flatten().ok_or("write it as NAME=PREFIX, then labels as KEY=VALUE")?;
+    let (name, prefix) = words.next().flatten().ok_or("expected NAME=PREFIX, then labels as KEY=VALUE")?;
     let prefix = prefix.parse().map_err(|error: policy::PrefixError| error.to_string())?;
     let labels: Option<BTreeMap<String, String>> =
         words.map(|pair| pair.map(|(key, value)| (key.to_string(), value.to_string()))).collect();
-    let labels = labels.ok_or("write labels as KEY=VALUE")?;
+    let labels = labels.ok_or("expected labels as KEY=VALUE")?;
     Ok(Behalf { name: name.to_string(), prefix, labels })
 }

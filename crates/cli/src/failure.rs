@@ -1,4 +1,4 @@
-//! Why a command ends without having done its work, and with which exit code.
+//! Why a command failed, and its exit code.
 
 use document::Diagnostic;
 
@@ -8,11 +8,11 @@ const INTERRUPTED: u8 = 130;
 /// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// What the user gave cannot be worked with; the text says where, what, and what to do instead.
+    /// The input is wrong; the text says where, what, and what to do instead.
     Input(String),
     /// Scenarios or policies are wrong.
     Located(Vec<Diagnostic>),
-    /// The input was good, the work failed.
+    /// The input was right, the work failed.
     Run(String),
     /// The user stopped it.
     Interrupted,
@@ -28,7 +28,7 @@ impl Failure {
         }
     }
 
-    /// What stderr is told, in colours if it may have them.
+    /// The message for stderr, coloured if that is wanted.
     pub fn message(&self, colours: bool) -> String {
         match self {
             Failure::Input(text) | Failure::Run(text) if colours => format!("\x1b[1;31merror:\x1b[0m {}", text.trim()),

@@ -7,20 +7,20 @@ use std::path::PathBuf;
 
 /// Make the Oracle's key
 ///
-/// Writes the secret, with which the Oracle signs CUEs, to FILE, and beside it FILE.pub for the agents, both for their owner's eyes only
-/// (mode 0600). Copy FILE.pub to every host, to a place where only root can write: whoever can change it can send CUEs. Neither file is
-/// ever overwritten.
+/// Writes the secret key, with which the Oracle signs CUEs, to FILE, and the public key for the agents to FILE.pub, both with mode
+/// 0600. Copy FILE.pub to every host, to a place where only root can write: whoever can change it can send CUEs. Existing files
+/// are never overwritten.
 ///
-/// Exit codes: 0 done, 1 a file cannot be written, 2 there is a key already.
+/// Exit codes: 0 done, 1 a file cannot be written, 2 the file exists.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  opentcp keygen\n  opentcp keygen --out test.key")]
 pub struct Args {
-    /// The secret's file
+    /// The file of the secret key
     #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key")]
     out: PathBuf,
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
 /// As the exit codes say.
@@ -33,5 +33,9 @@ pub fn keygen(args: &Args) -> Result<(), Failure> {
         FileError::Exists { .. } => Failure::Input(error.to_string()),
         _ => Failure::Run(error.to_string()),
     })?;
-    print(&format!("{}: the secret, for the Oracle\n{}: for the agents\n", args.out.display(), public.display()))
+    print(&format!(
+        "{}: the secret key, for the Oracle\n{}: the public key, for the agents\n",
+        args.out.display(),
+        public.display()
+    ))
 }

@@ -1,7 +1,7 @@
-//! `opentcp`: simulate scenarios, reproduce papers' figures, check congestion-control algorithms, retune hosts by policies.
+//! `opentcp`: simulate scenarios, reproduce papers' figures, check congestion-control algorithms, tune hosts by policies.
 //!
-//! This crate is thin: it reads what the user gave, calls the libraries and prints what came out. Data goes to stdout,
-//! talk to stderr; the exit code is 0 for done, 1 if the work failed, 2 for bad input, 130 if the user stopped it.
+//! This crate is thin: it parses arguments, calls the libraries and prints results. Data goes to stdout, messages to stderr; the exit
+//! code is 0 for done, 1 if the work failed, 2 for bad input, 130 if the user stopped it.
 #![forbid(unsafe_code)]
 
 mod agent;
@@ -43,16 +43,16 @@ struct Cli {
     color: Colour,
 }
 
-/// An enforcer takes and gives back memory with every packet: its core is half as fast again as with the system's allocator.
+/// The enforcer allocates and frees memory for every packet; this allocator makes its core half as fast again as the system's.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// Where the Oracle and its agents meet, unless they are told otherwise.
+/// Default socket of the Oracle and its agents.
 const SOCKET: &str = "/run/opentcp/oracle.sock";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 the run or the comparison failed, 2 bad input, 130 interrupted.
-Data goes to stdout, talk to stderr; with --json, stdout holds one JSON object.";
+Data goes to stdout, messages to stderr; with --json, stdout holds one JSON object.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -65,12 +65,12 @@ enum Command {
     Run(run::Args),
     /// The policy loop on a small network of real kernels, in two minutes; without root, simulated
     Demo(demo::Args),
-    /// Reproduce a paper's tables and figures, ours beside theirs
+    /// Reproduce a paper's tables and figures and compare them with the paper's
     Reproduce(reproduce::Args),
     /// Congestion-control algorithms: list them, check a file of your own, load them into the kernel
     #[command(subcommand, after_help = cc::EXAMPLES)]
     Cc(cc::Command),
-    /// Policies: check a file, tell what it would do and why
+    /// Policies: check a file, or explain what it would do
     #[command(subcommand, after_help = policy::EXAMPLES)]
     Policy(policy::Command),
     Keygen(keygen::Args),

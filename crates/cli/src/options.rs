@@ -1,4 +1,4 @@
-//! Flags that every command which runs simulations has.
+//! Options of every command that runs simulations.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub struct Options {
     /// One JSON object on stdout instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Runs at the same time [default: as many as there are cores]. Results do not depend on it
+    /// Runs in parallel [default: the number of CPUs]. Results do not depend on it
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
@@ -22,13 +22,13 @@ impl Options {
         self.out.clone().unwrap_or_else(|| study::results_folder(name))
     }
 
-    /// Runs at the same time: `--jobs`, or as many as there are cores.
+    /// Runs in parallel: `--jobs`, or the number of CPUs.
     pub fn workers(&self) -> usize {
         workers(self.jobs)
     }
 }
 
-/// Runs at the same time: as asked for, or as many as there are cores.
+/// Runs in parallel: as asked for, or the number of CPUs.
 pub fn workers(jobs: Option<NonZeroUsize>) -> usize {
     jobs.map_or_else(study::all_cores, NonZeroUsize::get)
 }

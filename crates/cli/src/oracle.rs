@@ -1,4 +1,4 @@
-//! `opentcp oracle`: decides and sends.
+//! `opentcp oracle`: decides by a policy and sends CUEs.
 
 use crate::failure::Failure;
 use crate::stop;
@@ -12,11 +12,11 @@ use study::load_policy;
 
 /// Decide by a policy, every period, and send CUEs to this machine's agents
 ///
-/// Collects agents' reports, decides at the end of each period T of the policy, signs CUEs and sends them. Each decision
-/// is one line of JSON on stdout: the reason for every rule, the comparison of treated hosts with the control group so far (`verdict`), and
-/// how the Oracle is, with counts of what it refused (`status`). A rollout that hurts more than the policy allows is rolled back, and stays
-/// so for a restarted Oracle, until the policy's file is changed or the file that this names is removed. A policy in the mode
-/// "observe" sends nothing. When this ends, or is killed, CUEs stay in force until their lifetime is over, and agents revert them.
+/// Collects the agents' reports, decides at the end of each period T of the policy, and sends signed CUEs. Each decision is one line of
+/// JSON on stdout: the reason for every rule, the comparison of treated hosts with the control group so far (`verdict`), and the Oracle's
+/// own state, with counts of what it refused (`status`). A rollout that does more harm than the policy allows is rolled back. A
+/// restarted Oracle keeps it so, until the policy's file is changed or the file named in the message is removed. A policy in mode
+/// "observe" sends nothing. When the Oracle ends, even if killed, its CUEs expire by themselves, and agents restore the settings.
 ///
 /// Hour and weekday are read in the policy's `time_zone`, UTC if it names none, unless the view has them.
 ///
@@ -29,21 +29,21 @@ use study::load_policy;
 pub struct Args {
     /// The policy file (TOML)
     policy: PathBuf,
-    /// The secret key of `opentcp keygen`
+    /// The secret key, by `opentcp keygen`
     #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key")]
     key: PathBuf,
     /// The socket where agents reach it
     #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
     socket: PathBuf,
-    /// Its folder, in which it keeps the last epoch and how far the rollout has come
+    /// The state folder: the last epoch and the rollout's progress
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/oracle")]
     state: PathBuf,
-    /// A view of the network, as for `opentcp policy explain`; read each period, and ignored if it was not written for two
+    /// Other knowledge of the network, as for `opentcp policy explain`; read each period, and ignored once it is older than two periods
     #[arg(long, value_name = "VIEW.json")]
     view: Option<PathBuf>,
 }
 
-/// A line of stdout.
+/// A line of output.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
@@ -52,7 +52,7 @@ struct Line<'a> {
     status: &'a oracle::Status,
 }
 
-/// Runs until it is stopped.
+/// Runs until stopped.
 ///
 /// # Errors
 /// As the exit codes say.

@@ -1,4 +1,4 @@
-//! `opentcp policy`: whether a policy is right, and what it would do.
+//! `opentcp policy`: checks a policy, explains what it would do, and tries it in the simulator.
 
 mod trial;
 
@@ -23,9 +23,9 @@ Examples:
 pub enum Command {
     /// Check a policy file
     ///
-    /// Every mistake is reported with its line and column and what to write instead: a name that does not exist, a wrong unit, a
+    /// Reports every mistake with its line and column and what to write instead: a name that does not exist, a wrong unit, a
     /// comparison of a rate with a share, a lifetime that ends before the next CUE, algorithms that starve one another.
-    /// docs/policies.md is the reference of the file.
+    /// docs/policies.md is the reference.
     ///
     /// Exit codes: 0 the policy is right, 2 it is not.
     #[command(after_help = "Examples:\n  opentcp policy check policies/opentcp1.toml policies/paced.toml\n  opentcp \
@@ -34,16 +34,16 @@ pub enum Command {
         /// Policy files (TOML)
         #[arg(required_unless_present = "list", value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Print every variable, its type and its scope, and every setting, and what it reaches
+        /// Print all variables with type and scope, and all settings with what they apply to
         #[arg(long, conflicts_with = "files")]
         list: bool,
     },
-    /// Tell what a policy would do in a network, and why
+    /// Explain what a policy would do in a network, and why
     ///
-    /// Decides once, as the Oracle would in its first period, and tells for every constraint and every rule what it said,
-    /// with the values that it asked for, which rules are in conflict, and which CUEs would go out. Nothing is sent.
+    /// Decides once, as the Oracle would in its first period. Prints the result of every constraint and every rule with the values it
+    /// used, the conflicts between rules, and the CUEs that would be sent. Nothing is sent.
     ///
-    /// The view is a JSON file: hosts, links, flow groups and what was measured of them; docs/policies.md tells its keys.
+    /// The view is a JSON file of hosts, links, flow groups and their measurements; docs/policies.md lists its keys.
     #[command(
         after_help = "Examples:\n  opentcp policy explain policies/opentcp2.toml --view network.json\n  opentcp \
                             policy explain policies/paced.toml --view network.json --json"
@@ -51,28 +51,28 @@ pub enum Command {
     Explain {
         /// The policy file (TOML)
         file: PathBuf,
-        /// What is known of the network (JSON)
+        /// The state of the network (JSON)
         #[arg(long, value_name = "VIEW.json")]
         view: PathBuf,
         /// One JSON object on stdout instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Try a policy in the simulator, against the same network without it
+    /// Try a policy in the simulator, compared with the same network without it
     ///
-    /// Simulates a scenario with the policy and without it, for several seeds, and answers whether it helps, hurts, or makes no
-    /// difference, by how much, and within which bounds, for the policy's objective: percentiles of completion times, or drops.
-    /// All hosts count, treated or not. For each rule that was never on it says why.
+    /// Simulates a scenario with and without the policy, for several seeds. Answers whether the policy helps, hurts or makes no
+    /// difference to its objective (percentiles of completion times, or drops), by how much, and with which confidence interval. All
+    /// hosts count, treated or not. For each rule that was never on it says why.
     #[command(after_help = "Examples:
   opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
   opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
     Try(trial::Args),
 }
 
-/// Does what was asked for.
+/// Runs the command.
 ///
 /// # Errors
-/// A file that cannot be read, or is wrong (bad input); a simulation that failed or was stopped.
+/// A file that cannot be read or is wrong (bad input), or a simulation that failed or was stopped.
 pub fn policy(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Check { list: true, .. } => print(&listing()),
@@ -82,7 +82,7 @@ pub fn policy(command: &Command) -> Result<(), Failure> {
     }
 }
 
-/// Checks files; a mistake in one does not hide those of the next.
+/// Checks all files, even if an earlier one has a mistake.
 fn check(files: &[PathBuf]) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for file in files {
@@ -95,7 +95,7 @@ fn check(files: &[PathBuf]) -> Result<(), Failure> {
     if failures.is_empty() { Ok(()) } else { Err(Failure::Located(failures)) }
 }
 
-/// `2 rules, T = 60 s, a share of 0.5 of the hosts, enforces`.
+/// `2 rules, T = 60 s, treats 50 % of the hosts, enforces`.
 fn summary(policy: &Policy) -> String {
     let plural = if policy.rules.len() == 1 { "" } else { "s" };
     let mode = match policy.mode {
@@ -140,8 +140,9 @@ fn listing() -> String {
         settings.row([setting.name, setting.example, setting.doc, setting.reaches].map(str::to_string).to_vec());
     }
     let words = "Conditions are CEL: && || ! ?: < <= > >= == != + - * /, links.exists(l, …) and links.all(l, …) (also hosts, \
-                 groups), duration(\"2 ms\"), rate(\"1 Gbit/s\"), size(\"64 kB\"). Shares are fractions: 0.70, not 70 %. What is \
-                 not known is neither true nor false, and a rule does not fire on it. `guard`: a host knows it by itself.";
+                 groups), duration(\"2 ms\"), rate(\"1 Gbit/s\"), size(\"64 kB\"). Shares are fractions: 0.70, not 70 %. \
+                 A condition on an unknown value is neither true nor false, and its rule does not apply. `guard`: a host \
+                 measures it itself, so guards may use it.";
     let width = if is_watched() { 100 } else { 120 };
     format!("{}\n{}\n{}\n", variables.render(), settings.render(), wrapped(words, width))
 }

@@ -1,4 +1,4 @@
-//! `opentcp reproduce`: a paper's tables and figures, made again and laid beside the paper's.
+//! `opentcp reproduce`: reproduces a paper's tables and figures and compares them with the paper's.
 
 use crate::failure::Failure;
 use crate::options::Options;
@@ -15,16 +15,16 @@ const EXAMPLES: &str = "\
 Examples:
   opentcp reproduce cfi16                      one seed, both routings
   opentcp reproduce cfi16 --seeds 5            medians and ranges of five seeds
-  opentcp reproduce cfi16 --full               and the experiments that look for the reasons of deviations
+  opentcp reproduce cfi16 --full               also the experiments that explain deviations
   opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'
-  sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root the simulator's half
+  sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root only the simulator
   opentcp reproduce dctcp --figure 12 --backend sim
-  sudo opentcp reproduce opentcp --backend kernel   its small half, on real kernels, two minutes
-  sudo opentcp reproduce parity --grid --seeds 3   in an hour; goes on where it was stopped
-  opentcp reproduce tcon --backend sim --downloads 100   in a minute; without the number 10,000 downloads for the tails
-  sudo opentcp reproduce tcon                  and nginx and curl on real kernels, fourteen minutes more";
+  sudo opentcp reproduce opentcp --backend kernel   only the small network, on real kernels, two minutes
+  sudo opentcp reproduce parity --grid --seeds 3   an hour; resumes where it was stopped
+  opentcp reproduce tcon --backend sim --downloads 100   a minute; the default of 10,000 downloads is for the tails
+  sudo opentcp reproduce tcon                  also nginx and curl on real kernels, fourteen minutes more";
 
-/// The studies and what they are, then the examples.
+/// The studies, then the examples.
 fn after_help() -> String {
     let lines = STUDIES.iter().map(|study| format!("  {:8} {}\n", study.name, study.about));
     format!("Studies:\n{}\n{EXAMPLES}", lines.collect::<String>())
@@ -37,13 +37,13 @@ fn names() -> Vec<&'static str> {
 #[derive(Debug, clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {
-    /// What to reproduce; everything there is, if absent
+    /// The studies to reproduce [default: all]
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]
     names: Vec<String>,
-    /// Seeds 1 to N; the numbers are then medians, with their ranges
+    /// Seeds 1 to N; numbers are then medians with ranges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
-    /// Also the sweeps and experiments beside the paper's own settings
+    /// Add the sweeps and experiments beyond the paper's own settings
     #[arg(long)]
     full: bool,
     /// Set a key of the study's scenario, dotted; may be given many times
@@ -59,15 +59,15 @@ pub struct Args {
     options: Options,
 }
 
-/// What only the study dctcp can be asked for, but for the backend, which is opentcp's and tcon's too.
+/// Options of the study dctcp; the backend also applies to opentcp and tcon.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "dctcp, and of opentcp and tcon the backend")]
+#[command(next_help_heading = "dctcp (the backend: also opentcp and tcon)")]
 #[group(id = "dctcp")] // every set of flags needs a name of its own
 struct DctcpArgs {
     /// Only this figure; may be given many times
     #[arg(long = "figure", value_name = "1|12|16", value_parser = figure)]
     figures: Vec<u32>,
-    /// What runs it; without rights to emulate, `both` is the simulator
+    /// The backend; without the rights to emulate, `both` means the simulator
     #[arg(long, value_enum, default_value_t = Wanted::Both)]
     backend: Wanted,
     /// Time between two starts or stops in Figure 16 [default: 10 s, with --full 30 s]
@@ -75,38 +75,38 @@ struct DctcpArgs {
     stage: Option<Time>,
 }
 
-/// Which backends are wanted.
+/// The backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Wanted {
-    /// The simulator and, if possible, kernels
+    /// The simulator and, if possible, real kernels
     Both,
     /// The simulator
     Sim,
-    /// Kernels: without rights to emulate, an error
+    /// Real kernels; without the rights to emulate, an error
     Kernel,
 }
 
-/// What only the study parity can be asked for.
+/// Options of the study parity.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "parity alone")]
 #[group(id = "parity")] // every set of flags needs a name of its own
 struct ParityArgs {
-    /// Instead of the cases: newreno, cubic and bbr over a grid of twenty bottlenecks, beside the kernel's own
+    /// Instead of the cases: newreno, cubic and bbr over a grid of twenty bottlenecks, compared with the kernel's own
     #[arg(long)]
     grid: bool,
 }
 
-/// What only the study tcon can be asked for.
+/// Options of the study tcon.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "tcon alone")]
+#[command(next_help_heading = "tcon")]
 #[group(id = "tcon")] // every set of flags needs a name of its own
 struct TconArgs {
-    /// At most so many downloads of a file [default: 10,000 of 10 MB on paths with losses, fewer of others, at other losses and on kernels]
+    /// At most this many downloads of a file [default: 10,000 of 10 MB on paths with losses, fewer of others, at other losses and on kernels]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     downloads: Option<u32>,
 }
 
-/// What of the flags is a study's alone, checked where the study is.
+/// The studies' own options, validated by the studies.
 fn checked(options: DctcpOptions) -> Result<DctcpOptions, String> {
     options.check()?;
     Ok(options)
@@ -139,10 +139,10 @@ struct StudyOutput {
     findings: Vec<String>,
 }
 
-/// Does the studies that were asked for.
+/// Runs the studies.
 ///
 /// # Errors
-/// What is wrong with the input, or that a run failed, or that the user stopped it.
+/// The input is wrong, a run failed, or the user stopped it.
 pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let wanted = |study: &&Study| args.names.is_empty() || args.names.iter().any(|name| name == study.name);
     let wanted: Vec<&Study> = STUDIES.iter().filter(wanted).collect();
@@ -169,22 +169,20 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// What belongs to a study that was not asked for is a mistake.
+    /// Rejects options of studies that were not asked for.
     fn check(&self, wanted: &[&Study]) -> Result<(), Failure> {
         let has = |name: &str| wanted.iter().any(|study| study.name == name);
         if (!self.dctcp.figures.is_empty() || self.dctcp.stage.is_some()) && !has("dctcp") {
-            return Err(Failure::Input("--figure and --stage are of the study dctcp, which was not asked for".into()));
+            return Err(Failure::Input("--figure and --stage need the study dctcp".into()));
         }
         if self.dctcp.backend != Wanted::Both && !wanted.iter().any(|study| study.has_kernels()) {
-            return Err(Failure::Input(
-                "--backend is of the studies dctcp, opentcp and tcon, none of which was asked for".into(),
-            ));
+            return Err(Failure::Input("--backend needs one of the studies dctcp, opentcp and tcon".into()));
         }
         if self.parity.grid && !has("parity") {
             return Err(Failure::Input("--grid is of the study parity, which was not asked for".into()));
         }
         if self.tcon.downloads.is_some() && !has("tcon") {
-            return Err(Failure::Input("--downloads is of the study tcon, which was not asked for".into()));
+            return Err(Failure::Input("--downloads needs the study tcon".into()));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `opentcp run`: a scenario file becomes a folder of results.
+//! `opentcp run`: runs a scenario file and writes a folder of results.
 
 use crate::failure::Failure;
 use crate::options::Options;
@@ -27,15 +27,15 @@ copies of the files that it names; run.json, how fast it went. A sweep has one f
 pub struct Args {
     /// The scenario file (TOML); docs/scenarios.md has the reference
     scenario: PathBuf,
-    /// Set a key of the scenario, dotted; may be given many times. A swept key is swept no more
+    /// Set a key of the scenario, dotted; may be given many times. A swept key is then no longer swept
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
     options: Options,
-    /// What runs the scenario
+    /// The backend
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
-    /// Emulator: take a run's results although the machine was too slow for what it measures
+    /// Emulator: accept a run's results even if the machine was too slow for the measurement
     #[arg(long)]
     allow_distorted: bool,
 }
@@ -48,10 +48,10 @@ enum Backend {
     Emu,
 }
 
-/// Does the runs of a scenario.
+/// Runs the scenario.
 ///
 /// # Errors
-/// What is wrong with the input, or that a run failed, or that the user stopped it.
+/// The input is wrong, a run failed, or the user stopped it.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let request = RunRequest {
         scenario: args.scenario.clone(),
@@ -79,10 +79,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     judge(&done.info.emulations, args.allow_distorted)
 }
 
-/// A run that its scenario cannot be judged by is a failed one, if that matters to the user.
+/// Fails if a run is not valid, unless the user accepts that.
 ///
 /// # Errors
-/// The runs that are not valid, and why.
+/// Which runs are not valid, and why.
 fn judge(checks: &[SelfCheck], allow_distorted: bool) -> Result<(), Failure> {
     let Some(text) = study::emu::distortions(checks) else { return Ok(()) };
     if allow_distorted {
@@ -90,8 +90,8 @@ fn judge(checks: &[SelfCheck], allow_distorted: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Run(format!(
-        "{text}\nResults were written and say so. Lower the rates, or leave the machine to the run; --allow-distorted takes \
-         them as they are"
+        "{text}\nThe results were written, marked as not valid. Lower the rates, or run nothing else on the machine; --allow-distorted \
+         accepts them"
     )))
 }
 
@@ -105,7 +105,7 @@ struct Output<'a> {
     run: &'a RunInfo,
 }
 
-/// A column: its heading and its value of a run; left out if no run has one.
+/// A column: its heading and its value for a run; left out if no run has one.
 type Column = (&'static str, fn(&Summary) -> Option<f64>);
 
 const COLUMNS: [Column; 8] = [

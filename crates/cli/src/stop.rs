@@ -1,8 +1,8 @@
-//! Ctrl-C and SIGTERM, turned into a flag that the work looks at, so that nothing is left half-written.
+//! Ctrl-C and SIGTERM, as a flag that the work polls, so that nothing is left half-written.
 
 use study::Stop;
 
-/// Set by the first SIGINT or SIGTERM from now on. Where signals cannot be handled, they end the process as usual.
+/// The flag that the first SIGINT or SIGTERM sets. If signals cannot be handled, they end the process as usual.
 pub fn on_signals() -> Stop {
     let stop = Stop::default();
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

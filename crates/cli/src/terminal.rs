@@ -1,4 +1,4 @@
-//! What is said on stderr while runs go on, and how data gets to stdout.
+//! Progress on stderr while runs go on, and data on stdout.
 
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,7 +11,7 @@ use study::{Event, Sink};
 /// Writes to stdout.
 ///
 /// # Errors
-/// Whatever hinders writing, except that the reader has seen enough (`opentcp … | head`).
+/// Writing failed. A reader that has closed the pipe (`opentcp … | head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -25,7 +25,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints one JSON object.
 ///
 /// # Errors
-/// As [`print`], and a number that JSON has no word for.
+/// As [`print`], or a number that JSON cannot express.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Run(error.to_string()))?;
     print(&format!("{json}\n"))
@@ -41,10 +41,10 @@ pub enum Colour {
     Never,
 }
 
-/// How the user wants to be spoken to.
+/// What the user wants to see on stderr.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner {
-    /// Errors alone, no talk and no progress.
+    /// Errors only: no messages, no progress.
     pub quiet: bool,
     /// When output is coloured.
     pub colour: Colour,
@@ -52,7 +52,7 @@ pub struct Manner {
 
 static MANNER: OnceLock<Manner> = OnceLock::new();
 
-/// Says how the user wants to be spoken to, before anything is said.
+/// Sets it, before anything is printed.
 pub fn set_manner(manner: Manner) {
     let _ = MANNER.set(manner);
 }
@@ -61,17 +61,17 @@ fn manner() -> Manner {
     MANNER.get().copied().unwrap_or_default()
 }
 
-/// Whether errors alone are wanted on stderr.
+/// Whether stderr shall have errors only.
 pub fn is_quiet() -> bool {
     manner().quiet
 }
 
-/// Whether a person looks at stderr, and wants to see more than errors.
+/// Whether stderr is a terminal, and shall have more than errors.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal() && !is_quiet()
 }
 
-/// Whether what goes to this stream may have colours.
+/// Whether output to this stream may have colours.
 pub fn is_coloured(stream: &impl IsTerminal) -> bool {
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
     match manner().colour {
@@ -83,7 +83,7 @@ pub fn is_coloured(stream: &impl IsTerminal) -> bool {
     }
 }
 
-/// Says something on stderr, unless errors alone are wanted.
+/// Prints a message to stderr, unless it shall have errors only.
 macro_rules! talk {
     ($($words:tt)*) => {
         if !$crate::terminal::is_quiet() {
@@ -93,16 +93,16 @@ macro_rules! talk {
 }
 pub(crate) use talk;
 
-/// What is said while runs go on: on stderr, a bar if a person looks at it, a line for each run elsewhere.
+/// Progress on stderr: a bar on a terminal, else a line for each run.
 #[derive(Debug, Default)]
 pub struct Terminal {
     progress: Mutex<Progress>,
 }
 
-/// Work that takes no longer shows no bar.
+/// A shorter wait shows no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How far the runs are.
+/// Progress of the runs.
 #[derive(Debug, Default)]
 struct Progress {
     bar: Option<ProgressBar>,
@@ -117,7 +117,7 @@ impl Sink for Terminal {
             Event::Began { runs } => *progress = Progress::of(runs),
             Event::Advanced { steps } => progress.advance(steps),
             Event::Finished { name, words } => progress.finished(name, words),
-            Event::Again { name, words } => progress.once_more(name, words),
+            Event::Repeated { name, words } => progress.repeated(name, words),
             Event::Ended => progress.end(),
             Event::Note(words) => talk!("{words}"),
         }
@@ -125,7 +125,7 @@ impl Sink for Terminal {
 }
 
 impl Progress {
-    /// Of `runs` runs.
+    /// For this many runs.
     fn of(runs: usize) -> Progress {
         let bar = is_watched().then(|| {
             let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}  {elapsed} (about {eta} left)");
@@ -137,7 +137,7 @@ impl Progress {
         progress
     }
 
-    /// So many more steps of a run are done.
+    /// This many more steps of a run are done.
     fn advance(&self, steps: u64) {
         if let Some(bar) = &self.bar {
             if bar.is_hidden() && bar.elapsed() > PATIENCE {
@@ -156,11 +156,11 @@ impl Progress {
         self.say_count();
     }
 
-    /// The run `name` is made again, for the reason that `words` say.
-    fn once_more(&self, name: &str, words: &str) {
+    /// The run `name` is repeated, for the reason in `words`.
+    fn repeated(&self, name: &str, words: &str) {
         match &self.bar {
             Some(bar) => bar.inc_length(Event::STEPS),
-            None => talk!("{name}, once more: {words}"),
+            None => talk!("{name}, repeated: {words}"),
         }
     }
 

@@ -12,7 +12,7 @@ fn opentcp(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_opentcp")).args(args).current_dir(folder).output().expect("it runs")
 }
 
-/// Runs a scenario with the algorithm of a file beside it; what `--json` says of the run.
+/// Runs a scenario with the algorithm of a file; returns the run's `--json`.
 fn run(scenario: &str, algorithm: &str) -> serde_json::Value {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("a.toml"), scenario).expect("written");
@@ -65,29 +65,29 @@ warmup = "1 s"
 "#;
 
 #[test]
-fn cubic_fills_a_link_and_gives_way_at_losses() {
+fn cubic_fills_a_link_and_reduces_on_losses() {
     let source = fs::read_to_string(fixture("cubic.c")).expect("readable");
     let summary = run(LOSS, &source);
     // payload of 10 Mbit/s: 1448 of 1538 bytes
     assert!(number(&summary, "goodput_bps") > 0.98 * 10e6 * 1448.0 / 1538.0, "{summary}");
     let drops = number(&summary, "drops_at_switches");
-    assert!((2.0..100.0).contains(&drops), "the queue overflows, now and then: {summary}");
+    assert!((2.0..100.0).contains(&drops), "the queue overflows occasionally: {summary}");
     assert!(number(&summary, "rtos") == 0.0, "{summary}");
-    // The same with a gentle reduction probes, and so loses, more often: it is this file that runs.
+    // With a smaller reduction it probes, and so loses, more often: so it is this file that runs.
     let gentle = run(LOSS, &source.replace("(__u64)cwnd * 7 / 10", "(__u64)cwnd * 19 / 20"));
     assert!(number(&gentle, "drops_at_switches") > 1.5 * drops, "{gentle}");
 }
 
 #[test]
-fn dctcp_fills_a_link_and_keeps_the_queue_at_the_marks() {
+fn dctcp_fills_a_link_and_keeps_the_queue_at_the_marking_threshold() {
     let source = fs::read_to_string(fixture("dctcp.c")).expect("readable");
     let summary = run(MARKS, &source);
     assert!(number(&summary, "goodput_bps") > 0.99 * 100e6 * 1448.0 / 1538.0, "{summary}");
     assert!(number(&summary, "marks") > 100.0, "{summary}");
     assert!(number(&summary, "drops_at_switches") == 0.0, "{summary}");
-    // the mark at 20 comes back a round trip later, and both flows grow by a segment meanwhile
+    // a mark at 20 takes a round trip to arrive, in which both flows grow by a segment
     assert!((20.0..45.0).contains(&number(&summary, "max_switch_queue_packets")), "{summary}");
-    // Deaf to marks it stands above them for ever: it is this file that runs.
+    // Without reductions by marks the queue stays above the threshold: so it is this file that runs.
     let reduced = "max(tp->snd_cwnd - (__u32)(((__u64)tp->snd_cwnd * ca->alpha) >> 17), 2u)";
     assert!(source.contains(reduced), "the fixture's reduction");
     let deaf = run(MARKS, &source.replace(reduced, "max(tp->snd_cwnd, 2u)"));
@@ -108,7 +108,7 @@ fn all_pass_the_check() {
 }
 
 #[test]
-fn what_is_not_offered_is_bad_input() {
+fn a_field_that_is_not_supported_is_bad_input() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = fs::read_to_string(fixture("cubic.c"))
         .expect("readable")

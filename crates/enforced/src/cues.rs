@@ -1,4 +1,4 @@
-//! The Oracle's CUEs, taken for hosts that have no agent: what they set, the enforcer does to what these hosts send.
+//! The Oracle's CUEs for hosts without an agent: the enforcer applies their settings to what these hosts send.
 
 use crate::epoch::Keeper;
 use crate::settings::{Place, config, covers, effective, places, settings};
@@ -15,16 +15,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{Rate, Time};
 
-/// How often is reported, and an Oracle that is not there looked for.
+/// Interval of reports, and of attempts to connect to the Oracle.
 const REPORT: Time = Time::from_secs(1);
-/// Over so long, at most, is counted what a host sends again.
+/// Retransmissions are counted over at most this long.
 const WINDOW_MAX: Time = Time::from_secs(60);
-/// CUEs that are taken before anything is set.
+/// CUEs accepted in one call, before any takes effect.
 const BATCH: usize = 1024;
 /// Rules of which ended flows are counted apart; what is more is counted as `other`.
 const KINDS_MAX: usize = 256;
 
-/// A host for which CUEs are taken.
+/// A host whose CUEs the enforcer takes.
 #[derive(Clone, Debug)]
 pub struct Behalf {
     /// Its name in policies.
@@ -35,18 +35,18 @@ pub struct Behalf {
     pub labels: BTreeMap<String, String>,
 }
 
-/// Where the Oracle is, and what must not be forgotten.
+/// The Oracle's socket and key, and the file that must outlive a restart.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// The socket where the Oracle listens.
     pub oracle: PathBuf,
     /// The file of its public key.
     pub key: PathBuf,
-    /// The file of the highest epoch that was seen.
+    /// The file of the highest epoch seen.
     pub epoch: PathBuf,
 }
 
-/// What has been agreed with the Oracle.
+/// The state of the exchange with the Oracle.
 pub struct Cues {
     oracle: PathBuf,
     key: PublicKey,
@@ -55,29 +55,29 @@ pub struct Cues {
     bus: Option<UnixAgent>,
     next: Time,
     epochs: Keeper,
-    /// There are other rules than were asked for last.
+    /// The rules have changed since [`Cues::rules`] was last called.
     changed: bool,
-    /// What was made of them last, by servers.
+    /// The settings that [`Cues::rules`] returned last, by servers.
     set: Vec<(Prefix, Place, Settings)>,
 }
 
 struct Represented {
     host: Behalf,
     agent: Agent,
-    /// Its flows that have ended since the last report, by the rule of which they were.
+    /// Its flows that ended since the last report, by rule.
     ended: BTreeMap<String, Ended>,
     notes: Vec<String>,
     measured: Measured,
-    /// CUEs in force when it was measured last.
+    /// CUEs in force at the last measurement.
     watched: usize,
 }
 
-/// What flows of a host send.
+/// What a host's flows send.
 #[derive(Default)]
 struct Measured {
-    /// Of those that have ended, since the beginning.
+    /// By flows that have ended, since the start.
     ended: Sent,
-    /// Of all, and of that what was sent when the last measurement began.
+    /// By all flows; `before` is the same at the start of the measurement.
     all: Sent,
     before: Sent,
     begun_at: Time,
@@ -85,7 +85,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// `open`: what those that are open have sent.
+    /// `open`: sent by open flows.
     fn sample(&mut self, now: Time, open: Sent) {
         self.all = open;
         self.all += self.ended;
@@ -104,7 +104,7 @@ impl Measured {
         }
     }
 
-    /// What was sent up to now does not count any more.
+    /// Starts a measurement: what was sent so far no longer counts.
     fn begin(&mut self, now: Time) {
         (self.before, self.begun_at) = (self.all, now);
     }
@@ -120,7 +120,7 @@ struct Ended {
 }
 
 impl Represented {
-    /// Nothing is in force there.
+    /// With nothing in force.
     fn new(host: &Behalf, key: PublicKey, highest: Option<u64>) -> Represented {
         let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
         let agent = Agent::new(Gate::new(key, identity, highest));
@@ -130,7 +130,7 @@ impl Represented {
 }
 
 impl Cues {
-    /// Nothing is in force yet.
+    /// With nothing in force.
     ///
     /// # Errors
     /// The Oracle's key, or the highest epoch so far, cannot be read.
@@ -150,7 +150,7 @@ impl Cues {
         })
     }
 
-    /// Forgets what is in force: the clock begins anew.
+    /// Discards all CUEs and starts a new clock.
     pub fn begin_anew(&mut self) {
         for host in &mut self.hosts {
             *host = Represented::new(&host.host, self.key, self.epochs.highest());
@@ -159,10 +159,10 @@ impl Cues {
         (self.changed, self.set) = (false, Vec::new());
     }
 
-    /// Takes what has come, ends what has expired, reports; whether there are other rules now. To be called ten times a second.
+    /// Handles messages, expiry, measurements and reports; returns whether the rules changed. Call it ten times a second.
     ///
     /// # Errors
-    /// The epoch cannot be stored, so nothing of it may be set.
+    /// The epoch cannot be stored; its CUEs must not take effect then.
     pub fn look(&mut self, enforcer: &Enforcer<OwnedFrame>, say: &mut dyn FnMut(&str)) -> Result<bool, FileError> {
         let now = self.clock.now();
         self.changed |= self.listen(now, say);
@@ -171,7 +171,7 @@ impl Cues {
         }
         let highest = self.hosts.iter().filter_map(|host| host.agent.highest()).max();
         if !self.epochs.keeps(highest)? {
-            // nothing is set, nor said to be, before
+            // CUEs take effect, and are reported, only once their epoch is on disk
             return Ok(false);
         }
         if self.next <= now {
@@ -185,7 +185,7 @@ impl Cues {
         Ok(mem::take(&mut self.changed))
     }
 
-    /// Measures what each host sends, and has guards look at it; whether one has reverted something.
+    /// Measures what each host sends and checks guards; returns whether one has reverted something.
     fn measure(&mut self, now: Time, enforcer: &Enforcer<OwnedFrame>, say: &mut dyn FnMut(&str)) -> bool {
         let mut open = vec![Sent::default(); self.hosts.len()];
         for (server, sent) in enforcer.sent() {
@@ -199,12 +199,15 @@ impl Cues {
             host.measured.sample(now, open);
             let in_force = host.agent.rules().len();
             if in_force > host.watched {
-                // one that is new, or was held back, is not to be blamed for what was before
+                // a CUE that is new or released must not be judged by earlier losses
                 host.measured.begin(now);
             } else if host.agent.on_measured(now, &host.measured.host) {
                 let Host { sent_segments, retransmitted_segments, .. } = &host.measured.host;
-                let (again, sent) = (retransmitted_segments.unwrap_or(0), sent_segments.unwrap_or(0));
-                say(&format!("{}: a guard has reverted: {again} of {sent} segments sent again", host.host.name));
+                let (retransmitted, sent) = (retransmitted_segments.unwrap_or(0), sent_segments.unwrap_or(0));
+                say(&format!(
+                    "{}: a guard has reverted: {retransmitted} of {sent} segments were retransmitted",
+                    host.host.name
+                ));
                 changed = true;
             }
             host.watched = host.agent.rules().len();
@@ -212,13 +215,13 @@ impl Cues {
         changed
     }
 
-    /// Looks for the Oracle, of which nothing is taken before it has said which epochs are over.
+    /// Connects to the Oracle and asks for its current epoch; until the answer, no CUE is accepted.
     fn connect(&mut self, say: &mut dyn FnMut(&str)) {
         let Ok(bus) = UnixAgent::connect(&self.oracle) else { return };
         for host in &mut self.hosts {
             match bus::random() {
                 Ok(question) => host.agent.ask(question),
-                Err(error) => return say(&format!("nothing to ask the Oracle by: {error}")),
+                Err(error) => return say(&format!("cannot make a nonce to ask the Oracle with: {error}")),
             }
         }
         self.bus = Some(bus);
@@ -253,7 +256,7 @@ impl Cues {
         changed
     }
 
-    /// What the CUEs in force mean for the enforcer, host by host, in order; `None`: nothing else than before.
+    /// The enforcer's rules by the CUEs in force, host by host, in order; `None` if they have not changed.
     pub fn rules(&mut self) -> Option<Vec<Rule>> {
         let (mut rules, mut set) = (Vec::new(), Vec::new());
         for host in &mut self.hosts {
@@ -261,7 +264,7 @@ impl Cues {
             let held = host.agent.rules();
             for AgentRule { policy, rule, sessions, .. } in &held {
                 let cgroup = sessions.cgroup.iter();
-                let note = |cgroup| format!("{policy}/{rule}: cgroup {cgroup} cannot be told from here");
+                let note = |cgroup| format!("{policy}/{rule}: packets do not show their cgroup ({cgroup})");
                 host.notes.extend(cgroup.map(note));
             }
             for (clients, port) in places(&held) {
@@ -281,13 +284,13 @@ impl Cues {
                 }
             }
         }
-        // a CUE that was renewed says nothing new
+        // a renewed CUE changes nothing
         let is_new = set != self.set;
         self.set = set;
         is_new.then_some(rules)
     }
 
-    /// A flow has ended.
+    /// Counts a flow that has ended.
     pub fn ended(&mut self, record: &Record) {
         let address = record.server.ip();
         let Some(host) = self.hosts.iter_mut().find(|host| host.host.prefix.contains(address)) else { return };
@@ -301,7 +304,7 @@ impl Cues {
         let is_new = host.ended.len() >= KINDS_MAX && !host.ended.contains_key(&name);
         let kind = host.ended.entry(if is_new { "other".to_string() } else { name }).or_default();
         host.measured.ended += Sent {
-            // of those that are open
+            // open flows are counted elsewhere
             flows: 0,
             bytes: record.bytes_acked,
             segments: record.data_segments_sent.into(),
@@ -314,7 +317,7 @@ impl Cues {
         kind.times.record(record.ended.saturating_sub(record.began).as_us());
     }
 
-    /// Tells the Oracle of each host; one that does not listen is told the next time.
+    /// Reports each host to the Oracle; a report that cannot be sent is repeated the next time.
     fn report(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
         let Some(bus) = &mut self.bus else { return };
         for host in &mut self.hosts {
@@ -353,13 +356,13 @@ impl Cues {
             };
             match bus.send(&report.to_bytes()) {
                 Ok(()) => host.ended.clear(),
-                // an Oracle that is busy is told the next time, of what happened till then as well
+                // a busy Oracle gets these flows with the next report
                 Err(BusError::Full) => {}
                 Err(BusError::Gone) => {
                     self.bus = None;
                     return;
                 }
-                // said again, it would be refused again
+                // it would be refused another time
                 Err(error) => {
                     say(&error.to_string());
                     host.ended.clear();
@@ -438,7 +441,7 @@ mod tests {
         };
         cues.look(&enforcer, &mut |_| {}).expect("a disk");
         let asked = oracle.receive(Duration::from_secs(5)).expect("a bus").expect("it reports at once");
-        let question = Report::from_bytes(&asked).expect("a report").question.expect("nothing was said yet");
+        let question = Report::from_bytes(&asked).expect("a report").question.expect("no answer yet");
         oracle.send(&key.answer(0, &[question])).expect("it listens");
         oracle.send(&key.sign(&cue)).expect("it listens");
         // rules there are when they change
@@ -454,17 +457,17 @@ mod tests {
         };
         assert_eq!(changes(&mut cues), Some(1));
         while cues.hosts[0].watched == 0 {
-            assert!(!cues.look(&enforcer, &mut |_| {}).expect("a disk"), "nothing was sent, so nothing is taken back");
+            assert!(!cues.look(&enforcer, &mut |_| {}).expect("a disk"), "nothing was sent, so no guard reverts");
             thread::sleep(Duration::from_millis(10));
         }
         let times = |cues: &Cues| cues.hosts[0].agent.counts().reverted;
         cues.ended(&Record { data_segments_sent: 2000, retransmits: 200, ..record() });
-        assert_eq!((changes(&mut cues), times(&cues)), (Some(0), 1), "a tenth was sent again");
-        assert_eq!((changes(&mut cues), times(&cues)), (Some(1), 1), "it has been held long enough");
+        assert_eq!((changes(&mut cues), times(&cues)), (Some(0), 1), "a tenth was retransmitted");
+        assert_eq!((changes(&mut cues), times(&cues)), (Some(1), 1), "the hold time is over");
     }
 
     #[test]
-    fn what_a_busy_oracle_does_not_take_is_told_later() {
+    fn what_a_busy_oracle_refuses_is_reported_later() {
         const FLOWS: u64 = 5000;
         let folder = tempfile::tempdir().expect("a folder");
         let (mut oracle, _, mut cues) = oracle(folder.path());
@@ -473,7 +476,7 @@ mod tests {
             cues.ended(&record());
             cues.report(Time::ZERO, &mut |_| {});
         }
-        let mut told = || {
+        let mut reported = || {
             let mut flows = 0;
             while let Some(message) = oracle.receive(Duration::ZERO).expect("the enforcer is there") {
                 let report = Report::from_bytes(&message).expect("a report");
@@ -481,10 +484,10 @@ mod tests {
             }
             flows
         };
-        let before = told();
-        assert!(before < FLOWS, "nothing was too much for it");
+        let before = reported();
+        assert!(before < FLOWS, "the Oracle accepted everything");
         cues.report(Time::ZERO, &mut |_| {});
-        assert_eq!(before + told(), FLOWS);
+        assert_eq!(before + reported(), FLOWS);
     }
 
     #[test]
@@ -501,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_send_again_is_measured_over_segments_enough() {
+    fn retransmissions_are_measured_over_enough_segments() {
         let mut measured = Measured::default();
         let sent = |segments, retransmits| Sent { flows: 3, bytes: segments * 1000, segments, retransmits };
         let second = |n| Time::from_secs(n);
@@ -509,7 +512,7 @@ mod tests {
         assert_eq!((measured.host.drop_rate(), measured.host.live_flows), (None, Some(3.0)));
         measured.sample(second(2), sent(2000, 100));
         assert_eq!((measured.host.drop_rate(), measured.host.send_rate), (Some(0.05), Some(Rate::from_bps(8_000_000))));
-        // one flow ends, the others go on
+        // one flow ends, the others continue
         measured.ended += Sent { flows: 0, ..sent(2000, 100) };
         measured.sample(second(3), sent(1000, 0));
         assert_eq!(measured.host.drop_rate(), Some(0.0));

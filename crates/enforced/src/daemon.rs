@@ -1,4 +1,4 @@
-//! The enforcer at work: packets in, packets out, timers.
+//! The enforcer's main loop: packets in, packets out, timers.
 
 use crate::cues::Cues;
 use crate::port::Port;
@@ -16,22 +16,22 @@ use std::io;
 use std::time::Duration;
 use units::Time;
 
-/// The longest sleep: signals are seen then, CUEs, and who asks for the status.
+/// The longest sleep, and the interval of looking for signals, CUEs and status requests.
 const LOOK: Time = Time::from_ms(100);
 
-/// The same while a card has not taken all that is to leave.
+/// The longest sleep while a card has not taken all packets.
 const SOON: Time = Time::from_ms(1);
-/// So often what has come is looked at when it ends: a TAP's host goes on sending.
+/// At the end, received packets are drained this many times at most: a TAP's host continues to send.
 const LAST_ROUNDS: u32 = 64;
-/// One whose look is late by so much has stood still (a debugger, a machine without memory), and packets may have gone round it: as
-/// [`PATIENCE`] has it, from the look before on.
+/// A loop that is late by this much was suspended (a debugger, swapping), and packets may have bypassed it: [`PATIENCE`] counts
+/// from the previous iteration.
 const STILL: Time = Time::from_ms(PATIENCE.as_millis() as u64 - 200);
-/// How often the interfaces are looked at.
+/// Interval of checks of the interfaces.
 const CHECK: Time = Time::from_secs(1);
 
-/// The enforcer, its two interfaces and who may ask it.
+/// The enforcer, its two interfaces, its CUEs and its status socket.
 pub struct Daemon {
-    /// On the servers' side, on the clients'.
+    /// The servers' side, the clients' side.
     ports: [Port; 2],
     enforcer: Enforcer<OwnedFrame>,
     limits: Limits,
@@ -42,11 +42,11 @@ pub struct Daemon {
     clock: Clock,
     look_at: Time,
     check_at: Time,
-    /// What was received and not yet looked at.
+    /// Received and not yet processed.
     frames: Vec<OwnedFrame>,
 }
 
-/// The port where packets of this direction come in; they leave at the other.
+/// The port where packets of this direction arrive; they leave by the other.
 fn entrance(direction: Direction) -> usize {
     match direction {
         Direction::Out => 0,
@@ -54,7 +54,7 @@ fn entrance(direction: Direction) -> usize {
     }
 }
 
-/// An enforcer of which nobody can guess where flows are in its tables.
+/// The hash seed is random, so that nobody can aim flows at one bucket.
 fn enforcer(limits: Limits, rules: Vec<Rule>) -> Enforcer<OwnedFrame> {
     Enforcer::new(limits, rules, RandomState::new().hash_one(std::process::id()))
 }
@@ -77,18 +77,18 @@ impl Daemon {
         }
     }
 
-    /// From now on what comes in at both interfaces waits here. To be run at once: there is not much room, and making tables took longer.
+    /// Redirects packets of both interfaces here. Call [`Daemon::run`] at once: the sockets buffer little, and allocating tables took longer.
     ///
     /// # Errors
-    /// The kernel does not hand it over.
+    /// The kernel refuses it.
     pub fn take_over(&self) -> Result<(), String> {
         self.ports.iter().try_for_each(Port::take_over)
     }
 
-    /// Until `stopped` says so; `say` gets what there is to be said.
+    /// Runs until `stopped`; `say` gets messages.
     ///
     /// # Errors
-    /// An interface is gone or has changed, the kernel does not say when packets come, or the disk does not take the highest epoch.
+    /// An interface is gone or has changed, polling fails, or the highest epoch cannot be stored.
     pub fn run(mut self, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> io::Result<()> {
         let outcome = self.work(stopped, say);
         self.leave();
@@ -99,7 +99,7 @@ impl Daemon {
     fn work(&mut self, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> io::Result<()> {
         while !stopped() {
             if self.look_at + STILL <= self.clock.now() {
-                self.lose_sight(say)?;
+                self.resume(say)?;
             }
             let more = self.pass();
             let now = self.clock.now();
@@ -119,7 +119,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// What has come in goes on as the enforcer decides; whether there may be more.
+    /// Processes received packets; returns whether more may be waiting.
     fn pass(&mut self) -> bool {
         let mut more = false;
         for direction in [Direction::In, Direction::Out] {
@@ -129,29 +129,31 @@ impl Daemon {
         more
     }
 
-    /// What is known of flows is no more: they have gone on without.
-    fn lose_sight(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<()> {
+    /// Stops enforcing all flows, since packets have bypassed the enforcer.
+    fn resume(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<()> {
         let (now, flows) = (self.clock.now(), self.enforcer.flows());
         self.enforcer.release(now);
         self.transmit();
         self.enforcer.forget(now);
-        // before it is told: who reads it may count on connections that begin from then on
-        self.say_at_work()?;
+        // before the message: who reads it may rely on new connections being enforced
+        self.heartbeat()?;
         if flows > 0 {
             let still = now.saturating_sub(self.look_at).as_secs_f64();
-            say(&format!("stood still for {still:.1} s: the {flows} flows that are open pass untouched from now on"));
+            say(&format!(
+                "was suspended for {still:.1} s: the {flows} flows that were open pass untouched from now on"
+            ));
         }
         Ok(())
     }
 
-    /// From now on packets come here, if they went round.
-    fn say_at_work(&self) -> io::Result<()> {
-        self.ports.iter().try_for_each(Port::say_at_work).map_err(io::Error::other)
+    /// Keeps packets coming here; without this the XDP programs let them bypass the enforcer.
+    fn heartbeat(&self) -> io::Result<()> {
+        self.ports.iter().try_for_each(Port::heartbeat).map_err(io::Error::other)
     }
 
-    /// What has come, and what is held back, goes on before the bridge carries what follows.
+    /// Forwards what was received and buffered, so that it leaves before what the bridge carries next.
     fn leave(&mut self) {
-        self.ports.iter().for_each(Port::give_back);
+        self.ports.iter().for_each(Port::release);
         for _ in 0..LAST_ROUNDS {
             let more = self.pass();
             self.ports.iter_mut().for_each(Port::flush);
@@ -164,21 +166,21 @@ impl Daemon {
         self.ports.iter_mut().for_each(Port::flush);
     }
 
-    /// What is not a packet's.
+    /// All work other than packets: liveness, interfaces, status, CUEs.
     fn look(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<()> {
         if self.clock.is_old() {
-            // flows that are open pass untouched from now on
+            // open flows pass untouched from here on
             self.enforcer = enforcer(self.limits, self.rules.clone());
             (self.clock, self.look_at, self.check_at) = (Clock::begin(), Time::ZERO, Time::ZERO);
             self.cues.iter_mut().for_each(Cues::begin_anew);
         }
         let now = self.clock.now();
-        self.say_at_work()?;
+        self.heartbeat()?;
         if self.check_at <= now {
             self.check_at = now + CHECK;
             self.ports.iter().try_for_each(Port::check).map_err(io::Error::other)?;
         }
-        // here, since one that always has packets to look at never waits
+        // here, since a loop that is never out of packets never sleeps
         self.listener.answer(|| self.status());
         while let Some(record) = self.enforcer.poll_record() {
             self.cues.iter_mut().for_each(|cues| cues.ended(&record));
@@ -193,7 +195,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// What came in goes on, as the enforcer decides.
+    /// Runs received packets through the enforcer, and forwards what it lets pass.
     fn forward(&mut self, direction: Direction) {
         let now = self.clock.now();
         let mut frames = std::mem::take(&mut self.frames);
@@ -207,7 +209,7 @@ impl Daemon {
         self.frames = frames;
     }
 
-    /// What the enforcer sends by itself.
+    /// Sends what the enforcer has ready: buffered packets, retransmissions, ACKs.
     fn transmit(&mut self) {
         while let Some((direction, frame)) = self.enforcer.poll_transmit() {
             self.ports[1 - entrance(direction)].send(frame);

@@ -1,8 +1,8 @@
-//! The enforcer's daemon: congestion control for hosts that nobody may change, on the way between two interfaces.
+//! The enforcer's daemon: congestion control for hosts that must not be changed, on the path between two interfaces.
 //!
-//! [`run`] stands between them until it is stopped, by the operator's rules and by the CUEs that it takes for hosts without an agent.
-//! Whatever ends it, the bridge that both interfaces are ports of carries on. It prints nothing: what it has to say is handed to
-//! `say`, a line at a time, and how it is, [`Status::ask`] asks at its socket.
+//! [`run`] enforces by the operator's rules and by the CUEs that it takes for hosts without an agent, until it is stopped. When it ends,
+//! the bridge that has both interfaces as ports carries the traffic. It prints nothing: messages go to `say`, a line at a time, and
+//! [`Status::ask`] asks for the status at its socket.
 #![forbid(unsafe_code)]
 
 mod cues;
@@ -30,32 +30,32 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What it takes to stand between two interfaces.
+/// The capabilities that an enforcer needs.
 const NEEDED: [Capability; 4] = [Capability::Bpf, Capability::NetAdmin, Capability::NetRaw, Capability::IpcLock];
 
-/// What an enforcer is told when it begins.
+/// An enforcer's configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// The interface on the servers' side, that on the clients'.
+    /// The interface on the servers' side, then that on the clients' side.
     pub between: [String; 2],
-    /// The operator's rules, of which the first that fits a flow counts; those of CUEs come before them.
+    /// The operator's rules; the first that matches a flow applies. Those of CUEs come before them.
     pub rules: Vec<Rule>,
-    /// Hosts for which CUEs are taken; if there are none, [`places`](Config::places) is not looked at.
+    /// Hosts whose CUEs it takes; without any, [`places`](Config::places) is not used.
     pub hosts: Vec<Behalf>,
-    /// Where the Oracle is, and what must not be forgotten.
+    /// The Oracle's socket and key, and the file that must outlive a restart.
     pub places: Places,
-    /// How much it may keep.
+    /// Limits of memory and flows.
     pub limits: Limits,
-    /// The socket that tells its status.
+    /// The status socket.
     pub socket: PathBuf,
-    /// The folder of what stays in the kernel, in a BPF file system.
+    /// The folder of pinned BPF objects, in a BPF file system.
     pub pins: PathBuf,
 }
 
-/// Why an enforcer did not begin, or has ended without being stopped.
+/// Why an enforcer did not start, or ended without being stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum EnforceError {
-    /// What it was told cannot be done; the text says what to do instead.
+    /// The configuration cannot be used; the text says what to do instead.
     #[error("{0}")]
     Input(String),
     /// The kernel or the disk failed.
@@ -64,16 +64,16 @@ pub enum EnforceError {
 }
 
 impl EnforceError {
-    /// Whether what was asked for is wrong.
+    /// Whether the configuration is wrong.
     pub fn is_input(&self) -> bool {
         matches!(self, EnforceError::Input(_))
     }
 }
 
-/// Enforces until `stopped` says so. `say` gets a line at a time.
+/// Enforces until `stopped`. `say` gets messages, a line at a time.
 ///
 /// # Errors
-/// Something of `config` cannot be done, or the kernel or the disk fails.
+/// The configuration cannot be used, or the kernel or the disk fails.
 pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> Result<(), EnforceError> {
     have_rights()?;
     let cues = cues(&config)?;
@@ -92,11 +92,11 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
     daemon.run(stopped, say).map_err(|error| failed(&error))
 }
 
-/// Enforces an algorithm on everything between the near ends of two TAPs, the servers' and the clients', until `stopped` says so. Its status
-/// is told at `socket`.
+/// Enforces an algorithm on everything between the near ends of two TAPs, the servers' and the clients', until `stopped`. The status is
+/// served at `socket`.
 ///
 /// # Errors
-/// There is no such algorithm, or nothing can be told there; the kernel fails.
+/// There is no such algorithm, the socket cannot be made, or the kernel fails.
 pub fn between_taps(
     [servers, clients]: [Tap; 2],
     algorithm: &str,
@@ -110,13 +110,13 @@ pub fn between_taps(
     Daemon::new(ports, Limits::default(), rules, None, listener).run(stopped, say).map_err(|error| failed(&error))
 }
 
-/// Takes out of the kernel what an enforcer that was killed has left there; whether there was something.
+/// Removes the program that a killed enforcer left in the kernel; returns whether there was one.
 ///
 /// # Errors
-/// One runs that answers at `socket`, or the kernel refuses.
+/// An enforcer answers at `socket`, or the kernel refuses.
 pub fn reset(socket: &Path, pins: &Path) -> Result<bool, EnforceError> {
     if Status::ask(socket).is_ok() {
-        let text = "an enforcer runs; stop it, and it takes its program out itself";
+        let text = "an enforcer runs; stop it instead, which removes its program";
         return Err(EnforceError::Input(text.to_string()));
     }
     if let Some(hidden) = bpffs::hidden().filter(|_| !pins.exists()) {
@@ -133,7 +133,7 @@ fn have_rights() -> Result<(), EnforceError> {
     Err(EnforceError::Input(format!("enforcing needs root; {} is missing: run it with `sudo`", lacking.join(", "))))
 }
 
-/// Sees that what the enforcer puts into the kernel can stay there beyond its process, or ends with it.
+/// Finds a BPF file system for the programs, or mounts one that ends with this process.
 fn keep_programs(pins: &Path, say: &mut dyn FnMut(&str)) -> Result<(), EnforceError> {
     let lasts = bpffs::mount_for_process(pins).map_err(|error| EnforceError::Input(error.to_string()))?;
     if lasts == Lasts::WithProcess {
@@ -144,7 +144,7 @@ fn keep_programs(pins: &Path, say: &mut dyn FnMut(&str)) -> Result<(), EnforceEr
     Ok(())
 }
 
-/// The CUEs that are taken for hosts, if any are.
+/// The state for CUEs, if there are hosts to take them for.
 fn cues(config: &Config) -> Result<Option<Cues>, EnforceError> {
     if config.hosts.is_empty() {
         return Ok(None);

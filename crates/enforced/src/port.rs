@@ -1,4 +1,4 @@
-//! One of the two interfaces that the enforcer is between.
+//! One of the enforcer's two interfaces.
 
 use kernel::steer::{Attachment, QUEUES_MAX, SteerError, Steering};
 use netlink::Netlink;
@@ -19,52 +19,52 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Frames that are taken from one queue in a row.
+/// Frames received from one queue in a row.
 const BATCH: u32 = 64;
-/// Frames that are taken from a TAP in a row, each up to 64 KB.
+/// Frames received from a TAP in a row, each up to 64 KB.
 const BATCH_TAP: u32 = 16;
-/// Buffers of frames from a TAP that are used again when they come back.
+/// Buffers of a TAP's frames that are reused once free.
 const LENT_MAX: usize = 64;
-/// Ethernet's header with two tags.
+/// An Ethernet header with two tags.
 const FRAMING_BYTES: u32 = 22;
-/// How often, and how long apart, a queue is asked for whose last owner has just died.
+/// Attempts to open a queue whose last owner has just died, and the time between them.
 const ATTEMPTS: u32 = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
-/// What the kernel says of an interface.
+/// An interface as the kernel describes it.
 struct Interface {
     index: u32,
     name: String,
     mtu: u32,
     queues: u32,
     address: Option<[u8; 6]>,
-    /// What it is a port of.
+    /// The index of its bridge.
     controller: Option<u32>,
     is_bridge: bool,
     is_tap: bool,
-    /// There is no wire behind it, but another interface of this machine.
+    /// Its peer is another interface of this machine, not a wire.
     local: bool,
 }
 
-/// The two interfaces, and the bridge that carries what the enforcer does not.
+/// The two interfaces, and the bridge that carries what bypasses the enforcer.
 pub struct Place {
     interfaces: [Interface; 2],
-    /// The bridge's name; `None` between TAPs, of which the enforcer is the wire.
+    /// The bridge's name; `None` between TAPs, whose wire is the enforcer.
     pub bridge: Option<String>,
-    /// Hardware addresses of this machine on it.
+    /// This machine's hardware addresses on the bridge.
     own: Vec<[u8; 6]>,
 }
 
 impl Place {
-    /// Looks for them.
+    /// Finds the interfaces.
     ///
     /// # Errors
-    /// They are not there, or no ports of one bridge; what to do.
+    /// They do not exist, or are not ports of one bridge.
     pub fn find(servers: &str, clients: &str) -> Result<Place, String> {
         if servers == clients {
-            return Err(format!("--between takes two interfaces, and {servers} is one"));
+            return Err(format!("--between takes two different interfaces; both are {servers}"));
         }
-        let mut all = interfaces().map_err(|error| format!("the kernel does not tell its interfaces: {error}"))?;
+        let mut all = interfaces().map_err(|error| format!("cannot list the interfaces: {error}"))?;
         let mut take = |name: &str| {
             let at = all.iter().position(|interface| interface.name == name);
             at.map(|at| all.swap_remove(at)).ok_or_else(|| format!("there is no interface `{name}` here"))
@@ -74,12 +74,10 @@ impl Place {
         match [is_host(&interfaces[0]), is_host(&interfaces[1])] {
             [true, true] => return Ok(Place { bridge: None, own: Vec::new(), interfaces }),
             [false, false] => {}
-            // a TAP in a bridge is a port, but not like others
+            // a TAP in a bridge is a port, but cannot be used as one
             [first, _] => {
                 let tap = if first { servers } else { clients };
-                return Err(format!(
-                    "{tap} is a TAP and no port of a bridge; the enforcer stands between two such, or between two ports of a bridge"
-                ));
+                return Err(format!("{tap} is a TAP outside any bridge; use two such TAPs, or two ports of a bridge"));
             }
         }
         let bridge_of = |interface: &Interface| {
@@ -87,8 +85,8 @@ impl Place {
         };
         if let Some(tap) = interfaces.iter().find(|interface| interface.is_tap) {
             return Err(format!(
-                "{} is a virtual machine's: checksums and segmentation of its packets are left to do, and AF_XDP does not say so; \
-                 give the machine a bridge of its own and lead a pair of veth from there to this one",
+                "{} is a virtual machine's TAP: its packets lack checksums and segmentation, and AF_XDP does not report that; \
+                 give the machine a bridge of its own, and join that to this bridge by a veth pair",
                 tap.name
             ));
         }
@@ -104,7 +102,7 @@ impl Place {
         }
         let bridge = bridge_of(&interfaces[0]).filter(|_| interfaces[0].controller == interfaces[1].controller);
         let bridge =
-            bridge.ok_or_else(|| format!("{servers} and {clients} are ports of two bridges; both must be of one"))?;
+            bridge.ok_or_else(|| format!("{servers} and {clients} are ports of two bridges; both must be in one"))?;
         if let Some(third) = all.iter().find(|interface| interface.controller == Some(bridge.index)) {
             return Err(third_port(&third.name, &bridge.name));
         }
@@ -112,10 +110,10 @@ impl Place {
         Ok(Place { bridge: Some(bridge.name.clone()), own, interfaces })
     }
 
-    /// Opens both. What holds them in the kernel are files in `pins`, a folder for each.
+    /// Opens both. Their BPF objects are pinned in `pins`, a folder for each.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses it.
     pub fn open(&self, pins: &Path) -> Result<[Port; 2], String> {
         let [servers, clients] = &self.interfaces;
         let open = |interface: &Interface| match self.bridge {
@@ -128,7 +126,7 @@ impl Place {
 
 fn third_port(name: &str, bridge: &str) -> String {
     format!(
-        "{name} is a port of {bridge}, too; what comes in at one port of the enforcer leaves by the other, so there must be no third"
+        "{name} is a third port of {bridge}; the enforcer's bridge must have two ports: what enters one leaves by the other"
     )
 }
 
@@ -177,26 +175,26 @@ impl Interface {
     }
 }
 
-/// The interface, its packets handed to us.
+/// An open interface.
 pub struct Port {
     pub name: String,
     way: Way,
-    /// Frames that came in, that left, and that could not leave.
+    /// Frames received, sent, and lost on sending.
     pub received: u64,
     pub sent: u64,
     pub lost: u64,
 }
 
-/// How packets come and go.
+/// How packets are received and sent.
 enum Way {
     Xdp {
         index: u32,
-        /// One for each of its queues.
+        /// One for each queue.
         sockets: Vec<XdpSocket>,
         steering: Steering,
-        /// The files that hold the program.
+        /// The files that keep the program attached.
         pins: Pins,
-        /// There is no wire behind it, but another interface of this machine.
+        /// Its peer is another interface of this machine, not a wire.
         local: bool,
     },
     Tap {
@@ -206,11 +204,11 @@ enum Way {
     },
 }
 
-/// Where frames from a TAP are put: long ones stay there for as long as they are kept, and are not copied.
+/// Receive buffers of a TAP: a long frame stays in its buffer until it is sent, without a copy.
 struct Buffers {
-    /// Nobody else has this one.
+    /// Not shared, so the next frame can be read into it.
     next: Arc<[u8]>,
-    /// What frames were left in, the oldest first.
+    /// Buffers that frames still use, the oldest first.
     lent: VecDeque<Arc<[u8]>>,
 }
 
@@ -219,7 +217,7 @@ impl Buffers {
         Buffers { next: vec![0; READ_BYTES_MAX].into(), lent: VecDeque::new() }
     }
 
-    /// The next frame of a TAP.
+    /// Reads the TAP's next frame.
     fn read(&mut self, tap: &mut Tap) -> Option<OwnedFrame> {
         let frame = tap.read(Arc::get_mut(&mut self.next)?).ok()??;
         let (header, bytes) = (frame.header, frame.bytes.len());
@@ -239,14 +237,14 @@ impl Port {
     fn take_tap(name: &str) -> Result<Port, String> {
         let tap = Tap::open(name).map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => {
-                format!("{name}: another program has this TAP's other end, such as a virtual machine")
+                format!("{name}: another program, such as a virtual machine, has this TAP open")
             }
-            _ => format!("{name}: {error}; it takes root and a TAP of one queue"),
+            _ => format!("{name}: {error}; this needs root and a TAP with one queue"),
         })?;
         Ok(Port::of_tap(name, tap))
     }
 
-    /// The other end of a TAP.
+    /// A TAP that is open.
     pub fn of_tap(name: &str, tap: Tap) -> Port {
         let way = Way::Tap { tap, buffers: Buffers::new(), leaving: Vec::new() };
         Port { name: name.to_string(), way, received: 0, sent: 0, lost: 0 }
@@ -257,7 +255,9 @@ impl Port {
         let failed = |what: &str, why: &dyn fmt::Display| format!("{name}: {what}: {why}");
         let most = XDP_FRAME_BYTES_MAX as u32 - FRAMING_BYTES;
         if *mtu > most {
-            return Err(format!("{name} has an MTU of {mtu}, and {most} fit; ip link set {name} mtu {most}"));
+            return Err(format!(
+                "{name} has an MTU of {mtu}; the enforcer takes up to {most}. Run: ip link set {name} mtu {most}"
+            ));
         }
         let longest = (mtu + FRAMING_BYTES) as usize;
         let is_jumbo = longest > XDP_PIECE_BYTES_MAX;
@@ -265,15 +265,15 @@ impl Port {
         for queue in 0..(*queues).min(QUEUES_MAX) {
             match open_socket(*index, queue, longest) {
                 Ok(socket) => sockets.push(socket),
-                // an interface may have fewer queues than it could
+                // an interface may have fewer queues than its maximum
                 Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    return Err(failed("another program has its packets", &"stop that first"));
+                    return Err(failed("another program receives its packets by AF_XDP", &"stop that program first"));
                 }
                 Err(error) => {
-                    let jumbo = if is_jumbo { ", and for an MTU this large Linux 6.6" } else { "" };
-                    let why = format!("{error}; it takes root and a kernel with CONFIG_XDP_SOCKETS{jumbo}");
-                    return Err(failed("a socket for its packets (AF_XDP)", &why));
+                    let jumbo = if is_jumbo { ", and Linux 6.6 for an MTU this large" } else { "" };
+                    let why = format!("{error}; this needs root and a kernel with CONFIG_XDP_SOCKETS{jumbo}");
+                    return Err(failed("cannot open an AF_XDP socket", &why));
                 }
             }
         }
@@ -284,39 +284,39 @@ impl Port {
         Ok(Port { name: name.clone(), way, received: 0, sent: 0, lost: 0 })
     }
 
-    /// From now on its packets come here.
+    /// Redirects its packets here.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses it.
     pub fn take_over(&self) -> Result<(), String> {
         let Way::Xdp { sockets, steering, .. } = &self.way else { return Ok(()) };
         let hand = |(queue, socket): (usize, &XdpSocket)| steering.hand_to(queue as u32, socket.as_fd());
-        self.say_at_work()?;
+        self.heartbeat()?;
         sockets.iter().enumerate().try_for_each(hand).map_err(|error| format!("{}: XDP: {error}", self.name))
     }
 
-    /// This process looks after what comes; unless it says so each [`kernel::steer::PATIENCE`], packets go their own way.
+    /// Keeps packets coming here. If this is not called within each [`kernel::steer::PATIENCE`], they bypass the enforcer.
     ///
     /// # Errors
-    /// What the kernel refuses.
-    pub fn say_at_work(&self) -> Result<(), String> {
+    /// The kernel refuses it.
+    pub fn heartbeat(&self) -> Result<(), String> {
         let Way::Xdp { steering, .. } = &self.way else { return Ok(()) };
         steering.say_at_work().map_err(|error| format!("{}: XDP: {error}", self.name))
     }
 
-    /// From now on its packets go their own way; what has come waits to be read.
-    pub fn give_back(&self) {
+    /// Lets new packets bypass the enforcer; those received can still be read.
+    pub fn release(&self) {
         let Way::Xdp { sockets, steering, .. } = &self.way else { return };
         for queue in 0..sockets.len() as u32 {
-            // whatever hinders, they do so when the program is taken out
+            // if this fails, removing the program does the same
             let _ = steering.take_back(queue);
         }
     }
 
-    /// Takes what waits to be read, and says whether more may.
+    /// Reads waiting frames; returns whether there may be more.
     pub fn receive(&mut self, frames: &mut Vec<OwnedFrame>) -> bool {
         let prior = frames.len();
-        // to look once more into a ring is cheaper than to poll, and into a TAP as dear
+        // another look at a ring costs less than polling; for a TAP it costs as much
         let enough = match &mut self.way {
             Way::Xdp { sockets, local, .. } => {
                 for socket in sockets {
@@ -334,7 +334,7 @@ impl Port {
         received >= enough
     }
 
-    /// Sends a frame with the next [`Port::flush`].
+    /// Queues a frame for the next [`Port::flush`].
     pub fn send(&mut self, frame: OwnedFrame) {
         self.sent += 1;
         match &mut self.way {
@@ -354,7 +354,7 @@ impl Port {
         }
     }
 
-    /// Everything leaves.
+    /// Sends all queued frames.
     pub fn flush(&mut self) {
         match &mut self.way {
             Way::Xdp { sockets, .. } => {
@@ -364,7 +364,7 @@ impl Port {
             }
             Way::Tap { tap, leaving, .. } => {
                 let mut glue = Glue::new();
-                // what the kernel does not take is lost: the interface is down
+                // a frame that the kernel refuses is lost: the interface is down
                 let mut lost = 0;
                 let mut write = |header: &VnetHeader, parts: &[&[u8]]| {
                     if tap.write(header, parts).is_err() {
@@ -384,29 +384,35 @@ impl Port {
         }
     }
 
-    /// Looks whether the interface is as it was when it was opened.
+    /// Checks that the interface is still as it was when it was opened.
     ///
     /// # Errors
-    /// It is gone, takes longer frames now than would come here, or its bridge has another port.
+    /// It is gone, its MTU exceeds what the sockets take, or its bridge has a third port.
     pub fn check(&self) -> Result<(), String> {
         let gone = || format!("{} is gone", self.name);
         match &self.way {
             Way::Xdp { sockets, index, pins, .. } => {
-                let all = interfaces().map_err(|error| format!("the kernel does not tell its interfaces: {error}"))?;
+                let all = interfaces().map_err(|error| format!("cannot list the interfaces: {error}"))?;
                 let own = all.iter().find(|interface| interface.index == *index).ok_or_else(gone)?;
                 let is_bridge = |interface: &&Interface| Some(interface.index) == own.controller;
-                let bridge = all.iter().find(is_bridge).ok_or_else(|| format!("{} is no port any more", self.name))?;
+                let bridge = all
+                    .iter()
+                    .find(is_bridge)
+                    .ok_or_else(|| format!("{} is no longer a port of a bridge", self.name))?;
                 let mut ports = all.iter().filter(|interface| interface.controller == Some(bridge.index));
                 if let Some(third) = ports.nth(2) {
                     return Err(third_port(&third.name, &bridge.name));
                 }
                 if !pins.folder.exists() {
-                    return Err(format!("{}: somebody has taken the enforcer's program out", self.name));
+                    return Err(format!("{}: the enforcer's program was removed", self.name));
                 }
                 let mtu = own.mtu;
                 let most = sockets.first().map_or(0, XdpSocket::frame_bytes_max) as u32 - FRAMING_BYTES;
                 if mtu > most {
-                    return Err(format!("{} has an MTU of {mtu} now, and {most} fit; start anew", self.name));
+                    return Err(format!(
+                        "{} has an MTU of {mtu} now; this enforcer takes up to {most}. Start it again",
+                        self.name
+                    ));
                 }
                 Ok(())
             }
@@ -414,22 +420,22 @@ impl Port {
         }
     }
 
-    /// Ends: its program is taken out.
+    /// Removes the program.
     ///
     /// # Errors
-    /// The kernel does not let it be taken out.
+    /// The kernel refuses it.
     pub fn close(self) -> Result<(), String> {
         let Way::Xdp { sockets, steering, mut pins, .. } = self.way else { return Ok(()) };
         drop((sockets, steering));
         pins.remove().map_err(|error| format!("{}: {error}", self.name))
     }
 
-    /// Is there something left that was to leave?
+    /// Whether frames are waiting for the card.
     pub fn is_waiting(&self) -> bool {
         matches!(&self.way, Way::Xdp { sockets, .. } if sockets.iter().any(XdpSocket::is_waiting))
     }
 
-    /// Frames that took their way through the bridge.
+    /// Frames that bypassed the enforcer through the bridge.
     pub fn bridged(&self) -> u64 {
         match &self.way {
             Way::Xdp { steering, .. } => steering.bridged().unwrap_or(0),
@@ -437,7 +443,7 @@ impl Port {
         }
     }
 
-    /// Frames that did not come here, since there was no room.
+    /// Frames dropped on reception.
     pub fn missed(&self) -> u64 {
         match &self.way {
             Way::Xdp { sockets, .. } => sockets.iter().map(XdpSocket::missed).sum(),
@@ -445,7 +451,7 @@ impl Port {
         }
     }
 
-    /// What to poll.
+    /// The descriptors to poll.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let (sockets, tap) = match &self.way {
             Way::Xdp { sockets, .. } => (&sockets[..], None),
@@ -455,7 +461,7 @@ impl Port {
     }
 }
 
-/// The files that hold an interface's program; without them it is taken out.
+/// The files that keep an interface's program attached; removing them removes it.
 struct Pins {
     folder: PathBuf,
     removed: bool,
@@ -465,7 +471,7 @@ impl Pins {
     fn remove(&mut self) -> Result<(), SteerError> {
         self.removed = true;
         let outcome = Steering::remove(&self.folder);
-        // the folder of both, once it is empty
+        // the folder of both interfaces, once empty
         let _ = self.folder.parent().map(fs::remove_dir);
         outcome.map(drop)
     }
@@ -474,7 +480,7 @@ impl Pins {
 impl Drop for Pins {
     fn drop(&mut self) {
         if !self.removed {
-            // it was not closed, since something else has failed, and that is told
+            // not closed because of another failure, which is reported
             let _ = self.remove();
         }
     }

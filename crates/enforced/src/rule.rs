@@ -6,11 +6,10 @@ use policy::Prefix;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The word for flows that a rule leaves alone.
+/// The algorithm's name in rules that leave flows untouched.
 const UNTOUCHED: &str = "none";
 
-/// Reads a rule: an algorithm, then what it is for: `bbr clients=198.51.100.0/24 port=443`. A warning about an algorithm in a file goes
-/// to `say`.
+/// Parses a rule: an algorithm, then conditions: `bbr clients=198.51.100.0/24 port=443`. `say` gets warnings about an algorithm in a file.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -36,19 +35,19 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
     Ok(rule)
 }
 
-/// An algorithm, or one in a file.
+/// A built-in algorithm, or one in a file.
 fn algorithm(name: &str, say: &mut dyn FnMut(&str)) -> Result<&'static Algorithm, String> {
     if Path::new(name).extension().is_some_and(|extension| extension == "c") {
         let algorithm = Algorithm::load(Path::new(name)).map_err(|error| error.to_string())?;
         if let Err(violation) = check_invariants(algorithm) {
-            say(&format!("warning: {violation}\n`opentcp cc check {name}` tells more"));
+            say(&format!("warning: {violation}\n`opentcp cc check {name}` explains"));
         }
         return Ok(algorithm);
     }
     built_in(name).map_err(|why| format!("{why}, and files of your own (*.c)"))
 }
 
-/// An algorithm that is a part of this program.
+/// A built-in algorithm.
 pub fn built_in(name: &str) -> Result<&'static Algorithm, String> {
     Algorithm::named(name).ok_or_else(|| {
         let names: Vec<&str> = Algorithm::builtins().iter().map(Algorithm::name).collect();

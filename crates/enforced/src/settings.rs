@@ -1,4 +1,4 @@
-//! What the CUEs in force for a host mean to a sender in the network: which flows are told apart, and what each kind is to have.
+//! The CUEs in force for a host, as the enforcer applies them: the classes of flows that they distinguish, and each class's settings.
 
 use crate::rule::built_in;
 use bus::Effective;
@@ -6,10 +6,10 @@ use policy::{AgentRule, Prefix, Settings};
 use std::cmp::Reverse;
 use tcp::{Config, PacingMode};
 
-/// What a sender in the network can make of the settings.
+/// The TCP configuration by which the enforcer sends.
 pub fn config(set: &Settings) -> Result<Config, String> {
-    let name = set.cc.as_deref().ok_or("the enforcer needs `cc`: it cannot know what the host's own would do")?;
-    // only those that were built in: a CUE is no way to run a file
+    let name = set.cc.as_deref().ok_or("the enforcer needs `cc`: it cannot run the host's own algorithm")?;
+    // built-in ones only: a CUE must not run a file
     let mut config = Config::linux(built_in(name)?);
     config.initial_cwnd = set.initial_cwnd.unwrap_or(config.initial_cwnd);
     config.rto_min = set.rto_min.unwrap_or(config.rto_min);
@@ -21,7 +21,7 @@ pub fn config(set: &Settings) -> Result<Config, String> {
     Ok(config)
 }
 
-/// Whether a rule is for all flows with such clients and this port.
+/// Whether a rule matches all flows with such clients and this port.
 pub fn covers(rule: &AgentRule, clients: Option<Prefix>, port: Option<u16>) -> bool {
     let sessions = &rule.sessions;
     sessions.cgroup.is_none()
@@ -29,17 +29,17 @@ pub fn covers(rule: &AgentRule, clients: Option<Prefix>, port: Option<u16>) -> b
         && (sessions.port.is_none() || sessions.port == port)
 }
 
-/// What such flows are to have: of every setting, that of the first rule which is for them.
+/// The settings of such flows: each from the first matching rule that has it.
 pub fn settings(rules: &[AgentRule], clients: Option<Prefix>, port: Option<u16>) -> Settings {
     let fitting = rules.iter().filter(|rule| covers(rule, clients, port));
     fitting.fold(Settings::default(), |settings, rule| settings.or(&rule.set))
 }
 
-/// Clients and port of a kind of flows; `None`: all.
+/// The clients and the port of a class of flows; `None`: any.
 pub type Place = (Option<Prefix>, Option<u16>);
 
-/// Which kinds of flows there are by the rules: clients and ports, the narrower first. The first that fits a flow is for no flow that
-/// one rule fits and another does not.
+/// The classes that rules distinguish, narrower ones first. A rule matches either all or none of the flows for which a class is the
+/// first that matches.
 pub fn places(rules: &[AgentRule]) -> Vec<Place> {
     let of_network = || rules.iter().map(|rule| &rule.sessions).filter(|sessions| sessions.cgroup.is_none());
     let mut clients: Vec<Option<Prefix>> = of_network().map(|sessions| sessions.remote).collect();
@@ -52,7 +52,7 @@ pub fn places(rules: &[AgentRule]) -> Vec<Place> {
     all.filter(|(clients, port)| rules.iter().any(|rule| covers(rule, *clients, *port))).collect()
 }
 
-/// What became of each setting of a rule, where flows that it is for have `all`.
+/// The effective value of each setting of a rule, where its flows have the settings `all`.
 pub fn effective(rule: &AgentRule, all: &Settings, flows: usize) -> Vec<Effective> {
     let is_enforced = rule.sessions.cgroup.is_none() && config(all).is_ok();
     let mut found = Vec::new();
@@ -69,11 +69,11 @@ pub fn effective(rule: &AgentRule, all: &Settings, flows: usize) -> Vec<Effectiv
     found
 }
 
-/// A setting.
+/// A setting as asked for.
 struct Value {
     name: &'static str,
     asked: Option<String>,
-    /// A sender in the network can do it.
+    /// The enforcer supports it.
     can: bool,
 }
 
@@ -135,17 +135,17 @@ mod tests {
                 clients.is_none_or(|prefix| prefix.contains(client)) && its.is_none_or(|its| its == port)
             };
             let &(clients, its) = places.iter().find(fits).expect("one is for all");
-            // as a host's agent has it
+            // as a host's agent resolves it
             let wanted = AgentRule::settings_of(&rules, client, port, "");
             assert_eq!(settings(&rules, clients, its), wanted, "{client} {port}");
         }
-        let told = |at: usize| {
+        let effective_at = |at: usize| {
             let AgentRule { sessions, .. } = &rules[at];
             let all = effective(&rules[at], &settings(&rules, sessions.remote, sessions.port), 7);
             all.into_iter().map(|one| (one.setting, one.found.is_some(), one.connections)).collect::<Vec<_>>()
         };
-        assert_eq!(told(0), [("cc".to_string(), false, 0)], "a cgroup is not seen from the network");
-        assert_eq!(told(1), [("initial_cwnd".to_string(), true, 7)]);
-        assert_eq!(told(2), [("cc".to_string(), true, 7)]);
+        assert_eq!(effective_at(0), [("cc".to_string(), false, 0)], "packets do not show their cgroup");
+        assert_eq!(effective_at(1), [("initial_cwnd".to_string(), true, 7)]);
+        assert_eq!(effective_at(2), [("cc".to_string(), true, 7)]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the enforcer tells of itself, to whoever connects to its socket.
+//! The enforcer's status, for whoever connects to its socket.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,54 +10,54 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long an answer may take.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest answer, bytes.
 const STATUS_MAX: u64 = 1 << 20;
 
-/// One of its interfaces.
+/// One of the two interfaces.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PortStatus {
     /// Its name.
     pub interface: String,
-    /// Frames that were handed over.
+    /// Frames received from the kernel.
     pub received: u64,
-    /// Frames that left.
+    /// Frames sent.
     pub sent: u64,
-    /// Frames that could not leave.
+    /// Frames lost on sending.
     pub lost: u64,
-    /// Frames that took their way through the bridge: what is not TCP's, and what the enforcer leaves to it.
+    /// Frames that bypassed the enforcer through the bridge: those that are not TCP, and those redirected nowhere.
     pub bridged: u64,
-    /// Frames that were not handed over: the enforcer was behind, or they were too long.
+    /// Frames dropped on reception: the enforcer was behind, or they were too long.
     pub missed: u64,
 }
 
-/// How the enforcer is.
+/// The enforcer's status.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
-    /// For how long it has run.
+    /// Time since it started, in seconds.
     pub up_seconds: f64,
     /// The interface on the servers' side.
     pub servers: PortStatus,
     /// The interface on the clients' side.
     pub clients: PortStatus,
-    /// Flows that are enforced now.
+    /// Flows enforced now.
     pub flows: usize,
-    /// Of these by algorithm.
+    /// The same by algorithm.
     pub flows_by_algorithm: BTreeMap<String, usize>,
-    /// Memory of the packets that are buffered now.
+    /// Memory of the packets buffered now.
     pub buffered_bytes: usize,
-    /// The most that it was.
+    /// Its maximum.
     pub buffered_bytes_max: usize,
-    /// Everything that was done since it began.
+    /// The enforcer's counters since it started.
     pub counters: BTreeMap<String, u64>,
 }
 
 impl Status {
-    /// Asks the enforcer that listens there.
+    /// Asks the enforcer that listens at `socket`.
     ///
     /// # Errors
-    /// Nobody does, or what is said is something else.
+    /// No enforcer answers, or the answer is not a status.
     pub fn ask(socket: &Path) -> io::Result<Status> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -71,12 +71,12 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "enforcing for {:.0} s: {} flows now", self.up_seconds, self.flows)?;
         self.flows_by_algorithm.iter().try_for_each(|(name, flows)| writeln!(f, "  {flows} by {name}"))?;
-        writeln!(f, "packets kept: {} bytes now, {} at most", self.buffered_bytes, self.buffered_bytes_max)?;
+        writeln!(f, "buffered: {} bytes now, {} at most", self.buffered_bytes, self.buffered_bytes_max)?;
         for (side, port) in [("servers", &self.servers), ("clients", &self.clients)] {
             let PortStatus { interface, received, sent, lost, bridged, missed } = port;
             writeln!(
                 f,
-                "{side} at {interface}: {received} received, {bridged} bridged, {missed} missed, {sent} sent, {lost} lost here"
+                "{side} at {interface}: {received} received, {bridged} bridged, {missed} missed, {sent} sent, {lost} lost"
             )?;
         }
         let width = self.counters.keys().map(String::len).max().unwrap_or(0);
@@ -84,7 +84,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Where the status is told. The socket's file is removed when this is dropped.
+/// The status socket. Its file is removed on drop.
 pub struct Listener {
     listener: UnixListener,
     path: PathBuf,
@@ -94,17 +94,17 @@ impl Listener {
     /// Listens, for root alone.
     ///
     /// # Errors
-    /// Another enforcer does, or the file cannot be made.
+    /// Another enforcer listens there, or the file cannot be made.
     pub fn bind(path: &Path) -> Result<Listener, String> {
         if UnixStream::connect(path).is_ok() {
-            return Err("an enforcer listens there already; give the second one a --socket of its own".to_string());
+            return Err("an enforcer already listens there; give this one another --socket".to_string());
         }
         let bind = || {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             match fs::symlink_metadata(path) {
-                // of an enforcer that was killed
+                // left by an enforcer that was killed
                 Ok(there) if there.file_type().is_socket() => fs::remove_file(path)?,
-                Ok(_) => return Err(io::Error::other("it is there, and no socket")),
+                Ok(_) => return Err(io::Error::other("the file exists and is not a socket")),
                 Err(_) => {}
             }
             let listener = UnixListener::bind(path)?;
@@ -117,11 +117,11 @@ impl Listener {
             .map_err(|error: io::Error| error.to_string())
     }
 
-    /// Tells those who wait.
+    /// Answers waiting clients.
     pub fn answer(&self, status: impl Fn() -> Status) {
         while let Ok((mut stream, _)) = self.listener.accept() {
             let text = serde_json::to_string(&status()).unwrap_or_default();
-            // it fits a socket's buffer: whoever asks and does not read is not waited for
+            // the answer fits a socket's buffer, so a client that does not read cannot block this
             let _ = stream.set_nonblocking(true);
             let _ = stream.write_all(text.as_bytes());
         }

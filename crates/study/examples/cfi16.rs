@@ -1,4 +1,4 @@
-//! A study without the command, which another front end would call as this does: `cargo run --release -p study --example cfi16 FOLDER`.
+//! A study without the command, as another front end would call it: `cargo run --release -p study --example cfi16 FOLDER`.
 use study::{Event, Failure, Monitor, Request, Stop, reproduce};
 
 fn main() -> Result<(), Failure> {

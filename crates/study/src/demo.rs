@@ -1,4 +1,4 @@
-//! The policy loop on a small network of real kernels, in two minutes; without the right to that, simulated.
+//! The policy loop on a small network of real kernels, in two minutes; simulated without the rights for that.
 //!
 //! Four runs of `scenarios/demo.toml`: two baselines, each with opentcp1 and with opentcp2 on half of its hosts. The other half is
 //! the control group, in the same network at the same time.
@@ -22,32 +22,32 @@ use std::time::Instant;
 const NAME: &str = "scenarios/demo.toml";
 const TEXT: &str = include_str!("../../../scenarios/demo.toml");
 
-/// The policies, which are parts of this program as the scenario is.
+/// The policies, which are compiled in as the scenario is.
 const POLICIES: [(&str, &str); 2] = [
     ("opentcp1", include_str!("../../../policies/opentcp1.toml")),
     ("opentcp2", include_str!("../../../policies/opentcp2.toml")),
 ];
 
-/// What hosts are without a policy: name, and what is set.
+/// Hosts without a policy: name, and overrides of the scenario.
 const BASELINES: [(&str, &[&str]); 2] =
     [("paper", &["tcp.cc=bic", "tcp.initial_cwnd=3"]), ("today", &["tcp.cc=cubic", "tcp.initial_cwnd=10"])];
 
-/// What the demonstration has shown.
+/// The demonstration's results.
 #[derive(Clone, Debug)]
 pub struct Demonstrated {
-    /// Not on kernels.
+    /// Whether it ran without real kernels.
     pub simulated: bool,
-    /// In words, computed from the data.
+    /// Sentences, computed from the data.
     pub findings: Vec<String>,
-    /// Treated hosts beside the others, run by run.
+    /// Treated hosts and the control group, run by run.
     pub runs: Vec<Compared>,
-    /// For people.
+    /// Text with tables.
     pub tables: String,
-    /// How fast it went, and what the emulator says of its runs.
+    /// Speed, and the emulator's self-checks.
     pub info: RunInfo,
 }
 
-/// The policies as the scenario names them.
+/// The policies by the paths that the scenario uses.
 struct BuiltIn;
 
 impl Files for BuiltIn {
@@ -61,10 +61,10 @@ impl Files for BuiltIn {
     }
 }
 
-/// One run more, and the demonstration is still over in three minutes.
+/// At most one run is repeated, so that the demonstration takes under three minutes.
 const AGAIN: u32 = 1;
 
-/// Runs the demonstration into the folder `out`; if it must be simulated, so many `workers` at a time.
+/// Runs the demonstration into the folder `out`; if it must be simulated, with `workers` in parallel.
 ///
 /// # Errors
 /// A run failed, or the user stopped it.
@@ -73,7 +73,7 @@ pub fn demonstrate(out: &Path, workers: usize, monitor: Monitor<'_>) -> Result<D
     let absent = emu::absent();
     let simulated = absent.is_some();
     if let Some(reason) = &absent {
-        monitor.note(&format!("SIMULATED, not on kernels: {reason}"));
+        monitor.note(&format!("SIMULATED, not on real kernels: {reason}"));
     } else {
         let seconds: f64 = jobs.iter().map(|job| job.scenario.duration.as_secs_f64()).sum();
         monitor.note(&format!("{} runs on real kernels in real time, about {seconds:.0} s", jobs.len()));

@@ -1,4 +1,4 @@
-//! Runs of scenarios in real time: what the emulator is asked for, and what its answers mean.
+//! Runs scenarios in real time, by the emulator.
 
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Progress};
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use units::Time;
 
-/// The names that algorithms have in an emulated scenario: ours, and the running kernel's own as `kernel:NAME`.
+/// The algorithms of emulated scenarios: ours, and the running kernel's own as `kernel:NAME`.
 pub fn algorithm_names(ours: &[&str]) -> Vec<String> {
     let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let own = available.split_whitespace().filter(|name| !name.starts_with(kernel::NAME_PREFIX));
@@ -21,7 +21,7 @@ pub fn algorithm_names(ours: &[&str]) -> Vec<String> {
     ours.iter().map(ToString::to_string).chain(own).collect()
 }
 
-/// Why this process has no kernels to run on, if it has none.
+/// Why this process cannot use real kernels, if so.
 pub fn absent() -> Option<String> {
     if let Err(missing) = kernel::Kernel::probe() {
         return Some(missing.to_string());
@@ -29,7 +29,7 @@ pub fn absent() -> Option<String> {
     Host::new("probe", &HostSettings::new(::emu::address::address(0))).err().map(|error| error.to_string())
 }
 
-/// Where the scenario came from, to say where in it something is that cannot be emulated.
+/// The origin of a scenario, to report where it asks for what cannot be emulated.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
     /// The file.
@@ -38,8 +38,7 @@ pub struct Origin<'a> {
     pub sets: &'a [String],
 }
 
-/// Emulates all `jobs`, one after the other, and gives each one's results to `take`. Of the runs that are not valid, as many as
-/// `again` says are made again.
+/// Emulates all `jobs`, one after the other, and passes the results to `take`. At most `repeats` runs that are not valid are repeated.
 ///
 /// # Errors
 /// The first failure, of a run or of `take`.
@@ -47,46 +46,46 @@ pub(crate) fn run_all(
     jobs: &[Job],
     origin: Origin<'_>,
     monitor: Monitor<'_>,
-    mut again: u32,
+    mut repeats: u32,
     mut take: impl FnMut(RunResults, SelfCheck) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    // what a killed run has left running in its hosts would take this one's processors
+    // programs that a killed run left in its hosts would use CPU time of this run
     let _ = ::emu::hosts::clean();
     let progress = Progress::of(monitor, jobs.len());
     for job in jobs {
         let (results, check) =
-            emulate_job(job, &progress, monitor.stop(), &mut again).map_err(|error| failure(error, origin))?;
+            emulate_job(job, &progress, monitor.stop(), &mut repeats).map_err(|error| failure(error, origin))?;
         progress.finished(&job.name, &words(&check));
         take(results, check)?;
     }
     Ok(())
 }
 
-/// Emulates `job`, and if that was not valid and `again` is not zero yet, once more.
+/// Emulates `job`; repeats it while it is not valid and `repeats` is above zero, which it decrements.
 ///
 /// # Errors
-/// What the emulator says.
+/// The emulator fails.
 pub(crate) fn emulate_job(
     job: &Job,
     progress: &Progress<'_>,
     stop: &Stop,
-    again: &mut u32,
+    repeats: &mut u32,
 ) -> Result<(RunResults, SelfCheck), EmuError> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let mut watched = Watched { progress, stop, end: job.scenario.duration, told: 0 };
+        let mut watched = Watched { progress, stop, end: job.scenario.duration, reported: 0 };
         let emulated = emulate(&job.scenario, None, &mut watched)?;
         let check = SelfCheck { run: job.name.clone(), attempts, ..emulated.check };
-        if check.valid || *again == 0 {
+        if check.valid || *repeats == 0 {
             return Ok((complete(emulated.results, job, &check), check));
         }
-        *again -= 1;
-        progress.once_more(&job.name, &check.reasons.join("; "));
+        *repeats -= 1;
+        progress.repeated(&job.name, &check.reasons.join("; "));
     }
 }
 
-/// With what the emulator leaves to its caller.
+/// Adds what the emulator does not know: name, parameters, and whether the run is valid.
 fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults {
     let Bundle { toml, files } = job.scenario.bundle();
     let mut parameters = job.parameters.clone();
@@ -97,28 +96,28 @@ fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults {
     RunResults { name: job.name.clone(), title, parameters, scenario_toml: toml, files, ..results }
 }
 
-/// Tells how far a run is, and stops it when the user says so.
+/// Reports a run's progress, and stops it on request.
 struct Watched<'a> {
     progress: &'a Progress<'a>,
     stop: &'a Stop,
     end: Time,
-    told: u64,
+    reported: u64,
 }
 
 impl Watch for Watched<'_> {
     fn on_progress(&mut self, now: Time) -> bool {
         let done = Progress::share(now, self.end);
-        self.progress.advance(done - self.told);
-        self.told = done;
+        self.progress.advance(done - self.reported);
+        self.reported = done;
         !self.stop.is_set()
     }
 }
 
-/// How a run went, in a line.
+/// A run's summary, in a line.
 fn words(check: &SelfCheck) -> String {
     let valid = if check.valid { "valid" } else { "NOT VALID" };
     format!(
-        "{valid}; {} packets, late by {:.1} us (99 %), {:.0} us at most; processors {:.0} % busy, {:.1} % \
+        "{valid}; {} packets, lateness {:.1} us (99 %), {:.0} us at most; CPUs {:.0} % busy, {:.1} % \
          stolen",
         scaled(check.packets as f64),
         check.lateness_p99_us,
@@ -128,7 +127,7 @@ fn words(check: &SelfCheck) -> String {
     )
 }
 
-/// The runs that are not valid, and why, a line each; nothing if all are.
+/// The runs that are not valid, and why, a line each; `None` if all are valid.
 pub fn distortions(checks: &[SelfCheck]) -> Option<String> {
     let distorted = checks.iter().filter(|check| !check.valid);
     let lines = distorted.map(|check| format!("run {} is not valid: {}", check.run, check.reasons.join("; ")));
@@ -136,7 +135,7 @@ pub fn distortions(checks: &[SelfCheck]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// What of an emulation's failures is the user's input.
+/// Sorts an emulation's failures into wrong input and failed work.
 pub fn failure(error: EmuError, origin: Origin<'_>) -> Failure {
     match error {
         EmuError::Asked(objections) => Failure::located(&Scenario::objections(origin.path, origin.sets, &objections)),

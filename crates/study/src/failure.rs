@@ -1,19 +1,19 @@
-//! Why a request has no answer.
+//! Why a request failed.
 
 use results::WriteError;
 use scenario::Diagnostic;
 use sim::SimError;
 
-/// Why a request has no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// What was asked for cannot be worked with; the text says where, what, and what to do instead.
+    /// The request is wrong; the text says where, what, and what to do instead.
     #[error("{0}")]
     Input(String),
     /// A scenario or a policy is wrong.
     #[error("{0}")]
     Located(Box<Diagnostic>),
-    /// The request was good, the work failed.
+    /// The request was right, the work failed.
     #[error("{0}")]
     Run(String),
     /// It was stopped.
@@ -22,17 +22,17 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What is wrong with a file, with the lines that it is about.
+    /// A mistake in a file, with the lines that it concerns.
     pub(crate) fn located(diagnostic: &Diagnostic) -> Failure {
         Failure::Located(Box::new(diagnostic.clone()))
     }
 
-    /// A results folder that cannot be begun is a bad `out`.
+    /// A results folder that cannot be created is a bad `out`.
     pub(crate) fn bad_out(error: &WriteError) -> Failure {
         Failure::Input(error.to_string())
     }
 
-    /// Writing failed after the folder had been begun.
+    /// Writing failed after the folder was created.
     pub(crate) fn writing(error: &WriteError) -> Failure {
         Failure::Run(error.to_string())
     }

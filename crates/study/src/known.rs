@@ -1,4 +1,4 @@
-//! What scenarios and policies may name, and whether their files can be used.
+//! The names that scenarios and policies may use, and checks of their files.
 
 use crate::failure::Failure;
 use crate::monitor::Monitor;
@@ -37,7 +37,7 @@ pub fn algorithm_names() -> Vec<&'static str> {
     Algorithm::builtins().iter().map(Algorithm::name).collect()
 }
 
-/// What policies must know of the algorithms that the simulator runs.
+/// Our algorithms as policies need to know them.
 pub fn algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
     Algorithm::builtins().iter().map(facts).collect()
 }
@@ -81,10 +81,10 @@ fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
     AlgorithmFacts { name: algorithm.name(), measures, needs_ecn: algorithm.needs_ecn() }
 }
 
-/// A policy for Linux hosts, checked.
+/// Reads and checks a policy.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The file's mistakes.
 pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
     let name = file.display().to_string();
     let text =
@@ -93,10 +93,10 @@ pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
     Policy::parse(&name, &text, Known { algorithms: &algorithms }).map_err(|diagnostic| Failure::located(&diagnostic))
 }
 
-/// Compiles every algorithm file that the runs name, so that a broken one is known before anything runs.
+/// Compiles every algorithm file that the runs name, so that a mistake in one is reported before anything runs.
 ///
 /// # Errors
-/// The compiler's own words.
+/// The compiler's message.
 pub fn check_algorithm_files(jobs: &[Job], monitor: Monitor<'_>) -> Result<(), Failure> {
     let mut files: BTreeSet<&Path> = BTreeSet::new();
     for scenario in jobs.iter().map(|job| &job.scenario) {

@@ -1,12 +1,12 @@
-//! Scenarios, papers, policies and demonstrations, run from beginning to end: what every front end calls.
+//! Scenarios, papers, policies and demonstrations, run from beginning to end; every front end calls this.
 //!
-//! A request goes in (a plain struct with defaults), a [`Monitor`] watches, an answer comes out, and a folder of results is written.
+//! A request goes in (a plain struct with defaults), a [`Monitor`] observes progress, an answer comes out, and a results folder is written.
 //! There are four kinds of requests: [`run`](run()) a scenario, [`reproduce`](reproduce()) a paper, [`demonstrate`] the policy loop,
 //! and [`try_policy`].
 //!
-//! Nothing here prints, reads arguments or handles signals. How far the work is comes as an [`Event`] to the front end's [`Sink`], from
-//! any thread; a [`Stop`] ends it between two steps; a [`Failure`] says why there is no answer. Then no folder was written, or it was
-//! left as it was before.
+//! Nothing here prints, reads arguments or handles signals. Progress arrives as an [`Event`] at the front end's [`Sink`], from any
+//! thread. A [`Stop`] ends the work between two steps. A [`Failure`] says why there is no answer; then the results folder was not
+//! written, or is as it was before.
 #![forbid(unsafe_code)]
 
 mod demo;

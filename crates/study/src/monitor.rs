@@ -1,50 +1,50 @@
-//! Who watches the work: what it is told, and how it stops the work.
+//! Observes progress, and stops the work.
 
 use crate::stop::Stop;
 use std::fmt;
 use units::Time;
 
-/// What happens while work is done. All of it is talk: results do not depend on it, nor it on results.
+/// Progress of the work. Results do not depend on it.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// So many runs begin.
+    /// A batch of runs begins.
     Began {
-        /// At the same time, or one after the other.
+        /// In parallel or one after another.
         runs: usize,
     },
-    /// Runs have come further. A run is worth [`Event::STEPS`].
+    /// Runs have advanced. A run is [`Event::STEPS`] steps.
     Advanced {
-        /// Steps that were added.
+        /// Steps added.
         steps: u64,
     },
     /// A run is done.
     Finished {
-        /// The run's.
+        /// The run's name.
         name: &'a str,
-        /// How it went.
+        /// A summary of it.
         words: &'a str,
     },
-    /// A run is made again: so many more steps as a run is worth are to come.
-    Again {
-        /// The run's.
+    /// A run is repeated: it adds [`Event::STEPS`] steps.
+    Repeated {
+        /// The run's name.
         name: &'a str,
-        /// Why.
+        /// The reason.
         words: &'a str,
     },
-    /// The runs that began are over, also if one failed.
+    /// The batch is over, also if a run failed.
     Ended,
-    /// A sentence for people.
+    /// A message for the user.
     Note(&'a str),
 }
 
 impl Event<'_> {
-    /// Steps that a run is worth.
+    /// Steps of a run.
     pub const STEPS: u64 = 1000;
 }
 
-/// Takes events, from many threads at once. A closure is one: `|event: Event<'_>| …`.
+/// Receives events, from many threads at once. A closure is one: `|event: Event<'_>| …`.
 pub trait Sink: Sync {
-    /// Something happened.
+    /// Handles an event.
     fn on_event(&self, event: Event<'_>);
 }
 
@@ -54,7 +54,7 @@ impl<F: Fn(Event<'_>) + Sync> Sink for F {
     }
 }
 
-/// Who watches the work, and may stop it.
+/// A sink for progress and a flag to stop the work.
 #[derive(Clone, Copy)]
 pub struct Monitor<'a> {
     sink: &'a dyn Sink,
@@ -68,58 +68,58 @@ impl fmt::Debug for Monitor<'_> {
 }
 
 impl<'a> Monitor<'a> {
-    /// Tells `sink`, looks at `stop`.
+    /// Reports to `sink` and polls `stop`.
     pub fn new(sink: &'a dyn Sink, stop: &'a Stop) -> Monitor<'a> {
         Monitor { sink, stop }
     }
 
-    /// What ends the work.
+    /// The flag that ends the work.
     pub(crate) fn stop(self) -> &'a Stop {
         self.stop
     }
 
-    /// A sentence for people.
+    /// Sends a message to the user.
     pub(crate) fn note(self, words: &str) {
         self.sink.on_event(Event::Note(words));
     }
 }
 
-/// How far runs are.
+/// Reports the progress of a batch.
 pub(crate) struct Progress<'a> {
     sink: &'a dyn Sink,
 }
 
 impl<'a> Progress<'a> {
-    /// Steps that a run is worth.
+    /// Steps of a run.
     pub const STEPS: u64 = Event::STEPS;
 
-    /// Of `runs` runs.
+    /// For this many runs.
     pub fn of(monitor: Monitor<'a>, runs: usize) -> Progress<'a> {
         monitor.sink.on_event(Event::Began { runs });
         Progress { sink: monitor.sink }
     }
 
-    /// How many of a run's steps are done when it has come from 0 to `now` of `end`.
+    /// Steps done when a run is at `now` of `end`.
     pub fn share(now: Time, end: Time) -> u64 {
         (u128::from(now.as_ps()) * u128::from(Progress::STEPS) / u128::from(end.as_ps().max(1))) as u64
     }
 
-    /// So many more steps of a run are done.
+    /// Adds steps of a run.
     pub fn advance(&self, steps: u64) {
         self.sink.on_event(Event::Advanced { steps });
     }
 
-    /// The run `name` is done; `words` say how it went.
+    /// The run `name` is done; `words` summarise it.
     pub fn finished(&self, name: &str, words: &str) {
         self.sink.on_event(Event::Finished { name, words });
     }
 
-    /// The run `name` is made again, for the reason that `words` say.
-    pub fn once_more(&self, name: &str, words: &str) {
-        self.sink.on_event(Event::Again { name, words });
+    /// The run `name` is repeated, for the reason in `words`.
+    pub fn repeated(&self, name: &str, words: &str) {
+        self.sink.on_event(Event::Repeated { name, words });
     }
 
-    /// A sentence for people.
+    /// Sends a message to the user.
     pub fn note(&self, words: &str) {
         self.sink.on_event(Event::Note(words));
     }

@@ -1,4 +1,4 @@
-//! A paper's tables and figures, made again and laid beside the paper's.
+//! Reproduces a paper's tables and figures and compares them with the paper's.
 //!
 //! Each study is a module of its own below this one and an entry of [`STUDIES`]; the rest is the same for all.
 
@@ -18,58 +18,58 @@ use crate::request::{all_cores, results_folder};
 use results::Comparison;
 use std::path::PathBuf;
 
-/// A study: its name, what it is, how it is made again.
+/// A study: its name, what it is, and its function.
 #[derive(Debug)]
 pub struct Study {
-    /// What it is asked for by.
+    /// Its name in requests.
     pub name: &'static str,
-    /// In a line: the paper, its figures, what is needed.
+    /// One line: the paper, its figures, the requirements.
     pub about: &'static str,
     reproduce: fn(&Request, Monitor<'_>) -> Result<Reproduced, Failure>,
 }
 
-/// A study a line, in the order in which all of them run.
+/// All studies, in the order in which they run.
 pub const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY, opentcp::STUDY, parity::STUDY, tcon::STUDY];
 
 impl Study {
-    /// The study that is called so.
+    /// The study of this name.
     pub fn named(name: &str) -> Option<&'static Study> {
         STUDIES.iter().find(|study| study.name == name)
     }
 
-    /// Whether `backend` means something to it.
+    /// Whether it supports `backend`.
     pub fn has_kernels(&self) -> bool {
         [dctcp::STUDY.name, opentcp::STUDY.name, tcon::STUDY.name].contains(&self.name)
     }
 }
 
-/// What a study is asked for.
+/// A request for a study.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The study's name.
     pub study: String,
-    /// Seeds 1 to N; the numbers are then medians, with their ranges. At least 1.
+    /// Seeds 1 to N, at least 1; numbers are then medians with ranges.
     pub seeds: u32,
-    /// Also the sweeps and experiments beside the paper's own settings.
+    /// Add the sweeps and experiments beyond the paper's own settings.
     pub full: bool,
-    /// Keys of the study's scenario that are set, dotted: `KEY=VALUE`.
+    /// Overrides of the study's scenario, dotted: `KEY=VALUE`.
     pub sets: Vec<String>,
     /// Folder of the results; replaced if an earlier run made it.
     pub out: PathBuf,
-    /// Simulations at the same time. Results do not depend on it.
+    /// Simulations in parallel. Results do not depend on it.
     pub workers: usize,
-    /// What runs it, if it can run on kernels.
+    /// The backend, if the study supports real kernels.
     pub backend: Wanted,
-    /// What only `dctcp` has.
+    /// Options of `dctcp`.
     pub dctcp: DctcpOptions,
-    /// What only `parity` has.
+    /// Options of `parity`.
     pub parity: ParityOptions,
-    /// What only `tcon` has.
+    /// Options of `tcon`.
     pub tcon: TconOptions,
 }
 
 impl Request {
-    /// The paper's own settings, one seed, on all cores, into `opentcp-results/STUDY`.
+    /// The paper's own settings, one seed, on all CPUs, into `opentcp-results/STUDY`.
     pub fn new(study: &str) -> Request {
         Request {
             study: study.to_string(),
@@ -86,57 +86,57 @@ impl Request {
     }
 }
 
-/// Which backends are wanted.
+/// The backends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// The simulator and, if possible, kernels.
+    /// The simulator and, if possible, real kernels.
     #[default]
     Both,
     /// The simulator.
     Sim,
-    /// Kernels: without rights to emulate, an error.
+    /// Real kernels; without the rights to emulate, an error.
     Kernel,
 }
 
 impl Wanted {
-    /// Why nothing runs on kernels, if nothing does: they are not wanted, or for the reason that `absent` gives, which is told.
+    /// The reason why nothing runs on real kernels, if so: not requested, or the reason that `absent` returns, which is reported.
     ///
     /// # Errors
-    /// Only kernels are wanted, and there are none.
+    /// Only real kernels are requested, and there are none.
     fn absent_kernels(
         self,
         absent: impl FnOnce() -> Option<String>,
         monitor: Monitor<'_>,
     ) -> Result<Option<String>, Failure> {
         if self == Wanted::Sim {
-            return Ok(Some("not asked for".to_string()));
+            return Ok(Some("not requested".to_string()));
         }
         let Some(reason) = absent() else { return Ok(None) };
         if self == Wanted::Kernel {
-            return Err(Failure::Input(format!("there are no kernels to run on: {reason}")));
+            return Err(Failure::Input(format!("cannot run on real kernels: {reason}")));
         }
-        monitor.note(&format!("nothing on kernels: {reason}"));
+        monitor.note(&format!("no run on real kernels: {reason}"));
         Ok(Some(reason))
     }
 }
 
-/// What came out.
+/// A study's results.
 #[derive(Clone, Debug)]
 pub struct Reproduced {
-    /// For people.
+    /// Text with tables.
     pub tables: String,
-    /// In words, computed from the data.
+    /// Sentences, computed from the data.
     pub findings: Vec<String>,
-    /// Ours beside the paper's.
+    /// Our values and the paper's.
     pub comparisons: Vec<Comparison>,
-    /// Simulated and written in, seconds.
+    /// Wall-clock time, in seconds.
     pub wall_s: f64,
 }
 
-/// Does the study that is asked for.
+/// Runs the requested study.
 ///
 /// # Errors
-/// What is wrong with the request, or that a run failed, or that the user stopped it.
+/// The request is wrong, a run failed, or the user stopped it.
 pub fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Failure> {
     let study = Study::named(&request.study).ok_or_else(|| {
         let names: Vec<&str> = STUDIES.iter().map(|study| study.name).collect();

@@ -1,4 +1,4 @@
-//! A scenario file becomes a folder of results.
+//! Runs a scenario file and writes a folder of results.
 
 use crate::emu::{self, Origin};
 use crate::failure::Failure;
@@ -11,30 +11,30 @@ use scenario::{Known, Loaded, Run, Scenario};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What to run, and by what.
+/// A scenario to run, and how.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
     /// The scenario file.
     pub scenario: PathBuf,
-    /// Keys of the scenario that are set, dotted: `KEY=VALUE`.
+    /// Overrides of the scenario, dotted: `KEY=VALUE`.
     pub sets: Vec<String>,
-    /// Folder of the results, replaced if an earlier run made it; otherwise that of the scenario's name.
+    /// Folder of the results, replaced if an earlier run made it [default: by the scenario's name].
     pub out: Option<PathBuf>,
-    /// Simulations at the same time. Results do not depend on it.
+    /// Simulations in parallel. Results do not depend on it.
     pub workers: usize,
-    /// What runs it.
+    /// The backend.
     pub backend: Backend,
 }
 
 impl RunRequest {
-    /// A file as it is, simulated.
+    /// A file without overrides, simulated.
     pub fn new(scenario: impl Into<PathBuf>) -> RunRequest {
         let scenario = scenario.into();
         RunRequest { scenario, sets: Vec::new(), out: None, workers: all_cores(), backend: Backend::Sim }
     }
 }
 
-/// What runs a scenario.
+/// The backends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
     /// The simulator: virtual clock, simulated hosts.
@@ -44,34 +44,34 @@ pub enum Backend {
     Emu,
 }
 
-/// What became of a scenario.
+/// A scenario's results.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// Its name.
     pub scenario: String,
-    /// The folder that was written, in which is `report.html`.
+    /// The results folder; it contains `report.html`.
     pub out: PathBuf,
     /// Its runs, in order.
     pub runs: Vec<Kept>,
-    /// How fast it went, and what the emulator says of its runs.
+    /// Speed, and the emulator's self-checks.
     pub info: RunInfo,
 }
 
-/// What stays of a run after its tables are written.
+/// The part of a run that is kept after its tables are written.
 #[derive(Clone, Debug)]
 pub struct Kept {
     /// Unique among the runs.
     pub name: String,
-    /// What tells it apart.
+    /// Its parameters.
     pub parameters: Vec<(String, String)>,
-    /// What was measured.
+    /// Its measurements.
     pub summary: Summary,
 }
 
-/// Does the runs of a scenario.
+/// Runs the scenario.
 ///
 /// # Errors
-/// What is wrong with the input, or that a run failed, or that the user stopped it.
+/// The input is wrong, a run failed, or the user stopped it.
 pub fn run(request: &RunRequest, monitor: Monitor<'_>) -> Result<Done, Failure> {
     let ours = algorithm_names();
     let of_emulator = emu::algorithm_names(&ours);
@@ -101,10 +101,10 @@ pub fn run(request: &RunRequest, monitor: Monitor<'_>) -> Result<Done, Failure> 
     Ok(Done { scenario: scenario.name.clone(), out, runs, info })
 }
 
-/// What does the runs, and hands on each one's results and self-check, if it has one.
+/// Executes the runs and delivers each one's results and, if emulated, its self-check.
 trait Runner {
     fn run_all(&self, jobs: &[Job], take: Take<'_>) -> Result<(), Failure>;
-    /// Runs at the same time.
+    /// Runs in parallel.
     fn workers(&self) -> usize;
 }
 
@@ -145,13 +145,13 @@ impl Kept {
         Kept { name: run.name, parameters: run.parameters, summary: run.summary }
     }
 
-    /// For a program.
+    /// As JSON.
     pub fn summary(&self) -> RunSummary<'_> {
         RunSummary { name: &self.name, folder: None, parameters: &self.parameters, summary: &self.summary }
     }
 }
 
-/// The runs of a scenario with the parameters that reports tell them apart by.
+/// The runs of a scenario with the parameters by which reports distinguish them.
 fn jobs_of(loaded: Loaded) -> Vec<Job> {
     let job = |run: Run| {
         let short = |key: &str| match key {
@@ -167,7 +167,7 @@ fn jobs_of(loaded: Loaded) -> Vec<Job> {
     loaded.runs.into_iter().map(job).collect()
 }
 
-/// Whether no other swept key ends like this one.
+/// Whether no other swept key has this last part.
 fn is_only(last: &str, key: &str, swept: &[(String, String)]) -> bool {
     !["algorithm", "seed"].contains(&last)
         && swept.iter().all(|(other, _)| other == key || other.rsplit('.').next() != Some(last))
@@ -185,9 +185,9 @@ fn algorithms(scenario: &Scenario) -> String {
     names.join(" + ")
 }
 
-/// Runs and writes.
+/// Executes the runs and writes the results.
 fn execute(jobs: &[Job], out: &Path, title: &str, runner: &dyn Runner) -> Result<(Vec<Kept>, RunInfo), Failure> {
-    // Begun before the first run, so that a bad --out is told at once; dropped unfinished, it leaves nothing.
+    // Created before the first run, so that a bad --out is reported at once; dropped unfinished, it leaves nothing.
     let mut sweep = SweepWriter::create(out).map_err(|error| Failure::bad_out(&error))?;
     let began = Instant::now();
     let mut runs = Vec::new();
@@ -218,7 +218,7 @@ fn execute(jobs: &[Job], out: &Path, title: &str, runner: &dyn Runner) -> Result
     Ok((runs, info))
 }
 
-/// What `run.json` says.
+/// The contents of `run.json`.
 pub fn speed(began: Instant, packet_hops: u64, jobs: usize) -> RunInfo {
     let wall_s = began.elapsed().as_secs_f64();
     RunInfo {
@@ -226,20 +226,20 @@ pub fn speed(began: Instant, packet_hops: u64, jobs: usize) -> RunInfo {
         packet_hops_per_s: packet_hops as f64 / wall_s.max(1e-9),
         peak_rss_bytes: peak_rss_bytes(),
         jobs,
-        // a run that breaks it does not end with results
+        // a run that breaks this has no results
         checks: vec!["packet conservation on every link".to_string()],
         emulations: Vec::new(),
     }
 }
 
-/// Peak resident set, where Linux says it.
+/// Peak resident set size, if Linux reports it.
 fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// A line about speed for people.
+/// A line about speed, for the user.
 pub trait Words {
     /// `done in 3.2 s: 25.1 M packet-hops/s with 2 jobs`.
     fn words(&self) -> String;
@@ -262,6 +262,6 @@ mod tests {
         let keys = |keys: &[&str]| keys.iter().map(|key| (key.to_string(), String::new())).collect::<Vec<_>>();
         assert!(is_only("rto_min", "tcp.rto_min", &keys(&["tcp.rto_min", "network.rate"])));
         assert!(!is_only("rate", "network.rate", &keys(&["network.rate", "network.tier.core.rate"])));
-        assert!(!is_only("seed", "other.seed", &keys(&["other.seed"])), "that name is the scenario's seed");
+        assert!(!is_only("seed", "other.seed", &keys(&["other.seed"])), "`seed` already is the scenario's seed");
     }
 }

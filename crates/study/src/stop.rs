@@ -1,38 +1,38 @@
-//! A flag that runs look at: they end between two steps, so that nothing is left half-written.
+//! A flag that runs poll: they end between two steps, so that nothing is left half-written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the work shall stop. All clones are one; whoever holds one may ask.
+/// A request to stop. All clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     interrupted: Arc<AtomicBool>,
-    /// One run of many failed.
+    /// A run of the batch failed.
     failed: Arc<AtomicBool>,
 }
 
 impl Stop {
-    /// Asks the work to end, which it then does with [`Failure::Interrupted`](crate::Failure::Interrupted).
+    /// Requests the work to end, with [`Failure::Interrupted`](crate::Failure::Interrupted).
     pub fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// What [`interrupt`](Stop::interrupt) sets, for who can only set a flag, such as a handler of signals.
+    /// The flag that [`interrupt`](Stop::interrupt) sets, for code that can only set a flag, such as a signal handler.
     pub fn flag(&self) -> Arc<AtomicBool> {
         self.interrupted.clone()
     }
 
-    /// Somebody asked.
+    /// Whether the user has requested it.
     pub fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Somebody asked, or one of the runs beside this one failed.
+    /// Whether the user has requested it, or a run of the batch failed.
     pub fn is_set(&self) -> bool {
         self.interrupted() || self.failed.load(Ordering::Relaxed)
     }
 
-    /// The same for runs that end when one of them fails.
+    /// The same for a batch of runs that end when one of them fails.
     pub(crate) fn of_batch(&self) -> Stop {
         Stop { interrupted: self.interrupted.clone(), failed: Arc::default() }
     }

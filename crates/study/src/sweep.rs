@@ -1,5 +1,5 @@
-//! Many runs at once: each on one core, their results handed on in order, so that neither the number of jobs nor the
-//! order in which runs end can be seen in what is written.
+//! Parallel runs, each on one core. Their results are delivered in order, so that output depends neither on the number of jobs nor on
+//! which run ends first.
 
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Progress};
@@ -15,22 +15,21 @@ use std::thread;
 use std::time::Instant;
 use units::Time;
 
-/// How many runs may be finished or under way, per job, before the oldest has been handed on: a bound of the memory
-/// that results take while they wait for a slow run before them.
+/// Per job, this many runs may be started before the oldest is delivered: it bounds the memory of results that wait for a slow run.
 const AHEAD: usize = 4;
 
-/// One run to do.
+/// A run to do.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Unique among the runs.
     pub name: String,
-    /// What tells it apart, for tables and reports: `algorithm`, `routing`, `seed` and so on.
+    /// Its parameters, for tables and reports: `algorithm`, `routing`, `seed` and so on.
     pub parameters: Vec<(String, String)>,
-    /// What to simulate.
+    /// The scenario to simulate.
     pub scenario: Scenario,
 }
 
-/// Does all `jobs`, `workers` at a time, and gives each one's results to `take`, in order.
+/// Runs all `jobs`, `workers` at a time, and passes the results to `take`, in order.
 ///
 /// # Errors
 /// The first failure, of a run or of `take`; the other runs are stopped.
@@ -57,22 +56,22 @@ pub fn run_all(
         }
         drop(sender);
         let mut waiting = BTreeMap::new();
-        let mut handed_on = 0;
-        let hand_on = || {
+        let mut delivered = 0;
+        let deliver = || {
             for (number, outcome) in receiver {
                 waiting.insert(number, outcome?);
-                while let Some(results) = waiting.remove(&handed_on) {
+                while let Some(results) = waiting.remove(&delivered) {
                     take(results)?;
-                    handed_on += 1;
-                    line.handed_on(handed_on);
+                    delivered += 1;
+                    line.delivered(delivered);
                 }
             }
             Ok(())
         };
-        let outcome = hand_on();
+        let outcome = deliver();
         if outcome.is_err() {
             stop.fail();
-            line.handed_on(jobs.len());
+            line.delivered(jobs.len());
         }
         outcome
     });
@@ -81,7 +80,7 @@ pub fn run_all(
 
 fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, Failure> {
     let began = Instant::now();
-    // A broken invariant of ours must not look like the user's mistake, nor leave a half-written folder.
+    // A broken invariant of the simulator must not look like the user's mistake, nor leave a half-written folder.
     let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&job.scenario, progress, stop)));
     let results = outcome.map_err(|_| {
         Failure::Run(format!(
@@ -100,19 +99,18 @@ fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults
     Ok(RunResults { name, title, parameters, scenario_toml: toml, files, ..results })
 }
 
-/// Packet-hops of work between two looks at whether to go on: some tens of milliseconds.
+/// Packet-hops between two checks of the stop flag: some tens of milliseconds.
 const STEP_HOPS: u64 = 1_000_000;
-/// Steps that even an idle run is cut into.
+/// Even an idle run has this many steps.
 const STEPS_MIN: u64 = 100;
 
-/// [`sim::simulate`] in steps of about equal work, so that it soon ends when it shall. The steps follow from the scenario,
-/// never from the clock on the wall.
+/// [`sim::simulate`] in steps of about equal work, so that it can stop soon. The steps follow from the scenario, never from real time.
 fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, SimError> {
     let mut simulation = Simulation::new(scenario)?;
     let end = scenario.duration;
     let longest = (end / STEPS_MIN).max(Time::from_ps(1));
     let mut step = Time::from_ms(1).min(longest);
-    let (mut now, mut told) = (Time::ZERO, 0);
+    let (mut now, mut reported) = (Time::ZERO, 0);
     while now < end {
         let hops = simulation.packet_hops();
         now = now.saturating_add(step).min(end);
@@ -121,8 +119,8 @@ fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result
             return Err(SimError::Interrupted);
         }
         let done = Progress::share(now, end);
-        progress.advance(done - told);
-        told = done;
+        progress.advance(done - reported);
+        reported = done;
         step = match simulation.packet_hops() - hops {
             few if few < STEP_HOPS / 2 => (step * 2).min(longest),
             many if many > STEP_HOPS * 2 => (step / 2).max(Time::from_ps(1)),
@@ -132,7 +130,7 @@ fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result
     Ok(simulation.finish())
 }
 
-/// The runs that wait for a worker, given out in order.
+/// Hands out runs to workers, in order.
 struct Line {
     state: Mutex<Position>,
     moved: Condvar,
@@ -143,7 +141,7 @@ struct Line {
 #[derive(Default)]
 struct Position {
     next: usize,
-    handed_on: usize,
+    delivered: usize,
 }
 
 impl Line {
@@ -151,10 +149,10 @@ impl Line {
         Line { state: Mutex::default(), moved: Condvar::new(), runs, ahead }
     }
 
-    /// The next run's number, once it is not too far ahead of those handed on; none if there is no more to do.
+    /// The next run's number, once it is not too far ahead of the deliveries; none if all are taken or the batch stops.
     fn next(&self, stop: &Stop) -> Option<usize> {
         let far = |position: &mut Position| {
-            position.next < self.runs && position.next >= position.handed_on + self.ahead && !stop.is_set()
+            position.next < self.runs && position.next >= position.delivered + self.ahead && !stop.is_set()
         };
         let mut position = self.moved.wait_while(self.lock(), far).unwrap_or_else(PoisonError::into_inner);
         if position.next >= self.runs || stop.is_set() {
@@ -164,8 +162,8 @@ impl Line {
         Some(position.next - 1)
     }
 
-    fn handed_on(&self, count: usize) {
-        self.lock().handed_on = count;
+    fn delivered(&self, count: usize) {
+        self.lock().delivered = count;
         self.moved.notify_all();
     }
 
@@ -179,12 +177,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_given_out_in_order_and_not_too_far_ahead() {
+    fn runs_are_handed_out_in_order_and_not_too_far_ahead() {
         let (line, stop) = (Line::new(4, 2), Stop::default());
         assert_eq!([line.next(&stop), line.next(&stop)], [Some(0), Some(1)]);
-        line.handed_on(1);
+        line.delivered(1);
         assert_eq!(line.next(&stop), Some(2));
         stop.fail();
-        assert_eq!(line.next(&stop), None, "a stopped line gives out nothing, and does not wait");
+        assert_eq!(line.next(&stop), None, "a stopped line hands out no run, and does not wait");
     }
 }

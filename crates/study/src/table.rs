@@ -1,4 +1,4 @@
-//! Tables for people: columns as wide as they must be, numbers to the right.
+//! Text tables: minimal column widths, numbers aligned to the right.
 
 /// A table under construction.
 #[derive(Debug, Default)]
@@ -24,8 +24,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The text: a line for the headings and one for each row. A column in which every cell is a number or a dash is
-    /// set to the right.
+    /// The text: a line for the headings and one for each row. A column of numbers and dashes is aligned to the right.
     pub fn render(&self) -> String {
         let columns = 0..self.headings.len();
         let cells = |column: usize| self.rows.iter().map(move |row| row[column].as_str());
@@ -82,12 +81,12 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// As [`number`], with a dash for what is not there.
+/// As [`number`], with a dash for `None`.
 pub fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_string(), number)
 }
 
-/// A large number with a word for its thousands: `12.3 M`.
+/// A large number with a unit prefix: `12.3 M`.
 pub fn scaled(value: f64) -> String {
     match value {
         v if v >= 1e9 => format!("{} G", number(v / 1e9)),

@@ -1,9 +1,9 @@
-//! A policy in the simulator, against the same network without it.
+//! A policy in the simulator, compared with the same network without it.
 //!
-//! Each seed is run twice, and the two runs make one pair of the verdict's test: the whole network with the policy, treated hosts
-//! and the control group, against the whole network without. So what treated hosts do to the others counts.
+//! Each seed is run with and without the policy, and the two runs are a pair of the verdict's test. They are compared over all hosts, so
+//! the policy's effect on hosts that it does not treat counts, too.
 //!
-//! A rule that was never on has a reason: what its condition asked for, which values that had, and what withheld it.
+//! A rule that was never on has a reason: what its condition asked for, which values were seen, and what withheld it.
 
 use crate::failure::Failure;
 use crate::known::{algorithm_facts, algorithm_names, check_algorithm_files, load_policy};
@@ -17,46 +17,46 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What to try, and where.
+/// A policy to try, and the network to try it in.
 #[derive(Clone, Debug)]
 pub struct TrialRequest {
     /// The policy file.
     pub policy: PathBuf,
-    /// The network and its traffic; a policy that it names is not used.
+    /// The network and its traffic; a policy in it is ignored.
     pub scenario: PathBuf,
-    /// Seeds 1 to N, each with the policy and without. Fewer than [`TrialRequest::SEEDS_MIN`] are refused.
+    /// Seeds 1 to N, each run with and without the policy. Fewer than [`TrialRequest::SEEDS_MIN`] are refused.
     pub seeds: u32,
-    /// Keys of the scenario that are set, dotted: `KEY=VALUE`.
+    /// Overrides of the scenario, dotted: `KEY=VALUE`.
     pub sets: Vec<String>,
-    /// Simulations at the same time. The answer does not depend on it.
+    /// Simulations in parallel. The answer does not depend on it.
     pub workers: usize,
 }
 
 impl TrialRequest {
-    /// Fewer pairs have no interval.
+    /// Fewer pairs give no interval.
     pub const SEEDS_MIN: u32 = 5;
 
-    /// Ten seeds, on all cores.
+    /// Ten seeds, on all CPUs.
     pub fn new(policy: impl Into<PathBuf>, scenario: impl Into<PathBuf>) -> TrialRequest {
         let (policy, scenario) = (policy.into(), scenario.into());
         TrialRequest { policy, scenario, seeds: 10, sets: Vec::new(), workers: all_cores() }
     }
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tried {
     /// The policy's name.
     pub policy: String,
-    /// `helps`, `hurts`, `no difference`, or `cannot say`: too little to compare.
+    /// `helps`, `hurts`, `no difference`, or `cannot say`: too few data.
     pub answer: &'static str,
     /// Pairs of runs.
     pub seeds: u32,
-    /// Of these, in how many CUEs were sent.
+    /// Pairs in which CUEs were sent.
     pub acted: u32,
-    /// Of these, in how many the Oracle ended the rollout by itself.
+    /// Pairs in which the Oracle rolled the policy back.
     pub rolled_back: u32,
-    /// By how much, and within which bounds.
+    /// The changes with their intervals.
     pub verdict: VerdictReport,
     /// Why rules that were never on were not, a line each.
     pub silent: Vec<String>,
@@ -65,7 +65,7 @@ pub struct Tried {
 /// Tries a policy.
 ///
 /// # Errors
-/// What is wrong with the input, or that a run failed, or that the user stopped it.
+/// The input is wrong, a run failed, or the user stopped it.
 pub fn try_policy(request: &TrialRequest, monitor: Monitor<'_>) -> Result<Tried, Failure> {
     if request.seeds < TrialRequest::SEEDS_MIN {
         return Err(Failure::Input(format!("a trial needs at least {} seeds", TrialRequest::SEEDS_MIN)));
@@ -95,9 +95,9 @@ pub fn try_policy(request: &TrialRequest, monitor: Monitor<'_>) -> Result<Tried,
     Ok(Tried { policy, answer, seeds: request.seeds, acted, rolled_back, verdict, silent })
 }
 
-/// Two runs a seed: without the policy, and with it.
+/// Two runs per seed: without the policy, then with it.
 fn jobs(request: &TrialRequest) -> Result<(Vec<Job>, Policy), Failure> {
-    // a policy's own mistakes are told as those of `check`
+    // a policy's mistakes are reported as by `check`
     let policy = load_policy(&request.policy)?;
     let path = std::path::absolute(&request.policy).map_err(|error| Failure::Input(error.to_string()))?;
     let seeds: Vec<String> = (1..=request.seeds).map(|seed| seed.to_string()).collect();
@@ -127,12 +127,12 @@ fn jobs(request: &TrialRequest) -> Result<(Vec<Job>, Policy), Failure> {
     Ok((jobs, policy))
 }
 
-/// A whole run, as one side of a comparison.
+/// A whole run, as one arm of the comparison.
 fn observed(run: &RunResults) -> ArmObservation {
     let mut arm = ArmObservation::default();
-    let mut record = |ns: u64| arm.fct_ns.record(ns).expect("a histogram grows as it must");
+    let mut record = |ns: u64| arm.fct_ns.record(ns).expect("the histogram resizes itself");
     run.messages.iter().for_each(|message| record(message.end_ns - message.start_ns));
-    // what is waited for on a connection with messages is a message
+    // on a connection with messages, completion times are those of messages
     let kept: BTreeSet<u64> = run.messages.iter().map(|message| message.flow).collect();
     let flows = run.flows.iter().filter(|flow| !kept.contains(&flow.flow));
     flows.filter_map(results::FlowRow::fct_ns).for_each(record);
@@ -207,7 +207,7 @@ mod tests {
         Policy::parse("p.toml", &POLICY.replace("SET", set), known).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
-    /// A run of some three hundred flows.
+    /// A run of about three hundred flows.
     fn run(seed: u32) -> ArmObservation {
         let text = "duration = \"150 ms\"\n[network]\ntopology = { star = { hosts = 4 } }\nrate = \"1 Gbit/s\"\ndelay = \"2 us\"\n\
                     queue = { drop_tail = { packets = 20 } }\n[[traffic]]\npoisson = { flows_per_second = 2500, sizes = \"sizes.csv\" }\n";

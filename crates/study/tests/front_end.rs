@@ -1,4 +1,4 @@
-//! What a front end may rely on: nothing of the command is needed, and what is asked for wrongly has no results.
+//! The properties that a front end may rely on: it needs nothing of the command, and a wrong request leaves no results.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,14 +8,14 @@ use study::{
 };
 use units::Time;
 
-/// A network of two hosts for a moment.
+/// A network of two hosts, for a short run.
 const SMALL: &str = "duration = \"20 ms\"\n[network]\ntopology = { dumbbell = { pairs = 1 } }\nrate = \"100 Mbit/s\"\n\
                      [[traffic]]\nbulk = { from = \"left1\", to = \"right1\" }\n";
 
-/// Nobody listens.
+/// A sink that ignores events.
 fn unheard(_: Event<'_>) {}
 
-/// Cargo builds examples with the tests, beside them.
+/// Cargo builds examples along with the tests, in a folder beside theirs.
 fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test is a file");
     let place = test.ancestors().nth(2).expect("it is in deps").join("examples").join(name);
@@ -33,7 +33,7 @@ fn a_program_of_thirty_lines_does_a_study() {
     let [stdout, stderr] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).expect("it prints text"));
     assert!(done.status.success(), "{stderr}");
     assert!(stderr.starts_with("16 runs\n") && stderr.contains("\nsingle-path/vegas: "), "{stderr}");
-    assert!(stderr.contains("packet-hops/s with "), "how fast it went: {stderr}");
+    assert!(stderr.contains("packet-hops/s with "), "the speed: {stderr}");
     let row = stdout.lines().find(|line| line.starts_with("single-path/vegas throughput: ")).expect("a row");
     assert!(row.ends_with(" %, the paper's: 8.02"), "{row}");
     assert!(out.join("report.html").is_file() && out.join("summary.json").is_file());

@@ -7,10 +7,10 @@ use congestion::{Algorithm, LoadError, check_invariants, compile_for_bpf};
 use kernel::Kernel;
 use std::path::Path;
 
-/// Takes the file through every check, a line each.
+/// Runs every check, with a line each.
 ///
 /// # Errors
-/// A file that cannot be read or is no algorithm (bad input), or that fails a check.
+/// The file cannot be read or is not an algorithm (bad input), or fails a check.
 pub fn check(file: &Path) -> Result<(), Failure> {
     if let Err(error) = std::fs::File::open(file) {
         return Err(Failure::Input(format!("cannot read {}: {error}", file.display())));
@@ -34,16 +34,16 @@ pub fn check(file: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!("{} fails {}", file.display(), steps.count());
-    // What is no algorithm could not be checked; it is bad input, as in a scenario.
+    // A file that is not an algorithm could not be checked; that is bad input, as in a scenario.
     Err(if no_algorithm { Failure::Input(message) } else { Failure::Run(message) })
 }
 
-/// Whether a build failed for want of a compiler or of room, which says nothing about the file.
+/// Whether a build failed because the compiler or disk space is missing, which says nothing about the file.
 fn is_of_this_machine(error: &LoadError) -> bool {
     matches!(error, LoadError::NoCompiler | LoadError::NoClang | LoadError::Run { .. } | LoadError::Folder { .. })
 }
 
-/// The kernel's verifier, where this process may ask it.
+/// The kernel's verifier, if this process may use it.
 fn verify(steps: &mut Steps, object: &[u8], file: &Path) -> Result<(), Failure> {
     let kernel = match Kernel::probe() {
         Ok(kernel) => kernel,
@@ -53,19 +53,19 @@ fn verify(steps: &mut Steps, object: &[u8], file: &Path) -> Result<(), Failure> 
     steps.step("verifier", verified, |verified| {
         let instructions: usize = verified.programs.iter().map(|program| program.instructions).sum();
         let (hooks, release) = (verified.programs.len(), &kernel.features().release);
-        format!("Linux {release} takes {hooks} hooks, {instructions} instructions")
+        format!("Linux {release} accepts {hooks} hooks, {instructions} instructions")
     })?;
     Ok(())
 }
 
-/// The checks so far.
+/// Counts of the checks so far.
 #[derive(Default)]
 struct Steps {
     failed: usize,
 }
 
 impl Steps {
-    /// Prints how a step went; its result, if it went well.
+    /// Prints a step's outcome; returns its result if it passed.
     fn step<T, E: std::fmt::Display>(
         &mut self,
         name: &str,

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What stands for every algorithm.
+/// The name that means every algorithm.
 const ALL: &str = "all";
 
-/// Puts algorithms into the kernel. Nothing is changed before everything is compiled and verified.
+/// Loads algorithms. Everything is compiled and verified before anything changes.
 ///
 /// # Errors
-/// What is no algorithm or is refused, a kernel that takes none (bad input); what fails afterwards.
+/// Not an algorithm, refused, or a kernel without support (bad input); a failure afterwards.
 pub fn load(wanted: &[String]) -> Result<(), Failure> {
     let mut objects = Vec::new();
     for word in wanted {
@@ -42,17 +42,17 @@ pub fn load(wanted: &[String]) -> Result<(), Failure> {
         let change = pins.load(algorithm).map_err(|error| failure(&error))?;
         let words = match change {
             Change::Loaded => "loaded",
-            Change::Replaced => "replaced; connections that are open keep the version that they have",
+            Change::Replaced => "replaced; open connections keep their version",
         };
         print(&format!("{name:<16}{words}\n"))?;
     }
     Ok(())
 }
 
-/// Takes algorithms out of the kernel. Nothing is changed if one of them is not loaded.
+/// Unloads algorithms. Nothing changes if one of them is not loaded.
 ///
 /// # Errors
-/// What is no algorithm or is not loaded (bad input); what fails afterwards.
+/// Not an algorithm, or not loaded (bad input); a failure afterwards.
 pub fn unload(wanted: &[String]) -> Result<(), Failure> {
     let mut names = BTreeSet::new();
     for word in wanted.iter().filter(|word| *word != ALL) {
@@ -86,7 +86,7 @@ pub fn unload(wanted: &[String]) -> Result<(), Failure> {
 
 /// An algorithm compiled for BPF.
 struct Object {
-    /// What messages call it: what the user wrote.
+    /// What messages call it: as the user wrote it.
     label: String,
     /// The kernel's name of it.
     name: String,
@@ -94,13 +94,13 @@ struct Object {
 }
 
 impl Object {
-    /// Of this program; `word` with or without the kernel's prefix.
+    /// A built-in one; `word` with or without the kernel's prefix.
     fn builtin(word: &str) -> Result<Object, Failure> {
         let name = word.strip_prefix(NAME_PREFIX).unwrap_or(word);
         let Some(bytes) = kernel::object(name) else {
             let known = kernel::builtins().collect::<Vec<_>>().join(", ");
             return Err(Failure::Input(format!(
-                "there is no algorithm {word:?}; there are {known}, all of them with `all`, and files that end in .c"
+                "there is no algorithm {word:?}; there are {known}, `all` for all of them, and files that end in .c"
             )));
         };
         Ok(Object { label: word.to_string(), name: kernel_name(name), bytes: Cow::Borrowed(bytes) })
@@ -114,7 +114,7 @@ impl Object {
     }
 }
 
-/// Two files of one name would replace each other, and only the last one would be there.
+/// Two files with one name would replace each other, and only the last would stay.
 fn refuse_twice(objects: &[Object]) -> Result<(), Failure> {
     for (i, object) in objects.iter().enumerate() {
         let same = objects[..i].iter().find(|other| other.name == object.name && other.bytes != object.bytes);
@@ -147,7 +147,7 @@ fn input(error: impl std::fmt::Display) -> Failure {
     Failure::Input(error.to_string())
 }
 
-/// A name that is taken is the user's to change; the rest is the kernel's failure.
+/// A name already in use is bad input; the rest is the kernel's failure.
 fn failure(error: &PinError) -> Failure {
     match error {
         PinError::Load(kernel::Error::Exists { .. }) => Failure::Input(error.to_string()),

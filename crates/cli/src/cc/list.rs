@@ -1,4 +1,4 @@
-//! `opentcp cc list`: what algorithms there are, here and in the running kernel.
+//! `opentcp cc list`: the algorithms of this program and of the running kernel.
 
 use crate::failure::Failure;
 use crate::terminal::{print, print_json};
@@ -10,9 +10,9 @@ use study::table::Table;
 /// Prints the list.
 ///
 /// # Errors
-/// What hinders writing.
+/// Writing failed.
 pub fn list(json: bool) -> Result<(), Failure> {
-    // Where /proc does not tell, there is still what this program has.
+    // Without /proc there is still this program's own list.
     let running = kernel::running().unwrap_or_default();
     let algorithms = entries(&running);
     if json {
@@ -44,14 +44,14 @@ struct Entry {
     measures: Vec<&'static str>,
     needs_ecn: bool,
     reference: &'static str,
-    /// The kernel's name of it once it is loaded.
+    /// The kernel's name of it when loaded.
     kernel_name: String,
     loaded: bool,
-    /// Of this network namespace; `null` if the kernel does not say.
+    /// In this network namespace; `null` if the kernel does not report it.
     sockets: Option<usize>,
 }
 
-/// An algorithm that the running kernel has, from wherever.
+/// An algorithm in the running kernel, whatever its origin.
 #[derive(Serialize)]
 struct InKernel {
     name: String,
@@ -107,7 +107,7 @@ fn listing(entries: Vec<Entry>, running: &[Running]) -> String {
     format!("{}{}", table.render(), others(running))
 }
 
-/// What the running kernel has beside the algorithms of the first table.
+/// The running kernel's other algorithms.
 fn others(running: &[Running]) -> String {
     let ours: Vec<String> = kernel::builtins().map(|name| format!("{NAME_PREFIX}{name}")).collect();
     let mut table = Table::new(["in the kernel", "from", "sockets"]);
@@ -121,7 +121,7 @@ fn count(sockets: Option<usize>) -> String {
     sockets.map_or_else(|| "–".to_string(), |sockets| sockets.to_string())
 }
 
-/// For people: `loss-based`.
+/// For the table: `loss-based`.
 pub fn category(category: Category) -> &'static str {
     match category {
         Category::LossBased => "loss-based",

@@ -1,4 +1,4 @@
-//! `opentcp policy try`: a policy in the simulator, against the same network without it.
+//! `opentcp policy try`: a policy in the simulator, compared with the same network without it.
 
 use crate::failure::Failure;
 use crate::options::workers;
@@ -14,10 +14,10 @@ use study::{Monitor, TrialRequest, Tried};
 pub struct Args {
     /// The policy file (TOML)
     file: PathBuf,
-    /// The network and its traffic (TOML); a policy that it names is not used
+    /// The network and its traffic (TOML); a policy in it is ignored
     #[arg(long, value_name = "FILE")]
     scenario: PathBuf,
-    /// Seeds 1 to N, each with the policy and without
+    /// Seeds 1 to N, each run with and without the policy
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(i64::from(TrialRequest::SEEDS_MIN)..=1000))]
     seeds: u32,
     /// Set a key of the scenario, dotted; may be given many times. `policy.period` is T in the simulated network
@@ -31,10 +31,10 @@ pub struct Args {
     json: bool,
 }
 
-/// Tries a policy.
+/// Runs the command.
 ///
 /// # Errors
-/// What is wrong with the input, or that a run failed, or that the user stopped it.
+/// The input is wrong, a run failed, or the user stopped it.
 pub fn try_policy(args: &Args) -> Result<(), Failure> {
     let request = TrialRequest {
         policy: args.file.clone(),
@@ -66,13 +66,13 @@ fn words(tried: &Tried) -> String {
         _ => format!(" In {rolled_back} it was rolled back."),
     };
     let seen = match verdict.judgement {
-        Judgement::Unclear if verdict.is_bounded() => "makes no difference that can be seen",
+        Judgement::Unclear if verdict.is_bounded() => "makes no difference that can be detected",
         Judgement::Unclear => "cannot be judged here: too few flows end in a run",
         _ => answer,
     };
     format!(
-        "SIMULATED: `{policy}` {seen}: {}\n\n{}\nThe whole network with the policy against the same without it; from, to: with 95 % \
-         confidence. The policy acted in {acted} of {seeds} seeds.{ended}\n{silent}",
+        "SIMULATED: `{policy}` {seen}: {}\n\n{}\nThe whole network with the policy compared with the same without it; from, to: the 95 % \
+         confidence interval. The policy acted in {acted} of {seeds} seeds.{ended}\n{silent}",
         verdict.reason,
         table.render()
     )

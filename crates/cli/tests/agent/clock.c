@@ -1,5 +1,5 @@
-/* A wall clock that is wrong by as many seconds as the file $WALL_CLOCK says; loaded before the C library, by LD_PRELOAD.
- * Each reading of it is a byte in the file beside, $WALL_CLOCK.read. Other clocks are as they are.
+/* A wall clock that is wrong by the seconds in the file $WALL_CLOCK; loaded before the C library, by LD_PRELOAD.
+ * Each reading of it appends a byte to the file $WALL_CLOCK.read. Other clocks are unchanged.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-//! Losses, a wall clock that is set, and many connections.
+//! Losses, steps of the wall clock, and many connections.
 
 use crate::lossy;
 use crate::world::{HERE, Start, THERE, TestOracle, World, comes_within, cue, guarded, reno};
@@ -20,14 +20,14 @@ fn a_guard_reverts_within_a_second_of_losses() {
     comes_within(Duration::from_secs(1), after_losses_begin);
 }
 
-/// How long after losses of 1 % have begun the guard's rule is given back; the guard's limit is passed a moment later.
+/// Time from the start of 1 % losses until the guard reverts its rule; its limit is passed a moment after the start.
 fn after_losses_begin() -> Option<Duration> {
     let world = World::new()?;
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
     let (mut source, mut sink) = world.connection(THERE);
     let over = AtomicBool::new(false);
-    // a rate at which a busy machine loses nothing by itself, 17,000 segments a second, before anything is sent
+    // a rate of 17,000 segments a second, at which a busy machine loses nothing by itself
     let steady = Settings { max_pacing_rate: Some(Rate::from_bps(200_000_000)), ..reno() };
     oracle.send(&guarded(cue(1, steady)));
     let idle = world.connection(THERE);
@@ -44,7 +44,7 @@ fn after_losses_begin() -> Option<Duration> {
             let mut block = vec![0; 1 << 16];
             while sink.read(&mut block).is_ok_and(|length| length > 0) {}
         });
-        // two seconds without a loss: the guard has something to look at, and holds still
+        // two seconds without a loss: the guard has data and must not revert
         thread::sleep(Duration::from_secs(2));
         let calm = world.uses(&idle.0, "reno");
         world.tc_there("qdisc add dev eth0 clsact");
@@ -69,7 +69,7 @@ fn after_losses_begin() -> Option<Duration> {
     Some(took)
 }
 
-/// A wall clock that can be set for one process: time namespaces have none, and the machine's is everybody's.
+/// A wall clock that can be set for one process: time namespaces have none, and the machine's must not change.
 fn wall_clock(world: &World) -> [(&'static str, PathBuf); 2] {
     let library = world.path("clock.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agent/clock.c");
@@ -85,7 +85,7 @@ fn true_time() -> i64 {
 }
 
 #[test]
-fn steps_of_the_wall_clock_move_nothing() {
+fn steps_of_the_wall_clock_change_nothing() {
     const DAY: i64 = 86_400;
     let Some(world) = World::new() else { return };
     let environment = wall_clock(&world);
@@ -99,7 +99,7 @@ fn steps_of_the_wall_clock_move_nothing() {
         fs::write(world.path("wall"), by.to_string()).unwrap();
         let wrong_by = date() - true_time();
         assert!((by - 60..=by + 60).contains(&wrong_by), "other programs see it: {wrong_by} s");
-        fs::remove_file(&read).expect("and it is seen that they look");
+        fs::remove_file(&read).expect("the library notes that they read the clock");
     };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent_as(Start { environment: &environment, ..Start::default() }, &mut oracle, &[]);
@@ -116,30 +116,30 @@ fn steps_of_the_wall_clock_move_nothing() {
         "a day later it would be over: {}",
         agent.said()
     );
-    assert!(!read.exists(), "the agent does not look at the wall clock");
+    assert!(!read.exists(), "the agent does not read the wall clock");
     set_wall(-DAY);
-    assert!(eventually(|| !world.uses(&idle.0, "reno")), "a day earlier it would go on: {}", agent.said());
+    assert!(eventually(|| !world.uses(&idle.0, "reno")), "by a clock a day behind it would stay: {}", agent.said());
     assert!(began.elapsed() > lifetime, "{:?}", began.elapsed());
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.counts.expired, report.in_force.len()), (1, 0), "{}", agent.said());
-    assert!(!read.exists(), "nor does it then");
+    assert!(!read.exists(), "nor on expiry");
     agent.interrupt();
     world.assert_as_before();
 }
 
 const MANY: usize = 10_000;
-/// Times that each of them carries bytes.
+/// Times that each connection carries bytes.
 const ROUNDS: usize = 3;
 const PORT: u16 = 5000;
 const FAR_END: &str = "OPENTCP_TEST_FAR_END";
 
-/// Bytes of a connection's own.
+/// The bytes of one connection.
 fn bytes_of(number: usize) -> [u8; 64] {
     std::array::from_fn(|i| (number.wrapping_mul(0x9e37_79b9) >> (i % 24)) as u8 ^ i as u8)
 }
 
-/// A process may not have as many open files as there are ends, so the other ones are another's: this one, which gives back what it gets.
-/// Started by itself it is done.
+/// A process may not have as many files as there are ends, so this test runs as a process of its own that echoes what it receives.
+/// Without [`FAR_END`] in its environment it does nothing.
 #[test]
 fn the_far_end_of_ten_thousand_connections() {
     if env::var_os(FAR_END).is_none() {
@@ -162,7 +162,7 @@ fn the_far_end_of_ten_thousand_connections() {
     }
 }
 
-/// Whether as many connections are allowed.
+/// Whether this many connections are allowed.
 fn allow_files() -> bool {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     let wanted = MANY as u64 + 500;
@@ -170,7 +170,7 @@ fn allow_files() -> bool {
 }
 
 #[test]
-fn a_host_with_ten_thousand_connections_changes_over_and_back() {
+fn a_host_with_ten_thousand_connections_switches_all_of_them_and_restores_them() {
     let Some(world) = World::new() else { return };
     if !allow_files() {
         eprintln!("skipped: {MANY} open files are not allowed here");
@@ -202,7 +202,7 @@ fn a_host_with_ten_thousand_connections_changes_over_and_back() {
         all.iter().filter(|connection| connection.algorithm == algorithm).count()
     };
     let before = world.before_algorithm();
-    // that of the test's world, too
+    // including that of the test's world
     let all = using(before);
     assert!(all > 2 * MANY, "{all}");
     for (way, from, to) in [("over", before, "reno"), ("back", "reno", before)] {
@@ -215,7 +215,7 @@ fn a_host_with_ten_thousand_connections_changes_over_and_back() {
         carry_all();
     }
     drop(open);
-    assert!(far_end.wait().unwrap().success(), "what arrived there was right");
+    assert!(far_end.wait().unwrap().success(), "the far end received the right bytes");
     agent.interrupt();
     world.assert_as_before();
 }

@@ -1,4 +1,4 @@
-//! Bytes that are no CUEs, sent to an agent at work.
+//! Random bytes instead of CUEs, sent to a running agent.
 
 use crate::world::{THERE, TestOracle, World, cue, reno};
 use policy::OracleKey;
@@ -13,10 +13,10 @@ use std::time::Instant;
 use testkit::{Random, Running, eventually};
 
 const COUNT: u64 = 100_000;
-/// Of so many messages one is more than the bus carries, for which an agent ends the connection.
+/// One message in this many exceeds the bus's limit, upon which an agent closes the connection.
 const LONG_EACH: u64 = 40_000;
 
-/// An Oracle's socket that waits for whoever does not read, so that nothing is dropped on the way.
+/// An Oracle's socket whose sends block while the reader is slow, so that nothing is dropped.
 struct Flood {
     listener: OwnedFd,
     agent: OwnedFd,
@@ -38,7 +38,7 @@ impl Flood {
     }
 }
 
-/// Something that the agent must reject: it has seen `replayed`.
+/// Bytes that the agent must reject: it has seen `replayed`.
 fn junk(random: &mut Random, replayed: &[u8], others: &OracleKey) -> Vec<u8> {
     let mut bytes = replayed.to_vec();
     let at = random.below(bytes.len() as u64) as usize;
@@ -60,7 +60,7 @@ fn resident_kb(agent: &Running) -> u64 {
 }
 
 #[test]
-fn a_hundred_thousand_byte_strings_on_the_bus_are_rejected_counted_and_forgotten() {
+fn a_hundred_thousand_byte_strings_on_the_bus_are_rejected_and_counted_in_bounded_memory() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
@@ -75,7 +75,7 @@ fn a_hundred_thousand_byte_strings_on_the_bus_are_rejected_counted_and_forgotten
     for i in 0..COUNT {
         if i % LONG_EACH == LONG_EACH / 2 {
             flood.send(&vec![1; bus::MESSAGE_MAX + 1]);
-            // what is on its way when the agent ends the connection is lost, so that is waited for
+            // what is in transit when the agent closes the connection is lost, so wait for it
             flood.agent = accept(&flood.listener).unwrap();
         }
         flood.send(&junk(&mut random, &replayed, &others));
@@ -91,9 +91,9 @@ fn a_hundred_thousand_byte_strings_on_the_bus_are_rejected_counted_and_forgotten
         began.elapsed().as_secs_f64()
     );
     assert!(late < early + 4096, "{early} kB after a tenth, {late} kB after all");
-    assert!(agent.said().lines().count() < 60, "nor is the log filled: {}", agent.said());
+    assert!(agent.said().lines().count() < 60, "the log grows little: {}", agent.said());
     assert_eq!(world.status()["report"]["counts"]["taken"], 1);
-    assert!(world.uses(&world.connection(THERE).0, "reno"), "what was in force is");
+    assert!(world.uses(&world.connection(THERE).0, "reno"), "the rule is still in force");
 
     drop(flood);
     let _ = fs::remove_file(world.path("oracle.sock"));
@@ -102,7 +102,7 @@ fn a_hundred_thousand_byte_strings_on_the_bus_are_rejected_counted_and_forgotten
     let fewer = policy::Settings { initial_cwnd: Some(17), ..reno() };
     oracle.send(&cue(2, fewer));
     let is_taken = || world.seen(&world.connection(THERE).0).cwnd == 17;
-    assert!(eventually(is_taken), "and the next CUE is taken: {}", agent.said());
+    assert!(eventually(is_taken), "the next CUE is accepted: {}", agent.said());
     agent.interrupt();
     world.assert_as_before();
 }

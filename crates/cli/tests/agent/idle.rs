@@ -1,4 +1,4 @@
-//! What an agent costs a host that does nothing.
+//! The CPU time of an agent on an idle host.
 
 use crate::world::{THERE, TestOracle, World, comes_within, cue, guarded, guardian, reno};
 use policy::Cue;
@@ -7,12 +7,12 @@ use std::{fs, thread};
 use testkit::eventually;
 use units::Time;
 
-/// How long is looked at, and what 0.1 % of it is.
+/// The time observed, and 0.1 % of it.
 const WATCHED: Duration = Duration::from_secs(20);
 const MOST: Duration = Duration::from_millis(20);
 
 #[test]
-fn an_idle_agent_with_a_guarded_rule_in_force_takes_at_most_a_thousandth_of_a_processor() {
+fn an_idle_agent_with_a_guarded_rule_in_force_takes_at_most_a_thousandth_of_a_cpu() {
     comes_within(MOST, time_of_an_idle_agent);
 }
 
@@ -28,7 +28,7 @@ fn time_of_an_idle_agent() -> Option<Duration> {
     let before = of_both();
     thread::sleep(WATCHED);
     let took = of_both().saturating_sub(before);
-    println!("idle for {WATCHED:?} with a guarded rule in force: {took:?} of a processor, agent and guardian");
+    println!("idle for {WATCHED:?} with a guarded rule in force: {took:?} of a CPU, agent and guardian");
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.in_force.len(), report.counts.expired), (1, 0), "it was in force all the time");
     agent.interrupt();
@@ -36,7 +36,7 @@ fn time_of_an_idle_agent() -> Option<Duration> {
     Some(took)
 }
 
-/// What a process has had of processors (proc(5), schedstat: nanoseconds first).
+/// A process's CPU time (proc(5), schedstat: nanoseconds first).
 fn processor_time(process: u32) -> Duration {
     let text = fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap();
     Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())

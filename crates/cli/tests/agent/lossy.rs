@@ -1,10 +1,10 @@
-//! Programs for tc, compiled; one that loses one packet in a hundred among them.
+//! Compiled programs for tc, among them one that drops one packet in a hundred.
 
 use std::env::consts::ARCH;
 use std::path::Path;
 use std::process::Command;
 
-/// Writes the program that loses packets to `object`.
+/// Compiles the program that drops packets to `object`.
 pub fn compile(object: &Path) {
     compile_source("../../bpf/path.c", object);
 }

@@ -1,12 +1,12 @@
-//! The agent and the Oracle as processes, on the running kernel: what they set, what they give back, and what becomes of it when they are
-//! killed. Only root can try.
+//! The agent and the Oracle as processes, on the running kernel: what they set, what they restore, also when they are killed. Only root
+//! can run these tests.
 
 mod faults;
 mod fuzz;
-mod giving_back;
 mod idle;
 mod lossy;
 mod oracle;
+mod restoring;
 mod rollout;
 mod setting;
 mod world;

@@ -10,7 +10,7 @@ use testkit::{PATIENCE, Running, eventually};
 
 const HOSTS: [&str; 2] = ["h0", "h1"];
 
-/// Sets what is nobody's default, whatever the network does, on half of the hosts.
+/// Sets values that are no default, whatever the network does, on half of the hosts.
 const HALF: &str = r#"
 mode = "enforce"
 period = "1 s"
@@ -26,7 +26,7 @@ guard = { revert_if = "host.drop_rate > 0.5", hold = "60 s" }
 [rollout]
 fraction = 0.5
 "#;
-/// At this rate what [`work`] sends takes 16 ms, without it a tenth.
+/// At this rate [`work`] takes 16 ms, without it a tenth.
 const HARMFUL: &str = r#"max_pacing_rate = "10 Mbit/s""#;
 
 struct Rollout {
@@ -38,7 +38,7 @@ struct Rollout {
 }
 
 impl Rollout {
-    /// The control group comes first: while nobody else is known, half of the hosts is none of them.
+    /// The control group starts first: of one known host, a share of half treats none.
     fn begin(world: &World, policy: &str) -> Rollout {
         let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
         assert_eq!(code, Some(0), "{error}");
@@ -75,13 +75,13 @@ fn oracle(world: &World, policy: &str) -> Running {
     world.start(&["oracle", "policy.toml", "--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle"])
 }
 
-/// What the Oracle has decided; the last line may be half-written.
+/// The Oracle's decisions; the last line may be half-written.
 fn decisions(world: &World) -> Vec<Value> {
     let out = fs::read_to_string(world.path("out")).unwrap();
     out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// 200 short connections of a host with itself, which nothing but its own settings touches.
+/// 200 short connections of a host to itself, which only its own settings affect.
 fn work(world: &World, host: usize) {
     world.on(host, || {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -131,7 +131,7 @@ fn status(world: &World, host: usize) -> Value {
 }
 
 #[test]
-fn half_of_the_hosts_are_treated_and_compared_with_the_others() {
+fn half_of_the_hosts_are_treated_and_compared_with_the_control_group() {
     let Some(world) = World::new() else { return };
     let before = [0, 1].map(|host| fresh(&world, host));
     let rollout = Rollout::begin(&world, HALF);
@@ -143,7 +143,7 @@ fn half_of_the_hosts_are_treated_and_compared_with_the_others() {
     assert_eq!(decision["cues"][0]["guard"]["revert_if"], "host.drop_rate > 0.5");
     assert!(decision["verdict"]["quantities"][0]["change"].is_number(), "{decision}");
     assert!(is_set(), "{}", rollout.said());
-    assert_eq!(fresh(&world, control), before[control], "the control group is left alone");
+    assert_eq!(fresh(&world, control), before[control], "the control group is unchanged");
     let in_force = |host| status(&world, host)["report"]["in_force"].as_array().map(Vec::len);
     assert_eq!((in_force(treated), in_force(control)), (Some(1), Some(0)));
     let counts = |host| status(&world, host)["report"]["counts"].clone();
@@ -154,7 +154,7 @@ fn half_of_the_hosts_are_treated_and_compared_with_the_others() {
 }
 
 #[test]
-fn a_harmful_policy_is_rolled_back_and_stays_so_when_the_oracle_is_started_again() {
+fn a_harmful_policy_is_rolled_back_and_stays_so_when_the_oracle_restarts() {
     let Some(world) = World::new() else { return };
     let harmful = HALF.replace("initial_cwnd = 20", HARMFUL);
     let mut rollout = Rollout::begin(&world, &harmful);
@@ -185,7 +185,7 @@ fn a_harmful_policy_is_rolled_back_and_stays_so_when_the_oracle_is_started_again
         assert!(rollout.oracle.said().contains("to try it again"), "{}", rollout.oracle.said());
         assert_ne!(fresh(&world, treated).0, "reno");
     }
-    // another policy of the same name is not blamed for it
+    // another policy of the same name is not held responsible
     rollout.oracle.kill();
     rollout.oracle = oracle(&world, HALF);
     assert!(eventually(|| fresh(&world, treated) == ("reno".to_string(), 20)), "{}", rollout.said());

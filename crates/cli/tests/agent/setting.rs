@@ -1,4 +1,4 @@
-//! What an agent sets, and what it says of it.
+//! What an agent sets and reports.
 
 use crate::world::{HERE, REFUSING_BPF, Start, THERE, TestOracle, World, cue, reno};
 use bus::Bus as _;
@@ -15,7 +15,7 @@ use std::{fs, thread};
 use testkit::{PATIENCE, eventually, talk};
 use units::Time;
 
-/// What the status says came of a setting of the only rule.
+/// The effective value of a setting of the only rule, by the status.
 fn found(status: &Value, setting: &str) -> String {
     let effective = status["report"]["in_force"][0]["effective"].as_array().cloned().unwrap_or_default();
     let row = effective.into_iter().find(|row| row["setting"] == setting);
@@ -36,7 +36,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     let set = Settings { rto_min: Some(Time::from_ms(20)), pacing: Some(true), ecn: Some(true), ..reno() };
     oracle.send(&cue(1, set));
     assert!(eventually(|| world.uses(&open.0, "reno")), "idle as it is; {}", agent.said());
-    assert_eq!(world.at_work(), (1, 2), "a program; an agent and its guardian");
+    assert_eq!(world.at_work(), (1, 2), "a program, an agent and its guardian");
     talk(&open);
     let after = world.seen(&open.0);
     assert!(after.rto_us < before.rto_us && after.max_pacing_rate == u64::from(u32::MAX) - 1, "{after:?}");
@@ -56,7 +56,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     );
     assert_eq!(world.here(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap()).trim(), "1");
 
-    // the connection that ended is told of within a report
+    // the connection that ended is in the next report
     let mut racks = Vec::new();
     assert!(eventually(|| {
         let report = oracle.receive(PATIENCE).expect("a report");
@@ -67,8 +67,8 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
     assert_eq!((report.host.rack.as_str(), report.epoch, report.links.len()), ("r1", Some(1), 2));
     let mut status = world.status();
     assert_eq!((status["running"].as_bool(), status["connected"].as_bool()), (Some(true), Some(true)));
-    assert_eq!(status["failed"], 0, "the kernel has refused nothing");
-    // connections are looked at more rarely than is reported where looking takes long
+    assert_eq!(status["failed"], 0, "the kernel has refused a setting");
+    // connections are sampled less often than reports are sent if sampling takes long
     assert!(
         eventually(|| {
             status = world.status();
@@ -77,17 +77,16 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
         "{status}"
     );
     assert!(found(&status, "initial_cwnd").contains("20 by the route"), "{status}");
-    assert!(found(&status, "rto_min").starts_with("time-outs from "), "{status}");
+    assert!(found(&status, "rto_min").starts_with("RTOs from "), "{status}");
     assert!(found(&status, "pacing").contains("pace"), "{status}");
     assert!(found(&status, "ecn").contains("net.ipv4.tcp_ecn is 1"), "{status}");
 
     agent.interrupt();
-    assert!(world.uses(&open.0, &before.algorithm), "given back, idle as it is");
+    assert!(world.uses(&open.0, &before.algorithm), "restored although idle");
     world.assert_as_before();
 }
 
-/// Lets a connection send until its window is large, then nothing for longer than any time-out: its window before, and with the next
-/// byte.
+/// Sends until the connection's window is large, then nothing for longer than any RTO: its window before, and with the next byte.
 fn pause((one, other): &mut (TcpStream, TcpStream), world: &World) -> (u32, u32) {
     let grown = |socket: &TcpStream| world.seen(socket).cwnd;
     for _ in 0..100 {
@@ -101,7 +100,7 @@ fn pause((one, other): &mut (TcpStream, TcpStream), world: &World) -> (u32, u32)
         }
     }
     let before = grown(one);
-    // the window is halved with each time-out that passes
+    // the window is halved for each RTO that passes
     thread::sleep(Duration::from_secs(3));
     one.write_all(&[0]).unwrap();
     other.read_exact(&mut [0]).unwrap();
@@ -114,7 +113,7 @@ fn a_connection_that_was_idle_begins_again_with_the_rules_window_and_afterwards_
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
     let mut open = world.connection(THERE);
-    // algorithms that set their window by themselves, such as bbr, do not begin again
+    // algorithms that set their window themselves, such as bbr, do not restart
     setsockopt(&open.0, TcpCongestion, &OsString::from("reno")).unwrap();
     let own = world.before_window();
     let (grown, again) = pause(&mut open, &world);
@@ -133,7 +132,7 @@ fn a_connection_that_was_idle_begins_again_with_the_rules_window_and_afterwards_
 }
 
 #[test]
-fn a_rule_for_some_sessions_leaves_others_alone() {
+fn a_rule_for_some_sessions_leaves_others_unchanged() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
@@ -142,7 +141,7 @@ fn a_rule_for_some_sessions_leaves_others_alone() {
     oracle.send(&near);
     assert!(eventually(|| world.uses(&world.connection(THERE).0, "reno")), "{}", agent.said());
     assert!(!world.uses(&world.connection(HERE).0, "reno"), "another prefix");
-    // no route leads there alone: it gets one, by the same way
+    // no route leads only there, so one is added with the same next hop
     let own = world.ip("route show 10.99.0.2");
     assert!(own.contains("dev eth0") && own.contains("initcwnd 20"), "{own}");
     assert!(!world.ip("route show default").contains("initcwnd"));
@@ -167,7 +166,7 @@ fn without_bpf_routes_do_what_they_can() {
 }
 
 #[test]
-fn where_the_kernel_refuses_bpf_an_agent_goes_on_without_says_so_and_gives_everything_back() {
+fn without_bpf_an_agent_reports_it_uses_routes_and_restores_everything() {
     let Some(world) = World::without_bpf() else { return };
     let refused = Start { under: REFUSING_BPF, ..Start::default() };
     let mut oracle = TestOracle::new(&world);
@@ -186,9 +185,9 @@ fn where_the_kernel_refuses_bpf_an_agent_goes_on_without_says_so_and_gives_every
     let seen = world.seen(&fresh.0);
     assert_eq!((seen.algorithm.as_str(), seen.cwnd), ("reno", 20), "by the route");
     talk(&fresh);
-    assert!(world.seen(&fresh.0).rto_us < 100_000, "the route's time-out, too");
-    assert!(world.uses(&kept.0, &before), "no route changes what is open");
-    // what is told is what is found, not what was asked for
+    assert!(world.seen(&fresh.0).rto_us < 100_000, "the route's RTO, too");
+    assert!(world.uses(&kept.0, &before), "routes do not change open connections");
+    // the report has what was found, not what was asked for
     let report = oracle.wait_for_reports(&agent);
     assert!(report.notes.iter().any(|note| lacks(note)), "{:?}", report.notes);
     assert!(report.notes.iter().any(|note| note.contains("pacing is not set: it takes BPF")), "{:?}", report.notes);
@@ -201,14 +200,14 @@ fn where_the_kernel_refuses_bpf_an_agent_goes_on_without_says_so_and_gives_every
         "{}",
         world.status()
     );
-    let (_, told, _) = world.opentcp(&["agent", "status", "--state", "state"]);
-    assert!(lacks(&told), "{told}");
+    let (_, text, _) = world.opentcp(&["agent", "status", "--state", "state"]);
+    assert!(lacks(&text), "{text}");
     drop(fresh);
 
     agent.kill();
     assert!(eventually(|| !world.ip("route show").contains("initcwnd")), "the guardian needs no BPF either");
     world.assert_as_before();
-    // who asks for nothing but BPF is told what there is instead
+    // whoever asks for BPF alone learns of the alternative
     let places = world.places();
     let mut arguments = vec!["agent", "--key", "oracle.key.pub", "--means", "bpf"];
     arguments.extend(places.iter().map(String::as_str));
@@ -222,7 +221,7 @@ fn where_the_kernel_refuses_bpf_an_agent_goes_on_without_says_so_and_gives_every
 }
 
 #[test]
-fn a_dry_run_tells_and_changes_nothing() {
+fn a_dry_run_prints_changes_and_makes_none() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let before = world.snapshot();
@@ -231,26 +230,26 @@ fn a_dry_run_tells_and_changes_nothing() {
         vec!["agent", "--dry-run", "--host", "h1", "--key", "oracle.key.pub", "--socket", "oracle.sock"];
     arguments.extend(places.iter().map(String::as_str));
     let dry = world.start(&arguments);
-    let told = || fs::read_to_string(world.path("out")).unwrap();
-    // a bus has no memory: what is sent before it listens is not for it
+    let printed = || fs::read_to_string(world.path("out")).unwrap();
+    // a bus does not store messages: what is sent before the agent connects does not reach it
     let mut epoch = 0;
     assert!(
         eventually(|| {
             epoch += 1;
             oracle.send(&cue(epoch, reno()));
-            told().contains("route default") || told().contains("route 0.0.0.0/0")
+            printed().contains("route default") || printed().contains("route 0.0.0.0/0")
         }),
         "{}{}",
-        told(),
+        printed(),
         dry.said()
     );
-    assert!(told().contains("would attach the BPF program") && told().contains("\"reno\""), "{}", told());
+    assert!(printed().contains("would attach the BPF program") && printed().contains("\"reno\""), "{}", printed());
     dry.interrupt();
     assert!(world.snapshot() == before && !world.path("state").exists(), "nothing was changed, nothing was written");
 }
 
 #[test]
-fn an_agent_refuses_what_it_cannot_trust_or_use() {
+fn an_agent_refuses_untrusted_and_unusable_input() {
     let Some(world) = World::new() else { return };
     let _oracle = TestOracle::new(&world);
     let places = world.places();
@@ -269,10 +268,10 @@ fn an_agent_refuses_what_it_cannot_trust_or_use() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o666)).unwrap();
     assert!(run(&[]).contains("others may change it"));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(run(&["--remote-rack", "10.0.0.1/8=r"]).contains("10.0.0.0/8"), "with what to write instead");
-    assert!(run(&["--link", "eth0=0 bit/s"]).contains("no utilization"));
+    assert!(run(&["--remote-rack", "10.0.0.1/8=r"]).contains("10.0.0.0/8"), "the message says what to write instead");
+    assert!(run(&["--link", "eth0=0 bit/s"]).contains("the rate must be above 0"));
 
-    // another clock than the kernel's, by which settings would end too late
+    // a clock other than the kernel's, by which settings would end too late
     let shifted = world.here(|| {
         let mut command = std::process::Command::new("unshare");
         command.args(["--time", "--boottime", "1000", "--fork", env!("CARGO_BIN_EXE_opentcp"), "agent", "--key"]);
@@ -285,10 +284,10 @@ fn an_agent_refuses_what_it_cannot_trust_or_use() {
 }
 
 #[test]
-fn an_agent_takes_nothing_of_before_it_came() {
+fn an_agent_accepts_nothing_from_before_it_started() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
-    // somebody has recorded an hour's CUEs, and answers
+    // somebody has recorded an hour's CUEs, and replays them
     let recorded = oracle.key.sign(&cue(40, reno()));
     let answer = oracle.key.answer(0, &[[7; 32]]);
     oracle.answers = false;
@@ -326,13 +325,13 @@ fn forged_replayed_expired_and_corrupted_cues_are_rejected_and_counted() {
     corrupted[20] ^= 1;
     reject(&mut oracle, &corrupted, 2);
     reject(&mut oracle, b"no CUE at all", 3);
-    assert!(!world.uses(&world.connection(THERE).0, "reno"), "nothing was taken");
+    assert!(!world.uses(&world.connection(THERE).0, "reno"), "nothing was accepted");
 
     let short = policy::Cue { lifetime: Time::from_ms(300), ..cue(2, reno()) };
     let bytes = oracle.send(&short);
     assert!(eventually(|| oracle.wait_for_reports(&agent).counts.expired == 1), "{}", agent.said());
     let report = reject(&mut oracle, &bytes, 4);
-    assert!(report.in_force.is_empty(), "replayed after its time");
+    assert!(report.in_force.is_empty(), "replayed after its lifetime");
     let report = reject(&mut oracle, &forged, 5);
     assert_eq!((report.counts.taken, report.epoch), (1, Some(2)));
     let said = agent.said();

@@ -1,4 +1,4 @@
-//! Two hosts that are network namespaces with a cable between them, in a cgroup of their own; agents and Oracles to run there.
+//! Two hosts that are network namespaces joined by a cable, in a cgroup of their own; agents and Oracles run there.
 
 use bus::{Bus as _, UnixOracle};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
@@ -23,30 +23,30 @@ const BPFFS: &str = "/sys/fs/bpf";
 pub const HERE: &str = "10.99.0.1";
 pub const THERE: &str = "10.99.0.2";
 
-/// All of it; it goes away when dropped, also by a failing test.
+/// The test's network; removed on drop, also by a failing test.
 pub struct World {
     pub place: TempDir,
     pub cgroup: PathBuf,
-    /// Where this process was.
+    /// This process's own network namespace.
     home: PathBuf,
     hosts: Namespaces<2>,
     pins: PathBuf,
     before: Snapshot,
-    /// A connection that is there all the time, and how it and a new one were before.
+    /// A connection that stays open, and how it and a new one behaved at first.
     kept: (TcpStream, TcpStream),
     kept_before: Manner,
     fresh_before: Manner,
     _machine: Machine,
 }
 
-/// What must be the same afterwards.
+/// The state that must be restored.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Of both hosts.
     routes: [String; 2],
-    /// The same.
+    /// Of both hosts.
     sysctls: [BTreeMap<PathBuf, String>; 2],
-    /// By the agents of this test.
+    /// By this test's agents.
     pinned: BTreeSet<PathBuf>,
     /// BPF programs that are attached to the test's cgroups.
     attached: usize,
@@ -54,14 +54,14 @@ pub struct Snapshot {
     processes: Vec<String>,
 }
 
-/// How a connection behaves, as far as an agent could have changed it.
+/// A connection's parameters that an agent can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Manner {
     algorithm: String,
     cwnd: u32,
     max_pacing_rate: u64,
     ecn: bool,
-    /// Its least time-out is Linux's 200 ms; the time-out itself has a round trip on top.
+    /// Its minimum RTO is Linux's 200 ms; the RTO itself adds a round trip.
     is_patient: bool,
 }
 
@@ -72,18 +72,18 @@ impl Manner {
     }
 }
 
-/// How a process is started.
+/// How to start a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start<'a> {
     /// On which host.
     pub host: usize,
-    /// By which command, if not by itself.
+    /// Under this command, if any.
     pub under: &'a [&'a str],
-    /// What else is in its environment.
+    /// Additional environment.
     pub environment: &'a [(&'a str, PathBuf)],
 }
 
-/// For [`Start`]: root without the rights to load BPF programs, as where a kernel has none.
+/// For [`Start`]: root without the right to load BPF programs, as on a kernel without BPF.
 pub const REFUSING_BPF: &[&str] = &["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"];
 
 impl World {
@@ -145,7 +145,7 @@ impl World {
         ip(&format!("-n {} {arguments}", self.hosts[0]))
     }
 
-    /// `tc`, on the second host: what is dropped on the way out of the first one, its TCP would know not to have sent.
+    /// `tc`, on the second host: the first host's TCP would know of packets dropped on the way out.
     pub fn tc_there(&self, arguments: &str) -> String {
         command("tc", &format!("-n {} {arguments}", self.hosts[1]))
     }
@@ -158,11 +158,11 @@ impl World {
         self.pins.clone()
     }
 
-    /// Routes and sysctls of the hosts, what is pinned and attached by the agents of this test, and their processes.
+    /// Routes and sysctls of the hosts, what this test's agents have pinned and attached, and their processes.
     pub fn snapshot(&self) -> Snapshot {
         let sysctls = || {
             let all = fs::read_dir("/proc/sys/net/ipv4").unwrap().flatten().map(|entry| entry.path());
-            // which algorithms there are is for all namespaces, and no agent's doing
+            // the list of algorithms is global, and agents do not change it
             let of_machine = ["tcp_available_congestion_control", "tcp_allowed_congestion_control"];
             let all = all.filter(|path| !of_machine.iter().any(|name| path.ends_with(name)));
             all.filter_map(|path| fs::read_to_string(&path).ok().map(|text| (path, text))).collect()
@@ -181,14 +181,14 @@ impl World {
         }
     }
 
-    /// Programs that are attached to the test's cgroups, and processes that work for them: a snapshot in which they were not seen
-    /// would always be as before.
+    /// Programs attached to the test's cgroups, and processes that serve them: tests check that snapshots show them, since one that
+    /// misses them would always look restored.
     pub fn at_work(&self) -> (usize, usize) {
         let now = self.snapshot();
         (now.attached, now.processes.len())
     }
 
-    /// What connections use without an agent.
+    /// The algorithm of connections without an agent.
     pub fn before_algorithm(&self) -> &str {
         &self.fresh_before.algorithm
     }
@@ -203,7 +203,7 @@ impl World {
         Manner::of(self.seen(&fresh.0))
     }
 
-    /// Nothing is left changed: a new connection and one that was there all the time are as they were.
+    /// Everything is restored: a new connection and the one that stayed open behave as before.
     pub fn assert_as_before(&self) {
         let is_so = || self.snapshot() == self.before;
         assert!(eventually(is_so), "{:#?}\nwas\n{:#?}", self.snapshot(), self.before);
@@ -211,7 +211,7 @@ impl World {
         assert_eq!(Manner::of(self.seen(&self.kept.0)), self.kept_before);
     }
 
-    /// Does something as a process of a host: on it, and in its cgroup, which [`World::places_of`] names.
+    /// Does something as a process of a host: in its network namespace and in its cgroup, which [`World::places_of`] names.
     pub fn on<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
         let enter = |folder: &Path| fs::write(folder.join("cgroup.procs"), process::id().to_string()).unwrap();
         enter(&self.cgroup_of(host));
@@ -248,7 +248,7 @@ impl World {
         command
     }
 
-    /// Runs it to its end: exit code, stdout, stderr.
+    /// Runs it to completion: exit code, stdout, stderr.
     pub fn opentcp(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         self.opentcp_as(Start::default(), arguments)
     }
@@ -260,7 +260,7 @@ impl World {
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
-    /// Starts an agent, with what else it is told, and waits until it has reached `oracle`.
+    /// Starts an agent with more flags, and waits until it has reached `oracle`.
     pub fn agent(&self, oracle: &mut TestOracle, more: &[&str]) -> Running {
         self.agent_as(Start::default(), oracle, more)
     }
@@ -275,12 +275,12 @@ impl World {
         agent
     }
 
-    /// The flags of an agent's places.
+    /// The flags of an agent's files.
     pub fn places(&self) -> Vec<String> {
         places("state", &self.pins, &self.cgroup)
     }
 
-    /// Those of an agent that has a host and its cgroup to itself.
+    /// Those of an agent with a host and its cgroup to itself.
     pub fn places_of(&self, host: usize) -> Vec<String> {
         let name = ["a", "b"][host];
         places(&format!("state-{name}"), &self.pins.with_file_name(name), &self.cgroup_of(host))
@@ -339,11 +339,11 @@ pub fn guardian(agent: &Running) -> i32 {
     children.split_whitespace().next().expect("it has a child").parse().unwrap()
 }
 
-/// An Oracle of the test's, which sends what it likes.
+/// The test's Oracle, which sends what the test wants.
 pub struct TestOracle {
     pub bus: UnixOracle,
     pub key: OracleKey,
-    /// The last epoch, as agents that ask are told, if they are.
+    /// The last epoch, which the Oracle answers agents that ask.
     pub epoch: u64,
     pub answers: bool,
 }
@@ -359,7 +359,7 @@ impl TestOracle {
         TestOracle { bus: UnixOracle::listen(&world.path("oracle.sock")).unwrap(), key, epoch: 0, answers: true }
     }
 
-    /// Waits for a report, and then another: of after whatever was sent before.
+    /// Waits for two reports, so that the second was made after whatever was sent before.
     pub fn wait_for_reports(&mut self, agent: &Running) -> bus::Report {
         while self.receive(Duration::ZERO).is_some() {}
         let mut last = None;
@@ -369,7 +369,7 @@ impl TestOracle {
         last.expect("two were received")
     }
 
-    /// The next report; a question in it is answered.
+    /// The next report; its question is answered.
     pub fn receive(&mut self, wait: Duration) -> Option<bus::Report> {
         let report = bus::Report::from_bytes(&self.bus.receive(wait).unwrap()?).unwrap();
         if let Some(question) = report.question.filter(|_| self.answers) {
@@ -412,7 +412,7 @@ pub fn guarded(cue: Cue) -> Cue {
     Cue { guard: Some(CueGuard { revert_if: "host.drop_rate > 0.001".into(), hold: Time::from_secs(60) }), ..cue }
 }
 
-/// Reno, and an initial window of 20 segments: nobody's default.
+/// Reno, and an initial window of 20 segments: no default.
 pub fn reno() -> Settings {
     Settings { cc: Some("newreno".into()), initial_cwnd: Some(20), ..Settings::default() }
 }
@@ -430,7 +430,7 @@ fn connection_between(hosts: &[String; 2], to: &str) -> (TcpStream, TcpStream) {
     (one, listener.accept().unwrap().0)
 }
 
-/// BPF links to a cgroup and those in it, whoever holds them.
+/// BPF links to a cgroup and those below it, whoever holds them.
 fn attached_below(cgroup: &Path) -> usize {
     let below = fs::read_dir(cgroup).into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = below.filter(|path| path.is_dir()).chain([cgroup.to_path_buf()]);
@@ -454,8 +454,8 @@ fn files_below(folder: &Path, files: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// Tries up to three times, in a world of its own each, whether what `measure` measures comes within `bound`: the machine is shared, and
-/// may stand still for as long. `None` skips.
+/// Tries up to three times, each in a new world, whether the time that `measure` returns is within `bound`: the machine is shared, and
+/// may pause for as long. `None` skips.
 pub fn comes_within(bound: Duration, measure: impl Fn() -> Option<Duration>) {
     let mut took = Vec::new();
     while took.len() < 3 {

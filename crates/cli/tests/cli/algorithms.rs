@@ -9,7 +9,7 @@ fn source(name: &str) -> String {
 }
 
 #[test]
-fn all_algorithms_are_listed_with_what_they_take_for_congestion() {
+fn all_algorithms_are_listed_with_their_congestion_signals() {
     let place = Place::new();
     let listing: Value = serde_json::from_str(&place.succeed(&["cc", "list", "--json"]).stdout).unwrap();
     let algorithms = listing["algorithms"].as_array().unwrap();
@@ -42,7 +42,7 @@ fn a_good_file_passes_every_check() {
 }
 
 #[test]
-fn a_file_that_does_not_compile_fails_with_the_compilers_words() {
+fn a_file_that_does_not_compile_fails_with_the_compilers_message() {
     let place = Place::new();
     place.write("mine.c", "#include \"tcp.h\"\nint broken(void) { return nothing; }\n");
     let done = place.opentcp(&["cc", "check", "mine.c"]);
@@ -53,7 +53,7 @@ fn a_file_that_does_not_compile_fails_with_the_compilers_words() {
 }
 
 #[test]
-fn a_file_without_an_algorithm_is_bad_input_and_so_is_one_that_is_not_there() {
+fn a_file_without_an_algorithm_is_bad_input_and_so_is_a_missing_file() {
     let place = Place::new();
     place.write("mine.c", "#include \"tcp.h\"\n");
     for file in ["mine.c", "nothing.c"] {

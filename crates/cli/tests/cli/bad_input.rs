@@ -1,4 +1,4 @@
-//! Every mistake of a user: one clear answer with its place, exit code 2, nothing left behind.
+//! Every mistake of a user gets one clear message with its place, exit code 2, and leaves no files.
 
 use crate::common::{Place, SMALL};
 
@@ -8,7 +8,7 @@ fn broken(line: &str, instead: &str) -> String {
     SMALL.replace(line, instead)
 }
 
-/// Runs `a.toml`; stderr without the frame that is drawn around the lines.
+/// Runs `a.toml`; returns stderr without the frame around the lines.
 fn refusal(place: &Place, args: &[&str]) -> String {
     let before = place.entries();
     let done = place.opentcp(args);
@@ -20,7 +20,7 @@ fn refusal(place: &Place, args: &[&str]) -> String {
 }
 
 #[test]
-fn broken_scenarios_are_answered_with_the_place_and_leave_nothing() {
+fn broken_scenarios_are_reported_with_their_place_and_leave_nothing() {
     let topology = "topology = { dumbbell = { pairs = 2 } }";
     let cases = [
         (broken("delay = \"1 ms\"", "dellay = \"1 ms\""), "a.toml:6:1", "did you mean `delay`?"),
@@ -52,14 +52,14 @@ fn broken_scenarios_are_answered_with_the_place_and_leave_nothing() {
         let place = Place::with(&text);
         let said = refusal(&place, &["run", "a.toml"]);
         assert!(said.contains(place_of_mistake), "expected {place_of_mistake} in\n{said}");
-        // the drawing breaks lines where the terminal ends
+        // the drawing wraps lines at the terminal's width
         let flat = said.replace("│", " ").split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(words), "expected {words:?} in\n{said}");
     }
 }
 
 #[test]
-fn an_algorithm_that_does_not_compile_is_answered_with_the_compilers_words() {
+fn an_algorithm_that_does_not_compile_is_reported_with_the_compilers_message() {
     let place = Place::with(&broken("cc = \"newreno\"", "cc = \"mine.c\""));
     place.write("mine.c", "#include \"tcp.h\"\nint broken(void) { return nothing; }\n");
     let said = refusal(&place, &["run", "a.toml"]);
@@ -68,7 +68,7 @@ fn an_algorithm_that_does_not_compile_is_answered_with_the_compilers_words() {
 }
 
 #[test]
-fn an_algorithm_without_a_table_is_told_what_it_lacks() {
+fn an_algorithm_without_a_table_is_reported_with_what_it_lacks() {
     let place = Place::with(&broken("cc = \"newreno\"", "cc = \"mine.c\""));
     place.write("mine.c", "#include \"tcp.h\"\n");
     let said = refusal(&place, &["run", "a.toml"]);
@@ -76,7 +76,7 @@ fn an_algorithm_without_a_table_is_told_what_it_lacks() {
 }
 
 #[test]
-fn a_scenario_that_is_not_there_is_said_so() {
+fn a_missing_scenario_is_reported() {
     let said = refusal(&Place::new(), &["run", "nothing.toml"]);
     assert!(said.contains("nothing.toml"), "{said}");
 }
@@ -88,9 +88,9 @@ fn a_wrong_override_points_at_the_flag() {
 }
 
 #[test]
-fn an_out_that_cannot_be_written_is_told_before_anything_runs() {
+fn an_out_that_cannot_be_written_is_reported_before_anything_runs() {
     let place = Place::with(&broken("duration = \"1 s\"", "duration = \"5000 s\""));
-    place.write("taken", "a file of somebody's");
+    place.write("taken", "a user's file");
     let said = refusal(&place, &["run", "a.toml", "--out", "taken"]);
     assert!(said.contains("taken is not a folder: choose another --out"), "{said}");
     let said = refusal(&place, &["run", "a.toml", "--out", "taken/below"]);
@@ -105,7 +105,7 @@ fn an_out_that_cannot_be_written_is_told_before_anything_runs() {
 }
 
 #[test]
-fn flags_and_names_that_do_not_exist_are_answered_with_those_that_do() {
+fn flags_and_names_that_do_not_exist_are_reported_with_those_that_do() {
     let place = Place::with(SMALL);
     let cases: [(&[&str], &str); 9] = [
         (&["reproduce", "cfi61"], "'cfi16'"),

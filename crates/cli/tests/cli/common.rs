@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Two flows on a small network for a simulated second: quick, with drops, and every table written.
+/// Two flows on a small network for one simulated second: quick, with drops, and all tables.
 pub const SMALL: &str = r#"
 duration = "1 s"
 [network]
@@ -86,7 +86,7 @@ impl Place {
     }
 }
 
-/// Every file below a folder with its bytes, but `run.json`, which tells of this machine.
+/// Every file below a folder with its bytes, except `run.json`, which describes this machine.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut open = vec![folder.to_path_buf()];
@@ -103,7 +103,7 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Names of the files that differ, or that only one side has.
+/// Names of the files that differ or exist on one side only.
 pub fn differences(a: &Path, b: &Path) -> Vec<String> {
     let (a, b) = (files(a), files(b));
     let names: std::collections::BTreeSet<&PathBuf> = a.keys().chain(b.keys()).collect();

@@ -1,29 +1,29 @@
-//! The demonstration, where kernels are not to be had.
+//! The demonstration without real kernels.
 
 use crate::common::Place;
 use std::fs;
 use std::process::Command;
 
 #[test]
-fn without_rights_the_demonstration_is_simulated_and_says_so() {
+fn without_rights_the_demonstration_is_simulated_and_labelled_so() {
     let place = Place::new();
     let mut demo = place.command(&["demo", "--json", "--out", "o"]);
     if nix::unistd::geteuid().is_root() {
-        // without the capabilities that kernels ask for
+        // without the capabilities that emulation needs
         let mut without = Command::new("setpriv");
         without.args(["--bounding-set=-sys_admin,-net_admin,-bpf", "--inh-caps=-all"]);
         without.arg(demo.get_program()).args(demo.get_args()).current_dir(place.path());
         demo = without;
     }
     let output = demo.output().expect("setpriv is a part of Debian's util-linux");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(told.starts_with("SIMULATED, not on kernels: "), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.starts_with("SIMULATED, not on real kernels: "), "{stderr}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["backend"], "simulated");
     let findings = json["findings"].as_array().unwrap();
     assert!(
-        findings[0].as_str().unwrap().contains("`sudo opentcp demo` on Linux with BPF gives those"),
+        findings[0].as_str().unwrap().contains("`sudo opentcp demo` on Linux with BPF measures those"),
         "{findings:?}"
     );
     let report = fs::read_to_string(place.join("o/report.html")).unwrap();
@@ -34,7 +34,7 @@ fn without_rights_the_demonstration_is_simulated_and_says_so() {
         let turns = run["turns"].as_array().unwrap();
         let withheld: Vec<f64> =
             turns.iter().filter(|turn| turn["hosts"] == 0).map(|turn| turn["at_s"].as_f64().unwrap()).collect();
-        // at first nothing is known; the epochs are from 7.5 to 10.5 s and from 17.5 to 20.5 s
+        // at first nothing is known; the congestion episodes are from 7.5 to 10.5 s and from 17.5 to 20.5 s
         assert!(withheld[0] < 1.0, "{withheld:?}");
         for epoch in [10.0, 20.0] {
             assert!(withheld.contains(&epoch), "{withheld:?}");
@@ -44,7 +44,7 @@ fn without_rights_the_demonstration_is_simulated_and_says_so() {
             "{withheld:?}"
         );
     }
-    // what is claimed of opentcp2 and the paper's hosts
+    // the claims about opentcp2 and the paper's hosts
     let claimed = runs.iter().find(|run| run["baseline"] == "paper" && run["policy"] == "opentcp2").unwrap();
     assert!(claimed["p99_reduction"]["low"].as_f64().unwrap() > 0.0, "{}", claimed["p99_reduction"]);
 }

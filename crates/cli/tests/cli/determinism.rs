@@ -1,4 +1,4 @@
-//! Same scenario and seed, same bytes; whatever else differs.
+//! Same scenario and seed, same bytes, whatever else differs.
 
 use crate::common::{Place, SMALL, differences, files};
 use std::fs;
@@ -8,7 +8,7 @@ fn sweep() -> String {
 }
 
 #[test]
-fn the_number_of_jobs_does_not_show_in_the_results() {
+fn results_do_not_depend_on_the_number_of_jobs() {
     let place = Place::with(&sweep());
     let one = place.succeed(&["run", "a.toml", "--jobs", "1", "--out", "one"]);
     let two = place.succeed(&["run", "a.toml", "--jobs", "2", "--out", "two"]);
@@ -37,8 +37,8 @@ fn the_scenario_in_the_results_repeats_the_run() {
     assert_eq!(differences(&place.join("first"), &place.join("again")), [""; 0]);
 }
 
-/// A copy of a built-in algorithm in a file of the same name: the same algorithm, so the same bytes but in the scenario,
-/// which names the file and has a copy of it.
+/// A copy of a built-in algorithm in a file of the same name: the same bytes except in the scenario, which names the file, and the
+/// copied file.
 #[test]
 fn a_copy_of_a_built_in_algorithm_gives_the_same_bytes() {
     let place = Place::with(SMALL);
@@ -52,7 +52,7 @@ fn a_copy_of_a_built_in_algorithm_gives_the_same_bytes() {
     }
 }
 
-/// Two algorithms of one name and a user's table of sizes, named by absolute paths; then their folder is all that is left.
+/// Two algorithms of one name and a user's table of sizes, by absolute paths; then only the results folder remains.
 #[test]
 fn results_with_a_users_files_can_be_repeated_elsewhere() {
     let source = |name: &str| fs::read_to_string(format!("{}/../../cc/{name}.c", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -86,7 +86,7 @@ fn results_with_a_users_files_can_be_repeated_elsewhere() {
         let scenario = first.join("scenario.toml").display().to_string();
         elsewhere.succeed(&["run", &scenario, "--out", "again"]);
         assert_eq!(differences(&first, &elsewhere.join("again")), ["report.html", "summary.json"], "{run}");
-        // A run by itself has a report, and a name of its own.
+        // A single run has a report, and a name of its own.
         elsewhere.succeed(&["run", "again/scenario.toml", "--out", "third"]);
         assert_eq!(differences(&elsewhere.join("again"), &elsewhere.join("third")), [""; 0], "{run}");
     }

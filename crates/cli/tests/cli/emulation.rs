@@ -1,4 +1,4 @@
-//! What an emulation leaves behind, however it ends: nothing. And what its users' programs do in it. Only root can try.
+//! An emulation leaves nothing behind, however it ends; and users' programs run in it. Only root can run these tests.
 
 use crate::common::Place;
 use std::collections::BTreeSet;
@@ -9,10 +9,10 @@ use std::thread;
 use std::time::Duration;
 use testkit::{Machine, or_skip, until};
 
-/// The algorithm of the scenarios below, which nobody else has.
+/// The algorithm of the scenarios below, which nothing else uses.
 const ALGORITHM: &str = "ot_leftover";
 
-/// Two hosts that talk for a minute unless something ends it, with an algorithm of their own.
+/// Two hosts with an algorithm of their own, whose flows last for a minute unless interrupted.
 const MINUTE: &str = r#"duration = "60 s"
 [network]
 topology = { star = { hosts = 2 } }
@@ -36,7 +36,7 @@ pub fn machine() -> Option<(Machine, Place)> {
     Some((machine, place))
 }
 
-/// The network namespaces of a process's threads and of those of all others: numbers of their inodes.
+/// The network namespaces of a process's threads and of those of all others, by inode.
 fn namespaces(processes: impl Iterator<Item = String>) -> BTreeSet<u64> {
     use std::os::unix::fs::MetadataExt as _;
     let tasks = processes.filter_map(|process| fs::read_dir(format!("/proc/{process}/task")).ok()).flatten().flatten();
@@ -52,7 +52,7 @@ fn is_loaded() -> bool {
     fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap().contains(ALGORITHM)
 }
 
-/// A run or a shell that is under way, and the namespaces of its hosts.
+/// A running run or shell, and the namespaces of its hosts.
 struct UnderWay {
     child: Child,
     hosts: BTreeSet<u64>,
@@ -60,7 +60,7 @@ struct UnderWay {
 
 impl UnderWay {
     fn start(place: &Place, args: &[&str]) -> UnderWay {
-        assert!(!is_loaded(), "an earlier test has left {ALGORITHM} in the kernel");
+        assert!(!is_loaded(), "an earlier test left {ALGORITHM} in the kernel");
         let child = place.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let own = namespaces(std::iter::once("self".to_string()));
         let hosts = || {
@@ -68,7 +68,7 @@ impl UnderWay {
             all.difference(&own).copied().collect::<BTreeSet<u64>>()
         };
         until("the hosts are made", || hosts().len() == 2 && is_loaded());
-        // well into it
+        // into the run proper
         thread::sleep(Duration::from_millis(500));
         let hosts = hosts();
         UnderWay { child, hosts }
@@ -78,7 +78,7 @@ impl UnderWay {
         assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
     }
 
-    /// Nothing of it is in the kernel any more; its exit code.
+    /// Waits until nothing of it is in the kernel; returns its exit code.
     fn until_gone(mut self) -> Option<i32> {
         let status = self.child.wait().unwrap();
         until("the hosts are gone", || all_namespaces().is_disjoint(&self.hosts));
@@ -107,7 +107,7 @@ fn a_killed_emulation_leaves_nothing_and_the_next_starts_clean() {
 }
 
 #[test]
-fn what_a_killed_shells_programs_left_running_is_ended_by_clean() {
+fn clean_ends_programs_that_a_killed_shell_left_running() {
     let Some((_machine, place)) = machine() else { return };
     let ready = place.join("ready");
     let command = format!("h1 sh -c 'sleep 1000 & echo $! > ready.new; mv ready.new {}; wait'", ready.display());
@@ -119,13 +119,13 @@ fn what_a_killed_shells_programs_left_running_is_ended_by_clean() {
     assert!(Path::new("/proc").join(&sleeper).exists(), "this is what `clean` is for");
     let cleaned = place.succeed(&["emu", "clean"]).stdout;
     assert!(cleaned.starts_with("ended "), "{cleaned}");
-    // whoever takes over orphans may see to them later: an ended program has no namespace any more
+    // the parent of orphans may reap them later; an ended program has no namespace any more
     until("the program has ended", || fs::read_link(format!("/proc/{sleeper}/ns/net")).is_err());
     assert_eq!(shell.until_gone(), None);
-    assert_eq!(place.succeed(&["emu", "clean"]).stdout, "nothing was left behind\n");
+    assert_eq!(place.succeed(&["emu", "clean"]).stdout, "there was nothing to clean\n");
 }
 
-/// The control groups of runs.
+/// The cgroups of runs.
 fn cgroups() -> BTreeSet<String> {
     let folders = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new).into_iter().map(walk);
     folders.flatten().filter(|name| name.starts_with("opentcp-") && name.ends_with("-run")).collect()
@@ -142,7 +142,7 @@ fn walk(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_run_with_a_policy_leaves_no_control_group() {
+fn a_run_with_a_policy_leaves_no_cgroup() {
     let Some((_machine, place)) = machine() else { return };
     let policy = "mode = \"enforce\"\nperiod = \"60 s\"\n[[rule]]\nname = \"fast\"\n\
                   when = \"network.max_link_utilization <= 1.0\"\nset = { initial_cwnd = 20 }\n";
@@ -158,7 +158,7 @@ fn a_run_with_a_policy_leaves_no_control_group() {
     until("the algorithm is gone", || !is_loaded());
     for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
         let run = UnderWay::start(&place, &["run", "a.toml", "--backend", "emu"]);
-        until("the run has a control group", || cgroups().len() > before.len());
+        until("the run has a cgroup", || cgroups().len() > before.len());
         run.signal(signal);
         assert_eq!(run.until_gone(), code);
         if code.is_none() {
@@ -169,7 +169,7 @@ fn a_run_with_a_policy_leaves_no_control_group() {
     }
 }
 
-/// Programs that take every processor, ended when dropped.
+/// Programs that use all CPUs, killed on drop.
 struct Burners(Vec<Child>);
 
 impl Burners {
@@ -190,7 +190,7 @@ impl Drop for Burners {
 }
 
 #[test]
-fn a_run_beside_programs_that_burn_the_processors_is_not_valid() {
+fn a_run_beside_programs_that_use_all_cpus_is_not_valid() {
     let Some((_machine, place)) = machine() else { return };
     let args = ["run", "a.toml", "--backend", "emu", "--set", "duration=3 s", "--set", "tcp.cc=kernel:reno"];
     let burners = Burners::start();
@@ -203,7 +203,7 @@ fn a_run_beside_programs_that_burn_the_processors_is_not_valid() {
     drop(burners);
 }
 
-/// Whether a program is here; otherwise that is said.
+/// Whether a program is installed; prints if not.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let found = found.is_ok_and(|status| status.success());

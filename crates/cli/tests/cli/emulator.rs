@@ -1,4 +1,4 @@
-//! What the emulator refuses is told: where it is written, or what this machine lacks.
+//! Errors of the emulator name the place in the scenario, or what this machine lacks.
 
 use crate::common::Place;
 use crate::loading::{Exclusive, as_nobody, hide_btf, source, with_mounts};
@@ -29,7 +29,7 @@ fn what_cannot_be_emulated_is_refused_where_it_is_written() {
     };
     refused(&[], &["a.toml:4:1", "the bound is 10 Gbit/s", "a.toml:6:1", "`tcp.prr`"]);
     refused(&["--set", "network.rate=1 Gbit/s"], &["a.toml:6:1"]);
-    // a preset's value is told at the preset's table
+    // an error in a preset's value points to the preset's table
     refused(&["--set", "tcp.preset=ns-3.25"], &["`tcp.initial_ssthresh`", "a.toml:5:2"]);
     refused(&["--set", "network.topology.star.hosts=500"], &["500 hosts", "the bound is 128"]);
     refused(&["--set", "tcp.cc=kernel:nothing"], &["unknown algorithm `kernel:nothing`"]);
@@ -64,7 +64,7 @@ fn a_shell_is_refused_for_what_cannot_be_opened() {
 }
 
 #[test]
-fn more_traffic_than_a_machine_forwards_is_refused_with_the_bound() {
+fn more_traffic_than_a_machine_can_forward_is_refused_with_the_bound() {
     let place = Place::with(
         "duration = \"2 s\"\n[network]\ntopology = { fat_tree = { k = 4 } }\nrate = \"1 Gbit/s\"\n[tcp]\n\
          cc = \"kernel:reno\"\n[[traffic]]\npermutation = { bulk = {} }\n",
@@ -93,7 +93,7 @@ fn without_rights_nothing_is_emulated() {
 }
 
 #[test]
-fn an_algorithm_that_the_kernel_does_not_take_is_refused_before_anything_runs() {
+fn an_algorithm_that_the_kernel_refuses_is_refused_before_anything_runs() {
     let Some(kernel) = Exclusive::new() else { return };
     let newreno = source("newreno");
     for (file, text) in [

@@ -4,7 +4,7 @@ use crate::common::{Place, SMALL};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-/// A sweep with one short run, whose line on stderr says that all is under way, and long ones that nobody waits for.
+/// A sweep with one short run, whose line on stderr shows that all have started, and long ones that no test waits for.
 fn endless() -> String {
     let scenario = SMALL.replace("duration = \"1 s\"\n", "").replace("links = \"50 ms\"\ncwnd = \"50 ms\"\n", "");
     format!("{scenario}[sweep]\nduration = [\"10 ms\", \"8000000 s\", \"8000000 s\"]\n")

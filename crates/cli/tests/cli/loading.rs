@@ -18,7 +18,7 @@ use testkit::{Machine, or_skip};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// The running kernel, for one test at a time, of all crates; emptied when dropped, also by a failing test.
+/// The running kernel, for one test at a time, of all crates; cleaned on drop, also by a failing test.
 pub struct Exclusive {
     pub place: Place,
     _machine: Machine,
@@ -29,7 +29,7 @@ impl Exclusive {
     pub fn new() -> Option<Exclusive> {
         or_skip(kernel::Kernel::probe())?;
         let machine = Machine::take();
-        assert_eq!(kernel::pinned(), [""; 0], "first take out what is loaded here: opentcp cc unload all");
+        assert_eq!(kernel::pinned(), [""; 0], "first unload what is loaded here: opentcp cc unload all");
         Some(Exclusive { place: Place::new(), _machine: machine })
     }
 
@@ -37,7 +37,7 @@ impl Exclusive {
         self.place.succeed(args).stdout
     }
 
-    /// Runs what must be refused as bad input, with nothing changed; what stderr says.
+    /// Runs a command that must be refused as bad input and change nothing; returns stderr.
     fn refused(&self, args: &[&str]) -> String {
         refused(&self.place, args)
     }
@@ -69,12 +69,12 @@ fn check_refusal(done: &Done, args: &[&str]) {
     assert!(!done.stderr.contains("panicked"), "{}", done.stderr);
 }
 
-/// The names that sockets of this namespace can choose.
+/// The algorithms that sockets of this namespace can choose.
 pub fn available() -> String {
     fs::read_to_string(AVAILABLE).unwrap()
 }
 
-/// Runs `work` in a network namespace of its own, which has a loopback interface and goes away afterwards.
+/// Runs `work` in a network namespace of its own, which has a loopback interface and is removed afterwards.
 fn in_a_namespace<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -119,7 +119,7 @@ fn all_are_loaded_listed_with_their_sockets_and_unloaded() {
             let ours = entry(&listed, "algorithms", name);
             assert_eq!((&ours["loaded"], &ours["sockets"]), (&true.into(), &1.into()), "{listed}");
             assert_eq!(entry(&listed, "kernel", &kernel_name)["origin"], "loaded", "{listed}");
-            // The other end has the namespace's own; which one that is, is the machine's affair.
+            // The other end has the namespace's default, whichever that is.
             let own: u64 = ["reno", "cubic", "bbr"]
                 .iter()
                 .filter_map(|name| entry(&listed, "kernel", name)["sockets"].as_u64())
@@ -266,7 +266,7 @@ fn undo(source: &str) -> String {
 }
 
 #[test]
-fn without_rights_loading_is_refused_and_listing_is_not() {
+fn without_rights_loading_is_refused_but_listing_works() {
     let Some(kernel) = Exclusive::new() else { return };
     kernel.succeed(&["cc", "load", "westwood"]);
     let [load, unload, list] =
@@ -280,9 +280,9 @@ fn without_rights_loading_is_refused_and_listing_is_not() {
     assert_eq!(entry(&listed, "algorithms", "westwood")["loaded"], true, "{listed}");
 }
 
-/// What the program does for a user without rights.
+/// Runs the program as a user without rights.
 pub fn as_nobody<const N: usize>(commands: [&[&str]; N]) -> [Output; N] {
-    // Nobody may not enter the folder that the program stands in.
+    // The user nobody may not enter the program's folder.
     let program = env::temp_dir().join(format!("opentcp-of-nobody-{}", std::process::id()));
     fs::copy(env!("CARGO_BIN_EXE_opentcp"), &program).unwrap();
     let run = |args: &[&str]| Command::new(&program).args(args).current_dir("/").uid(65534).gid(65534).output();
@@ -291,7 +291,7 @@ pub fn as_nobody<const N: usize>(commands: [&[&str]; N]) -> [Output; N] {
     outputs.map(|output| output.unwrap())
 }
 
-/// Runs the program where `change` has changed the mounts, seen by nobody else.
+/// Runs the program in a mount namespace that `change` has changed.
 pub fn with_mounts(kernel: &Exclusive, change: impl FnOnce() + Send, args: &[&str]) -> Done {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -305,20 +305,20 @@ pub fn with_mounts(kernel: &Exclusive, change: impl FnOnce() + Send, args: &[&st
     })
 }
 
-/// What the kernel says of its types is seen no more.
+/// Hides the kernel's BTF.
 pub fn hide_btf() {
     mount(Some("none"), "/sys/kernel/btf", Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
 }
 
 #[test]
-fn a_kernel_without_btf_and_mounts_that_would_not_last_are_told() {
+fn a_kernel_without_btf_and_mounts_that_would_not_last_are_reported() {
     let Some(kernel) = Exclusive::new() else { return };
     let args = ["cc", "load", "cubic"];
     let done = with_mounts(&kernel, hide_btf, &args);
     check_refusal(&done, &args);
     assert!(done.stderr.contains("CONFIG_DEBUG_INFO_BTF=y"), "{}", done.stderr);
 
-    // Where there is a BPF file system, it is seen no more.
+    // Hides the BPF file system, if there is one.
     let hide = || while umount2("/sys/fs/bpf", MntFlags::MNT_DETACH).is_ok() {};
     let done = with_mounts(&kernel, hide, &args);
     check_refusal(&done, &args);

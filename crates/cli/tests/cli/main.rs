@@ -1,4 +1,4 @@
-//! The program as its users meet it: arguments in; stdout, stderr, exit code and files out.
+//! The program as users run it: arguments in; stdout, stderr, exit code and files out.
 
 mod algorithms;
 mod bad_input;

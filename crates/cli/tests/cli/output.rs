@@ -1,4 +1,4 @@
-//! What a run prints and writes.
+//! The output of a run.
 
 use crate::common::{Place, SMALL};
 use serde_json::Value;
@@ -9,7 +9,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn a_run_says_where_its_report_is_and_prints_a_table() {
+fn a_run_prints_a_table_and_the_path_of_its_report() {
     let place = Place::with(SMALL);
     let done = place.succeed(&["run", "a.toml"]);
     assert!(done.stderr.contains("report: opentcp-results/a/report.html"), "{}", done.stderr);

@@ -5,7 +5,7 @@ use std::fs;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies");
 
-/// A folder with a policy and the network of the book.
+/// A folder with a policy and the network view of the documentation.
 fn place(policy: &str) -> Place {
     let place = Place::new();
     place.write("p.toml", &fs::read_to_string(format!("{FOLDER}/{policy}.toml")).unwrap());
@@ -23,13 +23,13 @@ fn the_policies_that_are_shipped_are_right_with_the_algorithms_that_are_built_in
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_what_to_write() {
+fn a_mistake_is_reported_with_its_place_and_what_to_write() {
     let place = place("opentcp1");
     let text = fs::read_to_string(place.join("p.toml")).unwrap();
     place.write("bad.toml", &text.replace("max_link_utilization < 0.70", "max_link_utilization < 70"));
     let done = place.opentcp(&["policy", "check", "bad.toml", "p.toml"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.stdout.starts_with("p.toml: good"), "the next file is checked all the same: {}", done.stdout);
+    assert!(done.stdout.starts_with("p.toml: good"), "the next file is checked, too: {}", done.stdout);
     for part in ["bad.toml:23:40", "it is never 70", "write 0.7 for 70 %"] {
         assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
     }
@@ -62,7 +62,7 @@ fn what_a_policy_would_do_is_explained_in_text_and_in_json() {
 }
 
 #[test]
-fn a_view_that_is_none_is_told_with_its_place() {
+fn a_malformed_view_is_reported_with_its_place() {
     let place = place("opentcp2");
     let view = fs::read_to_string(place.join("view.json")).unwrap();
     for (broken, part) in [
@@ -119,12 +119,12 @@ fn a_trial_needs_no_objective_but_flows() {
         let args = ["policy", "try", "p.toml", "--scenario", "a.toml", "--seeds", "6", "--json", "--set", &set];
         serde_json::from_str(&place.succeed(&args).stdout).unwrap()
     };
-    // links without drops have no logarithm to compare; harm is seen all the same
+    // links without drops have no logarithm to compare, but harm is still detected
     place.write("p.toml", policy);
     let harm = tried("3 s");
     assert_eq!(harm["answer"], "hurts", "{harm}");
     assert!(harm["verdict"]["reason"].as_str().unwrap().starts_with("p99 FCT +"), "{harm}");
-    // 56 messages a round, one of 1 kB and one of 64 kB before it is over
+    // 56 messages a round; one of 1 kB and one of 64 kB before it ends
     place.write("a.toml", &NETWORK.replace("1000000", "2"));
     assert_eq!(tried("3 s")["answer"], "cannot say");
 }

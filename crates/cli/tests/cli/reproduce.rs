@@ -1,4 +1,4 @@
-//! `opentcp reproduce cfi16`: what programs may rely on.
+//! `opentcp reproduce cfi16`: the properties that programs may rely on.
 
 use crate::common::{Place, differences};
 use serde_json::Value;
@@ -96,7 +96,7 @@ fn the_experiments_come_after_the_study() {
 }
 
 #[test]
-fn the_number_of_jobs_does_not_show_in_the_study() {
+fn a_study_does_not_depend_on_the_number_of_jobs() {
     let place = Place::new();
     rows(&place, &["--jobs", "1", "--out", "one"]);
     rows(&place, &["--jobs", "2", "--out", "two"]);
@@ -104,7 +104,7 @@ fn the_number_of_jobs_does_not_show_in_the_study() {
 }
 
 #[test]
-fn people_get_a_table_for_each_routing_and_sentences() {
+fn the_text_has_a_table_for_each_routing_and_findings() {
     let done = Place::new().succeed(&["reproduce", "cfi16", "--set", "duration=2 s"]);
     for words in ["\nsingle-path\nvariant", "\necmp\nvariant", "Drops, fewest first: ", "--seeds 5"] {
         assert!(done.stdout.contains(words), "no {words:?} in\n{}", done.stdout);
@@ -113,7 +113,7 @@ fn people_get_a_table_for_each_routing_and_sentences() {
 }
 
 #[test]
-fn opentcp_is_laid_beside_its_paper_and_the_same_seed_gives_the_same_bytes() {
+fn opentcp_is_compared_with_its_paper_and_the_same_seed_gives_the_same_bytes() {
     let place = Place::new();
     // a small data centre: 2 racks of 8, two jobs
     let sets = [
@@ -149,7 +149,7 @@ fn opentcp_is_laid_beside_its_paper_and_the_same_seed_gives_the_same_bytes() {
         "the small network has both, too"
     );
     let calm = of("day", "hours under 50 % utilization")["ours"].as_f64().unwrap();
-    assert!((5.0..=9.0).contains(&calm), "what hosts ask for is under half of the link in eight hours: {calm}");
+    assert!((5.0..=9.0).contains(&calm), "the load is under half of the link in eight hours: {calm}");
     let night = of("day", "hours with a rule in force")["ours"].as_f64().unwrap();
     assert!((3.0..=8.0).contains(&night), "{night}");
     for file in ["report.html", "opentcp2/cues.parquet", "default/messages.parquet", "day/cues.parquet"] {

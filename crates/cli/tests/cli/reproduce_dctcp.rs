@@ -1,4 +1,4 @@
-//! `opentcp reproduce dctcp`: what programs may rely on, in the simulator, and as root on the running kernel.
+//! `opentcp reproduce dctcp`: the properties that programs may rely on, in the simulator, and as root on the running kernel.
 
 use crate::common::{Done, Place};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs::read_to_string;
 use testkit::{Machine, or_skip};
 
-/// Short enough for a test, long enough for slow start to be over.
+/// Short enough for a test, long enough for slow start to end.
 const SHORT: [&str; 8] =
     ["--stage", "600 ms", "--set", "duration=1 s", "--set", "measure.warmup=500 ms", "--jobs", "2"];
 
@@ -29,7 +29,7 @@ fn close(value: &Value, expected: f64, by: f64) -> bool {
 }
 
 #[test]
-fn the_simulators_half_has_every_figure() {
+fn the_simulator_has_every_figure() {
     let place = Place::new();
     let args = [&["reproduce", "dctcp", "--backend", "sim", "--json", "--out", "out"], &SHORT[..]].concat();
     let output = output(&place.succeed(&args));
@@ -60,14 +60,14 @@ fn the_simulators_half_has_every_figure() {
     for heading in ["Figure 1: the queue over time", "Figure 12: the sawtooth", "Figure 16: convergence", "dashed"] {
         assert!(report.contains(heading), "{heading}");
     }
-    assert!(!report.contains("http://") && !report.contains("https://"), "the report needs nothing but itself");
+    assert!(!report.contains("http://") && !report.contains("https://"), "the report loads nothing from elsewhere");
     for file in ["summary.json", "run.json", "figure12-sim-10G-N-2/link_series.parquet"] {
         assert!(place.join("out").join(file).is_file(), "{file}");
     }
 }
 
 #[test]
-fn people_get_theory_and_simulator_side_by_side_and_sentences() {
+fn the_text_compares_theory_and_simulator_and_has_findings() {
     let args = [&["reproduce", "dctcp", "--backend", "sim", "--figure", "12"], &SHORT[..]].concat();
     let done = Place::new().succeed(&args);
     assert!(done.stdout.starts_with("\nFigure 12\nlinks"), "{}", done.stdout);
@@ -112,7 +112,7 @@ fn kernels_converge_in_stages_of_three_seconds() {
     let short = ["--set", "duration=2 s", "--set", "measure.warmup=1 s"];
     let output = output(&place.succeed(&[&fixed[..], &short].concat()));
     let jain = row(&output, "kernel/100M/dctcp", "Jain index, stage 5 (5 flows)");
-    // what the machine distorted is not judged, but it is told
+    // a run that the machine distorted is reported, not judged
     if jain["note"].as_str().unwrap().contains("NOT VALID") {
         let findings = output["studies"][0]["findings"].to_string();
         assert!(findings.contains("NOT VALID: Figure 16 (kernel/100M/dctcp)"), "{findings}");

@@ -1,4 +1,4 @@
-//! Every algorithm carries real data over an emulated wide-area link, in the running kernel. Only root can try.
+//! Every algorithm transfers real data over an emulated wide-area link, in the running kernel. Only root can run this.
 
 use crate::loading::{Exclusive, available};
 use congestion::Algorithm;
@@ -18,7 +18,7 @@ bulk = { from = "h1", to = "h2" }
 const BYTES: &str = "100000000";
 
 #[test]
-fn every_algorithm_carries_a_hundred_megabytes_and_is_seen_at_it() {
+fn every_algorithm_carries_a_hundred_megabytes_and_is_observed_doing_so() {
     let Some(kernel) = Exclusive::new() else { return };
     if Command::new("python3").arg("--version").output().is_err() {
         eprintln!("skipped: no python3 here");

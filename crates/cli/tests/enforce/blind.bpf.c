@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Makes a TCP sender one that ignores its window: what comes to it says 65,535, whatever the other end has said. Only IPv4
+ * Makes a TCP sender ignore its window: every segment to it gets a window of 65,535, whatever the other end has set. Only IPv4
  * without options.
  */
 #include <linux/bpf.h>

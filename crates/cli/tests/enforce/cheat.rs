@@ -1,4 +1,4 @@
-//! A server whose TCP ignores the window that it is offered: the enforcer holds what leaves to the client to it all the same.
+//! A server whose TCP ignores the receive window that it is offered: the enforcer still limits what is in flight to the client.
 
 use crate::killed::SLOW;
 use crate::world::World;
@@ -12,18 +12,18 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 
 const BYTES: usize = 600_000;
-/// What the algorithm lets be in flight, `slow.c`.
+/// The algorithm's limit of bytes in flight, by `slow.c`.
 const IN_FLIGHT: u32 = 20 * 1448;
-/// How far beyond its window a server's data is still held, `Limits::beyond_window_bytes`.
+/// A server's data is still buffered this far beyond its window, `Limits::beyond_window_bytes`.
 const HELD_BEYOND: u32 = 1 << 16;
 
-/// A TCP packet as a host's interface had it.
+/// A TCP packet as seen at a host's interface.
 struct Packet {
     from_server: bool,
     syn: bool,
-    /// From the server: the number after its last byte. From the client: what it acknowledges.
+    /// From the server: the number after its last byte. From the client: the acknowledgment number.
     number: u32,
-    /// As it stands in the header, and the SYN's shift of it.
+    /// The header's value, and the shift in the SYN.
     window: u16,
     scale: Option<u8>,
 }
@@ -53,7 +53,7 @@ impl Packet {
     }
 }
 
-/// What passes a host's interface, both ways.
+/// Captures packets at a host's interface, in both directions.
 struct Capture(OwnedFd);
 
 impl Capture {
@@ -66,7 +66,7 @@ impl Capture {
         })
     }
 
-    /// All since the beginning, numbers relative to the server's first.
+    /// All packets since the start, numbers relative to the server's first.
     fn packets(&self, server_port: u16) -> Vec<Packet> {
         let mut buffer = vec![0; 1 << 17];
         let mut all = Vec::new();
@@ -90,7 +90,7 @@ fn a_server_that_ignores_its_window_is_held_to_it() {
     world.blind_server_to_its_window();
     let (at_server, at_client) = (Capture::on(&world, 0), Capture::on(&world, 2));
     let (mut client, mut server) = world.connection();
-    // no other limit: Reno goes on until something is lost
+    // no other limit: Reno grows until a loss
     set_tcp_congestion(&server, "reno").expect("it is in every kernel");
     let port = server.local_addr().expect("it is bound").port();
     let seen = AtomicU64::new(0);
@@ -102,7 +102,7 @@ fn a_server_that_ignores_its_window_is_held_to_it() {
     let (at_server, at_client) = (at_server.packets(port), at_client.packets(port));
     let scale = at_server.iter().find(|packet| packet.syn && !packet.from_server).and_then(|syn| syn.scale);
     let scale = scale.expect("Linux scales windows");
-    // the ends of the windows that the server was offered, by what was acknowledged with them; how far it went beyond the last
+    // the ends of the windows that the server was offered, by acknowledgment number; the farthest that it went beyond one
     let (mut offers, mut edge, mut cheated) = (Vec::new(), 0, 0);
     for packet in at_server.iter().filter(|packet| !packet.syn) {
         if packet.from_server {

@@ -1,9 +1,9 @@
-//! The enforcer is killed under a thousand flows, twice, and started again between.
+//! An enforcer with a thousand flows is killed, restarted, and killed again.
 //!
-//! What was in its memory is lost with it: packets that waited in the rings between it and the kernel, or that the algorithm had not let go.
-//! So two things are measured after each kill. The network's silence is the longest time in which no byte arrived anywhere, which is how
-//! long it takes until the bridge carries; a flow's silence is the longest time between two arrivals of that flow, which has
-//! the recovery of what was lost in it, by the sender's own TCP.
+//! Its memory is lost with it: packets in the rings between it and the kernel, and those that it had buffered. So two things are measured
+//! after each kill. The network's silence is the longest time in which no byte arrived anywhere: the time until the bridge carries
+//! the traffic. A flow's silence is the longest time between two arrivals of that flow; it includes the recovery of its losses by the
+//! sender's own TCP.
 
 use crate::byte;
 use crate::world::World;
@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use testkit::{PATIENCE, eventually};
 
-/// Twenty packets in flight, sent on at 200,000 bytes a second: of what the server may send, the enforcer holds nearly all.
+/// Twenty packets in flight at 200,000 bytes a second: the enforcer buffers nearly all that the server may send.
 pub const SLOW: &str = r#"#include "tcp.h"
 CC_HOOK(void, slow_init, struct sock *sk)
 {
@@ -43,29 +43,29 @@ CC_OPS(slow, .init = slow_init, .ssthresh = slow_ssthresh, .cong_control = slow_
 	.flags = TCP_CONG_NON_RESTRICTED);
 "#;
 const SLOW_PORT: u16 = 7001;
-/// Between two packets of a flow that sends at a steady rate.
+/// Interval of packets of a steady flow.
 const PERIOD: Duration = Duration::from_millis(20);
 const PIECE: usize = 1000;
-/// A network's silence, at most.
+/// Limit of a network's silence.
 const GAP: Duration = Duration::from_millis(100);
-/// How long arrivals are watched after a kill.
+/// Arrivals are observed for this long after a kill.
 const WATCHED: Duration = Duration::from_secs(2);
 
-/// What a flow does while the enforcer is killed.
+/// A flow's traffic while the enforcer is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The server sends a packet each [`PERIOD`].
     Steady,
     /// The client does.
     Upwards,
-    /// The server sends as much as it may, and the enforcer sends it on slowly.
+    /// The server sends as much as it may, and the enforcer forwards it slowly.
     Slow,
     /// Nothing, before the end.
     Idle,
 }
 
 impl Kind {
-    /// Of the flow with this number: of twenty 11, 4, 1 and 4.
+    /// The kind of the flow with this number: of twenty 11, 4, 1 and 4.
     fn of(flow: usize) -> Kind {
         match flow % 20 {
             0..11 => Kind::Steady,
@@ -76,20 +76,20 @@ impl Kind {
     }
 }
 
-/// What has arrived of a flow.
+/// A flow's arrivals.
 struct Arrived {
     bytes: usize,
     at: Instant,
-    /// The longest time between two arrivals since the watch began.
+    /// The longest time between two arrivals since the observation began.
     silence: Duration,
 }
 
-/// What has arrived of all.
+/// All flows' arrivals.
 struct Watch {
     flows: Vec<Arrived>,
     at: Instant,
     silence: Duration,
-    /// The longest times for which this process itself neither sent nor looked.
+    /// The longest times for which this process itself neither sent nor received.
     pause: Duration,
 }
 
@@ -115,7 +115,7 @@ impl Watch {
         flow.bytes += bytes;
     }
 
-    /// The silences of flows of a kind, shortest first; one that has not ended counts as long as it is.
+    /// The silences of flows of a kind, ascending; one that has not ended counts with its length so far.
     fn silences(&self, kind: Kind) -> Vec<Duration> {
         let of = self.flows.iter().enumerate().filter(|(i, _)| Kind::of(*i) == kind);
         let mut all: Vec<Duration> = of.map(|(_, flow)| flow.silence.max(flow.at.elapsed())).collect();
@@ -128,13 +128,13 @@ impl Watch {
 struct Flows {
     sent: Vec<AtomicU64>,
     watch: Mutex<Watch>,
-    /// Nothing more is sent but to idle flows, once.
+    /// Sending stops, except one message for idle flows.
     ending: AtomicBool,
     ended: AtomicBool,
 }
 
 impl Flows {
-    /// Sends what each flow's kind says, until the end.
+    /// Sends each flow's traffic, until the end.
     fn send(&self, senders: &mut [TcpStream]) {
         let mut next = Instant::now();
         loop {
@@ -160,13 +160,13 @@ impl Flows {
             next += PERIOD;
             thread::sleep(next.saturating_duration_since(Instant::now()));
             let late = next.elapsed();
-            let mut watch = self.watch.lock().expect("nobody panics with it");
+            let mut watch = self.watch.lock().expect("no thread has panicked");
             watch.pause = watch.pause.max(late);
             next += late;
         }
     }
 
-    /// Takes and checks what arrives, until the end.
+    /// Reads and verifies what arrives, until the end.
     fn receive(&self, receivers: &mut [TcpStream]) {
         let mut buffer = vec![0; 65_536];
         while !self.ended.load(Ordering::Relaxed) {
@@ -178,33 +178,33 @@ impl Flows {
             for (i, stream) in receivers.iter_mut().enumerate().filter(|(i, _)| readable[*i]) {
                 let n = stream.read(&mut buffer).unwrap_or_else(|error| panic!("flow {i}, {:?}: {error}", Kind::of(i)));
                 assert!(n > 0, "flow {i}, {:?}, ends", Kind::of(i));
-                let mut watch = self.watch.lock().expect("nobody panics with it");
+                let mut watch = self.watch.lock().expect("no thread has panicked");
                 let at = i + watch.flows[i].bytes;
                 assert!(buffer[..n].iter().enumerate().all(|(k, b)| *b == byte(at + k)), "flow {i}: wrong bytes");
                 watch.arrived(i, n);
             }
-            let mut watch = self.watch.lock().expect("nobody panics with it");
+            let mut watch = self.watch.lock().expect("no thread has panicked");
             watch.pause = watch.pause.max(began.elapsed());
         }
     }
 
-    /// Whether of all flows of a kind something has arrived since `then`.
+    /// Whether each flow of a kind has received something since `then`.
     fn have_gone_on(&self, kind: Kind, then: Instant) -> bool {
-        let watch = self.watch.lock().expect("nobody panics with it");
+        let watch = self.watch.lock().expect("no thread has panicked");
         watch.flows.iter().enumerate().all(|(i, flow)| Kind::of(i) != kind || flow.at > then)
     }
 
-    /// Does something, and tells how long arrivals paused after it.
+    /// Runs `act`, and prints how long arrivals paused after it.
     fn silences_after(&self, what: &str, act: impl FnOnce()) {
-        self.watch.lock().expect("nobody panics with it").begin();
+        self.watch.lock().expect("no thread has panicked").begin();
         act();
         thread::sleep(WATCHED);
         let then = Instant::now();
         for kind in [Kind::Steady, Kind::Upwards, Kind::Slow] {
-            // one that has lost a packet twice still waits for its sender's timer
-            assert!(eventually(|| self.have_gone_on(kind, then)), "{kind:?}: not all go on within {PATIENCE:?}");
+            // a flow that has lost a packet twice still waits for its sender's RTO
+            assert!(eventually(|| self.have_gone_on(kind, then)), "{kind:?}: not all resume within {PATIENCE:?}");
         }
-        let watch = self.watch.lock().expect("nobody panics with it");
+        let watch = self.watch.lock().expect("no thread has panicked");
         println!("{what}: nothing arrived for {:?}; this process paused for {:?}", watch.silence, watch.pause);
         for kind in [Kind::Steady, Kind::Upwards, Kind::Slow] {
             let all = watch.silences(kind);
@@ -222,12 +222,12 @@ impl Flows {
     }
 
     fn all_has_arrived(&self) -> bool {
-        let watch = self.watch.lock().expect("nobody panics with it");
+        let watch = self.watch.lock().expect("no thread has panicked");
         watch.flows.iter().zip(&self.sent).all(|(flow, sent)| flow.bytes as u64 == sent.load(Ordering::Relaxed))
     }
 }
 
-/// Lets the threads end, also when the test fails.
+/// Ends the threads, also when the test fails.
 struct End<'a>(&'a Flows);
 
 impl Drop for End<'_> {
@@ -279,9 +279,9 @@ fn a_thousand_flows_outlive_an_enforcer_that_is_killed_twice() {
         let (client, server) = world.connection();
         (&server).write_all(b"new").expect("it lives");
         (&client).read_exact(&mut [0; 3]).expect("it lives");
-        assert_eq!(world.status()["flows"], 1, "only what began under its eyes");
+        assert_eq!(world.status()["flows"], 1, "only flows whose beginning it saw");
         flows.silences_after("killed again", || second.take().expect("it was started").kill());
-        assert!(world.has_xdp(), "the program stays, and lets everything through");
+        assert!(world.has_xdp(), "the program stays, and passes everything");
         flows.ending.store(true, Ordering::Relaxed);
         sending.join().expect("no connection has failed");
         assert!(

@@ -1,7 +1,7 @@
-//! What the enforcer takes of a processor, by open connections and requests a second.
+//! The enforcer's CPU use, by open connections and requests per second.
 //!
-//! With `OPENTCP_LOAD` set it is measured, in about a minute: 19,800 connections, up to 12,000 requests a second with answers of 10,000
-//! bytes (1 Gbit/s). Otherwise it is tried whether that works, with few.
+//! With `OPENTCP_LOAD` set it measures for about a minute: 19,800 connections, up to 12,000 requests a second with answers of 10,000 bytes
+//! (1 Gbit/s). Otherwise it only checks with few connections that this works.
 
 use crate::world::World;
 use std::fs;
@@ -9,13 +9,13 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use testkit::Running;
 
-/// Of the kernel's `/proc/PID/stat`.
+/// Clock ticks per second of the kernel's `/proc/PID/stat`.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Of a process, twice; an end of each is within the 20,000 files that one may have.
+/// Connections of one process, and two processes; each has one end per connection and may have 20,000 files.
 const CONNECTIONS: usize = 9_900;
 const RATES: [usize; 5] = [0, 1000, 2500, 5000, 12_000];
 
-/// A Python program of this folder, in a host, and what it says.
+/// A Python program of this folder, on a host, and its output.
 struct Program {
     child: Child,
     to: ChildStdin,
@@ -46,7 +46,7 @@ impl Drop for Program {
     }
 }
 
-/// Seconds of a processor that it has had.
+/// CPU time that it has used, in seconds.
 fn cpu_seconds(enforcer: &Running) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", enforcer.id())).expect("it runs");
     let after_name = stat.rsplit(')').next().expect("it has a name");
@@ -69,7 +69,7 @@ fn load() {
     let (pairs, connections, rates, seconds) =
         if full { (2, CONNECTIONS, &RATES[..], 10.0) } else { (1, 200, &[0, 500][..], 1.0) };
     let enforcer = world.enforce(&["--rule", "bbr"]);
-    // its tables are made when the first connection is
+    // it allocates its tables at the first connection
     drop(world.connection());
     let before = resident(&enforcer);
     let mut programs: Vec<(Program, Program)> = (0..pairs)
@@ -85,7 +85,7 @@ fn load() {
         assert_eq!(client.said(), "ready");
     }
     let all = pairs * connections;
-    let flows = world.status()["flows"].as_u64().expect("it is told");
+    let flows = world.status()["flows"].as_u64().expect("it is a number");
     assert!(flows >= all as u64, "{}", world.status());
     let each = resident(&enforcer).saturating_sub(before) as f64 / all as f64;
     println!("{all} connections: {each:.0} bytes of memory each");
@@ -102,7 +102,7 @@ fn load() {
         let [answered, took, p99] =
             [said.iter().map(|one| one[0]).sum(), said.iter().map(|one| one[1]).fold(0.0, f64::max), said[0][2]];
         let (rate_seen, share) = (answered / took, cpu / took * 100.0);
-        println!("{rate:>6} requests/s asked, {rate_seen:>6.0} answered: {share:>5.1} % of a processor; p99 {p99} ms");
+        println!("{rate:>6} requests/s asked, {rate_seen:>6.0} answered: {share:>5.1} % of a CPU; p99 {p99} ms");
     }
     let status = world.status();
     assert!(status["counters"]["sent"].as_u64() > Some(500), "{status}");

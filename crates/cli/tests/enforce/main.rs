@@ -1,4 +1,4 @@
-//! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can try.
+//! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can run these tests.
 
 mod cheat;
 mod killed;
@@ -23,7 +23,7 @@ use testkit::{PATIENCE, eventually};
 use units::Time;
 use world::World;
 
-/// Bytes of a flow that is over at once, and of one that lives while other things happen.
+/// Bytes of a short flow, and of one that lasts while other things happen.
 const SHORT: usize = 2 << 20;
 const LONG: usize = 24 << 20;
 
@@ -31,7 +31,7 @@ fn byte(at: usize) -> u8 {
     (at.wrapping_mul(2_654_435_761) >> 13) as u8
 }
 
-/// Sends `bytes` bytes, not faster than about `rate` bytes a second if there is one; or checks each that comes, and counts it.
+/// Sends `bytes` bytes at about `rate` bytes a second, if given; or receives and verifies each, and counts them.
 fn send(stream: &mut TcpStream, bytes: usize, rate: Option<usize>) {
     let mut sent = 0;
     while sent < bytes {
@@ -56,7 +56,7 @@ fn check(stream: &mut TcpStream, bytes: usize, seen: &AtomicU64) {
     }
 }
 
-/// From the server to the client, whole and right, and back.
+/// A transfer from the server to the client and one back, both verified.
 fn transfer(world: &World, bytes: usize) {
     let (mut client, mut server) = world.connection();
     exchange(&mut client, &mut server, bytes);
@@ -85,18 +85,18 @@ fn what_servers_send_is_enforced_and_arrives_whole() {
     assert_eq!(counter("flows_opened"), 1, "{status}");
     assert!(counter("data_taken") > (LONG / 1460) as u64 && counter("rewritten") > 0, "{status}");
     assert!(counter("sent") >= counter("data_taken") && counter("passed_malformed") == 0, "{status}");
-    let most = status["buffered_bytes_max"].as_u64().expect("it is told");
+    let most = status["buffered_bytes_max"].as_u64().expect("it is a number");
     assert!(most > 0 && most < 64 << 20, "{status}");
     let (code, text, _) = world.opentcp(&["enforce", "--status", "--socket", "enforce.sock"]);
     assert!(code == Some(0) && text.contains("flows_opened"), "{text}");
     enforcer.stop();
     assert!(!World::pins().exists() && !world.path("enforce.sock").exists());
-    assert!(eventually(|| !world.has_xdp()), "the kernel takes it out soon after");
+    assert!(eventually(|| !world.has_xdp()), "the kernel removes it soon after");
     transfer(&world, SHORT);
 }
 
 #[test]
-fn each_flow_runs_what_the_first_rule_that_fits_it_says() {
+fn each_flow_runs_the_algorithm_of_the_first_rule_that_matches() {
     let Some(world) = World::new() else { return };
     let rules = ["none port=7001", "vegas port=7002", "bbr clients=10.97.0.2/32", "cubic"];
     let rules = rules.iter().flat_map(|rule| ["--rule", rule]).collect::<Vec<_>>();
@@ -128,13 +128,13 @@ fn losses_behind_the_enforcer_do_not_reach_the_server() {
     let status = world.status();
     let again = status["counters"]["sent_again"].as_u64().expect("it is counted");
     let by_server = world.retransmits(&server);
-    println!("1 % lost: the enforcer sent {again} packets again, the server {by_server}");
+    println!("1 % lost: the enforcer retransmitted {again} packets, the server {by_server}");
     assert!(again > (LONG / 1460 / 200) as u64, "{status}");
-    assert!(by_server * 10 < again, "the server sent {by_server} again, the enforcer {again}: {status}");
+    assert!(by_server * 10 < again, "the server retransmitted {by_server}, the enforcer {again}: {status}");
 }
 
 #[test]
-fn what_is_held_back_goes_on_when_the_enforcer_stops() {
+fn an_enforcer_that_stops_forwards_what_it_buffered() {
     const BYTES: usize = 400_000;
     let Some(world) = World::new() else { return };
     std::fs::write(world.path("slow.c"), killed::SLOW).expect("there is room");
@@ -144,19 +144,19 @@ fn what_is_held_back_goes_on_when_the_enforcer_stops() {
     let needless = thread::scope(|scope| {
         scope.spawn(|| send(&mut server, BYTES, None));
         let holds = || world.status()["buffered_bytes"].as_u64() > Some(0);
-        assert!(eventually(holds), "it takes two seconds to send them on");
+        assert!(eventually(holds), "forwarding them takes two seconds");
         let needless = world.retransmits(&same);
         enforcer.stop();
         check(&mut client, BYTES, &AtomicU64::new(0));
         needless
     });
-    // a probe perhaps; of what is not let go, all twenty
+    // perhaps one probe; of the buffered packets, all twenty
     let again = world.retransmits(&same) - needless;
     assert!(again < 5, "{again} packets were missing");
 }
 
 #[test]
-fn what_a_killed_enforcer_left_can_be_taken_out() {
+fn what_a_killed_enforcer_left_can_be_removed() {
     let Some(world) = World::new() else { return };
     let pins = World::pins().display().to_string();
     let reset = ["enforce", "--reset", "--socket", "enforce.sock", "--pins", &pins];
@@ -165,15 +165,15 @@ fn what_a_killed_enforcer_left_can_be_taken_out() {
     assert!(code == Some(2) && error.contains("stop it"), "{error}");
     enforcer.kill();
     let (code, said, error) = world.opentcp(&reset);
-    assert!(code == Some(0) && said.contains("taken out"), "{said}{error}");
+    assert!(code == Some(0) && said.contains("was removed"), "{said}{error}");
     assert!(!world.has_xdp());
     let (_, said, _) = world.opentcp(&reset);
-    assert!(said.contains("nothing was left"), "{said}");
+    assert!(said.contains("there was no program to remove"), "{said}");
     transfer(&world, SHORT);
 }
 
 #[test]
-fn one_that_was_killed_begins_again_at_an_interface_that_was_made_anew() {
+fn a_killed_enforcer_restarts_at_an_interface_that_was_recreated() {
     let Some(world) = World::new() else { return };
     world.enforce(&["--rule", "cubic"]).kill();
     world.renew_link_of_client();
@@ -183,7 +183,7 @@ fn one_that_was_killed_begins_again_at_an_interface_that_was_made_anew() {
 }
 
 #[test]
-fn one_that_stands_still_is_gone_round_until_it_goes_on() {
+fn packets_bypass_a_suspended_enforcer_until_it_resumes() {
     let Some(world) = World::new() else { return };
     let enforcer = world.enforce(&["--rule", "bbr"]);
     let (mut client, mut server) = world.connection();
@@ -198,7 +198,7 @@ fn one_that_stands_still_is_gone_round_until_it_goes_on() {
     exchange();
     transfer(&world, SHORT);
     enforcer.pause(false);
-    assert!(eventually(|| enforcer.said().contains("1 flows that are open pass untouched")), "{}", enforcer.said());
+    assert!(eventually(|| enforcer.said().contains("1 flows that were open pass untouched")), "{}", enforcer.said());
     exchange();
     transfer(&world, SHORT);
     let status = world.status();
@@ -208,27 +208,27 @@ fn one_that_stands_still_is_gone_round_until_it_goes_on() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let Some(world) = World::new() else { return };
-    for (arguments, code, told) in [
+    for (arguments, code, words) in [
         (&["--between", "s", "nowhere", "--rule", "bbr"][..], 2, "no interface `nowhere`"),
-        (&["--between", "s", "s", "--rule", "bbr"], 2, "takes two interfaces"),
+        (&["--between", "s", "s", "--rule", "bbr"], 2, "takes two different interfaces"),
         (&["--between", "s", "lo", "--rule", "bbr"], 2, "ip link add br0 type bridge"),
         (&["--between", "s", "c", "--rule", "bbq"], 2, "there is no algorithm `bbq`"),
         (&["--between", "s", "c", "--rule", "bbr port=x"], 2, "from 1 to 65535"),
         (&["--between", "s", "c"], 2, "--rule"),
-        (&["--status"], 1, "no enforcer runs"),
+        (&["--status"], 1, "no enforcer listens there"),
     ] {
         let arguments = [&["enforce", "--socket", "enforce.sock"], arguments].concat();
         let (got, _, error) = world.opentcp(&arguments);
-        assert!(got == Some(code) && error.contains(told), "{arguments:?}: {got:?} {error}");
+        assert!(got == Some(code) && error.contains(words), "{arguments:?}: {got:?} {error}");
         assert!(!world.path("enforce.sock").exists(), "{arguments:?}");
     }
-    std::fs::write(world.path("letter"), "dear").expect("there is room");
+    std::fs::write(world.path("letter"), "precious").expect("there is room");
     let (code, _, error) = world.opentcp(&["enforce", "--between", "s", "c", "--rule", "bbr", "--socket", "letter"]);
-    assert!(code == Some(2) && error.contains("no socket"), "{error}");
-    assert!(world.path("letter").exists(), "it is somebody's");
-    // it goes beyond the clamp, as in Linux it may
+    assert!(code == Some(2) && error.contains("not a socket"), "{error}");
+    assert!(world.path("letter").exists(), "the user's file is untouched");
+    // it exceeds the clamp, which Linux allows, too
     std::fs::write(world.path("slow.c"), killed::SLOW).expect("there is room");
     let enforcer = world.enforce(&["--rule", "slow.c"]);
     let said = enforcer.said();
@@ -238,8 +238,8 @@ fn mistakes_are_told() {
     let second = ["enforce", "--between", "s", "c", "--rule", "bbr", "--socket", "other.sock", "--pins"];
     let pins = World::pins().display().to_string();
     let (code, _, error) = world.opentcp(&[&second[..], &[&pins]].concat());
-    assert!(code == Some(1) && error.contains("another program has its packets"), "{error}");
-    assert!(world.has_xdp(), "the first goes on");
+    assert!(code == Some(1) && error.contains("another program receives its packets"), "{error}");
+    assert!(world.has_xdp(), "the first enforcer continues");
     let long = world.status()["up_seconds"].as_f64().expect("it answers");
     assert!(long < PATIENCE.as_secs_f64() * 10.0);
 }
@@ -250,7 +250,7 @@ fn one_cue_reaches_a_host_by_its_agent_and_another_by_the_enforcer() {
     let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
     assert_eq!(code, Some(0), "{error}");
     let key = bus::files::secret_key(&world.path("oracle.key")).expect("it was just made");
-    let mut oracle = UnixOracle::listen(&world.path("oracle.sock")).expect("nobody else does");
+    let mut oracle = UnixOracle::listen(&world.path("oracle.sock")).expect("the socket is free");
     // the server has no agent
     let asked = ["--host", "db=10.97.0.1/32 role=storage", "--oracle", "oracle.sock", "--key", "oracle.key.pub"];
     let _enforcer = world.enforce(&[&asked[..], &["--state", "state"]].concat());
@@ -293,9 +293,9 @@ fn one_cue_reaches_a_host_by_its_agent_and_another_by_the_enforcer() {
         let reports = reports_of(&mut oracle, &key, ["db", "web"]);
         reports[0].telemetry.iter().any(|kind| kind.group == "test/storage" && kind.bytes > SHORT as u64)
     });
-    assert!(ended, "the enforcer tells of the flow");
+    assert!(ended, "the enforcer reports the flow");
 
-    // an open flow follows the next one
+    // an open flow follows the next CUE
     let (mut client, mut server) = world.connection();
     let seen = AtomicU64::new(0);
     let exchange = |client: &mut TcpStream, server: &mut TcpStream| {
@@ -313,7 +313,7 @@ fn one_cue_reaches_a_host_by_its_agent_and_another_by_the_enforcer() {
     exchange(&mut client, &mut server);
 }
 
-/// The next report of each of the hosts; those that ask are told that no epoch is over yet.
+/// The next report of each of the hosts; to a question the Oracle answers that no epoch is over yet.
 fn reports_of<const N: usize>(oracle: &mut UnixOracle, key: &OracleKey, hosts: [&str; N]) -> Vec<Report> {
     let mut last: [Option<Report>; N] = [const { None }; N];
     while last.iter().any(Option::is_none) {

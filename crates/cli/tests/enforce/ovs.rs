@@ -1,4 +1,4 @@
-//! An Open vSwitch that steers the flows of chosen servers through an enforcer beside it, as docs/enforcer.md says.
+//! An Open vSwitch that steers the flows of chosen servers through an enforcer, as in docs/enforcer.md.
 
 use crate::world::World;
 use crate::{LONG, SHORT, check, exchange, send};
@@ -13,7 +13,7 @@ use testkit::{PATIENCE, eventually};
 const STEERED: u16 = 7001;
 const DIRECT: u16 = 7002;
 
-/// A switch of its own between the hosts: ports `s` and `c`, and the detour's `to-es` and `to-ec`.
+/// A switch between the hosts: ports `s` and `c`, and the detour's `to-es` and `to-ec`.
 struct Switch<'a> {
     world: &'a World,
     daemons: Vec<Child>,
@@ -77,8 +77,8 @@ impl Switch<'_> {
         self.world.run(1, &format!("ovs-vsctl --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()));
     }
 
-    /// Through the enforcer what is of the steered port, and nothing else; what comes back from it goes straight on to where it
-    /// was bound for, so the switch does not learn that the hosts were there.
+    /// Steers the flows of the chosen port through the enforcer, and no others. What returns from it is output to a named port, so that the
+    /// switch does not learn that the hosts are behind the detour.
     fn steer(&self) {
         for flow in [
             &format!("priority=20,tcp,in_port=s,nw_src=10.97.0.1,tp_src={STEERED},actions=output:to-es"),
@@ -104,7 +104,7 @@ impl Drop for Switch<'_> {
     }
 }
 
-/// What the client sends to everybody comes to the server once: the detour is no second way.
+/// Broadcasts of the client reach the server once: the detour is no second path.
 fn assert_broadcasts_come_once(world: &World) {
     let server = world.on(0, || UdpSocket::bind("0.0.0.0:7003").expect("the port is free"));
     let client = world.on(2, || UdpSocket::bind("0.0.0.0:0").expect("a port is free"));
@@ -117,7 +117,7 @@ fn assert_broadcasts_come_once(world: &World) {
     assert!(server.recv(&mut buffer).is_err(), "it comes twice");
 }
 
-/// The server sends, and meanwhile something happens.
+/// Runs `act` while the server sends.
 fn send_while(server: &mut TcpStream, client: &mut TcpStream, act: impl FnOnce()) {
     let seen = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -139,7 +139,7 @@ fn flows_that_an_open_vswitch_steers_are_enforced_and_outlive_the_enforcer() {
     exchange(&mut client, &mut server, LONG);
     let counted = |name: &str| world.status()["counters"][name].as_u64().expect("it is counted");
     assert_eq!(counted("flows_opened"), 1, "{}", world.status());
-    // the switch loses packets, and those that fill gaps are counted apart
+    // the switch loses packets, and retransmissions that fill gaps are counted separately
     let taken = counted("data_taken");
     assert!(taken > (LONG / 1460 / 2) as u64, "{}", world.status());
     let (mut direct_client, mut direct_server) = world.connection_to(DIRECT);
@@ -158,7 +158,7 @@ fn flows_that_an_open_vswitch_steers_are_enforced_and_outlive_the_enforcer() {
     let (mut client, mut server) = world.connection_to(STEERED);
     send_while(&mut server, &mut client, || switch.change_flows("del-flows", "tcp"));
     assert_eq!(counted("flows_opened"), 1, "{}", world.status());
-    // back on the detour, farther than the enforcer has seen it
+    // on the detour again, farther than the enforcer has seen it
     switch.steer();
     exchange(&mut client, &mut server, SHORT);
     assert_eq!(counted("flows_astray"), 1, "{}", world.status());

@@ -1,4 +1,4 @@
-//! What comes to the enforcer's ports: IPv6, VLANs, the super-frames of TAPs.
+//! Packets at the enforcer's ports: IPv6, VLANs, jumbo frames, the super-segments of TAPs.
 
 use crate::world::World;
 use crate::{LONG, SHORT, check, send};
@@ -51,7 +51,7 @@ fn a_flow_in_a_vlan_is_enforced_and_keeps_its_tag() {
 }
 
 #[test]
-fn jumbo_frames_are_enforced_and_their_losses_made_good() {
+fn jumbo_frames_are_enforced_and_their_losses_repaired() {
     // the largest MTU that fits three pieces of memory, and a common one
     for mtu in [11_498, 9000] {
         let Some(world) = World::new() else { return };
@@ -71,11 +71,14 @@ fn jumbo_frames_are_enforced_and_their_losses_made_good() {
     world.set_mtu(11_499);
     let arguments = ["enforce", "--socket", "enforce.sock", "--rule", "bbr", "--between", "s", "c"];
     let (code, _, error) = world.opentcp(&arguments);
-    assert!(code == Some(1) && error.contains("s has an MTU of 11499, and 11498 fit"), "{code:?} {error}");
+    assert!(
+        code == Some(1) && error.contains("s has an MTU of 11499; the enforcer takes up to 11498"),
+        "{code:?} {error}"
+    );
 }
 
 #[test]
-fn between_taps_super_frames_are_enforced_whole() {
+fn between_taps_super_segments_are_enforced_whole() {
     let Some(world) = World::new() else { return };
     let _enforcer = world.enforce_between_taps(&["--rule", "bbr"]);
     let mut both = world.connection_at(address("10.99.0.1"));
@@ -85,13 +88,13 @@ fn between_taps_super_frames_are_enforced_whole() {
     assert_eq!(counter("flows_opened"), 1, "{status}");
     let taken = counter("data_taken");
     assert!(taken > 0 && taken < (LONG / 1448 / 2) as u64, "{taken} packets: {status}");
-    // a server whose enforcer is kept waiting probes with what the enforcer has; nothing was lost on the way to it
+    // a server whose ACKs are delayed probes with data that the enforcer has; nothing was lost on the way to it
     let needless = || world.status()["counters"]["absorbed"].as_u64().expect("it is counted");
     assert!(eventually(|| world.retransmits(&both.1) <= needless()), "{}", world.status());
 }
 
 #[test]
-fn what_cannot_be_a_place_for_an_enforcer_of_taps_is_told() {
+fn unusable_taps_are_refused_with_a_reason() {
     let Some(world) = World::new() else { return };
     world.add_tap_in_between("free");
     world.add_tap_in_between("other");
@@ -100,34 +103,34 @@ fn what_cannot_be_a_place_for_an_enforcer_of_taps_is_told() {
         world.opentcp(&[&arguments[..], &ends].concat())
     };
     let (code, _, error) = enforce(["free", "c"]);
-    assert!(code == Some(2) && error.contains("between two such, or between two ports"), "{error}");
+    assert!(code == Some(2) && error.contains("use two such TAPs, or two ports"), "{error}");
     let _holder = world.hold_tap("other");
     let (code, _, error) = enforce(["free", "other"]);
-    assert!(code == Some(1) && error.contains("another program has this TAP's other end"), "{error}");
+    assert!(code == Some(1) && error.contains("has this TAP open"), "{error}");
     world.run(1, "ip link set other master br0");
     let (code, _, error) = enforce(["other", "c"]);
     assert!(code == Some(2) && error.contains("other is a virtual machine's"), "{error}");
     let (code, _, error) = enforce(["s", "c"]);
-    assert!(code == Some(2) && error.contains("other is a port of br0, too"), "{error}");
+    assert!(code == Some(2) && error.contains("other is a third port of br0"), "{error}");
 }
 
 #[test]
-fn an_enforcer_ends_with_its_interfaces_and_before_they_take_more_than_it() {
+fn an_enforcer_ends_with_its_interfaces_and_when_their_mtu_grows_beyond_its_limit() {
     let Some(world) = World::new() else { return };
     let mut both = world.connection();
     let enforcer = world.enforce(&["--rule", "bbr"]);
     world.set_mtu(3000);
-    assert!(enforcer.fails().contains("has an MTU of 3000 now, and 17"), "what fits is told");
-    // the bridge carries it, and whoever starts anew has room
+    assert!(enforcer.fails().contains("has an MTU of 3000 now, and 17"), "the message names the limit");
+    // the bridge carries it, and a new enforcer fits the MTU
     download(&mut both, SHORT);
     world.add_tap_in_between("third");
     let enforcer = world.enforce(&["--rule", "bbr"]);
     world.run(1, "ip link set third master br0");
-    assert!(enforcer.fails().contains("third is a port of br0, too"));
+    assert!(enforcer.fails().contains("third is a third port of br0"));
     world.run(1, "ip link set third nomaster");
     let enforcer = world.enforce(&["--rule", "bbr"]);
     std::fs::remove_dir_all(World::pins().join("c")).expect("it is there");
-    assert!(enforcer.fails().contains("somebody has taken the enforcer's program out"));
+    assert!(enforcer.fails().contains("the enforcer's program was removed"));
     let enforcer = world.enforce(&["--rule", "bbr"]);
     world.run(1, "ip link delete c");
     assert!(enforcer.fails().contains("c is gone"));
@@ -138,7 +141,7 @@ fn an_enforcer_ends_with_its_interfaces_and_before_they_take_more_than_it() {
 }
 
 #[test]
-fn a_flow_outlives_a_path_that_takes_smaller_packets_from_now_on() {
+fn a_flow_survives_when_its_path_mtu_shrinks() {
     let Some(world) = World::new() else { return };
     let _enforcer = world.enforce(&["--rule", "bbr"]);
     let (mut client, mut server) = world.connection();
@@ -148,7 +151,7 @@ fn a_flow_outlives_a_path_that_takes_smaller_packets_from_now_on() {
         scope.spawn(|| send(&mut server, LONG, Some(LONG / 2)));
         scope.spawn(|| {
             assert!(eventually(|| seen.load(Ordering::Relaxed) > LONG as u64 / 4));
-            // longer frames are dropped there, and what a router would tell the server, its route does
+            // longer frames are dropped there; the route tells the server what a router's ICMP would
             world.run(2, "ip link set eth0 mtu 1000");
             world.run(0, "ip route change 10.97.0.0/24 dev eth0 mtu 1000");
         });

@@ -1,4 +1,4 @@
-//! Frames that a test makes itself: with a VLAN's tag in the frame, the same ends in two VLANs at once, IPv6 with extension headers.
+//! Frames that a test crafts: with a VLAN tag in the frame, the same ends in two VLANs at once, IPv6 with extension headers.
 
 use crate::world::World;
 use nix::ifaddrs::getifaddrs;
@@ -11,22 +11,22 @@ use testkit::eventually;
 const SERVER: [u8; 4] = [10, 96, 0, 1];
 const CLIENT: [u8; 4] = [10, 96, 0, 2];
 const PORTS: [u16; 2] = [80, 40_000];
-/// The one that the client's filter lets in, and another.
+/// The VLAN that the client's filter passes, and another.
 const VLANS: [u16; 2] = [5, 6];
-/// What the server says there.
+/// The server's data in each.
 const TEXTS: [&str; 2] = ["of one VLAN", "another one's"];
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 const PROTOCOL_TCP: u8 = 6;
 
-/// A host's interface, whose frames are read and written as they are.
+/// A host's interface, for raw frames.
 struct Wire {
     fd: OwnedFd,
     seen: Vec<Vec<u8>>,
 }
 
 impl Wire {
-    /// Of the server (0) or the client (2). `EthAll` sees everything, `EthIp` what the host's own filter has let in of IPv4.
+    /// Of the server (0) or the client (2). `EthAll` sees everything, `EthIp` the IPv4 that the host's own filter has passed.
     fn of(world: &World, host: usize, protocol: SockProtocol) -> Wire {
         world.on(host, || {
             let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_NONBLOCK, protocol).expect("root may");
@@ -44,7 +44,7 @@ impl Wire {
         send(self.fd.as_raw_fd(), frame, MsgFlags::empty()).expect("it is up");
     }
 
-    /// Waits until such a frame has come.
+    /// Waits for a matching frame.
     fn has(&mut self, wanted: impl Fn(&[u8]) -> bool) -> bool {
         eventually(|| {
             self.read();
@@ -60,7 +60,7 @@ impl Wire {
     }
 }
 
-/// A segment of one of the two connections, which differ in nothing but their VLAN and their numbers.
+/// A segment of one of the two connections, which differ only in VLAN and sequence numbers.
 #[derive(Clone, Copy)]
 struct Segment<'a> {
     vlan: u16,
@@ -71,7 +71,7 @@ struct Segment<'a> {
     payload: &'a [u8],
 }
 
-/// The sum of RFC 1071.
+/// The checksum of RFC 1071.
 fn checksum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let sum: u32 = bytes.chunks(2).map(word).sum();
@@ -94,7 +94,7 @@ fn ethernet(by_server: bool) -> Vec<u8> {
     vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from]
 }
 
-/// Its frame, the tag in it.
+/// Its frame, with the tag in it.
 fn frame(segment: &Segment) -> Vec<u8> {
     let [from, to] = if segment.by_server { [SERVER, CLIENT] } else { [CLIENT, SERVER] };
     let tcp = tcp(segment, &[from, to].concat());
@@ -107,7 +107,7 @@ fn frame(segment: &Segment) -> Vec<u8> {
     [ethernet(segment.by_server), tag, ip, tcp].concat()
 }
 
-/// Whether a frame, as a host reads it (its tag beside it), is this segment.
+/// Whether a frame, as a host reads it (the tag beside it), is this segment.
 fn is(segment: &Segment) -> impl Fn(&[u8]) -> bool {
     let Segment { seq, ack, flags, .. } = *segment;
     let payload = segment.payload.to_vec();
@@ -119,7 +119,7 @@ fn is(segment: &Segment) -> impl Fn(&[u8]) -> bool {
     }
 }
 
-/// Does something in each VLAN: its number, those of server and client before their first bytes, and the text.
+/// Runs `step` for each VLAN: its number, the initial sequence numbers of server and client, and the data.
 fn each(mut step: impl FnMut(u16, u32, u32, &[u8])) {
     for (vlan, text) in VLANS.into_iter().zip(TEXTS) {
         step(vlan, 1_000_000 * u32::from(vlan), 7_000_000 * u32::from(vlan), text.as_bytes());
@@ -162,7 +162,7 @@ fn the_same_ends_in_two_vlans_are_two_flows_and_tags_in_frames_stay() {
     });
     filtered.read();
     let carries = |text: &str| filtered.seen.iter().filter(|frame| frame.ends_with(text.as_bytes())).count();
-    assert_eq!([carries(TEXTS[0]), carries(TEXTS[1])], [1, 0], "only what has the tag of VLAN 5 gets through");
+    assert_eq!([carries(TEXTS[0]), carries(TEXTS[1])], [1, 0], "only the data in VLAN 5 passes");
     let status = world.status();
     let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
     assert_eq!((counter("flows_opened"), counter("data_taken"), counter("sent")), (2, 2, 2), "{status}");
@@ -187,7 +187,7 @@ fn ipv6_with_extension_headers_takes_the_way_by_the_bridge() {
         assert!(client.has(|seen| seen == frame), "header {header}: as it was");
     }
     let after = world.status()["servers"].clone();
-    assert_eq!(after["received"], before["received"], "the enforcer was not asked");
+    assert_eq!(after["received"], before["received"], "these frames bypassed the enforcer");
     let bridged = |status: &serde_json::Value| status["bridged"].as_u64().expect("it is counted");
     assert!(bridged(&after) >= bridged(&before) + 2, "{after}");
 }

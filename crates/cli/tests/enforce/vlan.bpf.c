@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Puts a host into VLAN 5, on kernels without VLAN interfaces too: what it sends gets the tag, beside the frame, and only what has it
- * comes in.
+ * Puts a host into VLAN 5, also on kernels without VLAN interfaces: frames sent get the tag, beside the frame; of frames received only
+ * those with it pass.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>

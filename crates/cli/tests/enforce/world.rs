@@ -1,4 +1,4 @@
-//! A server and a client that are network namespaces, a third one between them with a bridge, and enforcers to run there.
+//! A server and a client that are network namespaces, a third one between them with a bridge, and enforcers that run there.
 
 use crate::lossy;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use testkit::{End, Machine, Namespaces, PATIENCE, Running, cable, command, event
 const SERVER: &str = "10.97.0.1";
 const BPFFS: &str = "/sys/fs/bpf";
 
-/// All of it; it goes away when dropped, also by a failing test.
+/// The test's network; removed on drop, also by a failing test.
 pub struct World {
     place: TempDir,
     /// Server, in between, client.
@@ -39,7 +39,7 @@ impl World {
         Some(world)
     }
 
-    /// Makes a host's link to the bridge.
+    /// Adds a host's link to the bridge.
     fn link(&self, host: usize, port: &str, last: u8) {
         let (host, between) = (&self.hosts[host], &self.hosts[1]);
         let address = format!("10.97.0.{last}/24");
@@ -48,13 +48,13 @@ impl World {
         ip(&format!("-n {between} link set {port} master br0"));
     }
 
-    /// The client's link goes away, and there is one of the same name.
+    /// Deletes the client's link and adds one of the same name.
     pub fn renew_link_of_client(&self) {
         ip(&format!("-n {} link delete c", self.hosts[1]));
         self.link(2, "c", 2);
     }
 
-    /// Of every link on the path.
+    /// Sets the MTU of every link on the path.
     pub fn set_mtu(&self, bytes: u32) {
         for (host, links) in [(0, &["eth0"][..]), (1, &["s", "c", "br0"]), (2, &["eth0"])] {
             for link in links {
@@ -77,12 +77,12 @@ impl World {
         Path::new(BPFFS).join(format!("opentcp-test-enforce-{}", process::id()))
     }
 
-    /// Starts an enforcer with these rules, and waits until it is at work.
+    /// Starts an enforcer with these rules, and waits until it enforces.
     pub fn enforce(&self, rules: &[&str]) -> Running {
         self.enforce_between(["s", "c"], rules)
     }
 
-    /// The same, between two TAPs that the server and the client have for their networks, 10.99.0.0/24.
+    /// The same, between two TAPs that are the server's and the client's network, 10.99.0.0/24.
     pub fn enforce_between_taps(&self, rules: &[&str]) -> Running {
         let [server, between, client] = &*self.hosts;
         for name in ["ts", "tc"] {
@@ -97,12 +97,12 @@ impl World {
         running
     }
 
-    /// A TAP whose near end nobody has.
+    /// A TAP whose near end no program has open.
     pub fn add_tap_in_between(&self, name: &str) {
         ip(&format!("-n {} tuntap add {name} mode tap", self.hosts[1]));
     }
 
-    /// The near end of a TAP in between.
+    /// Opens the near end of a TAP in between.
     pub fn hold_tap(&self, name: &str) -> packet_io::Tap {
         inside(&self.hosts[1], || packet_io::Tap::open(name).unwrap())
     }
@@ -142,17 +142,17 @@ impl World {
         inside(&self.hosts[host], || command.spawn().unwrap())
     }
 
-    /// Does something on the server (0), in between (1) or on the client (2): sockets that it opens are there.
+    /// Runs `work` on the server (0), in between (1) or on the client (2): sockets that it opens belong there.
     pub fn on<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
         inside(&self.hosts[host], work)
     }
 
-    /// Runs a command there, to its end: its stdout.
+    /// Runs a command there to completion: its stdout.
     pub fn run(&self, host: usize, line: &str) -> String {
         ip(&format!("netns exec {} {line}", self.hosts[host]))
     }
 
-    /// Starts an agent on the client, which changes routes there and nothing else.
+    /// Starts an agent on the client, which changes only routes there.
     pub fn agent_at_client(&self, more: &[&str]) -> Running {
         let log = self.path("agent-log");
         let place = ["--key", "oracle.key.pub", "--socket", "oracle.sock", "--state", "agent", "--cgroup", "/"];
@@ -161,7 +161,7 @@ impl World {
         Running::start(&self.hosts[2], &mut command, log)
     }
 
-    /// What the client's kernel tells of a connection.
+    /// The client kernel's view of a connection.
     pub fn shown_at_client(&self, client: &TcpStream) -> String {
         let port = client.local_addr().unwrap().port();
         ip(&format!("netns exec {} ss -Htin sport = :{port}", self.hosts[2]))
@@ -173,21 +173,21 @@ impl World {
         command
     }
 
-    /// Runs the program in between, to its end: exit code, stdout, stderr.
+    /// Runs the program in between to completion: exit code, stdout, stderr.
     pub fn opentcp(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let output = inside(&self.hosts[1], || self.command(arguments).output().unwrap());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
-    /// What the enforcer tells.
+    /// The enforcer's status.
     pub fn status(&self) -> Value {
         let (code, out, error) = self.opentcp(&["enforce", "--status", "--json", "--socket", "enforce.sock"]);
         assert_eq!(code, Some(0), "{error}");
         serde_json::from_str(&out).unwrap()
     }
 
-    /// Is a program at the entrance of the bridge's port?
+    /// Whether an XDP program is attached to the bridge's port.
     pub fn has_xdp(&self) -> bool {
         ip(&format!("-n {} link show s", self.hosts[1])).contains("xdp")
     }
@@ -226,7 +226,7 @@ impl World {
         }
     }
 
-    /// A datagram of the client's reaches the server: what is not TCP passes, too.
+    /// Sends a datagram from the client to the server: what is not TCP passes, too.
     pub fn datagram(&self) {
         let server = inside(&self.hosts[0], || UdpSocket::bind((SERVER, 0)).unwrap());
         let client = inside(&self.hosts[2], || UdpSocket::bind(("0.0.0.0", 0)).unwrap());
@@ -237,7 +237,7 @@ impl World {
         assert_eq!(&buffer[..n], b"hello");
     }
 
-    /// From now on one packet in a hundred that comes to the client is dropped.
+    /// Drops one in a hundred of the client's incoming packets from here on.
     pub fn lose_at_client(&self) {
         let (client, object) = (&self.hosts[2], self.path("path.o"));
         lossy::compile(&object);
@@ -249,7 +249,7 @@ impl World {
         );
     }
 
-    /// From now on both hosts are in a VLAN, their bridge knowing nothing of it.
+    /// Moves both hosts into a VLAN that their bridge does not know.
     pub fn put_hosts_in_vlan(&self) {
         let object = self.path("vlan.o");
         lossy::compile_source("tests/enforce/vlan.bpf.c", &object);
@@ -263,7 +263,7 @@ impl World {
         }
     }
 
-    /// From now on the client takes in what is in the VLAN, and nothing else.
+    /// Lets the client receive only packets of the VLAN.
     pub fn let_vlan_in_at_client(&self) {
         let (client, object) = (&self.hosts[2], self.path("vlan.o"));
         lossy::compile_source("tests/enforce/vlan.bpf.c", &object);
@@ -272,7 +272,7 @@ impl World {
         command("tc", &format!("{filter} {} section pop", object.display()));
     }
 
-    /// From now on the server's TCP does not see the window that it is offered, but the widest there is.
+    /// Rewrites the window that the server's TCP sees to the widest there is.
     pub fn blind_server_to_its_window(&self) {
         let object = self.path("blind.o");
         lossy::compile_source("tests/enforce/blind.bpf.c", &object);
@@ -284,7 +284,7 @@ impl World {
         );
     }
 
-    /// How many segments the server has sent again on this connection.
+    /// Segments that the server has retransmitted on this connection.
     pub fn retransmits(&self, server: &TcpStream) -> u64 {
         let port = server.local_addr().unwrap().port();
         let shown = ip(&format!("netns exec {} ss -Htin sport = :{port}", self.hosts[0]));

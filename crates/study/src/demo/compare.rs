@@ -1,29 +1,29 @@
-//! Treated against control in one run: completion times, what was sent again, and how sure one can be of the difference.
+//! Compares treated hosts with the control group of a run: completion times, retransmissions, and confidence intervals of the difference.
 
 use net::SplitMix64;
 use results::{Arm, CueEvent, CueRow, FlowRow, RunResults, SelfCheck};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The traffic that is compared; the epochs' is not anybody's work.
+/// The compared traffic; the congestion episodes' own traffic is background.
 const BURSTS: &str = "bursts";
-/// Before the first CUE nobody is treated.
+/// Before the first CUE no host is treated.
 const FIRST_NS: u64 = 2_000_000_000;
-/// What begins in the last second may not end.
+/// Flows that start in the last second may not end.
 const LAST_NS: u64 = 1_000_000_000;
-/// Flows that begin within one block are resampled together. A burst, with its time-outs, ends in less.
+/// Flows that start within one block are resampled together. A burst, with its RTOs, is shorter.
 const BLOCK_NS: u64 = 500_000_000;
 /// Resamplings.
 const RESAMPLINGS: usize = 1000;
 
-/// A number, and the interval in which it is with 95 % confidence.
+/// A value with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The number.
+    /// The value.
     pub value: f64,
-    /// Where the interval begins.
+    /// The interval's lower end.
     pub low: f64,
-    /// Where it ends.
+    /// The interval's upper end.
     pub high: f64,
 }
 
@@ -32,75 +32,75 @@ pub struct Estimate {
 pub struct Group {
     /// `default`, or the policy.
     pub name: String,
-    /// Flows that are compared.
+    /// Number of compared flows.
     pub flows: usize,
     /// Median completion time.
     pub p50_ms: Estimate,
     /// Its 99th percentile.
     pub p99_ms: Estimate,
-    /// Of a flow's data packets, the share that was sent again, %.
-    pub sent_again: Estimate,
+    /// The share of data packets that were retransmitted, %.
+    pub retransmitted: Estimate,
     /// Completion times, ms, for the curve.
     #[serde(skip)]
     pub fct_ms: Vec<f64>,
 }
 
-/// What the Oracle and the agents did in a period.
+/// A period of the Oracle and the agents.
 #[derive(Clone, Debug, Serialize)]
 pub struct Turn {
-    /// When, from the beginning of the run.
+    /// Time since the start of the run.
     pub at_s: f64,
-    /// Hosts to which CUEs went; 0: withheld.
+    /// Hosts that CUEs were sent to; 0: withheld.
     pub hosts: u64,
-    /// Why.
+    /// The Oracle's reason.
     pub reason: String,
-    /// Guards that tripped until the next turn.
+    /// Guards that reverted until the next period.
     pub reverted: usize,
-    /// Guards that let go.
+    /// Guards released.
     pub recovered: usize,
-    /// CUEs that ended at hosts.
+    /// CUEs that expired at hosts.
     pub expired: usize,
 }
 
-/// A run, compared.
+/// A run's comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// What hosts are without a policy: `paper` or `today`.
+    /// Hosts without a policy: `paper` or `today`.
     pub baseline: String,
-    /// What treated hosts follow: `opentcp1` or `opentcp2`.
+    /// The treated hosts' policy: `opentcp1` or `opentcp2`.
     pub policy: String,
     /// The control group.
     pub default: Group,
     /// The treated hosts.
     pub treated: Group,
-    /// By how much the treated's 99th percentile is shorter, %.
+    /// Reduction of the 99th percentile by treatment, %.
     pub p99_reduction: Estimate,
-    /// Period by period.
+    /// The periods.
     pub turns: Vec<Turn>,
     /// Mean utilization of all links.
     pub mean_utilization: f64,
-    /// (s, utilization of the busiest link then).
+    /// (s, utilization of the busiest link at that time).
     #[serde(skip)]
     pub busiest: Vec<(f64, f64)>,
-    /// (s, hosts that follow the rule then).
+    /// (s, hosts that follow the rule at that time).
     #[serde(skip)]
     pub following: Vec<(f64, f64)>,
-    /// What CUEs set, and what that comes to on this kernel.
+    /// The CUEs' settings, and their effective values on this kernel.
     pub set: String,
-    /// Why the run says little, if it does.
+    /// Why the run is not valid, if so.
     pub distorted: Option<String>,
 }
 
-/// Flows of a block of time: completion times, and packets sent and sent again.
+/// Flows of a block of time: completion times, packets sent and retransmitted.
 #[derive(Clone, Default)]
 struct Block {
     fct_ms: Vec<f64>,
     sent: u64,
-    again: u64,
+    retransmitted: u64,
 }
 
 impl Compared {
-    /// A run's treated hosts beside its control group.
+    /// Compares a run's treated hosts with its control group.
     pub fn of(run: &RunResults, check: Option<&SelfCheck>) -> Compared {
         let parameter = |key: &str| run.parameter(key).unwrap_or_default().to_string();
         let policy = parameter("policy");
@@ -125,7 +125,7 @@ impl Compared {
     }
 }
 
-/// The flows of one arm by the block of time in which they began.
+/// The flows of one arm by the block of time in which they started.
 fn blocks(run: &RunResults, arm: Arm) -> Vec<Block> {
     let end = run.summary.duration_ns;
     let counts = |flow: &&FlowRow| {
@@ -134,10 +134,10 @@ fn blocks(run: &RunResults, arm: Arm) -> Vec<Block> {
     let mut blocks = vec![Block::default(); ((end - LAST_NS - FIRST_NS) / BLOCK_NS) as usize + 1];
     for flow in run.flows.iter().filter(counts) {
         let block = &mut blocks[((flow.start_ns - FIRST_NS) / BLOCK_NS) as usize];
-        // one that has not ended took at least so long
+        // a flow that has not ended took at least this long
         block.fct_ms.push((flow.end_ns.unwrap_or(end) - flow.start_ns) as f64 / 1e6);
         block.sent += flow.data_packets_sent;
-        block.again += flow.retransmits;
+        block.retransmitted += flow.retransmits;
     }
     blocks
 }
@@ -146,24 +146,24 @@ fn all(blocks: &[Block]) -> Vec<f64> {
     blocks.iter().flat_map(|block| block.fct_ms.iter().copied()).collect()
 }
 
-/// What is asked of an arm.
+/// The statistics of an arm.
 #[derive(Clone, Copy)]
 struct Numbers {
     p50: f64,
     p99: f64,
-    again: f64,
+    retransmitted: f64,
 }
 
 impl Numbers {
     fn of<'a>(blocks: impl Iterator<Item = &'a Block> + Clone) -> Numbers {
         let fct: Vec<f64> = blocks.clone().flat_map(|block| block.fct_ms.iter().copied()).collect();
-        let (sent, again) = blocks.fold((0, 0), |sum, block| (sum.0 + block.sent, sum.1 + block.again));
-        let share = again as f64 / sent.max(1) as f64 * 100.0;
-        Numbers { p50: quantile(fct.clone(), 0.5), p99: quantile(fct, 0.99), again: share }
+        let (sent, retransmitted) = blocks.fold((0, 0), |sum, block| (sum.0 + block.sent, sum.1 + block.retransmitted));
+        let share = retransmitted as f64 / sent.max(1) as f64 * 100.0;
+        Numbers { p50: quantile(fct.clone(), 0.5), p99: quantile(fct, 0.99), retransmitted: share }
     }
 }
 
-/// Both arms with blocks drawn with replacement, the same for both: what disturbs one disturbs the other.
+/// Both arms with blocks drawn with replacement. The draws are the same for both, since disturbances affect both.
 fn resampled(default: &[Block], treated: &[Block]) -> Vec<[Numbers; 2]> {
     let mut random = SplitMix64::new(1, 0);
     let n = default.len();
@@ -184,7 +184,7 @@ fn group(name: &str, blocks: &[Block], resampled: &[[Numbers; 2]], arm: usize) -
         flows: fct_ms.len(),
         p50_ms: of(|numbers| numbers.p50),
         p99_ms: of(|numbers| numbers.p99),
-        sent_again: of(|numbers| numbers.again),
+        retransmitted: of(|numbers| numbers.retransmitted),
         fct_ms,
     }
 }
@@ -193,7 +193,7 @@ fn estimate(value: f64, resampled: Vec<f64>) -> Estimate {
     Estimate { value, low: quantile(resampled.clone(), 0.025), high: quantile(resampled, 0.975) }
 }
 
-/// By nearest rank; 0 of nothing.
+/// By nearest rank; 0 without values.
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     fn block(fct_ms: &[f64]) -> Block {
-        Block { fct_ms: fct_ms.to_vec(), sent: 100, again: 1 }
+        Block { fct_ms: fct_ms.to_vec(), sent: 100, retransmitted: 1 }
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_holds_its_value_and_is_the_same_again() {
+    fn an_interval_contains_its_value_and_is_deterministic() {
         let default: Vec<Block> = (0..40).map(|i| block(&[10.0 + f64::from(i % 7), 20.0])).collect();
         let treated: Vec<Block> = (0..40).map(|i| block(&[5.0 + f64::from(i % 7), 10.0])).collect();
         let numbers = |sample: &[Numbers; 2]| sample.map(|arm| arm.p50.to_bits());
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(first, again);
         let of = group("default", &default, &resampled(&default, &treated), 0);
         assert!(of.p50_ms.low <= of.p50_ms.value && of.p50_ms.value <= of.p50_ms.high && of.flows == 80);
-        assert_eq!((of.p99_ms.value, of.sent_again.value), (20.0, 1.0));
+        assert_eq!((of.p99_ms.value, of.retransmitted.value), (20.0, 1.0));
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! The demonstration's tables, sentences and pictures.
+//! The demonstration's tables, findings and figures.
 
 use super::compare::{Compared, Estimate, Turn};
 use crate::table::{Table, wrapped};
 use results::{Curve, Figure, Panel, Story};
 use std::fmt::Write as _;
 
-/// Columns of a terminal.
+/// A terminal's width, in characters.
 const WIDTH: usize = 120;
 
-/// For people.
+/// Text with tables.
 pub fn text(runs: &[Compared], findings: &[String], simulated: bool) -> String {
     let mut text = String::new();
     if simulated {
@@ -16,7 +16,7 @@ pub fn text(runs: &[Compared], findings: &[String], simulated: bool) -> String {
     }
     text.push_str(&groups(runs));
     if let Some(run) = shown(runs) {
-        let _ = write!(text, "\nThe Oracle's turns, {}/{}:\n{}", run.baseline, run.policy, timeline(&run.turns));
+        let _ = write!(text, "\nThe Oracle's decisions, {}/{}:\n{}", run.baseline, run.policy, timeline(&run.turns));
     }
     for finding in findings {
         let _ = write!(text, "\n{}\n", wrapped(finding, WIDTH));
@@ -24,20 +24,31 @@ pub fn text(runs: &[Compared], findings: &[String], simulated: bool) -> String {
     text
 }
 
-/// The run whose timeline is told: the paper's hosts with guards.
+/// The run whose timeline is shown: the paper's hosts with guards.
 fn shown(runs: &[Compared]) -> Option<&Compared> {
     runs.iter().find(|run| run.baseline == "paper" && run.policy == "opentcp2")
 }
 
 fn groups(runs: &[Compared]) -> String {
-    let headings =
-        ["baseline", "group", "flows", "FCT p50 ms", "", "FCT p99 ms", "", "sent again %", "", "p99 shorter by %", ""];
+    let headings = [
+        "baseline",
+        "group",
+        "flows",
+        "FCT p50 ms",
+        "",
+        "FCT p99 ms",
+        "",
+        "retransmitted %",
+        "",
+        "p99 shorter by %",
+        "",
+    ];
     let mut table = Table::new(headings);
     for run in runs {
         for group in [&run.default, &run.treated] {
             let reduction = (group.name != run.default.name).then_some(run.p99_reduction);
             let mut cells = vec![run.baseline.clone(), group.name.clone(), group.flows.to_string()];
-            for (estimate, digits) in [(group.p50_ms, 1), (group.p99_ms, 1), (group.sent_again, 2)] {
+            for (estimate, digits) in [(group.p50_ms, 1), (group.p99_ms, 1), (group.retransmitted, 2)] {
                 cells.extend([format!("{:.digits$}", estimate.value), interval(estimate, digits)]);
             }
             cells.push(reduction.map_or("–".to_string(), |reduction| format!("{:.0}", reduction.value)));
@@ -53,7 +64,7 @@ fn interval(estimate: Estimate, digits: usize) -> String {
 }
 
 fn timeline(turns: &[Turn]) -> String {
-    let mut table = Table::new(["s", "CUEs", "why", "guards tripped", "recovered", "ended"]);
+    let mut table = Table::new(["s", "CUEs", "why", "reverted by guards", "released", "expired"]);
     for turn in turns {
         let cues = if turn.hosts > 0 { format!("sent to {} hosts", turn.hosts) } else { "withheld".to_string() };
         let counts = [turn.reverted, turn.recovered, turn.expired].map(|count| count.to_string());
@@ -64,12 +75,12 @@ fn timeline(turns: &[Turn]) -> String {
     table.render()
 }
 
-/// In words, computed from the numbers.
+/// The findings, computed from the numbers.
 pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
     let mut list = Vec::new();
     if let Some(reason) = absent {
         list.push(format!(
-            "SIMULATED: these numbers are not of real kernels ({reason}). `sudo opentcp demo` on Linux with BPF gives those."
+            "SIMULATED: these numbers are not from real kernels ({reason}). `sudo opentcp demo` on Linux with BPF measures those."
         ));
     }
     for run in runs {
@@ -79,11 +90,11 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
         } else if reduction.high < 0.0 {
             "above"
         } else {
-            "not told apart from"
+            "not distinguishable from"
         };
         list.push(format!(
-            "{baseline}: with {policy} the 99th percentile of completion times is {:.1} ms, {sure} the {:.1} ms of the untreated \
-             hosts beside it at 95 % confidence: {:.0} % shorter ({:.0} to {:.0} %).",
+            "{baseline}: with {policy} the 99th percentile of completion times is {:.1} ms, {sure} the {:.1} ms of the control \
+             group at 95 % confidence: {:.0} % shorter ({:.0} to {:.0} %).",
             run.treated.p99_ms.value, run.default.p99_ms.value, reduction.value, reduction.low, reduction.high
         ));
     }
@@ -92,8 +103,8 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
         let sent = run.turns.iter().filter(|turn| turn.hosts > 0).count();
         let unsent = run.turns.iter().filter(|turn| turn.hosts == 0).map(|turn| format!("{:.0} s", turn.at_s));
         list.push(format!(
-            "{}/{}: CUEs set {}. They were sent in {sent} of {} turns and withheld at {}; guards tripped {} times and let go \
-             {} times. Links were used at {:.0} % on average.",
+            "{}/{}: CUEs set {}. They were sent in {sent} of {} periods and withheld at {}; guards reverted {} times and were released \
+             {} times. Mean link utilization was {:.0} %.",
             run.baseline,
             run.policy,
             run.set,
@@ -105,21 +116,19 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
         ));
     }
     let distorted = runs.iter().filter_map(|run| Some((run, run.distorted.as_ref()?)));
-    list.extend(
-        distorted.map(|(run, why)| format!("NOT VALID: {}/{} was disturbed: {why}.", run.baseline, run.policy)),
-    );
+    list.extend(distorted.map(|(run, why)| format!("NOT VALID: {}/{}: {why}.", run.baseline, run.policy)));
     list
 }
 
-/// The report's words and pictures.
+/// The report's text and figures.
 pub fn story(runs: &[Compared], findings: &[String], simulated: bool) -> Story {
     let title = "The policy loop: bursts on a leaf–spine";
     Story {
         title: if simulated { format!("SIMULATED: {title}") } else { title.to_string() },
-        lead: "Sixteen hosts in six jobs exchange 64 kB from each to each, with pauses and two congestion epochs. Half of them follow \
-               the CUEs of opentcp1 or opentcp2 (initial window 20, least time-out 2 ms or what the kernel makes of that, while every link \
-               is under 70 %; opentcp2’s hosts give it up when they send over 0.1 % again), half do not and are the control group \
-               (default). Baselines: paper (BIC, initial window 3) and today (CUBIC, 10), both with a least time-out of 200 ms. Intervals are of 95 %, by \
+        lead: "Sixteen hosts in six jobs exchange 64 kB from each to each, with pauses and two congestion episodes. Half of them follow \
+               the CUEs of opentcp1 or opentcp2 (initial window 20, minimum RTO 2 ms or the kernel's nearest above, while every link \
+               is under 70 %; opentcp2’s hosts revert when they retransmit over 0.1 %), half do not and are the control group \
+               (default). Baselines: paper (BIC, initial window 3) and today (CUBIC, 10), both with a minimum RTO of 200 ms. Intervals are of 95 %, by \
                resampling blocks of half a second."
             .to_string(),
         figures: vec![distributions(runs), timelines(runs)],
@@ -136,7 +145,7 @@ fn distributions(runs: &[Compared]) -> Figure {
     };
     Figure {
         title: "Completion times".to_string(),
-        text: "Messages from treated hosts and from the control group; the second chart of a pair shows the tail."
+        text: "Share of the messages that completed within this time, from treated hosts and from the control group; the second chart of a pair shows the tail."
             .to_string(),
         panels: runs.iter().flat_map(panels).collect(),
     }
@@ -164,8 +173,8 @@ fn timelines(runs: &[Compared]) -> Figure {
     }
     Figure {
         title: "Timeline".to_string(),
-        text: "When the busiest link is over 70 % for a period, no CUEs are sent, and hosts go back to their defaults. With opentcp2, \
-               hosts that see drops leave for a period by themselves."
+        text: "When the busiest link is over 70 % for a period, no CUEs are sent, and hosts return to their defaults. With opentcp2, \
+               hosts that see drops revert by themselves for a period."
             .to_string(),
         panels,
     }

@@ -1,8 +1,7 @@
 //! Eight TCP variants on a 6-ary fat tree (CFI 2016).
 //!
-//! Runs the scenario `scenarios/cfi16-fat-tree.toml`, a part of this program, once for each routing, variant and seed;
-//! measures what the paper's Figures 2 and 3 and Table 4 show; and says in words, computed from the numbers, what
-//! agrees and what does not.
+//! Runs the scenario `scenarios/cfi16-fat-tree.toml`, which is compiled in, once for each routing, variant and seed. Measures the
+//! quantities of the paper's Figures 2 and 3 and Table 4. Computes from the numbers which of the paper's statements hold.
 
 mod experiments;
 mod findings;
@@ -63,7 +62,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
 }
 
-/// The runs of the study, or of one experiment beside it.
+/// The runs of the study, or of one further experiment.
 fn jobs(request: &Request, experiment: Option<&Experiment>) -> Result<Vec<Job>, Failure> {
     let mut sets = request.sets.clone();
     if request.seeds > 1 {
@@ -76,7 +75,7 @@ fn jobs(request: &Request, experiment: Option<&Experiment>) -> Result<Vec<Job>, 
     }
     sets.extend(experiment.iter().flat_map(|experiment| experiment.sets).map(ToString::to_string));
     let names = algorithm_names();
-    // what --set names is found from here
+    // paths in --set are relative to the working directory
     let files = Disk { base: PathBuf::new() };
     let input = Input {
         name: NAME,
@@ -99,7 +98,7 @@ fn jobs(request: &Request, experiment: Option<&Experiment>) -> Result<Vec<Job>, 
     Ok(loaded.runs.into_iter().map(|run| job(run.scenario, experiment, seeds, request.full)).collect())
 }
 
-/// A run, named `single-path/vegas`, or `queue 25/vegas/3` with an experiment and several seeds.
+/// A run's name: `single-path/vegas`, or `queue 25/vegas/3` with an experiment and several seeds.
 fn job(scenario: Scenario, experiment: Option<&Experiment>, seeds: bool, full: bool) -> Job {
     let variant = scenario.tcp.cc.label().to_string();
     let routing = match scenario.network.routing {
@@ -128,15 +127,15 @@ fn variant(job: &Job) -> &str {
     job.scenario.tcp.cc.label()
 }
 
-/// The report's words. The notes stand in the JSON rows; under each of its pictures they would only repeat themselves.
+/// The report's text. The notes are in the JSON rows; repeated under each figure they would add nothing.
 fn story(comparisons: &[Comparison], findings: &[String]) -> Story {
     let without_note = |row: &Comparison| Comparison { note: String::new(), ..row.clone() };
     Story {
         title: "Eight TCP variants on a 6-ary fat tree".to_string(),
         lead: "54 on–off flows between random pairs of 54 hosts, 100 Mbit/s links, 60 s; after “Comparative Performance of \
                TCP Variants on Fat-Tree Networks” (CFI 2016): drops at the 45 switches (Figure 2), the queue of a core \
-               switch (Figure 3), throughput and delay (Table 4), for the single path that the paper’s routing took and \
-               for ECMP. Figure 2 prints no numbers, so its bars have none beside them."
+               switch (Figure 3), throughput and delay (Table 4), for a single path, as with the paper’s routing, and \
+               for ECMP. Figure 2 has bars without numbers, so there is nothing to compare drops with."
             .to_string(),
         paragraphs: findings.to_vec(),
         comparisons: comparisons.iter().map(without_note).collect(),

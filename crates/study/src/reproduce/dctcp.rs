@@ -1,8 +1,7 @@
 //! Data Center TCP (SIGCOMM 2010) and its reproduction on an emulated network (CS244, 2016): Figures 1, 12 and 16.
 //!
-//! Runs three scenarios, which are parts of this program, in the simulator and, where this process may, with real kernels
-//! in real time; lays what they show beside the paper's equations; and says in words, computed from the numbers, what
-//! agrees and what does not.
+//! Runs three scenarios, which are compiled in, in the simulator and, with the rights to emulate, on real kernels in real time. Compares
+//! them with the paper's equations. Computes from the numbers which of the paper's statements hold.
 
 mod analysis;
 mod cases;
@@ -34,28 +33,28 @@ pub const STUDY: Study = Study {
     reproduce,
 };
 
-/// What only this study can be asked for.
+/// Options of this study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// These figures alone, of [`Options::FIGURES`]; all of them, if none is named.
+    /// Only these figures, of [`Options::FIGURES`]; all of them, if empty.
     pub figures: Vec<u32>,
-    /// Time between two starts or stops in Figure 16: within [`Options::STAGE`]. Otherwise 10 s, with `full` 30 s.
+    /// Time between two starts or stops in Figure 16: within [`Options::STAGE`]. By default 10 s, with `full` 30 s.
     pub stage: Option<Time>,
 }
 
 impl Options {
-    /// The figures that the study makes.
+    /// The figures that the study has.
     pub const FIGURES: [u32; 3] = [1, 12, 16];
-    /// Shorter stages end before slow start does; much longer ones make one run take hours.
+    /// Shorter stages end during slow start; with much longer ones a run takes hours.
     pub const STAGE: RangeInclusive<Time> = Time::from_ms(100)..=Time::from_secs(300);
 
-    /// Whether there is something to do for them.
+    /// Validates the options.
     ///
     /// # Errors
     /// What is wrong with them.
     pub fn check(&self) -> Result<(), String> {
         if self.figures.iter().any(|figure| !Options::FIGURES.contains(figure)) {
-            return Err("the study makes the figures 1, 12 and 16".to_string());
+            return Err("the study has the figures 1, 12 and 16".to_string());
         }
         if self.stage.is_some_and(|stage| !Options::STAGE.contains(&stage)) {
             return Err(format!("a stage lasts {} to {}", Options::STAGE.start(), Options::STAGE.end()));
@@ -68,7 +67,7 @@ impl Options {
     }
 }
 
-/// What has been run so far.
+/// The results so far.
 struct Progressing {
     writer: SweepWriter,
     measured: Vec<Measured>,
@@ -77,7 +76,7 @@ struct Progressing {
 }
 
 impl Progressing {
-    /// Takes a run's results: measures them, writes them, and lets them go.
+    /// Measures and writes a run's results, then drops them.
     fn take(&mut self, case: &Case, run: &RunResults, check: Option<SelfCheck>) -> Result<(), Failure> {
         self.hops += run.summary.packet_hops;
         self.measured.push(Measured::of(case, run, check.clone()));
@@ -126,15 +125,15 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
 }
 
-/// The report's words and pictures. The notes stand in the JSON rows and the tables.
+/// The report's text and figures. The notes are in the JSON rows and the tables.
 fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String]) -> Story {
     let without_note = |row: &Comparison| Comparison { note: String::new(), ..row.clone() };
     Story {
         title: "Data Center TCP: queue, sawtooth, convergence".to_string(),
         lead: "Long flows from N senders to one receiver through one switch, after “Data Center TCP (DCTCP)” (SIGCOMM 2010) \
-               and its reproduction on an emulated network at 100 Mbit/s (CS244, 2016): the queue beside TCP’s (Figure 1), \
-               its sawtooth beside the equations (Figure 12), convergence and fairness (Figure 16); in the simulator (sim) \
-               and with real kernels in real time (kernel). What stands for the paper is what its equations or its text say."
+               and its reproduction on an emulated network at 100 Mbit/s (CS244, 2016): the queue and that of TCP (Figure 1), \
+               its sawtooth and that of the equations (Figure 12), convergence and fairness (Figure 16); in the simulator (sim) \
+               and with real kernels in real time (kernel). The paper’s values follow from its equations or its text."
             .to_string(),
         paragraphs: findings.to_vec(),
         figures: figures::figures(measured),

@@ -1,9 +1,8 @@
-//! OpenTCP in a data centre (HotNets 2012): Figures 1, 4 and 5, and what the text says of windows and jobs.
+//! OpenTCP in a data center (HotNets 2012): Figures 1, 4 and 5, and the text's statements on windows and jobs.
 //!
-//! Runs the scenario `scenarios/opentcp-scinet.toml`, a part of this program, without a policy and with the policies opentcp1 and
-//! opentcp2 on half of the hosts, and compares the treated hosts with a network in which nobody is treated, as the paper does,
-//! and with the untreated hosts beside them, as it does not. The same in small, simulated and, where this process may, on real
-//! kernels; and a day of a core link.
+//! Runs the scenario `scenarios/opentcp-scinet.toml`, which is compiled in, without a policy and with the policies opentcp1 and opentcp2 on
+//! half of the hosts. Compares the treated hosts with a network without a policy, as the paper does, and with the control group, as it
+//! does not. A small network follows, simulated and, with the rights to emulate, on real kernels; and a day of a core link.
 
 mod cases;
 mod day;
@@ -111,7 +110,7 @@ fn gathered(settings: &[&'static Setting], runs: Vec<Run>, seeds: u32) -> Cases 
     Cases(cases)
 }
 
-/// The report's words and pictures.
+/// The report's text and figures.
 fn story(cases: &Cases, day: Option<&Day>, comparisons: &[Comparison], findings: &[String]) -> Story {
     let curves = |setting: &Setting, of: fn(&Run) -> &Vec<f64>| -> Vec<Curve> {
         let curve = |case: &Case| Curve::distribution(case.variant.name(), of(&case.runs[0]));
@@ -147,7 +146,7 @@ fn story(cases: &Cases, day: Option<&Day>, comparisons: &[Comparison], findings:
     };
     let figure_5 = Figure {
         title: "Figure 5: drops".to_string(),
-        text: "Segments sent again, by connection, and the paper’s data, whose unit of a flow is not stated."
+        text: "Retransmitted segments, by connection, and the paper’s data, which does not state what a flow is."
             .to_string(),
         panels: vec![
             panel("drops", "ours, simulated", curves(PAPER, |run| &run.treated.drops)),
@@ -156,7 +155,7 @@ fn story(cases: &Cases, day: Option<&Day>, comparisons: &[Comparison], findings:
     };
     let in_small = |setting: &Setting, title: &str| times(setting, title, |run| &run.treated.fct_ms);
     let small = Figure {
-        title: "In small".to_string(),
+        title: "A small network".to_string(),
         text:
             "Sixteen hosts at 100 Mbit/s with today’s Linux: messages of treated hosts, simulated and on real kernels."
                 .to_string(),
@@ -169,8 +168,8 @@ fn story(cases: &Cases, day: Option<&Day>, comparisons: &[Comparison], findings:
     figures.retain(|figure| !figure.panels.is_empty());
     Story {
         title: "OpenTCP in a data centre".to_string(),
-        lead: "SIMULATED but for the runs called kernel. Racks of 42 hosts at 1 Gbit/s, a 10 Gbit/s uplink each (an assumption), Linux 2.6.18 \
-               with BIC, all-to-all and exchange of the Intel MPI Benchmarks beside a file system; after “Rethinking End-to-End Congestion \
+        lead: "SIMULATED, except the runs called kernel. Racks of 42 hosts at 1 Gbit/s, a 10 Gbit/s uplink each (an assumption), Linux 2.6.18 \
+               with BIC, all-to-all and exchange of the Intel MPI Benchmarks with a file system's traffic; after “Rethinking End-to-End Congestion \
                Control in Software-Defined Networks” (HotNets 2012)."
             .to_string(),
         figures,

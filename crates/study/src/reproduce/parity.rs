@@ -1,8 +1,8 @@
-//! The simulator beside this machine's kernel: the same scenarios on both backends, number by number.
+//! Compares the simulator with this machine's kernel: the same scenarios on both backends, number by number.
 //!
-//! Each case is one bottleneck (`scenarios/parity.toml`, a part of this program). The simulator runs it, the kernel runs
-//! it with the same algorithm source, and with its own algorithm of that kind where it has one. Records of what the kernel
-//! has run stand in the output folder; `--full` takes hours, and a later run goes on from them.
+//! Each case is one bottleneck (`scenarios/parity.toml`, which is compiled in). The simulator runs it; the kernel runs it with the same
+//! algorithm source, and with its own implementation of the algorithm if it has one. Records of kernel runs are kept in the output
+//! folder; `--full` takes hours, and a later run continues from them.
 
 mod case;
 mod compare;
@@ -27,23 +27,26 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The study.
-pub const STUDY: Study =
-    Study { name: "parity", about: "the simulator beside real kernels on one bottleneck; needs root", reproduce };
+pub const STUDY: Study = Study {
+    name: "parity",
+    about: "the simulator compared with real kernels on one bottleneck; needs root",
+    reproduce,
+};
 
-/// What only this study can be asked for.
+/// Options of this study alone.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Instead of the cases: newreno, cubic and bbr over a grid of twenty bottlenecks, beside the kernel's own.
+    /// Instead of the cases: newreno, cubic and bbr over a grid of twenty bottlenecks, compared with the kernel's own.
     pub grid: bool,
 }
 
-/// Repetitions of each case of the full study, at least.
+/// Minimum number of repetitions of each case of the full study.
 const FULL_SEEDS: u32 = 3;
 
-/// Where records are kept, in the output folder.
+/// The folder of records, in the output folder.
 const KEPT: &str = "kept";
 
-/// Our algorithms whose like the kernel may have, and what it calls them.
+/// Our algorithms, and the kernel's own implementations of them.
 const OWN: [(&str, &str); 4] =
     [("newreno", "kernel:reno"), ("cubic", "kernel:cubic"), ("dctcp", "kernel:dctcp"), ("bbr", "kernel:bbr")];
 
@@ -80,7 +83,7 @@ struct Run {
     job: Job,
 }
 
-/// Every run: case by case, in each the `hosts` beside each other.
+/// Every run: case by case, in each all `hosts`.
 fn runs(request: &Request, cases: &[Case], hosts: &[Host], seeds: u32) -> Result<Vec<Run>, Failure> {
     let of_kernel = emu::algorithm_names(&[]);
     let mut runs = Vec::new();
@@ -95,7 +98,7 @@ fn runs(request: &Request, cases: &[Case], hosts: &[Host], seeds: u32) -> Result
     Ok(runs)
 }
 
-/// What `host` calls our `algorithm`; nothing if it has none like it.
+/// The name on `host` of our `algorithm`; `None` if the host has none.
 fn algorithm_on<'a>(host: Host, algorithm: &'a str, of_kernel: &[String]) -> Option<&'a str> {
     if host != Host::Own {
         return Some(algorithm);
@@ -104,7 +107,7 @@ fn algorithm_on<'a>(host: Host, algorithm: &'a str, of_kernel: &[String]) -> Opt
     of_kernel.iter().any(|name| name == own).then_some(*own)
 }
 
-/// Does the simulator's runs that have no record.
+/// Runs on the simulator what has no record.
 fn simulate(
     runs: &[Run],
     workers: usize,
@@ -122,7 +125,7 @@ fn simulate(
     })
 }
 
-/// Does the kernel's runs that have no record, one after the other.
+/// Runs on the kernel what has no record, one run after the other.
 fn emulate(
     runs: &[Run],
     sets: &[String],
@@ -156,7 +159,7 @@ fn outcomes(cases: &[Case], runs: &[Run], mut records: BTreeMap<usize, Record>) 
     outcomes
 }
 
-/// The output folder: a folder for each run, what is kept of all of them, and at the end the report.
+/// The output folder: a folder for each run, the records of all, and at the end the report.
 struct Folder {
     out: PathBuf,
     kept: PathBuf,
@@ -168,7 +171,7 @@ impl Folder {
         let kept = out.join(KEPT);
         let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
         if !is_empty && !kept.is_dir() {
-            let text = format!("{} exists and is no folder of this study: choose another --out", out.display());
+            let text = format!("{} exists and was not made by this study: choose another --out", out.display());
             return Err(Failure::Input(text));
         }
         let made = fs::create_dir_all(&kept);
@@ -176,25 +179,25 @@ impl Folder {
         Ok(Folder { out: out.to_path_buf(), kept })
     }
 
-    /// What is kept of `runs`, by their numbers.
+    /// The records of `runs`, by their numbers.
     fn find_all(&self, runs: &[Run], monitor: Monitor<'_>) -> BTreeMap<usize, Record> {
         let found = runs.iter().enumerate().filter_map(|(number, run)| Some((number, self.find(run)?)));
         let records: BTreeMap<usize, Record> = found.collect();
         if !records.is_empty() {
             let (kept, all, out) = (records.len(), runs.len(), self.out.display());
-            monitor.note(&format!("{kept} of {all} runs are kept from before; remove {out} to do them again"));
+            monitor.note(&format!("{kept} of {all} runs were done before; remove {out} to repeat them"));
         }
         records
     }
 
-    /// What is kept of a run. The simulator's runs take seconds and are done again, by the program as it is now.
+    /// The record of a run. The simulator's runs take seconds and are always repeated, by the current program.
     fn find(&self, run: &Run) -> Option<Record> {
         let scenario = run.job.scenario.bundle().toml;
         let kept = || Record::find(&self.kept, &run.job.name, &scenario);
         (run.host != Host::Simulator).then(kept).flatten()
     }
 
-    /// Writes a run's tables, and keeps what is compared.
+    /// Writes a run's tables and its record.
     fn take(&self, run: &RunResults, check: Option<SelfCheck>) -> Result<Record, Failure> {
         write_run(&self.out.join(&run.name), run, None).map_err(|error| Failure::writing(&error))?;
         let record = Record::of(run, check);
@@ -202,7 +205,7 @@ impl Folder {
         Ok(record)
     }
 
-    /// Writes the comparison and the report, which draws the first repetition of each case, host beside host.
+    /// Writes the comparison and the report, which draws the first repetition of each case.
     fn publish(&self, outcomes: &[Outcome], rows: &[impl Serialize], findings: &[String]) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(rows).map_err(|error| Failure::Run(error.to_string()))?;
         self.write("comparisons.json", format!("{json}\n").as_bytes())?;
@@ -216,7 +219,7 @@ impl Folder {
             let moved = fs::rename(pages.join(file), self.out.join(file));
             moved.map_err(|error| Failure::Run(format!("cannot write {file}: {error}")))?;
         }
-        // what is left there are thinned copies of the runs' own tables
+        // the rest there are thinned copies of the runs' own tables
         fs::remove_dir_all(&pages).map_err(|error| Failure::Run(format!("cannot remove {}: {error}", pages.display())))
     }
 
@@ -226,12 +229,12 @@ impl Folder {
     }
 }
 
-/// The report's words.
+/// The report's text.
 fn story(findings: &[String]) -> Story {
     Story {
-        title: "The simulator beside real kernels".to_string(),
+        title: "The simulator compared with real kernels".to_string(),
         lead: "Long flows through one bottleneck: simulated, on this machine’s kernel with the same algorithm source, and \
-               with the kernel’s own algorithm of that kind where it has one. The numbers beside each other, with \
+               with the kernel’s own implementation if it has one. All numbers, with \
                errors, are in comparisons.json."
             .to_string(),
         paragraphs: findings.to_vec(),

@@ -1,9 +1,9 @@
 //! TCon, congestion control enforced in the network (NPC 2017): completion times of files.
 //!
-//! Runs the scenario `scenarios/tcon.toml`, a part of this program, on three paths and with files of several sizes: a CUBIC server, a BBR
-//! server, and BBR enforced on a CUBIC server. A run is many downloads one after the other, far enough apart not to meet.
-//! The same paths, files and servers then as real kernels with nginx and curl ([`kernel`]). Beyond the paper, every other algorithm in
-//! BBR's place, and servers of other stacks ([`stack`]).
+//! Runs the scenario `scenarios/tcon.toml`, which is compiled in, on three paths and with files of several sizes: from a CUBIC server, from a
+//! BBR server, and with BBR enforced on the CUBIC server. A run is many downloads in sequence that do not overlap. The same paths, files
+//! and servers follow on real kernels with nginx and curl ([`kernel`]). Beyond the paper, every other algorithm takes BBR's place, and
+//! servers have other stacks ([`stack`]).
 
 mod findings;
 mod kernel;
@@ -35,15 +35,15 @@ use units::{Rate, Time};
 
 const NAME: &str = "scenarios/tcon.toml";
 const TEXT: &str = include_str!("../../../../scenarios/tcon.toml");
-/// What a run without an enforcer is without.
+/// The part of the scenario that a run without an enforcer lacks.
 const ENFORCER: &str = "[enforcer]\nat = \"s1\"\n\n[[enforcer.rule]]\ncc = \"bbr\"\n";
-/// What a path without losses is without.
+/// The part that a path without losses lacks.
 const LOSS: &str = "[[network.loss]]\nlink = \"s1->s2\"\nprobability = \"0.3 %\"\n";
-/// One download, in whose place there are many.
+/// The scenario's one download, which is replaced by many.
 const DOWNLOAD: &str = "bulk = { from = \"left1\", to = \"right1\", bytes = \"10 MB\" }";
 const DOWNLOADS: &str = "trace = { file = \"downloads.csv\" }";
 const TRACE: &str = "downloads.csv";
-/// Propagation that is not the bottleneck's: four links at hosts, there and back.
+/// RTT beyond the bottleneck's: four host links, in both directions.
 const NEAR: Time = Time::from_us(200);
 
 /// The study.
@@ -53,15 +53,15 @@ pub const STUDY: Study = Study {
     reproduce,
 };
 
-/// What only this study can be asked for.
+/// Options of this study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// At most so many downloads of a file; otherwise 10,000 of 10 MB on paths with losses, fewer of others, at other losses and on
+    /// At most this many downloads of a file. By default 10,000 of 10 MB on paths with losses, fewer of others, at other losses and on
     /// kernels.
     pub downloads: Option<u32>,
 }
 
-/// A path of the study. Rate and round trip are ours: the paper lists rates that its own times contradict, and no others.
+/// A path of the study. Rate and RTT are ours: the paper's stated rates contradict its own times, and it states nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     Lan,
@@ -71,10 +71,10 @@ enum Path {
 
 impl Path {
     const ALL: [Path; 3] = [Path::Lan, Path::Shanghai, Path::Oregon];
-    /// Those with losses.
+    /// The paths with losses.
     const WAN: [Path; 2] = [Path::Shanghai, Path::Oregon];
 
-    /// The paper's name for it.
+    /// The paper's name of it.
     fn name(self) -> &'static str {
         match self {
             Path::Lan => "lan",
@@ -99,7 +99,7 @@ impl Path {
         }
     }
 
-    /// Per mille of its packets that are lost by chance.
+    /// Random loss of the path's packets, per mille.
     fn loss(self) -> u32 {
         if self == Path::Lan { 0 } else { 3 }
     }
@@ -108,7 +108,7 @@ impl Path {
 /// The algorithm that the paper enforces.
 const BBR: &str = "bbr";
 
-/// Who sends how.
+/// The server and the algorithm that determines its sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variant {
     Cubic,
@@ -121,20 +121,20 @@ enum Variant {
 impl Variant {
     const ALL: [Variant; 3] = [Variant::Cubic, Variant::Native, Variant::Tcon];
 
-    /// The one that comes `n` after it, in turn.
+    /// The next one after `n` steps, cyclically.
     fn after(self, n: u32) -> Variant {
         Variant::ALL[(self as usize + n as usize) % Variant::ALL.len()]
     }
 }
 
-/// What a case runs on.
+/// The backend of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host {
     Simulator,
     Kernel,
 }
 
-/// A file, and how often it is downloaded.
+/// A file, and the number of its downloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct File {
     kilobytes: u64,
@@ -142,26 +142,26 @@ struct File {
 }
 
 impl File {
-    /// Of which the paper prints times and tails, and which the losses are swept with.
+    /// The file whose times and tails the paper prints; used for the sweep of losses.
     const MAIN: File = File { kilobytes: 10_000, downloads: 10_000 };
     const ALL: [File; 3] =
         [File { kilobytes: 1_700, downloads: 1_000 }, File::MAIN, File { kilobytes: 101_000, downloads: 100 }];
     const FULL: [File; 2] = [File { kilobytes: 562_000, downloads: 20 }, File { kilobytes: 630_000, downloads: 20 }];
-    /// Downloads at each rate of losses, and by other algorithms and servers.
+    /// Downloads at each loss rate, and with other algorithms and servers.
     const SWEPT: File = File { downloads: 200, ..File::MAIN };
 
-    /// As the paper writes it.
+    /// Its size as the paper writes it.
     fn name(self) -> String {
         format!("{}MB", self.kilobytes as f64 / 1000.0)
     }
 
-    /// What the paper calls so.
+    /// The files that the paper calls large.
     fn is_large(self) -> bool {
         self.kilobytes >= 100_000
     }
 }
 
-/// Losses swept, per mille.
+/// Swept loss rates, per mille.
 const LOSSES: [u32; 5] = [0, 1, 10, 20, 30];
 
 /// Downloads of one file on one path by one variant.
@@ -169,11 +169,11 @@ const LOSSES: [u32; 5] = [0, 1, 10, 20, 30];
 struct Case {
     host: Host,
     path: Path,
-    /// Per mille.
+    /// Loss, per mille.
     loss: u32,
     /// The server's TCP.
     stack: Stack,
-    /// What the server runs itself, or is made to run.
+    /// The algorithm that the server runs or that is enforced on it.
     algorithm: &'static str,
     file: File,
     variant: Variant,
@@ -186,7 +186,7 @@ impl Case {
         Case { host: Host::Simulator, path, loss, stack: Stack::Linux, algorithm: BBR, file, variant }
     }
 
-    /// All cases, of one setting after the other, with at most so many downloads of a file.
+    /// All cases, setting by setting, with at most this many downloads of a file.
     fn all(full: bool, most: u32) -> Vec<Case> {
         let mut settings = Vec::new();
         for path in Path::ALL {
@@ -196,7 +196,7 @@ impl Case {
         settings.extend(Path::WAN.iter().flat_map(|path| LOSSES.map(|loss| Case::of(*path, loss, File::SWEPT))));
         settings.extend(Case::beyond());
         let of = |case: Case| {
-            // where nothing is lost by chance, one is like the other
+            // without random losses, downloads do not differ
             let enough = if case.loss == 0 { File::ALL[0].downloads } else { case.file.downloads };
             let file = File { downloads: case.file.downloads.min(enough).min(most), ..case.file };
             Variant::ALL.map(|variant| Case { file, variant, ..case })
@@ -204,7 +204,7 @@ impl Case {
         settings.into_iter().flat_map(of).collect()
     }
 
-    /// What the paper does not have: the other algorithms, and servers of other stacks.
+    /// Cases beyond the paper: other algorithms, and servers with other stacks.
     fn beyond() -> impl Iterator<Item = Case> {
         let case = Case::of(Path::Shanghai, Path::Shanghai.loss(), File::SWEPT);
         let algorithms = Algorithm::builtins().iter().map(Algorithm::name).filter(|name| *name != BBR);
@@ -212,17 +212,17 @@ impl Case {
         algorithms.chain(Stack::OTHERS.map(|stack| Case { stack, ..case }))
     }
 
-    /// Is it of the paper's server and algorithm?
+    /// Whether it has the paper's server and algorithm.
     fn is_papers(&self) -> bool {
         self.stack == Stack::Linux && self.algorithm == BBR
     }
 
-    /// The file that the paper prints most of, with the path's own losses?
+    /// Whether it has the file with most of the paper's numbers, and the path's own losses.
     fn is_main(&self) -> bool {
         self.is_papers() && self.file.kilobytes == File::MAIN.kilobytes && self.loss == self.path.loss()
     }
 
-    /// What the paper may have printed of it: it has no other losses, algorithms and stacks.
+    /// Whether the paper may have numbers of it: it has no other losses, algorithms or stacks.
     fn is_printed(&self) -> bool {
         self.is_papers() && self.loss == self.path.loss()
     }
@@ -244,7 +244,7 @@ impl Case {
         name
     }
 
-    /// The variant's name: of the paper's, BBR is one.
+    /// The variant's name; the paper's native algorithm is `bbr`.
     fn variant_name(&self) -> &'static str {
         match self.variant {
             Variant::Cubic => "cubic",
@@ -254,7 +254,7 @@ impl Case {
         }
     }
 
-    /// Between the beginnings of two downloads: ten times what the link alone needs, and a minute.
+    /// Time between the starts of two downloads: ten times what the link needs, plus a minute.
     fn gap(&self) -> Time {
         self.path.rate().serialization(self.file.kilobytes * 1000) * 10 + Time::from_secs(60)
     }
@@ -325,7 +325,7 @@ impl Case {
     }
 }
 
-/// The file that the scenario names is made here.
+/// The scenario's trace of downloads, which is generated.
 struct Embedded {
     trace: String,
     disk: Disk,
@@ -341,7 +341,7 @@ impl Files for Embedded {
     }
 }
 
-/// What one backend has measured, and what is to be said of it.
+/// A backend's measurements and findings.
 struct Compared {
     measured: Vec<Measured>,
     findings: Vec<String>,
@@ -361,7 +361,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     }
     let mut writer = SweepWriter::create(&request.out).map_err(|error| Failure::bad_out(&error))?;
     let (began, mut hops) = (Instant::now(), 0);
-    // first, as nothing else must run beside it
+    // first, since nothing else may run at the same time
     let (loads, real) = if absent.is_none() {
         monitor.note("kernel: nginx and curl in real time, about fifteen minutes");
         (load::measure(&load::STEPS, load::LASTS, monitor)?, kernel::downloads(request.full, most, monitor)?)
@@ -380,7 +380,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     let mut measured: Vec<Measured> = cases.iter().map(of).collect();
     let mut findings = findings::findings(&measured);
     let kernels = findings::findings(&real.measured).into_iter().chain(real.findings);
-    findings.extend(kernels.map(|finding| format!("On kernels: {finding}")));
+    findings.extend(kernels.map(|finding| format!("On real kernels: {finding}")));
     findings.extend(findings::overhead(&loads));
     let tables = tables::render(&measured, &real.measured, &loads, &findings);
     measured.extend(real.measured);
@@ -393,7 +393,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
 }
 
-/// The report's words and pictures.
+/// The report's text and figures.
 fn story(measured: &[Measured], loads: &[Load], comparisons: &[Comparison], findings: &[String]) -> Story {
     let of = |host: Host| measured.iter().filter(move |one| one.case.host == host);
     let times = |host: Host, path: Path| {
@@ -412,23 +412,23 @@ fn story(measured: &[Measured], loads: &[Load], comparisons: &[Comparison], find
         let with = if host == Host::Kernel { "nginx and curl on real kernels." } else { "SIMULATED." };
         let completion = Figure {
             title: "Completion times of 10 MB".to_string(),
-            text: format!("{with} The second chart of a pair shows the tail."),
+            text: format!(
+                "{with} Share of downloads that took at most this long; the second chart of a pair shows the tail."
+            ),
             panels: Path::ALL.map(|path| times(host, path)).concat(),
         };
         let losses = Figure {
-            title: "The rate of losses decides".to_string(),
-            text: format!(
-                "{with} Mean completion times of 10 MB, by the share of packets that the path loses by chance."
-            ),
+            title: "Completion times by loss rate".to_string(),
+            text: format!("{with} Mean completion times of 10 MB, by the path's random loss rate."),
             panels: Path::WAN.map(|path| swept(host, path)).to_vec(),
         };
         if of(host).next().is_some() { vec![completion, losses] } else { Vec::new() }
     };
     Story {
         title: "Congestion control enforced in the network".to_string(),
-        lead: "Downloads from a server that runs CUBIC or BBR, and from a CUBIC server whose packets an enforcer sends on by BBR, over three paths \
+        lead: "Downloads from a server that runs CUBIC or BBR, and from a CUBIC server whose packets an enforcer forwards by BBR, over three paths \
                with queues of 50 packets; after “TCon: A Transparent Congestion Control Deployment Platform for Optimizing WAN Transfers” \
-               (NPC 2017). What the paper leaves unsaid of its paths is ours: rate, round trip, losses."
+               (NPC 2017). The paths' rates, RTTs and losses are ours, since the paper does not state them."
             .to_string(),
         figures: [Host::Simulator, Host::Kernel].into_iter().flat_map(figures).chain(overhead(loads)).collect(),
         paragraphs: findings.to_vec(),
@@ -436,9 +436,9 @@ fn story(measured: &[Measured], loads: &[Load], comparisons: &[Comparison], find
     }
 }
 
-/// What the live enforcer takes of a processor.
+/// CPU use of the live enforcer.
 fn overhead(loads: &[Load]) -> Option<Figure> {
-    // those of a kind, a curve
+    // one curve for each group
     let panel = |x: &str, point: fn(&Load) -> (f64, f64), name: fn(&Load) -> String| {
         let mut curves: Vec<Curve> = Vec::new();
         for load in loads {
@@ -447,30 +447,30 @@ fn overhead(loads: &[Load]) -> Option<Figure> {
             }
             curves.iter_mut().filter(|curve| curve.name == name(load)).for_each(|curve| curve.points.push(point(load)));
         }
-        // one load alone is no curve
+        // a curve needs two loads
         curves.retain(|curve| curve.points.len() > 1);
         Panel {
             title: format!("by {x}"),
             x: x.to_string(),
-            y: "of a processor (%)".to_string(),
+            y: "share of a CPU (%)".to_string(),
             curves,
             ..Panel::default()
         }
     };
-    let by_rate = |load: &Load| (f64::from(load.asked), load.processor);
-    let by_connections = |load: &Load| (load.connections as f64, load.processor);
+    let by_rate = |load: &Load| (f64::from(load.asked), load.cpu);
+    let by_connections = |load: &Load| (load.connections as f64, load.cpu);
     let panels = vec![
-        panel("requests a second", by_rate, |load| format!("{} connections", load.connections)),
+        panel("requests per second", by_rate, |load| format!("{} connections", load.connections)),
         panel("open connections", by_connections, |load| format!("{} requests/s", load.asked)),
     ];
     (!loads.is_empty()).then(|| Figure {
-        title: "What the enforcer takes of a processor".to_string(),
+        title: "CPU use of the enforcer".to_string(),
         text: "The live enforcer between two TAPs, BBR over nginx, answers of 10 kB.".to_string(),
         panels,
     })
 }
 
-/// Mean completion times over losses.
+/// Mean completion times by loss rate.
 fn loss_curve<'a>(measured: impl Iterator<Item = &'a Measured>, path: Path, variant: Variant) -> Curve {
     let of = |one: &&Measured| {
         let Case { path: its, file, variant: whose, .. } = one.case;
@@ -498,7 +498,7 @@ mod tests {
         let names: Vec<String> = Case::beyond().map(|case| case.setting()).collect();
         assert_eq!((names.len(), names[0].as_str()), (9 + 4, "wan-shanghai/10MB/bic"));
         assert_eq!(names[9], "wan-shanghai/10MB/SACK off");
-        // 10 MB at 2.5 Mbit/s are 32 s
+        // 10 MB at 2.5 Mbit/s take 32 s
         assert_eq!(case.gap(), Time::from_secs(380));
     }
 }

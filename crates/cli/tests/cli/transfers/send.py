@@ -1,4 +1,4 @@
-"""Sends HOST so many BYTES by each ALGORITHM, and says whether ss saw it and whether all of it arrived as it was."""
+"""Sends BYTES to HOST by each ALGORITHM, and prints whether ss showed the algorithm and whether the bytes arrived intact."""
 
 import hashlib, random, socket, subprocess, sys, time
 host, length = sys.argv[1], int(sys.argv[2])

@@ -1,4 +1,4 @@
-"""Takes as many connections as its argument says, and tells each how much came and its SHA-256."""
+"""Accepts as many connections as its argument says, and answers each with the received byte count and its SHA-256."""
 
 import hashlib, socket, sys
 listener = socket.create_server(("", 9000))

@@ -1,5 +1,5 @@
-"""Opens connections to a server: its address, its port, how many. Then, for each line "REQUESTS_PER_SECOND SECONDS" that it reads, asks on one after
-the other at that rate, and tells: how many requests, the seconds until the last was answered, and how long 99 % of them took at most, ms."""
+"""Opens connections to a server: its address, its port, how many. Then, for each line "REQUESTS_PER_SECOND SECONDS" that it reads, sends requests on
+them in turn at that rate, and prints: the number of requests, the seconds until the last answer, and the 99th percentile of answer times, ms."""
 
 import select, socket, sys, time
 

@@ -1,4 +1,4 @@
-"""Answers each byte that comes, on as many connections as its argument says, with 10,000 bytes."""
+"""Answers each received byte, on as many connections as its argument says, with 10,000 bytes."""
 
 import select, socket, sys
 

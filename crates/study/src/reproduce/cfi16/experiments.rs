@@ -1,16 +1,16 @@
-//! What else could explain a deviation, each changed alone, on the single path.
+//! Experiments that could explain a deviation: each changes one setting, on the single path.
 
-/// One setting beside the study's own.
+/// One changed setting.
 pub struct Experiment {
     /// Name of the rows' environment.
     pub name: &'static str,
-    /// What is set for it.
+    /// Overrides of the scenario.
     pub sets: &'static [&'static str],
-    /// What it asks, for people.
+    /// The question that it answers, for the text.
     pub question: &'static str,
 }
 
-const QUEUES: &str = "the paper leaves its queue limit unsaid";
+const QUEUES: &str = "the paper does not state its queue limit";
 
 macro_rules! queue_limit {
     ($packets:literal) => {
@@ -36,16 +36,16 @@ pub const ALL: [Experiment; 8] = [
     Experiment {
         name: "ssthresh 64 kB",
         sets: &["network.routing=single-path", "tcp.initial_ssthresh=64 kB"],
-        question: "does the first slow start, which the 2 MB threshold never ends, decide?",
+        question: "does the first slow start cause it, which the 2 MB threshold never ends?",
     },
     Experiment {
         name: "RTO min 200 ms",
         sets: &["network.routing=single-path", "tcp.rto_min=200 ms"],
-        question: "do the waits of a 1 s least time-out decide?",
+        question: "does the minimum RTO of 1 s cause it?",
     },
     Experiment {
         name: "linux stack",
         sets: &["network.routing=single-path", "tcp.preset=linux"],
-        question: "do SACK, a window of ten and large buffers decide?",
+        question: "do SACK, an initial window of 10 and large buffers cause it?",
     },
 ];

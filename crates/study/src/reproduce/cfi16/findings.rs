@@ -1,4 +1,4 @@
-//! What agrees with the paper and what does not, in sentences that the numbers decide.
+//! Which of the paper's statements hold, in sentences computed from the numbers.
 
 use super::measured::{Case, Cases, Measured};
 use super::paper;
@@ -12,7 +12,7 @@ const THROUGHPUT: Of = |run| run.throughput_percent;
 const DELAY: Of = |run| run.delay_ms;
 const LOW_QUEUE: Of = |run| run.queue_low_percent;
 
-/// The sentences, one paragraph each. A changed scenario that lacks variants has fewer of them.
+/// The sentences, one paragraph each; fewer if a changed scenario lacks variants.
 pub fn findings(cases: &Cases) -> Vec<String> {
     let (single, ecmp) = (cases.of("single-path"), cases.of("ecmp"));
     let paragraphs = [
@@ -29,7 +29,7 @@ pub fn findings(cases: &Cases) -> Vec<String> {
     list
 }
 
-/// The variants that take loss for congestion: all of the paper's but Vegas.
+/// The loss-based variants: all of the paper's but Vegas.
 fn others<'a>(cases: &[&'a Case]) -> Vec<&'a Case> {
     cases.iter().copied().filter(|case| case.variant != "vegas" && paper::line(&case.variant).is_some()).collect()
 }
@@ -61,7 +61,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Throughput and delay of the loss-based variants beside the paper's.
+/// Throughput and delay of the loss-based variants against the paper's.
 fn level(cases: &[&Case]) -> Option<String> {
     let others = others(cases);
     let lines = || others.iter().filter_map(|case| paper::line(&case.variant));
@@ -89,7 +89,7 @@ fn level(cases: &[&Case]) -> Option<String> {
     Some(format!("Level, loss-based variants on the single path: {throughput}{delay}."))
 }
 
-/// What the paper says of Vegas' delay, drops and queue.
+/// The paper's statements on Vegas' delay, drops and queue.
 fn vegas(cases: &[&Case]) -> Option<String> {
     let vegas = find(cases, "vegas")?;
     let mut claims = Vec::new();
@@ -111,16 +111,16 @@ fn vegas(cases: &[&Case]) -> Option<String> {
     Some(format!("Vegas: {}", judged(claims)))
 }
 
-/// "the paper's … : reproduced. Not reproduced: …"
+/// Splits claims into those that hold and those that do not.
 fn judged(claims: Vec<(bool, String)>) -> String {
     let (held, broken): (Vec<_>, Vec<_>) = claims.into_iter().partition(|(holds, _)| *holds);
     let join = |claims: Vec<(bool, String)>| claims.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
     match (held.is_empty(), broken.is_empty()) {
         (_, true) => format!("as the paper says, it {}.", join(held)),
-        (true, false) => format!("of what the paper says nothing holds here, that it {}.", join(broken)),
+        (true, false) => format!("the paper says that it {}; none of this holds here.", join(broken)),
         (false, false) => {
             format!(
-                "as the paper says, it {}. What the paper says and does not hold here: that it {}.",
+                "as the paper says, it {}. The paper also says that it {}; this does not hold here.",
                 join(held),
                 join(broken)
             )
@@ -153,18 +153,18 @@ fn drops(cases: &[&Case]) -> Option<String> {
         sentences.push(format!("As in the paper's Figure 2: {}.", held.join("; ")));
     }
     if !broken.is_empty() {
-        sentences.push(format!("Otherwise than there: that {}, does not hold here.", broken.join("; that ")));
+        sentences.push(format!("Claims of Figure 2 that do not hold here: {}.", broken.join("; ")));
     }
     Some(sentences.join(" "))
 }
 
-/// The paper's Vegas is 43 % faster than NewReno.
+/// In the paper, Vegas has 43 % more throughput than NewReno.
 fn vegas_throughput(cases: &[&Case]) -> Option<String> {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let ours = find(cases, "vegas")?.median(THROUGHPUT)? / find(cases, "newreno")?.median(THROUGHPUT)?;
     let theirs = paper::line("vegas")?.throughput_percent / paper::line("newreno")?.throughput_percent;
     let (ours, theirs) = (percent(ours), percent(theirs));
-    // half of the paper's advantage is nearer to it than to none
+    // more than half of the paper's advantage counts as reproduced
     let verdict = if ours > theirs / 2.0 { "reproduced" } else { "not reproduced" };
     let here = match ours.round() {
         0.0 => "equal to NewReno's here".to_string(),
@@ -174,7 +174,7 @@ fn vegas_throughput(cases: &[&Case]) -> Option<String> {
     Some(format!("Throughput of Vegas: {here}, {} % above it in the paper: {verdict}.", number(theirs.round())))
 }
 
-/// How alike the orders of the variants are.
+/// Rank correlations with the paper's orders of the variants.
 fn ranks(cases: &[&Case]) -> Option<String> {
     let pairs = |quantity: Of, theirs: fn(paper::Line) -> f64| -> Vec<(f64, f64)> {
         cases.iter().filter_map(|case| Some((case.median(quantity)?, theirs(paper::line(&case.variant)?)))).collect()
@@ -182,12 +182,12 @@ fn ranks(cases: &[&Case]) -> Option<String> {
     let delay = spearman(&pairs(DELAY, |line| line.delay_ms))?;
     let throughput = spearman(&pairs(THROUGHPUT, |line| line.throughput_percent))?;
     Some(format!(
-        "Order of the variants, as Spearman's rank correlation with Table 4 (1 is the same order, 0 none): delay {delay:.2}, \
+        "Spearman's rank correlation of the variants with Table 4 (1: same order, 0: unrelated): delay {delay:.2}, \
          throughput {throughput:.2}."
     ))
 }
 
-/// Rank correlation; none of fewer than three pairs, or if all of one side are equal.
+/// Rank correlation; `None` with fewer than three pairs, or if one side's values are all equal.
 fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let ranks = |values: Vec<f64>| -> Vec<f64> {
         // equal values share the mean of their ranks
@@ -205,7 +205,7 @@ fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     (pairs.len() >= 3 && scale > 0.0).then(|| product(&a, &b) / scale)
 }
 
-/// What more paths change.
+/// The effect of ECMP.
 fn ecmp_effect(single: &[&Case], ecmp: &[&Case]) -> Option<String> {
     let throughput = [single, ecmp].map(|cases| mean(medians(cases, THROUGHPUT)));
     let drops = [single, ecmp].map(|cases| mean(medians(cases, DROPS)));
@@ -220,7 +220,7 @@ fn ecmp_effect(single: &[&Case], ecmp: &[&Case]) -> Option<String> {
     ))
 }
 
-/// Each experiment's level beside the study's.
+/// Each experiment's results against the study's.
 fn experiments(cases: &Cases) -> Vec<String> {
     let others_of = |environment: &str| others(&cases.of(environment));
     let base = others_of("single-path");
@@ -230,7 +230,7 @@ fn experiments(cases: &Cases) -> Vec<String> {
         let (throughput, delay, drops) = (pair(THROUGHPUT)?, pair(DELAY)?, pair(DROPS)?);
         let vegas = |cases: &[&Case]| find(cases, "vegas")?.median(THROUGHPUT);
         let advantage = vegas(&cases.of(environment)).map_or_else(String::new, |vegas| {
-            format!("; Vegas' throughput is {} times the others'", number(vegas / throughput.0))
+            format!("; Vegas has {} times the others' throughput", number(vegas / throughput.0))
         });
         Some(format!(
             "Experiment {environment}: the loss-based variants have {} % of throughput (study: {}), {} ms of delay ({}), {} drops ({}){advantage}.",
@@ -246,22 +246,22 @@ fn experiments(cases: &Cases) -> Vec<String> {
     names.into_iter().filter(|name| !["single-path", "ecmp"].contains(name)).filter_map(beside).collect()
 }
 
-/// How much the drawn pairs matter.
+/// The effect of the seed, which draws the pairs of hosts.
 fn seeds(cases: &[&Case]) -> Option<String> {
     let newreno = find(cases, "newreno").or_else(|| cases.first().copied())?;
     let spread = newreno.spread(THROUGHPUT)?;
     let name = title(&newreno.variant);
     if spread.seeds == 1 {
         return Some(
-            "One seed: another seed draws other pairs of hosts, which can move the level more than the variant does; \
+            "One seed: another seed draws other pairs of hosts, which can change the results more than the variant does; \
              --seeds 5 shows medians and ranges."
                 .to_string(),
         );
     }
     let (low, high) = range(medians(&others(cases), THROUGHPUT))?;
     Some(format!(
-        "Seeds: over {} seeds {name}'s throughput lies between {} % and {} %; between the loss-based variants the medians \
-         differ from {} % to {} %.",
+        "Seeds: over {} seeds {name}'s throughput ranges from {} % to {} %; the medians of the loss-based variants \
+         range from {} % to {} %.",
         spread.seeds,
         number(spread.low),
         number(spread.high),

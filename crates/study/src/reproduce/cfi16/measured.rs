@@ -1,4 +1,4 @@
-//! What the study measures in a run, and the runs that repeat each other.
+//! The study's measurements of a run, and their medians over seeds.
 
 use results::{LinkRow, RunResults};
 use scenario::Scenario;
@@ -13,7 +13,7 @@ pub struct Measured {
     pub drops: f64,
     /// Received IP bytes over the run and the link rate: mean over data flows and, as flows of their own, their ACKs.
     pub throughput_percent: Option<f64>,
-    /// The same, data flows alone.
+    /// The same, data flows only.
     pub goodput_percent: Option<f64>,
     /// From IP send to IP receive, mean over the packets of the data flows.
     pub delay_ms: Option<f64>,
@@ -46,8 +46,8 @@ impl Measured {
     }
 }
 
-/// Samples of the core queue: that of the output port with the longest mean queue, at the core switch that sent the
-/// most packets. None if nothing was sampled there.
+/// Samples of the core queue: that of the output port with the longest mean queue, at the core switch that sent the most packets.
+/// `None` without samples there.
 fn core_queue(run: &RunResults) -> Option<Vec<u32>> {
     let from_core = |link: &LinkRow| &*link.tier == "aggregation-core" && link.from.starts_with('c');
     let mut sent: Vec<(&str, u64)> = Vec::new();
@@ -57,7 +57,7 @@ fn core_queue(run: &RunResults) -> Option<Vec<u32>> {
             None => sent.push((&link.from, link.packets)),
         }
     }
-    // the first of equals
+    // the first of equal ones
     let (core, _) = sent.into_iter().rev().max_by_key(|(_, packets)| *packets)?;
     let mut queues: Vec<Vec<u32>> = vec![Vec::new(); run.links.len()];
     for sample in &run.link_series {
@@ -74,7 +74,7 @@ fn mean(queue: &[u32]) -> f64 {
     queue.iter().map(|packets| u64::from(*packets)).sum::<u64>() as f64 / queue.len() as f64
 }
 
-/// The runs of one environment and variant, one a seed.
+/// The runs of one environment and variant, one per seed.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// `single-path`, `ecmp`, or an experiment.
@@ -99,7 +99,7 @@ pub struct Spread {
 }
 
 impl Case {
-    /// Of one quantity; none if it was not measured.
+    /// Of one quantity; `None` if it was not measured.
     pub fn spread(&self, quantity: fn(&Measured) -> Option<f64>) -> Option<Spread> {
         let mut values: Vec<f64> = self.runs.iter().filter_map(quantity).collect();
         values.sort_by(f64::total_cmp);
@@ -114,7 +114,7 @@ impl Case {
     }
 }
 
-/// All cases, in the order in which they were first met.
+/// All cases, in order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Cases {
     /// The cases.

@@ -1,4 +1,4 @@
-//! What the paper prints.
+//! The paper's numbers.
 
 /// Its Table 4, `variant,throughput_percent_of_ideal,average_packet_delay_ms`, in its order.
 const TABLE_4: &str = include_str!("../../../data/cfi16_table4.csv");
@@ -12,7 +12,7 @@ pub struct Line {
     pub delay_ms: f64,
 }
 
-/// The paper's numbers of a variant; none for one that it does not have.
+/// The paper's numbers of a variant; `None` if it has none.
 pub fn line(variant: &str) -> Option<Line> {
     let row = TABLE_4.lines().find_map(|row| row.strip_prefix(variant)?.strip_prefix(','))?;
     let (throughput, delay) = row.split_once(',')?;

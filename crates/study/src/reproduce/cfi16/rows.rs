@@ -5,7 +5,7 @@ use super::paper::{self, Line};
 use crate::table::number;
 use results::Comparison;
 
-/// What is compared.
+/// A compared quantity.
 struct Quantity {
     figure: &'static str,
     name: &'static str,
@@ -22,7 +22,7 @@ const PRINTED: [Quantity; 3] = [
         unit: "packets",
         paper: |_| None,
         ours: |run| Some(run.drops),
-        note: "at the 45 switches; the paper draws the bars and prints no number",
+        note: "at the 45 switches; the paper's bars have no numbers",
     },
     Quantity {
         figure: "Table 4",
@@ -49,7 +49,7 @@ const FURTHER: [Quantity; 4] = [
         unit: "%",
         paper: |_| None,
         ours: |run| run.goodput_percent,
-        note: "received IP bytes of the data flows alone",
+        note: "received IP bytes of the data flows only",
     },
     Quantity {
         figure: "Table 4",
@@ -77,9 +77,9 @@ const FURTHER: [Quantity; 4] = [
     },
 ];
 
-/// All rows: the printed quantities on the single path, then with ECMP; the further ones; the experiments'.
+/// All rows: the printed quantities on the single path, then with ECMP; then the further ones and the experiments'.
 pub fn comparisons(cases: &Cases) -> Vec<Comparison> {
-    const { assert!(LOW_QUEUE_PACKETS == 20, "a quantity's name says so") };
+    const { assert!(LOW_QUEUE_PACKETS == 20, "a quantity's name contains this number") };
     let (study, experiments): (Vec<&str>, Vec<&str>) =
         cases.environments().into_iter().partition(|name| ["single-path", "ecmp"].contains(name));
     let mut rows = Vec::new();

@@ -1,11 +1,11 @@
-//! The study on a terminal.
+//! The study's text output.
 
 use super::experiments;
 use super::measured::{Case, Cases, Measured};
 use super::paper;
 use crate::table::{Table, number, wrapped};
 
-/// Columns of a terminal that sentences may fill.
+/// Line width of the findings.
 const WIDTH: usize = 100;
 
 /// A table for each environment, then the findings.
@@ -62,7 +62,7 @@ fn printed(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_string(), |value| format!("{value:.2}"))
 }
 
-/// The value of one seed, or the median and the range of several.
+/// The value of one seed, or the median and range of several.
 fn cell(case: &Case, quantity: fn(&Measured) -> Option<f64>) -> String {
     match case.spread(quantity) {
         None => "–".to_string(),

@@ -1,13 +1,13 @@
-//! What is computed of a series of samples: quantiles, peaks and troughs, period, fairness, variation, convergence.
+//! Analysis of time series: quantiles, peaks and troughs, period, fairness, variation, convergence.
 
-/// A sawtooth that is flatter than this many packets has no teeth: one packet more or less is the sampling.
+/// A sawtooth flatter than this many packets cannot be distinguished from sampling by single packets: it has no peaks.
 const TOOTH_MIN: f64 = 2.0;
-/// Share of the spread of a series (5 % to 95 %) by which it must turn for a turn to count.
+/// A turn counts if the series then changes by this share of its spread (5 % to 95 %).
 const TOOTH_SHARE: f64 = 0.5;
-/// An autocorrelation below this is chance.
+/// A lower autocorrelation is chance.
 const CORRELATION_MIN: f64 = 0.1;
 
-/// The value that a share `q` of the values does not exceed (nearest rank); none of nothing.
+/// The value that a share `q` of the values does not exceed (nearest rank); `None` without values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -15,7 +15,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// Half of the values lie below, half above; of an even number the middle between the two.
+/// The median; of an even number of values, the mean of the middle two.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -23,12 +23,12 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) })
 }
 
-/// The arithmetic mean; none of nothing.
+/// The arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Where a series turns.
+/// The turning points of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turns {
     /// Its highest values between two falls.
@@ -37,9 +37,8 @@ pub struct Turns {
     pub troughs: Vec<f64>,
 }
 
-/// The turns of a series: a peak is the highest value after which the series falls by half of its spread (5 % to 95 %)
-/// and by two at least, a trough the reverse. What comes before the first turn and after the last is left out, since its
-/// end is not seen.
+/// The turning points of a series: a peak is the highest value before a fall by half of the spread (5 % to 95 %) and by two at least, a
+/// trough the reverse. Those before the first turn and after the last are left out, since they may be incomplete.
 pub fn turns(values: &[f64]) -> Turns {
     let spread = match (quantile(values, 0.05), quantile(values, 0.95)) {
         (Some(low), Some(high)) => high - low,
@@ -48,7 +47,7 @@ pub fn turns(values: &[f64]) -> Turns {
     let tooth = (spread * TOOTH_SHARE).max(TOOTH_MIN);
     let mut turns = Turns::default();
     let (mut low, mut high) = (values[0], values[0]);
-    // unknown until the first turn, whose own end is not seen
+    // unknown until the first turn, whose own start was not observed
     let mut rising = None;
     for &value in values {
         (low, high) = (low.min(value), high.max(value));
@@ -67,9 +66,8 @@ pub fn turns(values: &[f64]) -> Turns {
     turns
 }
 
-/// The period of a series, in samples, by autocorrelation: the lag of its highest value after it was first negative, up to
-/// `longest`; the first lag within a tenth of that height counts, so that a multiple of the period is not taken for
-/// it. None where nothing repeats.
+/// The period of a series, in samples: the lag with the highest autocorrelation, up to `longest`, after it was first negative. The first
+/// lag within a tenth of that maximum counts, so that no multiple of the period is taken. `None` if nothing repeats.
 pub fn period(values: &[f64], longest: usize) -> Option<f64> {
     let mean = mean(values)?;
     let centred: Vec<f64> = values.iter().map(|value| value - mean).collect();
@@ -80,7 +78,7 @@ pub fn period(values: &[f64], longest: usize) -> Option<f64> {
     }
     let at = |lag: usize| {
         let sum: f64 = centred.iter().zip(&centred[lag..]).map(|(a, b)| a * b).sum();
-        // the sum has fewer terms at longer lags
+        // longer lags have fewer terms
         sum / power * values.len() as f64 / (values.len() - lag) as f64
     };
     let correlation: Vec<f64> = (0..=longest).map(at).collect();
@@ -95,21 +93,21 @@ pub fn period(values: &[f64], longest: usize) -> Option<f64> {
     (correlation[lag] >= CORRELATION_MIN).then_some(lag as f64)
 }
 
-/// Jain's index of fairness: 1 if all have the same, 1/n if one has all; none if nobody has anything.
+/// Jain's fairness index: 1 if all are equal, 1/n if one has everything; `None` if all are zero.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// Coefficient of variation: standard deviation over mean; none if the mean is zero.
+/// Coefficient of variation: standard deviation over mean; `None` if the mean is zero.
 pub fn variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean > 0.0)?;
     let square = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / values.len() as f64;
     Some(square.sqrt() / mean)
 }
 
-/// The first of `steps` at which the flows' shares have become fair, and stay so for `hold` steps: Jain's index at least
-/// `least`. Each element of `flows` is one flow's throughput over the steps.
+/// The first of `steps` from which on Jain's index of the flows' shares is at least `least` for `hold` steps. Each element of `flows` is
+/// one flow's throughput over the steps.
 pub fn converged(flows: &[&[f64]], least: f64, hold: usize) -> Option<usize> {
     let steps = flows.iter().map(|flow| flow.len()).min()?;
     let fair = |step: usize| {
@@ -120,7 +118,7 @@ pub fn converged(flows: &[&[f64]], least: f64, hold: usize) -> Option<usize> {
     (0..(steps + 1).saturating_sub(hold)).find(|from| fair[*from..from + hold].iter().all(|fair| *fair))
 }
 
-/// Means of `width` neighbours each; what remains at the end is left out.
+/// Means of `width` neighbours each; an incomplete group at the end is left out.
 pub fn binned(values: &[f64], width: usize) -> Vec<f64> {
     values.chunks_exact(width.max(1)).filter_map(mean).collect()
 }
@@ -129,7 +127,7 @@ pub fn binned(values: &[f64], width: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Rises from 10 to 19 by one a step, then falls at once.
+    /// Rises from 10 to 19 by one per step, then drops at once.
     fn sawtooth(teeth: usize) -> Vec<f64> {
         (0..teeth * 10).map(|step| 10.0 + (step % 10) as f64).collect()
     }
@@ -171,14 +169,14 @@ mod tests {
         assert!(close(period(&sawtooth(50), 100), 10.0), "{:?}", period(&sawtooth(50), 100));
         let sine: Vec<f64> = (0..5000).map(|step| (f64::from(step) / 64.0 * std::f64::consts::TAU).sin()).collect();
         assert!(close(period(&sine, 1000), 64.0), "{:?}", period(&sine, 1000));
-        assert_eq!(period(&[7.0; 1000], 100), None, "what does not move has no period");
+        assert_eq!(period(&[7.0; 1000], 100), None, "a constant has no period");
         let ramp: Vec<f64> = (0..1000).map(f64::from).collect();
-        assert_eq!(period(&ramp, 100), None, "nor has what does not return");
+        assert_eq!(period(&ramp, 100), None, "a ramp has no period");
     }
 
     #[test]
     fn noise_has_no_period() {
-        // a linear congruential generator: the same numbers everywhere
+        // a linear congruential generator: the same numbers on every platform
         let mut state = 1_u64;
         let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -208,7 +206,7 @@ mod tests {
     fn convergence_is_when_fairness_stays() {
         let old = [10.0, 10.0, 5.0, 9.0, 5.0, 5.0, 5.0];
         let new = [0.0, 0.0, 5.0, 1.0, 5.0, 5.0, 5.0];
-        assert_eq!(converged(&[&old, &new], 0.95, 1), Some(2), "a moment counts if nothing is held");
+        assert_eq!(converged(&[&old, &new], 0.95, 1), Some(2), "one step suffices");
         assert_eq!(converged(&[&old, &new], 0.95, 3), Some(4));
         assert_eq!(converged(&[&old, &new], 0.95, 4), None);
         assert_eq!(converged(&[], 0.95, 1), None);

@@ -1,4 +1,4 @@
-//! Every run of the study: which scenario, with which settings.
+//! All runs of the study: scenarios and settings.
 
 use super::theory::Port;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ const CONVERGENCE: File = File {
     text: include_str!("../../../../../scenarios/dctcp-convergence.toml"),
 };
 
-/// What runs a case.
+/// The backend of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// The simulator.
@@ -33,16 +33,16 @@ pub enum Backend {
     Kernel,
 }
 
-/// What a case is run for.
+/// The purpose of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Figure 1: the queue over time and its distribution.
     Queue,
-    /// Figure 12: the sawtooth beside the equations.
+    /// Figure 12: the sawtooth and the equations.
     Sawtooth,
-    /// Figure 16: flows that come and go, this long apart.
+    /// Figure 16: flows that start and stop, one stage apart.
     Convergence { stage: Time },
-    /// Figure 16: how much each flow's throughput varies.
+    /// Figure 16: the variation of each flow's throughput.
     Variation,
 }
 
@@ -51,24 +51,24 @@ pub enum Kind {
 pub struct Case {
     pub kind: Kind,
     pub backend: Backend,
-    /// Of the links, as the rows name it: `100M`.
+    /// The links' name in the rows: `100M`.
     pub setting: &'static str,
     /// `dctcp`, `N=2`, `dctcp N=2`.
     pub variant: String,
     pub seed: u64,
-    /// More than one seed is run, so that names need it.
+    /// More than one seed is run, so names include it.
     pub seeds: bool,
     /// The receiver's port, and its flows.
     pub port: Port,
-    /// Packets that its queue holds.
+    /// The queue's limit, packets.
     pub buffer: f64,
-    /// What the links carry of application bytes at most, bit/s.
+    /// Maximum rate of application bytes on the links, bit/s.
     pub ideal_bps: f64,
     pub scenario: Scenario,
 }
 
 impl Backend {
-    /// As the rows name it.
+    /// The backend's name in the rows.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Sim => "sim",
@@ -78,7 +78,7 @@ impl Backend {
 }
 
 impl Kind {
-    /// As the paper names it.
+    /// The paper's name of the figure.
     pub fn figure(self) -> &'static str {
         match self {
             Kind::Queue => "Figure 1",
@@ -94,7 +94,7 @@ impl Case {
         format!("{}/{}/{}", self.backend.name(), self.setting, self.variant)
     }
 
-    /// The run, with a name that no other run has.
+    /// The run, with a unique name.
     pub fn job(&self) -> Job {
         let figure = self.kind.figure().to_lowercase().replace(' ', "");
         let seed = if self.seeds { format!("/{}", self.seed) } else { String::new() };
@@ -112,7 +112,7 @@ impl Case {
     }
 }
 
-/// Links of a scenario: the rows' name, what is set, and whether kernels can do it so that queues are valid.
+/// A scenario's links: the rows' name, overrides, and whether kernels are fast enough for valid queues.
 struct Setting {
     name: &'static str,
     sets: &'static [&'static str],
@@ -148,27 +148,27 @@ const CONVERGENCE_SETTINGS: [Setting; 2] = [
     Setting { name: "1G", sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"], kernel: true },
 ];
 
-/// Flows of Figure 12.
+/// Flow counts of Figure 12.
 const SAWTOOTH_FLOWS: [u32; 3] = [2, 10, 40];
-/// Flows of the variation.
+/// Flow counts of the variation.
 const VARIATION_FLOWS: [u32; 4] = [2, 5, 10, 20];
-/// Flows of Figure 16, and its stages: one start or stop each.
+/// Flows of Figure 16; each starts and stops once.
 pub const CONVERGENCE_FLOWS: u64 = 5;
 /// Stages of Figure 16.
 pub const STAGES: u64 = 2 * CONVERGENCE_FLOWS - 1;
-/// Samples in a stage.
+/// Samples per stage.
 pub const STAGE_SAMPLES: u64 = 100;
 const STAGE: Time = Time::from_secs(10);
 const STAGE_FULL: Time = Time::from_secs(30);
 
-/// Keys that are the study's own: with others the rows would say what is not so.
+/// Keys that the study itself sets: with other values the rows would be mislabelled.
 const OWN: [&str; 8] =
     ["name", "network.topology", "network.rate", "network.delay", "network.queue", "network.tier", "traffic", "tcp.cc"];
 
-/// All runs that were asked for, those of the simulator first.
+/// All requested runs, those of the simulator first.
 ///
 /// # Errors
-/// What is wrong with `--set`.
+/// `--set` is wrong.
 pub fn all(request: &Request) -> Result<Vec<Case>, Failure> {
     check_sets(request)?;
     let maker = Maker { request };
@@ -212,7 +212,7 @@ fn check_sets(request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a run is made of, beside its scenario file.
+/// A run's parameters beyond its scenario file.
 struct Shape<'a> {
     kind: Kind,
     backend: Backend,
@@ -281,10 +281,10 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Reads the scenario with the study's settings, and over them the user's.
+    /// Parses the scenario with the study's settings, then the user's.
     fn case(&self, file: &File, shape: Shape) -> Result<Case, Failure> {
         let staged = matches!(shape.kind, Kind::Convergence { .. });
-        // the stages say how long that run is and what is measured in it
+        // the stages determine this run's duration and measurements
         let theirs = |set: &&String| !(staged && (key(set) == "duration" || key(set).starts_with("measure.")));
         let theirs: Vec<String> = self.request.sets.iter().filter(theirs).cloned().collect();
         let free = |set: &&String| theirs.iter().all(|other| key(other) != key(set));
@@ -302,18 +302,18 @@ impl Maker<'_> {
         Ok(self.describe(scenario, shape))
     }
 
-    /// What the scenario says of the receiver's port.
+    /// The receiver's port in the scenario.
     fn describe(&self, scenario: Scenario, shape: Shape) -> Case {
         let network = &scenario.network;
         let framing = if network.framing == Framing::Ethernet { 38 } else { 0 };
         let frame_bytes = f64::from(scenario.tcp.mtu() + framing);
         let Queue::ThresholdEcn { mark: Limit::Packets(mark), limit: Limit::Packets(limit) } = network.queue else {
-            unreachable!("the study's scenarios mark by packets, and --set cannot change that")
+            unreachable!("the study's scenarios mark by packets, and --set cannot change this")
         };
         let bps = network.rate.as_bps() as f64;
         let port = Port {
             packets_per_s: bps / 8.0 / frame_bytes,
-            // two cables there and two back
+            // the round trip has two cables in each direction
             rtt_s: network.delay.as_secs_f64() * 4.0,
             mark: f64::from(mark),
             flows: f64::from(shape.flows),
@@ -329,7 +329,7 @@ fn with(setting: &[&str], own: &[String]) -> Vec<String> {
     setting.iter().map(ToString::to_string).chain(own.iter().cloned()).collect()
 }
 
-/// As many senders, and no host that does nothing.
+/// This many senders, and no idle host.
 fn senders(flows: u32) -> Vec<String> {
     let receiver = flows + 1;
     vec![
@@ -340,7 +340,7 @@ fn senders(flows: u32) -> Vec<String> {
     ]
 }
 
-/// Five flows that start one stage after the other, and stop in the reverse order.
+/// Five flows that start one stage apart, and stop in reverse order.
 fn stages(stage: Time, cc: &str) -> Vec<String> {
     let at = |stages: u64| format!("{} ns", stage.as_ns() * stages);
     let mut sets = vec![

@@ -1,20 +1,20 @@
-//! The report's pictures.
+//! The report's figures.
 
 use super::cases::{Backend, Kind};
 use super::measured::Measured;
 use results::{Curve, Figure, Panel};
 
-/// Points of a drawn sawtooth of the theory.
+/// Points of the theory's sawtooth.
 const THEORY_POINTS: u32 = 400;
 
-/// Those of the figures that were run.
+/// The figures for which there are runs.
 pub fn figures(measured: &[Measured]) -> Vec<Figure> {
     let figures =
         [queues(measured), distributions(measured), sawtooths(measured), shares(measured), variation(measured)];
     figures.into_iter().filter(|figure| !figure.panels.is_empty()).collect()
 }
 
-/// The runs of a kind in groups: setting, backend, in the order of the runs; one seed of several is enough to draw.
+/// The runs of a kind by setting and backend, in order of the runs; only one seed is drawn.
 fn groups(measured: &[Measured], is_kind: fn(Kind) -> bool) -> Vec<(String, Vec<&Measured>)> {
     let mut groups: Vec<(String, Vec<&Measured>)> = Vec::new();
     for run in measured.iter().filter(|run| is_kind(run.case.kind)) {
@@ -52,7 +52,7 @@ fn queues(measured: &[Measured]) -> Figure {
         title: "Figure 1: the queue over time".to_string(),
         text:
             "Two long flows into one port; lines are means of slices of time, bands their extremes. DCTCP stays near \
-               K = 20 packets, TCP fills what there is."
+               K = 20 packets, TCP fills the buffer."
                 .to_string(),
         panels: groups(measured, |kind| kind == Kind::Queue).into_iter().map(panel).collect(),
     }
@@ -68,7 +68,7 @@ fn distributions(measured: &[Measured]) -> Figure {
     };
     Figure {
         title: "Figure 1: distribution of the queue".to_string(),
-        text: "Share of the samples in which the queue was at most so long.".to_string(),
+        text: "Share of the samples in which the queue was at most this long.".to_string(),
         panels: groups(measured, |kind| kind == Kind::Queue).into_iter().map(panel).collect(),
     }
 }
@@ -86,8 +86,9 @@ fn sawtooths(measured: &[Measured]) -> Figure {
     }
     Figure {
         title: "Figure 12: the sawtooth".to_string(),
-        text: "The queue beside the equations (dashed) for N flows. The theory has no phase: it begins at a trough."
-            .to_string(),
+        text:
+            "The queue and the equations (dashed) for N flows. The theory has no phase: its curve starts at a trough."
+                .to_string(),
         panels,
     }
 }

@@ -1,15 +1,15 @@
-//! What agrees with the theory and the paper and what does not, in sentences that the numbers decide.
+//! Which statements of the theory and the paper hold, in sentences computed from the numbers.
 
 use super::analysis::mean;
 use super::cases::{Case, Kind};
 use super::measured::Measured;
 use crate::table::number;
 
-/// Packets, and share of the theory, by which Q_max may miss and still be said to agree.
+/// Q_max agrees if it is within these packets, or this share, of the theory.
 const NEAR: (f64, f64) = (3.0, 0.10);
-/// Least share of the ideal goodput that is said to use the link, %.
+/// Goodput that counts as using the link, % of the ideal.
 const USED: f64 = 98.0;
-/// Least fairness that is said to be fair.
+/// Jain's index that counts as fair.
 const FAIR: f64 = 0.98;
 
 /// The sentences, one paragraph each.
@@ -18,7 +18,7 @@ pub fn findings(measured: &[Measured], absent: Option<&str>, kernels_wanted: boo
     if let (Some(reason), true) = (absent, kernels_wanted) {
         list.push(format!("Kernel columns are absent: {reason}."));
     }
-    // a run that the machine distorted shows the machine, so nothing is concluded from it
+    // nothing is concluded from a run that is not valid
     let valid = |run: &&Measured| run.check.as_ref().is_none_or(|check| check.valid);
     let of = |wanted: fn(Kind) -> bool| measured.iter().filter(valid).filter(move |run| wanted(run.case.kind));
     list.extend(of(|kind| kind == Kind::Queue).map(queue));
@@ -34,7 +34,7 @@ fn says(run: &Measured) -> String {
     format!("{} ({})", run.case.kind.figure(), run.case.name())
 }
 
-/// A number of a run with its unit, or that there is none.
+/// A number of a run with its unit, or `none`.
 fn shown(run: &Measured, quantity: &str) -> String {
     run.get(quantity).map_or_else(|| "none".to_string(), number)
 }
@@ -70,7 +70,7 @@ fn queue(run: &Measured) -> String {
     )
 }
 
-/// The sawtooth hangs below K + N.
+/// The theory's sawtooth, below K + N.
 fn below_threshold(case: &Case) -> String {
     let saw = case.port.sawtooth();
     format!(
@@ -81,7 +81,7 @@ fn below_threshold(case: &Case) -> String {
     )
 }
 
-/// Goodput, and why it is less than there could be.
+/// Goodput, and why it is below the ideal.
 fn goodput(run: &Measured) -> String {
     let Some(goodput) = run.get("goodput") else { return "no goodput".to_string() };
     let text = format!("goodput {} % of the ideal", number(goodput));
@@ -99,7 +99,7 @@ fn sawtooth(run: &Measured) -> String {
     let off = (q_max - theory.q_max) / theory.q_max * 100.0;
     let period = match run.get("T_C") {
         Some(ms) => format!("{} ms", number(ms)),
-        None => "none (nothing repeats)".to_string(),
+        None => "none (no period found)".to_string(),
     };
     let numbers = format!(
         "Q_max {} packets (theory {}, {off:+.0} %), A {} ({}), T_C {period} ({} ms), Q_min {} ({})",
@@ -113,9 +113,9 @@ fn sawtooth(run: &Measured) -> String {
     );
     let verdict = match (near, run.case.port.limit()) {
         (true, None) => "Q_max agrees".to_string(),
-        (true, Some(limit)) => format!("Q_max agrees; what must differ here: {limit}"),
-        (false, Some(limit)) => format!("the model must fail here, and does: {limit}"),
-        (false, None) => format!("Q_max misses by more than 3 packets and 10 %{}", idle_reason(run)),
+        (true, Some(limit)) => format!("Q_max agrees; but the equations do not hold here: {limit}"),
+        (false, Some(limit)) => format!("the equations do not hold here, as expected: {limit}"),
+        (false, None) => format!("Q_max differs by more than 3 packets and 10 %{}", idle_reason(run)),
     };
     format!("{}: {numbers}; {verdict}.", says(run))
 }
@@ -123,7 +123,7 @@ fn sawtooth(run: &Measured) -> String {
 fn idle_reason(run: &Measured) -> String {
     let idle = run.idle.filter(|idle| *idle > 1.0);
     idle.map_or_else(
-        || ": the flows do not meet the mark together, which the equations assume".to_string(),
+        || ": the flows are not synchronised, as the equations assume".to_string(),
         |idle| format!(": the queue is empty in {} % of the samples, so the flows pause", number(idle)),
     )
 }
@@ -148,18 +148,18 @@ fn convergence(run: &Measured) -> String {
     format!("{}: {fair}; {converged}{reason}.", says(run))
 }
 
-/// Whom a full drop-tail queue has no room for.
+/// Detects a lock-out at a full drop-tail queue.
 fn lock_out(run: &Measured, five: Option<f64>) -> Option<&'static str> {
-    // one flow of five that has everything has an index of 0.2
+    // if one flow of five has everything, the index is 0.2
     let locked = five.is_some_and(|index| index < 0.25);
     (locked && run.case.variant != "dctcp").then_some(
-        ": one flow has all of the port. Its own link is as fast as the port, so once the queue is full it refills every \
-         place that comes free, at the very moment, and the others find none: a lock-out of drop-tail queues (Floyd and \
+        ": one flow has all of the port. Its own link is as fast as the port, so it takes \
+         each place in the full queue as soon as it is free, and the others get none: a lock-out of drop-tail queues (Floyd and \
          Jacobson 1992), which marking does not have",
     )
 }
 
-/// Figure 16: DCTCP's variation beside TCP's.
+/// Figure 16: DCTCP's variation against TCP's.
 fn variation(runs: &[&Measured]) -> Option<String> {
     let of = |run: &&Measured| run.get("coefficient of variation");
     let mut pairs = Vec::new();
@@ -191,12 +191,12 @@ fn variation(runs: &[&Measured]) -> Option<String> {
     })
 }
 
-/// A run that the machine distorted.
+/// The sentence on a run that is not valid.
 fn distorted(run: &Measured) -> Option<String> {
     let check = run.check.as_ref().filter(|check| !check.valid)?;
     let reasons = check.reasons.join("; ");
     Some(format!(
-        "NOT VALID: {}: {reasons}. Its numbers are printed and not judged; leave the machine to the run and repeat it.",
+        "NOT VALID: {}: {reasons}. Its numbers are printed and not judged; repeat it with nothing else running.",
         says(run)
     ))
 }
@@ -208,6 +208,6 @@ mod tests {
     #[test]
     fn without_runs_only_the_reason_is_said() {
         assert_eq!(findings(&[], Some("no root"), true), ["Kernel columns are absent: no root."]);
-        assert!(findings(&[], Some("not asked for"), false).is_empty());
+        assert!(findings(&[], Some("not requested"), false).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The runs in real time, one after the other.
+//! The runs on real kernels, in real time, one after the other.
 
 use super::cases::Case;
 use crate::emu::emulate_job;
@@ -8,11 +8,11 @@ use emu::EmuError;
 use results::{RunResults, SelfCheck};
 use units::Time;
 
-/// Making the hosts of a run and ending its connections, about.
+/// Approximate time to build a run's hosts and to close its connections.
 const SETUP: Time = Time::from_ms(500);
 
-/// Emulates all `cases`, and gives each one's results to `take`; a quarter of them once more, if they are not valid. A run that fails is told in a sentence and the others go
-/// on: they took minutes.
+/// Emulates all `cases`, and passes each one's results to `take`. A quarter of them may be repeated if they are not valid. A run that
+/// fails is reported, and the others continue, since they take minutes.
 ///
 /// # Errors
 /// The user stopped it, or `take` failed.
@@ -27,7 +27,7 @@ pub fn run_all(
     }
     let seconds: f64 = cases.iter().map(|case| (case.scenario.duration + SETUP).as_secs_f64()).sum();
     monitor.note(&format!("kernel: {} runs in real time, about {seconds:.0} s", cases.len()));
-    // what a killed run has left running in its hosts would take this one's processors
+    // programs that a killed run left in its hosts would use CPU time of this run
     let _ = emu::hosts::clean();
     let progress = Progress::of(monitor, cases.len());
     let mut again = cases.len() as u32 / 4;
@@ -50,5 +50,5 @@ pub fn run_all(
 
 fn words(check: &SelfCheck) -> String {
     let valid = if check.valid { "valid".to_string() } else { format!("NOT VALID ({})", check.reasons.join("; ")) };
-    format!("{valid}; 99 % of packets late by {:.1} us at most", check.lateness_p99_us)
+    format!("{valid}; lateness of 99 % of the packets at most {:.1} us", check.lateness_p99_us)
 }

@@ -1,23 +1,23 @@
-//! What the study measures in a run.
+//! The study's measurements of a run.
 
 use super::analysis::{binned, converged, jain, mean, median, period, quantile, turns, variation};
 use super::cases::{CONVERGENCE_FLOWS, Case, Kind, STAGE_SAMPLES, STAGES};
 use results::{Curve, RunResults, SelfCheck};
 use units::Time;
 
-/// Time that the queue's curve of Figure 1 shows, from the end of the warm-up on.
+/// Length of Figure 1's curve, from the end of the warm-up.
 const SHOWN_S: f64 = 2.0;
-/// Periods of the theory that a panel of Figure 12 shows.
+/// Periods of the theory in a panel of Figure 12.
 const SHOWN_PERIODS: f64 = 8.0;
-/// The autocorrelation looks for a period up to so many of the theory's.
+/// The autocorrelation looks for periods up to this multiple of the theory's.
 const LONGEST_PERIODS: f64 = 20.0;
-/// Samples whose autocorrelation is computed at most: some hundreds of periods.
+/// Samples used for the autocorrelation: some hundreds of periods.
 const CORRELATED: usize = 100_000;
-/// Lags at most.
+/// Maximum number of lags.
 const LAGS: f64 = 4000.0;
-/// Flows that share fairly enough to be called converged.
+/// Jain's index that counts as converged.
 const FAIR: f64 = 0.95;
-/// And for so many samples of a hundred that a stage has.
+/// It must hold for this many of a stage's hundred samples.
 const FAIR_SAMPLES: usize = 5;
 
 /// A number of a run.
@@ -25,13 +25,13 @@ const FAIR_SAMPLES: usize = 5;
 pub struct Measure {
     pub quantity: String,
     pub unit: &'static str,
-    /// What the paper's equations or its text say.
+    /// The value by the paper's equations or its text.
     pub paper: Option<f64>,
     pub ours: f64,
     pub note: &'static str,
 }
 
-/// A run's numbers, and what is drawn of it.
+/// A run's numbers and curves.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub case: Case,
@@ -40,9 +40,9 @@ pub struct Measured {
     pub curves: Vec<Curve>,
     /// The distribution of the queue.
     pub distribution: Option<Curve>,
-    /// Share of the samples in which the port had nothing to send, %.
+    /// Share of the samples in which the port was idle, %.
     pub idle: Option<f64>,
-    /// Of a run in real time.
+    /// Only of a run in real time.
     pub check: Option<SelfCheck>,
 }
 
@@ -66,7 +66,7 @@ impl Measured {
         measured
     }
 
-    /// The number of a quantity.
+    /// The value of a quantity.
     pub fn get(&self, quantity: &str) -> Option<f64> {
         self.measures.iter().find(|measure| measure.quantity == quantity).map(|measure| measure.ours)
     }
@@ -163,7 +163,7 @@ impl Measured {
                 self.add(&name, "", Some(1.0), jain(&shares), "second half of the stage; fair: 1");
             }
             if (1..CONVERGENCE_FLOWS as usize).contains(&number) {
-                // a single sample of the packets of five sawtooths is no share
+                // a single sample of packets of five sawtooths shows no fair share
                 let smooth: Vec<Vec<f64>> = parts.iter().map(|part| trailing(part, FAIR_SAMPLES)).collect();
                 let smooth: Vec<&[f64]> = smooth.iter().map(Vec::as_slice).collect();
                 let at = converged(&smooth, FAIR, FAIR_SAMPLES);
@@ -181,7 +181,7 @@ impl Measured {
         self.curves = flows.iter().enumerate().map(curve).collect();
     }
 
-    /// Figure 16: how much a flow's throughput varies.
+    /// Figure 16: the variation of a flow's throughput.
     fn variation(&mut self, run: &RunResults) {
         let (n, warmup) = (self.case.port.flows as u64, self.case.scenario.measure.warmup);
         let flows: Vec<Vec<f64>> = (1..=n).map(|flow| throughput(run, flow, self.case.ideal_bps, warmup)).collect();
@@ -211,14 +211,14 @@ fn idle(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| empty as f64 * 100.0 / values.len() as f64)
 }
 
-/// The receiver's queue after the warm-up: seconds, packets. It is the only one that these scenarios sample.
+/// The receiver's queue after the warm-up: seconds, packets. These scenarios sample no other.
 fn queue_samples(run: &RunResults, warmup: Time) -> Vec<(f64, f64)> {
     let counted = run.link_series.iter().filter(|sample| sample.time_ns > warmup.as_ns());
     counted.map(|sample| (sample.time_ns as f64 / 1e9, f64::from(sample.queue_packets))).collect()
 }
 
-/// What sender number `flow` put on its link in each interval after the warm-up, as Mbit/s of application bytes; what was
-/// lost behind the link and sent again counts twice.
+/// Load on the link of sender `flow` in each interval after the warm-up, as Mbit/s of application bytes; data lost behind that link and
+/// retransmitted counts twice.
 fn throughput(run: &RunResults, flow: u64, ideal_bps: f64, warmup: Time) -> Vec<f64> {
     let host = format!("h{flow}");
     let Some(link) = run.links.iter().position(|link| *link.from == *host) else { return Vec::new() };

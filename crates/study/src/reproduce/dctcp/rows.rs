@@ -1,4 +1,4 @@
-//! The numbers of all runs, those of several seeds as medians: what the tables, the report and `--json` show.
+//! The numbers of all runs, over several seeds as medians: for tables, report and `--json`.
 
 use super::analysis::median;
 use super::cases::Backend;
@@ -16,17 +16,17 @@ pub struct Line {
     pub quantity: String,
     pub unit: &'static str,
     pub paper: Option<f64>,
-    /// One of each seed.
+    /// One per seed.
     pub values: Vec<f64>,
     pub note: &'static str,
-    /// Why the machine distorted the run, or one of them.
+    /// Why a run is not valid, if so.
     pub distorted: Option<String>,
 }
 
 impl Line {
     /// The median of the seeds.
     pub fn ours(&self) -> f64 {
-        median(&self.values).expect("a line is made of a value")
+        median(&self.values).expect("a line has a value")
     }
 
     fn is_of(&self, run: &Measured, measure: &Measure) -> bool {
@@ -39,7 +39,7 @@ impl Line {
     }
 }
 
-/// A line for every number, in the order in which the runs are; further seeds join the first one's.
+/// A line for every number, in the order of the runs; further seeds are added to the first one's.
 pub fn lines(measured: &[Measured]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for run in measured {

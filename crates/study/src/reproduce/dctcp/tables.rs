@@ -1,4 +1,4 @@
-//! What people see: a table for each figure; theory, simulator and kernel side by side.
+//! The study's text output: a table for each figure, with theory, simulator and kernel in columns.
 
 use super::cases::Backend;
 use super::rows::Line;
@@ -17,7 +17,7 @@ pub fn render(lines: &[Line], findings: &[String]) -> String {
         }
     }
     if lines.iter().any(|line| line.distorted.is_some()) {
-        text.push_str("\n! the machine distorted this run; the reason is below\n");
+        text.push_str("\n! this run is not valid; the reason is below\n");
     }
     for finding in findings {
         let _ = writeln!(text, "\n{}", wrapped(finding, WIDTH));
@@ -25,7 +25,7 @@ pub fn render(lines: &[Line], findings: &[String]) -> String {
     text
 }
 
-/// What is the same for both backends.
+/// The key of a line, the same for both backends.
 fn key(line: &Line) -> (&str, &str, &str) {
     (line.setting, &line.variant, &line.quantity)
 }

@@ -1,26 +1,26 @@
 //! The sawtooth of N synchronised DCTCP flows at one port (Alizadeh et al., "Data Center TCP", SIGCOMM 2010,
 //! equations 8 to 10).
 //!
-//! Each window grows by one segment a round trip until the queue reaches K; one round trip later, N packets further, the
-//! marks arrive and each window falls by the fraction α / 2, with α ≈ √(2 / W*) and W* = (C·RTT + K) / N.
+//! Each window grows by one segment per round trip until the queue reaches K. One round trip and N packets later the marks arrive, and
+//! each window falls by the fraction α / 2, with α ≈ √(2 / W*) and W* = (C·RTT + K) / N.
 
-/// Segments that Linux's windows do not fall below (`tcp_dctcp.c`: `max(…, 2U)`).
+/// Linux's minimum window, segments (`tcp_dctcp.c`: `max(…, 2U)`).
 pub const WINDOW_MIN: f64 = 2.0;
 
 /// A port and the flows that share it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Port {
-    /// Full packets a second, C.
+    /// Rate, full packets per second, C.
     pub packets_per_s: f64,
     /// Round trip of the idle network, seconds.
     pub rtt_s: f64,
-    /// Packets in the queue from which on packets are marked, K.
+    /// Marking threshold, packets, K.
     pub mark: f64,
     /// Long flows, N.
     pub flows: f64,
 }
 
-/// What the equations say.
+/// The equations' results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sawtooth {
     /// Highest queue, packets: K + N.
@@ -36,7 +36,7 @@ pub struct Sawtooth {
 }
 
 impl Port {
-    /// Packets that the idle network holds, C·RTT.
+    /// The bandwidth-delay product, packets, C·RTT.
     pub fn pipe(&self) -> f64 {
         self.packets_per_s * self.rtt_s
     }
@@ -50,12 +50,12 @@ impl Port {
         Sawtooth { q_max, amplitude, q_min: q_max - amplitude, period_rtts, period_s: period_rtts * rtt_s }
     }
 
-    /// The queue that remains when every window is the smallest that Linux has, packets.
+    /// The queue when every window is Linux's minimum, packets.
     pub fn floor(&self) -> f64 {
         (WINDOW_MIN * self.flows - self.pipe()).max(0.0)
     }
 
-    /// Why the equations cannot hold here, if they cannot.
+    /// Why the equations cannot hold here, if so.
     pub fn limit(&self) -> Option<String> {
         let (floor, saw) = (self.floor(), self.sawtooth());
         let n = self.flows;
@@ -76,7 +76,7 @@ impl Port {
 }
 
 impl Sawtooth {
-    /// The queue over time, packets, from one trough on: a ramp of one period, repeated.
+    /// The queue over time, packets, starting at a trough: a ramp of one period, repeated.
     pub fn at(&self, seconds: f64) -> f64 {
         let phase = (seconds / self.period_s).rem_euclid(1.0);
         (self.q_min + self.amplitude * phase).max(0.0)

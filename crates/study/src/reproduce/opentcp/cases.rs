@@ -1,4 +1,4 @@
-//! What is run: the paper's own setting, and the experiments that take something of it away.
+//! The runs: the paper's own setting, and experiments that leave parts of it out.
 
 use super::measured::Run;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use scenario::{Disk, FileRef, Files, Input, Known, Scenario};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file of the repository that is a part of this program.
+/// A file of the repository that is compiled in.
 type Part = (&'static str, &'static str);
 
 pub const SCINET: Part =
@@ -19,24 +19,24 @@ const SIZES: Part = ("scinet-files.csv", include_str!("../../../../../scenarios/
 const DIURNAL: Part = ("../policies/diurnal.toml", include_str!("../../../../../policies/diurnal.toml"));
 const OPENTCP1: &str = include_str!("../../../../../policies/opentcp1.toml");
 const OPENTCP2: &str = include_str!("../../../../../policies/opentcp2.toml");
-/// T of the paper is a minute; its days are compressed thirty times.
+/// The paper's T is a minute; its days are compressed thirty times.
 const PERIOD: &str = "policy.period=2 s";
-/// What the policies set, and what of it the experiments leave.
+/// The policies' settings, of which experiments keep a part.
 const SET: &str = "initial_cwnd = 20, rto_min = \"2 ms\"";
-/// For how long opentcp2's guard holds, and longer than any run.
+/// The hold time of opentcp2's guard, and one longer than any run.
 const HOLD: [&str; 2] = ["hold = \"60 s\"", "hold = \"36000 s\""];
 
-/// What the hosts of a run follow.
+/// The policy of a run's treated hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     Default,
     OpenTcp1,
     OpenTcp2,
-    /// opentcp1 without the time-out.
+    /// opentcp1 without the RTO.
     WindowOnly,
     /// opentcp1 without the window.
     TimeoutOnly,
-    /// opentcp2 whose hosts, once reverted, stay so.
+    /// opentcp2 whose hosts never release a guard.
     GuardKept,
 }
 
@@ -47,7 +47,7 @@ impl Variant {
             Variant::OpenTcp1 => "opentcp1",
             Variant::OpenTcp2 => "opentcp2",
             Variant::WindowOnly => "window only",
-            Variant::TimeoutOnly => "time-out only",
+            Variant::TimeoutOnly => "RTO only",
             Variant::GuardKept => "guard kept",
         }
     }
@@ -64,10 +64,10 @@ impl Variant {
     }
 }
 
-/// What differs from the scenario, for several variants.
+/// Overrides of the scenario, for several variants.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Before the variant's name, and unique; empty for the paper's own.
+    /// Its unique prefix of the variants' names; empty for the paper's own.
     pub name: &'static str,
     pub sets: &'static [&'static str],
     pub variants: &'static [Variant],
@@ -75,7 +75,7 @@ pub struct Setting {
 
 const THREE: &[Variant] = &[Variant::Default, Variant::OpenTcp1, Variant::OpenTcp2];
 
-/// The paper's.
+/// The paper's setting.
 pub const PAPER: &Setting = &Setting { name: "", sets: &[], variants: THREE };
 
 /// The whole of SciNet.
@@ -89,8 +89,8 @@ pub const WHOLE: &Setting = &Setting {
     variants: THREE,
 };
 
-/// What real kernels can have of it on one machine: a tenth of the rates, and Linux as it is now, with the paper's algorithm, initial
-/// window and least time-out. The load of the epoch fills uplinks of 4 : 1 to (3 + 25) % · 400 Mbit/s · 3/4 = 84 %.
+/// A network that one machine can emulate: a tenth of the rates, and today's Linux with the paper's algorithm, initial window and minimum
+/// RTO. The episode's load fills uplinks of 4 : 1 to (3 + 25) % · 400 Mbit/s · 3/4 = 84 %.
 const SMALL_SETS: &[&str] = &[
     "network.topology={ leaf_spine = { leaves = 4, spines = 1, hosts_per_leaf = 4 } }",
     "network.rate=100 Mbit/s",
@@ -116,7 +116,7 @@ const HALF: [&str; 3] = [
     "traffic.3.exchange.jobs=10",
 ];
 
-/// Half of the network, and opentcp1's settings each alone.
+/// Half of the network, and each of opentcp1's settings alone.
 pub const PARTS: &Setting = &Setting {
     name: "4 racks",
     sets: &HALF,
@@ -130,7 +130,7 @@ pub const PARTS: &Setting = &Setting {
     ],
 };
 
-/// What became of a variant, by seed.
+/// The runs of a variant, by seed.
 pub struct Case {
     pub setting: &'static Setting,
     pub variant: Variant,
@@ -160,7 +160,7 @@ impl Cases {
         self.0.iter().find(|case| *case.setting == *setting && case.variant == variant)
     }
 
-    /// What a case is compared with: the same network without a policy.
+    /// The case to compare with: the same network without a policy.
     pub fn default_of(&self, case: &Case) -> Option<&Case> {
         self.of(case.setting, Variant::Default)
     }
@@ -176,7 +176,7 @@ fn name(setting: &Setting, variant: Variant) -> String {
 /// The runs of a setting, seed by seed within each variant.
 ///
 /// # Errors
-/// What the user has set cannot be.
+/// An override of the user's is wrong.
 pub fn jobs(request: &Request, setting: &Setting) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();
     for variant in setting.variants {
@@ -189,7 +189,7 @@ pub fn jobs(request: &Request, setting: &Setting) -> Result<Vec<Job>, Failure> {
             if request.seeds > 1 {
                 sets.push(format!("seed={seed}"));
             }
-            // without a policy there is nothing to set of it
+            // without a policy, overrides of it do not apply
             let fits = |set: &&String| policy.is_some() || !set.starts_with("policy.");
             sets.extend(request.sets.iter().filter(fits).cloned());
             let mut name = name(setting, *variant);
@@ -206,7 +206,7 @@ pub fn jobs(request: &Request, setting: &Setting) -> Result<Vec<Job>, Failure> {
 /// The day of a core link.
 ///
 /// # Errors
-/// Its files are parts of this program, so none.
+/// None can occur, since its files are compiled in.
 pub fn day() -> Result<Job, Failure> {
     let files = Embedded { policy: String::new(), disk: Disk { base: PathBuf::new() } };
     job("day".to_string(), (DAY, &[]), &files, "diurnal")
@@ -228,7 +228,7 @@ fn job(name: String, ((file, text), sets): (Part, &[String]), files: &Embedded, 
     Ok(Job { name, parameters, scenario })
 }
 
-/// The files that the scenarios name are parts of this program too.
+/// The files that the scenarios name are compiled in, too.
 struct Embedded {
     policy: String,
     disk: Disk,

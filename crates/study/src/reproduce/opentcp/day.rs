@@ -1,27 +1,27 @@
-//! Figure 1: a core link over a day, and what the `diurnal` policy makes of it.
+//! Figure 1: a core link over a day, with the policy `diurnal`.
 
 use results::{Arm, Comparison, CueEvent, Curve, Figure, FlowRow, Panel, RunResults};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An hour of the scenario's day: its period, a second, is the policy's five minutes.
+/// An hour of the scenario's day; its period, a second, corresponds to the policy's five minutes.
 const HOUR_NS: u64 = 12_000_000_000;
 const HOURS: usize = 24;
 /// The core link, in its two directions.
 const CORE: [&str; 2] = ["s1->s2", "s2->s1"];
-/// Flows that an initial window of 20 or 30 segments can hold whole.
+/// Flows that fit an initial window of 20 or 30 segments.
 const SHORT_BYTES: u64 = 30_000;
 
 /// A day, hour by hour.
 pub struct Day {
     /// Utilization of the core link's two directions, the busier one: by sample, (hour, share).
     utilization: Vec<(f64, f64)>,
-    /// By hour: its mean.
+    /// The mean utilization, by hour.
     hours: Vec<f64>,
     /// (hour, hosts that follow a rule), rule by rule in the order of their first CUE.
     following: Vec<(String, Vec<(f64, f64)>)>,
-    /// By hour: the median completion time of short flows, milliseconds, of treated hosts and of the others.
+    /// By hour: the median completion time of short flows, milliseconds, of treated hosts and of the control group.
     short_ms: [Vec<Option<f64>>; 2],
-    /// By hour: hosts that follow a rule, rule by rule as above.
+    /// By hour: hosts that follow a rule, in the same order of rules.
     in_force: Vec<Vec<f64>>,
 }
 
@@ -34,7 +34,7 @@ impl Day {
             *most = most.max(sample.utilization);
         }
         let utilization: Vec<(f64, f64)> = busiest.into_iter().map(|(at, share)| (hour(at), share)).collect();
-        // a sample is of what was before it
+        // a sample covers the time before it
         let within = |h: usize| move |(at, _): &&(f64, f64)| *at > h as f64 && *at <= (h + 1) as f64;
         let mean_of =
             |h: usize| mean(utilization.iter().filter(within(h)).map(|(_, share)| *share)).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Day {
         }
     }
 
-    /// Hours in which the link is used by less than half.
+    /// Hours in which the link's utilization is below half.
     fn calm(&self) -> usize {
         self.hours.iter().filter(|share| **share < 0.5).count()
     }
@@ -61,7 +61,7 @@ impl Day {
         self.in_force.iter().any(|hosts| hosts[h] > 0.0)
     }
 
-    /// By how much shorter treated hosts' short flows are in the hours in which a rule is in force all along, percent; and in the others.
+    /// Reduction of treated hosts' short-flow times in hours with a rule in force throughout, percent; and in the other hours.
     fn shorter(&self) -> [Option<f64>; 2] {
         [true, false].map(|wanted| {
             let hours = (0..HOURS).filter(|h| self.acts(*h) == wanted);
@@ -83,10 +83,10 @@ impl Day {
         let acting = (0..HOURS).filter(|h| self.acts(*h)).count() as f64;
         let mut rows = vec![
             row("hours under 50 % utilization", "h", None, self.calm() as f64, "the paper's core link: 6 to 8"),
-            row("hours with a rule in force", "h", None, acting, "at half past"),
+            row("hours with a rule in force", "h", None, acting, "at half past each hour"),
         ];
         let [with, without] = self.shorter();
-        let hours = "medians of flows of up to 30 kB, treated hosts against the others, mean over hours";
+        let hours = "medians of flows of up to 30 kB, treated hosts against the control group, mean over hours";
         for (quantity, value) in [
             ("short flows while a rule is in force, shorter by", with),
             ("short flows in other hours, shorter by", without),
@@ -96,7 +96,7 @@ impl Day {
         rows
     }
 
-    /// In a sentence.
+    /// The findings, as text.
     pub fn finding(&self) -> String {
         let rules = self.following.iter().zip(&self.in_force).map(|((rule, _), hosts)| {
             let hours: Vec<usize> = (0..HOURS).filter(|h| hosts[*h] > 0.0).collect();
@@ -110,7 +110,7 @@ impl Day {
         let rules: Vec<String> = rules.collect();
         let shorter = match self.shorter() {
             [Some(with), Some(without)] => format!(
-                " The median short flow (up to 30 kB) of treated hosts took {with:.0} % less than that of the others in those hours, \
+                " The median short flow (up to 30 kB) of treated hosts took {with:.0} % less than that of the control group in those hours, \
                  {without:.0} % less in the rest."
             ),
             _ => String::new(),
@@ -141,7 +141,7 @@ impl Day {
         let [treated, control] = &self.short_ms;
         Figure {
             title: "Figure 1: a core link over a day".to_string(),
-            text: "SIMULATED, in accelerated time: an hour lasts 12 s. What hosts ask for follows the paper’s figure; the policy diurnal begins \
+            text: "SIMULATED, in accelerated time: an hour lasts 12 s. The load follows the paper’s figure; the policy diurnal starts \
                    connections with 30 segments by night and 20 in other calm hours, with 10 otherwise, on half of the hosts."
                 .to_string(),
             panels: vec![
@@ -166,7 +166,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (n > 0).then(|| sum / f64::from(n))
 }
 
-/// For each rule, the number of hosts that follow it from each change on, as steps.
+/// For each rule, the number of following hosts after each change, as steps.
 fn following(run: &RunResults) -> Vec<(String, Vec<(f64, f64)>)> {
     let mut order: Vec<&str> = Vec::new();
     for row in run.cues.iter().filter(|row| row.host.is_empty()) {
@@ -191,12 +191,12 @@ fn following(run: &RunResults) -> Vec<(String, Vec<(f64, f64)>)> {
     order.into_iter().map(|rule| (rule.to_string(), steps_of(rule))).collect()
 }
 
-/// Where steps stand at an instant.
+/// The steps' value at an instant.
 fn at(steps: &[(f64, f64)], when: f64) -> f64 {
     steps.iter().take_while(|(at, _)| *at <= when).last().map_or(0.0, |(_, value)| *value)
 }
 
-/// Median completion time of the short flows that an arm's hosts began within an hour.
+/// Median completion time of the short flows of an arm's hosts that started within an hour.
 fn short_ms(run: &RunResults, arm: Arm, h: usize) -> Option<f64> {
     let within = h as u64 * HOUR_NS..(h as u64 + 1) * HOUR_NS;
     let counts = |flow: &&FlowRow| {

@@ -1,4 +1,4 @@
-//! What agrees with the paper and what does not, in sentences that the numbers decide.
+//! Which of the paper's statements hold, in sentences computed from the numbers.
 
 use super::cases::{Case, Cases, KERNEL, PAPER, PARTS, SMALL, Setting, Variant};
 use super::day::Day;
@@ -8,7 +8,7 @@ use super::rows::{TAIL, against_control, reduction, tail_reduction};
 use crate::table::number;
 use results::SelfCheck;
 
-/// The sentences, a paragraph each.
+/// The sentences, one paragraph each.
 pub fn findings(cases: &Cases, day: Option<&Day>, checks: &[SelfCheck]) -> Vec<String> {
     let mut list = Vec::new();
     for variant in [Variant::OpenTcp1, Variant::OpenTcp2] {
@@ -24,9 +24,7 @@ pub fn findings(cases: &Cases, day: Option<&Day>, checks: &[SelfCheck]) -> Vec<S
     list.extend(day.map(Day::finding));
     list.extend([SMALL, KERNEL].into_iter().filter_map(|setting| in_small(cases, setting)));
     let distorted = checks.iter().filter(|check| !check.valid);
-    list.extend(
-        distorted.map(|check| format!("NOT VALID: {} was disturbed: {}.", check.run, check.reasons.join("; "))),
-    );
+    list.extend(distorted.map(|check| format!("NOT VALID: {}: {}.", check.run, check.reasons.join("; "))));
     list
 }
 
@@ -43,8 +41,8 @@ fn tail(cases: &Cases, case: &Case) -> Option<String> {
     let name = case.variant.name();
     let (ours, paper) = (tail_reduction(cases, case)?, paper::tail_reduction(name)?);
     Some(format!(
-        "The tail of {name}'s completion times is {} than without a policy; the paper's {} % shorter. Against the untreated hosts of \
-         the same run it is {}: they wait in the same jobs and share the queues.",
+        "The tail of {name}'s completion times is {} than without a policy; the paper's {} % shorter. Against the control group of \
+         the same run it is {}: both wait in the same jobs and share the queues.",
         shorter(ours),
         number(paper),
         shorter(against_control(case)?)
@@ -55,7 +53,7 @@ fn exchange(cases: &Cases) -> Option<String> {
     let of = |variant| reduction(cases, cases.of(PAPER, variant)?, |run| run.treated.exchange_at(TAIL));
     let (one, two) = (of(Variant::OpenTcp1)?, of(Variant::OpenTcp2)?);
     Some(format!(
-        "The benchmark exchange beside it: tails {} with opentcp1 and {} with opentcp2 (the paper: consistent with all-to-all).",
+        "The benchmark exchange: tails {} with opentcp1 and {} with opentcp2 (the paper: consistent with all-to-all).",
         shorter(one),
         shorter(two)
     ))
@@ -65,7 +63,8 @@ fn files(cases: &Cases) -> Option<String> {
     let of = |variant| reduction(cases, cases.of(PAPER, variant)?, |run| run.treated.files_at(TAIL));
     let (one, two) = (of(Variant::OpenTcp1)?, of(Variant::OpenTcp2)?);
     Some(format!(
-        "The file system's flows, by the 99th percentile of those that ended: {} with opentcp1 and {} with opentcp2. The paper does not          report them.",
+        "The file system's flows, by the 99th percentile of those that ended: {} with opentcp1 and {} with opentcp2. The paper does not \
+         report them.",
         shorter(one),
         shorter(two)
     ))
@@ -78,7 +77,8 @@ fn jobs(cases: &Cases) -> Option<String> {
     let default = default?;
     let words = if default > 0.5 { "strong, as in the paper" } else { "not strong, as it is in the paper" };
     Some(format!(
-        "Between the mean round of a job and the 99th percentile of its messages Pearson's r is {} without a policy: {words}. With          opentcp1 it is {}, with opentcp2 {}: what is left of the tails decides less of a round.",
+        "Between the mean round of a job and the 99th percentile of its messages Pearson's r is {} without a policy: {words}. With \
+         opentcp1 it is {}, with opentcp2 {}: with shorter tails, a round depends less on them.",
         number(default),
         number(one?),
         number(two?)
@@ -97,10 +97,10 @@ fn windows(cases: &Cases) -> Option<String> {
     ))
 }
 
-/// opentcp2, default, opentcp1.
+/// The paper's order: opentcp2, default, opentcp1.
 const ORDER: [Variant; 3] = [Variant::OpenTcp2, Variant::Default, Variant::OpenTcp1];
 
-/// Shares of flows without drops: the paper's order and ours, by both units.
+/// Shares of flows without drops: the order in the paper and here, by both units.
 fn order(cases: &Cases) -> Option<String> {
     let shares = |of: fn(&Run) -> Option<f64>| -> Option<[f64; 3]> {
         let [two, default, one] = ORDER.map(|variant| cases.of(PAPER, variant)?.median(of));
@@ -125,12 +125,12 @@ fn order(cases: &Cases) -> Option<String> {
     ))
 }
 
-/// What each half of the policy does alone.
+/// The effect of each of the policy's settings alone.
 fn parts(cases: &Cases) -> Option<String> {
     let of = |variant: Variant| {
         let case = cases.of(PARTS, variant)?;
         Some(format!(
-            "{}: the tail {}, {} % of the segments sent again, {} % of the messages without drops",
+            "{}: the tail {}, {} % of the segments retransmitted, {} % of the messages without drops",
             case.variant.name(),
             shorter(tail_reduction(cases, case)?),
             percent(case.median(|run| run.treated.drop_rate())?),
@@ -140,8 +140,8 @@ fn parts(cases: &Cases) -> Option<String> {
     let default = cases.of(PARTS, Variant::Default)?;
     let lost = cases.of(PARTS, Variant::TimeoutOnly)?.median(|run| run.treated.truly_lost())?;
     Some(format!(
-        "What opentcp1 sets, each alone, in four racks. {}; {}; both, {}. Without a policy {} % of the segments are sent again, and {} % of the \
-         messages have no drops. Of what hosts with the short time-out send again, {} % had been lost; the rest was late.",
+        "Each of opentcp1's settings alone, in four racks. {}; {}; both, {}. Without a policy {} % of the segments are \
+         retransmitted, and {} % of the messages have no drops. Of the retransmissions by hosts with the short RTO, {} % replaced lost segments; the others were spurious.",
         of(Variant::WindowOnly)?,
         of(Variant::TimeoutOnly)?,
         of(Variant::OpenTcp1)?,
@@ -151,7 +151,7 @@ fn parts(cases: &Cases) -> Option<String> {
     ))
 }
 
-/// Why opentcp2 lies between the others: the share of the time in which its hosts are treated, varied.
+/// Why opentcp2 lies between the others: varies the share of time in which its hosts follow the rule.
 fn duty(cases: &Cases) -> Option<String> {
     let none = |case: &Case| case.median(|run| run.treated.messages_without_drops());
     let of = |variant: Variant| {
@@ -162,10 +162,10 @@ fn duty(cases: &Cases) -> Option<String> {
     let [one, two, kept] = [Variant::OpenTcp1, Variant::OpenTcp2, Variant::GuardKept].map(of);
     let (one, two, kept) = (one?, two?, kept?);
     let falls = kept.0 < two.0 && two.0 < one.0 && kept.1 >= two.1 && two.1 >= one.1;
-    let words = if falls { "the less of it, the nearer to the default" } else { "though not in that order" };
+    let words = if falls { "the less time, the nearer to the default" } else { "though not in that order" };
     Some(format!(
-        "A host of opentcp2 is at any time as one of opentcp1 or as the default's, though it shares queues with both. In four racks, treated \
-         for {} % of the time (opentcp1), {} % (opentcp2) and {} % (opentcp2 with guards that hold for good), {}, {} and {} % of the messages \
+        "At any time, a host of opentcp2 behaves as with opentcp1 or as by default, though it shares queues with both. In four racks, treated \
+         for {} % of the time (opentcp1), {} % (opentcp2) and {} % (opentcp2 with guards that are never released), {}, {} and {} % of the messages \
          have no drops, {} % without a policy: {words}. Nothing here puts opentcp2 above the default, as in the paper.",
         percent(one.0),
         percent(two.0),
@@ -177,7 +177,7 @@ fn duty(cases: &Cases) -> Option<String> {
     ))
 }
 
-/// The small network, simulated or on kernels.
+/// The small network, simulated or on real kernels.
 fn in_small(cases: &Cases, setting: &Setting) -> Option<String> {
     let of = |variant: Variant| {
         let case = cases.of(setting, variant)?;

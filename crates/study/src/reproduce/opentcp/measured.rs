@@ -1,59 +1,58 @@
-//! What the study measures in a run, and the runs that repeat each other.
+//! The study's measurements of a run, and their medians over seeds.
 
 use results::{Arm, CueEvent, FlowRow, RunResults};
 use std::collections::BTreeMap;
 use units::Time;
 
-/// The traffic entry whose messages are compared; those of others are the benchmark's beside it.
+/// The traffic entry whose messages are compared; other entries with messages are the other benchmark's.
 const MPI: &str = "mpi";
-/// The file system's, in the epoch of congestion and outside it.
+/// The file system's traffic, in congestion episodes and outside of them.
 const FILES: [&str; 2] = ["files", "epoch"];
-/// Fewer jobs have no correlation worth a number.
+/// With fewer jobs, no correlation is computed.
 const JOBS_MIN: usize = 5;
-/// Shares of a link's samples under this are what the paper counts.
+/// The paper counts a link's samples below this.
 const LOW_UTILIZATION: f64 = 0.5;
 
 /// A group of hosts in a run.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Completion times of messages, milliseconds, rising.
+    /// Completion times of messages, milliseconds, ascending.
     pub fct_ms: Vec<f64>,
     /// The same of the other benchmark.
     pub exchange_ms: Vec<f64>,
-    /// Segments sent again, by connection, rising.
+    /// Retransmitted segments by connection, ascending.
     pub drops: Vec<f64>,
-    /// The same by message, where connections are kept: since the message before on its connection arrived.
+    /// The same by message, on connections with several: since the arrival of the previous message.
     pub drops_of_messages: Vec<f64>,
     /// Completion times of the file system's flows.
     pub files_ms: Vec<f64>,
-    /// Packets sent a microsecond at windows up to 5, and at all, summed over samples of senders: what is in flight, by the
-    /// round trip.
+    /// Packets sent per microsecond at windows up to 5, and at all windows, summed over samples of senders: packets in flight divided by the RTT.
     pub sending: [f64; 2],
-    /// Hosts' data segments, of these those sent again, and those that the network lost.
+    /// Data segments of the hosts, their retransmissions, and the segments that the network lost.
     pub segments: [u64; 3],
 }
 
 /// A whole run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// The treated hosts; without a policy, all.
+    /// The treated hosts; without a policy, all hosts.
     pub treated: Measured,
-    /// The others; without a policy, nobody.
+    /// The control group; without a policy, empty.
     pub control: Measured,
     /// By job: mean time of a round and 99th percentile of its messages, milliseconds.
     pub jobs: Vec<(f64, f64)>,
-    /// Decisions that sent CUEs, and all.
+    /// Decisions that sent CUEs, and all decisions.
     pub decisions: [usize; 2],
     /// Times that a host's guard reverted.
     pub reverted: usize,
-    /// Of the time of the hosts that ever followed a rule, the share in which they did.
+    /// Share of time in which hosts followed a rule, over the hosts that ever did.
     pub in_force: Option<f64>,
-    /// Share of the samples of links under half of their capacity.
+    /// Share of the samples of links with less than half of their capacity used.
     pub low_utilization: f64,
 }
 
 impl Run {
-    /// Measures a run, whose statistics count from `warmup` on.
+    /// Measures a run from `warmup` on.
     pub fn of(run: &RunResults, warmup: Time) -> Run {
         let mut measured = Run::default();
         let is_mpi = |flow: &&FlowRow| &*flow.group == MPI;
@@ -91,9 +90,9 @@ impl Run {
         measured
     }
 
-    /// Messages on connections that are kept, and the rounds of their jobs.
+    /// Messages on connections with several, and the rounds of their jobs.
     fn messages(&mut self, run: &RunResults) {
-        // by job and round: the first beginning and the last end; by job: times of its messages
+        // by job and round: the earliest start and the latest end; by job: times of its messages
         let mut rounds: BTreeMap<(u32, u64), (u64, u64)> = BTreeMap::new();
         let mut messages: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for message in &run.messages {
@@ -121,8 +120,7 @@ impl Run {
         if arm == Some(Arm::Control) { &mut self.control } else { &mut self.treated }
     }
 
-    /// How closely the time of a job's rounds follows the tail of its messages: Pearson's r over the jobs,
-    /// if there are enough of them.
+    /// Pearson's r over the jobs, between the time of a job's rounds and the tail of its messages; `None` with too few jobs.
     pub fn correlation(&self) -> Option<f64> {
         let n = self.jobs.len() as f64;
         let mean = |of: fn(&(f64, f64)) -> f64| self.jobs.iter().map(of).sum::<f64>() / n;
@@ -146,7 +144,7 @@ impl Measured {
         (!self.fct_ms.is_empty()).then(|| at(&self.fct_ms, share))
     }
 
-    /// A percentile of drops a connection.
+    /// A percentile of drops per connection.
     pub fn drops_at(&self, share: f64) -> Option<f64> {
         (!self.drops.is_empty()).then(|| at(&self.drops, share))
     }
@@ -166,7 +164,7 @@ impl Measured {
         (!self.exchange_ms.is_empty()).then(|| at(&self.exchange_ms, share))
     }
 
-    /// Of the segments that were sent again, the share that the network had lost.
+    /// Share of the retransmissions whose segments the network had lost.
     pub fn truly_lost(&self) -> Option<f64> {
         (self.segments[1] > 0).then(|| (self.segments[2] as f64 / self.segments[1] as f64).min(1.0))
     }
@@ -181,19 +179,19 @@ impl Measured {
         (self.sending[1] > 0.0).then(|| self.sending[0] / self.sending[1])
     }
 
-    /// Share of the segments that were sent again.
+    /// Share of retransmitted segments.
     pub fn drop_rate(&self) -> Option<f64> {
         (self.segments[0] > 0).then(|| self.segments[1] as f64 / self.segments[0] as f64)
     }
 }
 
-/// The share of rising counts that are zero.
+/// The share of zeros in ascending counts.
 fn without(counts: &[f64]) -> Option<f64> {
     let none = counts.partition_point(|count| *count < 0.5);
     (!counts.is_empty()).then(|| none as f64 / counts.len() as f64)
 }
 
-/// Of the time from `warmup` on of the hosts that ever followed a rule, the share in which they did.
+/// Share of the time from `warmup` on in which hosts followed a rule, over the hosts that ever did.
 fn in_force(run: &RunResults, warmup: Time) -> Option<f64> {
     let end = warmup.as_ns() + run.summary.duration_ns;
     let mut since: BTreeMap<&str, Option<u64>> = BTreeMap::new();
@@ -209,7 +207,7 @@ fn in_force(run: &RunResults, warmup: Time) -> Option<f64> {
     (all > 0).then(|| sum as f64 / all as f64)
 }
 
-/// By nearest rank, of rising values.
+/// By nearest rank, of ascending values.
 fn at(values: &[f64], share: f64) -> f64 {
     let rank = (share * values.len() as f64).ceil() as usize;
     values[rank.clamp(1, values.len()) - 1]
@@ -260,7 +258,7 @@ mod tests {
         let jobs = |list: &[(f64, f64)]| Run { jobs: list.to_vec(), ..Run::default() };
         let rising = jobs(&[(1.0, 10.0), (2.0, 20.0), (3.0, 30.0), (4.0, 40.0), (5.0, 50.0)]);
         assert!((rising.correlation().unwrap() - 1.0).abs() < 1e-12);
-        assert_eq!(jobs(&[(1.0, 10.0); 5]).correlation(), None, "all are alike");
+        assert_eq!(jobs(&[(1.0, 10.0); 5]).correlation(), None, "all are equal");
         assert_eq!(jobs(&rising.jobs[..4]).correlation(), None, "too few");
         assert_eq!(jobs(&[]).correlation(), None);
     }

@@ -1,9 +1,9 @@
-//! What the paper prints, and the data of its Figure 5.
+//! The paper's numbers, and the data of its Figure 5.
 
-/// `variant,drops,cdf`: the share of flows with at most so many drops. The unit of a flow is not stated.
+/// `variant,drops,cdf`: the share of flows with at most this many drops. The paper does not state what a flow is.
 const FIGURE_5: &str = include_str!("../../../data/opentcp_fig5_drops_cdf.csv");
 
-/// Figure 5 of a variant: (drops, share of the flows with at most that).
+/// Figure 5 of a variant: (drops, share of the flows with at most this many).
 pub fn drops(variant: &str) -> Vec<(f64, f64)> {
     let row = |line: &str| {
         let (drops, share) = line.strip_prefix(variant)?.strip_prefix(',')?.split_once(',')?;
@@ -22,7 +22,7 @@ pub fn without_drops(variant: &str) -> Option<f64> {
     drops(variant).first().filter(|(drops, _)| *drops == 0.0).map(|(_, share)| *share)
 }
 
-/// How much shorter its FCT tail is than the default's, percent.
+/// Reduction of its FCT tail against the default's, percent.
 pub fn tail_reduction(variant: &str) -> Option<f64> {
     match variant {
         "opentcp1" => Some(64.0),

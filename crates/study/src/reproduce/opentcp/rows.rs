@@ -8,7 +8,7 @@ use results::Comparison;
 /// The tail: the 99th percentile. The paper does not say where its tail begins.
 pub const TAIL: f64 = 0.99;
 
-/// How much shorter what `of` says is in a case than in the same network without a policy, percent; the median over seeds.
+/// Reduction of `of` in a case against the same network without a policy, percent; the median over seeds.
 pub fn reduction(cases: &Cases, case: &Case, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
     let default = cases.default_of(case)?;
     let reductions = case.runs.iter().zip(&default.runs);
@@ -19,17 +19,17 @@ pub fn reduction(cases: &Cases, case: &Case, of: impl Fn(&Run) -> Option<f64>) -
     (n > 0).then(|| f64::midpoint(reductions[(n - 1) / 2], reductions[n / 2]))
 }
 
-/// How much shorter the tail of a case's treated hosts is than the default's, percent.
+/// Reduction of the tail of a case's treated hosts against the default's, percent.
 pub fn tail_reduction(cases: &Cases, case: &Case) -> Option<f64> {
     reduction(cases, case, |run| run.treated.fct_at(TAIL))
 }
 
-/// The same against the untreated hosts of the same run.
+/// The same against the control group of the same run.
 pub fn against_control(case: &Case) -> Option<f64> {
     case.median(|run| Some((1.0 - run.treated.fct_at(TAIL)? / run.control.fct_at(TAIL)?) * 100.0))
 }
 
-/// What the paper says of a case, if it is one of its own.
+/// The paper's value of a case, if it is one of its own.
 fn papers(case: &Case, value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     if case.setting == PAPER { value(case.variant.name()) } else { None }
 }
@@ -53,12 +53,17 @@ fn completion(cases: &Cases, rows: &mut Rows) {
         rows.add(("Figure 4", case, "FCT tail reduction", "%"), paper, tail_reduction(cases, case), note);
     }
     for case in treated() {
-        let beside = "against the untreated hosts of the same run";
-        rows.add(("Figure 4", case, "FCT tail reduction, beside control", "%"), None, against_control(case), beside);
+        let beside = "against the control group of the same run";
+        rows.add(
+            ("Figure 4", case, "FCT tail reduction, against control group", "%"),
+            None,
+            against_control(case),
+            beside,
+        );
         let further = reduction(cases, case, |run| run.treated.fct_at(0.999));
         rows.add(("Figure 4", case, "FCT tail reduction, 99.9th percentile", "%"), None, further, "as the first rows");
         let exchange = reduction(cases, case, |run| run.treated.exchange_at(TAIL));
-        let note = "the benchmark exchange, beside the all-to-all; the paper: consistent";
+        let note = "the benchmark exchange; the paper: consistent with all-to-all";
         rows.add(("Figure 4", case, "FCT tail reduction, exchange", "%"), None, exchange, note);
     }
     for (share, words) in [(0.5, "p50"), (TAIL, "p99")] {
@@ -81,7 +86,7 @@ fn completion(cases: &Cases, rows: &mut Rows) {
 }
 
 fn drops(case: &Case, rows: &mut Rows) {
-    let note = "segments sent again, by connection of the benchmark; the paper does not state its unit";
+    let note = "retransmitted segments, by connection of the benchmark; the paper does not state its unit";
     let percent = |of: fn(&Run) -> Option<f64>| case.median(of).map(|share| share * 100.0);
     let none = papers(case, paper::without_drops).map(|share| share * 100.0);
     rows.add(("Figure 5", case, "flows without drops", "%"), none, percent(|run| run.treated.without_drops()), note);
@@ -91,15 +96,15 @@ fn drops(case: &Case, rows: &mut Rows) {
         rows.add(("Figure 5", case, &format!("drops per flow, {words}"), "packets"), paper, ours, note);
     }
     let messages = percent(|run| run.treated.messages_without_drops());
-    let note = "segments sent again since the message before on its connection arrived";
+    let note = "retransmitted segments since the previous message on the connection arrived";
     rows.add(("Figure 5", case, "messages without drops", "%"), None, messages, note);
     let lost = percent(|run| run.treated.truly_lost());
-    rows.add(("Figure 5", case, "of what was sent again, lost in the network", "%"), None, lost, "the rest was late");
-    let note = "of the time of treated hosts, the share in which they followed the rule";
+    rows.add(("Figure 5", case, "retransmissions of lost segments", "%"), None, lost, "the others were spurious");
+    let note = "share of the time in which treated hosts followed the rule";
     rows.add(("Figure 5", case, "time treated", "%"), None, percent(|run| run.in_force), note);
 }
 
-/// What the text says of windows and jobs, and Figure 1.
+/// The text's statements on windows and jobs, and Figure 1.
 fn windows_and_jobs(cases: &Cases, rows: &mut Rows) {
     for case in &cases.0 {
         let small = case.median(|run| run.treated.small_windows());
@@ -118,7 +123,12 @@ fn windows_and_jobs(cases: &Cases, rows: &mut Rows) {
         rows.add(("jobs", case, "correlation of job and FCT tail", ""), None, case.median(Run::correlation), note);
         let low = case.median(|run| Some(run.low_utilization * 100.0));
         let paper = papers(case, |_| Some(80.0));
-        rows.add(("Figure 1", case, "share of time under 50 % utilization", "%"), paper, low, "of all links, T by T");
+        rows.add(
+            ("Figure 1", case, "share of time under 50 % utilization", "%"),
+            paper,
+            low,
+            "of all links, by period T",
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! The study on a terminal.
+//! The study's text output.
 
 use super::cases::{Case, Cases, PAPER, Variant};
 use super::measured::Run;
@@ -6,14 +6,14 @@ use super::paper;
 use super::rows::{against_control, reduction, tail_reduction};
 use crate::table::{Table, number, wrapped};
 
-/// Columns of a terminal that sentences may fill.
+/// Line width of the findings.
 const WIDTH: usize = 100;
 
 /// The tables, then the findings.
 pub fn render(cases: &Cases, findings: &[String]) -> String {
-    let key = "SIMULATED, but for kernel. FCT: completion times of messages of treated hosts (default: of all hosts). reduction: of their 99th percentile,\n\
-               against the default, and against the untreated hosts beside them. rounds: mean time of a job's round; r: its correlation\n\
-               with the 99th percentile of the job's messages. drops: segments sent again, by connection and by message. treated: share of the time.\n\
+    let key = "SIMULATED, except kernel. FCT: completion times of messages of treated hosts (default: of all hosts). reduction: of their 99th percentile,\n\
+               against the default, and against the control group. rounds: mean time of a job's round; r: its correlation\n\
+               with the 99th percentile of the job's messages. drops: retransmitted segments, by connection and by message. treated: share of the time.\n\
                cwnd <= 5: share of packets.\n";
     let mut parts = vec![completion(cases).render(), drops(cases).render(), key.to_string()];
     parts.extend(findings.iter().map(|finding| format!("{}\n", wrapped(finding, WIDTH))));
@@ -34,7 +34,7 @@ fn completion(cases: &Cases) -> Table {
         "max",
         "reduction %",
         "paper",
-        "beside control %",
+        "vs control %",
         "exchange %",
         "rounds ms",
         "r",
@@ -73,8 +73,8 @@ fn drops(cases: &Cases) -> Table {
         "paper",
         "p99",
         "paper",
-        "sent again %",
-        "lost of it %",
+        "retransmitted %",
+        "of these lost %",
         "treated %",
         "cwnd <= 5 %",
         "CUEs sent in",

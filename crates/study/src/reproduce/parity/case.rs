@@ -1,4 +1,4 @@
-//! What is compared: one bottleneck, under which algorithm, how fast, how far, with how many flows and which queue.
+//! A compared case: one bottleneck, its algorithm, rate, RTT, number of flows and queue.
 
 use super::super::Request;
 use crate::failure::Failure;
@@ -12,30 +12,30 @@ const TEXT: &str = include_str!("../../../../../scenarios/parity.toml");
 
 /// Bits that a full packet takes on the wire: 1500 B and 38 B of Ethernet.
 const PACKET_BITS: u64 = 1538 * 8;
-/// Shorter queues than this would measure bursts, not algorithms.
+/// Shorter queues would measure bursts, not algorithms.
 const QUEUE_MIN: u64 = 40;
-/// The least DCTCP threshold, of its paper for 1 Gbit/s.
+/// The minimum DCTCP threshold, of its paper for 1 Gbit/s.
 const MARK_MIN: u64 = 20;
 
-/// How long the cases run.
+/// Duration of a case.
 const SECONDS: u64 = 10;
 
-/// Keys that tell cases apart.
+/// Keys that distinguish cases.
 const OWN_KEYS: [&str; 8] =
     ["tcp.cc", "tcp.ecn", "traffic", "network.topology", "network.rate", "network.delay", "network.tier", "seed"];
 
-/// One comparison's network and traffic.
+/// The network and traffic of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// One of ours.
     pub algorithm: &'static str,
-    /// Of the bottleneck.
+    /// Rate of the bottleneck.
     pub rate_mbps: u64,
     /// Round trip of the empty network.
     pub rtt_us: u64,
-    /// Long flows, each from a host of its own to a host of its own.
+    /// Long flows, each between its own pair of hosts.
     pub flows: u64,
-    /// Flows negotiate ECN and the queue marks from a threshold on; otherwise it only drops.
+    /// Flows negotiate ECN, and the queue marks from a threshold on; otherwise the queue only drops.
     pub ecn: bool,
     /// Packets that the queue holds; none: as many as the round trip.
     pub queue: Option<u64>,
@@ -43,14 +43,14 @@ pub struct Case {
     pub seconds: u64,
 }
 
-/// What runs a case.
+/// The backend and the algorithm's origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
     /// The simulator.
     Simulator,
     /// This machine's kernel with the same algorithm source.
     Kernel,
-    /// This machine's kernel with its own algorithm of that kind.
+    /// This machine's kernel with its own implementation of the algorithm.
     Own,
 }
 
@@ -58,7 +58,7 @@ impl Host {
     /// All, in the order of columns.
     pub const ALL: [Host; 3] = [Host::Simulator, Host::Kernel, Host::Own];
 
-    /// In reports.
+    /// Its name in reports.
     pub fn label(self) -> &'static str {
         match self {
             Host::Simulator => "simulator",
@@ -98,7 +98,7 @@ pub fn cases(full: bool, algorithms: &[&'static str]) -> Vec<Case> {
 }
 
 impl Case {
-    /// All but the algorithm: `100 Mbit/s, 5 ms, 4 flows, drop-tail`.
+    /// Everything except the algorithm: `100 Mbit/s, 5 ms, 4 flows, drop-tail`.
     pub fn environment(&self) -> String {
         let plural = if self.flows == 1 { "" } else { "s" };
         let packets = self.queue.map_or(String::new(), |packets| format!(", {packets} packets"));
@@ -110,14 +110,14 @@ impl Case {
         if self.ecn { "ECN" } else { "drop-tail" }
     }
 
-    /// Names this case's run on `host`, fit for a file: `100M-5ms-4-drop-tail-cubic-sim-1`.
+    /// Name of this case's run on `host`, usable as a file name: `100M-5ms-4-drop-tail-cubic-sim-1`.
     pub fn run_name(&self, host: Host, seed: u32) -> String {
         let (rate, rtt, queue) = (self.rate_mbps, self.rtt_us / 1000, self.queue().to_lowercase());
         let packets = self.queue.map_or(String::new(), |packets| format!("-{packets}"));
         format!("{rate}M-{rtt}ms-{}-{queue}{packets}-{}-{}-{seed}", self.flows, self.algorithm, host.short())
     }
 
-    /// Packets that the round trip holds.
+    /// The bandwidth-delay product, packets.
     pub fn bdp_packets(&self) -> u64 {
         (self.rate_mbps * self.rtt_us).div_ceil(PACKET_BITS)
     }
@@ -162,14 +162,14 @@ impl Case {
         sets
     }
 
-    /// The run of this case on `host`, with the `algorithm` that the host knows it by.
+    /// The run of this case on `host`, where the algorithm is called `algorithm`.
     ///
     /// # Errors
-    /// The user's overrides do not fit.
+    /// The user's overrides are wrong.
     pub fn job(&self, request: &Request, host: Host, algorithm: &str, seed: u32) -> Result<Job, Failure> {
         let mut sets = self.sets(algorithm, seed);
         sets.extend(request.sets.iter().cloned());
-        // what --set names is found from here
+        // paths in --set are relative to the working directory
         let files = Disk { base: PathBuf::new() };
         let input = Input {
             name: NAME,
@@ -196,16 +196,16 @@ impl Case {
     }
 }
 
-/// When flow `i` (from 1) starts: 10 ms after the one before, and a little else in each repetition. Nothing else is
-/// random in the simulator's runs, and one deterministic run of several flows is but one draw.
+/// Start of flow `i` (from 1): 10 ms after the previous one, plus an offset that differs between repetitions. The simulator's runs have no
+/// other randomness, and one deterministic run of several flows is only one sample.
 fn start_us(i: u64, seed: u32) -> u64 {
     (i - 1) * 10_000 + (i * 617 + 1) * u64::from(seed - 1) % 5_000
 }
 
-/// Refuses overrides of what the cases vary.
+/// Refuses overrides of the keys that cases vary.
 ///
 /// # Errors
-/// There is one.
+/// There is such an override.
 pub fn check_sets(sets: &[String]) -> Result<(), Failure> {
     let key = |set: &String| set.split('=').next().unwrap_or_default().trim().to_string();
     let own = |key: &String| OWN_KEYS.iter().any(|own| key == own || key.starts_with(&format!("{own}.")));
@@ -229,7 +229,7 @@ mod tests {
         let mut names: Vec<String> = full.iter().map(|case| case.run_name(Host::Kernel, 1)).collect();
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), full.len(), "each case's run has a name of its own");
+        assert_eq!(names.len(), full.len(), "each case's run has a unique name");
     }
 
     #[test]

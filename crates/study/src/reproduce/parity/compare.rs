@@ -1,4 +1,4 @@
-//! The hosts beside each other: medians, relative errors, a table, and what they say in words.
+//! Compares the hosts: medians, relative errors, a table, and findings.
 
 use super::case::{Case, Host};
 use super::record::{Measured, Record};
@@ -6,22 +6,22 @@ use crate::table::{Table, number, wrapped};
 use results::Comparison;
 use serde::Serialize;
 
-/// How far goodput may be apart, percent.
+/// Allowed difference of goodput, percent.
 const GOODPUT_PERCENT: f64 = 3.0;
-/// How far the mean queue may be apart, percent.
+/// Allowed difference of the mean queue, percent.
 const QUEUE_PERCENT: f64 = 15.0;
-/// Two queues that differ by less than this are equal: it is what is being sent and what is just arriving.
+/// Two queues that differ by less than this are equal: it is the packets just being sent or arriving.
 const QUEUE_PACKETS: f64 = 1.0;
 
-/// Width of the words under the table.
+/// Line width of the findings.
 const WIDTH: usize = 100;
 
-/// A number that is compared.
+/// A compared quantity.
 struct Quantity {
     name: &'static str,
     unit: &'static str,
     of: fn(&Measured) -> f64,
-    /// Told apart when the relative error, percent, is above that.
+    /// The allowed relative error, percent.
     bound: Option<f64>,
 }
 
@@ -32,11 +32,11 @@ const QUANTITIES: [Quantity; 8] = [
     Quantity { name: "drops", unit: "packets", of: |m| m.drops, bound: None },
     Quantity { name: "marks", unit: "packets", of: |m| m.marks, bound: None },
     Quantity { name: "retransmits", unit: "packets", of: |m| m.retransmits, bound: None },
-    Quantity { name: "time-outs", unit: "", of: |m| m.rtos, bound: None },
+    Quantity { name: "RTOs", unit: "", of: |m| m.rtos, bound: None },
     Quantity { name: "mean cwnd", unit: "segments", of: |m| m.cwnd_mean, bound: None },
 ];
 
-/// All that was measured of one case.
+/// The records of one case.
 pub struct Outcome {
     /// The case.
     pub case: Case,
@@ -53,15 +53,15 @@ pub struct Row {
     unit: &'static str,
     simulator: f64,
     kernel: f64,
-    /// Of the kernel's own algorithm of that kind.
+    /// Of the kernel's own implementation.
     kernels_own: Option<f64>,
-    /// The simulator against the kernel running the same source; none against nothing.
+    /// The simulator against the kernel with the same source; `None` if the kernel's value is 0.
     error_percent: Option<f64>,
-    /// Whether that is within what was set out to be reached; none where nothing was.
+    /// Whether that is within the bound; `None` without a bound.
     within: Option<bool>,
-    /// Repetitions that the numbers are medians of.
+    /// Number of repetitions; the numbers are their medians.
     runs: usize,
-    /// The machine was too slow in one of the kernel's runs.
+    /// One of the kernel's runs was not valid.
     distorted: bool,
 }
 
@@ -79,7 +79,7 @@ impl Outcome {
         (n > 0).then(|| values[(n - 1) / 2].midpoint(values[n / 2]))
     }
 
-    /// Why the kernel's runs cannot be believed.
+    /// Why the kernel's runs are not valid.
     fn distortions(&self) -> Vec<String> {
         let checks = self.of(Host::Kernel).iter().filter_map(|record| record.check.as_ref());
         checks
@@ -111,7 +111,7 @@ impl Outcome {
     }
 }
 
-/// The error of `ours` against `theirs`, percent; none if there is nothing to be wrong about.
+/// The error of `ours` against `theirs`, percent; `None` if `theirs` is 0.
 pub fn error_percent(ours: f64, theirs: f64) -> Option<f64> {
     (theirs != 0.0).then(|| (ours - theirs) / theirs * 100.0)
 }
@@ -121,12 +121,12 @@ pub fn rows(outcomes: &[Outcome]) -> Vec<Row> {
     outcomes.iter().flat_map(|outcome| QUANTITIES.iter().filter_map(|quantity| outcome.row(quantity))).collect()
 }
 
-/// The rows as `reproduce --json` has them: what stands for the paper's number is the kernel's.
+/// The rows for `reproduce --json`; the kernel's value takes the place of the paper's.
 pub fn comparisons(rows: &[Row]) -> Vec<Comparison> {
     let comparison = |row: &Row| {
         let error = row.error_percent.map_or("no relative error".to_string(), |error| format!("error {error:+.1} %"));
         let own = row.kernels_own.map_or(String::new(), |own| format!("; the kernel’s own algorithm: {}", number(own)));
-        let distorted = if row.distorted { "; the machine was too slow for the kernel’s run" } else { "" };
+        let distorted = if row.distorted { "; the kernel’s run was not valid" } else { "" };
         Comparison {
             figure: "simulator against kernel".to_string(),
             case: format!("{}/{}", row.environment, row.algorithm),
@@ -140,7 +140,7 @@ pub fn comparisons(rows: &[Row]) -> Vec<Comparison> {
     rows.iter().map(comparison).collect()
 }
 
-/// For people: an environment after the other, in each a line for an algorithm.
+/// The text output: one table per environment, with a line for each algorithm.
 pub fn render(rows: &[Row], findings: &[String]) -> String {
     let mut environments: Vec<&str> = Vec::new();
     for row in rows {
@@ -159,7 +159,7 @@ pub fn render(rows: &[Row], findings: &[String]) -> String {
     text.push_str(
         "simulator, kernel with the same source, kernel’s own algorithm; errors of the simulator against the\n",
     );
-    text.push_str("kernel. !: more than was set out (goodput 3 %, mean queue 15 %). ~: the machine was too slow.\n");
+    text.push_str("kernel. !: outside the bound (goodput 3 %, mean queue 15 %). ~: a run was not valid.\n");
     for finding in findings {
         text += "\n";
         text += &wrapped(finding, WIDTH);
@@ -189,7 +189,7 @@ fn environment_table(rows: &[&Row]) -> String {
     table.render()
 }
 
-/// What the rows say.
+/// The findings.
 pub fn findings(outcomes: &[Outcome], rows: &[Row]) -> Vec<String> {
     let mut findings = Vec::new();
     for quantity in QUANTITIES.iter().filter(|quantity| quantity.bound.is_some()) {
@@ -198,12 +198,12 @@ pub fn findings(outcomes: &[Outcome], rows: &[Row]) -> Vec<String> {
     findings.extend(own_band(rows));
     let distortions: Vec<String> = outcomes.iter().flat_map(Outcome::distortions).collect();
     if !distortions.is_empty() {
-        findings.push(format!("Kernel runs that the machine distorted: {}.", distortions.join(". ")));
+        findings.push(format!("Kernel runs that are not valid: {}.", distortions.join(". ")));
     }
     findings
 }
 
-/// How many cases are within a quantity's bound, and which is furthest out.
+/// How many cases are within a quantity's bound, and the largest error.
 fn band(quantity: &Quantity, rows: &[Row]) -> Option<String> {
     let bound = quantity.bound?;
     let of: Vec<&Row> = rows.iter().filter(|row| row.quantity == quantity.name).collect();
@@ -214,7 +214,7 @@ fn band(quantity: &Quantity, rows: &[Row]) -> Option<String> {
     sizes.sort_by(f64::total_cmp);
     let median = sizes[(sizes.len() - 1) / 2].midpoint(sizes[sizes.len() / 2]);
     let outside: Vec<String> = of.iter().filter(|row| row.within == Some(false)).map(|row| place(row)).collect();
-    let listed = if outside.is_empty() { String::new() } else { format!(" Further apart: {}.", outside.join("; ")) };
+    let listed = if outside.is_empty() { String::new() } else { format!(" Outside: {}.", outside.join("; ")) };
     Some(format!(
         "{}: simulator and kernel are within {bound:.0} % in {within} of {} cases (median error {median:.1} %, the largest \
          {:.1} %: {} in {}).{listed}",
@@ -231,7 +231,7 @@ fn place(row: &Row) -> String {
     format!("{} in {} by {error:+.1} %", row.algorithm, row.environment)
 }
 
-/// How far our source is from the kernel's own algorithm, both in the kernel.
+/// The difference of our source from the kernel's own implementation, both in the kernel.
 fn own_band(rows: &[Row]) -> Option<String> {
     let goodputs = rows.iter().filter(|row| row.quantity == "goodput");
     let errors: Vec<(f64, &Row)> =

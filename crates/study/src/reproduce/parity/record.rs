@@ -1,5 +1,4 @@
-//! What is kept of a run: its numbers and its two trajectories, in the output folder, so that what has been run need not
-//! be run again.
+//! The record of a run, kept in the output folder so that the run need not be repeated: its numbers, and queue and cwnd over time.
 
 use crate::failure::Failure;
 use results::{CaState, CwndSample, FlowRow, LinkRow, LinkSample, RunResults, SelfCheck, Summary};
@@ -8,29 +7,29 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The queue that is compared.
+/// The compared queue.
 const BOTTLENECK: &str = "s1->s2";
-/// When slow start is over, and its overflow repaired.
+/// When slow start is over, and its losses repaired.
 const SETTLED_NS: u64 = 2_000_000_000;
-/// Samples of the queue that are kept for drawing: one in so many.
+/// One in this many samples of the queue is kept for drawing.
 const QUEUE_EVERY: usize = 5;
 
-/// The numbers that are compared.
+/// The compared numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Of all flows together.
+    /// Of all flows.
     pub goodput_mbps: f64,
     /// Mean over the samples.
     pub queue_mean: f64,
-    /// 99 % of the samples are at most that.
+    /// 99th percentile of the samples.
     pub queue_p99: f64,
     /// At the bottleneck.
     pub drops: f64,
     /// At the bottleneck.
     pub marks: f64,
-    /// Of all flows together.
+    /// Of all flows.
     pub retransmits: f64,
-    /// Of all flows together.
+    /// Of all flows.
     pub rtos: f64,
     /// Mean over time of the sum of the flows' windows, segments.
     pub cwnd_mean: f64,
@@ -47,19 +46,19 @@ pub struct Settled {
     pub cwnd_mean: f64,
 }
 
-/// A run, as far as it is kept.
+/// The kept part of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     name: String,
     parameters: Vec<(String, String)>,
-    /// What was run: a record of anything else is of no use.
+    /// The scenario; a record of another one is not used.
     scenario: String,
     version: String,
     /// The numbers.
     pub measured: Measured,
-    /// Those of the time after slow start.
+    /// The numbers after slow start.
     pub settled: Settled,
-    /// What the machine did to a run in real time.
+    /// The self-check of a run in real time.
     pub check: Option<SelfCheck>,
     summary: Summary,
     bottleneck: Bottleneck,
@@ -87,7 +86,7 @@ struct Bottleneck {
 }
 
 impl Record {
-    /// Of a run of the study.
+    /// Records a run of the study.
     pub fn of(run: &RunResults, check: Option<SelfCheck>) -> Record {
         let check = check.map(|check| with_skipped_hooks(check, &run.cwnd));
         let number = run.links.iter().position(|link| &*link.link == BOTTLENECK).expect("the scenario has this link");
@@ -145,7 +144,7 @@ impl Record {
         }
     }
 
-    /// What a report draws.
+    /// The part that a report draws.
     pub fn drawn(&self) -> RunResults {
         let link = &self.bottleneck;
         let row = LinkRow {
@@ -179,7 +178,7 @@ impl Record {
         }
     }
 
-    /// The record of a run named `name` that ran just this `scenario`, if there is one and the machine did not distort it.
+    /// The valid record of a run named `name` with this `scenario`, if there is one.
     pub fn find(folder: &Path, name: &str, scenario: &str) -> Option<Record> {
         let text = fs::read_to_string(file(folder, name)).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
@@ -188,10 +187,10 @@ impl Record {
         (same && valid).then_some(record)
     }
 
-    /// Keeps it, whole or not at all.
+    /// Stores it atomically.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system refuses it.
     pub fn keep(&self, folder: &Path) -> Result<(), Failure> {
         let path = file(folder, &self.name);
         let json = serde_json::to_string(self).map_err(|error| Failure::Run(error.to_string()))?;
@@ -201,9 +200,9 @@ impl Record {
     }
 }
 
-/// No algorithm of ours has a threshold of slow start below two segments. On some kernels a BPF algorithm's hook is skipped
-/// when process 1 is interrupted; what its caller then takes for the answer may be a window far above any, which the
-/// emulator finds by itself, or nothing at all.
+/// None of our algorithms sets ssthresh below two segments. On some kernels a BPF algorithm's hook is skipped when process 1 is
+/// interrupted. What its caller then takes as the result may be a huge window, which the emulator detects itself, or zero, which is
+/// detected here.
 fn with_skipped_hooks(check: SelfCheck, samples: &[CwndSample]) -> SelfCheck {
     let mut low: BTreeMap<u64, bool> = BTreeMap::new();
     let mut times = 0;
@@ -215,7 +214,7 @@ fn with_skipped_hooks(check: SelfCheck, samples: &[CwndSample]) -> SelfCheck {
     if times == 0 {
         return check;
     }
-    let reason = format!("{times} times a threshold that no algorithm sets: the kernel skipped hooks");
+    let reason = format!("{times} times an ssthresh that no algorithm sets: the kernel skipped hooks");
     let reasons = check.reasons.iter().cloned().chain([reason]).collect();
     SelfCheck { valid: false, reasons, ..check }
 }
@@ -224,7 +223,7 @@ fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
 
-/// The smallest value that at least `percent` % of the values do not exceed; 0 of nothing.
+/// The smallest value that at least `percent` % of the values do not exceed; 0 without values.
 fn percentile(values: &[u32], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -250,7 +249,7 @@ fn window(time_ns: u64, flow: u64, cwnd: u32) -> CwndSample {
     CwndSample { time_ns, flow, cwnd, ssthresh: None, srtt_us: None, in_flight: 0, state, pacing_rate_bps: None }
 }
 
-/// A flow of which no more is kept than its ends.
+/// A flow reduced to its ends.
 fn named(flow: u64, (src, dst): &(String, String)) -> FlowRow {
     FlowRow {
         arm: None,
@@ -324,7 +323,7 @@ mod tests {
         assert_eq!(Record::find(folder.path(), "two", "seed = 1"), None);
         let distorted = Record::of(&run, Some(SelfCheck::default()));
         distorted.keep(folder.path()).expect("the folder is there");
-        assert_eq!(Record::find(folder.path(), "one", "seed = 1"), None, "it is to be run again");
+        assert_eq!(Record::find(folder.path(), "one", "seed = 1"), None, "it must be repeated");
     }
 
     /// Two samples of the queue, 3 and 5 packets, 7 drops, 9 Mbit/s, one flow with a window of 12.
@@ -363,7 +362,7 @@ mod tests {
     }
 
     impl Record {
-        /// Of a run that did little.
+        /// Of a run with little traffic.
         pub fn example(name: &str, algorithm: &str) -> Record {
             Record::of(&example(name, "", algorithm), None)
         }

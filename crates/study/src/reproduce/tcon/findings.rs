@@ -1,11 +1,11 @@
-//! What agrees with the paper and what does not, in sentences that the numbers decide.
+//! Which of the paper's statements hold, in sentences computed from the numbers.
 
 use super::load::Load;
 use super::measured::{Measured, Setting, settings};
 use super::{File, Path, Stack, paper};
 use crate::table::number;
 
-/// The sentences, a paragraph each.
+/// The sentences, one paragraph each.
 pub fn findings(measured: &[Measured]) -> Vec<String> {
     let all: Vec<Setting> = settings(measured).collect();
     let main = |path: Path| all.iter().find(|one| one.case().path == path && one.case().is_main());
@@ -18,7 +18,7 @@ pub fn findings(measured: &[Measured]) -> Vec<String> {
     list
 }
 
-/// What enforcing gains on a path, with the main file.
+/// The gain by enforcing on a path, with the main file.
 fn gain(setting: &Setting) -> Option<String> {
     let (path, file) = (setting.case().path.name(), setting.case().file.name());
     let [cubic, bbr, tcon] = [setting.cubic.mean()?, setting.native.mean()?, setting.tcon.mean()?];
@@ -37,7 +37,7 @@ fn gain(setting: &Setting) -> Option<String> {
     })
 }
 
-/// Means of reductions over paths, by both definitions.
+/// Mean reductions over paths, by both definitions.
 fn mean_reduction(settings: &[&Setting]) -> Option<String> {
     let both: Vec<[f64; 2]> = settings.iter().map(|setting| setting.reductions()).collect::<Option<_>>()?;
     let theirs = |setting: &&Setting| paper::times(setting.case().path.name(), &File::MAIN.name());
@@ -45,8 +45,8 @@ fn mean_reduction(settings: &[&Setting]) -> Option<String> {
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
     (!both.is_empty()).then(|| {
         format!(
-            "The mean reduction of 10 MB over the paths is {} % of CUBIC's times, and {} % of TCon's, by which the paper's \
-             times give {} % (it prints {} %, the mean over 630 MB too).",
+            "The mean reduction of 10 MB over the paths is {} % of CUBIC's times, and {} % of TCon's, for which the paper's \
+             times give {} % (it prints {} %, a mean that includes 630 MB).",
             number(mean(both.iter().map(|pair| pair[0]).collect())),
             number(mean(both.iter().map(|pair| pair[1]).collect())),
             number(mean(theirs.iter().map(|[cubic, _, tcon]| (cubic / tcon - 1.0) * 100.0).collect())),
@@ -55,7 +55,7 @@ fn mean_reduction(settings: &[&Setting]) -> Option<String> {
     })
 }
 
-/// The most that is set out, what was measured, and whether that is kept.
+/// Goals for a quantity: the maximum, the measured value, and whether it is met.
 struct Target {
     what: String,
     most: f64,
@@ -75,7 +75,7 @@ fn sentence(about: &str, targets: impl Iterator<Item = Target>) -> Option<String
     (!list.is_empty()).then(|| format!("{about}: {}.", list.join(", ")))
 }
 
-/// How near enforcing comes to the algorithm on the server, and to no enforcer where there is nothing to gain.
+/// Enforcing compared with the algorithm on the server, and with no enforcer where there is nothing to gain.
 fn targets(all: &[Setting]) -> Vec<String> {
     let printed = || all.iter().filter(|one| one.case().is_printed());
     let over_native = printed().filter(|one| Path::WAN.contains(&one.case().path)).filter_map(|one| {
@@ -90,7 +90,7 @@ fn targets(all: &[Setting]) -> Vec<String> {
     native.into_iter().chain(direct).collect()
 }
 
-/// What the enforcer takes of a processor, by what is set out, and whether it was asked as much as was meant.
+/// The enforcer's CPU use, its goals, and whether the requested rate was reached.
 pub fn overhead(loads: &[Load]) -> Vec<String> {
     let target = |load: &Load| {
         let most = match load.asked {
@@ -98,25 +98,25 @@ pub fn overhead(loads: &[Load]) -> Vec<String> {
             12_000 => 40.0,
             _ => return None,
         };
-        Some(Target { what: format!("{},", load.name()), most, measured: load.processor })
+        Some(Target { what: format!("{},", load.name()), most, measured: load.cpu })
     };
-    let about = "The enforcer takes of a processor, percent, the hosts' reception of what it sends included";
+    let about = "The enforcer's CPU use, % of a core, including the hosts' reception of what it sends";
     let slow: Vec<String> = loads
         .iter()
         .filter(|load| load.answered < 0.99 * f64::from(load.asked))
         .map(|load| format!("{} ({} answered)", load.name(), number(load.answered)))
         .collect();
-    let slow = (!slow.is_empty()).then(|| format!("Answers did not keep up with what was asked: {}.", slow.join(", ")));
+    let slow = (!slow.is_empty()).then(|| format!("The requested rates were not reached: {}.", slow.join(", ")));
     sentence(about, loads.iter().filter_map(target)).into_iter().chain(slow).collect()
 }
 
-/// Is it the main file on that path, by the paper's server and algorithm?
+/// Whether it is the main file on that path, with the paper's server and algorithm.
 fn is_of(setting: &Setting, path: Path) -> bool {
     let case = setting.case();
     case.is_papers() && case.path == path && case.file.kilobytes == File::MAIN.kilobytes
 }
 
-/// What the paper does not have: other algorithms, and servers of other stacks.
+/// Beyond the paper: other algorithms, and servers with other stacks.
 fn beyond(all: &[Setting]) -> Option<String> {
     let words = |one: &Setting| {
         let case = one.case();
@@ -132,7 +132,7 @@ fn beyond(all: &[Setting]) -> Option<String> {
     })
 }
 
-/// What there is to win by the rate of losses.
+/// The gain by loss rate.
 fn losses(all: &[Setting], path: Path) -> Option<String> {
     let mut swept: Vec<&Setting> = all.iter().filter(|one| is_of(one, path)).collect();
     swept.sort_by_key(|one| one.case().loss);
@@ -143,12 +143,10 @@ fn losses(all: &[Setting], path: Path) -> Option<String> {
     };
     let list: Vec<String> = swept.iter().filter_map(words).collect();
     let name = path.name();
-    (!list.is_empty()).then(|| {
-        format!("The rate of losses decides what enforcing wins against CUBIC on {name}: {}.", list.join(", "))
-    })
+    (!list.is_empty()).then(|| format!("The gain over CUBIC depends on the loss rate, on {name}: {}.", list.join(", ")))
 }
 
-/// What speaks against the numbers.
+/// Reasons to distrust the numbers.
 fn trouble(measured: &[Measured]) -> Option<String> {
     let bad: Vec<String> = measured
         .iter()
@@ -156,10 +154,7 @@ fn trouble(measured: &[Measured]) -> Option<String> {
         .map(|one| format!("{}/{} ({} unfinished)", one.case.setting(), one.case.variant_name(), one.unfinished))
         .collect();
     (!bad.is_empty()).then(|| {
-        format!(
-            "Downloads met the next one or did not end in time, so these times are not to be trusted: {}.",
-            bad.join(", ")
-        )
+        format!("Downloads overlapped or did not end in time, so these times are not valid: {}.", bad.join(", "))
     })
 }
 
@@ -169,18 +164,13 @@ mod tests {
 
     #[test]
     fn what_is_set_out_is_met_or_missed() {
-        let load = |asked: u32, answered: f64, processor: f64| Load {
-            connections: 20_000,
-            asked,
-            answered,
-            p99_ms: None,
-            processor,
-        };
-        let told = overhead(&[load(1000, 1000.0, 70.0), load(2500, 2499.0, 14.0), load(12_000, 9000.0, 40.5)]);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("2500 requests/s, 14 (at most 15: met)"), "{told:?}");
-        assert!(told[0].contains("12000 requests/s, 40.5 (at most 40: MISSED)"), "{told:?}");
-        assert!(!told[0].contains(" 1000 requests") && told[1].contains("9000 answered"), "{told:?}");
+        let load =
+            |asked: u32, answered: f64, cpu: f64| Load { connections: 20_000, asked, answered, p99_ms: None, cpu };
+        let sentences = overhead(&[load(1000, 1000.0, 70.0), load(2500, 2499.0, 14.0), load(12_000, 9000.0, 40.5)]);
+        assert_eq!(sentences.len(), 2, "{sentences:?}");
+        assert!(sentences[0].contains("2500 requests/s, 14 (at most 15: met)"), "{sentences:?}");
+        assert!(sentences[0].contains("12000 requests/s, 40.5 (at most 40: MISSED)"), "{sentences:?}");
+        assert!(!sentences[0].contains(" 1000 requests") && sentences[1].contains("9000 answered"), "{sentences:?}");
         assert!(overhead(&[]).is_empty());
     }
 }

@@ -1,10 +1,10 @@
 //! The study on real kernels: nginx serves, curl downloads, and the emulator's links and enforcer are between them.
 //!
-//! One network for all wide-area paths, so that all variants meet the same machine at the same time, and then one for the LAN, whose round
-//! trip is so short that nothing else should run beside it. In each a CUBIC server and one that runs the algorithms themselves, for
-//! every stack of servers, a switch with the enforcer in front of them, and behind it clients, each at the end of a path of its own.
-//! A client downloads one file after the other, the variants in turn. What a server runs itself, its route to the client says; what
-//! is enforced, its port.
+//! One network has all wide-area paths, so that all variants run in the same machine conditions. Another has the LAN, whose RTT is so short
+//! that nothing else should run at the same time. Each has, for every stack of servers, a CUBIC server and one that runs the algorithms
+//! themselves; a switch with the enforcer in front of them; and behind it clients, each at the end of its own path. A client downloads
+//! one file after another, with the variants in turn. The server's route to the client selects the algorithm that the server runs, and
+//! the port selects the enforced one.
 
 use super::measured::{Measured, Run};
 use super::nginx::{self, Site, ended};
@@ -26,13 +26,13 @@ use std::process::{Command, Stdio};
 use std::{env, fs, process, thread};
 use units::Time;
 
-/// What connections to this port run is their host's.
+/// On this port nothing is enforced.
 const PORT: u16 = 8080;
-/// To connections to this one and the next ones, algorithms are enforced, each at its own.
+/// On this port and the following ones algorithms are enforced, one for each port.
 const ENFORCED: u16 = 8081;
-/// Propagation between a server and the switch, there and back.
+/// RTT between a server and the switch.
 const NEAR: Time = Time::from_us(100);
-/// A client and what it downloads, in order, of cases that share a path, a server's stack and an algorithm.
+/// A client and its downloads, in order, of cases that share a path, a stack and an algorithm.
 #[derive(Clone)]
 struct Lane {
     of: Case,
@@ -43,8 +43,8 @@ struct Lane {
 struct Lanes(Vec<Lane>);
 
 impl Lanes {
-    /// Those of the wide-area paths and of the LAN, whose longest work takes nine and five minutes, with the largest files an hour; no more
-    /// than `most` downloads of a file by each.
+    /// The clients of the wide-area paths and of the LAN. The longest take nine and five minutes, with the largest files an hour. Each has at
+    /// most `most` downloads of a file.
     fn all(full: bool, most: u32) -> [Lanes; 2] {
         let of = |clients: u32, of: Case, rounds: &[(File, u32)]| {
             let lane = |client| {
@@ -66,7 +66,7 @@ impl Lanes {
             add(2, Path::Shanghai, loss, &[(main, 3)]);
             add(3, Path::Oregon, loss, &[(main, 1)]);
         }
-        // a download of minutes has a client to itself
+        // a download that takes minutes has a client to itself
         let mut long = vec![(Path::Oregon, large); most.min(5) as usize];
         if full {
             long.extend(Path::WAN.iter().flat_map(|path| File::FULL.map(|file| (*path, file))));
@@ -82,7 +82,7 @@ impl Lanes {
         [far, near].map(Lanes)
     }
 
-    /// The stacks of their servers: of each there are two, of which the first runs CUBIC.
+    /// The servers' stacks: each has two servers, of which the first runs CUBIC.
     fn stacks(&self) -> Vec<Stack> {
         let mut stacks: Vec<Stack> = self.0.iter().map(|lane| lane.of.stack).collect();
         stacks.sort_unstable();
@@ -90,7 +90,7 @@ impl Lanes {
         stacks
     }
 
-    /// The algorithms, by their ports.
+    /// The algorithms, in the order of their ports.
     fn algorithms(&self) -> Vec<&'static str> {
         let mut algorithms: Vec<&str> = self.0.iter().map(|lane| lane.of.algorithm).collect();
         algorithms.sort_unstable();
@@ -98,9 +98,9 @@ impl Lanes {
         algorithms
     }
 
-    /// From which host, the how-manieth, a client downloads this variant, and from which of its ports.
+    /// The number of the host from which a client downloads this variant, and the port.
     fn source(&self, of: &Case, variant: Variant) -> (usize, u16) {
-        let place = |found: Option<usize>| found.expect("it is of one of the lanes");
+        let place = |found: Option<usize>| found.expect("it belongs to one of the lanes");
         let server = 2 * place(self.stacks().iter().position(|stack| *stack == of.stack));
         let port = || ENFORCED + place(self.algorithms().iter().position(|name| *name == of.algorithm)) as u16;
         match variant {
@@ -110,7 +110,7 @@ impl Lanes {
         }
     }
 
-    /// How many hosts come before the clients.
+    /// The number of hosts before the clients.
     fn servers(&self) -> usize {
         2 * self.stacks().len()
     }
@@ -137,7 +137,7 @@ impl Lanes {
         let (mut rules, mut traffic) = (String::new(), String::new());
         for (i, cc) in self.algorithms().iter().enumerate() {
             let _ = writeln!(rules, "[[enforcer.rule]]\nport = {}\ncc = \"{cc}\"", usize::from(ENFORCED) + i);
-            // it is what the kernel needs; what servers run, their routes say
+            // only so that the kernel loads the algorithm; routes select it
             let _ = writeln!(traffic, "[[traffic]]\ncc = \"{cc}\"\nbulk = {{ from = \"w1\", to = \"c0\" }}");
         }
         let links = links.join(", ");
@@ -148,14 +148,14 @@ impl Lanes {
     }
 }
 
-/// The kernel's own bbr on the server beside ours enforced, if this kernel has it.
+/// The kernel's own bbr on the server, to compare with ours enforced, if this kernel has it.
 fn with_own_bbr() -> Option<Case> {
     let has_it = emu::algorithm_names(&[]).iter().any(|name| name == "kernel:bbr");
     let case = Case::of(Path::Shanghai, Path::Shanghai.loss(), File::SWEPT);
     has_it.then_some(Case { stack: Stack::OwnBbr, ..case })
 }
 
-/// Why this machine cannot do it, if it cannot.
+/// Why this machine cannot run it, if so.
 pub fn absent() -> Option<String> {
     let missing = |program: &&str| {
         let version = if *program == "nginx" { "-v" } else { "-V" };
@@ -168,10 +168,10 @@ pub fn absent() -> Option<String> {
     emu::absent()
 }
 
-/// Downloads everything, with `full` the largest files too, at most so many times, and says what speaks against it.
+/// Downloads everything, with `full` also the largest files, each at most this many times; returns also problems.
 ///
 /// # Errors
-/// The network or the servers cannot be made, or the user stopped it.
+/// The network or the servers cannot be created, or the user stopped it.
 pub fn downloads(full: bool, most: u32, monitor: Monitor<'_>) -> Result<Compared, Failure> {
     let [far, near] = Lanes::all(full, most);
     let (far, mut all) = (measure(&far, monitor)?, measure(&near, monitor)?);
@@ -209,9 +209,9 @@ fn measure(all: &Lanes, monitor: Monitor<'_>) -> Result<Compared, Failure> {
     let late = counted.lateness.release.percentile(99.0);
     let rtt = lanes.iter().map(|lane| lane.of.path.rtt()).min().unwrap_or_default();
     let valid = if late > rtt / 2 {
-        "NOT VALID, packets came later than half of the shortest round trip. "
+        "NOT VALID, lateness exceeded half of the shortest RTT. "
     } else if cpu.stolen > STOLEN_MAX {
-        "NOT VALID, the host of this machine kept too much of its processors' time. "
+        "NOT VALID, this virtual machine's host stole too much CPU time. "
     } else {
         ""
     };
@@ -220,8 +220,8 @@ fn measure(all: &Lanes, monitor: Monitor<'_>) -> Result<Compared, Failure> {
     paths.dedup();
     let counters = counted.gate.as_ref().map(|gate| *gate.counters()).unwrap_or_default();
     let findings = vec![format!(
-        "{valid}{}: the enforcer sent {} packets, {} of them again, and absorbed {} that the server had sent again; 99 % of the packets were \
-         late by {late} at most; processors {:.0} % busy, {:.1} % stolen.",
+        "{valid}{}: the enforcer sent {} packets, {} of them retransmissions, and absorbed {} retransmissions of the server; lateness \
+         (99 %) at most {late}; CPUs {:.0} % busy, {:.1} % stolen.",
         paths.join(" and "),
         counters.sent,
         counters.sent_again,
@@ -232,7 +232,7 @@ fn measure(all: &Lanes, monitor: Monitor<'_>) -> Result<Compared, Failure> {
     Ok(Compared { measured: gathered(lanes, &seconds?), findings })
 }
 
-/// The downloads' times by case: a setting after the other, its three variants in order.
+/// The downloads' times by case: setting by setting, with its three variants in order.
 fn gathered(lanes: &[Lane], seconds: &[Vec<Option<f64>>]) -> Vec<Measured> {
     let mut cases: Vec<(Case, Vec<Option<f64>>)> = Vec::new();
     let all = lanes.iter().zip(seconds);
@@ -243,7 +243,7 @@ fn gathered(lanes: &[Lane], seconds: &[Vec<Option<f64>>]) -> Vec<Measured> {
         if !cases.iter().any(|(case, _)| *case == of(variant)) {
             cases.extend(Variant::ALL.map(|variant| (of(variant), Vec::new())));
         }
-        let its = cases.iter_mut().find(|(case, _)| *case == of(variant)).expect("it is there by now");
+        let its = cases.iter_mut().find(|(case, _)| *case == of(variant)).expect("all cases are listed");
         its.1.push(took);
     }
     let measured = |(case, all): (Case, Vec<Option<f64>>)| {
@@ -253,7 +253,7 @@ fn gathered(lanes: &[Lane], seconds: &[Vec<Option<f64>>]) -> Vec<Measured> {
     cases.into_iter().map(measured).collect()
 }
 
-/// What client `i` does. Its times, seconds; `None` of a download that failed.
+/// The downloads of client `i`: their times, seconds; `None` for one that failed.
 fn lane_of(
     network: &Network,
     lanes: &Lanes,
@@ -263,15 +263,15 @@ fn lane_of(
 ) -> Result<Vec<Option<f64>>, Failure> {
     let (hosts, lane) = (network.hosts(), &lanes.0[i]);
     let path = lane.of.path;
-    let (mut seconds, mut told) = (Vec::new(), 0);
+    let (mut seconds, mut reported) = (Vec::new(), 0);
     for (file, variant) in &lane.downloads {
         let (server, port) = lanes.source(&lane.of, *variant);
-        // ten times what the link alone needs, and two minutes; a loss of 3 % takes CUBIC six times as long
+        // ten times what the link needs, plus two minutes; with 3 % losses CUBIC takes six times as long
         let most = path.rate().serialization(file.kilobytes * 1000) * 10 + Time::from_secs(120);
         let from = (hosts[server].address(), port);
         seconds.push(match download(&hosts[lanes.servers() + i], from, *file, most, stop) {
             Ok(took) => Some(took),
-            // one of hundreds: the study says what it lacks
+            // one of hundreds: the findings report what is missing
             Err(Failure::Run(why)) => {
                 progress.note(&format!("warning: {why}"));
                 None
@@ -279,8 +279,8 @@ fn lane_of(
             Err(failure) => return Err(failure),
         });
         let done = Progress::share(Time::from_secs(seconds.len() as u64), Time::from_secs(lane.downloads.len() as u64));
-        progress.advance(done - told);
-        told = done;
+        progress.advance(done - reported);
+        reported = done;
     }
     progress.finished(
         &Case { file: File::MAIN, ..lane.of }.setting(),
@@ -289,7 +289,7 @@ fn lane_of(
     Ok(seconds)
 }
 
-/// How long curl takes for a file, seconds.
+/// Time that curl takes for a file, seconds.
 fn download(
     client: &::emu::hosts::Host,
     (server, port): (Ipv4Addr, u16),
@@ -369,7 +369,7 @@ mod tests {
                 settings += 1;
             }
         }
-        // three paths with five files, two with five other losses, and what the paper does not have
+        // three paths with five files, two with five other loss rates, and the cases beyond the paper
         assert_eq!(settings, 15 + 10 + Case::beyond().chain(with_own_bbr()).count());
     }
 

@@ -1,5 +1,5 @@
-//! What the enforcer takes of a processor, by open connections and requests a second: nginx in a host, thousands of connections to it from
-//! another, and `opentcp enforce` between the TAPs of both.
+//! The enforcer's CPU use, by open connections and requests per second: nginx on a host, thousands of connections to it from another, and
+//! `opentcp enforce` between the TAPs of both.
 
 use super::nginx::{self, Site};
 use super::{BBR, File};
@@ -19,32 +19,32 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-/// What is asked for, 10 kB.
+/// The requested file, 10 kB.
 const FILE: File = File { kilobytes: 10, downloads: 1 };
 const REQUEST: &[u8] = b"GET /0.01MB HTTP/1.1\r\nHost: server\r\n\r\n";
 const PORT: u16 = 8080;
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Threads of the client and processes of the server, each with its share of the connections, and so many files at most.
+/// Client threads and server processes; each has its share of the connections, and at most this many files.
 const PARTS: usize = 2;
 const FILES: u64 = 20_000;
-/// An answer that has not come by then will not come.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How late a request may leave, ms.
+/// Allowed lateness of a request, ms.
 const LATE_MS: u16 = 1;
-/// Between two looks at whether to go on, ms.
+/// Interval of polling the stop flag, ms.
 const LOOK_MS: u16 = 100;
-/// The longest piece of an answer.
+/// Reads of an answer are at most this long.
 const PIECE: usize = 1 << 16;
 
-/// Open connections, and at what rates requests are sent on them.
+/// A number of open connections, and request rates on them.
 #[derive(Clone, Copy)]
 pub struct Step {
     pub connections: usize,
     pub rates: &'static [u32],
 }
 
-/// The study's, and for how long each rate lasts. 12,000 answers a second are 1 Gbit/s.
+/// The study's steps, and the time for each rate. 12,000 answers per second are 1 Gbit/s.
 pub const STEPS: [Step; 3] = [
     Step { connections: 1000, rates: &[0, 2500] },
     Step { connections: 10_000, rates: &[0, 2500] },
@@ -52,46 +52,46 @@ pub const STEPS: [Step; 3] = [
 ];
 pub const LASTS: Duration = Duration::from_secs(8);
 
-/// What was measured.
+/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     pub connections: usize,
-    /// Requests a second, wanted and answered.
+    /// Requests per second, requested and answered.
     pub asked: u32,
     pub answered: f64,
-    /// How long 99 % of the answers took at most, ms.
+    /// 99th percentile of answer times, ms.
     pub p99_ms: Option<f64>,
-    /// Of one processor, in which is what Linux does for the enforcer, percent.
-    pub processor: f64,
+    /// CPU use in % of a core, including Linux's work in the enforcer's calls.
+    pub cpu: f64,
 }
 
-/// Takes the steps, connections only being added.
+/// Runs the steps; connections are only added.
 ///
 /// # Errors
-/// The hosts or the server cannot be made, an answer does not come, or the user stopped it.
+/// The hosts or the server cannot be created, an answer is missing, or the user stopped it.
 pub fn measure(steps: &[Step], lasts: Duration, monitor: Monitor<'_>) -> Result<Vec<Load>, Failure> {
     let failed = |error: io::Error| Failure::Run(format!("load: {error}"));
     let stop = monitor.stop();
     allow_files();
-    // the hosts are on this machine, and waking their processors would be the enforcer's work
+    // the hosts are on this machine, so waking their CPUs would count as the enforcer's work
     let _awake = ::emu::Awake::ask();
     let place = Place(env::temp_dir().join(format!("opentcp-load-{}", process::id())));
     let mut hosts = [host("server", SERVER)?, host("client", CLIENT)?];
     let [Some(servers), Some(clients)] = hosts.each_mut().map(Host::take_tap) else {
-        unreachable!("nobody else has taken them")
+        unreachable!("the hosts are new")
     };
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let (tell, told) = channel();
+        let (send_id, id) = channel();
         let (socket, over) = (place.0.join("enforce.sock"), &over);
         let enforcer = scope.spawn(move || {
-            let _ = tell.send(gettid().as_raw());
+            let _ = send_id.send(gettid().as_raw());
             let (stopped, mut say) = (|| over.load(Ordering::Relaxed), |line: &str| monitor.note(line));
             enforced::between_taps([servers, clients], BBR, &socket, &stopped, &mut say)
         });
-        // also where this is left early
+        // also on early return
         let end = End(over);
-        let enforcer_id = told.recv().map_err(|_| failed(io::Error::other("the enforcer does not start")))?;
+        let enforcer_id = id.recv().map_err(|_| failed(io::Error::other("the enforcer does not start")))?;
         let folder = &place.0.join("server");
         let site = Site { folder, files: &[FILE], processes: PARTS as u32, ports: PORT..=PORT };
         nginx::serve(&hosts[0], site, stop)?;
@@ -110,7 +110,7 @@ pub fn measure(steps: &[Step], lasts: Duration, monitor: Monitor<'_>) -> Result<
                     return Err(Failure::Interrupted);
                 }
                 progress.advance(Progress::STEPS);
-                progress.finished(&load.name(), &format!("{:.1} % of a processor", load.processor));
+                progress.finished(&load.name(), &format!("{:.1} % of a core", load.cpu));
                 loads.push(load);
             }
         }
@@ -131,7 +131,7 @@ impl Load {
             asked: rate,
             answered: times.len() as f64 / took,
             p99_ms: times.get(times.len() * 99 / 100).map(|time| time.as_secs_f64() * 1e3),
-            processor: ran.as_secs_f64() / took * 100.0,
+            cpu: ran.as_secs_f64() / took * 100.0,
         }
     }
 
@@ -141,20 +141,20 @@ impl Load {
 }
 
 fn host(name: &str, address: Ipv4Addr) -> Result<Host, Failure> {
-    // a machine's own default may be another
+    // the machine's default may be another algorithm
     let congestion_control = Some("cubic".to_string());
     let settings = HostSettings { neighbours: vec![SERVER, CLIENT], congestion_control, ..HostSettings::new(address) };
     Host::new(name, &settings).map_err(|error| Failure::Run(error.to_string()))
 }
 
-/// This process, and those that it starts, may have as many files as they need. Where that is refused, connections will be.
+/// Raises the file limits of this process and its children. If that is refused, opening connections will fail.
 fn allow_files() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most.max(FILES), most.max(FILES));
     }
 }
 
-/// For how long a thread of this process has run.
+/// CPU time of a thread of this process.
 fn ran(thread: i32) -> io::Result<Duration> {
     let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat"))?;
     let word = text.split_whitespace().next().and_then(|word| word.parse().ok());
@@ -170,7 +170,7 @@ impl Drop for Place {
     }
 }
 
-/// The enforcer ends with it.
+/// Stops the enforcer on drop.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -179,31 +179,31 @@ impl Drop for End<'_> {
     }
 }
 
-/// What a client is to do.
+/// A command for a client.
 #[derive(Clone, Copy)]
 enum Work {
-    /// Have so many connections.
+    /// Open connections up to this number.
     Open { connections: usize },
-    /// Ask on one after the other.
+    /// Send requests on the connections in turn.
     Ask { rate: u32, lasts: Duration },
 }
 
-/// What it has found.
+/// A client's results.
 #[derive(Default)]
 struct Asked {
-    /// Of each answer.
+    /// Time of each answer.
     times: Vec<Duration>,
-    /// Until the last one was there.
+    /// Time until the last answer.
     took: Duration,
 }
 
-/// A thread in the client's host, which ends when there is no more work for it.
+/// A thread in the client's host, which ends when its command channel closes.
 struct Client {
     work: Sender<Work>,
     done: Receiver<io::Result<Asked>>,
 }
 
-/// Has all clients do the same at the same time.
+/// Gives all clients the same command at once.
 fn all(clients: &[Client], work: Work) -> io::Result<Vec<Asked>> {
     let ended = || io::Error::other("a client has ended");
     for client in clients {
@@ -215,21 +215,21 @@ fn all(clients: &[Client], work: Work) -> io::Result<Vec<Asked>> {
 impl Client {
     fn start(host: &Host, stop: &Stop) -> io::Result<Client> {
         let (work, to_do) = channel::<Work>();
-        let (tell, done) = channel();
+        let (send_id, done) = channel();
         let stop = stop.clone();
         host.spawn(move || {
-            // so that it has as many files as a whole process may have
+            // unshared, so that it may have as many files as a whole process
             let alone = unshare(CloneFlags::CLONE_FILES).map_err(io::Error::from);
             let mut connections = match alone.and_then(|()| Connections::new(stop)) {
                 Ok(connections) => connections,
-                Err(error) => return drop(tell.send(Err(error))),
+                Err(error) => return drop(send_id.send(Err(error))),
             };
             for work in to_do {
                 let done = match work {
                     Work::Open { connections: n } => connections.open(n),
                     Work::Ask { rate, lasts } => connections.ask(rate, lasts),
                 };
-                let _ = tell.send(done);
+                let _ = send_id.send(done);
             }
         })?;
         Ok(Client { work, done })
@@ -238,12 +238,12 @@ impl Client {
 
 struct Connection {
     stream: TcpStream,
-    /// When, if the answer is not there yet, and how many of its bytes are not.
+    /// If the answer is pending: the time of the request, and the number of bytes missing.
     asked: Option<Instant>,
     missing: usize,
 }
 
-/// A client's.
+/// A client's state.
 struct Connections {
     epoll: Epoll,
     open: Vec<Connection>,
@@ -308,7 +308,7 @@ impl Connections {
     }
 }
 
-/// Asks once.
+/// Sends one request and reads the answer.
 fn length_of_answer(mut stream: &TcpStream) -> io::Result<usize> {
     stream.write_all(REQUEST)?;
     let mut answer = Vec::new();
@@ -346,7 +346,7 @@ mod tests {
             loads.iter().map(|load| (load.asked, load.answered > 0.0)).collect::<Vec<_>>(),
             [(0, false), (500, true)]
         );
-        // a busy machine answers more slowly, and never faster
-        assert!(loads[1].answered < 501.0 && loads[1].processor > loads[0].processor, "{loads:?}");
+        // a busy machine answers more slowly, but never faster
+        assert!(loads[1].answered < 501.0 && loads[1].cpu > loads[0].cpu, "{loads:?}");
     }
 }

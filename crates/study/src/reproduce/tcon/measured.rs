@@ -1,4 +1,4 @@
-//! What the study measures in a run.
+//! The study's measurements of a run.
 
 use super::Case;
 use results::RunResults;
@@ -8,11 +8,11 @@ use results::RunResults;
 pub struct Run {
     /// Completion times, in the order of the downloads.
     pub seconds: Vec<f64>,
-    /// Downloads that began and did not end.
+    /// Downloads that started and did not end.
     pub unfinished: usize,
-    /// Whether a download began before the one before it had ended.
+    /// Whether a download started before the previous one ended.
     pub overlap: bool,
-    /// Packets of a flow that the enforcer kept: median, 99th percentile, maximum.
+    /// Packets of a flow that the enforcer buffered: median, 99th percentile, maximum.
     pub kept: Option<[f64; 3]>,
     /// Retransmissions of the server that it absorbed.
     pub absorbed: f64,
@@ -38,11 +38,11 @@ impl Run {
     }
 }
 
-/// A case, over all of its seeds.
+/// A case, over all its seeds.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub case: Case,
-    /// Completion times, in the order of the downloads: those in one place of the variants of a setting were neighbours.
+    /// Completion times, in the order of the downloads; equal positions of a setting's variants were adjacent in time.
     pub seconds: Vec<f64>,
     pub unfinished: usize,
     pub overlap: bool,
@@ -52,7 +52,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Of the runs of a case.
+    /// Combines the runs of a case.
     pub fn of(case: Case, runs: &[Run]) -> Measured {
         Measured {
             case,
@@ -96,40 +96,40 @@ pub fn settings(measured: &[Measured]) -> impl Iterator<Item = Setting<'_>> {
 }
 
 impl Setting<'_> {
-    /// What the three have in common.
+    /// The key that the three share.
     pub fn case(&self) -> Case {
         self.cubic.case
     }
 
-    /// Share of the native algorithm's gain in mean completion time that enforcing it keeps.
+    /// Share of the native algorithm's gain in mean completion time that is kept when it is enforced.
     pub fn kept_of_gain(&self) -> Option<f64> {
         share(self.cubic.mean()?, self.native.mean()?, self.tcon.mean()?)
     }
 
-    /// The mean over the native algorithm's.
+    /// The mean relative to the native algorithm's.
     pub fn over_native(&self) -> Option<f64> {
         Some(self.tcon.mean()? / self.native.mean()?)
     }
 
-    /// Over the same server's direct downloads: the median of pairs that were neighbours.
+    /// Relative to the same server's direct downloads: the median over pairs adjacent in time.
     pub fn over_direct(&self) -> Option<f64> {
         let pairs = self.tcon.seconds.iter().zip(&self.cubic.seconds);
         nearest_rank(&pairs.map(|(tcon, cubic)| tcon / cubic).collect::<Vec<_>>(), 0.5)
     }
 
-    /// How much shorter than CUBIC's the mean is, and the same as a share of the shorter one, percent.
+    /// The reduction of the mean against CUBIC's, and the same relative to the shorter one, percent.
     pub fn reductions(&self) -> Option<[f64; 2]> {
         let (cubic, tcon) = (self.cubic.mean()?, self.tcon.mean()?);
         Some([(1.0 - tcon / cubic) * 100.0, (cubic / tcon - 1.0) * 100.0])
     }
 
-    /// How much shorter a variant's 99.9th percentile is than CUBIC's, percent.
+    /// The reduction of a variant's 99.9th percentile against CUBIC's, percent.
     pub fn tail_reduction(&self, of: &Measured) -> Option<f64> {
         Some((1.0 - of.at(0.999)? / self.cubic.at(0.999)?) * 100.0)
     }
 }
 
-/// Share of the gain from `cubic` to `bbr` that `tcon` keeps; `None` where there is no gain to speak of, less than 1 %.
+/// Share of the gain from `cubic` to `bbr` that `tcon` keeps; `None` if the gain is less than 1 %.
 pub fn share(cubic: f64, bbr: f64, tcon: f64) -> Option<f64> {
     (bbr < 0.99 * cubic).then(|| (cubic - tcon) / (cubic - bbr))
 }
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!((all[0].mean(), all[0].at(0.5), all[0].at(1.0)), (Some(8.0 / 3.0), Some(3.0), Some(4.0)));
         assert_eq!((all[2].mean(), all[2].at(0.999)), (None, None));
         let setting = settings(&all).next().unwrap();
-        assert_eq!(setting.kept_of_gain(), None, "nothing of one variant");
+        assert_eq!(setting.kept_of_gain(), None, "a variant is missing");
         let all = [measured(&[4.0, 1.0, 2.0]), measured(&[]), measured(&[4.4, 1.0, 2.1])];
         assert_eq!(settings(&all).next().unwrap().over_direct(), Some(1.05), "the median of 1.1, 1 and 1.05");
         assert_eq!(share(10.0, 8.0, 8.5), Some(0.75));

@@ -1,4 +1,4 @@
-//! nginx in a host, and programs that run there until they end.
+//! nginx on a host, and programs that run there to completion.
 
 use super::File;
 use crate::failure::Failure;
@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-/// Connections that one of its processes may have; in Debian, a process has at most 20,000 files.
+/// Connections of one nginx process; in Debian, a process has at most 20,000 files.
 const CONNECTIONS: u32 = 19_900;
-/// Between two looks at whether a program has ended.
+/// Interval of polling for a program's end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is served: files on these ports, by so many processes, out of a new folder.
+/// A site: files on these ports, served by this many processes from a new folder.
 pub struct Site<'a> {
     pub folder: &'a Path,
     pub files: &'a [File],
@@ -24,7 +24,7 @@ pub struct Site<'a> {
     pub ports: RangeInclusive<u16>,
 }
 
-/// Serves a site. It ends with the host.
+/// Serves a site until the host ends.
 ///
 /// # Errors
 /// The folder cannot be written, nginx does not start, or the user stopped it.
@@ -40,7 +40,7 @@ pub fn serve(host: &Host, site: Site<'_>, stop: &Stop) -> Result<(), Failure> {
     prepare().map_err(|error: io::Error| Failure::Run(format!("nginx: {error}")))?;
     let mut nginx = Command::new("nginx");
     nginx.arg("-p").arg(folder).arg("-e").arg(folder.join("error.log")).arg("-c").arg(folder.join("nginx.conf"));
-    // it goes into the background when it listens
+    // it enters the background once it listens
     ended(host, nginx, stop).map(drop)
 }
 
@@ -60,7 +60,7 @@ fn configuration(folder: &Path, processes: u32, ports: RangeInclusive<u16>) -> S
     )
 }
 
-/// Runs a program in a host until it ends; what it has printed.
+/// Runs a program on a host to completion; returns its output.
 ///
 /// # Errors
 /// It cannot be started, it fails, or the user stopped it.
@@ -79,7 +79,7 @@ pub fn ended(host: &Host, mut command: Command, stop: &Stop) -> Result<String, F
     }
     let output = child.wait_with_output().map_err(failed)?;
     if !output.status.success() {
-        // Ctrl-C is for it as well
+        // Ctrl-C reaches it as well
         if stop.is_set() {
             return Err(Failure::Interrupted);
         }

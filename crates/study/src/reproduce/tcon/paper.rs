@@ -1,4 +1,4 @@
-//! What the paper prints.
+//! The paper's numbers.
 
 /// Mean completion times: `environment,file,bbr_s,tcon_s,cubic_s`.
 const TIMES: &str = include_str!("../../../data/tcon_tct.csv");
@@ -20,19 +20,19 @@ pub fn times(path: &str, file: &str) -> Option<[f64; 3]> {
     Some([number(4)?, number(2)?, number(3)?])
 }
 
-/// How much shorter the 99.9th percentile is than CUBIC's, of BBR and TCon, percent.
+/// Reduction of the 99.9th percentile against CUBIC's, of BBR and TCon, percent.
 pub fn tail_reductions(path: &str, file: &str) -> Option<[f64; 2]> {
     let row = cells(CLAIMS, path, file).find(|row| row[2] == "p99.9 reduction against cubic")?;
     Some([row[4].parse().ok()?, row[5].parse().ok()?])
 }
 
-/// Packets that TCon mostly buffers of a flow.
+/// Packets of a flow that TCon mostly buffers.
 pub fn buffered(path: &str) -> Option<f64> {
     cells(CLAIMS, path, "large").find(|row| row[2] == "buffered packets mostly")?[5].parse().ok()
 }
 
-/// What the enforcer takes of a processor at most, percent; the paper does not say how much was sent.
-pub fn processor(connections: usize) -> Option<f64> {
+/// The enforcer's maximum CPU use, percent; the paper does not state the load.
+pub fn cpu(connections: usize) -> Option<f64> {
     cells(CLAIMS, "lan", &format!("{connections} connections")).find(|row| row[2] == "CPU at most")?[5].parse().ok()
 }
 
@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(times("wan-oregon", "630MB"), Some([4276.137, 3581.961, 3744.717]));
         assert_eq!(times("lan", "101MB"), None);
         assert_eq!(tail_reductions("wan-shanghai", "10MB"), Some([34.89, 19.04]));
-        assert_eq!((processor(20_000), processor(1000)), (Some(15.0), None));
+        assert_eq!((cpu(20_000), cpu(1000)), (Some(15.0), None));
         assert_eq!(["lan", "wan-shanghai", "wan-oregon"].map(buffered), [Some(20.0), Some(40.0), Some(105.0)]);
     }
 }

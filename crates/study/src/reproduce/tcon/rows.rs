@@ -7,7 +7,7 @@ use crate::table::number;
 use results::Comparison;
 use std::cmp::Reverse;
 
-/// All rows: the paper's times first, by path and variant; then everything, a setting after the other.
+/// All rows: the paper's times first, by path and variant; then everything, setting by setting.
 pub fn comparisons(measured: &[Measured], loads: &[Load]) -> Vec<Comparison> {
     let mut rows = Rows::default();
     for path in Path::ALL {
@@ -31,7 +31,7 @@ pub fn comparisons(measured: &[Measured], loads: &[Load]) -> Vec<Comparison> {
     rows.0
 }
 
-/// `wan-oregon/tcon`: a row for each file, the largest first, of real kernels where they were measured.
+/// `wan-oregon/tcon`: a row for each file, the largest first; of real kernels if they were measured.
 fn completion_times(measured: &[Measured], path: Path, variant: Variant, rows: &mut Rows) {
     let is_its = |one: &&Measured| one.case.is_printed() && one.case.path == path && one.case.variant == variant;
     let mut all: Vec<&Measured> = measured.iter().filter(is_its).collect();
@@ -81,7 +81,7 @@ fn gains(setting: &Setting, paper: Option<[f64; 3]>, rows: &mut Rows) {
     );
     let theirs = paper.map(|[_, bbr, tcon]| tcon / bbr);
     rows.add((&case, "mean over the native algorithm's", ""), theirs, setting.over_native(), "");
-    let pairs = "of downloads that were neighbours, TCon / CUBIC";
+    let pairs = "of downloads adjacent in time, TCon / CUBIC";
     rows.add((&case, "median over direct", ""), None, setting.over_direct(), pairs);
 }
 
@@ -90,24 +90,24 @@ fn tails_and_buffers(setting: &Setting, path: &str, file: &str, rows: &mut Rows)
     for (at, one) in [setting.native, setting.tcon].into_iter().enumerate() {
         let case = format!("{}/{}", setting.case().setting(), one.case.variant_name());
         let note = format!("of {} downloads", one.seconds.len());
-        // fewer have no such percentile
+        // fewer downloads have no such percentile
         let ours = setting.tail_reduction(one).filter(|_| one.seconds.len() >= 1000);
         rows.add((&case, "p99.9 reduction against cubic", "%"), paper.map(|both| both[at]), ours, &note);
     }
     let case = format!("{}/tcon", setting.case().setting());
     let [median, p99, max] = setting.tcon.kept.map_or([None; 3], |kept| kept.map(Some));
     let theirs = if setting.case().file.is_large() { paper::buffered(path) } else { None };
-    let note = "packets of the flow that were kept when one more had come";
+    let note = "the flow's buffered packets upon each arrival";
     rows.add((&case, "buffered packets, median", "packets"), theirs, median, note);
     rows.add((&case, "buffered packets, p99", "packets"), None, p99, note);
     rows.add((&case, "buffered packets, most", "packets"), None, max, note);
 }
 
-/// What the live enforcer takes of a processor.
+/// CPU use of the live enforcer.
 fn overhead(load: &Load, rows: &mut Rows) {
     let case = load.name();
-    let note = format!("{} answers of 10 kB a second; between two TAPs, BBR over nginx", number(load.answered));
-    rows.add((&case, "processor", "%"), paper::processor(load.connections), Some(load.processor), &note);
+    let note = format!("{} answers of 10 kB per second; between two TAPs, BBR over nginx", number(load.answered));
+    rows.add((&case, "CPU", "%"), paper::cpu(load.connections), Some(load.cpu), &note);
     rows.add((&case, "time of an answer, p99", "ms"), None, load.p99_ms, "");
 }
 
@@ -119,7 +119,7 @@ impl Rows {
     /// Adds a row, by case, quantity and unit, if we have a number.
     fn add(&mut self, (case, quantity, unit): (&str, &str, &str), paper: Option<f64>, ours: Option<f64>, note: &str) {
         let figure = match quantity {
-            "processor" | "time of an answer, p99" => "load",
+            "CPU" | "time of an answer, p99" => "load",
             quantity if quantity.starts_with("buffered") => "buffers",
             _ => "completion times",
         };

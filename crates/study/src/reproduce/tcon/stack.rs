@@ -1,13 +1,13 @@
-//! What servers speak whose TCP nobody may change.
+//! The TCP stacks of servers that must not be changed.
 
 /// A server's TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stack {
-    /// Linux as it comes.
+    /// Linux's defaults.
     Linux,
     NoSack,
     NoTimestamps,
-    /// Windows without a scale, and buffers to match.
+    /// No window scaling, and buffers to match.
     SmallBuffers,
     /// The initial window of RFC 3390.
     InitialWindow3,
@@ -16,7 +16,7 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// All but Linux's own, simulated or not.
+    /// All but Linux's defaults.
     pub const OTHERS: [Stack; 4] = [Stack::NoSack, Stack::NoTimestamps, Stack::SmallBuffers, Stack::InitialWindow3];
 
     pub fn name(self) -> &'static str {
@@ -30,7 +30,7 @@ impl Stack {
         }
     }
 
-    /// What a simulated one has of its own.
+    /// Overrides for a simulated server.
     pub fn sets(self) -> &'static [&'static str] {
         match self {
             Stack::Linux | Stack::OwnBbr => &[],
@@ -41,7 +41,7 @@ impl Stack {
         }
     }
 
-    /// The same of a kernel: values below `net.ipv4`.
+    /// The same for a kernel: values below `net.ipv4`.
     pub fn sysctls(self) -> &'static [&'static str] {
         match self {
             Stack::Linux | Stack::InitialWindow3 | Stack::OwnBbr => &[],
@@ -51,7 +51,7 @@ impl Stack {
         }
     }
 
-    /// What its routes say.
+    /// Attributes of its routes.
     pub fn route(self) -> &'static str {
         if self == Stack::InitialWindow3 { "initcwnd 3" } else { "" }
     }

@@ -1,18 +1,18 @@
-//! The study on a terminal.
+//! The study's text output.
 
 use super::load::Load;
 use super::measured::{Measured, Setting, settings};
 use super::paper;
 use crate::table::{Table, number, wrapped};
 
-/// Columns of a terminal that sentences may fill.
+/// Line width of the findings.
 const WIDTH: usize = 100;
 
 /// The tables, then the findings.
 pub fn render(simulated: &[Measured], kernels: &[Measured], loads: &[Load], findings: &[String]) -> String {
     let key = "Completion times in seconds; n: downloads of each variant. gain kept: (CUBIC - TCon) / (CUBIC - BBR), of means.\n\
-               Of other algorithms and servers: native, the server runs the algorithm itself; tcon, it is enforced on its CUBIC.\n\
-               kept: packets of the flow in the enforcer's buffer when one more had come; paper: of large files, mostly.\n";
+               Other algorithms and servers: native, the server runs the algorithm itself; tcon, it is enforced on a CUBIC server.\n\
+               buffered: packets of the flow in the enforcer's buffer upon each arrival; paper: for large files, mostly.\n";
     let mut parts = Vec::new();
     for (measured, what) in [(kernels, "nginx and curl on real kernels\n"), (simulated, "SIMULATED\n")] {
         let (papers, beyond): (Vec<_>, Vec<_>) = settings(measured).partition(|setting| setting.case().is_papers());
@@ -25,7 +25,7 @@ pub fn render(simulated: &[Measured], kernels: &[Measured], loads: &[Load], find
     parts.push(key.to_string());
     if !loads.is_empty() {
         parts.extend([
-            "The live enforcer between two TAPs, BBR over nginx, processors kept from sleeping\n".to_string(),
+            "The live enforcer between two TAPs, BBR over nginx, CPUs kept from sleep states\n".to_string(),
             overhead(loads).render(),
         ]);
     }
@@ -76,7 +76,7 @@ fn times(settings: &[Setting]) -> Table {
     table
 }
 
-/// Other algorithms, and servers of other stacks.
+/// Other algorithms, and servers with other stacks.
 fn others(settings: &[Setting]) -> Table {
     let mut table = Table::new(["setting", "n", "cubic", "native", "tcon", "gain kept", "tcon/native"]);
     for setting in settings {
@@ -89,27 +89,21 @@ fn others(settings: &[Setting]) -> Table {
     table
 }
 
-/// What the enforcer takes of a processor.
+/// CPU use of the live enforcer.
 fn overhead(loads: &[Load]) -> Table {
-    let mut table = Table::new(["connections", "requests/s", "answered/s", "p99 ms", "processor %", "paper at most"]);
+    let mut table = Table::new(["connections", "requests/s", "answered/s", "p99 ms", "CPU %", "paper at most"]);
     for load in loads {
-        let Load { connections, asked, answered, p99_ms, processor } = *load;
-        let paper = cell(paper::processor(connections));
-        let row = [
-            number(connections as f64),
-            number(f64::from(asked)),
-            number(answered),
-            cell(p99_ms),
-            number(processor),
-            paper,
-        ];
+        let Load { connections, asked, answered, p99_ms, cpu } = *load;
+        let paper = cell(paper::cpu(connections));
+        let row =
+            [number(connections as f64), number(f64::from(asked)), number(answered), cell(p99_ms), number(cpu), paper];
         table.row(row.to_vec());
     }
     table
 }
 
 fn buffers(settings: &[Setting]) -> Table {
-    let mut table = Table::new(["setting", "kept p50", "paper", "p99", "max", "absorbed"]);
+    let mut table = Table::new(["setting", "buffered p50", "paper", "p99", "max", "absorbed"]);
     for Setting { tcon, .. } in settings {
         let [median, p99, max] = tcon.kept.map_or([None; 3], |kept| kept.map(Some));
         let paper = if tcon.case.file.is_large() { paper::buffered(tcon.case.path.name()) } else { None };

@@ -1,4 +1,4 @@
-//! What becomes of settings when the agent dies.
+//! Settings after the agent has died.
 
 use crate::world::{THERE, TestOracle, World, comes_within, cue, guardian, reno};
 use bus::Bus as _;
@@ -16,8 +16,8 @@ fn all() -> Settings {
 }
 
 #[test]
-fn a_killed_agents_guardian_gives_everything_back_at_once() {
-    // the guardian waits for nothing but the end of a process, and has a program to load
+fn a_killed_agents_guardian_restores_everything_at_once() {
+    // the guardian only waits for a process to end, but has a program to load
     comes_within(Duration::from_secs(2), after_the_agent_is_killed);
 }
 
@@ -38,9 +38,9 @@ fn after_the_agent_is_killed() -> Option<Duration> {
     let is_back = eventually(|| !world.uses(&open.0, "reno") && !world.pins().exists());
     assert!(is_back, "{}", fs::read_to_string(log).unwrap());
     let took = killed.elapsed();
-    println!("killed -9, everything is given back after {:.0} ms", took.as_secs_f64() * 1e3);
+    println!("killed -9, everything is restored after {:.0} ms", took.as_secs_f64() * 1e3);
     world.assert_as_before();
-    assert_eq!(world.reset(), "nothing was left\n");
+    assert_eq!(world.reset(), "there was nothing to restore\n");
     assert_eq!(world.status()["running"], false);
     Some(took)
 }
@@ -61,20 +61,17 @@ fn what_a_killed_guardian_leaves_ends_with_its_cue_and_by_reset() {
     agent.kill();
     thread::sleep(Duration::from_secs(2));
     talk(&open);
-    assert!(!world.uses(&open.0, "reno"), "nobody is there, and the kernel has looked at its clock");
+    assert!(!world.uses(&open.0, "reno"), "no agent runs, and the kernel has seen the lifetime expire");
     assert_ne!(world.seen(&world.connection(THERE).0).algorithm, "reno");
     assert!(world.ip("route show").contains("initcwnd 20"), "a route has no clock");
-    let told = world.reset();
-    assert!(
-        told.contains("routes and sysctls are what they were") && told.contains("BPF program is taken out"),
-        "{told}"
-    );
-    assert_eq!(world.reset(), "nothing was left\n");
+    let text = world.reset();
+    assert!(text.contains("routes and sysctls were restored") && text.contains("BPF program was removed"), "{text}");
+    assert_eq!(world.reset(), "there was nothing to restore\n");
     world.assert_as_before();
 }
 
 #[test]
-fn an_agent_that_is_started_again_takes_over_and_remembers_what_it_has_seen() {
+fn a_restarted_agent_takes_over_and_remembers_the_epochs_it_has_seen() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
@@ -90,7 +87,7 @@ fn an_agent_that_is_started_again_takes_over_and_remembers_what_it_has_seen() {
     assert!(world.uses(&open.0, "reno"));
 
     let agent = world.agent(&mut oracle, &[]);
-    assert!(!world.uses(&open.0, "reno"), "nobody has watched its guards meanwhile");
+    assert!(!world.uses(&open.0, "reno"), "its guards were not watched meanwhile");
     assert!(!world.ip("route show").contains("initcwnd"));
     oracle.bus.send(&old).unwrap();
     let report = oracle.wait_for_reports(&agent);
@@ -109,7 +106,7 @@ fn an_agent_that_is_started_again_takes_over_and_remembers_what_it_has_seen() {
 }
 
 #[test]
-fn what_somebody_else_has_changed_since_is_theirs() {
+fn what_others_have_changed_since_is_not_restored() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &["--means", "routes"]);
@@ -123,5 +120,5 @@ fn what_somebody_else_has_changed_since_is_theirs() {
     assert_eq!(world.here(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap()).trim(), "0");
     let said = fs::read_to_string(log).unwrap();
     assert!(said.contains("route 0.0.0.0/0") && said.contains("net.ipv4.tcp_ecn is left as it is"), "{said}");
-    assert!(!world.ip("route show 10.98.0.0/16").contains("initcwnd"), "the rest is given back");
+    assert!(!world.ip("route show 10.98.0.0/16").contains("initcwnd"), "the rest is restored");
 }
