@@ -17,6 +17,7 @@ mod kernel_cost;
 mod memory;
 mod policy;
 mod speed;
+mod workload;
 
 use serde::{Deserialize, Serialize};
 use std::process::{Command, ExitCode, Stdio};
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
 fn cases() -> Vec<String> {
     [
         speed::cases(),
+        workload::cases(),
         memory::cases(),
         algorithms::cases(),
         kernel_cost::cases(),
@@ -87,6 +89,7 @@ fn cases() -> Vec<String> {
 
 fn run_case(name: &str) -> Option<Vec<Row>> {
     speed::run(name)
+        .or_else(|| workload::run(name))
         .or_else(|| memory::run(name))
         .or_else(|| algorithms::run(name))
         .or_else(|| kernel_cost::run(name))

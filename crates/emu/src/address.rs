@@ -2,7 +2,8 @@
 
 pub use plan::{RECEIVER_PORT, SENDER_PORT, SENDER_PORTS, address, host_of, sender_port};
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use plan::FlowName;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The hosts' network is 10.0.0.0/8.
 pub const PREFIX_LEN: u8 = 8;
@@ -15,18 +16,30 @@ pub struct FlowPorts {
     entries: u16,
     /// By sender's port: number of the last flow that has it, plus one.
     flows: Vec<AtomicU32>,
+    /// By sender's port: what ECMP hashes of that flow, forward above and backward below.
+    hashes: Vec<AtomicU64>,
 }
 
 impl FlowPorts {
     /// For traffic with this many entries; without any, no packet belongs to a flow.
     pub fn new(entries: usize) -> FlowPorts {
         let n = if entries == 0 { 0 } else { SENDER_PORTS };
-        FlowPorts { entries: entries as u16, flows: (0..n).map(|_| AtomicU32::new(0)).collect() }
+        let flows = (0..n).map(|_| AtomicU32::new(0)).collect();
+        FlowPorts { entries: entries as u16, flows, hashes: (0..n).map(|_| AtomicU64::new(0)).collect() }
     }
 
     /// `flow` is about to be opened.
-    pub fn open(&self, flow: u32) {
-        self.flows[(flow % SENDER_PORTS) as usize].store(flow + 1, Ordering::Release);
+    pub fn open(&self, flow: u32, name: FlowName) {
+        let port = (flow % SENDER_PORTS) as usize;
+        let [forward, backward] = [true, false].map(|forward| u64::from(name.path_hash(forward)));
+        self.hashes[port].store(forward << 32 | backward, Ordering::Relaxed);
+        self.flows[port].store(flow + 1, Ordering::Release);
+    }
+
+    /// What ECMP hashes of a packet of `flow`, which is open: as in the simulator.
+    pub fn path_hash(&self, flow: u32, forward: bool) -> u32 {
+        let both = self.hashes[(flow % SENDER_PORTS) as usize].load(Ordering::Relaxed);
+        (both >> if forward { 32 } else { 0 }) as u32
     }
 
     /// The flow of a packet between these ports, and whether it goes forward, from the sender.
@@ -65,13 +78,15 @@ mod tests {
     #[test]
     fn a_packets_ports_tell_its_flow_and_direction() {
         let ports = FlowPorts::new(2);
-        ports.open(7);
+        let (seventh, later) = (FlowName::new("bulk", 7), FlowName::new("bulk", 40_007));
+        ports.open(7, seventh);
         assert_eq!(ports.of(20_007, 5001), Some((7, true)));
         assert_eq!(ports.of(5002, 20_007), Some((7, false)));
         assert_eq!(ports.of(20_007, 5003), None, "there are two entries");
         assert_eq!(ports.of(20_008, 5001), None, "no such flow was opened");
         assert_eq!(ports.of(22, 5001), None);
-        ports.open(40_007);
+        assert_eq!([true, false].map(|f| ports.path_hash(7, f)), [true, false].map(|f| seventh.path_hash(f)));
+        ports.open(40_007, later);
         assert_eq!(ports.of(20_007, 5001), Some((40_007, true)), "numbers of ports come round");
         assert_eq!(FlowPorts::new(0).of(20_007, 5001), None);
     }

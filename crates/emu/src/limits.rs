@@ -169,8 +169,8 @@ fn demands(scenario: &Scenario, topology: &Topology) -> Vec<Demand> {
     let pairing = Pairing::of(scenario, topology);
     let seconds = scenario.duration.as_secs_f64();
     let mut demands = Vec::new();
-    for (i, entry) in scenario.traffic.iter().enumerate() {
-        let mut random = Random::new(scenario.seed, i as u64);
+    for entry in &scenario.traffic {
+        let mut random = Random::of_entry(scenario.seed, &entry.name);
         let (pairs, bps) = match &entry.kind {
             TrafficKind::RandomPairs { flows, workload } => {
                 ((0..*flows).map(|_| pairing.random_pair(&mut random)).collect(), bps_of(workload, seconds))

@@ -22,7 +22,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use plan::{Arrived, Completed, Message, Pairing, Stage, UNLIMITED};
+use plan::{Arrived, Completed, Message, Opening, Pairing, Stage, UNLIMITED};
 use results::{Arm, CwndSample};
 use scenario::Measure;
 use std::cmp::Reverse;
@@ -363,14 +363,14 @@ impl<'a> Sockets<'a> {
         Ok(())
     }
 
-    fn connect(&mut self, src: u32, dst: u32, entry: u32) -> nix::Result<u32> {
+    fn connect(&mut self, src: u32, dst: u32, Opening { entry, name }: Opening) -> nix::Result<u32> {
         self.listen(dst, entry)?;
         let flow = self.flows.len() as u32;
         let fd = self.make(src, entry)?;
         let here = SockaddrIn::from(SocketAddrV4::new(address(src), sender_port(flow)));
         let there = SockaddrIn::from(SocketAddrV4::new(address(dst), RECEIVER_PORT + entry as u16));
         bind(fd.as_raw_fd(), &here)?;
-        self.hosts.flows.open(flow);
+        self.hosts.flows.open(flow, name);
         let start = self.clock.now();
         match connect(fd.as_raw_fd(), &there) {
             Ok(()) | Err(Errno::EINPROGRESS) => {}
@@ -494,8 +494,8 @@ impl Stage for Sockets<'_> {
         self.flows.reserve(n);
     }
 
-    fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32> {
-        match self.connect(src.0, dst.0, entry) {
+    fn open(&mut self, src: NodeId, dst: NodeId, opening: Opening) -> Option<u32> {
+        match self.connect(src.0, dst.0, opening) {
             Ok(flow) => Some(flow),
             Err(error) => {
                 let name = |host: NodeId| self.hosts.topology.node(host).name.clone();
@@ -515,15 +515,14 @@ impl Stage for Sockets<'_> {
     }
 
     /// An application that tries in vain costs little, and to be told of room as much as to try: it always tries.
-    fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool {
+    fn write_what_fits(&mut self, flow: u32, bytes: u64) {
         let state = &mut self.flows[flow as usize];
-        let Some(sender) = &state.sender else { return true };
+        let Some(sender) = &state.sender else { return };
         let length = bytes.min(CHUNK as u64) as usize;
         if let Ok(sent) = send(sender.as_raw_fd(), &self.zeros[..length], MsgFlags::MSG_NOSIGNAL) {
             state.bytes += sent as u64;
             state.written += sent as u64;
         }
-        true
     }
 
     fn stop_writing(&mut self, entry: u32) {
@@ -552,28 +551,26 @@ impl Stage for Sockets<'_> {
         self.push(flow, 1);
     }
 
-    fn finish(&mut self, flow: u32) {
-        let now = self.clock.now();
+    fn finish(&mut self, flow: u32, end: Time) {
         let state = &mut self.flows[flow as usize];
-        state.end = Some(now);
+        state.end = Some(end);
         state.finished = true;
         if let Some(arm) = state.arm.filter(|_| !state.has_messages) {
             let Flow { src, entry, bytes, start, .. } = *state;
-            self.completed.push(Completed { src, entry, bytes, took: now - start, arm });
+            self.completed.push(Completed { src, entry, bytes, took: end - start, arm });
         }
         if let Some(receiver) = &state.receiver {
             let _ = receiver.shutdown(std::net::Shutdown::Write);
         }
     }
 
-    fn on_message(&mut self, message: Message) {
-        let now = self.clock.now();
+    fn on_message(&mut self, message: Message, end: Time) {
         let flow = &mut self.flows[message.flow as usize];
         flow.has_messages = true;
         if let Some(arm) = flow.arm {
             let (src, entry) = (flow.src, flow.entry);
-            self.completed.push(Completed { src, entry, bytes: message.bytes, took: now - message.begun, arm });
+            self.completed.push(Completed { src, entry, bytes: message.bytes, took: end - message.begun, arm });
         }
-        self.messages.iter_mut().for_each(|messages| messages.push(Arrived { message, end: now, retransmits: None }));
+        self.messages.iter_mut().for_each(|messages| messages.push(Arrived { message, end, retransmits: None }));
     }
 }

@@ -7,7 +7,6 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use packet_io::{
     Ethernet, Glue, Ip, OwnedFrame, Pcap, READ_BYTES_MAX, Segment, Tap, TcpFlags, VnetHeader, segment, set_ce,
 };
-use plan::flow_hash;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -150,7 +149,7 @@ impl TapPorts {
             ece: tcp.is_some_and(|tcp| is_echo(tcp.flags())),
         });
         let hash = match flow {
-            Some(FlowPacket { flow, forward, .. }) => flow_hash(2 * flow + u32::from(forward)),
+            Some(FlowPacket { flow, forward, .. }) => self.flows.path_hash(flow, forward),
             None => mix(&[ip.source(), ip.destination()], ports),
         };
         // a super-frame's own length may be more than IP can say; only its difference to the payload is used

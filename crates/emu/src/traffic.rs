@@ -70,7 +70,7 @@ pub fn run(
         sockets.wait(until).map_err(polling)?;
         while let Some(flow) = sockets.take_received() {
             let entry = sockets.entry_of(flow);
-            applications.on_received(&mut sockets, entry, flow);
+            applications.on_received(&mut sockets, (entry, flow), clock.now());
         }
     }
     // what is due from here on is nobody's

@@ -35,7 +35,7 @@ mod topology;
 pub use ecn::Ecn;
 pub use error::{NetError, NoPath};
 pub use link::{LinkCounters, LinkTable, Outcome, QueueLength, Sent};
-pub use mix::SplitMix64;
+pub use mix::{SplitMix64, mix64};
 pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
 pub use routing::{Router, Routing};
 pub use topology::{Cable, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Tier, Topology};

@@ -2,11 +2,15 @@
 //!
 //! [`Applications`] decides, a [`Stage`] does: the simulator's is its event set and its own TCP, the emulator's the clock
 //! on the wall and sockets of the kernel.
+//!
+//! What an application asks of a stage is a request: it takes effect at [`Stage::now`], which in the simulator is a
+//! reaction time after what the application heard. Nothing comes back from it but what [`Applications`] is told later, so
+//! that hosts may be simulated apart from each other.
 
 mod onoff;
 mod rounds;
 
-use crate::{Pairing, Random, mean_gap};
+use crate::{FlowName, Pairing, Random, mean_gap};
 use net::NodeId;
 use onoff::OnOff;
 use results::MessageRow;
@@ -18,35 +22,44 @@ use units::Time;
 /// What an application that never stops has to send.
 pub const UNLIMITED: u64 = u64::MAX / 2;
 
-/// Where applications act. Flows are numbered from 0 in order of opening.
+/// Where applications act. Flows are numbered from 0 in the order in which they are asked for.
 pub trait Stage {
-    /// Now.
+    /// When what is asked for now takes effect.
     fn now(&self) -> Time;
     /// The hosts.
     fn pairing(&self) -> Pairing<'_>;
-    /// Calls [`Applications::on_app`] with `entry` and `which` at `at`.
+    /// Calls [`Applications::on_app`] with `entry` and `which`, so that what it asks for takes effect at `at`.
     fn schedule(&mut self, at: Time, entry: u32, which: u32);
-    /// Connections opened so far.
+    /// Connections asked for so far.
     fn opened(&self) -> usize;
     /// `n` more connections of `entry` will be opened.
     fn reserve(&mut self, n: usize);
     /// Opens a connection with nothing to send yet; `None` if failures have left no path.
-    fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32>;
+    fn open(&mut self, src: NodeId, dst: NodeId, opening: Opening) -> Option<u32>;
     /// The application of `flow` has `bytes` more to send, which block until taken.
     fn write(&mut self, flow: u32, bytes: u64);
-    /// Writes what fits into the send buffer at once; the rest is lost to the application. False if there is no room for more,
-    /// and [`Applications::on_room`] is to be called when there is.
-    fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool;
+    /// Writes what fits into the send buffer at once; the rest is lost to the application. If there is no room for more,
+    /// [`Applications::on_full`] may be called, and then [`Applications::on_room`] when there is.
+    fn write_what_fits(&mut self, flow: u32, bytes: u64);
     /// The applications of `entry` stop writing.
     fn stop_writing(&mut self, entry: u32);
     /// Calls [`Applications::on_received`] when `bytes` in all have arrived on `flow`.
     fn notify_at(&mut self, flow: u32, bytes: u64);
     /// No more will be written to `flow`.
     fn close(&mut self, flow: u32);
-    /// The last byte of `flow` arrived: the receiver closes too.
-    fn finish(&mut self, flow: u32);
-    /// A message has arrived whole on a connection that is kept for more than one.
-    fn on_message(&mut self, message: Message);
+    /// The last byte of `flow` arrived at `end`: the receiver closes too.
+    fn finish(&mut self, flow: u32, end: Time);
+    /// A message has arrived whole, at `end`, on a connection that is kept for more than one.
+    fn on_message(&mut self, message: Message, end: Time);
+}
+
+/// A connection that is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The traffic entry.
+    pub entry: u32,
+    /// What the flow is called.
+    pub name: FlowName,
 }
 
 /// A message on a connection that is kept for more than one.
@@ -103,6 +116,8 @@ struct Source {
     entry: Entry,
     random: Random,
     state: State,
+    /// Its flows so far.
+    flows: u64,
 }
 
 /// What an entry remembers between events.
@@ -138,7 +153,8 @@ impl Applications {
             entries.push(Source {
                 state: State::of(entry, scenario),
                 entry: entry.clone(),
-                random: Random::new(scenario.seed, i as u64),
+                random: Random::of_entry(scenario.seed, &entry.name),
+                flows: 0,
             });
         }
         Applications { entries }
@@ -153,38 +169,47 @@ impl Applications {
         self.entries.iter().flat_map(rounds).collect()
     }
 
-    /// As much of `flow`, which `entry` opened, has arrived as [`Stage::notify_at`] said.
-    pub fn on_received(&mut self, stage: &mut impl Stage, entry: u32, flow: u32) {
-        let source = &mut self.entries[entry as usize];
-        match &mut source.state {
-            State::Rounds(rounds) => rounds.arrived(flow, &mut Opener { stage, entry }, &mut source.random),
-            _ => stage.finish(flow),
+    /// As much of `flow`, which `entry` opened, had arrived at `end` as [`Stage::notify_at`] said.
+    pub fn on_received(&mut self, stage: &mut impl Stage, (entry, flow): (u32, u32), end: Time) {
+        let Source { entry: known, state, flows, .. } = &mut self.entries[entry as usize];
+        match state {
+            State::Rounds(rounds) => rounds.arrived(flow, end, &mut Opener { stage, entry, name: &known.name, flows }),
+            _ => stage.finish(flow, end),
         }
     }
 
-    /// The send buffer of `flow`, which `entry` opened, has room again.
+    /// The send buffer of `flow`, which `entry` opened, has no room for more.
+    pub fn on_full(&mut self, stage: &mut impl Stage, entry: u32, flow: u32) {
+        let Source { entry: known, state, flows, .. } = &mut self.entries[entry as usize];
+        if let State::OnOff(on_off) = state {
+            on_off.on_full(&mut Opener { stage, entry, name: &known.name, flows }, flow);
+        }
+    }
+
+    /// It has room again.
     pub fn on_room(&mut self, stage: &mut impl Stage, entry: u32, flow: u32) {
-        if let State::OnOff(on_off) = &mut self.entries[entry as usize].state {
-            on_off.on_room(&mut Opener { stage, entry }, flow);
+        let Source { entry: known, state, flows, .. } = &mut self.entries[entry as usize];
+        if let State::OnOff(on_off) = state {
+            on_off.on_room(&mut Opener { stage, entry, name: &known.name, flows }, flow);
         }
     }
 
     /// What [`Stage::schedule`] announced is due.
     pub fn on_app(&mut self, stage: &mut impl Stage, entry: u32, which: u32) {
-        let source = &mut self.entries[entry as usize];
-        let mut opener = Opener { stage, entry };
+        let Source { entry: known, state, flows, random } = &mut self.entries[entry as usize];
+        let mut opener = Opener { stage, entry, name: &known.name, flows };
         match which {
             NEXT => {
-                if let State::Rounds(rounds) = &mut source.state
+                if let State::Rounds(rounds) = state
                     && !rounds.started()
                 {
-                    rounds.set_up(&source.entry, &mut opener, &mut source.random);
+                    rounds.set_up(known, &mut opener, random);
                 }
                 self.next(stage, entry);
             }
             STOP => stage.stop_writing(entry),
-            number => match &mut source.state {
-                State::OnOff(on_off) => on_off.on_event(&mut opener, number, &mut source.random),
+            number => match state {
+                State::OnOff(on_off) => on_off.on_event(&mut opener, number),
                 State::Rounds(rounds) => rounds.begin(number, &mut opener),
                 _ => unreachable!("no other entry has numbers"),
             },
@@ -194,7 +219,7 @@ impl Applications {
     /// The entry named `what` begins, or opens its next flows.
     fn next(&mut self, stage: &mut impl Stage, what: u32) {
         let source = &mut self.entries[what as usize];
-        let mut opener = Opener { stage, entry: what };
+        let mut opener = Opener { stage, entry: what, name: &source.entry.name, flows: &mut source.flows };
         match (&source.entry.kind, &mut source.state) {
             (TrafficKind::Poisson { arrivals, sizes, pairs: Pairs::Random, flows }, State::Poisson(opened)) => {
                 let stop = source.entry.stop.unwrap_or(Time::NEVER);
@@ -250,10 +275,10 @@ impl State {
             TrafficKind::RandomPairs { workload: Workload::OnOff { rate, on, off, packet }, .. }
             | TrafficKind::Permutation { workload: Workload::OnOff { rate, on, off, packet }, .. } => {
                 let stop = entry.stop.unwrap_or(scenario.duration);
-                State::OnOff(OnOff::new(*rate, *on, *off, *packet, stop))
+                State::OnOff(OnOff::new(*rate, *on, *off, *packet, (stop, scenario.seed)))
             }
             TrafficKind::Incast { .. } | TrafficKind::AllToAll(_) | TrafficKind::Exchange(_) => {
-                State::Rounds(Rounds::default())
+                State::Rounds(Rounds::new(scenario.seed))
             }
             TrafficKind::Poisson { .. } => State::Poisson(0),
             TrafficKind::Trace { .. } => State::Trace(0),
@@ -280,8 +305,9 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
     for (src, dst) in pairs {
         match (kind, &mut *state) {
             (_, State::OnOff(on_off)) => {
+                let name = opener.next_name();
                 if let Some(flow) = opener.open(src, dst) {
-                    on_off.add(opener, flow, random);
+                    on_off.add(opener, flow, name);
                 }
             }
             (
@@ -299,6 +325,10 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
 struct Opener<'a, S> {
     stage: &'a mut S,
     entry: u32,
+    /// The entry's.
+    name: &'a str,
+    /// Its flows so far.
+    flows: &'a mut u64,
 }
 
 impl<S: Stage> Opener<'_, S> {
@@ -310,8 +340,16 @@ impl<S: Stage> Opener<'_, S> {
         self.stage.schedule(at, self.entry, which);
     }
 
+    /// What the flow that is asked for next is called.
+    fn next_name(&self) -> FlowName {
+        FlowName::new(self.name, *self.flows)
+    }
+
     fn open(&mut self, src: NodeId, dst: NodeId) -> Option<u32> {
-        self.stage.open(src, dst, self.entry)
+        let opening = Opening { entry: self.entry, name: self.next_name() };
+        let flow = self.stage.open(src, dst, opening)?;
+        *self.flows += 1;
+        Some(flow)
     }
 
     /// Opens a flow that sends `bytes` and closes.

@@ -1,6 +1,6 @@
 //! The ideal completion time of a flow: what slowdown is measured against (pFabric, SIGCOMM 2013; HPCC, SIGCOMM 2019).
 
-use crate::{flow_hash, framing_bytes, routing};
+use crate::{FlowName, framing_bytes, routing};
 use net::{LinkId, NodeId, Router, Routing, Topology};
 use scenario::{Connections, Scenario, Tcp, TrafficKind, Workload};
 
@@ -11,6 +11,8 @@ use scenario::{Connections, Scenario, Tcp, TrafficKind, Workload};
 /// nothing, so no completion time is shorter. The path is the one that routing gives while all links are up.
 pub struct Ideal {
     routing: Routing,
+    /// By traffic entry: its name.
+    names: Vec<String>,
     /// By traffic entry: each of its flows is one transfer, of a size that is known when the flow opens.
     one_transfer: Vec<bool>,
     packets: Packets,
@@ -20,6 +22,8 @@ pub struct Ideal {
 pub struct IdealTimes<'a> {
     ideal: &'a Ideal,
     topology: &'a Topology,
+    /// By flow.
+    names: Vec<FlowName>,
     router: Router,
     path: Vec<LinkId>,
 }
@@ -53,14 +57,22 @@ impl Ideal {
     pub fn of(scenario: &Scenario) -> Ideal {
         Ideal {
             routing: routing(scenario),
+            names: scenario.traffic.iter().map(|entry| entry.name.clone()).collect(),
             one_transfer: scenario.traffic.iter().map(|entry| is_one_transfer(&entry.kind)).collect(),
             packets: Packets::of(&scenario.tcp, framing_bytes(scenario)),
         }
     }
 
-    /// On the scenario's network, all links up.
-    pub fn on<'a>(&'a self, topology: &'a Topology) -> IdealTimes<'a> {
-        IdealTimes { ideal: self, topology, router: Router::new(topology, self.routing), path: Vec::new() }
+    /// On the scenario's network, all links up. `flows` has the entry of each flow, in the order of their numbers.
+    pub fn on<'a>(&'a self, topology: &'a Topology, flows: impl Iterator<Item = u32>) -> IdealTimes<'a> {
+        let mut opened = vec![0; self.names.len()];
+        let name = |entry: u32| {
+            let number = &mut opened[entry as usize];
+            *number += 1;
+            FlowName::new(&self.names[entry as usize], *number - 1)
+        };
+        let names = flows.map(name).collect();
+        IdealTimes { ideal: self, topology, names, router: Router::new(topology, self.routing), path: Vec::new() }
     }
 }
 
@@ -76,15 +88,16 @@ impl IdealTimes<'_> {
         let count = bytes.div_ceil(mss);
         let last = headers + bytes - (count - 1) * mss;
         let full = headers + mss;
-        let there = self.links(src, dst, 2 * flow + 1)?;
+        let name = self.names[flow as usize];
+        let there = self.links(src, dst, name.path_hash(true))?;
         let (syn_there, data) = (there.of_one(syn), there.of_burst(count, full, last));
-        let syn_back = self.links(dst, src, 2 * flow)?.of_one(syn);
+        let syn_back = self.links(dst, src, name.path_hash(false))?.of_one(syn);
         u64::try_from((syn_there + syn_back + data) / 1000).ok()
     }
 
-    /// The path to the socket `end`.
-    fn links(&mut self, from: NodeId, to: NodeId, end: u32) -> Option<IdlePath<'_>> {
-        self.router.path(from, to, flow_hash(end), &mut self.path).ok()?;
+    /// The path of a direction of a flow.
+    fn links(&mut self, from: NodeId, to: NodeId, hash: u32) -> Option<IdlePath<'_>> {
+        self.router.path(from, to, hash, &mut self.path).ok()?;
         Some(IdlePath { topology: self.topology, links: &self.path })
     }
 }

@@ -16,11 +16,11 @@ mod random;
 mod series;
 
 pub use address::{FIRST_ADDRESS, RECEIVER_PORT, SENDER_PORT, SENDER_PORTS, address, host_of, sender_port};
-pub use apps::{Applications, Arrived, Message, Stage, UNLIMITED, message_rows};
+pub use apps::{Applications, Arrived, Message, Opening, Stage, UNLIMITED, message_rows};
 pub use control::{Completed, Control, FlowState, Managed, Segments};
 pub use enforcement::{Enforcement, algorithm, summarize};
 pub use ideal::{Ideal, IdealTimes, Transfer};
 pub use network::{failures, find_links, framing_bytes, links, routing, topology};
-pub use pairs::{Pairing, flow_hash, mean_gap};
-pub use random::Random;
+pub use pairs::{Pairing, mean_gap};
+pub use random::{FlowName, Random};
 pub use series::{Series, sampled};

@@ -1,15 +1,21 @@
 //! Random numbers of the traffic: from the run's seed, the same on every machine.
 
-use net::SplitMix64;
+use net::{SplitMix64, mix64};
 use units::Time;
 
-/// A stream of its own for each traffic entry, so that adding one does not change what the others draw.
+/// A stream of random numbers. Each traffic entry, each of its jobs and each flow has one of its own, found by its name: what
+/// one draws does not depend on what else there is, nor on the order in which a file lists it.
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// Stream number `stream` of the run's `seed`. The network's own streams are numbered from 0; these from 2^32.
-    pub fn new(seed: u64, stream: u64) -> Random {
-        Random(SplitMix64::new(seed, (1 << 32) + stream))
+    /// The stream of the traffic entry called `entry`, in the run of `seed`.
+    pub fn of_entry(seed: u64, entry: &str) -> Random {
+        Random(SplitMix64::new(seed, name_hash(entry)))
+    }
+
+    /// The stream of job number `job` of an entry.
+    pub fn of_job(seed: u64, entry: &str, job: u64) -> Random {
+        Random(SplitMix64::new(seed, FlowName::new(entry, job).apart(0x4a)))
     }
 
     /// Uniform in [0, 1).
@@ -38,4 +44,41 @@ impl Random {
             items.swap(i, self.below(i as u32 + 1) as usize);
         }
     }
+}
+
+/// What a flow is called, whatever its number in the run: its traffic entry's name and its place among the entry's flows.
+/// Its random numbers and its path among equals follow from that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowName(u64);
+
+impl FlowName {
+    /// Flow number `number`, from 0, of the entry called `entry`.
+    pub fn new(entry: &str, number: u64) -> FlowName {
+        FlowName(mix64(name_hash(entry).wrapping_add(number)))
+    }
+
+    /// What ECMP hashes of one direction of the flow: a stand-in for its addresses and ports.
+    pub fn path_hash(self, forward: bool) -> u32 {
+        (self.apart(u64::from(forward)) >> 32) as u32
+    }
+
+    /// The stream of the flow's two ends: their initial sequence numbers, their algorithms' random numbers.
+    pub fn random(self, seed: u64) -> Random {
+        Random(SplitMix64::new(seed, self.apart(0x7c)))
+    }
+
+    /// The stream of the flow's application.
+    pub fn application_random(self, seed: u64) -> Random {
+        Random(SplitMix64::new(seed, self.apart(0xa9)))
+    }
+
+    /// A number for one `purpose`, unrelated to those for others.
+    fn apart(self, purpose: u64) -> u64 {
+        mix64(self.0 ^ mix64(purpose + 1))
+    }
+}
+
+/// FNV-1a.
+fn name_hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -2,12 +2,13 @@
 //!
 //! [`Core::run_to`] takes events off the calendar. Packets that arrive at switches are offered to their next link; packets
 //! and timers at hosts go to a socket's TCP, and what that has to send is offered to the host's own link. Whatever an
-//! application should know of is handed to a [`Hear`].
+//! application should know of is handed to a [`Hear`], which answers by [`Requests`].
 
 use crate::calendar::{Calendar, Event, kind};
 use crate::fabric::{Fabric, Hop, Routes};
 use crate::nic::Nic;
 use crate::packets::Packets;
+use crate::requests::{Request, Requests};
 use memory::prefetch_bytes;
 use net::{Ecn, LinkId, LinkTable};
 use tcp::Endpoint;
@@ -26,14 +27,16 @@ const MANY_SOCKETS: usize = 1000;
 /// A packet of no more bytes on the wire is taken for an ACK when memory is asked for.
 const ACK_BYTES: u16 = 128;
 
-/// What applications are told, while an event is being handled.
+/// What applications are told, while an event is being handled; and what is done for them.
 pub trait Hear {
-    /// The socket has delivered as many bytes as [`Core::notify_at`] asked for.
-    fn on_received(&mut self, core: &mut Core, socket: u32, now: Time);
+    /// The socket has delivered as many bytes as [`Core::notify_at`] asked for, by `now`.
+    fn on_received(&mut self, requests: &mut Requests, socket: u32, now: Time);
     /// The socket's send buffer, which was full when [`Core::has_room_or_tells`] was asked, has room.
-    fn on_room(&mut self, core: &mut Core, socket: u32);
-    /// An event that [`Core::schedule_app`] scheduled.
-    fn on_app(&mut self, core: &mut Core, what: u32, which: u32, now: Time);
+    fn on_room(&mut self, requests: &mut Requests, socket: u32);
+    /// What [`Requests::schedule`] scheduled.
+    fn on_app(&mut self, requests: &mut Requests, application: u32, which: u32);
+    /// A request takes effect.
+    fn on_request(&mut self, core: &mut Core, request: Request);
 }
 
 /// One end of a flow. What data that arrives touches is at both ends of it.
@@ -130,6 +133,8 @@ pub struct Framing(pub u32);
 pub struct Core {
     pub fabric: Fabric,
     pub sockets: Vec<Socket>,
+    /// What applications have asked for.
+    pub requests: Requests,
     /// For each socket the sum of the delays of what it received; empty unless delays are measured.
     pub delays: Vec<Time>,
     nics: Vec<Nic>,
@@ -158,7 +163,13 @@ impl Lane {
 
 impl Core {
     /// An idle network.
-    pub fn new(links: LinkTable, calendar: Calendar, framing: Framing, measure_delay: bool) -> Core {
+    pub fn new(
+        links: LinkTable,
+        calendar: Calendar,
+        requests: Requests,
+        framing: Framing,
+        measure_delay: bool,
+    ) -> Core {
         Core {
             nics: (0..links.len()).map(|_| Nic::default()).collect(),
             fabric: Fabric {
@@ -170,6 +181,7 @@ impl Core {
                 gate: None,
             },
             sockets: Vec::new(),
+            requests,
             delays: Vec::new(),
             measure_delay,
             framing,
@@ -232,9 +244,11 @@ impl Core {
         room
     }
 
-    /// Calls [`Hear::on_app`] at `at`.
-    pub fn schedule_app(&mut self, at: Time, what: u32, which: u32) {
-        self.fabric.calendar.push(at, Event::host(kind::APP, what, which));
+    /// Puts what applications have asked for on the calendar.
+    pub fn post_requests(&mut self) {
+        for (at, event) in self.requests.take_asked() {
+            self.fabric.calendar.push(at, event);
+        }
     }
 
     /// The time of the event being handled.
@@ -358,8 +372,20 @@ impl Core {
                 self.pump(event.place());
             }
             kind::GATE => self.fabric.on_gate_timer(self.now),
-            _ => hear.on_app(self, event.what(), event.place(), self.now),
+            kind::APP => self.ask(|requests| hear.on_app(requests, event.place(), event.what())),
+            _ => {
+                let request = self.requests.take(event.what());
+                hear.on_request(self, request);
+                self.tell(event.place(), hear);
+            }
         }
+    }
+
+    /// An application hears of something now.
+    pub fn ask(&mut self, heard: impl FnOnce(&mut Requests)) {
+        self.requests.begin(self.now);
+        heard(&mut self.requests);
+        self.post_requests();
     }
 
     /// A packet reaches its host.
@@ -390,7 +416,7 @@ impl Core {
     /// Tells the application if it is time to.
     #[inline]
     fn tell(&mut self, id: u32, hear: &mut impl Hear) {
-        let socket = &self.sockets[id as usize];
+        let Some(socket) = self.sockets.get(id as usize) else { return };
         if socket.sending.is(Sending::WANTS_ROOM) | (socket.tcp.received() >= socket.notify_at) {
             self.tell_what_is(id, hear);
         }
@@ -401,12 +427,13 @@ impl Core {
         let socket = &mut self.sockets[id as usize];
         if socket.tcp.received() >= socket.notify_at {
             socket.notify_at = u64::MAX;
-            hear.on_received(self, id, self.now);
+            let now = self.now;
+            self.ask(|requests| hear.on_received(requests, id, now));
         }
         let socket = &mut self.sockets[id as usize];
         if socket.sending.is(Sending::WANTS_ROOM) && socket.tcp.send_room() > 0 {
             socket.sending.set(Sending::WANTS_ROOM, false);
-            hear.on_room(self, id);
+            self.ask(|requests| hear.on_room(requests, id));
         }
     }
 

@@ -10,6 +10,8 @@ use units::Time;
 const AHEAD: usize = 8;
 /// Networks of so many links are not near the first cache.
 const MANY_LINKS: usize = 1000;
+/// Nor are routes of so many entries.
+const MANY_HOPS: usize = 16_384;
 
 /// Links, packets and what is to happen to them.
 pub struct Fabric {
@@ -29,7 +31,7 @@ impl Fabric {
         let start = self.calendar.start();
         let time = |event: Event| start + Time::from_ps(u64::from(event.offset()));
         // where all is near the first cache, prefetching costs more than it gives
-        if self.links.len() < MANY_LINKS {
+        if self.links.len() < MANY_LINKS && self.routes.0.len() < MANY_HOPS {
             for &event in events {
                 self.forward(time(event), event);
             }
@@ -80,7 +82,8 @@ impl Fabric {
         let Some(Sent { departs, arrives, epoch }) = self.links.offer_short(hop.link(), now, event.len()) else {
             return self.offer_exact(now, hop, event.first, event.second);
         };
-        self.calendar.push_packet(arrives, event.accepted(epoch, false, hop.is_last()), hop.is_last());
+        let (event, last) = (event.accepted(epoch, false, hop.is_last()), hop.is_last());
+        self.calendar.push_packet(arrives, event, last);
         Some(departs)
     }
 
@@ -91,7 +94,8 @@ impl Fabric {
         let event = Event { first, second };
         match self.links.offer_exact(hop.link(), now, event.len(), ecn_of(event.tag())) {
             Outcome::Accepted { departs, arrives, marked, epoch } => {
-                self.calendar.push_packet(arrives, event.accepted(epoch, marked, hop.is_last()), hop.is_last());
+                let (event, last) = (event.accepted(epoch, marked, hop.is_last()), hop.is_last());
+                self.calendar.push_packet(arrives, event, last);
                 Some(departs)
             }
             Outcome::Dropped => {

@@ -1,10 +1,10 @@
 //! The connections of a run: opening them, and what is known of each when it ends.
 
 use crate::core::Core;
-use crate::gate::Opened;
+pub use crate::requests::{Opened, Pair, flow_of, receiver, sender};
 use crate::tuning::Tuning;
 use net::{LinkId, NodeId, Router, Topology};
-use plan::{Arrived, Completed, Message, Random, flow_hash};
+use plan::{Arrived, Completed, FlowName, Message};
 use results::Arm;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,29 +39,18 @@ impl Flow {
     }
 }
 
-/// Socket of the sender of `flow`.
-pub fn sender(flow: u32) -> u32 {
-    flow * 2
-}
-
-/// Socket of the receiver of `flow`.
-pub fn receiver(flow: u32) -> u32 {
-    flow * 2 + 1
-}
-
-/// The flow of a socket.
-pub fn flow_of(socket: u32) -> u32 {
-    socket / 2
-}
-
 /// All connections, and what opening one takes.
 pub struct Flows {
+    /// Those that are open, or were.
     pub list: Vec<Flow>,
+    /// So many have been asked for.
+    asked: u32,
+    /// The run's.
+    seed: u64,
     pub topology: Topology,
     pub router: Router,
     /// Hosts of a pod or leaf, which are numbered in a row; one where there are none.
     pub hosts_per_pod: usize,
-    random: Random,
     /// Reused when a path is computed.
     path: Vec<LinkId>,
     /// Flows that could not be opened because no path was left.
@@ -76,14 +65,14 @@ pub struct Flows {
 
 impl Flows {
     pub fn new(topology: Topology, router: Router, pods: Option<usize>, seed: u64) -> Flows {
-        let random = Random::new(seed, u64::from(u32::MAX));
         let hosts_per_pod = pods.map_or(1, |pods| topology.n_hosts() / pods);
         Flows {
             list: Vec::new(),
+            asked: 0,
+            seed,
             topology,
             router,
             hosts_per_pod,
-            random,
             path: Vec::new(),
             unreachable: 0,
             tuning: None,
@@ -102,40 +91,64 @@ impl Flows {
         core.reserve(n, hops);
     }
 
-    /// Opens a connection with nothing to send yet; `None` if failures have left no path.
-    pub fn open(&mut self, core: &mut Core, who: Pair, config: &Arc<tcp::Config>) -> Option<u32> {
+    /// Connections asked for so far.
+    pub fn asked(&self) -> u32 {
+        self.asked
+    }
+
+    /// The connection that is asked for: its number, and the ways that its packets will take; `None` if failures have left none.
+    pub fn ask(&mut self, pair: Pair, name: FlowName) -> Option<Opened> {
+        let Some(routes) = self.routes(pair, name) else {
+            self.unreachable += 1;
+            return None;
+        };
+        let flow = self.asked;
+        self.asked += 1;
+        Some(Opened { flow, pair, name, routes })
+    }
+
+    /// The ways of data and of acknowledgments.
+    fn routes(&mut self, Pair { src, dst, .. }: Pair, name: FlowName) -> Option<[Vec<LinkId>; 2]> {
+        let mut routes = [Vec::new(), Vec::new()];
+        for ((from, to, forward), route) in [(src, dst, true), (dst, src, false)].into_iter().zip(&mut routes) {
+            self.path.clear();
+            self.router.path(from, to, name.path_hash(forward), &mut self.path).ok()?;
+            route.extend_from_slice(&self.path);
+        }
+        Some(routes)
+    }
+
+    /// Opens a connection that was asked for, with nothing to send yet.
+    pub fn open(&mut self, core: &mut Core, mut opened: Opened, config: &Arc<tcp::Config>) {
+        let Pair { src, dst, entry } = opened.pair;
         let flow = self.list.len() as u32;
+        assert_eq!(flow, opened.flow, "flows are opened in the order in which they are asked for");
+        let fails = |route: &Vec<LinkId>| route.iter().any(|link| !core.fabric.links.is_up(*link));
+        if opened.routes.iter().any(fails) {
+            // since it was asked for; without another way it keeps that one, as flows do that are open
+            opened.routes = self.routes(opened.pair, opened.name).unwrap_or(opened.routes);
+        }
         let limited = config.limit_output;
-        let (src, dst) = (who.src.0, who.dst.0);
         let (arm, stacks) = match &mut self.tuning {
             Some(tuning) => {
-                let stacks = [(src, dst), (dst, src)].map(|(at, remote)| tuning.stack(config, at, remote, who.entry));
-                (Some(tuning.arm(src)), stacks)
+                let stacks = [(src, dst), (dst, src)].map(|(at, remote)| tuning.stack(config, at.0, remote.0, entry));
+                (Some(tuning.arm(src.0)), stacks)
             }
             None => (None, [config.clone(), config.clone()]),
         };
-        let ends = [(who.src, who.dst, receiver(flow)), (who.dst, who.src, sender(flow))];
-        let mut routes = [Vec::new(), Vec::new()];
-        for ((from, to, peer), route) in ends.into_iter().zip(&mut routes) {
-            self.path.clear();
-            if self.router.path(from, to, flow_hash(peer), &mut self.path).is_err() {
-                self.unreachable += 1;
-                return None;
-            }
-            route.extend_from_slice(&self.path);
-        }
         if let Some(gate) = &mut core.fabric.gate {
-            gate.stand_on(&self.topology, &Opened { flow, src, dst, entry: who.entry }, &mut routes);
+            gate.stand_on(&self.topology, &mut opened);
         }
-        let (iss, seed) = (self.random.bits(), self.random.bits());
+        let mut random = opened.name.random(self.seed);
+        let (iss, seed) = (random.bits(), random.bits());
         let active = Endpoint::connect(&stacks[0], iss, seed);
-        core.add_socket(active, &routes[0], receiver(flow), limited);
-        let (iss, seed) = (self.random.bits(), self.random.bits());
+        core.add_socket(active, &opened.routes[0], receiver(flow), limited);
+        let (iss, seed) = (random.bits(), random.bits());
         let passive = Endpoint::listen(&stacks[1], iss, seed);
-        core.add_socket(passive, &routes[1], sender(flow), limited);
-        self.list.push(Flow { entry: who.entry, src, dst, arm, start: core.now(), end: Time::NEVER, bytes: 0 });
+        core.add_socket(passive, &opened.routes[1], sender(flow), limited);
+        let (src, dst) = (src.0, dst.0);
+        self.list.push(Flow { entry, src, dst, arm, start: core.now(), end: Time::NEVER, bytes: 0 });
         core.pump(sender(flow));
-        Some(flow)
     }
 
     /// The application of `flow` has `bytes` more to send, which block until taken.
@@ -178,29 +191,28 @@ impl Flows {
         core.pump(sender(flow));
     }
 
-    /// The last byte of `flow` arrived: the receiver closes too.
+    /// The last byte of `flow` has arrived: the receiver closes too.
     pub fn finish(&mut self, core: &mut Core, flow: u32) {
         let now = core.now();
-        let ended = &mut self.list[flow as usize];
-        ended.end = now;
+        let ended = &self.list[flow as usize];
         if let Some(tuning) = self.tuning.as_mut().filter(|_| !self.kept.contains_key(&flow)) {
-            tuning.complete(ended.completed(now));
+            tuning.complete(ended.completed(ended.end));
         }
         core.sockets[receiver(flow) as usize].tcp.close(now);
         core.pump(receiver(flow));
     }
 
-    /// A message has arrived whole.
-    pub fn on_message(&mut self, core: &Core, message: Message) {
+    /// A message had arrived whole at `end`.
+    pub fn on_message(&mut self, core: &Core, message: Message, end: Time) {
         let retransmits = u64::from(core.sockets[sender(message.flow) as usize].tcp.stats().retransmits);
         let before = self.kept.insert(message.flow, retransmits).unwrap_or(0);
         let flow = &self.list[message.flow as usize];
         if let Some(tuning) = &mut self.tuning {
             let (src, entry, arm) = (flow.src, flow.entry, flow.arm.unwrap_or(Arm::Control));
-            tuning.complete(Completed { src, entry, bytes: message.bytes, took: core.now() - message.begun, arm });
+            tuning.complete(Completed { src, entry, bytes: message.bytes, took: end - message.begun, arm });
         }
         if let Some(messages) = &mut self.messages {
-            messages.push(Arrived { message, end: core.now(), retransmits: Some(retransmits - before) });
+            messages.push(Arrived { message, end, retransmits: Some(retransmits - before) });
         }
     }
 
@@ -210,32 +222,28 @@ impl Flows {
         self.topology.link(first).from
     }
 
-    /// Gives every open flow whose path has a link that is down a new path, if there is one.
-    pub fn reroute(&mut self, core: &mut Core) {
-        for socket in 0..core.sockets.len() as u32 {
-            if core.sockets[socket as usize].tcp.is_closed()
-                || core.route(socket).all(|link| core.fabric.links.is_up(link))
-            {
-                continue;
-            }
-            let (from, to) = (self.host_of(core, socket as usize), self.host_of(core, socket as usize ^ 1));
-            self.path.clear();
-            if self.router.path(from, to, flow_hash(socket ^ 1), &mut self.path).is_ok() {
-                let (flow, forward) = (flow_of(socket), socket.is_multiple_of(2));
-                if let Some(gate) = &core.fabric.gate {
-                    let src = self.list[flow as usize].src;
-                    gate.stand_on_again(&self.topology, flow, (src, forward), &mut self.path);
+    /// Gives every open flow whose path has a link that is down a new path, if there is one. `entries` are their names.
+    pub fn reroute(&mut self, core: &mut Core, entries: &[Arc<str>]) {
+        let mut opened = vec![0; entries.len()];
+        for flow in 0..self.list.len() as u32 {
+            let Flow { entry, src, dst, .. } = self.list[flow as usize];
+            let name = FlowName::new(&entries[entry as usize], opened[entry as usize]);
+            opened[entry as usize] += 1;
+            for (socket, from, to) in [(sender(flow), src, dst), (receiver(flow), dst, src)] {
+                if core.sockets[socket as usize].tcp.is_closed()
+                    || core.route(socket).all(|link| core.fabric.links.is_up(link))
+                {
+                    continue;
                 }
-                core.reroute(socket, &self.path);
+                let forward = socket == sender(flow);
+                self.path.clear();
+                if self.router.path(NodeId(from), NodeId(to), name.path_hash(forward), &mut self.path).is_ok() {
+                    if let Some(gate) = &core.fabric.gate {
+                        gate.stand_on_again(&self.topology, flow, (src, forward), &mut self.path);
+                    }
+                    core.reroute(socket, &self.path);
+                }
             }
         }
     }
-}
-
-/// Between whom, and for which traffic entry.
-#[derive(Clone, Copy)]
-pub struct Pair {
-    pub src: NodeId,
-    pub dst: NodeId,
-    pub entry: u32,
 }

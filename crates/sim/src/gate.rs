@@ -5,6 +5,7 @@
 //! same route, to the next link or, at a receiver's host, to its socket.
 
 use crate::calendar::{Calendar, Event, kind};
+use crate::requests::Opened;
 use enforcer::{Action, Direction, End, Enforcer, Header, Packet, Record, Simulated};
 use net::{LinkId, Topology};
 use plan::{Enforcement, RECEIVER_PORT, address, sender_port};
@@ -29,14 +30,6 @@ pub struct Gate {
     records: Vec<(Record, Option<u32>)>,
 }
 
-/// A flow that is opened.
-pub struct Opened {
-    pub flow: u32,
-    pub src: u32,
-    pub dst: u32,
-    pub entry: u32,
-}
-
 impl Gate {
     /// An enforcer that stands as `link` on routes.
     pub fn new(enforcement: Enforcement, link: LinkId) -> Gate {
@@ -56,14 +49,15 @@ impl Gate {
     }
 
     /// Puts itself on the routes of a new flow, of its data and of its acknowledgments, if both pass it.
-    pub fn stand_on(&mut self, topology: &Topology, opened: &Opened, routes: &mut [Vec<LinkId>; 2]) {
-        let places = [0, 1].map(|way| self.place(topology, opened.src, way == 0, &routes[way]));
+    pub fn stand_on(&mut self, topology: &Topology, opened: &mut Opened) {
+        let (src, dst) = (opened.pair.src.0, opened.pair.dst.0);
+        let places = [0, 1].map(|way| self.place(topology, src, way == 0, &opened.routes[way]));
         let [Some(out), Some(back)] = places else { return };
-        routes[0].insert(out, self.link);
-        routes[1].insert(back, self.link);
+        opened.routes[0].insert(out, self.link);
+        opened.routes[1].insert(back, self.link);
         let end = |host: u32, port: u16| End::new(IpAddr::V4(address(host)), port);
-        let server = end(opened.src, sender_port(opened.flow));
-        let ends = [server, end(opened.dst, RECEIVER_PORT + opened.entry as u16)];
+        let server = end(src, sender_port(opened.flow));
+        let ends = [server, end(dst, RECEIVER_PORT + opened.pair.entry as u16)];
         self.ends.insert(opened.flow, ends);
         self.flows.insert(ends, opened.flow);
     }

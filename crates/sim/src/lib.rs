@@ -1,13 +1,14 @@
 //! The simulator: the network model on a virtual clock, with simulated hosts and the traffic between them.
 //!
 //! [`simulate`] runs one scenario on one core and gives what it measured. The same scenario and seed give the same
-//! results on every machine: there is one order of events, one source of randomness, and no floating point but in the
-//! traffic's random times, where `libm` computes it.
+//! results on every machine: there is one order of events; each flow and
+//! each generator of traffic draws from a random stream of its own; and there is no floating point but in the traffic's
+//! random times, where `libm` computes it.
 //!
 //! ```text
 //! Scenario ─ setup ─▶ Topology, LinkTable, stacks
 //!                         │
-//! traffic ─ opens, writes ─▶ core: calendar ⇄ links, sockets (tcp + cc) ─▶ record ─▶ RunResults
+//! traffic ─ requests ─▶ core: calendar ⇄ links, sockets (tcp + cc) ─▶ record ─▶ RunResults
 //! ```
 //!
 //! What makes it fast is told where it is: the event set in `calendar`, a packet's path in `core`, a link's arithmetic in
@@ -23,6 +24,7 @@ mod managed;
 mod nic;
 mod packets;
 mod record;
+mod requests;
 mod setup;
 mod traffic;
 mod tuning;
@@ -32,13 +34,13 @@ use crate::flows::Flows;
 use crate::gate::Gate;
 use crate::managed::Still;
 use crate::record::{Baseline, Recorder};
+use crate::requests::Requests;
 use crate::traffic::Traffic;
 use crate::tuning::Tuning;
 use net::{LinkId, NetError, Router};
 use plan::{Control, Enforcement, Ideal};
 use results::{Identity, RunResults, Summary};
 use scenario::Scenario;
-use std::sync::Arc;
 use units::Time;
 
 /// Why a scenario cannot be simulated.
@@ -82,8 +84,6 @@ pub struct Simulation {
     baseline: Baseline,
     ideal: Ideal,
     measure_delay: bool,
-    /// Names of the traffic's entries.
-    entries: Vec<Arc<str>>,
     identity: Identity,
 }
 
@@ -100,7 +100,8 @@ impl Simulation {
         let gate = enforcement.map(|enforcement| Box::new(Gate::new(enforcement, links.add_closed())));
         let calendar = setup::calendar(&topology, framing, gate.is_some());
         let measure_delay = scenario.measure.packet_delay;
-        let mut core = Core::new(links, calendar, Framing(framing), measure_delay);
+        let requests = Requests::new(setup::reaction(&topology, framing));
+        let mut core = Core::new(links, calendar, requests, Framing(framing), measure_delay);
         core.fabric.gate = gate;
         let recorder = Recorder::new(scenario, &topology);
         let failures = plan::failures(scenario, &topology);
@@ -118,7 +119,6 @@ impl Simulation {
             duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
             end_ns: scenario.duration.as_ns(),
         };
-        let entries = scenario.traffic.iter().map(|entry| entry.name.as_str().into()).collect();
         let (warmup, baseline) = (scenario.measure.warmup, Baseline::default());
         Ok(Simulation {
             core,
@@ -130,7 +130,6 @@ impl Simulation {
             baseline,
             ideal: Ideal::of(scenario),
             measure_delay,
-            entries,
             identity,
         })
     }
@@ -175,7 +174,7 @@ impl Simulation {
                 self.traffic.flows.router.restore(link);
             }
         }
-        self.traffic.flows.reroute(&mut self.core);
+        self.traffic.reroute(&mut self.core);
     }
 
     /// Packets accepted by links so far: the work done.
@@ -189,6 +188,7 @@ impl Simulation {
     /// If a link has lost count of a packet.
     pub fn finish(mut self) -> RunResults {
         let topology = &self.traffic.flows.topology;
+        let entries = self.traffic.names().to_vec();
         let Recorder { links: series, cwnd, .. } = self.recorder;
         let links = series.rows(&self.core.fabric.links, topology, &self.core.in_flight(), self.core.now());
         let flows = record::flow_rows(&self.core, &self.traffic, &self.baseline, &self.ideal, self.measure_delay);
@@ -204,7 +204,7 @@ impl Simulation {
         let rules = self.control.as_ref().map_or_else(Vec::new, |control| control.rules().to_vec());
         let cues = self.control.map_or_else(Vec::new, Control::into_rows);
         let messages = self.traffic.flows.messages.unwrap_or_default();
-        let messages = plan::message_rows(&messages, self.warmup, &self.entries);
+        let messages = plan::message_rows(&messages, self.warmup, &entries);
         let link_series = series.into_samples();
         RunResults {
             cues,

@@ -115,7 +115,7 @@ impl Baseline {
 /// One row a flow.
 pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, ideal: &Ideal, measure_delay: bool) -> Vec<FlowRow> {
     let topology = &traffic.flows.topology;
-    let mut ideal = ideal.on(topology);
+    let mut ideal = ideal.on(topology, traffic.flows.list.iter().map(|flow| flow.entry));
     let mut names = Names::default();
     let mean = |sum: Time, n: u64| (measure_delay && n > 0).then(|| sum.as_ps() / n / 1000);
     let mut row = |(i, flow): (usize, &Flow)| {

@@ -2,19 +2,32 @@
 
 use crate::SimError;
 use crate::calendar::Calendar;
+use crate::requests::REACTION_MAX;
 use congestion::Algorithm;
 use net::{Limit, LinkSpec, Topology};
 use scenario::{self as file, Scenario};
 use std::sync::Arc;
 use units::{Bytes, Time};
 
+/// The least time between a packet's acceptance by a link and its arrival: of a bare acknowledgment on the quickest link.
+fn lookahead(topology: &Topology, framing_bytes: u32) -> Time {
+    const BARE_ACK_BYTES: u64 = 40;
+    let bytes = BARE_ACK_BYTES + u64::from(framing_bytes);
+    let least = |link: &LinkSpec| link.delay + link.rate.serialization(bytes);
+    topology.links().iter().map(least).min().unwrap_or(Time::from_us(1))
+}
+
+/// How long applications take to react: as long as the quickest packet takes over a link, but not longer than an application of a
+/// fast host would.
+pub fn reaction(topology: &Topology, framing_bytes: u32) -> Time {
+    lookahead(topology, framing_bytes).min(REACTION_MAX)
+}
+
 /// An event set that suits the network. `enforced`: an enforcer's timers send on links between switches.
 pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Calendar {
-    const BARE_ACK_BYTES: u64 = 40;
     const FULL_BYTES: u64 = 1500;
     let framing = u64::from(framing_bytes);
     let links = topology.links();
-    let least = |link: &LinkSpec| link.delay + link.rate.serialization(BARE_ACK_BYTES + framing);
     let most = |link: &LinkSpec| match link.queue.limit {
         Limit::Packets(n) => link.delay + link.rate.serialization(u64::from(n.min(1000)) * (FULL_BYTES + framing)),
         Limit::Bytes(n) => link.delay + link.rate.serialization(n.get().min(1_500_000)),
@@ -23,9 +36,8 @@ pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Cale
     };
     // full packets one way on every link
     let density: f64 = links.iter().map(|link| link.rate.as_bps() as f64 / 8.0 / FULL_BYTES as f64).sum();
-    let lookahead = links.iter().map(least).min().unwrap_or(Time::from_us(1));
     // in a sorted bucket what is at switches comes before what any timer sends there
-    let lookahead = if enforced { Time::ZERO } else { lookahead };
+    let lookahead = if enforced { Time::ZERO } else { lookahead(topology, framing_bytes) };
     let horizon = links.iter().map(most).max().unwrap_or(Time::from_us(1));
     Calendar::new(lookahead, horizon, density)
 }

@@ -2,8 +2,9 @@
 
 use crate::core::{Core, Hear};
 use crate::flows::{Flow, Flows, Pair, flow_of, receiver};
+use crate::requests::{Request, Requests};
 use net::NodeId;
-use plan::{Applications, Message, Pairing, Stage};
+use plan::{Applications, Message, Opening, Pairing, Stage};
 use scenario::Scenario;
 use std::sync::Arc;
 use units::Time;
@@ -11,17 +12,32 @@ use units::Time;
 /// All traffic of a run.
 pub struct Traffic {
     applications: Applications,
-    /// By entry: its stack and its label.
-    entries: Vec<(Arc<tcp::Config>, String)>,
+    entries: Entries,
     pub flows: Flows,
 }
 
+/// The entries of the scenario, by number.
+struct Entries {
+    names: Vec<Arc<str>>,
+    labels: Vec<String>,
+    stacks: Vec<Arc<tcp::Config>>,
+    /// The place of each among their names in order: what is due at one instant is done in that order, whatever the file's is.
+    places: Vec<u32>,
+    /// And the entry at each place.
+    by_name: Vec<u32>,
+}
+
 impl Traffic {
-    /// Schedules the start of every entry of `scenario`; `configs` has one stack an entry.
-    pub fn new(scenario: &Scenario, configs: Vec<Arc<tcp::Config>>, mut flows: Flows, core: &mut Core) -> Traffic {
-        let labels = scenario.traffic.iter().map(|entry| entry.label.clone());
-        let entries: Vec<_> = configs.into_iter().zip(labels).collect();
-        let applications = Applications::new(scenario, &mut Simulated { core, flows: &mut flows, entries: &entries });
+    /// Schedules the start of every entry of `scenario`; `stacks` has one an entry.
+    pub fn new(scenario: &Scenario, stacks: Vec<Arc<tcp::Config>>, mut flows: Flows, core: &mut Core) -> Traffic {
+        let entries = Entries::of(scenario, stacks);
+        let mut stage = Asking { requests: &mut core.requests, flows: &mut flows, entries: &entries };
+        let mut applications = Applications::new(scenario, &mut stage);
+        while let Some((place, which)) = stage.requests.next_early() {
+            applications.on_app(&mut stage, entries.by_name[place as usize], which);
+        }
+        core.requests.sort_asked();
+        core.post_requests();
         Traffic { applications, entries, flows }
     }
 
@@ -36,46 +52,106 @@ impl Traffic {
 
     /// The stack of an entry's flows, as the scenario has it.
     pub fn stack(&self, entry: u32) -> &Arc<tcp::Config> {
-        &self.entries[entry as usize].0
+        &self.entries.stacks[entry as usize]
     }
 
     /// The label of a flow's entry.
     pub fn label(&self, flow: &Flow) -> &str {
-        &self.entries[flow.entry as usize].1
+        &self.entries.labels[flow.entry as usize]
+    }
+
+    /// Names of the entries.
+    pub fn names(&self) -> &[Arc<str>] {
+        &self.entries.names
+    }
+
+    /// Gives every open flow whose path has a link that is down a new path, if there is one.
+    pub fn reroute(&mut self, core: &mut Core) {
+        self.flows.reroute(core, &self.entries.names);
+    }
+
+    /// What applications act with, and they.
+    fn stage<'a>(&'a mut self, requests: &'a mut Requests) -> (Asking<'a>, &'a mut Applications) {
+        (Asking { requests, flows: &mut self.flows, entries: &self.entries }, &mut self.applications)
+    }
+
+    /// The entry of a socket's flow, and the flow.
+    fn of(&self, socket: u32) -> (u32, u32) {
+        let flow = flow_of(socket);
+        (self.flows.list[flow as usize].entry, flow)
+    }
+}
+
+impl Entries {
+    fn of(scenario: &Scenario, stacks: Vec<Arc<tcp::Config>>) -> Entries {
+        let names: Vec<Arc<str>> = scenario.traffic.iter().map(|entry| entry.name.as_str().into()).collect();
+        let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
+        by_name.sort_by_key(|entry| &names[*entry as usize]);
+        let mut places = vec![0; names.len()];
+        for (place, entry) in by_name.iter().enumerate() {
+            places[*entry as usize] = place as u32;
+        }
+        let labels = scenario.traffic.iter().map(|entry| entry.label.clone()).collect();
+        Entries { names, labels, stacks, places, by_name }
     }
 }
 
 impl Hear for Traffic {
-    fn on_received(&mut self, core: &mut Core, socket: u32, _: Time) {
-        let flow = flow_of(socket);
-        let entry = self.flows.list[flow as usize].entry;
-        let mut stage = Simulated { core, flows: &mut self.flows, entries: &self.entries };
-        self.applications.on_received(&mut stage, entry, flow);
+    fn on_received(&mut self, requests: &mut Requests, socket: u32, now: Time) {
+        let of = self.of(socket);
+        let (mut stage, applications) = self.stage(requests);
+        applications.on_received(&mut stage, of, now);
     }
 
-    fn on_room(&mut self, core: &mut Core, socket: u32) {
-        let flow = flow_of(socket);
-        let entry = self.flows.list[flow as usize].entry;
-        let mut stage = Simulated { core, flows: &mut self.flows, entries: &self.entries };
-        self.applications.on_room(&mut stage, entry, flow);
+    fn on_room(&mut self, requests: &mut Requests, socket: u32) {
+        let (entry, flow) = self.of(socket);
+        let (mut stage, applications) = self.stage(requests);
+        applications.on_room(&mut stage, entry, flow);
     }
 
-    fn on_app(&mut self, core: &mut Core, what: u32, which: u32, _: Time) {
-        let mut stage = Simulated { core, flows: &mut self.flows, entries: &self.entries };
-        self.applications.on_app(&mut stage, what, which);
+    fn on_app(&mut self, requests: &mut Requests, application: u32, which: u32) {
+        let entry = self.entries.by_name[application as usize];
+        let (mut stage, applications) = self.stage(requests);
+        applications.on_app(&mut stage, entry, which);
+    }
+
+    fn on_request(&mut self, core: &mut Core, request: Request) {
+        let flows = &mut self.flows;
+        match request {
+            Request::Reserve(n) => flows.reserve(core, n),
+            Request::Open(opened) => {
+                let stack = &self.entries.stacks[opened.pair.entry as usize];
+                flows.open(core, *opened, stack);
+            }
+            Request::Write { flow, bytes } => flows.write(core, flow, bytes),
+            Request::WriteWhatFits { flow, bytes } => {
+                if !flows.write_what_fits(core, flow, bytes) {
+                    let entry = flows.list[flow as usize].entry;
+                    core.ask(|requests| {
+                        let (mut stage, applications) = self.stage(requests);
+                        applications.on_full(&mut stage, entry, flow);
+                    });
+                }
+            }
+            Request::StopWriting { entry } => flows.stop_writing(core, entry),
+            Request::NotifyAt { flow, bytes } => core.notify_at(receiver(flow), bytes),
+            Request::Close { flow } => Flows::close(core, flow),
+            Request::Finish { flow } => flows.finish(core, flow),
+            Request::Enter(message) => flows.on_message(core, message.0, message.1),
+        }
     }
 }
 
 /// The simulator, as applications see it.
-struct Simulated<'a> {
-    core: &'a mut Core,
+struct Asking<'a> {
+    requests: &'a mut Requests,
     flows: &'a mut Flows,
-    entries: &'a [(Arc<tcp::Config>, String)],
+    entries: &'a Entries,
 }
 
-impl Stage for Simulated<'_> {
+impl Stage for Asking<'_> {
     fn now(&self) -> Time {
-        self.core.now()
+        self.requests.effect()
     }
 
     fn pairing(&self) -> Pairing<'_> {
@@ -83,47 +159,50 @@ impl Stage for Simulated<'_> {
     }
 
     fn schedule(&mut self, at: Time, entry: u32, which: u32) {
-        self.core.schedule_app(at, entry, which);
+        self.requests.schedule(at, self.entries.places[entry as usize], which);
     }
 
     fn opened(&self) -> usize {
-        self.flows.list.len()
+        self.flows.asked() as usize
     }
 
     fn reserve(&mut self, n: usize) {
-        self.flows.reserve(self.core, n);
+        self.requests.ask(Request::Reserve(n));
     }
 
-    fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32> {
-        let config = &self.entries[entry as usize].0;
-        self.flows.open(self.core, Pair { src, dst, entry }, config)
+    fn open(&mut self, src: NodeId, dst: NodeId, Opening { entry, name }: Opening) -> Option<u32> {
+        let opened = self.flows.ask(Pair { src, dst, entry }, name)?;
+        let flow = opened.flow;
+        self.requests.ask(Request::Open(Box::new(opened)));
+        Some(flow)
     }
 
     fn write(&mut self, flow: u32, bytes: u64) {
-        self.flows.write(self.core, flow, bytes);
+        self.requests.ask(Request::Write { flow, bytes });
     }
 
-    fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool {
-        self.flows.write_what_fits(self.core, flow, bytes)
+    fn write_what_fits(&mut self, flow: u32, bytes: u64) {
+        self.requests.ask(Request::WriteWhatFits { flow, bytes });
     }
 
     fn stop_writing(&mut self, entry: u32) {
-        self.flows.stop_writing(self.core, entry);
+        self.requests.ask(Request::StopWriting { entry });
     }
 
     fn notify_at(&mut self, flow: u32, bytes: u64) {
-        self.core.notify_at(receiver(flow), bytes);
+        self.requests.ask(Request::NotifyAt { flow, bytes });
     }
 
     fn close(&mut self, flow: u32) {
-        Flows::close(self.core, flow);
+        self.requests.ask(Request::Close { flow });
     }
 
-    fn finish(&mut self, flow: u32) {
-        self.flows.finish(self.core, flow);
+    fn finish(&mut self, flow: u32, end: Time) {
+        self.flows.list[flow as usize].end = end;
+        self.requests.ask(Request::Finish { flow });
     }
 
-    fn on_message(&mut self, message: Message) {
-        self.flows.on_message(self.core, message);
+    fn on_message(&mut self, message: Message, end: Time) {
+        self.requests.ask(Request::Enter(Box::new((message, end))));
     }
 }

@@ -107,9 +107,10 @@ impl Endpoint {
         }
         let reo_wnd = self.reo_wnd_us();
         // below the frontier nothing can be lost that was sent after the latest delivery: spare the walk over it
-        let known = rack.oldest_us.filter(|&oldest| before(rack.sent_us, oldest));
+        let known = rack.oldest.filter(|&(sent_us, end)| !sent_after(rack.sent_us, sent_us, rack.end_seq, end));
         let mut index = if known.is_some() { self.busy.ring().find(len, rack.frontier) } else { 0 };
-        let mut oldest_us = known.unwrap_or(now_us);
+        // what is sent again after this is sent now at the earliest, and ends after snd_una
+        let mut oldest = known.unwrap_or((now_us, self.sock.snd_una));
         let mut frontier = self.sock.snd_nxt;
         let mut wait_us = 0;
         while index < len {
@@ -118,8 +119,8 @@ impl Endpoint {
                 index += self.busy.ring_mut().sacked_run(len, index);
                 continue;
             }
-            if record.flags & (mark::LOST | mark::RETRANS) == mark::LOST {
-                index += 1;
+            if record.awaits_retransmission() {
+                index += self.busy.ring_mut().lost_run(len, index);
                 continue;
             }
             let sent_later = !rack.overtook(&record);
@@ -132,8 +133,8 @@ impl Endpoint {
             if !sent_later && left <= 0 {
                 self.mark_lost_at(index);
             } else {
-                if before(record.sent_us, oldest_us) {
-                    oldest_us = record.sent_us;
+                if sent_after(oldest.0, record.sent_us, oldest.1, record.end_seq()) {
+                    oldest = (record.sent_us, record.end_seq());
                 }
                 if !sent_later {
                     wait_us = wait_us.max(left as u32);
@@ -142,7 +143,7 @@ impl Endpoint {
             index += 1;
         }
         let rack = &mut self.rare_mut().rack;
-        rack.oldest_us = Some(oldest_us);
+        rack.oldest = Some(oldest);
         rack.frontier = frontier;
         wait_us
     }

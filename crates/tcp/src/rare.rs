@@ -1,6 +1,6 @@
 //! What few connections need at any one time, kept apart so that idle flows stay small.
 
-use crate::segment::SackBlock;
+use crate::segment::{SACK_BLOCKS_MAX, SackBlock};
 use crate::stats::Stats;
 
 /// Segments of reordering to tolerate at first (RFC 5681: three duplicate ACKs).
@@ -26,9 +26,9 @@ pub(crate) struct Rack {
     pub reo_wnd_persist: u8,
     /// `delivered` when the window last grew.
     pub last_delivered: u32,
-    /// Below the frontier every record has arrived, is marked lost, or was sent at this µs or later.
-    /// None: unknown.
-    pub oldest_us: Option<u32>,
+    /// Below the frontier every record has arrived, is marked lost, or was not sent before this µs; of those sent in it, none ends
+    /// before this. None: unknown.
+    pub oldest: Option<(u32, u32)>,
     /// The first record that had not been overtaken when losses were last looked for.
     pub frontier: u32,
 }
@@ -60,6 +60,8 @@ pub(crate) struct Rare {
     pub reneged: bool,
     /// Retransmissions start at the first lost record not before this sequence number.
     pub retransmit_hint: u32,
+    /// SACK blocks whose segments are all entered already: most blocks of an ACK are those of the one before.
+    pub entered: [SackBlock; SACK_BLOCKS_MAX],
     /// End of the highest SACKed segment; meaningful while sacked_out > 0.
     pub highest_sack: u32,
     /// Segments of reordering to tolerate.
@@ -74,6 +76,8 @@ pub(crate) struct Rare {
     pub dsack: Option<SackBlock>,
     /// What arrived beyond a gap: sorted, disjoint, not adjacent.
     pub out_of_order: Vec<SackBlock>,
+    /// Bytes in those blocks.
+    pub held: u32,
     /// A sequence number in each block, the block that grew last first (RFC 2018 4).
     pub recent: Vec<u32>,
     /// Sequence number of a FIN that arrived beyond a gap.
@@ -100,7 +104,7 @@ impl Default for Rare {
                 reo_wnd_steps: 1,
                 reo_wnd_persist: 0,
                 last_delivered: 0,
-                oldest_us: None,
+                oldest: None,
                 frontier: 0,
             },
             retrans_stamp: None,
@@ -112,6 +116,7 @@ impl Default for Rare {
             retransmit_head: false,
             reneged: false,
             retransmit_hint: 0,
+            entered: [SackBlock::default(); SACK_BLOCKS_MAX],
             highest_sack: 0,
             reordering: REORDERING_INITIAL,
             reord_seen: 0,
@@ -119,6 +124,7 @@ impl Default for Rare {
             cwnd_used: 0,
             dsack: None,
             out_of_order: Vec::new(),
+            held: 0,
             recent: Vec::new(),
             fin_seq: None,
             unread: 0,

@@ -262,9 +262,8 @@ impl Endpoint {
         let Some(rare) = self.busy.rare() else {
             return self.config.receive_buffer;
         };
-        let held: u32 = rare.out_of_order.iter().map(|block| block.end.wrapping_sub(block.start)).sum();
         let full = self.config.receive_buffer;
-        let free = full.saturating_sub(held.saturating_add(rare.unread));
+        let free = full.saturating_sub(rare.held.saturating_add(rare.unread));
         let mss = (self.rcv_mss as u32).min(full);
         if free < full / 2 && (free < full / 16 || free < mss) { 0 } else { free }
     }
@@ -351,7 +350,9 @@ impl Endpoint {
                 merged.start = block.start;
             }
             merged.end = later(block.end, merged.end);
+            rare.held -= block.end.wrapping_sub(block.start);
         }
+        rare.held += merged.end.wrapping_sub(merged.start);
         queue.splice(first..last, [merged]);
         rare.recent.retain(|&seq| before(seq, merged.start) || !before(seq, merged.end));
         rare.recent.insert(0, start);
@@ -371,6 +372,7 @@ impl Endpoint {
                 break;
             }
             end = later(block.end, end);
+            rare.held -= block.end.wrapping_sub(block.start);
             taken += 1;
         }
         rare.out_of_order.drain(..taken);

@@ -4,6 +4,7 @@ use crate::ack::{Ack, found};
 use crate::endpoint::{Endpoint, TimerKind, bit};
 use crate::rare::REORDERING_INITIAL;
 use crate::scoreboard::{mark, mark_lost};
+use crate::segment::{SACK_BLOCKS_MAX, SackBlock};
 use crate::seq::{after, before};
 use congestion::CaEvent;
 use congestion::sock::{
@@ -286,7 +287,8 @@ impl Endpoint {
         let head = self.sock.snd_una;
         let rare = self.rare_mut();
         rare.retransmit_hint = head;
-        rare.rack.oldest_us = None;
+        rare.rack.oldest = None;
+        rare.entered = [SackBlock::default(); SACK_BLOCKS_MAX];
     }
 
     /// In Loss. True: lost segments are retransmitted now.

@@ -4,7 +4,7 @@ use crate::ack::{Ack, found};
 use crate::endpoint::Endpoint;
 use crate::rate;
 use crate::scoreboard::mark;
-use crate::segment::{SackBlock, Segment};
+use crate::segment::{SACK_BLOCKS_MAX, SackBlock, Segment};
 use crate::seq::{after, before};
 use congestion::sock::TCP_CA_LOSS;
 
@@ -24,7 +24,9 @@ impl Endpoint {
     pub(crate) fn tag_sacked(&mut self, ack: &mut Ack, segment: &Segment) {
         let blocks = &segment.sack[..(segment.sack_count as usize).min(segment.sack.len())];
         if self.sock.sacked_out == 0 {
-            self.rare_mut().highest_sack = ack.prior_una;
+            let rare = self.rare_mut();
+            rare.highest_sack = ack.prior_una;
+            rare.entered = [SackBlock::default(); SACK_BLOCKS_MAX];
         }
         let d_sack = is_d_sack(segment.ack, blocks) && self.note_d_sack(ack, blocks[0]);
         if self.sock.packets_out == 0 {
@@ -34,10 +36,17 @@ impl Endpoint {
             let valid = before(block.start, block.end)
                 && !after(block.end, self.sock.snd_nxt)
                 && after(block.end, self.sock.snd_una);
-            if valid {
-                self.tag_block(ack, *block, d_sack && index == 0);
+            let d_sack = d_sack && index == 0;
+            if valid && (d_sack || !self.rare_mut().entered.contains(block)) {
+                self.tag_block(ack, *block, d_sack);
             }
         }
+        // what is valid now has been entered; what is not is not valid before it has been sent
+        let snd_nxt = self.sock.snd_nxt;
+        let rare = self.rare_mut();
+        let entered = blocks.iter().filter(|block| !after(block.end, snd_nxt) && before(block.start, block.end));
+        rare.entered = [SackBlock::default(); SACK_BLOCKS_MAX];
+        rare.entered.iter_mut().zip(entered).for_each(|(kept, block)| *kept = *block);
         let undoing = self.sock.undo_marker != 0;
         if self.sock.icsk_ca_state != TCP_CA_LOSS || undoing {
             let highest = self.highest_sack_seq();

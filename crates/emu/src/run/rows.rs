@@ -35,7 +35,7 @@ pub fn flows(
         None => names[flow.entry as usize].clone(),
     };
     let ideal = Ideal::of(scenario);
-    let mut ideal = ideal.on(topology);
+    let mut ideal = ideal.on(topology, ends.iter().map(|flow| flow.entry));
     let mut row = |(i, flow): (usize, &FlowEnd)| {
         let pair = (topology.host(flow.src as usize), topology.host(flow.dst as usize));
         let transfer = |bytes| Transfer { entry: flow.entry, flow: i as u32, hosts: pair, bytes };

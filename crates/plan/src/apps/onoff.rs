@@ -5,7 +5,7 @@
 //! change nothing.
 
 use super::{Opener, Stage};
-use crate::Random;
+use crate::{FlowName, Random};
 use units::{Bytes, Rate, Time};
 
 pub struct OnOff {
@@ -15,12 +15,15 @@ pub struct OnOff {
     /// Between two packets while on.
     interval: Time,
     stop: Time,
+    /// The run's.
+    seed: u64,
     /// By index of the application.
     applications: Vec<Application>,
 }
 
 struct Application {
     flow: u32,
+    random: Random,
     /// When the current burst ends; in the past while silent.
     on_until: Time,
     /// The event that counts; others are void.
@@ -32,17 +35,19 @@ struct Application {
 }
 
 impl OnOff {
-    pub fn new(rate: Rate, on: Time, off: Time, packet: Bytes, stop: Time) -> OnOff {
+    pub fn new(rate: Rate, on: Time, off: Time, packet: Bytes, (stop, seed): (Time, u64)) -> OnOff {
         let interval = rate.serialization(packet.get());
-        OnOff { on, off, packet: packet.get(), interval, stop, applications: Vec::new() }
+        OnOff { on, off, packet: packet.get(), interval, stop, seed, applications: Vec::new() }
     }
 
     /// An application for `flow`, silent at first.
-    pub fn add(&mut self, opener: &mut Opener<impl Stage>, flow: u32, random: &mut Random) {
+    pub fn add(&mut self, opener: &mut Opener<impl Stage>, flow: u32, name: FlowName) {
         let which = self.applications.len() as u32;
+        let mut random = name.application_random(self.seed);
         let at = opener.now() + random.exponential(self.off);
         self.applications.push(Application {
             flow,
+            random,
             on_until: Time::ZERO,
             next: at,
             last: Time::NEVER,
@@ -52,36 +57,43 @@ impl OnOff {
     }
 
     /// A packet is due, or a silence ends.
-    pub fn on_event(&mut self, opener: &mut Opener<impl Stage>, which: u32, random: &mut Random) {
+    pub fn on_event(&mut self, opener: &mut Opener<impl Stage>, which: u32) {
         let now = opener.now();
         let application = &mut self.applications[which as usize];
         if now >= self.stop || now != application.next {
             return;
         }
         application.is_parked = false;
-        let mut has_room = true;
         if application.on_until <= now {
-            application.on_until = now + random.exponential(self.on);
+            application.on_until = now + application.random.exponential(self.on);
         } else {
-            has_room = opener.stage.write_what_fits(application.flow, self.packet);
+            opener.stage.write_what_fits(application.flow, self.packet);
         }
-        let mut next = now + self.interval;
-        if next >= application.on_until {
-            next = application.on_until + random.exponential(self.off);
+        application.next = now + self.interval;
+        if application.next >= application.on_until {
+            application.next = application.on_until + application.random.exponential(self.off);
             application.on_until = Time::ZERO;
-        } else if !has_room {
-            // the packets in between would be lost, and most of what a busy network's applications write is
-            let left = application.on_until - now - Time::from_ps(1);
-            next = now + self.interval * (left.as_ps() / self.interval.as_ps());
-            application.is_parked = true;
         }
-        application.next = next;
-        if next != application.last {
-            opener.schedule(next, which);
+        if application.next != application.last {
+            opener.schedule(application.next, which);
         }
-        if application.is_parked {
-            application.last = next;
+    }
+
+    /// The send buffer of `flow` is full: the packets up to the burst's last one would be lost, and they are most of what a busy
+    /// network's applications write.
+    pub fn on_full(&mut self, opener: &mut Opener<impl Stage>, flow: u32) {
+        let Ok(which) = self.applications.binary_search_by_key(&flow, |application| application.flow) else { return };
+        let application = &mut self.applications[which];
+        if application.is_parked || application.next >= application.on_until {
+            return;
         }
+        let left = application.on_until - application.next - Time::from_ps(1);
+        let last = application.next + self.interval * (left.as_ps() / self.interval.as_ps());
+        application.is_parked = true;
+        if last != application.next && last != application.last {
+            opener.schedule(last, which as u32);
+        }
+        (application.next, application.last) = (last, last);
     }
 
     /// The send buffer of `flow` has room again: its next packet is written in its time.
@@ -104,7 +116,7 @@ impl OnOff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Pairing;
+    use crate::{Opening, Pairing};
     use net::NodeId;
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
@@ -128,7 +140,7 @@ mod tests {
         fn schedule(&mut self, at: Time, _: u32, which: u32) {
             self.events.push(Reverse((at, which)));
         }
-        fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool {
+        fn write_what_fits(&mut self, flow: u32, bytes: u64) {
             let room = &mut self.room[flow as usize];
             let taken = bytes.min(*room);
             *room -= taken;
@@ -137,7 +149,6 @@ mod tests {
                 self.written.push((self.now, flow, taken));
             }
             self.waiting[flow as usize] = self.tells && *room == 0;
-            !self.waiting[flow as usize]
         }
         fn pairing(&self) -> Pairing<'_> {
             unreachable!()
@@ -148,7 +159,7 @@ mod tests {
         fn reserve(&mut self, _: usize) {
             unreachable!()
         }
-        fn open(&mut self, _: NodeId, _: NodeId, _: u32) -> Option<u32> {
+        fn open(&mut self, _: NodeId, _: NodeId, _: Opening) -> Option<u32> {
             unreachable!()
         }
         fn write(&mut self, _: u32, _: u64) {
@@ -163,22 +174,25 @@ mod tests {
         fn close(&mut self, _: u32) {
             unreachable!()
         }
-        fn finish(&mut self, _: u32) {
+        fn finish(&mut self, _: u32, _: Time) {
             unreachable!()
         }
 
-        fn on_message(&mut self, _: crate::Message) {
+        fn on_message(&mut self, _: crate::Message, _: Time) {
             unreachable!("on–off flows have no messages");
         }
+    }
+
+    fn opener<'a>(stage: &'a mut Buffers, flows: &'a mut u64) -> Opener<'a, Buffers> {
+        Opener { stage, entry: 0, name: "writes", flows }
     }
 
     /// Five applications whose buffers get room at random times; how often they tried, and what they wrote.
     fn written(seed: u64, tells: bool) -> (u32, Vec<(Time, u32, u64)>) {
         const FLOWS: u32 = 5;
-        let mut random = Random::new(seed, 0);
-        let mut drains = Random::new(seed, 1);
+        let mut drains = Random::of_entry(seed, "drains");
         let (on, off, stop) = (Time::from_ms(20), Time::from_ms(10), Time::from_ms(300));
-        let mut on_off = OnOff::new(Rate::from_mbps(50), on, off, Bytes::new(1448), stop);
+        let mut on_off = OnOff::new(Rate::from_mbps(50), on, off, Bytes::new(1448), (stop, seed));
         let n = FLOWS as usize;
         let mut buffers = Buffers {
             now: Time::ZERO,
@@ -190,7 +204,7 @@ mod tests {
             written: Vec::new(),
         };
         for flow in 0..FLOWS {
-            on_off.add(&mut Opener { stage: &mut buffers, entry: 0 }, flow, &mut random);
+            on_off.add(&mut opener(&mut buffers, &mut 0), flow, FlowName::new("writes", u64::from(flow)));
         }
         let mut drained_at = Time::from_us(300);
         while let Some(&Reverse((at, which))) = buffers.events.peek() {
@@ -200,13 +214,17 @@ mod tests {
                 buffers.room[flow as usize] += 1000 + u64::from(drains.below(2000));
                 drained_at += drains.exponential(Time::from_us(400)) + Time::from_ps(1);
                 if std::mem::take(&mut buffers.waiting[flow as usize]) {
-                    on_off.on_room(&mut Opener { stage: &mut buffers, entry: 0 }, flow);
+                    on_off.on_room(&mut opener(&mut buffers, &mut 0), flow);
                 }
                 continue;
             }
             buffers.events.pop();
             buffers.now = at;
-            on_off.on_event(&mut Opener { stage: &mut buffers, entry: 0 }, which, &mut random);
+            let was_waiting = buffers.waiting[which as usize];
+            on_off.on_event(&mut opener(&mut buffers, &mut 0), which);
+            if buffers.waiting[which as usize] && !was_waiting {
+                on_off.on_full(&mut opener(&mut buffers, &mut 0), which);
+            }
         }
         (buffers.tries, buffers.written)
     }

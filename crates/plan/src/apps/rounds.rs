@@ -10,6 +10,8 @@ use units::Time;
 /// Rounds of one entry.
 #[derive(Default)]
 pub struct Rounds {
+    /// The run's.
+    seed: u64,
     /// Those whose barriers are their own; empty before the entry begins.
     jobs: Vec<Job>,
     /// Bytes of a message, round by round, and from the first again.
@@ -32,6 +34,8 @@ pub struct Rounds {
 
 /// Hosts that wait for one another.
 struct Job {
+    /// What its thoughts are drawn from.
+    random: Random,
     /// Who sends to whom in each round.
     pairs: Vec<(NodeId, NodeId)>,
     /// The connections of those pairs, if they are kept: numbered in a row, after those of the job before.
@@ -53,6 +57,10 @@ struct Job {
 }
 
 impl Rounds {
+    pub fn new(seed: u64) -> Rounds {
+        Rounds { seed, ..Rounds::default() }
+    }
+
     pub fn started(&self) -> bool {
         !self.jobs.is_empty()
     }
@@ -85,6 +93,7 @@ impl Rounds {
             let arrived = vec![0; kept.len()];
             let (next_flow, running) = (opener.stage.opened() as u32, VecDeque::new());
             self.jobs.push(Job {
+                random: Random::of_job(self.seed, &entry.name, number),
                 pairs,
                 kept,
                 first,
@@ -138,8 +147,8 @@ impl Rounds {
         }
     }
 
-    /// A message arrived whole on `flow`.
-    pub fn arrived(&mut self, flow: u32, opener: &mut Opener<impl Stage>, random: &mut Random) {
+    /// A message had arrived whole on `flow` at `end`.
+    pub fn arrived(&mut self, flow: u32, end: Time, opener: &mut Opener<impl Stage>) {
         let number = if self.anew {
             self.open.remove(&flow).expect("the flow is one of the entry's")
         } else {
@@ -147,7 +156,7 @@ impl Rounds {
         };
         let job = &mut self.jobs[number as usize];
         let round = if self.anew {
-            opener.stage.finish(flow);
+            opener.stage.finish(flow, end);
             0
         } else {
             let i = job.kept.binary_search(&flow).expect("the flow is one of the job's");
@@ -156,12 +165,12 @@ impl Rounds {
             let place = (round - job.ended) as usize;
             let bytes = job.bytes(&self.sizes, round);
             let begun = job.begun(i).unwrap_or(job.running[place].0);
-            opener.stage.on_message(Message { flow, entry: opener.entry, job: number, round, begun, bytes });
+            opener.stage.on_message(Message { flow, entry: opener.entry, job: number, round, begun, bytes }, end);
             job.next_steps(i, round, &self.sizes, opener);
             if job.arrived[i] < job.ended + job.running.len() as u64 {
                 opener.stage.notify_at(flow, job.total(&self.sizes, job.arrived[i] + 1));
             } else if job.left == 0 {
-                opener.stage.finish(flow);
+                opener.stage.finish(flow, end);
             }
             place
         };
@@ -169,15 +178,16 @@ impl Rounds {
         while job.running.front().is_some_and(|(_, missing)| *missing == 0) {
             let (begun, _) = job.running.pop_front().expect("it has a front");
             job.ended += 1;
-            self.took.push((opener.now() - begun).as_ps());
+            self.took.push((end - begun).as_ps());
             if self.interval.is_none() && job.left > 0 {
                 let think = match self.think {
                     None => Time::ZERO,
                     Some(Think::Fixed(time)) => time,
-                    Some(Think::Exponential(mean)) => random.exponential(mean),
+                    Some(Think::Exponential(mean)) => job.random.exponential(mean),
                 };
-                let now = opener.now();
-                opener.schedule(now + think, number);
+                // nobody thinks quicker than they react
+                let at = (end + think).max(opener.now());
+                opener.schedule(at, number);
             }
         }
     }
@@ -268,6 +278,7 @@ mod tests {
     #[test]
     fn a_job_begins_at_its_place_of_the_list_and_goes_round() {
         let job = Job {
+            random: Random::of_job(1, "ring", 0),
             pairs: Vec::new(),
             kept: Vec::new(),
             first: 2,

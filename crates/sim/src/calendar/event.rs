@@ -13,6 +13,8 @@ pub mod kind {
     pub const APP: u8 = 4 << 2;
     /// The enforcer's timer.
     pub const GATE: u8 = 5 << 2;
+    /// What an application has asked of an endpoint takes effect.
+    pub const REQUEST: u8 = 6 << 2;
     /// The bits of the kind.
     pub const MASK: u8 = 0b1111_1100;
 }

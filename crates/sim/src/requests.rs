@@ -1,0 +1,169 @@
+//! What applications ask of hosts, between the moment of asking and the moment at which it takes effect.
+//!
+//! An application sees no socket. It is told what happened, and what it asks for then takes effect a reaction time later, as a
+//! process that is woken takes a while to answer. Its own clock is ahead by as much: what it does at a time of its own choice
+//! takes effect at just that time. So applications are one more thing that is linked to hosts by a delay, like hosts are among
+//! each other, and a part of a network can be simulated up to its lookahead without knowing what another part's have asked for.
+
+use crate::calendar::{Event, kind};
+use net::{LinkId, NodeId};
+use plan::{FlowName, Message};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use units::Time;
+
+/// The longest that an application takes to react. In a network whose lookahead is longer, this is the lookahead of applications.
+pub const REACTION_MAX: Time = Time::from_us(10);
+
+/// What is asked for.
+#[derive(Debug)]
+pub enum Request {
+    /// So many more connections will be opened.
+    Reserve(usize),
+    /// A connection.
+    Open(Box<Opened>),
+    /// See [`plan::Stage::write`].
+    Write { flow: u32, bytes: u64 },
+    /// See [`plan::Stage::write_what_fits`].
+    WriteWhatFits { flow: u32, bytes: u64 },
+    /// See [`plan::Stage::stop_writing`].
+    StopWriting { entry: u32 },
+    /// See [`plan::Stage::notify_at`].
+    NotifyAt { flow: u32, bytes: u64 },
+    /// See [`plan::Stage::close`].
+    Close { flow: u32 },
+    /// The receiver closes.
+    Finish { flow: u32 },
+    /// A message that arrived then is entered with what the sender knows of it.
+    Enter(Box<(Message, Time)>),
+}
+
+impl Request {
+    /// The socket that it is for.
+    fn socket(&self) -> u32 {
+        match self {
+            Request::Reserve(_) => 0,
+            Request::Open(opened) => sender(opened.flow),
+            Request::Write { flow, .. } | Request::WriteWhatFits { flow, .. } | Request::Close { flow } => {
+                sender(*flow)
+            }
+            Request::NotifyAt { flow, .. } | Request::Finish { flow } => receiver(*flow),
+            Request::Enter(message) => sender(message.0.flow),
+            Request::StopWriting { .. } => u32::MAX,
+        }
+    }
+}
+
+/// Requests on their way, and the applications' clock.
+pub struct Requests {
+    reaction: Time,
+    /// When what is asked for now takes effect.
+    effect: Time,
+    /// By number, which an event carries.
+    pending: Vec<Option<Request>>,
+    free: Vec<u32>,
+    /// What has been asked for and is not on the calendar yet.
+    asked: Vec<(Time, Event)>,
+    /// What applications do before they could have heard of anything: when, which application, what.
+    early: BinaryHeap<Reverse<(Time, u32, u32)>>,
+}
+
+impl Requests {
+    /// None, of applications that react within `reaction`.
+    pub fn new(reaction: Time) -> Requests {
+        Requests {
+            reaction,
+            effect: Time::ZERO,
+            pending: Vec::new(),
+            free: Vec::new(),
+            asked: Vec::new(),
+            early: BinaryHeap::new(),
+        }
+    }
+
+    /// An application hears of something that happens at `now`.
+    pub fn begin(&mut self, now: Time) {
+        self.effect = now + self.reaction;
+    }
+
+    /// When what is asked for now takes effect.
+    pub fn effect(&self) -> Time {
+        self.effect
+    }
+
+    /// Asks for something.
+    pub fn ask(&mut self, request: Request) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            (self.pending.len() - 1) as u32
+        });
+        self.asked.push((self.effect, Event::host(kind::REQUEST, number, request.socket())));
+        self.pending[number as usize] = Some(request);
+    }
+
+    /// An application wants something to take effect at `at`, not before [`Requests::effect`].
+    pub fn schedule(&mut self, at: Time, application: u32, which: u32) {
+        if at < self.reaction {
+            self.early.push(Reverse((at, application, which)));
+        } else {
+            self.asked.push((at - self.reaction, Event::host(kind::APP, which, application)));
+        }
+    }
+
+    /// Before the run: the next thing that takes effect before anybody could have heard of anything; application and what it is.
+    pub fn next_early(&mut self) -> Option<(u32, u32)> {
+        let Reverse((at, application, which)) = self.early.pop()?;
+        self.effect = at;
+        Some((application, which))
+    }
+
+    /// Before the run: puts what has been asked for in the order of time and, at one instant, of applications and sockets, so that it
+    /// does not matter in which order a file lists them.
+    pub fn sort_asked(&mut self) {
+        self.asked.sort_by_key(|(at, event)| (*at, event.place()));
+    }
+
+    /// Hands over what has been asked for, and when it is due.
+    pub fn take_asked(&mut self) -> impl Iterator<Item = (Time, Event)> {
+        self.asked.drain(..)
+    }
+
+    /// Request `number` takes effect.
+    pub fn take(&mut self, number: u32) -> Request {
+        self.free.push(number);
+        self.pending[number as usize].take().expect("a request takes effect once")
+    }
+}
+
+/// Between whom, and for which traffic entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    pub src: NodeId,
+    pub dst: NodeId,
+    pub entry: u32,
+}
+
+/// A connection that was asked for.
+#[derive(Debug)]
+pub struct Opened {
+    pub flow: u32,
+    pub pair: Pair,
+    pub name: FlowName,
+    /// The links that data and acknowledgments pass.
+    pub routes: [Vec<LinkId>; 2],
+}
+
+/// Socket of the sender of `flow`.
+pub fn sender(flow: u32) -> u32 {
+    flow * 2
+}
+
+/// Socket of the receiver of `flow`.
+pub fn receiver(flow: u32) -> u32 {
+    flow * 2 + 1
+}
+
+/// The flow of a socket.
+pub fn flow_of(socket: u32) -> u32 {
+    socket / 2
+}
