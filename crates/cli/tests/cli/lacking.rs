@@ -1,4 +1,4 @@
-//! What a user without rights, or without the machine's BPF file system, is told: which right, and what to do.
+//! Errors for a user who lacks a capability, or a machine without a BPF file system: they name what is missing and what to do.
 
 use crate::loading::{Exclusive, as_nobody};
 use std::process::Command;
