@@ -61,8 +61,8 @@ fn a_copy_of_each_builtin_behaves_as_the_builtin() {
         let loaded = Algorithm::load(&copy).unwrap_or_else(|error| panic!("{error}"));
         assert!(!std::ptr::eq(loaded.ops(), builtin.ops()), "it is the user's object, not ours");
         assert_eq!(loaded.warnings(), "", "{}", builtin.name());
-        let described = |a: &Algorithm| format!("{} {} {:?} {}", a.title(), a.environment(), a.category(), a.needs_ecn());
-        assert_eq!(described(loaded), described(builtin));
+        let text = |a: &Algorithm| format!("{} {} {:?} {}", a.title(), a.environment(), a.category(), a.needs_ecn());
+        assert_eq!(text(loaded), text(builtin));
         for seed in 0..8 {
             assert_eq!(model::run(loaded, seed, 1000), model::run(builtin, seed, 1000), "{}", builtin.name());
         }

@@ -1,7 +1,7 @@
 //! The applications: who sends what to whom, when.
 //!
-//! [`Applications`] decides, a [`Stage`] does: the simulator's is its event set and its own TCP, the emulator's the clock
-//! on the wall and sockets of the kernel.
+//! [`Applications`] decides, a [`Stage`] acts: the simulator's has an event set and TCP of its own, the emulator's the
+//! wall clock and the kernel's sockets.
 
 mod onoff;
 mod rounds;
@@ -15,7 +15,7 @@ use scenario::{Pairs, Scenario, Traffic as Entry, TrafficKind, Workload};
 use std::sync::Arc;
 use units::Time;
 
-/// What an application that never stops has to send.
+/// Bytes that an application without an end has to send.
 pub const UNLIMITED: u64 = u64::MAX / 2;
 
 /// Where applications act. Flows are numbered from 0 in order of opening.
@@ -32,10 +32,10 @@ pub trait Stage {
     fn reserve(&mut self, n: usize);
     /// Opens a connection with nothing to send yet; `None` if failures have left no path.
     fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32>;
-    /// The application of `flow` has `bytes` more to send, which block until taken.
+    /// The application of `flow` writes `bytes` more, blocking until the send buffer has taken them.
     fn write(&mut self, flow: u32, bytes: u64);
-    /// Writes what fits into the send buffer at once; the rest is lost to the application. False if there is no room for more,
-    /// and [`Applications::on_room`] is to be called when there is.
+    /// Writes what fits into the send buffer at once; the application discards the rest. False if there is no room for more:
+    /// [`Applications::on_room`] is called when there is.
     fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool;
     /// The applications of `entry` stop writing.
     fn stop_writing(&mut self, entry: u32);
@@ -73,7 +73,7 @@ pub struct Arrived {
     pub message: Message,
     /// When its last byte arrived.
     pub end: Time,
-    /// Segments that its connection has sent again since the message before arrived; none if nobody knows.
+    /// Segments that its connection has retransmitted since the previous message arrived; `None` if not known.
     pub retransmits: Option<u64>,
 }
 
@@ -98,14 +98,14 @@ pub struct Applications {
     entries: Vec<Source>,
 }
 
-/// One entry of the scenario at work.
+/// One entry of the scenario while it runs.
 struct Source {
     entry: Entry,
     random: Random,
     state: State,
 }
 
-/// What an entry remembers between events.
+/// An entry's state between events.
 enum State {
     /// Opens its flows once.
     Once,
@@ -119,9 +119,9 @@ enum State {
     Idle(u32),
 }
 
-/// Event of an entry: it begins, or does what it does next.
+/// Event of an entry: it begins, or takes its next step.
 const NEXT: u32 = u32::MAX;
-/// Between two idle connections' openings: what counts is what they cost when they are there, not a burst of handshakes.
+/// Between the openings of two idle connections: their memory is of interest, not a burst of handshakes.
 const IDLE_GAP: Time = Time::from_us(100);
 /// Event of an entry: its applications stop writing.
 const STOP: u32 = u32::MAX - 1;
@@ -153,7 +153,7 @@ impl Applications {
         self.entries.iter().flat_map(rounds).collect()
     }
 
-    /// As much of `flow`, which `entry` opened, has arrived as [`Stage::notify_at`] said.
+    /// The bytes of `flow`, opened by `entry`, that [`Stage::notify_at`] was called with have arrived.
     pub fn on_received(&mut self, stage: &mut impl Stage, entry: u32, flow: u32) {
         let source = &mut self.entries[entry as usize];
         match &mut source.state {
@@ -169,7 +169,7 @@ impl Applications {
         }
     }
 
-    /// What [`Stage::schedule`] announced is due.
+    /// An event of [`Stage::schedule`] is due.
     pub fn on_app(&mut self, stage: &mut impl Stage, entry: u32, which: u32) {
         let source = &mut self.entries[entry as usize];
         let mut opener = Opener { stage, entry };
@@ -295,7 +295,7 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
     }
 }
 
-/// What an entry acts with.
+/// The context in which an entry acts.
 struct Opener<'a, S> {
     stage: &'a mut S,
     entry: u32,

@@ -2,8 +2,8 @@
 /*
  * The macros of libbpf and the helpers of BPF, as far as congestion control may call them.
  *
- * Natively a helper is one of three: it reads the socket whose hook runs; it returns what it does in a kernel where nothing
- * else is set up (with a warning at its line); or it is not offered (an error at its line, unless the call is unreachable).
+ * Natively a helper is one of three: it reads the socket whose hook runs; it returns what it does in a kernel where
+ * nothing else is set up (a warning at its line); or it is not offered (an error at its line, unless it is unreachable).
  */
 #ifndef OPENTCP_BPF_HELPERS_H
 #define OPENTCP_BPF_HELPERS_H
