@@ -2,12 +2,13 @@
 #   make demo    build, reproduce the fat-tree study, show the policy loop on real kernels (as root); leave HTML reports
 #   make test    every test          make lint    formatting, lints, house rules
 #   make bench   packet-hops/s       make build   target/release/opentcp
+#   make install PREFIX=/usr/local   the command, its man pages and completions
 #   make fuzz    property tests with new random cases
 
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build demo test lint bench fuzz clean setup setup-tests
+.PHONY: build install demo test lint bench fuzz clean setup setup-tests
 .DEFAULT_GOAL := build
 
 setup:
@@ -18,6 +19,18 @@ setup-tests:
 
 build: setup
 	$(CARGO) build --release --locked -p cli
+
+PREFIX ?= /usr/local
+SHARE := $(DESTDIR)$(PREFIX)/share
+
+# Builds nothing, so that root needs no compiler: run `make build` first.
+install:
+	install -D -m 755 target/release/opentcp $(DESTDIR)$(PREFIX)/bin/opentcp
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	target/release/opentcp man $(SHARE)/man/man1
+	target/release/opentcp completions bash >$(SHARE)/bash-completion/completions/opentcp
+	target/release/opentcp completions zsh >$(SHARE)/zsh/site-functions/_opentcp
+	target/release/opentcp completions fish >$(SHARE)/fish/vendor_completions.d/opentcp.fish
 
 demo: build
 	target/release/opentcp reproduce cfi16
