@@ -254,7 +254,7 @@ fn an_agent_refuses_untrusted_and_unusable_input() {
     let _oracle = TestOracle::new(&world);
     let places = world.places();
     let (code, _, error) = world.opentcp(&["agent", "--key", "oracle.key.pub", "--cgroup", "/proc"]);
-    assert!(code == Some(2) && error.contains("/proc: not the folder of a cgroup"), "{error}");
+    assert!(code == Some(2) && error.contains("/proc: not a cgroup's folder"), "{error}");
     let run = |more: &[&str]| {
         let mut arguments = vec!["agent", "--key", "oracle.key.pub", "--socket", "oracle.sock"];
         arguments.extend(places.iter().map(String::as_str));
