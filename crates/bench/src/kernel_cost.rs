@@ -9,7 +9,7 @@ use std::time::Duration;
 const AGAINST_KERNELS: &str = "kernel: ot_cubic, of cubic's";
 const HOOKS: &str = "kernel: ns in hooks, ";
 
-/// Long enough for the windows to be what the processors make them, short enough that both of a pair meet the same machine.
+/// Long enough for windows that the CPU limits, short enough that both runs of a pair meet the same machine.
 const PLAN: Plan = Plan { pairs: 21, run: Duration::from_millis(800) };
 
 pub fn cases() -> Vec<String> {
@@ -41,7 +41,7 @@ fn against_kernels(kernel: &Kernel) -> Result<Vec<Row>, String> {
     let best = measured.pairs_mbit.iter().map(|(ours, _)| *ours).fold(0.0, f64::max);
     Ok(vec![
         row("goodput", 100.0 * measured.median_ratio(), "%"),
-        row("processor time", 100.0 * measured.median_cpu_ratio(), "%"),
+        row("CPU time", 100.0 * measured.median_cpu_ratio(), "%"),
         row("best run", best, "Mbit/s"),
     ])
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Bus`] is one end: what the Oracle sends goes to every agent, what an agent sends goes to the Oracle. A message is at most
 //! [`MESSAGE_MAX`] bytes; it arrives whole or not at all, and none is delivered twice. A message may be lost: the next
-//! period sends CUEs again, and what is not renewed ends by itself. The bus is not trusted: CUEs are signed.
+//! period renews its CUEs, and what is not renewed ends by itself. The bus is not trusted: CUEs are signed.
 //!
 //! [`channel()`] joins an Oracle and agents of one process, [`UnixOracle`] and [`UnixAgent`] processes of one machine. [`Report`] is what
 //! agents say. [`files`] keeps what both must not forget: keys, and the last epoch.

@@ -5,7 +5,7 @@
 //! on the wall and sockets of the kernel.
 //!
 //! What an application asks of a stage is a request: it takes effect at [`Stage::now`], which in the simulator is a
-//! reaction time after what the application heard. Nothing comes back from it but what [`Applications`] is told later, so
+//! reaction time after what the application heard. Nothing comes back from it but what [`Applications`] is informed of later, so
 //! that hosts may be simulated apart from each other.
 =======
 //! [`Applications`] decides, a [`Stage`] acts: the simulator's has an event set and TCP of its own, the emulator's the

@@ -246,7 +246,7 @@ impl Gate {
     ///
     /// # Errors
     /// Why not. Only the Oracle's own CUEs, also those for other hosts, raise the highest epoch: a CUE that was
-    /// held back is too old once a later one is known.
+    /// delayed is too old once a later one is known.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Cue, CueError> {
         let cue = self.key.open(bytes)?;
         let (epoch, id) = (cue.epoch, cue.id);

@@ -19,7 +19,7 @@ fn in_use() -> usize {
     bytes_allocated - bytes_deallocated
 }
 
-/// What `act` has allocated in all, also what it gave back.
+/// What `act` has allocated in all, including what it freed.
 fn allocated(act: impl FnOnce()) -> usize {
     let before = ALLOCATOR.stats().bytes_allocated;
     act();

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Where cgroups of version 2 are mounted.
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
-/// The machine, for one test of the kernel or in real time at a time, of all crates. It is given back when dropped.
+/// The machine, for one test of the kernel or in real time at a time, of all crates. It is released when dropped.
 #[must_use = "dropping it lets the next test begin"]
 pub struct Machine {
     _lock: Flock<File>,

@@ -18,8 +18,8 @@ fn example() -> NetworkView {
 
 fn explained(policy: &Policy, views: &[NetworkView]) -> String {
     let mut history = History::default();
-    let told = |view: &NetworkView| decide(policy, view, &mut history).explain(policy);
-    views.iter().map(told).collect::<Vec<_>>().join("\n----\n\n")
+    let explained = |view: &NetworkView| decide(policy, view, &mut history).explain(policy);
+    views.iter().map(explained).collect::<Vec<_>>().join("\n----\n\n")
 }
 
 #[test]
