@@ -1,16 +1,11 @@
 //! The applications: who sends what to whom, when.
 //!
-<<<<<<< HEAD
-//! [`Applications`] decides, a [`Stage`] does: the simulator's is its event set and its own TCP, the emulator's the clock
-//! on the wall and sockets of the kernel.
-//!
-//! What an application asks of a stage is a request: it takes effect at [`Stage::now`], which in the simulator is a
-//! reaction time after what the application heard. Nothing comes back from it but what [`Applications`] is informed of later, so
-//! that hosts may be simulated apart from each other.
-=======
 //! [`Applications`] decides, a [`Stage`] acts: the simulator's has an event set and TCP of its own, the emulator's the
 //! wall clock and the kernel's sockets.
->>>>>>> words3
+//!
+//! What an application asks of a stage is a request. It takes effect at [`Stage::now`], which in the simulator is a
+//! reaction time after the application's news. It returns nothing; [`Applications`] is informed later, so that hosts can be
+//! simulated apart from each other.
 
 mod onoff;
 mod rounds;
@@ -40,21 +35,12 @@ pub trait Stage {
     /// `n` more connections of `entry` will be opened.
     fn reserve(&mut self, n: usize);
     /// Opens a connection with nothing to send yet; `None` if failures have left no path.
-<<<<<<< HEAD
     fn open(&mut self, src: NodeId, dst: NodeId, opening: Opening) -> Option<u32>;
-    /// The application of `flow` has `bytes` more to send, which block until taken.
-    fn write(&mut self, flow: u32, bytes: u64);
-    /// Writes what fits into the send buffer at once; the rest is lost to the application. If there is no room for more,
-    /// [`Applications::on_full`] may be called, and then [`Applications::on_room`] when there is.
-    fn write_what_fits(&mut self, flow: u32, bytes: u64);
-=======
-    fn open(&mut self, src: NodeId, dst: NodeId, entry: u32) -> Option<u32>;
     /// The application of `flow` writes `bytes` more, blocking until the send buffer has taken them.
     fn write(&mut self, flow: u32, bytes: u64);
-    /// Writes what fits into the send buffer at once; the application discards the rest. False if there is no room for more:
-    /// [`Applications::on_room`] is called when there is.
-    fn write_what_fits(&mut self, flow: u32, bytes: u64) -> bool;
->>>>>>> words3
+    /// Writes what fits into the send buffer at once; the application discards the rest. If there is no room for more,
+    /// [`Applications::on_full`] may be called, and then [`Applications::on_room`] when there is.
+    fn write_what_fits(&mut self, flow: u32, bytes: u64);
     /// The applications of `entry` stop writing.
     fn stop_writing(&mut self, entry: u32);
     /// Calls [`Applications::on_received`] when `bytes` in all have arrived on `flow`.
@@ -183,21 +169,12 @@ impl Applications {
         self.entries.iter().flat_map(rounds).collect()
     }
 
-<<<<<<< HEAD
-    /// As much of `flow`, which `entry` opened, had arrived at `end` as [`Stage::notify_at`] said.
+    /// The bytes of `flow`, opened by `entry`, that [`Stage::notify_at`] was called with have arrived, at `end`.
     pub fn on_received(&mut self, stage: &mut impl Stage, (entry, flow): (u32, u32), end: Time) {
         let Source { entry: known, state, flows, .. } = &mut self.entries[entry as usize];
         match state {
             State::Rounds(rounds) => rounds.arrived(flow, end, &mut Opener { stage, entry, name: &known.name, flows }),
             _ => stage.finish(flow, end),
-=======
-    /// The bytes of `flow`, opened by `entry`, that [`Stage::notify_at`] was called with have arrived.
-    pub fn on_received(&mut self, stage: &mut impl Stage, entry: u32, flow: u32) {
-        let source = &mut self.entries[entry as usize];
-        match &mut source.state {
-            State::Rounds(rounds) => rounds.arrived(flow, &mut Opener { stage, entry }, &mut source.random),
-            _ => stage.finish(flow),
->>>>>>> words3
         }
     }
 

@@ -131,12 +131,3 @@ pub fn mean_gap(arrivals: &Arrivals, mean_bytes: f64, topology: &Topology) -> Ti
     };
     Time::from_secs_f64(1.0 / per_second)
 }
-<<<<<<< HEAD
-=======
-
-/// The value that ECMP hashes for one direction of a flow, in place of its addresses and ports. `end` numbers the sockets that
-/// packets go to: the receiver of flow `f` is `2 f + 1`, its sender `2 f`.
-pub fn flow_hash(end: u32) -> u32 {
-    end.wrapping_mul(0x9e37_79b9) ^ 0x5bd1_e995
-}
->>>>>>> words3

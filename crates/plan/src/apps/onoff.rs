@@ -73,14 +73,6 @@ impl OnOff {
         if application.next >= application.on_until {
             application.next = application.on_until + application.random.exponential(self.off);
             application.on_until = Time::ZERO;
-<<<<<<< HEAD
-=======
-        } else if !has_room {
-            // the packets in between would be discarded, as most are on a busy network
-            let left = application.on_until - now - Time::from_ps(1);
-            next = now + self.interval * (left.as_ps() / self.interval.as_ps());
-            application.is_parked = true;
->>>>>>> words3
         }
         if application.next != application.last {
             opener.schedule(application.next, which);

@@ -10,13 +10,9 @@ use units::Time;
 /// Rounds of one entry.
 #[derive(Default)]
 pub struct Rounds {
-<<<<<<< HEAD
     /// The run's.
     seed: u64,
-    /// Those whose barriers are their own; empty before the entry begins.
-=======
     /// The jobs, each with barriers of its own; empty before the entry begins.
->>>>>>> words3
     jobs: Vec<Job>,
     /// Bytes of a message, round by round; after the last, from the first again.
     sizes: Vec<u64>,
