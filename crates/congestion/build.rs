@@ -1,10 +1,10 @@
-//! Compiles every algorithm of `cc/` and writes the table of those that there are.
+//! Compiles every algorithm of `cc/` and writes the table of them.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-/// What the contract asks of a native build; `crates/congestion/src/flags.txt` is also used for users' own files.
+/// Compiler flags of the contract for a native build; users' own files are compiled with the same file of flags.
 const FLAGS: &str = include_str!("src/flags.txt");
 
 fn main() {

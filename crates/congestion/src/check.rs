@@ -7,14 +7,14 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
-/// Sequences played.
+/// Number of sequences.
 const SEEDS: u64 = 64;
-/// Operations of each.
+/// Operations per sequence.
 const OPERATIONS: u32 = 2_000;
-/// Time on the wall before a check counts as hanging, should the child wait for something.
+/// Wall-clock time before a check counts as hanging, for a child that waits for something.
 const WALL_SECONDS_MAX: u32 = 120;
 
-/// What a file was put through without a fault.
+/// What a file passed without a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Operations: ACKs, losses, timeouts and so on.
@@ -37,11 +37,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// Plays sequences of operations with `algorithm` in a child process and looks for what no algorithm may do: see
+/// Runs sequences of operations with `algorithm` in a child process and looks for violations: see
 /// [`Fault`] for the list. Sequences are the same at every call.
 ///
 /// # Errors
-/// The first [`Violation`], which may be that the child died of a signal or did not return.
+/// The first [`Violation`], which can be that the child died of a signal or did not return.
 pub fn check_invariants(algorithm: &Algorithm) -> Result<Report, Violation> {
     let shared = Shared::new();
     // SAFETY: the child touches only memory that it owns after the fork (its stack, `shared`, the algorithm's code and
@@ -53,7 +53,7 @@ pub fn check_invariants(algorithm: &Algorithm) -> Result<Report, Violation> {
     }
 }
 
-/// What the child writes and the parent reads. Both have the same image, so a `&'static str` in it means the same.
+/// What the child writes and the parent reads. Both have the same image, so a `&'static str` in it is valid in both.
 #[derive(Default)]
 struct Board {
     progress: Progress,
@@ -83,9 +83,9 @@ impl Shared {
         Shared(board)
     }
 
-    /// What the child left, once it has ended with `status`.
+    /// What the child wrote, once it has ended with `status`.
     fn verdict(&self, status: libc::c_int) -> Result<Report, Violation> {
-        // SAFETY: the child has ended; nobody writes any more.
+        // SAFETY: the child has ended; there is no writer any more.
         let board = unsafe { self.0.as_ref() };
         if libc::WIFSIGNALED(status) {
             let signal = libc::WTERMSIG(status);

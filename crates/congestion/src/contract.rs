@@ -3,5 +3,5 @@
 /// `tcp.h`.
 pub(crate) const HEADER: &str = include_str!("../../../cc/include/tcp.h");
 
-/// What the contract asks of a native build, as `build.rs` uses it too.
+/// Compiler flags of the contract for a native build; `build.rs` uses them too.
 pub(crate) const NATIVE_FLAGS: &str = include_str!("flags.txt");

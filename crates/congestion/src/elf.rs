@@ -1,6 +1,6 @@
-//! What a compiled file says of itself by its sections: libbpf's programs are described by where things stand.
+//! Sections and symbols of a compiled file: libbpf's programs are described by the sections that they are in.
 
-/// A 64-bit little-endian ELF file, as native compilers of the machines that this runs on write them.
+/// A 64-bit little-endian ELF file, the format of native compilers here.
 pub(crate) struct Elf<'a> {
     bytes: &'a [u8],
     sections: Vec<Section<'a>>,
@@ -16,13 +16,13 @@ struct Section<'a> {
     link: usize,
 }
 
-/// A symbol that stands in a section.
+/// A symbol in a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
     pub name: String,
     /// The section's name.
     pub section: String,
-    /// Where, relative to the object's base.
+    /// Address relative to the object's base.
     pub address: u64,
     /// Bytes.
     pub size: u64,
@@ -33,7 +33,7 @@ const SYMBOL_BYTES: usize = 24;
 const OBJECT: u8 = 1;
 
 impl<'a> Elf<'a> {
-    /// Nothing if the bytes are no such file.
+    /// `None` if the bytes are not such a file.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Elf<'a>> {
         if bytes.get(..6)? != b"\x7fELF\x02\x01" {
             return None;
@@ -51,7 +51,7 @@ impl<'a> Elf<'a> {
         self.content(self.sections.iter().find(|section| section.name == name)?)
     }
 
-    /// All symbols of the symbol table that stand in a section and are data.
+    /// All symbols of the symbol table that are data in a section.
     pub(crate) fn objects(&self) -> Vec<Symbol> {
         self.symbols(|kind| kind == OBJECT)
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_nothing() {
+    fn a_truncated_file_is_refused() {
         let bytes = std::fs::read(std::env::current_exe().expect("a test is a file")).expect("readable");
         for length in [0, 5, 6, 40, 63, 64, 1000] {
             assert!(Elf::parse(&bytes[..length]).is_none(), "{length} bytes");

@@ -1,9 +1,9 @@
-//! Why a user's file is no algorithm.
+//! Why a user's file is refused as an algorithm.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a user's file is no algorithm.
+/// Why a user's file is refused as an algorithm.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
@@ -45,18 +45,18 @@ pub enum LoadError {
         path: PathBuf,
         /// The compiler's command.
         compiler: String,
-        /// What the compiler said, word for word.
+        /// The compiler's messages, unchanged.
         message: String,
     },
-    /// A file written for libbpf uses what the host of a native build does not offer.
+    /// A file written for libbpf uses something that the host of a native build does not have.
     #[error("{} uses what is not offered here:{message}", path.display())]
     NotOffered {
         /// The file.
         path: PathBuf,
-        /// What, in which line, and what there is instead.
+        /// What, in which line, and the alternative.
         message: String,
     },
-    /// The file uses something that it only declares.
+    /// The file uses something that is declared and not defined.
     #[error(
         "{} uses `{symbol}`, which it declares and does not define; \
          an algorithm has no libraries, only what tcp.h gives it", path.display()
@@ -72,7 +72,7 @@ pub enum LoadError {
     Open {
         /// The file.
         path: PathBuf,
-        /// The dynamic linker's words.
+        /// The dynamic linker's message.
         message: String,
     },
     /// The file has no table of operations.
@@ -84,12 +84,12 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
     },
-    /// The table lacks a hook, or is of another contract.
+    /// The table lacks a hook, or was compiled against another contract.
     #[error("{} does not keep the contract: {message}", path.display())]
     Contract {
         /// The file.
         path: PathBuf,
-        /// What it breaks.
+        /// Which rule it breaks.
         message: String,
     },
 }

@@ -1,7 +1,7 @@
 //! Foreign algorithms: C files written for libbpf (vmlinux.h, BPF_PROG, SEC, kfuncs), compiled natively unmodified.
 //!
 //! The headers that such a file includes are replaced by this crate's own (`src/foreign/`), which map libbpf's world onto
-//! the contract. What a file uses beyond it is told by line, with what there is instead.
+//! the contract. Anything else that a file uses is reported with its line and an alternative.
 
 use crate::contract::HEADER;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use std::path::Path;
 
 const VMLINUX: &str = include_str!("foreign/vmlinux.h");
 const TRACING_NET: &str = include_str!("foreign/bpf_tracing_net.h");
-/// Where older files include the kernel's own headers.
+/// For older files, which include the kernel's own headers.
 const ONLY_VMLINUX: &str = "#include \"../vmlinux.h\"\n";
 
-/// The headers by the names that files include them by.
+/// The headers, by the names in `#include`.
 const HEADERS: [(&str, &str); 16] = [
     ("vmlinux.h", VMLINUX),
     ("bpf_tracing_net.h", TRACING_NET),
@@ -33,7 +33,7 @@ const HEADERS: [(&str, &str); 16] = [
     ("errno.h", "#pragma once\n#define ENOENT 2\n#define EBUSY 16\n#define EINVAL 22\n#define ENOTSUPP 524\n"),
 ];
 
-/// The compiler's own headers, of which the builds have none; a file that includes these alone is not written for libbpf.
+/// The compiler's own headers, which the builds do not have; a file that includes only these is not written for libbpf.
 const STANDARD: [(&str, &str); 3] = [
     ("stddef.h", "#include <bpf/bpf_helpers.h>\n"),
     ("stdbool.h", "#include \"vmlinux.h\"\n"),
@@ -50,7 +50,7 @@ const KERNELS: [(&str, &str, &str, &str); 3] = [
     ("bbr_", "CC_KERNELS_BBR", "cc_kernels_bbr", include_str!("../../../cc/bbr.c")),
 ];
 
-/// Functions that `bpf_tracing_net.h` gives unless a file has its own.
+/// Functions that `bpf_tracing_net.h` defines unless a file has its own.
 const OWN: [&str; 5] = ["min", "max", "before", "after", "div64_u64"];
 
 const HELPERS_OFFERED: &str = "bpf_jiffies64, bpf_ktime_get_ns (and _boot_ns, _coarse_ns), bpf_get_prandom_u32, \
@@ -119,7 +119,7 @@ fn defines(line: &str, name: &str) -> bool {
     line.starts_with(char::is_alphabetic) && calls(line, name)
 }
 
-/// Does `name(` stand in the line as a word?
+/// Does the line contain `name(` as a word?
 fn calls(line: &str, name: &str) -> bool {
     line.match_indices(name)
         .any(|(at, _)| !line[..at].ends_with(is_word) && line[at + name.len()..].trim_start().starts_with('('))
@@ -129,49 +129,49 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// A compiler's refusal of a foreign file in our words, if it refuses something that is not offered. `shown` is the
-/// file's name in the compiler's messages.
+/// Our message for a compiler's error in a foreign file, if the error is about something that is not offered. `shown`
+/// is the file's name in the compiler's messages.
 pub(crate) fn explain(shown: &str, said: &str) -> Option<String> {
     let lines: Vec<&str> = said.lines().collect();
-    let mut told = String::new();
+    let mut report = String::new();
     let mut offers: Vec<String> = Vec::new();
     for (i, line) in lines.iter().enumerate() {
         let Some((_, words)) = line.split_once("error: ") else { continue };
         if words.starts_with("#error") || words.starts_with('"') {
-            return None; // a header's own words say it
+            return None; // a header's own message says it
         }
         let Some((what, offer)) = not_offered(words) else { continue };
         let entry = format!("\n  line {}: {what}", line_of(shown, &lines, i));
-        if !told.contains(&entry) {
-            told.push_str(&entry);
+        if !report.contains(&entry) {
+            report.push_str(&entry);
         }
         if !offer.is_empty() && !offers.contains(&offer) {
             offers.push(offer);
         }
     }
-    if told.is_empty() {
+    if report.is_empty() {
         return None;
     }
     for offer in offers {
-        write!(told, "\n{offer}").expect("writing to a string");
+        write!(report, "\n{offer}").expect("writing to a string");
     }
-    Some(told)
+    Some(report)
 }
 
-/// A compiler's warnings about a foreign file in our words, where each is about a helper that only answers.
+/// Our text for a compiler's warnings about a foreign file, if each is about a helper that returns a fixed value.
 pub(crate) fn warnings(shown: &str, said: String) -> String {
     let lines: Vec<&str> = said.lines().collect();
-    let mut told = String::new();
+    let mut report = String::new();
     for (i, line) in lines.iter().enumerate() {
         let Some((_, words)) = line.split_once("warning: ") else { continue };
         let Some((name, reason)) = by_attribute(words, "warning") else { return said };
         let reason = reason.split(" [-W").next().unwrap_or(reason);
-        writeln!(told, "{shown}:{}: {name}: {reason}", line_of(shown, &lines, i)).expect("writing to a string");
+        writeln!(report, "{shown}:{}: {name}: {reason}", line_of(shown, &lines, i)).expect("writing to a string");
     }
-    told
+    report
 }
 
-/// The helper and the reason, if the compiler's words are those of an attribute in our headers.
+/// The helper and the reason, if the compiler's message comes from an attribute in our headers.
 fn by_attribute<'a>(words: &'a str, kind: &str) -> Option<(&'a str, &'a str)> {
     let (_, reason) = words
         .split_once(&format!("declared with attribute {kind}: "))
@@ -193,7 +193,7 @@ fn line_of(shown: &str, lines: &[&str], at: usize) -> String {
     after.or_else(|| lines[..at].iter().rev().find_map(number)).unwrap_or_else(|| "?".to_string())
 }
 
-/// What a message says is missing, and what there is: of the words of gcc and of clang.
+/// What is missing according to a message of gcc or clang, and what there is instead.
 fn not_offered(words: &str) -> Option<(String, String)> {
     let quoted: Vec<&str> = words.split('\'').skip(1).step_by(2).collect();
     if let Some((name, reason)) = by_attribute(words, "error") {
@@ -223,7 +223,7 @@ fn not_offered(words: &str) -> Option<(String, String)> {
     None
 }
 
-/// A header that is not there, in our words.
+/// Our message for a missing header.
 pub(crate) fn explain_header(shown: &str, said: &str) -> Option<String> {
     let lines: Vec<&str> = said.lines().collect();
     let at = lines.iter().position(|line| line.contains("fatal error: "))?;
@@ -272,7 +272,7 @@ fn without_comments(text: &str) -> String {
     out + rest
 }
 
-/// Writes the surroundings into the folder.
+/// Writes these files into the folder.
 pub(crate) fn write(folder: &Path, around: &Surroundings) -> std::io::Result<()> {
     for (name, text) in &around.files {
         let path = folder.join(name);

@@ -19,7 +19,7 @@ pub enum Hook {
     SndbufExpand,
 }
 
-/// How many hooks there are.
+/// Number of hooks.
 pub const HOOKS: usize = 12;
 
 impl Hook {

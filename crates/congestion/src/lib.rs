@@ -1,7 +1,7 @@
 //! The congestion-control algorithms of `cc/`, built natively: what they are, and how a host calls them.
 //!
 //! [`Algorithm::builtins`] lists them, [`Algorithm::named`] finds one, [`Algorithm::load`] compiles and opens a user's
-//! file. [`check_invariants`] plays what happens to flows with an algorithm and looks for what none may do. A host embeds
+//! file. [`check_invariants`] runs an algorithm through what can happen to flows and looks for violations. A host embeds
 //! a [`TcpSock`], points its `icsk_ca_ops` at [`Algorithm::ops`], and calls the hooks (`ca_*` on [`TcpSock`]) in Linux's
 //! order. This crate is the only one that crosses into C.
 

@@ -19,11 +19,11 @@ impl Algorithm {
     ///
     /// The algorithm stays loaded until the process ends. A file of the same bytes is compiled once.
     ///
-    /// Compiling does not make a file safe: it runs with this process's rights. [`crate::check_invariants`] tells
-    /// whether it behaves, in a process of its own.
+    /// Compiling does not make a file safe: it runs with this process's rights. [`crate::check_invariants`] checks
+    /// it in a process of its own.
     ///
     /// # Errors
-    /// [`LoadError`] says what is wrong with the file, in the compiler's own words where it is the compiler's refusal.
+    /// [`LoadError`] says what is wrong with the file, with the compiler's own message where the compiler refuses it.
     pub fn load(path: &Path) -> Result<&'static Algorithm, LoadError> {
         static LOADED: Mutex<BTreeMap<Vec<u8>, &'static Algorithm>> = Mutex::new(BTreeMap::new());
 
@@ -41,11 +41,11 @@ impl Algorithm {
     }
 }
 
-/// Compiles a user's file for the kernel: the bytes of a BPF object. Whether the kernel's verifier takes it, only
-/// loading it can tell.
+/// Compiles a user's file for the kernel: the bytes of a BPF object. Only loading it shows
+/// whether the kernel's verifier accepts it.
 ///
 /// # Errors
-/// [`LoadError::NoClang`] where there is no clang, else what [`Algorithm::load`] says of files that do not compile.
+/// [`LoadError::NoClang`] where there is no clang, else [`Algorithm::load`]'s errors of files that do not compile.
 pub fn compile_for_bpf(path: &Path) -> Result<Vec<u8>, LoadError> {
     let compiled = toolchain::compile_bpf(path, &read(path)?)?;
     fs::read(&compiled.object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })
@@ -55,7 +55,7 @@ fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     fs::read(path).map_err(|source| LoadError::Read { path: path.to_path_buf(), source })
 }
 
-/// Opens a shared object, for good, and finds its table.
+/// Opens a shared object, never to be closed, and finds its table.
 fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadError> {
     let foreign = foreign::is_foreign(source);
     let name = CString::new(object.as_os_str().as_bytes()).expect("a temporary folder's name has no zero byte");
@@ -83,7 +83,7 @@ fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadErro
         return unsafe { table::algorithm(table.cast(), &bytes) }.map_err(contract);
     }
     // SAFETY: CC_OPS of the header that the file was compiled with defines that symbol as a constant of this type, and
-    // the object is never closed. A file that defines it as something else has left the contract on purpose.
+    // the object is never closed. A file that defines it as something else breaks the contract on purpose.
     Algorithm::from_raw(unsafe { &*table.cast::<RawAlgorithm>() }).map_err(contract)
 }
 

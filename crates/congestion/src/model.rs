@@ -1,8 +1,8 @@
-//! The operation model: every algorithm, ours or a user's, against one host that does what hosts do, in any order.
+//! The operation model: runs an algorithm, ours or a user's, on one host whose operations come in random order.
 //!
 //! A seed determines a sequence of operations: ACKs of one segment or of a window, duplicate ACKs, losses, timeouts,
 //! marks, undo, idle times, RTTs from 1 µs to 2^31 µs, windows up to 10^6 segments, a state that `init` never saw. After
-//! each call of a hook, what no algorithm may do is looked for ([`Fault`]). The tests drive the built-in algorithms with
+//! each call of a hook it looks for violations ([`Fault`]). The tests drive the built-in algorithms with
 //! it; [`crate::check_invariants`] a user's.
 
 mod host;
@@ -14,13 +14,13 @@ use host::Host;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The largest window of the model, segments: what the files argue their ranges for.
+/// The largest window of the model, segments: the range that the files' arithmetic is made for.
 pub const WINDOW_MAX: u32 = 1_000_000;
 
-/// CPU time of a check before a hook counts as hanging; a usual check takes a tenth of a second.
+/// CPU time of a check before a hook counts as hanging; a check usually takes a tenth of a second.
 pub(crate) const CPU_SECONDS_MAX: u32 = 5;
 
-/// What an algorithm did that none may. Windows and thresholds in segments.
+/// A violation by an algorithm. Windows and thresholds in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The window is 0 or above its clamp.
@@ -44,9 +44,9 @@ pub enum Fault {
         /// The threshold.
         ssthresh: u32,
     },
-    /// `undo_cwnd` answered 0 or more than the clamp.
+    /// `undo_cwnd` returned 0 or more than the clamp.
     Undo {
-        /// The answer.
+        /// The value returned.
         cwnd: u32,
         /// The clamp.
         clamp: u32,
@@ -58,7 +58,7 @@ pub enum Fault {
         /// The field.
         field: &'static str,
     },
-    /// The same operations gave another outcome: it remembers something outside its private state.
+    /// The same operations had another outcome: it keeps state outside its private state.
     Irreproducible,
     /// The process died of a signal.
     Signal {
@@ -97,7 +97,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A fault, and where it showed: the same seed shows it again.
+/// A fault, and where it occurred: the same seed reproduces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {fault} (operation {operation} of seed {seed})", hook.name())]
 pub struct Violation {
@@ -111,7 +111,7 @@ pub struct Violation {
     pub seed: u64,
 }
 
-/// What one sequence of operations came to.
+/// Result of one sequence of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Operations done.
@@ -156,7 +156,7 @@ impl Progress {
     }
 }
 
-/// Plays `operations` operations of `seed` with `algorithm`, in this process: a division by zero ends it.
+/// Runs `operations` operations of `seed` with `algorithm`, in this process: a division by zero ends it.
 ///
 /// # Errors
 /// The first [`Violation`].

@@ -6,12 +6,12 @@ use std::fmt;
 
 /// A hook that takes the socket alone.
 pub type Hook = extern "C" fn(&mut TcpSock);
-/// A hook that takes the socket and answers with a number of segments.
+/// A hook that takes the socket and returns a number of segments.
 pub type HookU32 = extern "C" fn(&mut TcpSock) -> u32;
 
 /// The hooks of one algorithm, as its file's last table lists them.
 ///
-/// A C table has this layout. Tests fill one from Rust, to see what a host calls.
+/// A C table has this layout. Tests fill one from Rust to record a host's calls.
 #[derive(Clone, Default)]
 #[repr(C)]
 pub struct CongestionOps {
@@ -31,11 +31,11 @@ pub struct CongestionOps {
     pub in_ack_event: Option<extern "C" fn(&mut TcpSock, u32)>,
     /// An ACK was accounted for.
     pub pkts_acked: Option<extern "C" fn(&mut TcpSock, &AckSample)>,
-    /// In place of `cong_avoid` and of the host's recovery: acknowledgment number, kernel-private flag, sample.
+    /// Instead of `cong_avoid` and the host's recovery: acknowledgment number, kernel-private flag, sample.
     pub cong_control: Option<extern "C" fn(&mut TcpSock, u32, i32, &RateSample)>,
-    /// The window to go back to when a reduction proves wrong, segments. Required.
+    /// The window to restore when a reduction was spurious, segments. Required.
     pub undo_cwnd: Option<HookU32>,
-    /// The least segments of a burst.
+    /// Minimum number of segments in a burst.
     pub min_tso_segs: Option<HookU32>,
     /// The send buffer as a multiple of the window.
     pub sndbuf_expand: Option<HookU32>,
@@ -170,7 +170,7 @@ impl TcpSock {
         }
     }
 
-    /// `undo_cwnd`: the window to go back to, segments.
+    /// `undo_cwnd`: the window to restore, segments.
     pub fn ca_undo_cwnd(&mut self) -> u32 {
         match self.icsk_ca_ops.and_then(|ops| ops.undo_cwnd) {
             Some(hook) => hook(self),
@@ -178,7 +178,7 @@ impl TcpSock {
         }
     }
 
-    /// `min_tso_segs`: the least segments of a burst; 2 where the algorithm does not say.
+    /// `min_tso_segs`: minimum number of segments in a burst; 2 without the hook.
     pub fn ca_min_tso_segs(&mut self) -> u32 {
         match self.icsk_ca_ops.and_then(|ops| ops.min_tso_segs) {
             Some(hook) => hook(self),
@@ -186,7 +186,7 @@ impl TcpSock {
         }
     }
 
-    /// `sndbuf_expand`: the send buffer as a multiple of the window; 2 where the algorithm does not say.
+    /// `sndbuf_expand`: the send buffer as a multiple of the window; 2 without the hook.
     pub fn ca_sndbuf_expand(&mut self) -> u32 {
         match self.icsk_ca_ops.and_then(|ops| ops.sndbuf_expand) {
             Some(hook) => hook(self),

@@ -1,4 +1,4 @@
-//! Which algorithms there are, and what each says of itself.
+//! The algorithms and their descriptions.
 
 use crate::ops::CongestionOps;
 use crate::sock::TcpSock;
@@ -48,7 +48,7 @@ pub enum Category {
     Unknown,
 }
 
-/// An algorithm: its hooks and what its file says of it.
+/// An algorithm: its hooks and its file's description.
 #[derive(Debug)]
 pub struct Algorithm {
     name: String,
@@ -79,7 +79,7 @@ impl Algorithm {
         Algorithm::builtins().iter().find(|algorithm| algorithm.name == name)
     }
 
-    /// An algorithm whose table is filled from Rust: how tests and tools see what a host calls.
+    /// An algorithm whose table is filled from Rust: for tests and tools that record a host's calls.
     ///
     /// # Errors
     /// Names the first required hook that the table lacks.
@@ -99,7 +99,7 @@ impl Algorithm {
         })
     }
 
-    /// Checks that `raw` was compiled against this crate's contract; an error says what does not fit.
+    /// Checks that `raw` was compiled against this crate's contract; an error says what differs.
     pub(crate) fn from_raw(raw: &'static RawAlgorithm) -> Result<Algorithm, String> {
         if raw.abi != ABI || raw.sock_bytes as usize != size_of::<TcpSock>() {
             return Err("it was compiled against another version of tcp.h".to_string());
@@ -135,7 +135,7 @@ impl Algorithm {
         })
     }
 
-    /// The same with what the compiler said of its file.
+    /// The same with the compiler's warnings about its file.
     pub(crate) fn with_warnings(self, warnings: String) -> Algorithm {
         Algorithm { warnings, ..self }
     }
@@ -148,7 +148,7 @@ impl Algorithm {
     pub fn ops(&self) -> &'static CongestionOps {
         self.ops
     }
-    /// The name that people know it by.
+    /// Its usual name, such as `CUBIC`.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -180,7 +180,7 @@ impl Algorithm {
     pub fn measures_model(&self) -> bool {
         self.measures & 8 != 0
     }
-    /// What the compiler said of a user's file though it took it; empty for the built-in ones.
+    /// The compiler's warnings about a user's file; empty for the built-in ones.
     pub fn warnings(&self) -> &str {
         &self.warnings
     }

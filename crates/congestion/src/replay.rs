@@ -1,8 +1,8 @@
 //! Replays what the tracing build of an algorithm (`bpf/trace.c`) recorded in the kernel.
 //!
-//! A [`Call`] holds all that a hook could see, and what it made of it. [`Call::replay`] sets a [`TcpSock`] up from the first
-//! half, runs the native build's hook on it, and compares with the second. [`crate::replay_watch`] looks for calls that
-//! left no record.
+//! A [`Call`] holds all that a hook could read, and its effects. [`Call::replay`] sets up a [`TcpSock`] from the first
+//! half, runs the native build's hook on it, and compares with the second. [`crate::replay_watch`] looks for calls
+//! without a record.
 
 use crate::hook::Hook;
 use crate::registry::Algorithm;
@@ -33,7 +33,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Which call of which socket, with what scalar argument and what answer.
+    /// The call, its socket, its scalar argument and its result.
     Head { hook, socket, number, argument, acked, value }
 }
 
@@ -67,7 +67,7 @@ words! {
 }
 
 words! {
-    /// What the host's services were asked for, and gave.
+    /// Calls of the host's services, and their results.
     Services { draws, random, acks, ack_seq, ack_ecn_flags, ack_cleared }
 }
 
@@ -77,7 +77,7 @@ type Private = [u64; 13];
 /// `TRACE_STATE`: the number after the hooks'.
 const STATE: u64 = Hook::ALL.len() as u64;
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// Neither a call nor a change of state has this length.
@@ -142,9 +142,9 @@ pub struct Call {
 pub struct Difference {
     /// Its name.
     pub field: String,
-    /// What the kernel's run made of it.
+    /// The kernel's value.
     pub kernel: u64,
-    /// What the native build makes of it.
+    /// The native build's value.
     pub native: u64,
 }
 
@@ -159,7 +159,7 @@ impl Event {
     /// Reads a record.
     ///
     /// # Errors
-    /// The bytes are none of this program's `bpf/trace.c`.
+    /// The bytes are not from this program's `bpf/trace.c`.
     pub fn parse(bytes: &[u8]) -> Result<Event, RecordError> {
         if bytes.len() != HEAD_BYTES && bytes.len() != CALL_BYTES {
             return Err(RecordError::Length(bytes.len()));
@@ -203,8 +203,8 @@ impl Call {
     }
 
     /// Calls the native build's hook with what was recorded before the call, and compares what it does with what was
-    /// recorded after it: the private state, every field that a hook may write, its answer, the random numbers drawn
-    /// and the ACKs asked for; and that it leaves alone what it may only read. Returns the differences.
+    /// recorded after it: the private state, every field that a hook may write, its result, the random numbers drawn
+    /// and the ACKs requested; and that it changes nothing that it may only read. Returns the differences.
     pub fn replay(&self, algorithm: &Algorithm) -> Vec<Difference> {
         let mut sock = self.socket();
         sock.icsk_ca_ops = Some(algorithm.ops());
@@ -222,7 +222,7 @@ impl Call {
         for (i, (kernel, native)) in self.private_after.iter().zip(sock.icsk_ca_priv).enumerate() {
             compare(&format!("icsk_ca_priv[{i}]"), *kernel, native);
         }
-        // The kernel's send_ack clears what is owed at once, the native host when the hook has returned.
+        // The kernel's send_ack clears the pending ACK at once, the native host after the hook has returned.
         let mut native = Written::of(&sock);
         let cleared = if self.services.acks > 0 { self.services.ack_cleared } else { 0 };
         native.icsk_ack_pending = (native.icsk_ack_pending & !cleared) | (self.after.icsk_ack_pending & cleared);
@@ -248,12 +248,12 @@ impl Call {
         found
     }
 
-    /// Calls the hook; returns its answer, 0 where it has none. None: the algorithm has no such hook.
+    /// Calls the hook; returns its result, 0 if it has none. None: the algorithm has no such hook.
     fn run(&self, algorithm: &Algorithm, sock: &mut TcpSock) -> Option<u32> {
         let (ops, head) = (algorithm.ops(), &self.head);
         let argument = head.argument as u32;
         match self.hook {
-            // the state is as the kernel zeroed it, or did not
+            // the state is as the kernel left it, zeroed or not
             Hook::Init => ops.init?(sock),
             Hook::Release => ops.release?(sock),
             Hook::CongAvoid => ops.cong_avoid?(sock, argument, head.acked as u32),
@@ -493,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_number_that_it_was_worked_out_for() {
+    fn the_seed_for_a_recorded_number_draws_that_number() {
         for number in [0, 1, 2, 0x8000_0000, 0xffff_ffff, 0x1234_5678, MULTIPLIER] {
             assert_eq!(step(seed_for(number)).wrapping_mul(MULTIPLIER), number, "{number:#x}");
         }
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_a_draw_or_an_ack_too_many_is_a_difference() {
+    fn another_result_and_an_extra_draw_or_ack_are_differences() {
         let call = CALL_BYTES / 8;
         let services = call - Services::NAMES.len();
         let value = Head::NAMES.iter().position(|name| *name == "value").expect("a word's name");
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_told_so() {
+    fn bytes_that_are_not_a_record_are_refused() {
         assert_eq!(Event::parse(&[0; 7]), Err(RecordError::Length(7)));
         let mut words = record();
         words[0] = 99;

@@ -1,8 +1,8 @@
-//! Looks for calls of hooks that left no record.
+//! Looks for calls of hooks without a record.
 //!
-//! Some kernels skip `struct_ops` programs at times (in softirq over pid 1): a hook that answers then answers with
-//! garbage, and one that acts does not act. A skipped call has no record to compare, but it leaves a hole in the order
-//! of those around it. (The kernel's tracepoint of states is skipped with it.)
+//! Some kernels skip `struct_ops` programs at times (in softirq over pid 1): a hook with a result then returns
+//! garbage, and one without has no effect. A skipped call has no record to compare, but it leaves a gap in the order of
+//! the records. (The kernel's tracepoint of states is skipped with it.)
 
 use crate::hook::Hook;
 use crate::ops::CongestionOps;
@@ -10,7 +10,7 @@ use crate::replay::{Call, Event};
 use crate::sock::{TCP_CA_CWR, TCP_CA_DISORDER, TCP_CA_OPEN};
 use std::collections::BTreeMap;
 
-/// No window of these tests is this large; what a skipped call answers mostly is.
+/// No window of these tests is this large; the result of a skipped call mostly is.
 const GARBAGE_CWND: u64 = 1 << 20;
 
 /// How many calls are missing, by how it was seen.
@@ -20,9 +20,9 @@ pub struct Missing {
     pub ssthresh: u64,
     /// The state changed without `set_state`, where the algorithm has it.
     pub set_state: u64,
-    /// Segments were delivered that no `cong_avoid` (in Open) or `cong_control` was told of.
+    /// Segments were delivered without a call of `cong_avoid` (in Open) or `cong_control`.
     pub acks: u64,
-    /// Calls that found a window past belief (2^20 segments).
+    /// Calls that found an impossible window (2^20 segments).
     pub garbage: u64,
 }
 
@@ -42,9 +42,9 @@ struct Flow {
     state: Option<u8>,
     /// `ssthresh` was called since the last change of state.
     asked: bool,
-    /// `set_state` with this state is to come.
+    /// `set_state` with this state is expected.
     owed: Option<u8>,
-    /// `delivered`, as the last ACK left it; unknown after what may pass over ACKs.
+    /// `delivered` after the last ACK; unknown after calls between which ACKs may come without a call.
     delivered: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins.
+    /// A watch without records.
     pub fn new(ops: &'static CongestionOps) -> Watch {
         Watch { ops, flows: BTreeMap::new(), missing: Missing::default() }
     }
@@ -67,8 +67,8 @@ impl Watch {
         self.missing
     }
 
-    /// Takes the next record. Those of a socket must come in the order of its calls; where some are lost (the numbers
-    /// tell), nothing is concluded.
+    /// Takes the next record. Those of a socket must come in the order of its calls; where some are lost (their numbers
+    /// have gaps), nothing is concluded.
     pub fn see(&mut self, event: &Event) {
         let (socket, number) = match event {
             Event::Call(call) => (call.head.socket, call.head.number),
@@ -111,7 +111,7 @@ impl Watch {
             self.missing.set_state += 1;
         }
         let state = call.read.icsk_ca_state as u8;
-        // set_state comes before the change that the record before it has told of
+        // set_state comes before the change that the previous record reported
         let known = flow.state.filter(|_| call.hook != Hook::SetState);
         if let Some(known) = known.filter(|&known| known != state) {
             self.missing.set_state += u64::from(self.ops.set_state.is_some());
@@ -123,13 +123,13 @@ impl Watch {
         }
         flow.asked |= call.hook == Hook::Ssthresh;
         if matches!(call.hook, Hook::Init | Hook::Release) {
-            // another algorithm's time may lie before it
+            // another algorithm may have been in use before it
             *flow = Flow { next: flow.next, ..Flow::default() };
         }
         let Some(acked) = call.acked() else { return };
         let delivered = call.read.delivered;
-        let told = flow.delivered.is_none_or(|last| last == delivered.wrapping_sub(acked) & 0xffff_ffff);
-        self.missing.acks += u64::from(!told);
+        let called = flow.delivered.is_none_or(|last| last == delivered.wrapping_sub(acked) & 0xffff_ffff);
+        self.missing.acks += u64::from(!called);
         let open = u64::from(TCP_CA_OPEN) == call.read.icsk_ca_state;
         flow.delivered = (open || self.ops.has_cong_control()).then_some(delivered);
     }
@@ -155,7 +155,7 @@ mod tests {
         Event::State { socket: 0, number: 0, old, new }
     }
 
-    /// Two ACKs in Open, a loss, the way back, an ACK; each ACK delivers 2 segments.
+    /// Two ACKs in Open, a loss, recovery, an ACK; each ACK delivers 2 segments.
     fn story() -> Vec<Event> {
         vec![
             call(Hook::Init, 0, 0, 1),
@@ -184,12 +184,12 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_story_misses_nothing() {
+    fn complete_records_have_no_missing_call() {
         assert_eq!(missing_of(story()), Missing::default());
     }
 
     #[test]
-    fn each_skipped_call_is_missed() {
+    fn each_skipped_call_is_detected() {
         let without = |which: &[usize]| {
             let kept = (0..).zip(story()).filter(|(i, _)| !which.contains(i)).map(|(_, event)| event);
             missing_of(kept.collect())

@@ -1,7 +1,7 @@
 //! The socket that algorithms see: `struct tcp_sock` of `cc/include/tcp.h`, field for field.
 //!
 //! Hosts embed [`TcpSock`] as their own state, so nothing is copied when a hook is called. The C structure nests three
-//! others; here they lie flat, which has the same layout because each nested one is a multiple of 8 bytes.
+//! others; here they are flat, which has the same layout because each nested one is a multiple of 8 bytes.
 
 use crate::ops::CongestionOps;
 
@@ -36,7 +36,7 @@ pub enum CaEvent {
 
 /// Flags of `in_ack_event`.
 pub mod ack_flags {
-    /// The ACK took the slow path: out of the ordinary, or it carries SACK or a new window.
+    /// The ACK took the slow path, for example because it carries SACK or a new window.
     pub const SLOWPATH: u32 = 1;
     /// It changed the send window.
     pub const WIN_UPDATE: u32 = 2;
@@ -58,13 +58,13 @@ pub mod ecn {
 
 /// Bits of [`TcpSock::icsk_ack_pending`].
 pub mod ack_pending {
-    /// An ACK is owed.
+    /// An ACK is pending.
     pub const SCHED: u8 = 1;
     /// The delayed-ACK timer runs.
     pub const TIMER: u8 = 2;
     /// Data with PSH arrived.
     pub const PUSHED: u8 = 4;
-    /// The owed ACK leaves at once.
+    /// The pending ACK is sent at once.
     pub const NOW: u8 = 16;
 }
 
@@ -93,7 +93,7 @@ pub struct MinMax {
     pub s: [MinMaxSample; 3],
 }
 
-/// What algorithms see of a flow. Names, units and meaning are Linux's; `cc/include/tcp.h` documents each field.
+/// What algorithms can read of a flow. Names, units and meaning are Linux's; `cc/include/tcp.h` documents each field.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 #[allow(missing_docs, reason = "each field is documented where it is declared, in cc/include/tcp.h")]
@@ -220,7 +220,7 @@ pub struct RateSample {
     pub prior_in_flight: u32,
     /// End of the newest segment acknowledged.
     pub last_end_seq: u32,
-    /// Was the sender short of data during the interval?
+    /// Was the sender limited by its application during the interval?
     pub is_app_limited: bool,
     /// Is the sample of a retransmission?
     pub is_retrans: bool,

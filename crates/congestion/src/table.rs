@@ -11,7 +11,7 @@ use std::ptr;
 /// Sections of tables of operations: registered until removed, and bound to a link.
 const TABLES: [&str; 2] = [".struct_ops", ".struct_ops.link"];
 
-/// Licences that the kernel takes for compatible with its own; it loads no congestion control of another.
+/// Licences that the kernel regards as compatible with its own; it loads no congestion control with another.
 const LICENSES: [&str; 6] =
     ["GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"];
 
@@ -84,7 +84,7 @@ fn check_license(elf: &Elf<'_>) -> Result<(), String> {
 }
 
 fn one_table(symbols: &[Symbol]) -> Result<&Symbol, String> {
-    // the linker puts marks of its own, without a size, where sections end
+    // the linker adds symbols without a size at the ends of sections
     let is_table = |symbol: &&Symbol| symbol.size > 0 && TABLES.contains(&symbol.section.as_str());
     let tables: Vec<&Symbol> = symbols.iter().filter(is_table).collect();
     match tables.as_slice() {
@@ -122,7 +122,7 @@ unsafe fn hooks(anchor: &Foreign) -> &'static [ForeignHook] {
     unsafe { std::slice::from_raw_parts(anchor.hooks, bytes / size_of::<ForeignHook>()) }
 }
 
-/// Does each member take what the host passes, and answer if it is asked?
+/// Does each member take the host's parameters, and return a value where one is expected?
 fn check_hooks(ops: &CongestionOps, hooks: &[ForeignHook]) -> Result<(), String> {
     for (hook, function) in Hook::ALL.into_iter().zip(members(ops)).filter(|&(_, function)| function != 0) {
         let (parameters, answers) = signature(hook);

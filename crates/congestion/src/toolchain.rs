@@ -8,7 +8,7 @@ use std::process::Command;
 use std::{env, fs, io};
 use tempfile::TempDir;
 
-/// A call of what nobody declared would otherwise show only when the object is opened, without a line number.
+/// A call of an undeclared function would otherwise show only when the object is opened, without a line number.
 const SHARED_FLAGS: &str = "-O2 -shared -fPIC -Wpadded -Werror=implicit-function-declaration";
 
 /// Foreign files keep the kernel's habits: unused parameters, casts of the private state, functions that are not static.
@@ -16,19 +16,19 @@ const FOREIGN_FLAGS: &str = "-std=gnu11 -ffreestanding -nostdinc -fwrapv -mgener
     -Wno-unused-function -Wno-unused-variable -Wno-unused-const-variable -fno-strict-aliasing -fvisibility=hidden \
     -Werror=implicit-function-declaration";
 
-/// A bitfield that is read as such would be read where it lies in this crate's header, not in the kernel.
+/// A plain read of a bitfield would use its position in this crate's header, not the kernel's.
 const FOREIGN_BPF_FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nostdinc -Wall \
     -Wno-unused-function -Wno-unused-variable -Wno-unused-const-variable -Wno-missing-declarations \
     -Werror=implicit-function-declaration -Werror=deprecated-declarations";
 
-/// What the kernel's loader is given; see `crates/kernel`.
+/// For the kernel's loader; see `crates/kernel`.
 const BPF_FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror=implicit-function-declaration";
 
-/// What a compiler made of a file.
+/// The result of compiling a file.
 pub(crate) struct Compiled {
     /// The object; it lives as long as `_folder`.
     pub object: PathBuf,
-    /// What the compiler said though it succeeded.
+    /// The compiler's warnings.
     pub warnings: String,
     _folder: TempDir,
 }
@@ -89,7 +89,7 @@ fn compile(
     let object = home.path().join("algorithm.o");
     let mut command = Command::new(&compiler[0]);
     command.args(&compiler[1..]).args(flags).args(&around.defines).arg("-I").arg(home.path()).arg("-o").arg(&object);
-    // its words are looked into where a file is foreign, so they are asked for in one language
+    // messages about foreign files are parsed, so they must be in English
     command.arg(&copy).args(around.linked.iter().map(|name| home.path().join(name))).env("LC_ALL", "C");
     let (path, compiler) = (path.to_path_buf(), compiler.join(" "));
     let output = match command.output() {
@@ -110,9 +110,9 @@ fn compile(
     Err(LoadError::Compile { path, compiler, message: said.trim_end().to_string() })
 }
 
-/// A folder that only this user can enter, with `tcp.h` and a copy of the file in it: the copy is what was read, so what
-/// is compiled is what was compared with earlier files, and no other `tcp.h` stands beside it. A `#line` gives it its
-/// name back in the compiler's messages.
+/// A folder that only this user can enter, with `tcp.h` and a copy of the file in it: the copy has the bytes that
+/// were compared with earlier files, and no other `tcp.h` is in the folder. A `#line` keeps the file's own name in the
+/// compiler's messages.
 fn private_copy(path: &Path, source: &[u8]) -> io::Result<(TempDir, PathBuf)> {
     let home = tempfile::Builder::new().prefix("opentcp-cc-").tempdir()?;
     fs::write(home.path().join("tcp.h"), HEADER)?;

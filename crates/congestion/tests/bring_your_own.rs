@@ -1,4 +1,4 @@
-//! Users' files: what is taken, what is refused, and in which words.
+//! Users' files: which are accepted, which are refused, and with which message.
 
 use congestion::{Algorithm, Fault, LoadError, check_invariants, compile_for_bpf, model};
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ fn a_copy_of_each_builtin_behaves_as_the_builtin() {
         let loaded = Algorithm::load(&copy).unwrap_or_else(|error| panic!("{error}"));
         assert!(!std::ptr::eq(loaded.ops(), builtin.ops()), "it is the user's object, not ours");
         assert_eq!(loaded.warnings(), "", "{}", builtin.name());
-        let told = |a: &Algorithm| format!("{} {} {:?} {}", a.title(), a.environment(), a.category(), a.needs_ecn());
-        assert_eq!(told(loaded), told(builtin));
+        let text = |a: &Algorithm| format!("{} {} {:?} {}", a.title(), a.environment(), a.category(), a.needs_ecn());
+        assert_eq!(text(loaded), text(builtin));
         for seed in 0..8 {
             assert_eq!(model::run(loaded, seed, 1000), model::run(builtin, seed, 1000), "{}", builtin.name());
         }
@@ -91,7 +91,7 @@ fn the_same_bytes_are_compiled_once() {
 }
 
 #[test]
-fn a_syntax_error_is_shown_in_the_compilers_words_under_the_users_name() {
+fn a_syntax_error_shows_the_compilers_message_with_the_users_file_name() {
     let desk = Desk::new();
     let error = desk.refusal(&with_cong_avoid("tp->snd_cwnd += ;"));
     let LoadError::Compile { message, .. } = &error else { panic!("{error}") };
@@ -128,7 +128,7 @@ fn an_undefined_symbol_is_named() {
 }
 
 #[test]
-fn a_file_without_a_table_is_told_to_end_with_one() {
+fn a_file_without_a_table_gets_an_error_that_asks_for_one() {
     let error = Desk::new().refusal("#include \"tcp.h\"\n");
     assert!(matches!(error, LoadError::NoTable { .. }), "{error}");
     assert!(error.to_string().contains("CC_OPS(name"), "{error}");
@@ -211,7 +211,7 @@ fn the_check_names_what_a_bad_file_does() {
 }
 
 #[test]
-fn a_violation_says_where_it_showed_and_shows_again_there() {
+fn a_violation_names_its_place_and_is_reproducible_there() {
     let text = with_cong_avoid("tp->snd_ssthresh = 1;");
     let algorithm = Algorithm::load(&Desk::new().write(&text)).expect("it compiles");
     let violation = check_invariants(algorithm).expect_err("a fault");
@@ -226,10 +226,10 @@ fn an_endless_loop_is_ended() {
     assert_eq!(Desk::new().fault_of("for (;;) tp->snd_cwnd = 1 + (tp->snd_cwnd & 1);"), Fault::TimedOut);
 }
 
-/// Needs an environment of its own, so it runs itself again in one.
+/// Needs an environment of its own, so it starts itself once more in one.
 #[test]
-fn a_compiler_that_cannot_run_or_is_not_there_is_told() {
-    const NAME: &str = "a_compiler_that_cannot_run_or_is_not_there_is_told";
+fn a_compiler_that_is_missing_or_cannot_run_is_reported() {
+    const NAME: &str = "a_compiler_that_is_missing_or_cannot_run_is_reported";
     if env::var_os("CC_OF_TEST").is_some() {
         println!("{}", Desk::new().refusal(&with_cong_avoid("")));
         return;

@@ -209,7 +209,7 @@ fn an_unknown_field_is_named_with_those_there_are() {
 }
 
 #[test]
-fn several_lines_are_told_at_once() {
+fn several_lines_are_reported_at_once() {
     let error =
         refusal("/* body */", "tp->snd_cwnd = tp->prr_out;\n\ttp->snd_cwnd += tp->reordering; bpf_redirect(1);");
     let line = line_of(WHOLE, "/* body */");

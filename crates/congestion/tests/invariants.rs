@@ -1,4 +1,4 @@
-//! What no algorithm may do, over sequences of operations that nobody thought of.
+//! No algorithm violates an invariant, over random sequences of operations.
 
 use congestion::{Algorithm, Violation, check_invariants, model};
 use proptest::prelude::*;

@@ -1,10 +1,10 @@
-//! What the built-in algorithms say of themselves.
+//! The built-in algorithms' descriptions.
 
 use congestion::{Algorithm, Category, CongestionOps};
 
 /// The study's Table 1: protocol, target environment, category.
 #[test]
-fn algorithms_declare_what_the_studys_table_says_of_them() {
+fn algorithms_declare_what_the_studys_table_says() {
     use Category::{DelayBased, Hybrid, LossBased};
     for (name, title, environment, category) in [
         ("newreno", "NewReno", "wired, low bandwidth, small delay", LossBased),

@@ -42,7 +42,7 @@
 
 #define tcp_jiffies32 ((__u32)bpf_jiffies64())
 
-/* What a file has of its own, it keeps: CC_OWN_x is set where its text defines x. */
+/* A file's own definitions take precedence: CC_OWN_x is set where its text defines x. */
 #if !defined(CC_OWN_min) && !defined(min)
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #endif

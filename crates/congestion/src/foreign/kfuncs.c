@@ -46,7 +46,7 @@ KFUNC(void, tcp_reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	cc_native_tcp_reno_cong_avoid(sk, acked);
 }
 
-/* ---- Helpers that are answered as where nothing else is set up ---- */
+/* ---- Helpers that return what they do in a kernel where nothing else is set up ---- */
 
 #define ENOTSUPP 524
 

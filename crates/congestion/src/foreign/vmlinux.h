@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * vmlinux.h for algorithms written for libbpf ("foreign" ones): what of the kernel's types an algorithm meets.
+ * vmlinux.h for algorithms written for libbpf ("foreign" ones): the kernel's types that an algorithm can use.
  *
  *   native build  the structures of the contract, tcp.h, which are the simulator's own socket. Its functions are renamed
  *                 out of the way: libbpf's world has none of them, and files define their own before(), fls64(), ...
@@ -214,7 +214,7 @@ enum tcp_ca_ack_event_flags {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* Where a bitfield lies differs between kernels; a plain read would take the place that it has in this header. */
+/* The position of a bitfield differs between kernels; a plain read would use its position in this header. */
 #define CC_BITS __attribute__((deprecated("a bitfield: read it with BPF_CORE_READ_BITFIELD(object, field)")))
 
 struct ack_sample {
@@ -324,7 +324,7 @@ static __thread struct sock *cc_current __attribute__((unused));
 
 #if !defined(CC_KFUNCS)
 
-/* ---- What the native build of a foreign file tells the loader ---- */
+/* ---- What the loader reads in the native build of a foreign file ---- */
 
 /* A hook, as BPF_PROG declares it. */
 struct cc_foreign_hook {

@@ -12,7 +12,7 @@ use crate::sock::{
 
 /// The longest RTT, µs.
 const RTT_MAX_US: u32 = i32::MAX as u32;
-/// Any algorithm may go back to this window at once, segments: BBR's least.
+/// Any algorithm may return to this window at once, segments: BBR's minimum.
 const SMALL_WINDOW: u32 = 4;
 /// The initial window (RFC 6928), segments.
 const INITIAL_WINDOW: u32 = 10;
@@ -72,7 +72,7 @@ impl<'a> Host<'a> {
             calls: [0; HOOKS],
             digest: 0,
         };
-        // once in a while no init at all: every hook is safe on a state of zeros
+        // sometimes no init at all: every hook must be safe on a zeroed state
         if !host.rng.once_in(8) {
             host.call(Hook::Init, 0, TcpSock::ca_init)?;
         }
@@ -230,7 +230,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Smoothed and least RTT (RFC 6298; kept within the 32 bits that hold 8 times it).
+    /// Smoothed and minimum RTT (RFC 6298; kept within the 32 bits that hold 8 times it).
     fn measure(&mut self, rtt_us: i32) {
         let Ok(rtt) = u32::try_from(rtt_us) else { return };
         let sock = &mut self.sock;
@@ -314,7 +314,7 @@ impl<'a> Host<'a> {
         self.call(Hook::CwndEvent, 0, |sock| sock.ca_cwnd_event(CaEvent::TxStart))
     }
 
-    /// What entering Recovery, CWR and Loss has in common.
+    /// Common part of entering Recovery, CWR and Loss.
     fn begin_episode(&mut self) -> Step {
         let sock = &mut self.sock;
         sock.prior_cwnd = sock.snd_cwnd;
@@ -360,7 +360,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The loss was none: back to what was.
+    /// The loss was spurious: restore window and threshold.
     fn undo(&mut self) -> Step {
         if self.sock.undo_marker == 0 {
             return Ok(());
@@ -418,7 +418,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The algorithm is set anew on the live socket.
+    /// The algorithm is set once more on the open socket.
     fn change_algorithm(&mut self) -> Step {
         self.call(Hook::Release, 0, TcpSock::ca_release)?;
         self.call(Hook::Init, 0, TcpSock::ca_init)
@@ -442,7 +442,7 @@ impl<'a> Host<'a> {
         self.sock.sk_pacing_rate = (bytes / u64::from(self.sock.srtt_us.max(1))).max(1);
     }
 
-    /// Calls a hook, then looks for what it may not have done.
+    /// Calls a hook, then looks for violations.
     fn call<R>(&mut self, hook: Hook, acked: u32, body: impl FnOnce(&mut TcpSock) -> R) -> Result<R, Violation> {
         self.progress.enter(hook);
         let before = self.sock.clone();
@@ -464,7 +464,7 @@ impl<'a> Host<'a> {
             return Err(Fault::Window { cwnd: to, clamp: sock.snd_cwnd_clamp });
         }
         let doubled = from.saturating_mul(2).saturating_add(acked).max(SMALL_WINDOW);
-        // one that runs recovery itself sets the window to what is in flight, back to what it was, and grows, in one call
+        // one that runs recovery itself can set the window to what is in flight, restore it, and grow it, all in one call
         let recovered = self.window_max.max(sock.packets_in_flight()) + acked;
         if to > doubled && !(self.ops.has_cong_control() && to <= recovered) {
             return Err(Fault::Jump { from, to, acked });

@@ -8,7 +8,7 @@ fn bbr() -> &'static Algorithm {
     Algorithm::named("bbr").expect("a file of cc/")
 }
 
-/// A new flow with its first RTT behind it.
+/// A new flow after its first RTT.
 fn started(rtt_us: u32) -> TcpSock {
     let mut sock = socket(bbr(), 10, TCP_INFINITE_SSTHRESH);
     sock.srtt_us = rtt_us << 3;
@@ -33,7 +33,7 @@ fn sample(sock: &mut TcpSock, us: u64, delivered: u32) -> RateSample {
     sample
 }
 
-/// The same, as a round that the algorithm sees.
+/// The same, as a round of the algorithm.
 fn round(sock: &mut TcpSock, us: u64, delivered: u32) {
     let sample = sample(sock, us, delivered);
     sock.ca_cong_control(0, &sample);
@@ -120,7 +120,7 @@ fn aggregated_acks_widen_the_window_for_five_to_ten_rounds_and_by_100_ms_at_most
     });
     // single ACKs, evenly: 2 x 100 + 3 bursts of 2, + 1 segment, even; 6 less two more while probing
     assert!((206..=216).contains(&flow.sock.snd_cwnd), "{}", flow.sock.snd_cwnd);
-    // 50 segments at once, of one round, without time between: 50 more than the bandwidth explains
+    // 50 segments of one round at the same instant: 50 more than the bandwidth explains
     let sock = &mut flow.sock;
     let burst = RateSample {
         prior_delivered: sock.delivered - 100,
@@ -134,7 +134,7 @@ fn aggregated_acks_widen_the_window_for_five_to_ten_rounds_and_by_100_ms_at_most
     sock.delivered += 50;
     sock.ca_cong_control(0, &burst);
     assert!((255..=266).contains(&flow.sock.snd_cwnd), "{}", flow.sock.snd_cwnd);
-    // a silence of the 50 and a few more ends the epoch; 10 rounds later both windows have forgotten it
+    // a silence as long as these 50 and a few more ends the epoch; 10 rounds later both windows have dropped it
     flow.sock.tcp_mstamp += 22_000;
     (0..12).for_each(|_| {
         flow.round(Event::Nothing);
@@ -184,7 +184,7 @@ fn an_application_limited_interval_says_nothing_about_a_policer() {
 }
 
 #[test]
-fn what_leaves_before_the_next_departure_is_not_in_the_network() {
+fn segments_that_leave_before_the_next_departure_do_not_count_as_in_flight() {
     // 100 segments per 10 ms, 250 in flight at the end of Startup. Its bursts are of 27 segments (2.887 x 14.3 MB/s in
     // 2^-10 s: 40,406 bytes), so the goal is 100 + 3 x 27 = 181, even 182. Drain's are of 3, and its goal is 110
     let drained = |ahead_us: u64| {
@@ -195,7 +195,7 @@ fn what_leaves_before_the_next_departure_is_not_in_the_network() {
             sock.tcp_wstamp_ns = sock.tcp_clock_cache + ahead_us * 1000;
             sock.ca_cong_control(0, &sample);
         }
-        // out of Drain the window's gain is 2
+        // after Drain the window's gain is 2
         sock.snd_ssthresh != TCP_INFINITE_SSTHRESH && sock.sk_pacing_rate > paced(7_000)
     };
     // in 1 ms 10 segments are delivered: 250 + 27 - 10, then 240; in 15 ms 150: 127
@@ -227,7 +227,7 @@ fn a_min_rtt_of_ten_seconds_ago_is_probed_with_four_segments_for_200_ms() {
     }
     // 200 ms are 20 rounds, over with the next
     assert!((20..=22).contains(&probing), "{probing}");
-    // the window of before, at most the goal of now, which has forgotten the rounds that came at once: 2 x 100 + 4 + 27
+    // the earlier window, at most the present goal, without the rounds that came at once: 2 x 100 + 4 + 27
     // = 231, even 232. Of a drain it is 226, of a probe 242
     assert!([226, 232, 242].contains(&sock.snd_cwnd), "{}", sock.snd_cwnd);
 }

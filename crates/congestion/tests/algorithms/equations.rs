@@ -47,7 +47,7 @@ fn round(sock: &mut TcpSock, rtt_us: i32) {
     sock.ca_cong_avoid(sock.snd_una, 1);
 }
 
-/// What `ssthresh` answers for each window.
+/// The result of `ssthresh` for each window.
 fn reductions(name: &str, windows: &[u32]) -> Vec<u32> {
     windows.iter().map(|&cwnd| avoiding(name, cwnd).ca_ssthresh()).collect()
 }
@@ -58,7 +58,7 @@ fn slow_start_grows_by_one_per_segment_up_to_the_threshold() {
         let mut sock = socket(algorithm, 10, 14);
         sock.ca_cong_avoid(0, 3);
         assert_eq!(sock.snd_cwnd, 13, "{}", algorithm.name());
-        // of 2 more one fits below the threshold; what is left over is no segment of congestion avoidance yet
+        // of 2 more one fits below the threshold; the other does not count for congestion avoidance yet
         sock.ca_cong_avoid(0, 2);
         assert_eq!(sock.snd_cwnd, 14, "{}", algorithm.name());
     }
@@ -80,7 +80,7 @@ fn a_window_that_the_application_does_not_fill_does_not_grow() {
 }
 
 #[test]
-fn undo_goes_back_to_the_window_before_the_loss() {
+fn undo_restores_the_window_before_the_loss() {
     for algorithm in Algorithm::builtins().iter().filter(|a| !a.ops().has_cong_control()) {
         let mut sock = socket(algorithm, 100, 2);
         sock.prior_cwnd = 100;
@@ -112,7 +112,7 @@ fn vegas_keeps_two_to_four_segments_queued() {
 }
 
 #[test]
-fn vegas_tells_microseconds_apart() {
+fn vegas_resolves_microseconds() {
     // base 20 µs, RTT 25 µs: the same backlog of cwnd/5
     for (cwnd, next) in [(9, 10), (10, 10), (20, 20), (21, 20)] {
         let mut sock = avoiding("vegas", cwnd);
@@ -180,7 +180,7 @@ fn highspeed_grows_and_shrinks_by_the_rfcs_table() {
 }
 
 #[test]
-fn scalable_adds_a_hundredth_and_gives_an_eighth() {
+fn scalable_adds_a_hundredth_and_reduces_by_an_eighth() {
     assert_eq!(segments_per_increase(&avoiding("scalable", 5000)), 100);
     assert_eq!(segments_per_increase(&avoiding("scalable", 50)), 50);
     // 200 − 25; 201 − ⌈25.125⌉ = 175; 10 − ⌈1.25⌉ = 8; 2 − 1, but at least 2
@@ -205,7 +205,7 @@ fn westwood_round(sock: &mut TcpSock, delivered: u32) {
 }
 
 #[test]
-fn westwood_falls_to_bandwidth_times_least_rtt() {
+fn westwood_falls_to_bandwidth_times_minimum_rtt() {
     let mut sock = avoiding("westwood", 150);
     assert_eq!(sock.ca_ssthresh(), 75, "half, while nothing is measured");
     westwood_round(&mut sock, 0); // the first ACK begins the interval
@@ -315,7 +315,7 @@ fn yeah_is_fast_while_queue_and_delay_are_short() {
 fn yeah_gives_up_what_is_queued_on_a_loss() {
     // fast: max(400/8, 36) = 50
     assert_eq!(yeah_after(400, 1100).ca_ssthresh(), 350);
-    // slow: Q = 100 × 250/1250 = 20 > 100/8. The study's Equation 16, taken as it stands, would answer 20
+    // slow: Q = 100 × 250/1250 = 20 > 100/8. The study's Equation 16 as printed would give 20
     assert_eq!(yeah_after(100, 1250).ca_ssthresh(), 80);
     // Q = 100 × 2000/3000 = 66, but at most half
     assert_eq!(yeah_after(100, 3000).ca_ssthresh(), 50);

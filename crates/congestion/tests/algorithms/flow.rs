@@ -1,8 +1,8 @@
 //! A flow over a path of a fixed pipe and buffer, a round trip at a time.
 //!
-//! In a round of W segments every segment takes base × max(W, pipe) / pipe: what the pipe does not hold stands in the
-//! queue. Each segment is acknowledged by itself, evenly over the round; what an ACK allows is sent at once, or as fast
-//! as the algorithm paces.
+//! In a round of W segments every segment takes base × max(W, pipe) / pipe: what the pipe does not hold is
+//! queued. Each segment is acknowledged by itself, evenly over the round; what an ACK allows is sent at once, or at the
+//! algorithm's pacing rate.
 
 use congestion::sock::{
     SK_PACING_NEEDED, TCP_CA_CWR, TCP_CA_LOSS, TCP_CA_OPEN, TCP_CA_RECOVERY, TCP_INFINITE_SSTHRESH, ack_flags, ecn,
@@ -67,7 +67,7 @@ pub struct Flow {
     dropped: bool,
     /// RTT of this round, µs.
     rtt_us: u32,
-    /// What the next ACK makes the host enter: Recovery or CWR.
+    /// The state that the host enters at the next ACK: Recovery or CWR.
     pending: Option<u8>,
     /// Bytes × 10^6 that the pacing rate has allowed and that were not sent.
     credit: u64,
@@ -75,7 +75,7 @@ pub struct Flow {
     pub rates: Vec<(u64, u64)>,
 }
 
-/// What a round was.
+/// The result of a round.
 pub struct Round {
     pub sent: u32,
     pub rtt_us: u32,
@@ -170,7 +170,7 @@ impl Flow {
             sock.snd_nxt = sock.snd_nxt.wrapping_add(MSS);
             self.credit = self.credit.saturating_sub(price);
         }
-        // a pacer does not save up for a burst: the host has a segment or two ready, no more
+        // a pacer does not accumulate credit for a burst: at most a segment or two
         self.credit = self.credit.min(2 * price);
         sock.max_packets_out = sock.packets_out;
         sock.tcp_clock_cache = sock.tcp_mstamp * 1000;

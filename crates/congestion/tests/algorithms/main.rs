@@ -1,4 +1,4 @@
-//! The algorithms, one by one: their equations by hand, and the course of a window.
+//! The algorithms, one by one: their equations worked out by hand, and their windows over time.
 
 mod bbr;
 mod equations;

@@ -1,4 +1,4 @@
-//! The course of each algorithm's window over the same path with the same accidents, for the eye of a reviewer.
+//! Each algorithm's window over the same path with the same losses and marks, for a reviewer to judge.
 
 use crate::flow::{Event, Flow, Path};
 use congestion::Algorithm;
@@ -43,7 +43,7 @@ fn table(algorithm: &Algorithm) -> String {
 }
 
 #[test]
-fn windows_go_as_they_went_when_someone_looked() {
+fn windows_follow_the_reviewed_trajectories() {
     for algorithm in Algorithm::builtins() {
         insta::assert_snapshot!(algorithm.name(), table(algorithm));
     }

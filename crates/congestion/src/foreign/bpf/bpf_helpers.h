@@ -2,8 +2,8 @@
 /*
  * The macros of libbpf and the helpers of BPF, as far as congestion control may call them.
  *
- * Natively a helper is one of three: answered from the socket whose hook runs; answered as in a kernel where nothing else
- * is set up (with a warning at its line); or not offered (an error at its line, unless the call is never reached).
+ * Natively a helper is one of three: it reads the socket whose hook runs; it returns what it does in a kernel where
+ * nothing else is set up (a warning at its line); or it is not offered (an error at its line, unless it is unreachable).
  */
 #ifndef OPENTCP_BPF_HELPERS_H
 #define OPENTCP_BPF_HELPERS_H
@@ -115,7 +115,7 @@ extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __weak __ksym;
 
 #define CC_HELPER static inline __attribute__((always_inline, unused))
 
-/* ---- Answered from the socket ---- */
+/* ---- Values of the socket ---- */
 
 /* The host's tick is a millisecond: lsndtime and snd_cwnd_stamp count the same. */
 CC_HELPER __u64 bpf_jiffies64(void)
@@ -158,12 +158,12 @@ CC_HELPER long bpf_loop(__u32 times, void *callback, void *ctx, __u64 flags)
 #define bpf_for(i, start, end) for ((i) = (start); (i) < (end); (i)++)
 #define bpf_repeat(times) for (int cc_i = 0; cc_i < (times); cc_i++)
 
-/* What a file prints for its debugging is checked, and printed nowhere. */
+/* Debugging output is checked, and not printed. */
 static inline __attribute__((unused, format(printf, 1, 2))) void cc_not_printed(const char *format, ...) { (void)format; }
 #define bpf_printk(format, ...) ({ if (0) cc_not_printed(format, ##__VA_ARGS__); 0L; })
 #define bpf_trace_printk(format, size, ...) ({ (void)(size); if (0) cc_not_printed(format, ##__VA_ARGS__); 0L; })
 
-/* ---- Answered as where nothing else is set up: kfuncs.c ---- */
+/* ---- Values of a kernel where nothing else is set up: kfuncs.c ---- */
 
 #define CC_ANSWERED(what) __attribute__((weak, visibility("hidden"), warning(what)))
 
@@ -207,7 +207,7 @@ extern __u64 bpf_get_current_pid_tgid(void) CC_NO_SYSTEM;
 extern __u64 bpf_get_socket_cookie(void *sk) CC_NO_SYSTEM;
 extern void *cc_stored_value_made(void) CC_NO_STORAGE;
 
-/* Looking for storage finds none; making it is not offered. */
+/* A lookup of storage finds none; creating it is not offered. */
 #define bpf_sk_storage_get(map, sk, value, flags) \
 	((void)(map), (void)(value), ((flags) & BPF_SK_STORAGE_GET_F_CREATE) ? cc_stored_value_made() : cc_no_stored_value(sk))
 
