@@ -1,4 +1,4 @@
-//! Addresses and ports of a scenario's hosts: the same on every backend, so that a policy's prefixes and ports mean the same.
+//! Addresses and ports of a scenario's hosts: the same on every backend, so that a policy's prefixes and ports match the same.
 
 use std::net::Ipv4Addr;
 

@@ -1,11 +1,11 @@
 //! The applications: who sends what to whom, when.
 //!
-//! [`Applications`] decides, a [`Stage`] does: the simulator's is its event set and its own TCP, the emulator's the clock
-//! on the wall and sockets of the kernel.
+//! [`Applications`] decides, a [`Stage`] acts: the simulator's has an event set and TCP of its own, the emulator's the
+//! wall clock and the kernel's sockets.
 //!
-//! What an application asks of a stage is a request: it takes effect at [`Stage::now`], which in the simulator is a
-//! reaction time after what the application heard. Nothing comes back from it but what [`Applications`] is told later, so
-//! that hosts may be simulated apart from each other.
+//! Applications act on a stage by requests. A request takes effect at [`Stage::now`], in the simulator a reaction time
+//! after the event that caused it. It returns nothing: results come as later calls of [`Applications`], so that hosts may
+//! be simulated separately.
 
 mod onoff;
 mod rounds;
@@ -19,26 +19,26 @@ use scenario::{Pairs, Scenario, Traffic as Entry, TrafficKind, Workload};
 use std::sync::Arc;
 use units::Time;
 
-/// What an application that never stops has to send.
+/// Bytes that an application without an end has to send.
 pub const UNLIMITED: u64 = u64::MAX / 2;
 
-/// Where applications act. Flows are numbered from 0 in the order in which they are asked for.
+/// Where applications act. Flows are numbered from 0 in the order of requests.
 pub trait Stage {
-    /// When what is asked for now takes effect.
+    /// When a request made now takes effect.
     fn now(&self) -> Time;
     /// The hosts.
     fn pairing(&self) -> Pairing<'_>;
-    /// Calls [`Applications::on_app`] with `entry` and `which`, so that what it asks for takes effect at `at`.
+    /// Calls [`Applications::on_app`] with `entry` and `which`, so that its requests take effect at `at`.
     fn schedule(&mut self, at: Time, entry: u32, which: u32);
-    /// Connections asked for so far.
+    /// Connections requested so far.
     fn opened(&self) -> usize;
     /// `n` more connections of `entry` will be opened.
     fn reserve(&mut self, n: usize);
     /// Opens a connection with nothing to send yet; `None` if failures have left no path.
     fn open(&mut self, src: NodeId, dst: NodeId, opening: Opening) -> Option<u32>;
-    /// The application of `flow` has `bytes` more to send, which block until taken.
+    /// The application of `flow` writes `bytes` more, blocking until the send buffer has taken them.
     fn write(&mut self, flow: u32, bytes: u64);
-    /// Writes what fits into the send buffer at once; the rest is lost to the application. If there is no room for more,
+    /// Writes what fits into the send buffer at once; the application discards the rest. If there is no room for more,
     /// [`Applications::on_full`] may be called, and then [`Applications::on_room`] when there is.
     fn write_what_fits(&mut self, flow: u32, bytes: u64);
     /// The applications of `entry` stop writing.
@@ -58,7 +58,7 @@ pub trait Stage {
 pub struct Opening {
     /// The traffic entry.
     pub entry: u32,
-    /// What the flow is called.
+    /// The flow's name.
     pub name: FlowName,
 }
 
@@ -86,7 +86,7 @@ pub struct Arrived {
     pub message: Message,
     /// When its last byte arrived.
     pub end: Time,
-    /// Segments that its connection has sent again since the message before arrived; none if nobody knows.
+    /// Segments that its connection has retransmitted since the previous message arrived; `None` if not known.
     pub retransmits: Option<u64>,
 }
 
@@ -111,7 +111,7 @@ pub struct Applications {
     entries: Vec<Source>,
 }
 
-/// One entry of the scenario at work.
+/// One entry of the scenario while it runs.
 struct Source {
     entry: Entry,
     random: Random,
@@ -120,7 +120,7 @@ struct Source {
     flows: u64,
 }
 
-/// What an entry remembers between events.
+/// An entry's state between events.
 enum State {
     /// Opens its flows once.
     Once,
@@ -134,9 +134,9 @@ enum State {
     Idle(u32),
 }
 
-/// Event of an entry: it begins, or does what it does next.
+/// Event of an entry: it begins, or takes its next step.
 const NEXT: u32 = u32::MAX;
-/// Between two idle connections' openings: what counts is what they cost when they are there, not a burst of handshakes.
+/// Between the openings of two idle connections: their memory is of interest, not a burst of handshakes.
 const IDLE_GAP: Time = Time::from_us(100);
 /// Event of an entry: its applications stop writing.
 const STOP: u32 = u32::MAX - 1;
@@ -169,7 +169,7 @@ impl Applications {
         self.entries.iter().flat_map(rounds).collect()
     }
 
-    /// As much of `flow`, which `entry` opened, had arrived at `end` as [`Stage::notify_at`] said.
+    /// The bytes of `flow`, opened by `entry`, that [`Stage::notify_at`] was called with had arrived at `end`.
     pub fn on_received(&mut self, stage: &mut impl Stage, (entry, flow): (u32, u32), end: Time) {
         let Source { entry: known, state, flows, .. } = &mut self.entries[entry as usize];
         match state {
@@ -194,7 +194,7 @@ impl Applications {
         }
     }
 
-    /// What [`Stage::schedule`] announced is due.
+    /// An event of [`Stage::schedule`] is due.
     pub fn on_app(&mut self, stage: &mut impl Stage, entry: u32, which: u32) {
         let Source { entry: known, state, flows, random } = &mut self.entries[entry as usize];
         let mut opener = Opener { stage, entry, name: &known.name, flows };
@@ -321,7 +321,7 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
     }
 }
 
-/// What an entry acts with.
+/// The context in which an entry acts.
 struct Opener<'a, S> {
     stage: &'a mut S,
     entry: u32,
@@ -340,7 +340,7 @@ impl<S: Stage> Opener<'_, S> {
         self.stage.schedule(at, self.entry, which);
     }
 
-    /// What the flow that is asked for next is called.
+    /// Name of the flow that is requested next.
     fn next_name(&self) -> FlowName {
         FlowName::new(self.name, *self.flows)
     }

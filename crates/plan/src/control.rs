@@ -1,8 +1,8 @@
 //! The Oracle of a scenario and an agent on each of its hosts, on either backend.
 //!
-//! [`Control`] is told the time and sees a [`Managed`] network: every period T it makes a view of what has happened since the
-//! last, lets the Oracle decide, and hands the signed CUEs to the agents; in between it looks at the agents' guards and at
-//! what expires. What an agent makes of it, the backend sets. CUEs take no time from the Oracle to the agents.
+//! [`Control`] is called with the time and observes a [`Managed`] network. Every period T it makes a view of the period, lets
+//! the Oracle decide, and delivers the signed CUEs to the agents. In between it checks the agents' guards and deadlines. The
+//! backend applies the agents' settings. CUEs take no time from the Oracle to the agents.
 
 mod observe;
 
@@ -16,7 +16,7 @@ use scenario::Scenario;
 use std::sync::Arc;
 use units::Time;
 
-/// Between two looks of an agent at its guards.
+/// Between two checks of an agent's guards.
 const LOOK: Time = Time::from_ms(100);
 
 /// A network whose hosts can be retuned.
@@ -27,9 +27,9 @@ pub trait Managed {
     fn flows(&mut self, take: &mut dyn FnMut(FlowState));
     /// Adds to each host's count what it has sent since the beginning.
     fn segments(&mut self, hosts: &mut [Segments]);
-    /// What has been completed since the last call.
+    /// Flows and messages that have completed since the last call.
     fn completed(&mut self, take: &mut dyn FnMut(Completed));
-    /// The connections of `host` are to be what `rules` say, from now on; maybe only the rules' deadlines have moved.
+    /// From now on `rules` apply to the connections of `host`; possibly only the rules' deadlines have changed.
     fn retune(&mut self, host: u32, rules: &[AgentRule]);
     /// Flows that `host` opens from now on are of this arm; until the first call, of the control group.
     fn assign(&mut self, host: u32, arm: Arm);
@@ -63,7 +63,7 @@ pub struct FlowState {
 pub struct Segments {
     /// All.
     pub sent: u64,
-    /// Sent again.
+    /// Retransmissions.
     pub retransmitted: u64,
 }
 
@@ -82,11 +82,11 @@ pub struct Completed {
     pub arm: Arm,
 }
 
-/// The Oracle and the agents at work.
+/// The Oracle and the agents.
 pub struct Control {
     oracle: Oracle,
     agents: Vec<Agent>,
-    /// By host: what it was last told to follow.
+    /// By host: the rules that it follows.
     rules: Vec<Vec<AgentRule>>,
     observer: Observer,
     hosts: Vec<Arc<str>>,
@@ -95,7 +95,7 @@ pub struct Control {
     next_turn: Time,
     next_look: Time,
     rows: Vec<CueRow>,
-    /// What became of each rule, in their order.
+    /// What happened to each rule, in their order.
     rules_so_far: Vec<RuleRow>,
 }
 
@@ -104,7 +104,7 @@ impl Control {
     pub fn of(scenario: &Scenario, topology: &Topology) -> Option<Control> {
         let policy = scenario.policy.as_ref()?.policy.clone();
         let observer = Observer::new(scenario, topology);
-        // Nobody is to be kept out here: the key only has to be one, and the same in every run.
+        // The key protects nothing here; it only has to be valid, and the same in every run.
         let key = OracleKey::from_secret([0x5a; 32]);
         let agent = |host: &policy::Host| {
             let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
@@ -129,13 +129,13 @@ impl Control {
         self.next_turn.min(self.next_look).min(agents)
     }
 
-    /// What can be said of the policy so far.
+    /// The verdict on the policy so far.
     pub fn verdict(&self) -> VerdictReport {
         self.oracle.verdict()
     }
 
-    /// Adds to a summary how treated hosts compare with the others: by each quantity the change, the interval around it, and
-    /// the others' change against their own past.
+    /// Adds to a summary the comparison of treated hosts with the control group: for each quantity the change, its interval,
+    /// and the control group's change against its own past.
     pub fn summarize(&self, summary: &mut Summary) {
         for quantity in self.verdict().quantities {
             let name = quantity.name.to_lowercase().replace(' ', "_");
@@ -158,7 +158,7 @@ impl Control {
         self.rows
     }
 
-    /// What became of each rule of the policy so far, in their order.
+    /// What happened to each rule of the policy so far, in their order.
     pub fn rules(&self) -> &[RuleRow] {
         &self.rules_so_far
     }
@@ -195,7 +195,7 @@ impl Control {
         }
     }
 
-    /// The Oracle's turn.
+    /// The Oracle decides.
     fn turn(&mut self, now: Time, network: &mut impl Managed) {
         self.observer.see(now, network);
         let arms = self.observer.take_arms();
@@ -207,7 +207,7 @@ impl Control {
             }
         }
         for report in &decision.rules {
-            self.rows.push(self.told(now, &decision, report));
+            self.rows.push(self.row(now, &decision, report));
         }
         for (row, report) in self.rules_so_far.iter_mut().zip(&decision.rules) {
             count(row, report);
@@ -228,7 +228,7 @@ impl Control {
     }
 
     /// What a decision means for one rule.
-    fn told(&self, now: Time, decision: &Decision, report: &RuleReport) -> CueRow {
+    fn row(&self, now: Time, decision: &Decision, report: &RuleReport) -> CueRow {
         let rule = &self.oracle.policy().rules[report.rank];
         let sent = report.hosts.addressed > 0 && !decision.to_send().is_empty();
         let reason = match (&report.withheld, report.turn) {
@@ -250,7 +250,7 @@ impl Control {
         }
     }
 
-    /// Does something to an agent, and has the backend set what comes of it.
+    /// Changes an agent, and lets the backend apply its rules.
     fn change(&mut self, now: Time, host: usize, network: &mut impl Managed, act: impl FnOnce(&mut Agent) -> bool) {
         let agent = &mut self.agents[host];
         let counted = agent.counts();
@@ -288,7 +288,7 @@ impl Control {
     }
 }
 
-/// Counts what a decision made of a rule.
+/// Counts a decision's result for a rule.
 fn count(row: &mut RuleRow, report: &RuleReport) {
     let hosts = report.hosts;
     if let Some(why) = &report.withheld {

@@ -1,4 +1,4 @@
-//! The enforcer of a scenario: where it is, its rules, and what results say of it.
+//! The enforcer of a scenario: its place, its rules, and its results.
 
 use crate::address::{address, host_of};
 use congestion::Algorithm;
@@ -55,8 +55,8 @@ impl Enforcement {
         Enforcer::new(self.limits, self.rules.clone(), self.seed)
     }
 
-    /// Which way a packet goes, of a flow whose data `server` sends; `None` if that is not enforced here, as at a host what others
-    /// send is not.
+    /// Which way a packet goes, of a flow whose data `server` sends; `None` if that is not enforced here, such as other hosts'
+    /// data at a host.
     pub fn direction(&self, topology: &Topology, server: u32, forward: bool) -> Option<Direction> {
         let elsewhere = self.at.index() < topology.n_hosts() && self.at.0 != server;
         let direction = if forward { Direction::Out } else { Direction::In };
@@ -77,8 +77,8 @@ pub fn algorithm(cc: &file::Algorithm) -> Result<&'static Algorithm, String> {
     }
 }
 
-/// Puts what `enforcer` has counted into `summary`, and gives the rows of the table `enforcer`: `ended` are the flows that have ended,
-/// each with its number, and the others are asked for at `now`.
+/// Adds the counters of `enforcer` to `summary`, and returns the rows of the table `enforcer`: of the flows in `ended`, each with
+/// its number, and of the open ones at `now`.
 pub fn summarize<P: Packet>(
     (enforcer, now): (&Enforcer<P>, Time),
     topology: &Topology,

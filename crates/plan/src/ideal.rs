@@ -4,7 +4,7 @@ use crate::{FlowName, framing_bytes, routing};
 use net::{LinkId, NodeId, Router, Routing, Topology};
 use scenario::{Connections, Scenario, Tcp, TrafficKind, Workload};
 
-/// What a scenario says of its flows' ideal completion times.
+/// The scenario's part of its flows' ideal completion times.
 ///
 /// The ideal flow has an idle path to itself. It opens the connection with a SYN and a SYN-ACK, then its packets leave the
 /// sender back to back, and each link forwards a packet when it has all of it. Windows, ACKs and the receiver cost
@@ -151,7 +151,7 @@ impl Packets {
         const MSS_OPTION: u32 = 4;
         const WINDOW_SCALE: u32 = 4;
         const TIMESTAMPS: u32 = 12;
-        // beside timestamps it takes the place of their padding
+        // with timestamps it takes the place of their padding
         const SACK_PERMITTED: u32 = 4;
         let scale = if tcp.window_scaling { WINDOW_SCALE } else { 0 };
         let rest = match (tcp.timestamps, tcp.sack) {
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(path_of([100, 100], (3, 1000, 1000)), 322 * US);
         // slow, then fast: three on the slow link 240 us, the last on the fast one 8 us
         assert_eq!(path_of([100, 1000], (3, 1000, 1000)), 250 * US);
-        // the same with a last packet of 100 B, 8 us and 0.8 us: it goes on while nothing is before it
+        // the same with a last packet of 100 B, 8 us and 0.8 us: the fast link forwards it at once
         assert_eq!(path_of([100, 1000], (3, 1000, 100)), (2 + 160 + 8) * US + 800_000);
         // fast, then slow: the first packet 8 us, then three on the slow link 240 us
         assert_eq!(path_of([1000, 100], (3, 1000, 1000)), 250 * US);

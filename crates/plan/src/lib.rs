@@ -1,8 +1,8 @@
-//! What every backend makes of a scenario, so that the simulator and the emulator run the same: the network, its
-//! failures, who sends to whom, drawn from the scenario's seed, and what is recorded of links.
+//! The part of a scenario that is the same on the simulator and the emulator: the network, its failures, who sends to
+//! whom (drawn from the scenario's seed), and what is recorded of links.
 //!
-//! Nothing here reads a clock or does I/O. What becomes of a packet is `net`'s, when an application writes is the
-//! backend's.
+//! Nothing here reads a clock or does I/O. `net` decides about packets, the backend about the time at which
+//! applications write.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -102,7 +102,7 @@ fn tier_of(tier: LinkTier) -> Option<file::Tier> {
     }
 }
 
-/// A host with back-pressure never drops in its own queue: what does not fit waits in the socket.
+/// A host with back-pressure never drops in its own queue: what does not fit stays in the socket.
 fn nic_queue(scenario: &Scenario) -> QueueSpec {
     match scenario.tcp.limit_output {
         file::LimitOutput::Auto => QueueSpec::unlimited(),

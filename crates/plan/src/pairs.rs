@@ -53,7 +53,7 @@ impl<'a> Pairing<'a> {
         };
         let mut to: Vec<usize> = (0..n).collect();
         random.shuffle(&mut to);
-        // repair: swap a forbidden receiver with one for which both become allowed; a scan from a random start keeps it fair
+        // repair: swap a forbidden receiver with one so that both become allowed; the search starts at random, to be unbiased
         for i in 0..n {
             if group(i) == group(to[i]) {
                 let start = random.below(n as u32) as usize;

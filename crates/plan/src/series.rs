@@ -1,4 +1,4 @@
-//! What is recorded of links: samples while the run goes on, a row each when it ends.
+//! Records of links: samples during the run, and a row for each link at its end.
 
 use crate::network::{find_links, tier_name};
 use net::{LinkCounters, LinkId, LinkTable, NodeKind, Topology};
@@ -86,7 +86,7 @@ impl Series {
     /// One row a link; `under_way` is what each holds at the end, which is at `end`.
     ///
     /// # Panics
-    /// If a link has lost count of a packet: then nothing that the run measured can be believed.
+    /// If a link's counters do not add up: then the run's measurements are not valid.
     pub fn rows(&self, links: &LinkTable, topology: &Topology, under_way: &[u64], end: Time) -> Vec<LinkRow> {
         let names: Vec<Arc<str>> = topology.nodes().iter().map(|node| node.name.as_str().into()).collect();
         let row = |(i, spec): (usize, &net::LinkSpec)| {

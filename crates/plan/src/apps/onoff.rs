@@ -1,8 +1,8 @@
 //! On–off applications: a constant rate for an exponential time, then silence for an exponential time.
 //!
-//! As ns-3's application of that kind: it begins with a silence, writes packets of one size at even distances, and what
-//! the send buffer does not take is lost to it rather than caught up on. While the buffer is full, nothing is tried: it would
-//! change nothing.
+//! As ns-3's `OnOffApplication`: it begins with a silence and writes packets of one size at even intervals. What the send
+//! buffer does not take is discarded, not written later. While the buffer is full there are no attempts: they would have
+//! no effect.
 
 use super::{Opener, Stage};
 use crate::{FlowName, Random};
@@ -26,7 +26,7 @@ struct Application {
     random: Random,
     /// When the current burst ends; in the past while silent.
     on_until: Time,
-    /// The event that counts; others are void.
+    /// The event that is valid; others are ignored.
     next: Time,
     /// The last packet of a burst for which an event is pending because the buffer was full.
     last: Time,
@@ -79,8 +79,8 @@ impl OnOff {
         }
     }
 
-    /// The send buffer of `flow` is full: the packets up to the burst's last one would be lost, and they are most of what a busy
-    /// network's applications write.
+    /// The send buffer of `flow` is full: the packets up to the burst's last one would be discarded, as most are on a busy
+    /// network.
     pub fn on_full(&mut self, opener: &mut Opener<impl Stage>, flow: u32) {
         let Ok(which) = self.applications.binary_search_by_key(&flow, |application| application.flow) else { return };
         let application = &mut self.applications[which];
@@ -96,7 +96,7 @@ impl OnOff {
         (application.next, application.last) = (last, last);
     }
 
-    /// The send buffer of `flow` has room again: its next packet is written in its time.
+    /// The send buffer of `flow` has room again: its next packet is written when it is due.
     pub fn on_room(&mut self, opener: &mut Opener<impl Stage>, flow: u32) {
         let now = opener.now();
         let Ok(which) = self.applications.binary_search_by_key(&flow, |application| application.flow) else { return };
@@ -121,12 +121,12 @@ mod tests {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
 
-    /// Send buffers that fill and are emptied by turns, and what was written to them.
+    /// Send buffers that fill and empty alternately, and what was written to them.
     struct Buffers {
         now: Time,
         events: BinaryHeap<Reverse<(Time, u32)>>,
         room: Vec<u64>,
-        /// Says that a buffer is full, and is asked to tell when it is not.
+        /// Reports a full buffer, and later that it has room.
         tells: bool,
         waiting: Vec<bool>,
         tries: u32,
@@ -230,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_does_not_depend_on_whether_full_buffers_are_tried() {
+    fn attempts_on_full_buffers_do_not_change_what_is_written() {
         for seed in 0..200 {
-            let ((tries, always), (fewer, told)) = (written(seed, false), written(seed, true));
-            assert_eq!(always, told, "seed {seed}");
-            assert!(told.len() > 100 && fewer < tries / 2, "seed {seed}: {fewer} of {tries} tries");
+            let ((tries, always), (fewer, notified)) = (written(seed, false), written(seed, true));
+            assert_eq!(always, notified, "seed {seed}");
+            assert!(notified.len() > 100 && fewer < tries / 2, "seed {seed}: {fewer} of {tries} tries");
         }
     }
 }

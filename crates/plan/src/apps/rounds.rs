@@ -1,4 +1,4 @@
-//! Traffic in rounds: incast (many answer one) and collectives (everybody sends to everybody, or to neighbours), again and again.
+//! Traffic in rounds: incast (many answer one) and collectives (all send to all, or to neighbours), repeatedly.
 
 use super::{Message, Opener, Stage};
 use crate::Random;
@@ -12,13 +12,13 @@ use units::Time;
 pub struct Rounds {
     /// The run's.
     seed: u64,
-    /// Those whose barriers are their own; empty before the entry begins.
+    /// The jobs, each with barriers of its own; empty before the entry begins.
     jobs: Vec<Job>,
-    /// Bytes of a message, round by round, and from the first again.
+    /// Bytes of a message, round by round; after the last, from the first again.
     sizes: Vec<u64>,
     /// Open a connection for each message.
     anew: bool,
-    /// The job of each flow that is open, of those opened anew.
+    /// The job of each open flow, of flows that are opened for one message.
     open: BTreeMap<u32, u32>,
     /// From this size on messages are exchanged in pairs.
     pairwise: Option<u64>,
@@ -34,13 +34,13 @@ pub struct Rounds {
 
 /// Hosts that wait for one another.
 struct Job {
-    /// What its thoughts are drawn from.
+    /// The random stream of its think times.
     random: Random,
     /// Who sends to whom in each round.
     pairs: Vec<(NodeId, NodeId)>,
     /// The connections of those pairs, if they are kept: numbered in a row, after those of the job before.
     kept: Vec<u32>,
-    /// Which of the sizes its first round has: jobs begin at different places, as jobs that were started at different times.
+    /// Index of its first round's size: jobs begin at different places, as if they had started at different times.
     first: u64,
     /// The first flow of the next job.
     next_flow: u32,
@@ -52,7 +52,7 @@ struct Job {
     ended: u64,
     /// For each kept connection, how many of its messages have arrived.
     arrived: Vec<u64>,
-    /// In a round of pairs, by host: how far ahead in the list of hosts the one is to which it sends now, and since when it does.
+    /// In a round of pairs, by host: the distance in the list of hosts to its present receiver, and when it began to send there.
     steps: Vec<(usize, Time)>,
 }
 
@@ -185,7 +185,7 @@ impl Rounds {
                     Some(Think::Fixed(time)) => time,
                     Some(Think::Exponential(mean)) => job.random.exponential(mean),
                 };
-                // nobody thinks quicker than they react
+                // a think time is at least the reaction time
                 let at = (end + think).max(opener.now());
                 opener.schedule(at, number);
             }
@@ -234,14 +234,14 @@ impl Job {
         i.is_multiple_of(self.steps.len() - 1)
     }
 
-    /// In a round of pairs: since when the host of this connection has been sending on it.
+    /// In a round of pairs: when the host of this connection began to send.
     fn begun(&self, i: usize) -> Option<Time> {
         let others = self.steps.len().checked_sub(1)?;
         Some(self.steps[i / others].1)
     }
 
-    /// In a round of pairs, a message has arrived on a connection: each end that now has both sent and received what its step was
-    /// goes on to the next.
+    /// In a round of pairs, a message has arrived on a connection: each end that has now sent and received its step's messages
+    /// takes its next step.
     fn next_steps(&mut self, i: usize, round: u64, sizes: &[u64], opener: &mut Opener<impl Stage>) {
         let hosts = self.steps.len();
         let Some(others) = hosts.checked_sub(1) else { return };
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_begins_at_its_place_of_the_list_and_goes_round() {
+    fn a_job_begins_at_its_place_of_the_list_and_wraps_around() {
         let job = Job {
             random: Random::of_job(1, "ring", 0),
             pairs: Vec::new(),

@@ -13,13 +13,13 @@ pub struct Observer {
     view: NetworkView,
     /// By link: counters and bytes sent when the last period ended.
     links: Vec<(LinkCounters, u64)>,
-    /// By host: what its guards judge by.
+    /// By host: the counts for its guards.
     windows: Vec<GuardWindow>,
     /// By host, now.
     segments: Vec<Segments>,
     /// By flow: bytes and segments when the last period ended.
     flows: Vec<(u64, Segments)>,
-    /// Of the last period: what treated hosts did, and the others.
+    /// Of the last period: the treated hosts and the control group.
     arms: [ArmObservation; 2],
     /// By traffic entry: its label's place among the groups.
     groups: Vec<usize>,
@@ -35,7 +35,7 @@ pub struct Observer {
 impl Observer {
     pub fn new(scenario: &Scenario, topology: &Topology) -> Observer {
         let n = topology.n_hosts();
-        // a rack is what is at one switch
+        // the hosts at one switch are a rack
         let switch_of = |host: usize| topology.link(topology.nic(topology.host(host))).to;
         let mut switches: Vec<_> = (0..n).map(switch_of).collect();
         switches.sort_unstable();
@@ -55,7 +55,7 @@ impl Observer {
             from: topology.node(spec.from).name.clone(),
             to: topology.node(spec.to).name.clone(),
             rate: Some(spec.rate),
-            // a host's own queue holds packets back, it needs no marks
+            // a host's own queue uses back-pressure and needs no marks
             marks: Some(network::marks(spec) || topology.node(spec.from).kind == NodeKind::Host),
             up: Some(true),
             ..Link::default()
@@ -94,12 +94,12 @@ impl Observer {
         &self.view.hosts
     }
 
-    /// From here on the guards of `host` judge: what was before is not theirs.
+    /// The guards of `host` count from here on.
     pub fn begin_guarding(&mut self, host: usize) {
         self.windows[host].begin();
     }
 
-    /// Sees what hosts have sent by now, for their guards.
+    /// Records what hosts have sent by now, for their guards.
     pub fn look(&mut self, now: Time, network: &mut impl Managed) {
         self.segments.fill(Segments::default());
         network.segments(&mut self.segments);
@@ -108,24 +108,24 @@ impl Observer {
         }
     }
 
-    /// What `host` knows of itself at a look.
+    /// What `host` knows of itself at a check.
     pub fn measured(&self, host: usize) -> Host {
         let counts = self.windows[host].counts();
         let (sent_segments, retransmitted_segments) = (counts.map(|(sent, _)| sent), counts.map(|(_, again)| again));
         Host { sent_segments, retransmitted_segments, ..self.view.hosts[host].clone() }
     }
 
-    /// What treated hosts and the others did in the period of the last view; a second call has nothing more to say.
+    /// Results of treated hosts and of the control group in the period of the last view; empty at a second call.
     pub fn take_arms(&mut self) -> [ArmObservation; 2] {
         std::mem::take(&mut self.arms)
     }
 
-    /// The network over the last period that was seen.
+    /// The network over the last period.
     pub fn view(&self) -> &NetworkView {
         &self.view
     }
 
-    /// Sees the period that ends at `now`.
+    /// Records the period that ends at `now`.
     pub fn see(&mut self, now: Time, network: &mut impl Managed) {
         let span = now.saturating_sub(self.view.at).as_secs_f64();
         self.view.at = now;
@@ -243,7 +243,7 @@ impl Observer {
     }
 }
 
-/// What the scenario labels a host with.
+/// A host's labels in the scenario.
 fn labels_of(scenario: &Scenario, host: &str) -> BTreeMap<String, String> {
     let entries = scenario.policy.iter().flat_map(|control| &control.label);
     let of_host = entries.filter(|entry| entry.hosts.iter().any(|pattern| fits(pattern, host)));
