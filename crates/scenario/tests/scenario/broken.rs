@@ -1,8 +1,8 @@
-//! Scenarios that are wrong, each with the place and the words of the answer.
+//! Scenarios that are wrong, each with the place and the text of the message.
 
 use crate::common::{Memory, parse, parse_with};
 
-/// Network, TCP, traffic: what a case changes is written in its place.
+/// Network, TCP, traffic; a case replaces one of them.
 fn base(network: &str, tcp: &str, traffic: &str) -> String {
     format!("duration = \"10 s\"\n[network]\n{network}\n[tcp]\n{tcp}\n[[traffic]]\n{traffic}\n")
 }
@@ -342,20 +342,20 @@ fn mistakes_in_named_files_point_into_those_files() {
 }
 
 #[test]
-fn a_mistake_in_the_policys_file_is_told_there() {
+fn a_mistake_in_the_policys_file_is_reported_there() {
     let text = format!("{}[policy]\nfile = \"p.toml\"\nperiod = \"2 s\"\n", base(STAR, "", BULK));
     let policy = |when: &str| {
         format!("mode = \"enforce\"\nperiod = \"60 s\"\n[[rule]]\nname = \"a\"\n{when}\nset = {{ cwnd_clamp = 9 }}\n")
     };
-    let told = |when: &str, period: &str| {
+    let place = |when: &str, period: &str| {
         let files = Memory::of(&[("p.toml", &policy(when))]);
         let error = parse_with(&text.replace("2 s", period), &[], &files).expect_err("this policy is wrong");
         let problem = &error.problems()[0];
         (problem.file.clone(), problem.line, problem.column)
     };
-    assert_eq!(told("when = \"network.live_flow > 2\"", "2 s"), ("p.toml".into(), 5, 9), "in an expression");
-    assert_eq!(told("wenn = \"true\"", "2 s").0, "p.toml");
-    assert_eq!(told("when = \"true\"", "2 min").0, "a.toml", "a period longer than the run");
+    assert_eq!(place("when = \"network.live_flow > 2\"", "2 s"), ("p.toml".into(), 5, 9), "in an expression");
+    assert_eq!(place("wenn = \"true\"", "2 s").0, "p.toml");
+    assert_eq!(place("when = \"true\"", "2 min").0, "a.toml", "a period longer than the run");
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn enforcers_and_losses_are_checked() {
                 "",
                 &format!("{BULK}\n[enforcer]\nat = \"s1\"\nrule = [{{ cc = \"bbr\" }}]"),
             ),
-            "12:6 links that fail would lead flows past the enforcer at a switch",
+            "12:6 when links fail, flows could be rerouted around an enforcer at a switch",
         ),
         (loss("link = \"s1->h1\""), "4:1 a loss lacks `probability`"),
         (loss("link = \"s1->h9\"\nprobability = \"1 %\""), "5:8 there is no node `h9`"),
