@@ -1,4 +1,4 @@
-//! From a tree to values: every key that is asked for is allowed, every other one is a mistake.
+//! From a tree to values: every key that a reader reads is allowed, every other one is a mistake.
 //!
 //! A [`Section`] is one table being read. It records the keys that its reader asks for, so that the list of allowed keys
 //! in a message is always that of the schema. Problems are collected and reading continues with the default, so

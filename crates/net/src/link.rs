@@ -124,7 +124,7 @@ struct Hot {
 
 const _: () = assert!(size_of::<Hot>() == 64, "the hot state of a link is one cache line");
 
-/// What an arrival touches: apart from [`Hot`], and four to a cache line.
+/// Fields for an arrival: separate from [`Hot`], and four to a cache line.
 #[derive(Debug, Clone, Default)]
 struct Far {
     delivered: u64,

@@ -1,5 +1,5 @@
 //! One colour per algorithm, the same in every chart and every report. The ten colours (Paul Tol's "muted" scheme,
-//! the two palest darkened for lines on white, and a grey) stay apart for colour-blind readers; `report.css` holds the values for
+//! the two palest darkened for lines on white, and a grey) can be distinguished by colour-blind readers; `report.css` holds the values for
 //! light and dark.
 
 /// Number of colours.

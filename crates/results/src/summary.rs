@@ -197,7 +197,7 @@ fn nearest_rank(sorted: &[u64], percent: usize) -> Option<u64> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// How fast a run went, on this machine: kept in `run.json`, apart from what must be the same everywhere.
+/// How fast a run went, on this machine: kept in `run.json`, separate from what must be the same everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Wall-clock time.

@@ -284,7 +284,7 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
         Senders::Named(names) if names.contains(&receiver) => {
             return section.problem("senders", format!("`{receiver}` would send to itself"), None);
         }
-        Senders::Named(names) if names.is_empty() => return section.problem("senders", "nobody sends", None),
+        Senders::Named(names) if names.is_empty() => return section.problem("senders", "`senders` is empty", None),
         _ => {}
     }
     Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace })
