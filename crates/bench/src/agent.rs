@@ -1,5 +1,5 @@
-//! What an agent costs: its program in the kernel, for each connection, and itself while nothing happens. Needs root; elsewhere these cases
-//! say why they are skipped.
+//! Cost of an agent: its program in the kernel, for each connection, and the agent itself while idle. Needs root; elsewhere these
+//! cases say why they are skipped.
 
 use crate::Row;
 use agent::{Config, Means, Places};
@@ -56,7 +56,7 @@ fn program(cgroup: &Path) -> Result<Vec<Row>, String> {
     ])
 }
 
-/// Processor time of an agent to which nobody says anything.
+/// CPU time of an idle agent.
 fn idle(cgroup: PathBuf) -> Result<Vec<Row>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let key = bus::files::generate(&folder.path().join("key")).map_err(|error| error.to_string())?;
@@ -75,7 +75,7 @@ fn idle(cgroup: PathBuf) -> Result<Vec<Row>, String> {
         guardian: None,
     };
     let began = Instant::now();
-    // what it takes to begin is not what it takes to be there
+    // the start does not count
     let (first, last) = (Cell::new(None), Cell::new(None));
     let stop = || {
         let now = Some((Instant::now(), processor_time()));
@@ -90,7 +90,7 @@ fn idle(cgroup: PathBuf) -> Result<Vec<Row>, String> {
     outcome.map_err(|error| error.to_string())?;
     let ((from, cpu_before), (to, cpu_after)) = first.get().zip(last.get()).ok_or("it ended early")?;
     let share = cpu_after.saturating_sub(cpu_before).as_secs_f64() / (to - from).as_secs_f64();
-    Ok(vec![Row::new(IDLE, 100.0 * share, "% of a processor")])
+    Ok(vec![Row::new(IDLE, 100.0 * share, "% of a core")])
 }
 
 /// Of this thread.
