@@ -1,5 +1,5 @@
-//! What an agent costs: its program in the kernel, for each connection, and itself while nothing happens. Needs root; elsewhere these cases
-//! say why they are skipped.
+//! Cost of an agent: its program in the kernel, for each connection, and the agent itself while idle. Needs root; elsewhere these
+//! cases say why they are skipped.
 
 use crate::Row;
 use agent::{Config, Means, Places};
@@ -56,7 +56,7 @@ fn program(cgroup: &Path) -> Result<Vec<Row>, String> {
     ])
 }
 
-/// CPU time of an agent that receives nothing.
+/// CPU time of an idle agent.
 fn idle(cgroup: PathBuf) -> Result<Vec<Row>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let key = bus::files::generate(&folder.path().join("key")).map_err(|error| error.to_string())?;
@@ -75,7 +75,7 @@ fn idle(cgroup: PathBuf) -> Result<Vec<Row>, String> {
         guardian: None,
     };
     let began = Instant::now();
-    // what it takes to begin is not what it takes to be there
+    // the start does not count
     let (first, last) = (Cell::new(None), Cell::new(None));
     let stop = || {
         let now = Some((Instant::now(), processor_time()));

@@ -1,6 +1,6 @@
-//! What the enforcer costs without I/O: packets per second through its core on one core, and memory of an idle flow.
+//! Cost of the enforcer without I/O: packets per second through its core on one core, and memory of an idle flow.
 //!
-//! A packet is one that is handed in: full segments of servers, and an acknowledgment for every two.
+//! Packets are those that come in: full segments of servers, and an acknowledgment for every two.
 
 use crate::{Row, in_own_process, peak_memory};
 use congestion::Algorithm;
@@ -196,7 +196,7 @@ fn peak_with_idle(flows: u32) -> Vec<Row> {
         bench.turn(n);
         bench.now += Time::from_ms(1);
     }
-    // as much of this program's own for however many
+    // pads this program's own table: its memory is then the same for any number
     bench.flows.extend((flows..2 * IDLE_FLOWS).map(|_| Flow { nxt: 1, edge: 1, received: 1, acked: 1 }));
     bench.now += Time::from_secs(200);
     while bench.enforcer.poll_timeout() <= bench.now {

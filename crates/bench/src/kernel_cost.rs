@@ -1,4 +1,4 @@
-//! What it costs the kernel that an algorithm is a BPF program. Needs root and a kernel that takes such programs;
+//! Cost in the kernel of an algorithm that is a BPF program. Needs root and a kernel that takes such programs;
 //! elsewhere these cases say why they are skipped.
 
 use crate::Row;
@@ -9,7 +9,7 @@ use std::time::Duration;
 const AGAINST_KERNELS: &str = "kernel: ot_cubic, of cubic's";
 const HOOKS: &str = "kernel: ns in hooks, ";
 
-/// Long enough for windows that the CPU limits, short enough that both runs of a pair meet the same machine.
+/// Long enough for the CPUs to limit the windows, short enough that both runs of a pair have the same conditions.
 const PLAN: Plan = Plan { pairs: 21, run: Duration::from_millis(800) };
 
 pub fn cases() -> Vec<String> {
@@ -33,7 +33,7 @@ pub fn run(name: &str) -> Option<Vec<Row>> {
     }))
 }
 
-/// Ours against the kernel's own, by turns, over a cable that slows down neither: medians of the ratios.
+/// Ours compared with the kernel's own, in alternating runs over a cable that limits neither: medians of the ratios.
 fn against_kernels(kernel: &Kernel) -> Result<Vec<Row>, String> {
     let ours = kernel.load("cubic").map_err(|error| error.to_string())?;
     let measured = throughput(ours.name(), "cubic", PLAN).map_err(|error| error.to_string())?;

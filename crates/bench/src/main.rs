@@ -112,7 +112,7 @@ fn readable(value: f64) -> String {
     if value >= 1e6 { format!("{:.1} M", value / 1e6) } else { format!("{value:.1}") }
 }
 
-/// Peak resident memory of this process, bytes (VmHWM); `None` where /proc does not tell.
+/// Peak resident memory of this process, bytes (VmHWM); `None` where /proc does not have it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

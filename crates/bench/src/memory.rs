@@ -1,4 +1,4 @@
-//! What connections cost: an idle one in memory, and a hundred thousand at work on a large tree.
+//! Cost of connections: the memory of an idle one, and a hundred thousand active ones on a large tree.
 
 use crate::speed::parse;
 use crate::{Row, in_own_process, peak_memory};

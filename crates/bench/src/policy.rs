@@ -1,4 +1,4 @@
-//! What a decision costs, and what a CUE costs to sign and to take.
+//! Cost of a decision, and of signing and taking a CUE.
 
 use crate::Row;
 use policy::{

@@ -1,8 +1,7 @@
 //! Packet-hops per second where flows come and go and packets are lost: web-search flows at 60 % load on a leaf–spine network.
 //!
-//! 32 hosts under four leaves and four spines, 25 Gbit/s, 1 us a link, 300-packet queues that mark at 60: what data centers ask
-//! of a network, and so what users ask of the simulator. Beside it a permutation of long flows on the same network under the same
-//! algorithm: what the rest of the work is measured against.
+//! 32 hosts under four leaves and four spines, 25 Gbit/s, 1 us a link, 300-packet queues that mark at 60: a usual load of
+//! data centers. For comparison, a permutation of long flows on the same network with the same algorithm.
 
 use crate::speed::parse;
 use crate::{Row, peak_memory};

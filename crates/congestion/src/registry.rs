@@ -26,7 +26,7 @@ pub(crate) struct RawAlgorithm {
     ops: CongestionOps,
 }
 
-// SAFETY: the tables are constants of C: nobody writes to them, and their strings live as long as the program.
+// SAFETY: the tables are constants of C: nothing writes to them, and their strings live as long as the program.
 unsafe impl Sync for RawAlgorithm {}
 
 include!(concat!(env!("OUT_DIR"), "/registry.rs"));

@@ -202,7 +202,7 @@ impl Call {
         }
     }
 
-    /// Calls the native build's hook with what was recorded before the call, and compares what it does with what was
+    /// Calls the native build's hook with the state recorded before the call, and compares its effects with what was
     /// recorded after it: the private state, every field that a hook may write, its result, the random numbers drawn
     /// and the ACKs requested; and that it changes nothing that it may only read. Returns the differences.
     pub fn replay(&self, algorithm: &Algorithm) -> Vec<Difference> {

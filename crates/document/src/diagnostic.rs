@@ -1,4 +1,4 @@
-//! What is wrong with a text that somebody wrote: where, what, and what to write instead.
+//! Diagnostics of a text that a user wrote: where, what is wrong, and what to write instead.
 
 use crate::tree::Origin;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceSpan};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Source {
     /// A file's name, or `--set`.
     pub name: String,
-    /// What it holds.
+    /// Its text.
     pub text: Arc<str>,
 }
 
@@ -25,7 +25,7 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
-/// Everything that is wrong with a document; never empty. Its `Display` is plain text without terminal colours.
+/// All problems of a document; never empty. Its `Display` is plain text without terminal colours.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
     problems: Vec<Located>,
@@ -174,7 +174,7 @@ pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> O
 
 /// Edits (insert, delete, replace, swap of neighbours) from one word to the other.
 fn distance(a: &str, b: &str) -> usize {
-    // Nobody means a long word by a short one, and a row per character is what a hostile key could make slow.
+    // A long word is not a typo of a short one, and a hostile long key must not make this slow.
     const LONGEST: usize = 64;
     let a: Vec<char> = a.to_lowercase().chars().take(LONGEST).collect();
     let b: Vec<char> = b.to_lowercase().chars().take(LONGEST).collect();

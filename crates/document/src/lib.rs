@@ -1,5 +1,5 @@
-//! What somebody wrote, with its places: a TOML text as a tree in which every value knows where it stands, and
-//! diagnostics that point there. Scenario and policy files are read through it.
+//! User-written TOML as a tree in which every value has its place in the text, and diagnostics that point
+//! there. Scenario and policy files are read through it.
 //!
 //! ```text
 //! text ──▶ tree::parse_document ──▶ Section, Values ──▶ the caller's types

@@ -1,4 +1,4 @@
-//! The file as a tree in which every value knows where it was written: in the file, in a `--set`, in a sweep.
+//! The file as a tree in which every value has its origin: the file, a `--set`, or a sweep.
 //!
 //! Reading goes through this tree and not straight from the file, because a value put in by `--set` or by a sweep
 //! must point at what the user typed, and because one broken value must not hide the next.
@@ -36,7 +36,7 @@ pub enum Value {
     Float(f64),
     /// `true` or `false`.
     Bool(bool),
-    /// A date or a time of day, which nothing here takes.
+    /// A date or a time of day, which no key here accepts.
     Date,
     /// In brackets.
     Array(Vec<Node>),
@@ -49,7 +49,7 @@ pub enum Value {
 pub struct Entry {
     /// Its name, without quotes.
     pub key: String,
-    /// Where the key stands.
+    /// Where the key is.
     pub key_at: Origin,
     /// What it is set to.
     pub value: Node,
@@ -74,7 +74,7 @@ impl Value {
 pub fn one_line(value: &Value) -> String {
     let join = |parts: Vec<String>| parts.join("+");
     match value {
-        // Names of runs stand in results, which tell nothing of the machine.
+        // Names of runs are in results, which contain nothing about the machine.
         Value::Text(text) if text.starts_with('/') => text.rsplit('/').next().unwrap_or(text).to_string(),
         Value::Text(text) => text.clone(),
         Value::Integer(n) => n.map_or_else(|| "?".into(), |n| n.to_string()),
@@ -97,7 +97,7 @@ pub fn one_line(value: &Value) -> String {
 /// A syntax error of a TOML text.
 #[derive(Debug)]
 pub struct Syntax {
-    /// What the reader says of it, in one line.
+    /// The parser's message, in one line.
     pub message: String,
     /// Bytes of the text.
     pub span: Range<usize>,
@@ -106,7 +106,7 @@ pub struct Syntax {
 /// Reads a whole file.
 ///
 /// # Errors
-/// What is not TOML, several places at once.
+/// Syntax errors, possibly several.
 pub fn parse_document(source: usize, text: &str) -> Result<Node, Vec<Syntax>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
@@ -119,7 +119,7 @@ pub fn parse_document(source: usize, text: &str) -> Result<Node, Vec<Syntax>> {
 /// Reads one value that begins at byte `offset` of the text numbered `source`.
 ///
 /// # Errors
-/// That it is no TOML value.
+/// It is not a TOML value.
 pub fn parse_value(source: usize, offset: usize, text: &str) -> Result<Node, Syntax> {
     let value = DeValue::parse(text).map_err(|error| syntax(&error, text))?;
     Ok(node(value.get_ref(), value.span(), source, offset))
@@ -160,7 +160,7 @@ fn shifted(span: Range<usize>, offset: usize) -> Range<usize> {
 /// A dotted path: its segments, each with where it was written.
 pub type Path = Vec<(String, Origin)>;
 
-/// The path as one writes it.
+/// The path as it is written.
 pub fn dotted(path: &Path) -> String {
     path.iter().map(|(segment, _)| segment.as_str()).collect::<Vec<_>>().join(".")
 }

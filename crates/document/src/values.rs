@@ -1,8 +1,8 @@
-//! From a tree to values: every key that is asked for is allowed, every other one is a mistake.
+//! From a tree to values: every key that a reader reads is allowed, every other one is a mistake.
 //!
-//! A [`Section`] is one table being read. It notes which keys its reader asks for, so that the list of allowed keys
-//! in a message is the schema itself and cannot fall behind it. Problems are collected and reading goes on with
-//! the default: whoever made three mistakes sees three messages.
+//! A [`Section`] is one table being read. It records the keys that its reader asks for, so that the list of allowed keys
+//! in a message is always that of the schema. Problems are collected and reading continues with the default, so
+//! that all mistakes are reported at once.
 
 use crate::diagnostic::{Problem, list, suggestion};
 use crate::tree::{Entry, Node, Origin, Value};
@@ -14,7 +14,7 @@ use std::str::FromStr;
 /// The largest integer that TOML has.
 pub const INTEGER_MAX: u64 = i64::MAX as u64;
 
-/// Least percentage.
+/// Minimum percentage.
 const PERCENT_MIN: f64 = 0.0001;
 
 /// Reads single values and collects what is wrong with them. A reading function ends with `None` where it has noted a
@@ -72,7 +72,7 @@ impl Values {
 
     /// An integer from `least` to `most`.
     pub fn integer(&self, node: &Node, least: u64, most: u64) -> Option<u64> {
-        // The largest integer of TOML is no bound that anybody wants to read.
+        // The largest integer of TOML is not a useful bound in a message.
         let rule = if most == INTEGER_MAX { format!("at least {least}") } else { format!("from {least} to {most}") };
         let Value::Integer(value) = node.value else {
             return self.expected(node, &format!("this is an integer, {rule}"));
@@ -103,7 +103,7 @@ impl Values {
         self.problem(&node.at, format!("`{value}` is out of range: more than 0, at most {most}"), None)
     }
 
-    /// `"30 %"`: not nothing, so that what is computed from it stays within bounds, and at most 100.
+    /// `"30 %"`: more than zero, so that derived values stay within bounds, and at most 100.
     pub fn percentage(&self, node: &Node) -> Option<f64> {
         let rule = "a percentage is written in quotes with its sign, such as \"30 %\"";
         let Value::Text(text) = &node.value else { return self.expected(node, rule) };
@@ -186,12 +186,12 @@ impl Values {
 
 /// One table being read by an `R`.
 pub struct Section<'n, R> {
-    /// Who reads it.
+    /// Its reader.
     pub reader: &'n R,
     entries: &'n [Entry],
     /// What it is, for messages.
     what: String,
-    /// Where it stands.
+    /// Where it is.
     pub at: Origin,
     asked: RefCell<Vec<&'static str>>,
 }
@@ -264,7 +264,7 @@ impl<'n, R: Deref<Target = Values>> Section<'n, R> {
         }
     }
 
-    /// Notes every key that nobody asked for; whether there was none.
+    /// Notes every key that was not read; whether there was none.
     pub fn finish(&self) -> bool {
         let asked = self.asked.borrow();
         let unknown: Vec<&Entry> = self.entries.iter().filter(|entry| !asked.contains(&entry.key.as_str())).collect();

@@ -1,4 +1,4 @@
-//! What a packet says of ECN.
+//! The ECN field of a packet.
 
 /// The two ECN bits of an IP header (RFC 3168 section 5), with their code points as values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,4 +1,4 @@
-//! What can be wrong with a network, in the words of whoever described it.
+//! What can be wrong with a network, with the names of its description.
 
 use crate::NodeId;
 
@@ -44,7 +44,7 @@ pub enum NetError {
         cables: usize,
     },
     /// A node that others cannot reach.
-    #[error("there is no way from `{0}` to `{1}`; the topology falls apart")]
+    #[error("there is no path from `{0}` to `{1}`; every node must reach every other")]
     Disconnected(String, String),
     /// A link that could never send.
     #[error("link {0}: its rate is zero")]

@@ -1,10 +1,9 @@
 //! The network between the hosts: [`Topology`], [`Router`], and [`LinkTable`] with its queue disciplines and switch
 //! buffers.
 //!
-//! Nothing here reads a clock, does I/O or draws randomness that it was not handed: the simulator drives it with
-//! virtual time, the emulator with wall-clock time. A topology says what there is, a router turns a pair of hosts into
-//! the links between them, and the link table answers for each packet offered to a link when it leaves, or that it does
-//! not.
+//! Nothing here reads a clock, does I/O or draws randomness other than from a given seed: the simulator drives it with
+//! virtual time, the emulator with wall-clock time. A topology has the nodes and links, a router finds the links between a
+//! pair of hosts, and the link table computes for each packet offered to a link when it leaves, or that it is dropped.
 //!
 //! ```
 //! use net::{Ecn, LinkParams, LinkTable, Outcome, QueueSpec, Router, Routing, Topology};

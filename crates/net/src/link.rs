@@ -1,15 +1,15 @@
-//! [`LinkTable`]: every link of a network, and the answer to "this packet, now".
+//! [`LinkTable`]: every link of a network, and what happens to a packet that is offered to one.
 //!
 //! A link sends in order of arrival, so the moment at which a packet leaves is known when it arrives: the link needs no
 //! event of its own. What the table keeps per link is when it will have sent everything (`busy_until`), when it will
 //! have sent the oldest queued packet (`head_departs`), and a ring with the lengths of the queued packets, from which
 //! the departures in between follow. So the queue length is exact at every instant, in packets and in bytes.
 //!
-//! Speed comes from three things. What an offer touches is one cache line per link ([`Hot`]) and two bytes of ring. In
-//! the common case, which is a packet limit with or without a packet threshold for marking, departed packets stay on the
-//! ring until they matter, and are then taken off many at a time: when the count reaches `trigger`, the lesser of the
-//! marking threshold and the longest that the queue has ever been. (A link with anything unusual has a trigger of zero.)
-//! And rates that are a whole number of picoseconds per byte, such as all the usual ones, need no division.
+//! Three things make it fast. An offer touches one cache line per link ([`Hot`]) and two bytes of ring. In the common
+//! case, a packet limit with or without a packet threshold for marking, departed packets stay on the ring and are taken
+//! off many at a time, when the count reaches `trigger`: the lesser of the marking threshold and the longest queue so far.
+//! (A link with anything unusual has a trigger of zero.) Rates that are a whole number of picoseconds per byte, as all
+//! usual ones are, need no division.
 
 use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
@@ -19,10 +19,10 @@ use memory::prefetch;
 use std::hint::select_unpredictable;
 use units::{Rate, Time};
 
-/// What became of a packet offered to a link.
+/// The result of offering a packet to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is gone: no room, an early drop, or a link that is down.
+    /// Dropped: no room, an early drop, or a link that is down.
     Dropped,
     /// It will be sent.
     Accepted {
@@ -111,8 +111,8 @@ struct Hot {
     ps_per_byte: u32,
     /// Packets that had not left when last looked at: at least as many as there are.
     queued: u32,
-    /// With fewer queued than this, a packet is accepted and not marked whatever has left meanwhile; 0 sends every offer
-    /// down the long path.
+    /// With fewer queued than this, a packet is accepted and not marked, whether or not others have left meanwhile; with 0
+    /// every offer takes the long path.
     trigger: u32,
     /// Where the ring starts in the arena.
     ring: u32,
@@ -124,7 +124,7 @@ struct Hot {
 
 const _: () = assert!(size_of::<Hot>() == 64, "the hot state of a link is one cache line");
 
-/// What an arrival touches: apart from [`Hot`], and four to a cache line.
+/// Fields for an arrival: separate from [`Hot`], and four to a cache line.
 #[derive(Debug, Clone, Default)]
 struct Far {
     delivered: u64,
@@ -139,7 +139,7 @@ struct Warm {
     /// An ECN-capable packet that finds this many is marked, if the link is plain; `u32::MAX` for never.
     mark_at: u32,
     queue_max: u32,
-    /// The queue in packets is all that decides, and the rate is exact.
+    /// Only the queue in packets decides, and the rate is exact.
     plain: bool,
     down: bool,
 }
@@ -241,8 +241,8 @@ impl LinkTable {
         Ok(table)
     }
 
-    /// From now on `link` loses each packet that it is offered with this `probability`, whatever else becomes of packets: they
-    /// are dropped before the queue, as Linux's netem does. `seed` is the run's; each link draws from its own stream.
+    /// From now on `link` loses each packet that it is offered with this `probability`: it drops them before the queue, as
+    /// Linux's netem does. `seed` is the run's; each link draws from its own stream.
     pub fn lose(&mut self, link: LinkId, probability: f64, seed: u64) {
         let i = link.index();
         self.cold[i].loss = Some(Loss { probability, random: SplitMix64::new(seed, Loss::STREAMS + i as u64) });
@@ -250,8 +250,8 @@ impl LinkTable {
         self.hot[i].trigger = 0;
     }
 
-    /// Adds a link that is in no topology and takes nothing: [`offer_short`](LinkTable::offer_short) never decides, and what
-    /// [`offer_exact`](LinkTable::offer_exact) is given is dropped. It is a place on a route where something other than a link waits.
+    /// Adds a link that is in no topology and takes nothing: [`offer_short`](LinkTable::offer_short) never decides, and
+    /// [`offer_exact`](LinkTable::offer_exact) drops every packet. It stands for a place on a route that is not a link.
     pub fn add_closed(&mut self) -> LinkId {
         let id = LinkId(self.hot.len() as u32);
         let spec = LinkSpec {
@@ -269,13 +269,13 @@ impl LinkTable {
         id
     }
 
-    /// Asks for what [`offer`](LinkTable::offer) on `link` will touch first; call it some ten offers ahead.
+    /// Prefetches what [`offer`](LinkTable::offer) on `link` touches first; call it some ten offers ahead.
     #[inline]
     pub fn prefetch(&self, link: LinkId) {
         prefetch(&self.hot, link.index());
     }
 
-    /// Asks for the rest, once the first has had time to come; call it some five offers ahead.
+    /// Prefetches the rest, once the first has arrived; call it some five offers ahead.
     #[inline]
     pub fn prefetch_ring(&self, link: LinkId) {
         if let Some(hot) = self.hot.get(link.index()) {
@@ -283,7 +283,7 @@ impl LinkTable {
         }
     }
 
-    /// Asks for what [`arrived`](LinkTable::arrived) on `link` will touch.
+    /// Prefetches what [`arrived`](LinkTable::arrived) on `link` touches.
     #[inline]
     pub fn prefetch_far(&self, link: LinkId) {
         prefetch(&self.far, link.index());
@@ -298,22 +298,22 @@ impl LinkTable {
         }
     }
 
-    /// Offers a packet to a queue that certainly neither drops nor marks it. `None`: that is not certain, the packet is to
-    /// be offered by [`offer_exact`](LinkTable::offer_exact). In two functions, [`offer`](LinkTable::offer) lets a caller
-    /// go on at once with what it knows here.
+    /// Offers a packet to a queue that certainly neither drops nor marks it. `None`: that is not certain, so offer
+    /// the packet by [`offer_exact`](LinkTable::offer_exact). [`offer`](LinkTable::offer) is in two functions so that a
+    /// caller can continue at once in the common case.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "once a packet-hop, and the call would be a third of the work")]
     pub fn offer_short(&mut self, link: LinkId, now: Time, len: u16) -> Option<Sent> {
         let hot = &mut self.hot[link.index()];
         hot.forget_if_idle(now);
-        // `queued` counts also what has left since it was last looked at: below the trigger that does not matter
+        // `queued` includes packets that have left since the last look: below the trigger that does not matter
         if hot.queued >= hot.trigger {
             return None;
         }
         Some(hot.accept(now, len, hot.exact(len), &mut self.rings))
     }
 
-    /// Offers to a queue that may be at its trigger: what has left is taken off first.
+    /// Offers to a queue that may be at its trigger: packets that have left are taken off first.
     pub fn offer_exact(&mut self, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Outcome {
         let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
         if !warm.plain || warm.down {
@@ -480,7 +480,7 @@ impl LinkTable {
         }
     }
 
-    /// `link` fails at `now`: what it holds is lost, what it is offered is refused. No effect if it is down.
+    /// `link` fails at `now`: its packets are lost, further offers are refused. No effect if it is down.
     pub fn fail(&mut self, link: LinkId, now: Time) {
         let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
         if warm.down {
@@ -657,7 +657,7 @@ impl Cold {
 }
 
 impl Loss {
-    /// Streams of random numbers beyond those of random early detection.
+    /// Streams of random numbers after those of random early detection.
     const STREAMS: u64 = 1 << 32;
 
     /// Is the next packet lost?

@@ -41,7 +41,7 @@ pub enum Aqm {
     /// None: drop-tail alone.
     None,
     /// DCTCP's switch (RFC 8257 section 3.1): an ECN-capable packet that finds at least this much in the queue is
-    /// marked. Others are left to the limit.
+    /// marked. Others are dropped only at the limit.
     Threshold(Depth),
     /// Random early detection.
     Red(RedSpec),
@@ -68,7 +68,7 @@ pub struct RedSpec {
     /// them.
     pub hard_drop: bool,
     /// Length, in bytes on the wire, of the packets that an idle link could have sent: the average decays over idle
-    /// time as if that many had found the queue empty.
+    /// time as if that many packets had found the queue empty.
     pub mean_packet: u16,
 }
 
@@ -134,7 +134,7 @@ impl RedSpec {
     }
 }
 
-/// What active management says about one arrival.
+/// Active management's decision about one arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,

@@ -1,7 +1,7 @@
 //! [`Router`]: the links between two hosts.
 //!
-//! Shortest paths by hops. Per destination switch, the distances of all switches are found by breadth-first search when
-//! they are first asked for, and kept until a link fails or is restored; a path is then a walk downhill.
+//! Shortest paths by hops. Per destination switch, the distances of all switches are computed by breadth-first search at
+//! first use, and kept until a link fails or is restored. A path follows decreasing distances.
 
 use crate::mix::mix64;
 use crate::{LinkId, NoPath, NodeId, Topology};
@@ -13,7 +13,7 @@ pub enum Routing {
     /// The first that breadth-first search from the source finds, with links tried in their order: the same for all
     /// flows, so that in a fat tree all of them meet in one core switch.
     SinglePath,
-    /// Equal-cost multipath: every switch hashes the flow onto one of the equally short ways.
+    /// Equal-cost multipath: every switch hashes the flow to one of the equally short next hops.
     Ecmp,
 }
 
@@ -136,7 +136,7 @@ impl Router {
             Routing::Ecmp => {
                 let ways = nearer.clone().count() as u64;
                 let hash = mix64((u64::from(flow_hash) << 32) | u64::from(at)) >> 32;
-                // A 32-bit hash times the number of ways: its upper half is a way, each equally likely.
+                // A 32-bit hash times the number of next hops: its upper half selects one, each equally likely.
                 nearer.nth(((hash * ways) >> 32) as usize).copied()
             }
         }

@@ -38,16 +38,16 @@ impl LinkId {
     }
 }
 
-/// Whether a node sends of its own or passes on.
+/// Whether a node is an end of connections or forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
     /// An end of connections; it forwards nothing.
     Host,
-    /// Passes on what it receives.
+    /// Forwards what it receives.
     Switch,
 }
 
-/// Where in its kind of network a node stands.
+/// A node's place in its kind of network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
     /// A host of any network.
@@ -85,7 +85,7 @@ pub enum LinkTier {
     Switches,
 }
 
-/// What a link is like.
+/// A link's properties.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkParams {
     /// Bits per second on the wire.
@@ -126,7 +126,7 @@ pub struct LinkSpec {
     pub tier: LinkTier,
 }
 
-/// A network: hosts with one cable each, switches, and the links between them, all in one piece.
+/// A network: hosts with one cable each, switches, and the links between them, all connected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     nodes: Vec<Node>,

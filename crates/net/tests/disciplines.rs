@@ -104,7 +104,7 @@ fn packets_that_cannot_be_marked_are_dropped() {
 }
 
 #[test]
-fn hard_drop_spares_nobody_from_max_th_on() {
+fn hard_drop_drops_every_packet_from_max_th_on() {
     let spec = RedSpec { hard_drop: true, w_q: 1.0, ..red() };
     let mut links = one_link(gbps8(), QueueSpec::drop_tail(1000).red(spec));
     let accepted = (0..100).filter(|_| offer_ecn(&mut links, LINK, Time::ZERO, 1000, Ecn::Ect0).is_some()).count();
@@ -160,7 +160,7 @@ fn a_port_may_take_alpha_times_what_is_free() {
 }
 
 #[test]
-fn alpha_decides_how_greedy_a_port_is() {
+fn alpha_decides_how_much_a_port_may_take() {
     // 8 (10000 - q) >= q + 1000 holds up to q = 8777.
     let (mut links, [first, ..]) = shared(10_000, 8.0, QueueSpec::unlimited());
     assert_eq!(fill(&mut links, first, Time::ZERO), 9);
@@ -185,12 +185,12 @@ fn memory_is_free_at_the_instant_of_a_departure_elsewhere() {
 fn a_ports_own_limit_holds_within_the_pool() {
     let (mut links, [first, ..]) = shared(1_000_000, 1.0, QueueSpec::drop_tail(7));
     assert_eq!(fill(&mut links, first, Time::ZERO), 7);
-    // Hosts have no part in it: their own link takes what its queue takes.
+    // Hosts do not share it: their own link accepts what its queue accepts.
     assert_eq!(fill(&mut links, LINK, Time::ZERO), 7);
 }
 
 #[test]
-fn a_line_loses_as_many_as_it_should_and_the_rest_goes_as_before() {
+fn a_line_loses_its_share_and_other_packets_are_unaffected() {
     let mut links = one_link(gbps8(), QueueSpec::drop_tail(10));
     links.lose(LINK, 0.03, 7);
     let (n, mut now, mut lost) = (100_000_u64, Time::ZERO, 0_u64);

@@ -117,7 +117,7 @@ fn a_threshold_in_bytes_looks_at_the_bytes_found() {
 }
 
 #[test]
-fn a_failure_loses_what_is_under_way_and_refuses_what_comes() {
+fn a_failure_loses_packets_under_way_and_refuses_new_ones() {
     let mut links = one_link(gbps8(), QueueSpec::drop_tail(100));
     let before = links.epoch(LINK);
     for _ in 0..3 {
@@ -229,7 +229,7 @@ proptest! {
         let mut model = Model::default();
         let (mut now, mut accepted, mut dropped, mut longest) = (Time::ZERO, 0u64, 0u64, 0);
         for (gap, len, look_ahead) in steps {
-            // A gap of 47 stops at the instant of the oldest departure, where off-by-one errors live.
+            // A gap of 47 stops at the instant of the oldest departure, where off-by-one errors would show.
             let oldest = model.queue.iter().map(|(departs, _)| *departs).find(|departs| *departs > now);
             now = if gap == 47 { oldest.unwrap_or(now) } else { now + unit * gap };
             let found = model.length(now);

@@ -148,7 +148,7 @@ fn equal_cost_multipath_spreads_flows_evenly_over_all_cores() {
 
 #[test]
 fn switches_choose_independently_of_each_other() {
-    // With one choice for all switches, flows would use only 3 of the 9 ways of aggregation and core.
+    // With one choice for all switches, flows would use only 3 of the 9 paths over aggregation and core.
     let topology = Topology::fat_tree(6, plain).unwrap();
     let router = Router::new(&topology, Routing::Ecmp);
     let mut ways = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The kinds of network, and what is said about impossible ones.
+//! The kinds of network, and the errors of impossible ones.
 
 mod common;
 
@@ -110,7 +110,7 @@ fn any_network_can_be_given_cable_by_cable() {
 }
 
 #[test]
-fn impossible_networks_are_refused_before_memory_is_asked_for() {
+fn impossible_networks_are_refused_before_memory_is_allocated() {
     let huge = 1_000_000_000_000;
     assert_eq!(Topology::fat_tree(5, plain), Err(NetError::FatTreePorts(5)));
     assert_eq!(Topology::fat_tree(0, plain), Err(NetError::FatTreePorts(0)));
@@ -142,5 +142,5 @@ fn mistakes_in_a_list_of_cables_are_named() {
     assert!(message(&["a", "b"], &["s"], &[("a", "s")]).contains("host `b` has 0 cables"));
     assert!(message(&["a", "b"], &["s"], &[("a", "s"), ("a", "b")]).contains("host `a` has 2 cables"));
     let apart = message(&["a", "b"], &["s", "t"], &[("a", "s"), ("b", "t")]);
-    assert!(apart.contains("no way from `a` to `b`"), "{apart}");
+    assert!(apart.contains("no path from `a` to `b`"), "{apart}");
 }

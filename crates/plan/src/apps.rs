@@ -3,9 +3,9 @@
 //! [`Applications`] decides, a [`Stage`] acts: the simulator's has an event set and TCP of its own, the emulator's the
 //! wall clock and the kernel's sockets.
 //!
-//! What an application asks of a stage is a request. It takes effect at [`Stage::now`], which in the simulator is a
-//! reaction time after the application's news. It returns nothing; [`Applications`] is informed later, so that hosts can be
-//! simulated apart from each other.
+//! Applications act on a stage by requests. A request takes effect at [`Stage::now`], in the simulator a reaction time
+//! after the event that caused it. It returns nothing: results come as later calls of [`Applications`], so that hosts may
+//! be simulated separately.
 
 mod onoff;
 mod rounds;
@@ -22,15 +22,15 @@ use units::Time;
 /// Bytes that an application without an end has to send.
 pub const UNLIMITED: u64 = u64::MAX / 2;
 
-/// Where applications act. Flows are numbered from 0 in the order in which they are asked for.
+/// Where applications act. Flows are numbered from 0 in the order of requests.
 pub trait Stage {
-    /// When what is asked for now takes effect.
+    /// When a request made now takes effect.
     fn now(&self) -> Time;
     /// The hosts.
     fn pairing(&self) -> Pairing<'_>;
-    /// Calls [`Applications::on_app`] with `entry` and `which`, so that what it asks for takes effect at `at`.
+    /// Calls [`Applications::on_app`] with `entry` and `which`, so that its requests take effect at `at`.
     fn schedule(&mut self, at: Time, entry: u32, which: u32);
-    /// Connections asked for so far.
+    /// Connections requested so far.
     fn opened(&self) -> usize;
     /// `n` more connections of `entry` will be opened.
     fn reserve(&mut self, n: usize);
@@ -58,7 +58,7 @@ pub trait Stage {
 pub struct Opening {
     /// The traffic entry.
     pub entry: u32,
-    /// What the flow is called.
+    /// The flow's name.
     pub name: FlowName,
 }
 
@@ -169,7 +169,7 @@ impl Applications {
         self.entries.iter().flat_map(rounds).collect()
     }
 
-    /// The bytes of `flow`, opened by `entry`, that [`Stage::notify_at`] was called with have arrived, at `end`.
+    /// The bytes of `flow`, opened by `entry`, that [`Stage::notify_at`] was called with had arrived at `end`.
     pub fn on_received(&mut self, stage: &mut impl Stage, (entry, flow): (u32, u32), end: Time) {
         let Source { entry: known, state, flows, .. } = &mut self.entries[entry as usize];
         match state {
@@ -340,7 +340,7 @@ impl<S: Stage> Opener<'_, S> {
         self.stage.schedule(at, self.entry, which);
     }
 
-    /// What the flow that is asked for next is called.
+    /// Name of the flow that is requested next.
     fn next_name(&self) -> FlowName {
         FlowName::new(self.name, *self.flows)
     }

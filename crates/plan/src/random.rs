@@ -3,8 +3,8 @@
 use net::{SplitMix64, mix64};
 use units::Time;
 
-/// A stream of random numbers. Each traffic entry, each of its jobs and each flow has one of its own, found by its name: what
-/// one draws does not depend on what else there is, nor on the order in which a file lists it.
+/// A stream of random numbers. Each traffic entry, each of its jobs and each flow has one of its own, selected by its name:
+/// its numbers depend neither on other entries nor on the order of the file.
 pub struct Random(SplitMix64);
 
 impl Random {
@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// What a flow is called, whatever its number in the run: its traffic entry's name and its place among the entry's flows.
+/// A flow's name, independent of its number in the run: its traffic entry's name and its place among the entry's flows.
 /// Its random numbers and its path among equals follow from that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowName(u64);
@@ -57,7 +57,7 @@ impl FlowName {
         FlowName(mix64(name_hash(entry).wrapping_add(number)))
     }
 
-    /// What ECMP hashes of one direction of the flow: a stand-in for its addresses and ports.
+    /// The value that ECMP hashes for one direction of the flow, in place of its addresses and ports.
     pub fn path_hash(self, forward: bool) -> u32 {
         (self.apart(u64::from(forward)) >> 32) as u32
     }

@@ -1,4 +1,4 @@
-//! Scales, ticks and numbers as people read them. Logarithms are `libm`'s: the same digits on every machine.
+//! Scales, ticks and numbers for reading. Logarithms are `libm`'s: the same digits on every machine.
 
 /// How a quantity's unit is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct Unit {
 }
 
 impl Quantity {
-    /// The unit in which the largest value has one to three digits before the point, as far as there is one.
+    /// The unit in which the largest value has one to three digits before the point, if there is one.
     pub fn unit(self, max: f64) -> Unit {
         let units: &[(f64, &str)] = match self {
             Self::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
@@ -43,7 +43,7 @@ pub(crate) fn number(value: f64) -> String {
     significant(value, 4)
 }
 
-/// A number beside a bar: three significant digits are as many as a picture shows.
+/// A number beside a bar: three significant digits, as many as a picture can show.
 pub(crate) fn rounded(value: f64) -> String {
     significant(value, 3)
 }
@@ -165,7 +165,7 @@ impl Axis {
         format!("{} {} {}", self.low, self.high, u8::from(self.log))
     }
 
-    /// Where a value lies, 0 to 1; values outside are held at the ends.
+    /// The position of a value, 0 to 1; values outside are clamped.
     pub fn place(&self, value: f64) -> f64 {
         let share = if self.log {
             let value = value.max(f64::MIN_POSITIVE);

@@ -4,7 +4,7 @@
 //! a phone and on paper alike. Colours are classes (`f3` fills, `s3` strokes with colour 3) that the style sheet
 //! resolves for light, dark and print. Written by hand, because the chart libraries tried fix pixel sizes and colours.
 //!
-//! A chart says everything without a script. `report.js` reads values back from what is drawn: a line chart carries its axes
+//! A chart is complete without a script. `report.js` reads values back from the drawing: a line chart carries its axes
 //! (`data-x`, `data-y`) and labels, and a group of class `line` its name.
 
 mod bars;

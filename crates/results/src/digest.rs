@@ -1,5 +1,5 @@
-//! What the report keeps of a run: its summary and curves of a bounded number of points, so that a sweep of many long
-//! runs makes a small file and needs little memory.
+//! The part of a run that the report keeps: its summary and curves of a bounded number of points, so that a sweep of many
+//! long runs makes a small file and needs little memory.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(crate) struct CompletedBy {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Curve {
     pub label: String,
-    /// Whose colour it has: an algorithm, if it is a flow's.
+    /// The name that decides its colour: the algorithm, if it is a flow's.
     pub owner: String,
     pub points: Vec<Point>,
 }
@@ -112,7 +112,7 @@ fn fullest_queue(samples: &[LinkSample], links: &[LinkRow]) -> Option<Curve> {
     })
 }
 
-/// Windows of the first flows, and how many flows that leaves out.
+/// Windows of the first flows, and the number of flows left out.
 fn windows(samples: &[CwndSample], flows: &[FlowRow]) -> (Vec<Curve>, usize) {
     let mut by_flow: BTreeMap<u64, Vec<(u64, u32)>> = BTreeMap::new();
     let mut left_out = std::collections::BTreeSet::new();

@@ -8,7 +8,7 @@ const POINTS: usize = 300;
 pub struct Figure {
     /// Such as `Figure 1: queue over time`.
     pub title: String,
-    /// What is to be seen, in words.
+    /// What it shows, in words.
     pub text: String,
     /// Panels with axes of their own.
     pub panels: Vec<Panel>,
@@ -23,15 +23,15 @@ pub struct Panel {
     pub x: String,
     /// Quantity and unit.
     pub y: String,
-    /// How x is laid out.
+    /// Scale of x.
     pub x_scale: Scale,
-    /// How y is laid out.
+    /// Scale of y.
     pub y_scale: Scale,
     /// What is drawn, distinguished by colour and dashes.
     pub curves: Vec<Curve>,
 }
 
-/// How values are laid out along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// From zero.
@@ -69,7 +69,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
     /// (x, lowest, highest): drawn as a band behind the curve; may be empty.
     pub band: Vec<(f64, f64, f64)>,
-    /// Drawn dashed: what is computed and not measured.
+    /// Drawn dashed: computed, not measured.
     pub dashed: bool,
 }
 

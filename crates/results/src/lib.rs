@@ -1,6 +1,6 @@
-//! What a run measured: tables, a summary, and a report that needs nothing but a browser.
+//! A run's measurements: tables, a summary, and a report that needs only a browser.
 //!
-//! Every backend fills the same [`RunResults`]. This crate knows no simulator, no scenario and no clock: the same rows
+//! Every backend fills the same [`RunResults`]. This crate depends on no simulator, scenario or clock: the same rows
 //! give the same bytes.
 #![forbid(unsafe_code)]
 
@@ -43,7 +43,7 @@ pub struct RunResults {
     pub name: String,
     /// A sentence for the heading of its report; empty: its name.
     pub title: String,
-    /// What was set for this run, in the order to show; in a sweep the keys distinguish the runs
+    /// Parameters of this run, in the order to show; in a sweep the keys distinguish the runs
     /// (`algorithm`, `routing`, `seed`).
     pub parameters: Vec<(String, String)>,
     /// The resolved scenario, as TOML, that reproduces the run.
@@ -60,13 +60,13 @@ pub struct RunResults {
     pub cwnd: Vec<CwndSample>,
     /// What happened to a policy's rules, by time; empty without one.
     pub cues: Vec<CueRow>,
-    /// What became of each of the policy's rules, in their order; empty without one.
+    /// What happened to each of the policy's rules, in their order; empty without one.
     pub rules: Vec<RuleRow>,
     /// Flows that an enforcer handled, by their end; empty without one.
     pub enforcer: Vec<EnforcerRow>,
     /// Messages on connections that are kept for more than one, in the order of their ends; empty if none were asked for.
     pub messages: Vec<MessageRow>,
-    /// The few numbers that say how it went.
+    /// The summary's numbers.
     pub summary: Summary,
 }
 

@@ -1,11 +1,11 @@
 //! One colour per algorithm, the same in every chart and every report. The ten colours (Paul Tol's "muted" scheme,
-//! the two palest darkened for lines on white, and a grey) stay apart for colour-blind readers; `report.css` holds the values for
+//! the two palest darkened for lines on white, and a grey) can be distinguished by colour-blind readers; `report.css` holds the values for
 //! light and dark.
 
 /// Number of colours.
 pub(crate) const COLOURS: usize = 10;
 
-/// The algorithms that own a colour, by its index.
+/// The algorithms with a fixed colour, by its index.
 const OWNERS: [&str; COLOURS] =
     ["newreno", "vegas", "highspeed", "scalable", "westwood", "bic", "cubic", "yeah", "dctcp", "bbr"];
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn algorithms_keep_their_colour_whoever_else_is_there() {
+    fn algorithms_keep_their_colour_beside_any_others() {
         let alone = Palette::of(["cubic"].into_iter());
         let among = Palette::of(["mine", "cubic", "vegas"].into_iter());
         assert_eq!(alone.colour("cubic"), among.colour("cubic"));

@@ -1,7 +1,7 @@
-/* What the report does beyond its text and pictures, all of which stand without it: values under the pointer, and tables that can be sorted. */
+/* Optional extras; the report's text and pictures are complete without them: values under the pointer, and sorting of tables. */
 'use strict';
 
-/* Charts: the nearest point of a line under the pointer or finger, or by the arrow keys. Values are read back from what is drawn. */
+/* Charts: the nearest point of a line under the pointer or finger, or by the arrow keys. Values are read back from the drawing. */
 (() => {
   const tip = document.createElement('div');
   tip.className = 'tip';
@@ -77,7 +77,7 @@
       tip.style.top = `${(y - tip.offsetHeight - 8 < 0 ? y + 12 : y - tip.offsetHeight - 8) + scrollY}px`;
     };
 
-    /* Across counts more than up and down, so that a curve is followed without touching it. */
+    /* Horizontal distance counts more than vertical, so that the pointer follows a curve without touching it. */
     const nearest = (x, y, only) => {
       let best = null, least = Infinity;
       lines.forEach(({ points }, line) => points.forEach((place, index) => {

@@ -1,6 +1,6 @@
-//! `report.html`: one file that needs nothing but a browser, on a screen, a phone or paper.
+//! `report.html`: one file that needs only a browser, for a screen, a phone or paper.
 //!
-//! Its bytes depend on the runs and the story alone.
+//! Its bytes depend only on the runs and the story.
 
 mod curves;
 mod facets;
@@ -14,7 +14,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::{Comparison, Figure, charts::Line, digest::Digest};
 use facets::Facets;
 
-/// What a report says beside the numbers.
+/// The text of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Story {
     /// Heading of the report.
@@ -30,7 +30,7 @@ pub struct Story {
 }
 
 impl Story {
-    /// A story that says no more than its title.
+    /// A story that has only a title.
     pub fn new(title: &str) -> Self {
         Self { title: title.to_owned(), ..Self::default() }
     }

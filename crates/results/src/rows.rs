@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-/// One flow: what was asked, what arrived and how hard it was. Table `flows`.
+/// One flow: what was requested and delivered, and its retransmissions, marks and delays. Table `flows`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowRow {
     /// Number of the flow within the run, from 0 in order of creation.
@@ -27,7 +27,7 @@ pub struct FlowRow {
     /// Completion time of the same flow alone on its path (`plan::Ideal` defines it); `None` for a flow that has no size when it
     /// opens, carries several messages, or was stopped by its application.
     pub ideal_fct_ns: Option<u64>,
-    /// Application bytes asked for; `None` for a flow that sends as long as it may.
+    /// Application bytes to send; `None` for a flow without an end.
     pub bytes: Option<u64>,
     /// Application bytes that the receiver delivered in order.
     pub delivered_bytes: u64,
@@ -100,7 +100,7 @@ pub struct LinkRow {
     pub bytes: u64,
     /// Packets that reached the far end.
     pub delivered: u64,
-    /// Packets that the queue refused or threw away early.
+    /// Packets that the queue dropped, at its limit or early.
     pub dropped: u64,
     /// Bytes of those.
     pub dropped_bytes: u64,
@@ -240,14 +240,14 @@ pub struct CueRow {
     pub reason: Arc<str>,
 }
 
-/// What became of a policy's rule over a run: how often which, and the values that its condition had. In no table.
+/// A policy's rule over a run: counts of decisions by outcome, and the values of its condition. In no table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleRow {
     /// The rule's name.
     pub rule: Arc<str>,
     /// Decisions.
     pub decisions: u64,
-    /// Of these: it was on for some host.
+    /// Decisions in which it was on for some host.
     pub on: u64,
     /// Its condition was false, or it was kept off.
     pub off: u64,
@@ -257,16 +257,16 @@ pub struct RuleRow {
     pub no_host: u64,
     /// No host had the algorithm, or the marks that it needs.
     pub left_out: u64,
-    /// It was withheld whatever its condition said.
+    /// It was withheld for a reason other than its condition.
     pub withheld: u64,
     /// Why, the last time.
     pub withheld_why: Arc<str>,
-    /// What its condition asked for, and the least and the most that it was; `None`: it was never known.
+    /// The variables of its condition with their minimum and maximum; `None`: never known.
     pub seen: Vec<(String, Option<(f64, f64)>)>,
 }
 
 impl RuleRow {
-    /// Adds what became of the same rule in another run.
+    /// Adds the counts of the same rule in another run.
     pub fn add(&mut self, other: &RuleRow) {
         self.decisions += other.decisions;
         self.on += other.on;
@@ -281,7 +281,7 @@ impl RuleRow {
         other.seen.iter().for_each(|(what, range)| self.see(what, *range));
     }
 
-    /// What its condition asks for was between these; `None`: it was not known.
+    /// Extends a variable's range; `None`: not known.
     pub fn see(&mut self, what: &str, range: Option<(f64, f64)>) {
         match self.seen.iter_mut().find(|(known, _)| known == what) {
             Some((_, known)) => {
@@ -295,7 +295,7 @@ impl RuleRow {
 /// What can happen to a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CueEvent {
-    /// The Oracle sent it, for the first time or again.
+    /// The Oracle sent it, for the first time or as a renewal.
     Sent,
     /// The Oracle did not send it.
     Withheld,

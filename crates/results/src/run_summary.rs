@@ -1,10 +1,10 @@
-//! What is said of one run where tables would be too much: its name, what was set for it, its numbers.
+//! The short form of one run, without tables: its name, its parameters, its numbers.
 
 use serde::{Serialize, Serializer};
 
 use crate::{RunResults, Summary};
 
-/// What `summary.json` says of one run; also what a program gets on stdout.
+/// One run in `summary.json`, and in JSON on stdout.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSummary<'a> {
     /// Name of the run.
@@ -12,7 +12,7 @@ pub struct RunSummary<'a> {
     /// Its folder inside the sweep's; `None` for a run by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// What was set for it, in order.
+    /// Its parameters, in order.
     #[serde(serialize_with = "in_order")]
     pub parameters: &'a [(String, String)],
     /// Its numbers.

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct SelfCheck {
     /// Name of the run.
     pub run: String,
-    /// How often the run was made: a study repeats some of the runs that the machine distorted.
+    /// How often the run was made: a study repeats some runs that the machine distorted.
     pub attempts: u32,
-    /// Packets handed to hosts.
+    /// Packets delivered to hosts.
     pub packets: u64,
-    /// Median lateness, microseconds: how much later than the model says a packet was handed to its host.
+    /// Median lateness, microseconds: how much later than the model says a packet was delivered to its host.
     pub lateness_p50_us: f64,
     /// 99th percentile of the lateness.
     pub lateness_p99_us: f64,
@@ -21,7 +21,7 @@ pub struct SelfCheck {
     pub lateness_max_us: f64,
     /// How long a host's frame waited until it was read, 99th percentile, microseconds.
     pub reading_p99_us: f64,
-    /// Lateness of what applications do by the clock, 99th percentile, microseconds.
+    /// Lateness of applications' timed actions, 99th percentile, microseconds.
     pub applications_p99_us: f64,
     /// Busy share of all CPUs, 0 to 1.
     pub cpu_busy: f64,

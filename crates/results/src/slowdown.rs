@@ -1,7 +1,7 @@
 //! FCT slowdown: completion time over the ideal one, by flow size, with the flows that did not finish.
 //!
-//! A flow that had not finished when the run ended is censored: its slowdown is at least its age over its ideal time. Left
-//! out, it would make the tail look short, because it is long flows that do not finish. So it counts with this bound, and
+//! A flow that had not finished when the run ended is censored: its slowdown is at least its age over its ideal time. It is
+//! the long flows that do not finish; without them the tail would look short. So it counts with this bound, and
 //! a percentile that would be clearly higher if such flows never finished is marked as a lower bound.
 
 use serde::{Deserialize, Serialize};

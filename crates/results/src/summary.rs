@@ -1,4 +1,4 @@
-//! The few numbers that say how a run went, computed from its tables, so that they cannot disagree with them.
+//! A run's summary, computed from its tables so that the two cannot disagree.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Identity {
     pub version: String,
     /// Span over which the run measured.
     pub duration_ns: u64,
-    /// When it ended: a flow that has not ended has lasted until then.
+    /// When it ended: the age of an unfinished flow counts up to then.
     pub end_ns: u64,
 }
 
@@ -197,7 +197,7 @@ fn nearest_rank(sorted: &[u64], percent: usize) -> Option<u64> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// How fast a run went, on this machine: kept in `run.json`, apart from what must be the same everywhere.
+/// How fast a run went, on this machine: kept in `run.json`, separate from what must be the same everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Wall-clock time.
@@ -206,16 +206,16 @@ pub struct RunInfo {
     pub packet_hops_per_s: f64,
     /// Peak resident set of the process, bytes; `None` where the system does not say.
     pub peak_rss_bytes: Option<u64>,
-    /// Runs that went on at once.
+    /// Runs at the same time.
     pub jobs: usize,
-    /// Self-checks that held, such as `packet conservation`, in order.
+    /// Self-checks that passed, such as `packet conservation`, in order.
     pub checks: Vec<String>,
-    /// How true each run on real time was, in order; empty for simulations.
+    /// The self-check of each emulation, in order; empty for simulations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emulations: Vec<crate::SelfCheck>,
 }
 
-/// One of our numbers beside the paper's: a row of `opentcp reproduce --json` and of the report.
+/// One of our numbers and the paper's: a row of `opentcp reproduce --json` and of the report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// As the paper names it: `Figure 2`, `Table 4`.

@@ -280,7 +280,7 @@ pub(crate) fn write_cues(path: &Path, rows: &[CueRow], origin: &Summary) -> Resu
     write(path, rows, &columns, origin)
 }
 
-/// Writes a table. Its metadata hold its origin, so that a file by itself still says it.
+/// Writes a table. Its metadata hold its origin, so that a single file still has it.
 fn write<'a, R>(path: &Path, rows: &'a [R], columns: &[Column<'a, R>], origin: &Summary) -> Result<()> {
     let fields = columns.iter().map(Column::schema);
     let schema = Type::group_type_builder("row").with_fields(fields.collect::<Result<Vec<_>>>()?).build()?;

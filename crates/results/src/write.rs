@@ -1,6 +1,6 @@
-//! Result folders: written beside their place under another name and moved there whole, or not at all.
+//! Result folders: written under another name next to their place, then moved there as a whole, or not at all.
 //!
-//! A folder that replaces another one replaces only what a run wrote: anything else in there stops it.
+//! A folder that replaces another one replaces only what a run wrote: anything else in it is an error.
 
 use std::{
     collections::BTreeSet,
@@ -63,7 +63,7 @@ pub enum WriteError {
     /// A run's name cannot be a folder's.
     #[error("a run cannot be named {0:?}: use letters, digits, '.', '-' and '_'")]
     BadName(String),
-    /// A copy would not stand in its folder.
+    /// A copy would be outside of its folder.
     #[error("a copy cannot be kept as {0:?}: the path must be below files/")]
     BadCopy(String),
     /// The operating system refused.
@@ -82,7 +82,7 @@ pub enum WriteError {
         /// The table writer's reason.
         source: ParquetError,
     },
-    /// A number that JSON has no word for, in a field that must be a number.
+    /// A number that JSON cannot express, in a field that must be a number.
     #[error("cannot write {path}: {source}")]
     Json {
         /// What was being written.
@@ -92,7 +92,7 @@ pub enum WriteError {
     },
 }
 
-/// What a sweep's `summary.json` says.
+/// A sweep's `summary.json`.
 #[derive(Serialize)]
 struct SweepSummary<'a> {
     runs: Vec<RunSummary<'a>>,
@@ -142,7 +142,7 @@ pub struct SweepWriter {
 }
 
 impl SweepWriter {
-    /// Begins a sweep that will stand at `dir`.
+    /// Begins a sweep that will be at `dir`.
     ///
     /// # Errors
     /// As [`write_run`].
@@ -250,7 +250,7 @@ fn folder_name(name: &str) -> Result<String, WriteError> {
     Ok(folder)
 }
 
-/// A folder under construction beside the place where it will stand; removed if it never gets there.
+/// A folder under construction next to its final place; removed if it is not moved there.
 struct Folder {
     work: PathBuf,
     target: PathBuf,
@@ -275,13 +275,13 @@ impl Folder {
         Ok(Self { work, target, parents })
     }
 
-    /// Moves the folder to its place; what stood there goes only after that has worked.
+    /// Moves the folder to its place; an earlier folder there is deleted only after that has worked.
     fn publish(self) -> Result<(), WriteError> {
         let target = &self.target;
         if !target.exists() {
             return fs::rename(&self.work, target).map_err(io_error(target));
         }
-        // Checked again: a run takes minutes, in which somebody may have put a file there.
+        // Checked again: during a run of minutes a file may have been put there.
         check_replaceable(target)?;
         let parent = target.parent().expect("a path with a name has a parent");
         let name = target.file_name().expect("checked when it was made");
@@ -297,7 +297,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // After a successful move there is nothing of this name; on the way of an error there is no better answer.
+        // After a successful move nothing has this name; after an error there is nothing better to do.
         let _ = fs::remove_dir_all(&self.work);
         for parent in &self.parents {
             let _ = fs::remove_dir(parent); // only if it is empty

@@ -1,4 +1,4 @@
-//! Result folders: what is in them, that they come whole or not at all, and what they refuse to replace.
+//! Result folders: their contents, that they are written whole or not at all, and what they refuse to replace.
 
 mod common;
 
@@ -80,7 +80,7 @@ fn a_copy_cannot_leave_its_folder() {
 }
 
 #[test]
-fn tables_that_were_not_asked_for_are_not_there() {
+fn tables_that_were_not_requested_are_absent() {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("out");
     let mut run = common::run(0, "ecmp", 1);

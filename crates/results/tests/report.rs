@@ -85,7 +85,7 @@ fn a_sweep_shows_every_section() {
 }
 
 #[test]
-fn a_run_shows_slowdown_by_size_and_says_what_did_not_finish() {
+fn a_run_shows_slowdown_by_size_and_its_unfinished_flows() {
     let html = run_html(&common::run(0, "ecmp", 1));
     for part in [
         "<h2>FCT slowdown</h2>",

@@ -1,5 +1,5 @@
-//! The report in a real browser without a window: it draws, runs without errors and fits a phone.
-//! Skipped, saying so, where there is no Chromium. The pages and pictures of
+//! The report in a real headless browser: it draws, runs without errors and fits a phone.
+//! Skipped, with a message, where there is no Chromium. The pages and pictures of
 //! them stay in the target folder for a person to look at.
 
 mod common;
@@ -12,7 +12,7 @@ use std::{
 
 use results::{write_run, write_sweep};
 
-/// Reports, from inside the page, what a person would see go wrong.
+/// Reports, from inside the page, errors that a person would see.
 const PROBE: &str = "<script>addEventListener('load',()=>{const e=document.scrollingElement;\
 document.querySelector('table.runs thead th.n')?.click();\
 const c=[...document.querySelectorAll('svg[data-x]')],tip=document.querySelector('.tip'),speaks=()=>!tip.hidden&&tip.children.length===3&&!/NaN|undefined|Infinity/.test(tip.textContent);\

@@ -1,4 +1,4 @@
-//! A scenario written out again, with copies of the files that it names.
+//! A scenario as TOML, with copies of the files that it names.
 
 use crate::model::{Algorithm, DataFile, Scenario, Sizes, SizesSource, TrafficKind};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ pub struct Bundle {
     /// The scenario, every default written out.
     pub toml: String,
     /// Copies of the files that it names: path relative to the scenario and text. The path is `files/NAME`, or `files/2/NAME`
-    /// where another text has that name: an algorithm is called by its file's name, so the name stays.
+    /// where another text has that name: a file's name is the algorithm's name, so it stays.
     pub files: BTreeMap<String, Arc<str>>,
 }
 
@@ -28,7 +28,7 @@ impl Scenario {
             let base = data.file.base_name().to_string();
             let numbered = (2..).map(|n: u32| format!("files/{n}/{base}"));
             let mut names = std::iter::once(format!("files/{base}")).chain(numbered);
-            // The same text under the same name is one file; another text gets another name.
+            // The same text under the same name is one file; another text gets another path.
             let name = names.find(|name| files.get(name).is_none_or(|text| *text == data.text));
             let name = name.expect("numbers do not end");
             files.insert(name.clone(), data.text.clone());

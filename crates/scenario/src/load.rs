@@ -1,4 +1,4 @@
-//! From a text to the runs that it asks for.
+//! From a text to its runs.
 
 use crate::model::{FileRef, Scenario};
 use crate::overrides::{Set, Sweep, parse_sets, take_sweep};
@@ -9,23 +9,23 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the caller has.
+/// Algorithms that the caller has.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
     /// Names of the built-in algorithms.
     pub algorithms: &'a [&'a str],
-    /// What policies must know of them; without it every algorithm of a policy is reported as unknown.
+    /// What policies must know about them; without it every algorithm of a policy is reported as unknown.
     pub policy: policy::Known<'a>,
 }
 
 /// How files that a scenario names are found and read.
 pub trait Files {
-    /// Where a path that was written in the scenario leads.
+    /// Resolves a path written in the scenario.
     fn resolve(&self, written: &str) -> FileRef;
     /// The text of a file.
     ///
     /// # Errors
-    /// Whatever hinders reading, also that it is not UTF-8.
+    /// The file cannot be read, or is not UTF-8.
     fn read(&self, path: &Path) -> io::Result<String>;
 }
 
@@ -55,7 +55,7 @@ pub struct Input<'a> {
     pub text: &'a str,
     /// `key=value` overrides, as given to `--set`.
     pub sets: &'a [String],
-    /// What the caller has.
+    /// Algorithms that the caller has.
     pub known: Known<'a>,
     /// The files that the scenario names.
     pub files: &'a dyn Files,
@@ -64,7 +64,7 @@ pub struct Input<'a> {
 /// A scenario file, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// What is run: one entry without a sweep, else one per combination, the last key of the sweep fastest.
+    /// The runs: one without a sweep, else one per combination; the sweep's last key varies fastest.
     pub runs: Vec<Run>,
 }
 
@@ -81,7 +81,7 @@ pub struct Run {
 
 /// Most runs of a sweep.
 const RUNS_MAX: usize = 100_000;
-/// Problems after which no further run of a sweep is looked at.
+/// Number of problems after which further runs of a sweep are not checked.
 const PROBLEMS_MAX: usize = 20;
 
 impl Scenario {
@@ -198,7 +198,7 @@ fn run(plan: &Plan, context: &Context<'_>, number: usize) -> Result<Run, Vec<Pro
     Ok(Run { name, parameters, scenario })
 }
 
-/// A name that every file system takes.
+/// A name that is valid on every file system.
 fn plain_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '=' | ',' | '+');
     let short = name.replace(' ', "").replace('%', "pct");

@@ -1,7 +1,7 @@
-//! What a checked scenario is: plain values, every default filled in, every name known to exist.
+//! A checked scenario: plain values, every default filled in, every name known to exist.
 //!
 //! The keys of the file are the field names here; `read` makes these types from a file, and their `Serialize` writes
-//! the file that makes them again. Nothing below this crate needs to check a value of these types a second time.
+//! a file that gives the same values. No other crate needs to check a value of these types again.
 
 mod control;
 mod enforcer;
@@ -40,10 +40,10 @@ pub struct Scenario {
     pub tcp: Tcp,
     /// What is recorded besides flow records and link totals, which are always recorded.
     pub measure: Measure,
-    /// What enforces congestion control in it, on hosts that nobody changes.
+    /// The enforcer, for hosts that are not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer: Option<Enforcer>,
-    /// What adapts its hosts' TCP while it runs.
+    /// The policy that adapts its hosts' TCP while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Control>,
     /// Who sends what to whom; never empty.
@@ -51,11 +51,11 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// 100 days: no instant of a run comes near the end of the clock (213 days).
+    /// 100 days: far below the clock's range of 213 days.
     pub const DURATION_MAX: Time = Time::from_secs(8_640_000);
 }
 
-/// A percentage, kept as it is written so that it prints as it was read.
+/// A percentage, stored as written so that it prints as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Percent(pub(crate) f64);
 
@@ -99,7 +99,7 @@ impl FileRef {
 pub struct DataFile {
     /// Where.
     pub file: FileRef,
-    /// What it held, so that a run's folder can keep a copy.
+    /// Its text, so that a run's folder can keep a copy.
     pub text: Arc<str>,
 }
 

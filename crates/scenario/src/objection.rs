@@ -1,4 +1,4 @@
-//! What a backend cannot do of a checked scenario, reported where it is written.
+//! What a backend cannot do of a checked scenario, reported at its place in the file.
 
 use crate::model::Scenario;
 use crate::overrides::{parse_sets, take_sweep};
@@ -19,7 +19,7 @@ pub struct Objection {
 
 impl Scenario {
     /// The objections to the scenario of the file `path` with the overrides `sets`, each at its place: the key, or the
-    /// nearest thing around it if the key has its default or comes from a preset.
+    /// nearest table around it if the key has its default or comes from a preset.
     ///
     /// # Panics
     /// Without objections.
@@ -41,8 +41,7 @@ impl Scenario {
     }
 }
 
-/// The file with everything that is put over it; of a sweep the first values. None if it has changed to what cannot be
-/// read since it was.
+/// The file with all overrides; of a sweep the first values. None if it has changed since, and cannot be read any more.
 fn tree(text: &str, sets: &[String]) -> Option<Node> {
     let mut root = parse_document(0, text).ok()?;
     let mut sets = parse_sets(sets).ok()?;

@@ -37,7 +37,7 @@ fn parse_set(source: usize, text: &str) -> Result<(Path, Node), Problem> {
     let at = Origin { source, span: start..start + value.len() };
     match parse_value(source, start, value) {
         Ok(node) => Ok((path, node)),
-        // A bare word, a path, `50 Mbit/s`: a text. What looks like broken TOML is not.
+        // A bare word, a path or `50 Mbit/s` is a text. What looks like broken TOML is not.
         Err(_) if !value.is_empty() && !value.starts_with(['"', '\'', '[', '{']) => {
             Ok((path, Node { value: Value::Text(value.to_string()), at }))
         }
@@ -75,7 +75,7 @@ fn parse_key(source: usize, key: &str) -> Option<Path> {
     Some(path)
 }
 
-/// What is varied.
+/// A sweep: the keys that are varied.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     pub axes: Vec<Axis>,
@@ -90,7 +90,7 @@ pub(crate) struct Axis {
 }
 
 impl Sweep {
-    /// The last segment of an axis' key, or the whole key if another axis ends alike.
+    /// The last segment of an axis' key, or the whole key if another axis has the same last segment.
     pub(crate) fn short_name(&self, axis: &Axis) -> String {
         let last = |axis: &Axis| axis.path.last().map(|(segment, _)| segment.clone());
         let alike = self.axes.iter().filter(|other| last(other) == last(axis)).count();
@@ -98,9 +98,9 @@ impl Sweep {
     }
 }
 
-/// Takes the sweep out of the file's tree, and what the overrides say about it out of the overrides.
+/// Removes the sweep from the file's tree, and overrides of the sweep from the overrides.
 ///
-/// An override of a swept key, or of something around it, ends that key's sweep: who sets a value wants that one.
+/// An override of a swept key, or of something around it, ends that key's sweep: a value that was set applies to every run.
 pub(crate) fn take_sweep(root: &mut Node, sets: &mut Vec<Set>) -> Result<Sweep, Vec<Problem>> {
     let mut sweep = Sweep { axes: Vec::new(), at: root.at.clone() };
     let mut problems = Vec::new();

@@ -1,5 +1,5 @@
-//! From the tree to the model. Problems are collected and reading goes on with the default: whoever made three
-//! mistakes sees three messages.
+//! From the tree to the model. Problems are collected and reading continues with the default, so that all mistakes
+//! are reported at once.
 
 mod control;
 mod enforcer;
@@ -94,7 +94,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         let title = section.get("title", |r, n| r.text(n).map(str::to_string));
         let seed = section.get("seed", |r, n| r.integer(n, 0, INTEGER_MAX)).unwrap_or(1);
         let duration = section.require("duration", Self::span);
-        // What is checked against an unreadable duration has been given enough of it.
+        // An unreadable duration has been reported; later checks against it must not fail as well.
         let end = duration.unwrap_or(Scenario::DURATION_MAX);
         let tcp = self.tcp(section.take("tcp"))?;
         let packet_bytes = u64::from(tcp.mtu());
@@ -104,7 +104,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         let enforcer = section.get("enforcer", |r, n| r.enforcer(n, network.as_ref()));
         let policy = section.get("policy", |r, n| r.control(n, end, topology));
         let traffic = section.require("traffic", |r, n| r.traffic_list(n, end, topology?, tcp.mss));
-        // Checked and taken out before; asked for here, so that it is among the allowed.
+        // Checked and removed before; read here so that it is among the allowed keys.
         section.take("sweep");
         section.finish();
         let name = name.unwrap_or_else(|| self.context.default_name.clone());
@@ -122,7 +122,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         document::Section::of_optional(self, node, what)
     }
 
-    /// `"30 %"`: not nothing, so that what is computed from it stays within bounds, and at most 100.
+    /// `"30 %"`: more than zero, so that derived values stay within bounds, and at most 100.
     pub(crate) fn percentage(&self, node: &Node) -> Option<Percent> {
         self.values.percentage(node).map(Percent)
     }
@@ -132,7 +132,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         self.values.each(node, |item| read(self, item))
     }
 
-    /// A span more than zero that a run could last.
+    /// A span of more than zero, at most the longest run.
     pub(crate) fn span(&self, node: &Node) -> Option<Time> {
         let most = Scenario::DURATION_MAX;
         self.within(node, |time| *time > Time::ZERO && *time <= most, &format!("more than zero, at most {most}"))
@@ -160,7 +160,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         }
     }
 
-    /// Notes what another reader found.
+    /// Adds problems that another reader found.
     pub(crate) fn add_problems(&self, problems: Vec<Problem>) {
         for Problem { message, at, help } in problems {
             self.problem::<()>(&at, message, help);

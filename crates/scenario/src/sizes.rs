@@ -1,7 +1,7 @@
 //! Distributions of flow sizes: published tables, or the user's CSV.
 //!
-//! A table lists points of the cumulative distribution; between two points it is a straight line, as everybody who
-//! uses these tables draws them. Equal neighbouring sizes are a jump: flows of exactly that size.
+//! A table lists points of the cumulative distribution; between two points it is a straight line, as is usual
+//! with these tables. Equal neighbouring sizes are a jump: flows of exactly that size.
 
 use std::sync::Arc;
 

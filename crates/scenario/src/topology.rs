@@ -1,4 +1,4 @@
-//! The names of a topology's nodes, and which of them are linked: enough to check what a scenario says about them.
+//! The names of a topology's nodes, and which of them are linked: enough to check a scenario's references to them.
 
 use crate::model::{NodeKind, Tier, Topology};
 
@@ -193,7 +193,7 @@ impl Topology {
         }
     }
 
-    /// Names to look for a near one in; only the listed ones, the generated are described instead.
+    /// Names for suggestions; only listed ones, since generated names are described instead.
     pub(crate) fn listed_names(&self, hosts_only: bool) -> Vec<&str> {
         match self {
             Topology::Explicit { nodes, .. } => nodes

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pending_is_what_has_not_happened() {
+    fn pending_events_are_those_that_have_not_happened() {
         for density in [1e6, 1e9] {
             let mut walk = Walk::new(density);
             for (i, us) in [1, 1, 2, 50, 90_000_000].into_iter().enumerate() {

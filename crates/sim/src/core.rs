@@ -1,8 +1,8 @@
-//! The network in motion: events, links, packets and the sockets at both ends. What traffic there is, it is told.
+//! The running network: events, links, packets and the sockets at both ends. Its caller opens flows and writes data.
 //!
 //! [`Core::run_to`] takes events off the calendar. Packets that arrive at switches are offered to their next link; packets
 //! and timers at hosts go to a socket's TCP, and what that has to send is offered to the host's own link. Whatever an
-//! application should know of is handed to a [`Hear`], which answers by [`Requests`].
+//! application reacts to goes to a [`Hear`], which answers by [`Requests`].
 
 use crate::calendar::{Calendar, Event, kind};
 use crate::fabric::{Fabric, Hop, Routes};
@@ -20,14 +20,14 @@ const SOCKET_LINES: usize = size_of::<Socket>().div_ceil(64);
 const DATA_HEAD: usize = 128;
 const DATA_TAIL: usize = 120;
 
-/// How many events at hosts pass between one thing that is asked for and the next.
+/// How many events at hosts pass between one step of prefetching and the next.
 const AHEAD: usize = 2;
-/// So many sockets, and what hangs on them, are not at home in the second cache.
+/// So many sockets, with their data, do not fit the second cache.
 const MANY_SOCKETS: usize = 1000;
-/// A packet of no more bytes on the wire is taken for an ACK when memory is asked for.
+/// A packet of at most so many bytes on the wire counts as an ACK in prefetching.
 const ACK_BYTES: u16 = 128;
 
-/// What applications are told, while an event is being handled; and what is done for them.
+/// Calls to applications while an event is being handled, and effects of their requests.
 pub trait Hear {
     /// The socket has delivered as many bytes as [`Core::notify_at`] asked for, by `now`.
     fn on_received(&mut self, requests: &mut Requests, socket: u32, now: Time);
@@ -65,7 +65,7 @@ impl Socket {
         Received { ip_bytes: self.received_ip_bytes, packets: self.received_packets }
     }
 
-    /// What [`Core::notify_at`] asked for and has not arrived; `u64::MAX` for nothing.
+    /// Bytes of [`Core::notify_at`] that have not arrived; `u64::MAX` for none.
     pub fn awaited(&self) -> u64 {
         self.notify_at
     }
@@ -81,7 +81,7 @@ impl Sending {
     const HELD_BACK: u32 = 1 << 31;
     /// It is subject to back-pressure.
     const LIMITED: u32 = 1 << 30;
-    /// The application is to be told when there is room in the send buffer.
+    /// The application is to be called when there is room in the send buffer.
     const WANTS_ROOM: u32 = 1 << 29;
 
     #[inline]
@@ -133,7 +133,7 @@ pub struct Framing(pub u32);
 pub struct Core {
     pub fabric: Fabric,
     pub sockets: Vec<Socket>,
-    /// What applications have asked for.
+    /// Requests of applications.
     pub requests: Requests,
     /// For each socket the sum of the delays of what it received; empty unless delays are measured.
     pub delays: Vec<Time>,
@@ -244,7 +244,7 @@ impl Core {
         room
     }
 
-    /// Puts what applications have asked for on the calendar.
+    /// Puts applications' requests on the calendar.
     pub fn post_requests(&mut self) {
         for (at, event) in self.requests.take_asked() {
             self.fabric.calendar.push(at, event);
@@ -328,8 +328,8 @@ impl Core {
         self.hosts = Lane { next, ..lane };
     }
 
-    /// Asks for what packets at their hosts will touch, of which `events` are to come. One thing leads to the next: what is
-    /// asked for now tells, some events later, what else to ask for.
+    /// Prefetches what packets at their hosts touch, of which `events` are to come. It goes in steps: data prefetched now
+    /// holds the addresses to prefetch some events later.
     #[inline]
     fn prefetch(&self, events: &[Event]) {
         let delivery = |ahead: usize| {

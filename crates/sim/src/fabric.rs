@@ -6,7 +6,7 @@ use crate::packets::Packets;
 use net::{Ecn, LinkId, LinkTable, Outcome, Sent};
 use units::Time;
 
-/// How many events ahead memory is asked for.
+/// How many events ahead memory is prefetched.
 const AHEAD: usize = 8;
 /// Networks of so many links are not near the first cache.
 const MANY_LINKS: usize = 1000;
@@ -37,7 +37,7 @@ impl Fabric {
             }
             return;
         }
-        // the hops of the events to come, which are looked up once: for what is asked for now, and when they happen
+        // the hops of the events to come, which are looked up once: for prefetching now, and for when they happen
         let mut hops = [Hops::default(); AHEAD];
         for (hops, event) in hops.iter_mut().zip(events) {
             *hops = self.ask_for(event);
@@ -49,7 +49,7 @@ impl Fabric {
         }
     }
 
-    /// Asks for what `event` will touch; its hops.
+    /// Prefetches what `event` touches; returns its hops.
     #[inline]
     fn ask_for(&self, event: &Event) -> Hops {
         let hops = self.routes.hop(event.place());
@@ -148,7 +148,7 @@ impl Fabric {
         self.gate = Some(gate);
     }
 
-    /// A packet goes on along its route.
+    /// A packet continues along its route.
     fn pass(&mut self, now: Time, slot: u32, passing: &Passing) {
         let segment = passing.segment();
         let len = (segment.ip_bytes() + self.framing) as u16;
@@ -221,7 +221,7 @@ impl Routes {
     #[inline]
     pub fn hop(&self, place: u32) -> Hops {
         let place = place as usize;
-        // a route ends with a socket, so there is always a next; asked for first, it vouches for both
+        // a route ends with a socket, so there is always a next entry; its bounds check, done first, covers both
         let next = self.0[place + 1];
         [self.0[place], next]
     }

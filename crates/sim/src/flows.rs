@@ -43,7 +43,7 @@ impl Flow {
 pub struct Flows {
     /// Those that are open, or were.
     pub list: Vec<Flow>,
-    /// So many have been asked for.
+    /// Number of requested connections.
     asked: u32,
     /// The run's.
     seed: u64,
@@ -59,7 +59,7 @@ pub struct Flows {
     pub tuning: Option<Tuning>,
     /// Messages that have arrived, with their ends, if they are asked for.
     pub messages: Option<Vec<Arrived>>,
-    /// Connections that are kept for messages, which are what is completed: segments sent again until the last arrived.
+    /// Connections that are kept for messages: segments retransmitted up to the last message that arrived.
     kept: BTreeMap<u32, u64>,
 }
 
@@ -91,12 +91,12 @@ impl Flows {
         core.reserve(n, hops);
     }
 
-    /// Connections asked for so far.
+    /// Connections requested so far.
     pub fn asked(&self) -> u32 {
         self.asked
     }
 
-    /// The connection that is asked for: its number, and the ways that its packets will take; `None` if failures have left none.
+    /// The requested connection: its number, and its paths; `None` if failures have left none.
     pub fn ask(&mut self, pair: Pair, name: FlowName) -> Option<Opened> {
         let Some(routes) = self.routes(pair, name) else {
             self.unreachable += 1;
@@ -118,14 +118,14 @@ impl Flows {
         Some(routes)
     }
 
-    /// Opens a connection that was asked for, with nothing to send yet.
+    /// Opens a requested connection, with nothing to send yet.
     pub fn open(&mut self, core: &mut Core, mut opened: Opened, config: &Arc<tcp::Config>) {
         let Pair { src, dst, entry } = opened.pair;
         let flow = self.list.len() as u32;
         assert_eq!(flow, opened.flow, "flows are opened in the order in which they are asked for");
         let fails = |route: &Vec<LinkId>| route.iter().any(|link| !core.fabric.links.is_up(*link));
         if opened.routes.iter().any(fails) {
-            // since it was asked for; without another way it keeps that one, as flows do that are open
+            // since the request; without another path it keeps that one, as open flows do
             opened.routes = self.routes(opened.pair, opened.name).unwrap_or(opened.routes);
         }
         let limited = config.limit_output;

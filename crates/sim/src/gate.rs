@@ -1,7 +1,7 @@
 //! The place of an enforcer on the routes of flows.
 //!
 //! On a route it stands as a link that takes nothing ([`net::LinkTable::add_closed`]), so that packets of other flows, and networks
-//! without an enforcer, know nothing of it: what is offered to that link comes here. What leaves goes on along the
+//! without an enforcer, are not affected: packets offered to that link come here. Packets that leave continue on the
 //! same route, to the next link or, at a receiver's host, to its socket.
 
 use crate::calendar::{Calendar, Event, kind};
@@ -81,7 +81,7 @@ impl Gate {
         route.iter().position(|link| topology.link(*link).to == at).map(|before| before + 1)
     }
 
-    /// A segment comes to it on the way to `socket`, at `place` of its route, and was sent at `sent`; what goes on at once.
+    /// A segment comes to it on the way to `socket`, at `place` of its route, and was sent at `sent`; what is forwarded at once.
     pub fn on_segment(&mut self, now: Time, socket: u32, segment: Segment, place: u32, sent: Time) -> Option<Passing> {
         // a sender's socket is even, and the peer of the receiver's
         let (flow, forward) = (socket / 2, socket % 2 == 1);

@@ -1,6 +1,6 @@
 //! The simulator: the network model on a virtual clock, with simulated hosts and the traffic between them.
 //!
-//! [`simulate`] runs one scenario on one core and gives what it measured. The same scenario and seed give the same
+//! [`simulate`] runs one scenario on one core and returns its measurements. The same scenario and seed give the same
 //! results on every machine: there is one order of events; each flow and
 //! each generator of traffic draws from a random stream of its own; and there is no floating point but in the traffic's
 //! random times, where `libm` computes it.
@@ -11,8 +11,8 @@
 //! traffic ─ requests ─▶ core: calendar ⇄ links, sockets (tcp + cc) ─▶ record ─▶ RunResults
 //! ```
 //!
-//! What makes it fast is told where it is: the event set in `calendar`, a packet's path in `core`, a link's arithmetic in
-//! `net`, a segment's in `tcp`.
+//! The parts that make it fast are described in place: the event set in `calendar`, a packet's path in `core`, a link's
+//! arithmetic in `net`, a segment's in `tcp`.
 #![forbid(unsafe_code)]
 
 mod calendar;

@@ -1,4 +1,4 @@
-//! Hosts whose TCP is retuned while the run goes on: what [`plan::Control`] sees of the simulated network, and does to it.
+//! Hosts whose TCP is retuned during the run: how [`plan::Control`] observes and changes the simulated network.
 
 use crate::core::Core;
 use crate::flows::{receiver, sender};
@@ -12,7 +12,7 @@ use results::Arm;
 use std::sync::Arc;
 use tcp::{Config, Endpoint};
 
-/// The network while it stands still between two events.
+/// The network between two events.
 pub struct Still<'a> {
     pub core: &'a mut Core,
     pub traffic: &'a mut Traffic,
@@ -96,7 +96,7 @@ impl Managed for Still<'_> {
         };
         let tuning = self.refresh();
         let before = std::mem::replace(&mut tuning.hosts[host as usize].rules, rules.to_vec());
-        // deadlines are seen to by who calls this
+        // the caller handles deadlines
         if settings(&before) == settings(rules) {
             return;
         }
@@ -121,7 +121,7 @@ impl Managed for Still<'_> {
     }
 }
 
-/// Gives the end of an open flow at `host` what the host's rules say.
+/// Applies the rules of `host` to the end of an open flow.
 fn retune(
     tuning: &mut Tuning,
     core: &mut Core,
@@ -134,7 +134,7 @@ fn retune(
     let tcp = &mut core.sockets[socket as usize].tcp;
     let algorithm = settings.cc.as_ref().and_then(|name| Algorithm::named(name)).unwrap_or(base.algorithm);
     if algorithm.needs_ecn() && !tcp.has_ecn() {
-        // it has what it has: an algorithm that waits for marks which cannot come would see no congestion at all
+        // ECN was decided at the handshake: an algorithm that waits for marks which cannot come would see no congestion
         settings.cc = Some(tcp.config().algorithm.name().to_string());
     }
     let config = tuning.made_of(base, &settings);

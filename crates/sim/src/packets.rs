@@ -59,7 +59,7 @@ impl Packets {
         self.free.push(slot);
     }
 
-    /// Asks for the segment in `slot`, some packets ahead of [`Packets::segment`].
+    /// Prefetches the segment in `slot`, some packets ahead of [`Packets::segment`].
     #[inline]
     pub fn prefetch(&self, slot: u32) {
         memory::prefetch(&self.segments, slot as usize);

@@ -1,4 +1,4 @@
-//! What is measured: samples while the run goes on, rows when it ends.
+//! Measurements: samples during the run, rows at its end.
 
 use crate::core::{Core, Received, Socket};
 use crate::flows::{Flow, receiver, sender};

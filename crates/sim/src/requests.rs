@@ -1,9 +1,9 @@
-//! What applications ask of hosts, between the moment of asking and the moment at which it takes effect.
+//! Requests of applications to hosts, from the moment of the request to the moment of its effect.
 //!
-//! An application sees no socket. It is told what happened, and what it asks for then takes effect a reaction time later, as a
-//! process that is woken takes a while to answer. Its own clock is ahead by as much: what it does at a time of its own choice
-//! takes effect at just that time. So applications are one more thing that is linked to hosts by a delay, like hosts are among
-//! each other, and a part of a network can be simulated up to its lookahead without knowing what another part's have asked for.
+//! An application has no access to a socket. It is called about an event, and its requests take effect a reaction time later,
+//! as a process that is woken takes a while to answer. Its own clock is ahead by the same time, so that a timed action takes
+//! effect exactly at its time. Applications are thus linked to hosts by a delay, as hosts are to each other, and a part of a
+//! network can be simulated up to its lookahead without knowing the requests in another part.
 
 use crate::calendar::{Event, kind};
 use net::{LinkId, NodeId};
@@ -15,7 +15,7 @@ use units::Time;
 /// The longest that an application takes to react. In a network whose lookahead is longer, this is the lookahead of applications.
 pub const REACTION_MAX: Time = Time::from_us(10);
 
-/// What is asked for.
+/// A request.
 #[derive(Debug)]
 pub enum Request {
     /// So many more connections will be opened.
@@ -57,14 +57,14 @@ impl Request {
 /// Requests on their way, and the applications' clock.
 pub struct Requests {
     reaction: Time,
-    /// When what is asked for now takes effect.
+    /// When a request made now takes effect.
     effect: Time,
     /// By number, which an event carries.
     pending: Vec<Option<Request>>,
     free: Vec<u32>,
-    /// What has been asked for and is not on the calendar yet.
+    /// Requests that are not on the calendar yet.
     asked: Vec<(Time, Event)>,
-    /// What applications do before they could have heard of anything: when, which application, what.
+    /// Actions of applications before they could have been called: when, which application, what.
     early: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
 
@@ -86,12 +86,12 @@ impl Requests {
         self.effect = now + self.reaction;
     }
 
-    /// When what is asked for now takes effect.
+    /// When a request made now takes effect.
     pub fn effect(&self) -> Time {
         self.effect
     }
 
-    /// Asks for something.
+    /// Adds a request.
     pub fn ask(&mut self, request: Request) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.pending.push(None);
@@ -110,20 +110,20 @@ impl Requests {
         }
     }
 
-    /// Before the run: the next thing that takes effect before anybody could have heard of anything; application and what it is.
+    /// Before the run: the next thing that takes effect before any application could have been called; application and what it is.
     pub fn next_early(&mut self) -> Option<(u32, u32)> {
         let Reverse((at, application, which)) = self.early.pop()?;
         self.effect = at;
         Some((application, which))
     }
 
-    /// Before the run: puts what has been asked for in the order of time and, at one instant, of applications and sockets, so that it
+    /// Before the run: puts requests in the order of time and, at one instant, of applications and sockets, so that it
     /// does not matter in which order a file lists them.
     pub fn sort_asked(&mut self) {
         self.asked.sort_by_key(|(at, event)| (*at, event.place()));
     }
 
-    /// Hands over what has been asked for, and when it is due.
+    /// Takes out the requests, with their due times.
     pub fn take_asked(&mut self) -> impl Iterator<Item = (Time, Event)> {
         self.asked.drain(..)
     }
@@ -143,7 +143,7 @@ pub struct Pair {
     pub entry: u32,
 }
 
-/// A connection that was asked for.
+/// A requested connection.
 #[derive(Debug)]
 pub struct Opened {
     pub flow: u32,

@@ -1,4 +1,4 @@
-//! From a scenario to the things that move: the event set and the stacks.
+//! From a scenario to the event set and the stacks.
 
 use crate::SimError;
 use crate::calendar::Calendar;
@@ -17,13 +17,13 @@ fn lookahead(topology: &Topology, framing_bytes: u32) -> Time {
     topology.links().iter().map(least).min().unwrap_or(Time::from_us(1))
 }
 
-/// How long applications take to react: as long as the quickest packet takes over a link, but not longer than an application of a
-/// fast host would.
+/// Reaction time of applications: the shortest time of a packet over a link, but not longer than that of an application on a
+/// fast host.
 pub fn reaction(topology: &Topology, framing_bytes: u32) -> Time {
     lookahead(topology, framing_bytes).min(REACTION_MAX)
 }
 
-/// An event set that suits the network. `enforced`: an enforcer's timers send on links between switches.
+/// An event set that suits the network. `enforced`: an enforcer sends by its timers, into links between switches.
 pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Calendar {
     const FULL_BYTES: u64 = 1500;
     let framing = u64::from(framing_bytes);

@@ -1,4 +1,4 @@
-//! What agents have set on the hosts of a controlled network, and the stacks that connections have by it.
+//! Settings of agents on the hosts of a controlled network, and the stacks of connections that follow from them.
 
 use congestion::Algorithm;
 use plan::{Completed, RECEIVER_PORT, Segments, address};
@@ -8,16 +8,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tcp::{Config, EcnMode, PacingMode};
 
-/// What agents have set, and who is treated.
+/// Settings of agents, and the treated hosts.
 #[derive(Default)]
 pub struct Tuning {
     pub hosts: Vec<Host>,
-    /// Stacks that were made of others by settings.
+    /// Stacks derived from others by settings.
     made: Vec<(Arc<Config>, Settings, Arc<Config>)>,
     /// Flows that were open at the last look, in order, and the first that has not been looked at.
     pub open: Vec<u32>,
     pub next: u32,
-    /// What was completed since somebody asked.
+    /// Completed since the last query.
     pub completed: Vec<Completed>,
 }
 
@@ -30,7 +30,7 @@ pub struct Host {
 }
 
 impl Tuning {
-    /// Hosts that nobody has told anything.
+    /// Hosts without rules.
     pub fn new(hosts: usize) -> Tuning {
         let host = || Host { rules: Vec::new(), arm: Arm::Control, closed: Segments::default() };
         Tuning { hosts: (0..hosts).map(|_| host()).collect(), ..Tuning::default() }
@@ -52,7 +52,7 @@ impl Tuning {
         self.made_of(base, &settings)
     }
 
-    /// What the rules of `host` say of a connection with `remote`.
+    /// The settings of `host` for a connection with `remote`.
     pub fn settings(&self, host: u32, remote: u32, entry: u32) -> Settings {
         let rules = &self.hosts[host as usize].rules;
         AgentRule::settings_of(rules, IpAddr::from(address(remote)), RECEIVER_PORT + entry as u16, "")

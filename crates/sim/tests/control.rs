@@ -1,4 +1,4 @@
-//! A policy at work in the simulated network.
+//! A policy in the simulated network.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn events(run: &RunResults, event: CueEvent) -> Vec<u64> {
 #[test]
 fn a_rule_follows_the_network_and_its_cues_end() {
     let run = network(CALM, "cc = \"cubic\"", EPOCH);
-    // what the epoch has held up is made up for in the last ten seconds
+    // the last ten seconds make up for what the congestion episode delayed
     let withheld: Vec<u64> = events(&run, CueEvent::Withheld).into_iter().filter(|at| *at < 50_000).collect();
     assert_eq!(withheld, [0, 25_000, 30_000, 35_000, 40_000], "at first nothing is known, then it is busy");
     // by all six hosts, and for 7.5 s from the last CUE
@@ -53,7 +53,7 @@ fn a_policy_that_only_observes_changes_nothing() {
     let observe = CALM.replace("enforce", "observe");
     let (watched, set) = (network(&observe, "cc = \"cubic\"", EPOCH), network(CALM, "cc = \"cubic\"", EPOCH));
     assert!(events(&watched, CueEvent::Sent).is_empty() && events(&watched, CueEvent::Taken).is_empty());
-    assert_ne!(watched.summary.rtos, set.summary.rtos, "a least time-out of 60 ms is not one of 200 ms");
+    assert_ne!(watched.summary.rtos, set.summary.rtos, "a minimum RTO of 60 ms is not one of 200 ms");
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn a_policy_that_hurts_is_rolled_back() {
     let run = network(policy, "cc = \"cubic\"", traffic);
     assert_eq!(run.summary.extra.get("policy.rolled_back"), Some(&1.0), "{:?}", run.summary.extra);
     let over = |row: &&results::CueRow| row.reason.starts_with("rolled back: more than 10 % worse; p99 FCT +");
-    let first = run.cues.iter().find(over).expect("the reason is told").time_ns;
+    let first = run.cues.iter().find(over).expect("the reason is reported").time_ns;
     let last_sent = run.cues.iter().filter(|row| row.event == CueEvent::Sent).map(|row| row.time_ns).max().unwrap();
     assert_eq!(first - last_sent, 2_000_000_000, "the next decision sends nothing");
     assert!(run.cues.iter().filter(|row| row.host.is_empty() && row.time_ns >= first).all(|row| over(&row)));
-    // five pairs are the fewest that can be told; nobody waits for long
+    // a verdict needs at least five pairs, and must not take much longer
     assert!(first <= 30_000_000_000, "{first}");
 }
 
@@ -129,9 +129,9 @@ fn shipped(name: &str) -> String {
 
 /// When a rule was sent for the first time, or no longer, in seconds; in between nothing changes.
 fn changes(run: &RunResults, rule: &str) -> Vec<(u64, bool)> {
-    let told = run.cues.iter().filter(|row| row.host.is_empty() && &*row.rule == rule);
+    let rows = run.cues.iter().filter(|row| row.host.is_empty() && &*row.rule == rule);
     let mut changes: Vec<(u64, bool)> = Vec::new();
-    for row in told {
+    for row in rows {
         let sent = row.event == CueEvent::Sent;
         if changes.last().map_or(sent, |(_, last)| *last != sent) {
             changes.push((row.time_ns / 1_000_000_000, sent));

@@ -1,4 +1,4 @@
-//! The engine's rules: what a run's result may depend on, and what not.
+//! The engine's rules: what a run's result may and may not depend on.
 
 mod support;
 
@@ -66,7 +66,7 @@ fn a_flow_keeps_its_path_and_its_packets_when_another_is_added_later() {
         let links = results.links.iter().filter(|link| link.link.starts_with(spine));
         links.map(|link| link.packets).sum()
     };
-    // h1 and h2 share a leaf: on the spines there is nothing but the pairs, each on the path that it had
+    // h1 and h2 share a leaf: on the spines there are only the pairs, each on its earlier path
     for spine in ["s1", "s2"] {
         assert_eq!(through(&alone, spine), through(&beside, spine));
     }

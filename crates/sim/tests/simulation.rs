@@ -1,4 +1,4 @@
-//! Whole runs: what must hold whatever the algorithm, and figures that can be worked out by hand.
+//! Whole runs: what must hold for every algorithm, and figures that can be worked out by hand.
 
 mod support;
 
@@ -140,7 +140,7 @@ fn large_messages_are_exchanged_in_pairs() {
         all_to_all = { bytes = ["1 kB", "1 MB"], rounds = 4, pairwise = "1 MB" }
     "#);
     assert_eq!(results.summary.delivered_bytes, 2 * 20 * 1_001_000);
-    // a step of 1 MB takes 8.2 ms, and a round has four: nobody shares a port
+    // a step of 1 MB takes 8.2 ms, and a round has four: no two messages share a port
     let rounds = |bytes: u64| results.messages.iter().filter(move |row| row.bytes == bytes);
     assert!(rounds(1_000_000).all(|row| row.end_ns - row.start_ns < 10_000_000));
     for (row, flow) in results.messages.iter().map(|row| (row, &results.flows[row.flow as usize])) {
@@ -154,7 +154,7 @@ fn large_messages_are_exchanged_in_pairs() {
 }
 
 #[test]
-fn jobs_have_their_own_barriers_sizes_and_thoughts_and_every_message_is_told() {
+fn jobs_have_their_own_barriers_sizes_and_think_times_and_every_message_is_recorded() {
     let results = run(r#"
         duration = "2 s"
         [network]
@@ -180,7 +180,7 @@ fn jobs_have_their_own_barriers_sizes_and_thoughts_and_every_message_is_told() {
     assert_eq!(results.summary.delivered_bytes, 12 * (5 + 500_000) + 12 * 10_000);
     assert_eq!(results.summary.extra.get("mpi.rounds_completed"), Some(&10.0));
     assert_eq!(results.summary.flows_completed, 24 + 6);
-    // whatever was sent again until the last message had arrived is some message's
+    // each retransmission up to the last message's arrival belongs to a message
     for (number, flow) in results.flows.iter().enumerate() {
         let of_flow = results.messages.iter().filter(|row| row.flow == number as u64);
         let again: u64 = of_flow.map(|row| row.retransmits.expect("the simulator knows")).sum();
@@ -206,7 +206,7 @@ fn jobs_have_their_own_barriers_sizes_and_thoughts_and_every_message_is_told() {
     assert!((2.0..30.0).contains(&mean) && thoughts.iter().collect::<std::collections::BTreeSet<_>>().len() == 8);
     let end = ring.iter().filter(|row| row.round == 0).map(|row| row.end_ns).max().unwrap();
     assert_eq!(begins(&ring, 0, 1) - end, 50_000_000);
-    // hosts are dealt: the first job is not the first four
+    // hosts are assigned at random: the first job is not the first four
     let hosts: std::collections::BTreeSet<&str> =
         mpi.iter().filter(|row| row.job == 0).map(|row| &*results.flows[row.flow as usize].src).collect();
     assert_eq!(hosts.len(), 4);
@@ -252,7 +252,7 @@ fn a_cut_link_loses_what_it_holds_and_ecmp_finds_another() {
     let lost = |r: &RunResults| r.links.iter().map(|l| l.dropped_by_failure).sum::<u64>();
     assert_eq!(lost(&whole), 0);
     assert!(lost(&cut) > 0);
-    // what is lost elsewhere is nothing, and every flow ends on the spine that is left
+    // no packet is lost elsewhere, and every flow ends on the spine that is left
     for link in cut.links.iter().filter(|link| link.dropped_by_failure > 0) {
         assert!(["l1->s1", "s1->l1"].contains(&&*link.link), "{}", link.link);
     }

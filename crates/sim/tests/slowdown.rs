@@ -94,7 +94,7 @@ fn a_flow_that_did_not_finish_is_counted_with_its_bound() {
     assert_eq!(flow.slowdown(), None);
     let slowdown = results.summary.slowdown.unwrap().all;
     assert_eq!((slowdown.flows, slowdown.unfinished), (1, 1));
-    // younger than its ideal time: no more is known than that a slowdown is at least 1
+    // younger than its ideal time: all that is known is that its slowdown is at least 1
     assert!(ideal > 1_000_000_000);
     assert_eq!((slowdown.p50, slowdown.p99), (1.0, 1.0));
     assert_eq!(slowdown.at_least, ["p50", "p95", "p99"]);

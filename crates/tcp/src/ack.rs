@@ -132,7 +132,7 @@ impl Endpoint {
     }
 
     /// The ACK with an echo, or one while an echo has the window reduced, that is otherwise ordinary: all that
-    /// [`Endpoint::slow_ack`] does where nothing is lost, reordered or sent again.
+    /// [`Endpoint::slow_ack`] does where nothing is lost, reordered or retransmitted.
     fn marked_ack(&mut self, now: Time, segment: &Segment, n: u32) {
         let ece = segment.flags & flags::ECE != 0;
         let prior_una = self.sock.snd_una;
@@ -172,7 +172,7 @@ impl Endpoint {
         self.finish_ack(&mut ack, prior_delivered, prior_lost);
     }
 
-    /// What [`Endpoint::finish_ack`] does where nothing was lost and the reduction goes on.
+    /// The part of [`Endpoint::finish_ack`] that applies where nothing was lost and the reduction continues.
     #[inline]
     fn after_marked_ack(&mut self, now: Time, number: u32, n: u32, mut rs: RateSample) {
         self.set_xmit_timer(now);
@@ -188,7 +188,7 @@ impl Endpoint {
         self.update_pacing_rate();
     }
 
-    /// In the midst of a reduction, nothing overtaken: then [`Endpoint::alert`] would decide nothing, and what it would
+    /// During a reduction, without reordering: then [`Endpoint::alert`] would decide nothing, and what it would
     /// note is noted here. False: nothing was changed.
     #[inline]
     fn goes_on_reducing(&mut self, ece: bool) -> bool {
@@ -275,7 +275,7 @@ impl Endpoint {
         }
     }
 
-    /// The sample is passed by value so that it need not be put together for algorithms that are not shown it.
+    /// The sample is passed by value so that it is not built for algorithms that do not take it.
     #[inline(never)]
     fn control_with_sample(&mut self, number: u32, rs: RateSample) {
         self.sock.ca_cong_control(number, &rs);
@@ -287,7 +287,7 @@ impl Endpoint {
         self.sock.snd_cwnd_stamp = self.now_ms();
     }
 
-    /// A queue that is empty for want of data gives its memory back.
+    /// A queue that is empty because there is no data frees its memory.
     #[inline]
     pub(crate) fn forget_idle_ring(&mut self) {
         if self.app_end() == self.sock.bytes_acked {
@@ -490,7 +490,7 @@ impl Endpoint {
         } else if let (Some((first, _)), true) = (ack.sacked_us, rtt_updated && len > 0)
             && before(first, self.busy.at(0).sent_us)
         {
-            // an RTT from before the oldest was sent again: the timeout would never come if others' SACKs moved it
+            // the oldest was retransmitted over an RTT ago: if SACKs of others moved the timeout, it would never expire
             ack.found |= found::SET_TIMER;
         }
         self.call_pkts_acked_if_any(n, ack);

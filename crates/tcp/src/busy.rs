@@ -1,5 +1,5 @@
-//! What an idle connection can do without: one box, made when something is sent, waits to be sent, or goes wrong, and given
-//! back when it would tell no more than a new one.
+//! State that an idle connection does not need: one box, allocated when data is sent, waits to be sent, or is lost, and
+//! freed when it would equal a new one.
 
 use crate::rare::Rare;
 use crate::scoreboard::{Record, Ring};
@@ -24,7 +24,7 @@ pub(crate) struct Work {
 const _: () = assert!(size_of::<Work>() == 64);
 
 impl Work {
-    /// Nothing written, nothing in flight, no timer: what the absence of the box stands for.
+    /// Nothing written, nothing in flight, no timer: the state of a connection without the box.
     #[cold]
     fn new(sock: &TcpSock) -> Work {
         Work {
@@ -103,7 +103,7 @@ impl Busy {
         self.0.as_mut()?.rare.as_deref_mut()
     }
 
-    /// All was acknowledged some time ago: gives back what few connections need, too, and says what was counted there.
+    /// All was acknowledged some time ago: frees the rarely needed state too, and returns its counts.
     pub fn rest(&mut self, sock: &TcpSock) -> Stats {
         let Some(work) = &mut self.0 else { return Stats::default() };
         // the next round trip is a new one
@@ -113,7 +113,7 @@ impl Busy {
         rare.map_or_else(Stats::default, |rare| rare.stats)
     }
 
-    /// Nothing is in flight: gives the ring's memory back, and the box if it has nothing else to tell.
+    /// Nothing is in flight: frees the ring, and the box if it holds nothing else.
     pub fn free(&mut self, sock: &TcpSock) {
         if let Some(work) = &mut self.0 {
             work.ring.free();
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_box_is_given_back_only_if_it_tells_nothing() {
+    fn the_box_is_freed_only_if_it_holds_nothing() {
         let sock = TcpSock { bytes_acked: 5000, snd_una: 6000, ..TcpSock::default() };
         let tells: [fn(&mut Work); 4] = [
             |work| work.app_end += 1,

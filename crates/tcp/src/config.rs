@@ -55,13 +55,13 @@ pub struct Config {
     pub cwnd_clamp: u32,
     /// Most that a connection sends, bytes/s; `u64::MAX` is no limit, less turns pacing on.
     pub max_pacing_rate: u64,
-    /// Least retransmission timeout.
+    /// Minimum RTO.
     pub rto_min: Time,
     /// Largest retransmission timeout.
     pub rto_max: Time,
     /// Timeout of the first SYN.
     pub syn_rto: Time,
-    /// Timeout of data before the first RTT sample. Only a handshake that was sent again leaves none, so it is at least
+    /// Timeout of data before the first RTT sample. Only a retransmitted handshake leaves none, so it is at least
     /// 3 s (RFC 6298 5.7).
     pub rto_initial: Time,
     /// Retransmissions of a SYN before giving up.

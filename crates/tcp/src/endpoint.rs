@@ -273,7 +273,7 @@ impl Endpoint {
         if self.sock.sk_pacing_status == 0 { at } else { at.min(self.pacing_at()) }
     }
 
-    /// Asks for what an ACK will touch beside the endpoint itself.
+    /// Prefetches what an ACK touches beside the endpoint itself.
     #[inline]
     pub fn prefetch_work(&self) {
         if let Some(work) = self.busy.work() {
@@ -281,7 +281,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks for the rest, once the first has had time to come.
+    /// Prefetches the rest, once the first has arrived.
     #[inline]
     pub fn prefetch_ring(&self) {
         if let Some(work) = self.busy.work() {
@@ -404,14 +404,14 @@ impl Endpoint {
         (self.sock.tcp_mstamp / 1000) as u32
     }
 
-    /// The connection ends; the algorithm lets go of it.
+    /// The connection ends, and the algorithm's `release` is called.
     pub(crate) fn finish(&mut self, state: State) {
         if self.algorithm_runs() {
             self.sock.ca_release();
         }
         self.state = state;
         self.disarm();
-        // what is in flight of nothing is nothing
+        // with nothing sent, nothing is in flight
         (self.sock.packets_out, self.sock.sacked_out) = (0, 0);
         (self.sock.lost_out, self.sock.retrans_out) = (0, 0);
         self.burst_left = 0;

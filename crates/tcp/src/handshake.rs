@@ -56,7 +56,7 @@ impl Endpoint {
         true
     }
 
-    /// ECN is asked for with the first SYN only: a path that drops such SYNs still works (RFC 3168 6.1.1.1).
+    /// ECN is requested with the first SYN only: a path that drops such SYNs still works (RFC 3168 6.1.1.1).
     fn syn_ecn(&mut self, again: bool) -> u8 {
         let wanted = match self.config.ecn {
             EcnMode::Off => false,
@@ -115,7 +115,7 @@ impl Endpoint {
         }
         let offered = segment.flags & (flags::ECE | flags::CWR) == flags::ECE | flags::CWR;
         let needs = self.ops().needs_ecn();
-        // a SYN that is itself ECT comes from a stack such as DCTCP's, which only its like may answer
+        // a SYN that is itself ECT comes from a stack such as DCTCP's; only such a stack may accept ECN
         let accepted = self.config.ecn != EcnMode::Off && (segment.ecn == Ecn::NotEct || needs);
         self.sock.ecn_flags = if offered && accepted { ecn::OK } else { 0 };
         self.negotiate(segment);

@@ -6,7 +6,7 @@ use crate::seq::{after, before};
 use congestion::sock::{ack_pending, ecn};
 use units::Time;
 
-/// The flags that tell an ordinary segment from all others: of these, it has ACK alone. ECE is seen to later.
+/// Flags that distinguish an ordinary segment: of these, it has ACK alone. ECE is handled later.
 const PLAIN: u8 = flags::SYN | flags::FIN | flags::RST | flags::ACK | flags::CWR;
 
 impl Endpoint {

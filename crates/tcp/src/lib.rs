@@ -1,5 +1,5 @@
-//! A TCP endpoint without I/O, shaped like Linux's (6.18): what a Linux host does on the wire, this does, and it calls a
-//! congestion-control algorithm as Linux calls it, hook by hook.
+//! A TCP endpoint without I/O, modelled on Linux's (6.18): it behaves on the wire as a Linux host does, and calls a
+//! congestion-control algorithm's hooks as Linux calls them.
 //!
 //! # Driving it
 //!
@@ -10,9 +10,9 @@
 //! - [`Endpoint::write`], [`Endpoint::write_all`], [`Endpoint::close`], [`Endpoint::set_reading`]: the application;
 //! - [`Endpoint::set_algorithm`], [`Endpoint::retune`]: an operator changes the algorithm, or more, of a live connection.
 //!
-//! After every input the host calls [`Endpoint::poll_transmit`] until it says false ([`Endpoint::wants_transmit`] tells it
-//! cheaply where that is at once), then looks at [`Endpoint::poll_timeout`]. Time never goes backwards. A host whose own queue holds
-//! [`Endpoint::output_limit_bytes`] of the flow may stop polling and go on when it has drained: that is TCP small queues.
+//! After every input the host calls [`Endpoint::poll_transmit`] until it returns false ([`Endpoint::wants_transmit`]
+//! is a cheap test for that), then looks at [`Endpoint::poll_timeout`]. Time never goes backwards. A host whose own queue holds
+//! [`Endpoint::output_limit_bytes`] of the flow may stop polling and continue when it has drained: that is TCP small queues.
 //! Payload is counted, not carried.
 //!
 //! # The code
@@ -24,7 +24,7 @@
 //! - `output` decides what leaves, `window` how much at once (pacing, bursts, validation, restart), `timers` when.
 //!
 //! The socket that algorithms see, [`congestion::TcpSock`], is the endpoint's own state: nothing is copied for a hook.
-//! What an idle connection can do without (`busy`) is one box, made when first needed and given back when a flow falls idle;
+//! What an idle connection can do without (`busy`) is one box, allocated when first needed and freed when a flow is idle;
 //! what few connections need (`rare`) is another in that. An idle connection is 424 bytes an end.
 //!
 //! # What is the same as in Linux, and what is not

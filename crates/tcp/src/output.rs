@@ -14,7 +14,7 @@ const TIMESTAMP_OFFSET_MS: u32 = 1;
 
 impl Endpoint {
     /// The next segment to send, written into `out`; false when there is none now. Call it after every input, until it
-    /// says false; a host whose own queue is full may stop earlier and go on later.
+    /// says false; a host whose own queue is full may stop earlier and continue later.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         self.refresh_clock(now);
@@ -39,8 +39,8 @@ impl Endpoint {
         false
     }
 
-    /// Is it worth to call [`Endpoint::poll_transmit`]? False: it would say false and change nothing. A host that asks
-    /// this first spares itself the place for a segment where there is none, as after most data that arrives.
+    /// Is a call of [`Endpoint::poll_transmit`] useful? False: it would return false and change nothing. A host that asks
+    /// this first needs no room for a segment in most cases, such as after most data that arrives.
     #[inline]
     pub fn wants_transmit(&self) -> bool {
         let owed = self.sock.cc_ack_wanted | (self.sock.icsk_ack_pending & ack_pending::NOW);
@@ -199,7 +199,7 @@ impl Endpoint {
         }
     }
 
-    /// A full segment in the midst of a stream: something is in flight, and more waits to be sent. So there is no FIN, no
+    /// A full segment within a stream: something is in flight, and more waits to be sent. So there is no FIN, no
     /// timer to start, no algorithm to tell that sending begins; the rest is what [`Endpoint::emit_new`] does.
     #[inline]
     fn emit_amid(&mut self, out: &mut Segment, len: u16, ends_burst: bool) {
@@ -339,7 +339,7 @@ impl Endpoint {
         self.retransmit_lost(now, out)
     }
 
-    /// With nothing in flight there is nothing to send again. True: that is so.
+    /// With nothing in flight there is nothing to retransmit. True: that is so.
     pub(crate) fn forget_retransmissions(&mut self) -> bool {
         if self.sock.packets_out > 0 && self.busy.rare().is_some() {
             return false;
@@ -393,7 +393,7 @@ impl Endpoint {
         true
     }
 
-    /// The first lost record that was not sent again, if the window has room for it.
+    /// The first lost record that was not retransmitted, if the window has room for it.
     fn next_lost(&mut self) -> Option<u32> {
         let sock = &self.sock;
         if sock.retrans_out >= sock.lost_out || sock.packets_in_flight() >= sock.snd_cwnd {

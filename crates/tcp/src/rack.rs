@@ -109,7 +109,7 @@ impl Endpoint {
         // below the frontier nothing can be lost that was sent after the latest delivery: spare the walk over it
         let known = rack.oldest.filter(|&(sent_us, end)| !sent_after(rack.sent_us, sent_us, rack.end_seq, end));
         let mut index = if known.is_some() { self.busy.ring().find(len, rack.frontier) } else { 0 };
-        // what is sent again after this is sent now at the earliest, and ends after snd_una
+        // a later retransmission is sent now at the earliest, and ends after snd_una
         let mut oldest = known.unwrap_or((now_us, self.sock.snd_una));
         let mut frontier = self.sock.snd_nxt;
         let mut wait_us = 0;

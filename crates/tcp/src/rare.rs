@@ -72,7 +72,7 @@ pub(crate) struct Rare {
     pub dsack_dups: u32,
     /// Most segments in flight since the window was last full.
     pub cwnd_used: u32,
-    /// Segments to be sent again with the next pure ACK: a D-SACK (RFC 2883).
+    /// Duplicate segments to report with the next pure ACK: a D-SACK (RFC 2883).
     pub dsack: Option<SackBlock>,
     /// What arrived beyond a gap: sorted, disjoint, not adjacent.
     pub out_of_order: Vec<SackBlock>,

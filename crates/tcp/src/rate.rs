@@ -43,7 +43,7 @@ pub(crate) fn record_amid(sock: &TcpSock, seq: u32, len: u16, marks: u8) -> Reco
     }
 }
 
-/// A segment is sent again now: its record forgets the first time.
+/// A segment is retransmitted now: its record drops the first transmission.
 pub(crate) fn on_sent(sock: &mut TcpSock, record: &mut Record) {
     let marks = record.flags & !(mark::APP_LIMITED | mark::SAMPLED);
     *record = first_record(sock, record.seq, record.len, marks);
@@ -91,7 +91,7 @@ pub(crate) fn generate(sock: &mut TcpSock, rs: &mut RateSample, delivered: u32, 
     let rcv_us = sock.tcp_mstamp.wrapping_sub(rs.prior_mstamp) as i64;
     rs.snd_interval_us = snd_us as u32;
     rs.rcv_interval_us = rcv_us as u32;
-    // ACKs may come compressed, sends may be bursty: the longer phase is the honest one
+    // ACKs may come compressed, sends may be bursty: the longer phase gives the true rate
     rs.interval_us = snd_us.max(rcv_us);
     if rs.interval_us < sock.min_rtt_us() as i64 {
         rs.interval_us = -1;

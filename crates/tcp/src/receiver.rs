@@ -7,7 +7,7 @@ use congestion::CaEvent;
 use congestion::sock::{ack_pending, ecn};
 use units::Time;
 
-/// Linux's least delay of an ACK and the first estimate of the time between segments, ms.
+/// Linux's minimum delay of an ACK and the first estimate of the time between segments, ms.
 const ATO_MIN_MS: u8 = 40;
 /// Its largest, ms.
 const ATO_MAX_MS: u32 = 200;
@@ -61,7 +61,7 @@ impl Endpoint {
         Self::ticks(now_ms).wrapping_sub(self.lrcvtime_ticks) as u32 * TICK_MS
     }
 
-    /// Data arrived: an ACK is owed, and how soon the next may come is estimated.
+    /// Data arrived: an ACK is pending, and the time until the next data is estimated.
     #[inline]
     fn note_data(&mut self, segment: &Segment) {
         self.sock.icsk_ack_pending |= ack_pending::SCHED;
@@ -359,7 +359,7 @@ impl Endpoint {
         rare.recent.truncate(RECENT_MAX);
     }
 
-    /// What the gap held back is in order now.
+    /// Data beyond the gap is in order now.
     fn take_from_queue(&mut self) {
         let Some(rare) = self.busy.rare_mut() else {
             return;

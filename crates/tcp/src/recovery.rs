@@ -11,7 +11,7 @@ use congestion::sock::{
     TCP_CA_CWR, TCP_CA_DISORDER, TCP_CA_LOSS, TCP_CA_OPEN, TCP_CA_RECOVERY, TCP_INFINITE_SSTHRESH, ecn,
 };
 
-/// Least time until a receiver's reneging is acted upon, µs; half of an RTT if that is more.
+/// Minimum time until the sender acts on a receiver's reneging, µs; half of an RTT if that is more.
 const RENEGING_DELAY_MIN_US: u64 = 10_000;
 
 impl Endpoint {
@@ -20,7 +20,7 @@ impl Endpoint {
         self.sock.icsk_ca_state = state;
     }
 
-    /// The threshold that an undone reduction goes back to.
+    /// The threshold that undoing a reduction restores.
     pub(crate) fn current_ssthresh(&self) -> u32 {
         let sock = &self.sock;
         if matches!(sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY) {
@@ -41,7 +41,7 @@ impl Endpoint {
             self.sock.prior_ssthresh = 0;
         }
         if ack.found & found::RENEGED != 0 {
-            // the receiver forgot: the timeout will find the queue as it is, soon
+            // the receiver reneged: a timeout, soon, retransmits from the queue as it is
             ack.found &= !found::SET_TIMER;
             let delay_us = (self.sock.srtt_us as u64 >> 4).max(RENEGING_DELAY_MIN_US);
             return self.arm(TimerKind::Retransmit, ack.now, delay_us);
@@ -58,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// high_seq is acknowledged. True: the state holds on, and that is all.
+    /// high_seq is acknowledged. True: the state stays, and nothing else is to be done.
     fn leave_episode(&mut self, ack: &Ack) -> bool {
         match self.sock.icsk_ca_state {
             // CWR ends above high_seq: the segment that bears CWR must have arrived
@@ -197,7 +197,7 @@ impl Endpoint {
         self.sock.undo_marker = self.sock.snd_una;
         let probe = self.busy.rare().is_some_and(|rare| rare.tlp_high_seq.is_some() && rare.tlp_retrans);
         let retransmissions = self.sock.retrans_out as i32 + probe as i32;
-        // 0 means "all retransmissions were for nothing"; before the first one that must not be believed
+        // 0 means "all retransmissions were spurious", which is not valid before the first one
         self.sock.undo_retrans = if retransmissions == 0 { -1 } else { retransmissions };
     }
 

@@ -1,8 +1,8 @@
 //! A sender whose segments another host makes: window, pacing, loss detection and retransmission for data that comes in
 //! pieces with boundaries of their own.
 //!
-//! A [`Relay`] is what stands between a connection's ends and sends one end's data on: it has an [`Endpoint`]'s sender, hooks
-//! included, and says when which sequence numbers leave. Whose bytes they are, and where they are kept, is its host's affair.
+//! A [`Relay`] is between a connection's ends and forwards one end's data: it has an [`Endpoint`]'s sender, hooks
+//! included, and decides when which sequence numbers leave. Its host stores the bytes.
 //! SYN and FIN are sequence numbers like any other: to a relay the connection is always established.
 //!
 //! After [`Relay::write`], [`Relay::on_ack`] and [`Relay::on_timer`] the host calls [`Relay::poll_transmit`] until it says
@@ -19,8 +19,8 @@ use congestion::sock::{TCP_CA_OPEN, ack_flags, ecn};
 use std::sync::Arc;
 use units::Time;
 
-/// The longest that pacing makes a segment wait: a connection that somebody else has is not to stand still, whatever an algorithm has
-/// made of a minute in which its sender said nothing.
+/// Maximum delay of a segment by pacing: a relayed connection must not stall, whatever rate an algorithm computes after a
+/// minute in which its sender was silent.
 const PACING_WAIT_MAX: Time = Time::from_secs(10);
 
 /// A window may have been larger than it is now by more than is known here: with it, data in a SYN, and what a scale rounds.
@@ -71,7 +71,7 @@ pub struct Leave {
 
 /// One direction of a connection that others have; see the module's documentation for how to drive it.
 ///
-/// It receives nothing. Its endpoint's `received` holds the retransmissions, in the upper half, and time-outs of before
+/// It receives nothing. Its endpoint's `received` holds the retransmissions, in the upper half, and timeouts from before
 /// [`Relay::rest`].
 #[derive(Debug)]
 pub struct Relay(Endpoint);
@@ -100,8 +100,8 @@ impl Relay {
         Relay(end)
     }
 
-    /// `len` sequence numbers more are to be sent. `starved`: they come after a time in which the sender had nothing more to
-    /// say though it might have; rate samples and a window that went unused take note of that.
+    /// `len` sequence numbers more are to be sent. `starved`: they come after a time in which the sender sent nothing
+    /// although it could have; rate samples and the validation of an unused window account for that.
     pub fn write(&mut self, now: Time, len: u32, starved: bool) {
         let end = &mut self.0;
         if starved {
@@ -110,8 +110,8 @@ impl Relay {
         end.busy.make(&end.sock).app_end += len as u64;
     }
 
-    /// The sending end has acknowledged up to `rcv_nxt` and offers `window` bytes from there on: the measure by which
-    /// [`Relay::accepts`] tells the other end's segments from a stranger's.
+    /// The sending end has acknowledged up to `rcv_nxt` and offers `window` bytes from there on: by these
+    /// [`Relay::accepts`] distinguishes the other end's segments from forged ones.
     #[inline]
     pub fn note_receiver(&mut self, rcv_nxt: u32, window: u32) {
         let end = &mut self.0;
@@ -123,7 +123,7 @@ impl Relay {
     }
 
     /// Whether the sending end may acknowledge that: what the other end may have sent, or had acknowledged a window ago. Anything
-    /// else is a stranger's (RFC 5961 5.2).
+    /// else is forged (RFC 5961 5.2).
     #[inline]
     pub fn may_acknowledge(&self, ack: u32) -> bool {
         let end = &self.0;
@@ -156,8 +156,8 @@ impl Relay {
             end.slow_ack(now, segment);
         }
         if end.timer == TimerKind::Retransmit && backoff > 0 && end.backoff == backoff && end.sock.snd_una != una {
-            // without timestamps nothing that was sent again has a round trip to measure, so that on a path with losses Karn's
-            // rule (RFC 6298 5) might keep the longest time-out for minutes; progress takes half of it back
+            // without timestamps a retransmission gives no RTT sample, so that on a path with losses Karn's rule
+            // (RFC 6298 5) might keep the longest timeout for minutes; progress halves it
             end.backoff -= 1;
             end.rearm_rto(now);
         }
@@ -191,9 +191,9 @@ impl Relay {
         self.0.on_timer(now);
     }
 
-    /// What was missing of `[seq, end)`, and is in flight for all that is known here, has come and leaves now: its
-    /// round trip begins, as far as it can be told from that of the copy that never was, and time-outs begin anew. What is
-    /// delivered with it and behind it has waited for it: such samples say less than the path could carry.
+    /// The missing data of `[seq, end)`, which counts as in flight here, has come and leaves now: its RTT begins, as far as
+    /// it can be distinguished from that of the copy that was never sent, and its timeout restarts. Data delivered with it
+    /// and behind it has waited for it, so such samples are below the path's rate.
     pub fn on_filled(&mut self, now: Time, seq: u32, end: u32) {
         let endpoint = &mut self.0;
         endpoint.refresh_clock(now);
@@ -240,7 +240,7 @@ impl Relay {
         if end.sock.tcp_wstamp_ns > latest_ns {
             end.sock.tcp_wstamp_ns = latest_ns;
             if end.timer == TimerKind::Retransmit {
-                // a time-out begins when pacing ends
+                // a timeout begins when pacing ends
                 end.rearm_rto(now);
             }
         }
@@ -307,7 +307,7 @@ impl Relay {
             end.note_window_limited();
             return None;
         }
-        // one who sends beyond the window is held to it, but may ask whether it is still closed
+        // data beyond the window is delayed, but a probe of the closed window may leave
         if end.sock.packets_out > 0
             && after(end.sock.snd_nxt.wrapping_add(next.min(end.sock.mss_cache)), right_edge(end))
         {
@@ -346,7 +346,7 @@ impl Relay {
     }
 
     /// The number after the last that the sending host may send by the window of the algorithm: as far as the segments in
-    /// flight leave room. What a gap holds back is not in flight.
+    /// flight leave room. Data waiting behind a gap is not in flight.
     #[inline]
     pub fn window_edge(&self) -> u32 {
         let sock = &self.0.sock;
@@ -356,7 +356,7 @@ impl Relay {
         sock.snd_nxt.wrapping_add(room(sock).saturating_mul(sock.mss_cache).min(most))
     }
 
-    /// Nothing has been under way for a while: gives memory back, and forgets what the last losses have taught of reordering.
+    /// Nothing has been in flight for a while: frees memory, and forgets the reordering seen at the last losses.
     pub fn rest(&mut self) {
         let end = &mut self.0;
         let is_quiet = end.sock.packets_out == 0
@@ -369,7 +369,7 @@ impl Relay {
         }
     }
 
-    /// The connection is over; the algorithm lets go of it.
+    /// The connection is over, and the algorithm's `release` is called.
     pub fn finish(&mut self) {
         self.0.finish(State::Closed);
     }
@@ -385,12 +385,12 @@ impl Relay {
         &self.0.sock
     }
 
-    /// Time-outs since the other end last acknowledged anything.
+    /// Timeouts since the other end last acknowledged anything.
     pub fn backoff(&self) -> u8 {
         self.0.backoff
     }
 
-    /// What was counted so far; of what losses brought about, retransmissions and time-outs alone outlive a rest.
+    /// Counts so far; of those about losses, only retransmissions and timeouts survive a rest.
     pub fn stats(&self) -> Stats {
         let (stats, before) = (self.0.stats(), self.0.received);
         Stats {
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_what_did_not_come_says_nothing_of_the_path() {
+    fn a_wait_for_missing_data_gives_no_sample_of_the_path() {
         const LEN: u32 = 1000;
         let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));
         let opening = Opening {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use units::Time;
 
 impl Endpoint {
-    /// From now on `config` holds. What was agreed in the handshake stays, pacing that has begun does not end, and an algorithm
-    /// that needs ECN is not given to a connection without: call [`Endpoint::has_ecn`] before.
+    /// From now on `config` applies. What the handshake negotiated stays, and pacing that has begun does not end. Do not set an
+    /// algorithm that needs ECN on a connection without: call [`Endpoint::has_ecn`] before.
     pub fn retune(&mut self, now: Time, config: &Arc<Config>) {
         let old = std::mem::replace(&mut self.config, Arc::clone(config));
         let sock = &mut self.sock;
@@ -23,7 +23,7 @@ impl Endpoint {
         }
     }
 
-    /// The settings that hold.
+    /// The settings in force.
     pub fn config(&self) -> &Config {
         &self.config
     }

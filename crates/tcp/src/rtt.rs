@@ -42,7 +42,7 @@ pub(crate) fn running_min(m: &mut MinMax, window: u32, t: u32, v: u32) {
 }
 
 impl Endpoint {
-    /// The least timeout, µs.
+    /// The minimum RTO, µs.
     #[inline]
     pub(crate) fn rto_min_us(&self) -> u32 {
         self.config.rto_min.as_us() as u32

@@ -137,7 +137,7 @@ impl Endpoint {
                 }
             } else {
                 if !ever {
-                    // a hole that was never sent again is filled: reordering
+                    // a hole that was never retransmitted is filled: reordering
                     if before(start, highest) && before(start, ack.reorder_seq) {
                         ack.reorder_seq = start;
                     }

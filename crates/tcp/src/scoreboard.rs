@@ -39,7 +39,7 @@ pub(crate) struct Record {
     pub delivered: u32,
     /// `delivered_ce` when it was last sent, segments.
     pub delivered_ce: u32,
-    /// While it is lost and not sent again: how many records, this one included, are known to be lost likewise or SACKed.
+    /// While it is lost and not retransmitted: how many records, this one included, are known to be so too, or SACKed.
     pub lost_run: u32,
     /// Payload bytes.
     pub len: u16,
@@ -57,7 +57,7 @@ impl Record {
         self.seq.wrapping_add(self.len as u32 + control)
     }
 
-    /// Is it lost, and not sent again yet?
+    /// Is it lost, and not retransmitted yet?
     #[inline]
     pub fn awaits_retransmission(&self) -> bool {
         self.flags & (mark::LOST | mark::RETRANS) == mark::LOST
@@ -87,7 +87,7 @@ impl Ring {
         (self.head.wrapping_add(index)) as usize & (self.slots.len() - 1)
     }
 
-    /// Asks for the oldest record, and for the place of the next after `len`.
+    /// Prefetches the oldest record, and the place of the next after `len`.
     #[inline]
     pub fn prefetch(&self, len: u32) {
         if !self.slots.is_empty() {
@@ -211,7 +211,7 @@ impl Ring {
         }
         debug_assert!(
             (index..end).all(|i| self.at(i).is(mark::SACKED) || self.at(i).awaits_retransmission()),
-            "nothing within a run is sent again before its first"
+            "nothing within a run is retransmitted before its first"
         );
         self.at_mut(index).lost_run = end - index;
         end - index
@@ -292,7 +292,7 @@ mod tests {
             ring.at_mut(i).flags = flags;
         }
         assert_eq!(ring.lost_run(10, 2), 4);
-        // the first is sent again, and what follows begins a run of its own
+        // the first is retransmitted, and the next one begins a run of its own
         ring.at_mut(2).flags |= mark::RETRANS;
         assert_eq!(ring.lost_run(10, 3), 3);
         ring.at_mut(6).flags = mark::LOST;

@@ -3,7 +3,7 @@
 use crate::endpoint::{Endpoint, State, TimerKind, bit};
 use units::Time;
 
-/// Least time until a probe or a reordering timeout beyond the RTTs that it is made of, µs (Linux: two ticks or 2 ms).
+/// Minimum time of a probe or a reordering timeout beyond its RTTs, µs (Linux: two ticks or 2 ms).
 pub(crate) const TIMEOUT_MIN_US: u64 = 2_000;
 /// Timeout of a probe before the first RTT sample, µs.
 const PROBE_INITIAL_US: u64 = 1_000_000;

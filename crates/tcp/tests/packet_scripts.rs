@@ -31,7 +31,7 @@ fn delaying() -> Config {
 // ---- Opening and closing ----
 
 #[test]
-fn a_lost_syn_is_sent_again_with_back_off() {
+fn a_lost_syn_is_retransmitted_with_back_off() {
     Drill::connecting(config(), ISS).run(
         "1000~10 > syn
          3000~20 > syn
@@ -48,7 +48,7 @@ fn a_syn_is_given_up_after_its_retries() {
 }
 
 #[test]
-fn a_lost_syn_ack_is_sent_again() {
+fn a_lost_syn_ack_is_retransmitted() {
     let mut drill = Drill::listening(config());
     drill.run("1000~10 > syn ack 1");
     assert!(!drill.endpoint.is_established());
@@ -108,7 +108,7 @@ fn a_connection_that_is_closed_before_it_opens_opens_and_closes() {
 }
 
 #[test]
-fn a_lost_fin_is_sent_again() {
+fn a_lost_fin_is_retransmitted() {
     let mut drill = Drill::client(config());
     drill.run(
         "0      write 1000
@@ -238,7 +238,7 @@ fn a_segment_with_psh_is_acknowledged_when_it_is_read() {
 }
 
 #[test]
-fn a_segment_with_psh_that_nobody_reads_waits() {
+fn a_segment_with_psh_that_is_not_read_waits() {
     past_its_quick_acks().run(
         "20   read off
          20   < 16001:17001 psh
@@ -587,7 +587,7 @@ fn an_echo_reduces_once_and_is_answered_by_cwr() {
     assert!(!cwr[1..].contains(&true), "only the first does");
 }
 
-/// DCTCP's receiver (RFC 8257 3.2): a change of CE is told at once, what came before it is acknowledged in the old state.
+/// DCTCP's receiver (RFC 8257 3.2): a change of CE is reported at once; earlier data is acknowledged in the old state.
 mod ce_echo {
     use super::{CaEvent, TcpSock, ack_pending, ecn};
 
@@ -626,7 +626,7 @@ mod ce_echo {
 }
 
 #[test]
-fn a_change_of_ce_is_told_at_once_and_in_the_right_state() {
+fn a_change_of_ce_is_reported_at_once_and_in_the_right_state() {
     static OPS: CongestionOps = CongestionOps {
         init: Some(ce_echo::init),
         cwnd_event: Some(ce_echo::cwnd_event),

@@ -317,7 +317,7 @@ fn two_endpoints_repair_a_lost_tail() {
 }
 
 #[test]
-fn two_endpoints_take_reordering_back() {
+fn two_endpoints_undo_reductions_after_reordering() {
     same_events(8, &[40], |n| (n == 15).then_some(Fault::DelayMs(3)));
     same_events(9, &[60], |n| (11..=34).contains(&n).then_some(Fault::DelayMs(400)));
 }

@@ -12,15 +12,19 @@ use std::process::{Child, Command};
 pub struct Running {
     child: Child,
     log: PathBuf,
+    /// Bytes of the file that were there before: of an earlier process.
+    before: usize,
 }
 
 impl Running {
     /// Starts a program in a network namespace; its stderr is added to the file `log`.
     pub fn start(namespace: &str, command: &mut Command, log: PathBuf) -> Running {
         let file = File::options().append(true).create(true).open(&log);
-        command.stderr(file.unwrap_or_else(|error| panic!("{}: {error}", log.display())));
+        let file = file.unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+        let before = file.metadata().expect("the file is open").len() as usize;
+        command.stderr(file);
         let child = inside(namespace, || command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")));
-        Running { child, log }
+        Running { child, log, before }
     }
 
     /// Its process.
@@ -30,7 +34,7 @@ impl Running {
 
     /// What it has said.
     pub fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
+        fs::read_to_string(&self.log).map(|log| log[self.before..].to_string()).unwrap_or_default()
     }
 
     /// Stops it where it is, or lets it go on.

@@ -1,7 +1,7 @@
 //! Quantities with their units: [`Time`], [`Rate`], [`Bytes`].
 //!
-//! A scenario says `"100 Mbit/s"`, a link computes in picoseconds, a report prints `12.3 ms`; this crate is the one
-//! place where they meet. All three are exact integers, so that the same scenario gives the same bytes everywhere.
+//! A scenario says `"100 Mbit/s"`, a link computes in picoseconds, a report prints `12.3 ms`; this crate converts
+//! between them. All three are exact integers, so that the same scenario gives the same bytes everywhere.
 #![forbid(unsafe_code)]
 
 mod parse;
@@ -20,7 +20,7 @@ pub struct Time(u64);
 impl Time {
     /// The start of a run, and an empty span.
     pub const ZERO: Time = Time(0);
-    /// Later than anything that happens: "no deadline".
+    /// Later than any event: "no deadline".
     pub const NEVER: Time = Time(u64::MAX);
 
     /// `ps` picoseconds.
@@ -133,7 +133,7 @@ impl Rate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// How long `bytes` take to be sent, rounded up to a picosecond; the rate must not be zero.
+    /// Serialization time of `bytes`, rounded up to a picosecond; the rate must not be zero.
     pub const fn serialization(self, bytes: u64) -> Time {
         let ps = (bytes as u128 * 8_000_000_000_000).div_ceil(self.0 as u128);
         Time(ps as u64)

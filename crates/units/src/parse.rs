@@ -4,7 +4,7 @@ use crate::{Bytes, Rate, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::str::FromStr;
 
-/// Why a text is not a quantity; the message says what would be.
+/// Why a text is not a quantity; the message says what to write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// There is no number in front.
@@ -18,7 +18,7 @@ pub enum UnitError {
     Unit {
         /// What was written.
         text: String,
-        /// What stood where the unit belongs.
+        /// What was found instead of the unit.
         found: String,
         /// time, rate or size.
         kind: &'static str,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn wrong_quantities_get_a_message() {
         let message = |text: &str| text.parse::<Time>().unwrap_err().to_string();
         assert!(message("10 Mbit/s").contains("`Mbit/s`"));
         assert!(message("10").contains("no unit"));

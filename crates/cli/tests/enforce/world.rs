@@ -120,8 +120,6 @@ impl World {
     /// The same, as a user begins: by `ip netns exec`, where no BPF file system is.
     pub fn enforce_by_ip_netns_exec(&self, rules: &[&str]) -> Running {
         let log = self.path("log");
-        // an earlier one's words are not this one's
-        let _ = fs::remove_file(&log);
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.hosts[1], env!("CARGO_BIN_EXE_opentcp"), "enforce"]);
         command.args(["--between", "s", "c", "--socket", "enforce.sock"]).args(rules);

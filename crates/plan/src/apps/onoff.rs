@@ -79,8 +79,8 @@ impl OnOff {
         }
     }
 
-    /// The send buffer of `flow` is full: the packets up to the burst's last one would be lost, and they are most of what a busy
-    /// network's applications write.
+    /// The send buffer of `flow` is full: the packets up to the burst's last one would be discarded, as most are on a busy
+    /// network.
     pub fn on_full(&mut self, opener: &mut Opener<impl Stage>, flow: u32) {
         let Ok(which) = self.applications.binary_search_by_key(&flow, |application| application.flow) else { return };
         let application = &mut self.applications[which];

@@ -34,7 +34,7 @@ pub struct Rounds {
 
 /// Hosts that wait for one another.
 struct Job {
-    /// What its thoughts are drawn from.
+    /// The random stream of its think times.
     random: Random,
     /// Who sends to whom in each round.
     pairs: Vec<(NodeId, NodeId)>,
@@ -185,7 +185,7 @@ impl Rounds {
                     Some(Think::Fixed(time)) => time,
                     Some(Think::Exponential(mean)) => job.random.exponential(mean),
                 };
-                // nobody thinks quicker than they react
+                // a think time is at least the reaction time
                 let at = (end + think).max(opener.now());
                 opener.schedule(at, number);
             }

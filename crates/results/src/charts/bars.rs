@@ -1,4 +1,4 @@
-//! Horizontal bars, each with its value beside it: so there is no need of an axis.
+//! Horizontal bars, each with its value beside it, so that no axis is needed.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const VALUE: f64 = 52.0;
 
 /// Horizontal bars, one row per case.
 pub(crate) struct BarChart<'a> {
-    /// Read aloud to those who cannot see the picture.
+    /// Alternative text for screen readers.
     pub title: &'a str,
     /// The scale, which all charts that are compared share.
     pub axis: &'a Axis,
@@ -59,7 +59,7 @@ impl BarChart<'_> {
     }
 }
 
-/// What fits beside the bars.
+/// A label cut to the room beside the bars.
 fn shortened(label: &str) -> String {
     if label.chars().count() <= LABEL_CHARACTERS {
         return label.to_owned();
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_without_room_is_cut_where_it_can_be_seen() {
+    fn a_label_without_room_is_cut_visibly() {
         assert_eq!(shortened("cubic"), "cubic");
         assert_eq!(shortened("twenty-three characters"), "twenty-three characters");
         assert_eq!(shortened("more than twenty-three characters"), "more than twenty-three…");

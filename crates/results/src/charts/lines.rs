@@ -9,14 +9,14 @@ use super::{
 };
 use crate::axis::{Axis, rounded};
 
-/// Least gap between the labels of two ticks.
+/// Minimum gap between the labels of two ticks.
 const TICK_GAP: f64 = 5.0;
 /// Height of a line's name at its end.
 const END_LABEL: f64 = 11.0;
 
 /// Lines over a common pair of axes.
 pub(crate) struct LineChart<'a> {
-    /// Read aloud first to those who cannot see the picture.
+    /// Title for screen readers.
     pub title: &'a str,
     pub x: &'a Axis,
     pub y: &'a Axis,

@@ -9,7 +9,7 @@ use super::WIDTH;
 pub(super) struct Svg(String);
 
 impl Svg {
-    /// A picture `height` units high. `title` and `description` are for those who cannot see it; `data` are further
+    /// A picture `height` units high. `title` and `description` are for screen readers; `data` are further
     /// attributes, escaped.
     pub fn new(height: f64, title: &str, description: &str, data: &str) -> Self {
         let mut svg = Self(String::new());
@@ -78,7 +78,7 @@ impl Svg {
         self.raw(r#""/>"#);
     }
 
-    /// What a pointer that rests shows where there is no script.
+    /// Tooltip where there is no script.
     pub fn tooltip(&mut self, text: &str) {
         self.raw("<title>");
         self.escape(text);
@@ -91,7 +91,7 @@ impl Svg {
     }
 }
 
-/// `text` as it stands in markup.
+/// `text` escaped for markup.
 pub(super) fn escaped(text: &str) -> String {
     let mut markup = String::with_capacity(text.len());
     for c in text.chars() {
@@ -106,7 +106,7 @@ pub(super) fn escaped(text: &str) -> String {
     markup
 }
 
-/// With at most so many digits after the point, and none that say nothing.
+/// With at most so many digits after the point, without trailing zeros.
 fn short(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

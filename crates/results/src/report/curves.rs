@@ -1,4 +1,4 @@
-//! What happened over time, as small multiples on common axes, and how completion times are distributed.
+//! Time series as small multiples on common axes, and the distributions of completion times.
 
 use maud::{Markup, html};
 
@@ -18,7 +18,7 @@ const PANELS: usize = 48;
 /// Lines that can be distinguished in one panel.
 const LINES: usize = 10;
 
-/// How completion times are distributed: for each group its distribution and beside it the complementary one, a line per run.
+/// Completion times: for each group the distribution and beside it the complementary one, a line per run.
 pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
     let finished = || runs.iter().filter(|run| !run.completion.is_empty());
     let times = || finished().flat_map(|run| run.completion.iter().map(|at| at.ns as f64));
@@ -76,7 +76,7 @@ fn left_out(runs: &[Digest]) -> String {
     }
 }
 
-/// Tells lines of one colour apart by their dashes.
+/// Distinguishes lines of one colour by their dashes.
 pub(super) fn dashes(mut lines: Vec<Line>) -> Vec<Line> {
     for index in 0..lines.len() {
         let (before, rest) = lines.split_at_mut(index);
@@ -131,7 +131,7 @@ pub(super) fn windows(runs: &[Digest], facets: &Facets) -> Markup {
 }
 
 fn windows_of<'a>(run: &'a Digest, facets: &Facets) -> Panel<'a> {
-    // A single flow has its run's colour. Several have their algorithms' where no two share one, or else colours of their own.
+    // A single flow has its run's colour. Several have their algorithms' colours if these all differ, else colours of their own.
     let alone = run.cwnd.len() == 1;
     let owners = || run.cwnd.iter().map(|curve| curve.owner.as_str());
     let palette = Palette::of(owners());

@@ -1,10 +1,10 @@
-//! Which parameters distinguish the runs of a sweep, and so what becomes a bar, a panel or a setting common to all.
+//! Which parameters distinguish the runs of a sweep: they decide what is a bar, a panel, or a common setting.
 
 use crate::{digest::Digest, palette::Palette};
 
-/// The parameter whose values become ranges, not bars: runs that differ only in it are repetitions.
+/// The parameter whose values give ranges, not bars: runs that differ only in it are repetitions.
 const REPETITION: &str = "seed";
-/// The parameter that owns the colours when it varies.
+/// The parameter that decides the colours when it varies.
 const ALGORITHM: &str = "algorithm";
 
 /// How the runs of one report are arranged.
@@ -54,7 +54,7 @@ impl Facets {
         }
     }
 
-    /// The panel that a run belongs to: what else varies, `routing: ecmp`; empty if nothing does.
+    /// The panel that a run belongs to: the other parameters that vary, `routing: ecmp`; empty if none does.
     pub fn panel(&self, run: &Digest) -> String {
         let others = self.varying.iter().filter(|key| Some(*key) != self.bar_key.as_ref() && *key != REPETITION);
         let parts = others.map(|key| format!("{key}: {}", run.parameter(key).unwrap_or("–")));
@@ -90,7 +90,7 @@ impl Facets {
         self.palette.colour(&self.colour_owner(run))
     }
 
-    /// Bars own colours; a run by itself has its algorithm's.
+    /// Bars have colours of their own; a single run has its algorithm's.
     fn colour_owner(&self, run: &Digest) -> String {
         match run.parameter(ALGORITHM) {
             Some(algorithm) if self.varying.is_empty() => algorithm.to_owned(),

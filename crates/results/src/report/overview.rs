@@ -1,4 +1,4 @@
-//! The runs side by side: bars, the table with one row per run, what was set, and the busiest links of a single run.
+//! The runs side by side: bars, the table with one row per run, parameters, and the busiest links of a single run.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ use crate::{
     digest::Digest,
 };
 
-/// More panels than this say nothing that the table does not say better.
+/// With more panels than this, the table is clearer.
 const PANELS: usize = 12;
 
 /// A number of a run's summary, and how to show it.
@@ -238,7 +238,7 @@ fn busiest_links(run: &Digest) -> Markup {
     }
 }
 
-/// What was set: the same for all runs, and which keys vary over which values.
+/// Parameters: those that are the same for all runs, and the keys that vary with their values.
 pub(super) fn settings(runs: &[Digest], facets: &Facets) -> Markup {
     if facets.common.is_empty() && facets.varying.is_empty() {
         return html! {};

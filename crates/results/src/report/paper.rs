@@ -1,4 +1,4 @@
-//! Our numbers beside the paper's: paired bars, and a table under them.
+//! Our numbers compared with the paper's: paired bars, and a table under them.
 
 use maud::{Markup, html};
 
@@ -40,7 +40,7 @@ fn split(case: &str) -> (&str, &str) {
     case.rsplit_once('/').unwrap_or(("", case))
 }
 
-/// A chart and its table per environment; the notes stand below, where they have room on a phone.
+/// A chart and its table per environment; the notes are below, where they have room on a phone.
 fn panels(heading: &str, rows: &[&Comparison], palette: &Palette) -> Markup {
     let values = rows.iter().flat_map(|row| [Some(row.ours), row.paper]);
     let max = values.flatten().fold(0.0, f64::max);

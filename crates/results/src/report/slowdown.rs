@@ -14,7 +14,7 @@ use crate::{
     slowdown::PERCENTILES,
 };
 
-/// Runs with no more sized flows than this say too little about percentiles.
+/// Runs with no more flows of known size than this have too few for percentiles.
 const FLOWS: u64 = 100;
 /// Panels of a sweep at most.
 const PANELS: usize = 12;
@@ -49,7 +49,7 @@ pub(super) fn section(runs: &[Digest], facets: &Facets) -> Markup {
     }
 }
 
-/// What is said of flows that did not finish.
+/// The note on flows that did not finish.
 fn unfinished(measured: &[(&Digest, &Slowdown)]) -> String {
     let all = || measured.iter().map(|(_, slowdown)| &slowdown.all);
     let most = all().map(|all| all.unfinished as f64 / all.flows as f64).fold(0.0, f64::max);

@@ -9,12 +9,12 @@ use results::{CaState, Comparison, CwndSample, FlowRow, Identity, LinkRow, LinkS
 
 pub const ALGORITHMS: [&str; 8] = ["newreno", "vegas", "highspeed", "scalable", "westwood", "bic", "cubic", "yeah"];
 
-/// How long a queue an algorithm keeps, as a share of the longest.
+/// An algorithm's queue length, as a share of the longest.
 const FILL: [f64; 8] = [0.55, 0.12, 0.7, 0.95, 0.5, 0.8, 0.75, 0.35];
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A small sequence of numbers in 0..1 that depends on the seed alone.
+/// A short sequence of numbers in 0..1 that depends only on the seed.
 struct Noise(u64);
 
 impl Noise {
@@ -167,7 +167,7 @@ pub fn study(seeds: u64) -> Vec<RunResults> {
     runs
 }
 
-/// The story of the study, with a paper's numbers beside ours.
+/// The story of the study, with a paper's numbers and ours.
 pub fn story(runs: &[RunResults]) -> Story {
     let mut comparisons = Vec::new();
     for (figure, quantity, unit) in [("Figure 2", "drops", "packets"), ("Table 4", "delay", "ms")] {

@@ -14,13 +14,13 @@ pub struct Control {
     /// T in this run, by which every other time of the policy's own is scaled; the policy's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<Time>,
-    /// What hosts are labelled with; of two entries for a host and a label, the later holds.
+    /// Labels of hosts; of two entries for a host and a label, the later applies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<HostLabels>,
-    /// How long a day of the policy's is in this run: scaled, too. The run begins at midnight of a Monday.
+    /// Length of the policy's day in this run, scaled as well. The run begins on a Monday at 00:00.
     #[serde(skip)]
     pub day: Time,
-    /// What the file says, with that period.
+    /// The policy, scaled to that period.
     #[serde(skip)]
     pub policy: Policy,
 }
@@ -28,7 +28,7 @@ pub struct Control {
 /// Labels of hosts, by which a policy's rules and its rollout can choose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostLabels {
-    /// Patterns of their names, in which `*` is any text; each fits a host.
+    /// Patterns of their names, in which `*` is any text; each matches a host.
     pub hosts: Vec<String>,
     /// Label and value.
     pub set: BTreeMap<String, String>,

@@ -5,20 +5,20 @@ use policy::Prefix;
 use serde::Serialize;
 use units::Bytes;
 
-/// Congestion control enforced at one node: what passes there and matches a rule is forwarded by the rule's algorithm.
+/// Congestion control enforced at one node: flows that pass there and match a rule are forwarded by the rule's algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Enforcer {
-    /// Where: a host, of which what it sends is enforced, or a switch, for all flows that pass through it.
+    /// Where: a host, for the flows that it sends, or a switch, for all flows that pass through it.
     pub at: String,
     /// Memory of all packets that are kept until they are acknowledged. Default 1 GiB.
     pub buffer: Bytes,
     /// Flows that are enforced at a time; others pass untouched. Default 1,048,576.
     pub flows: u32,
-    /// Which algorithm for which flows: the first that fits holds. Flows that none fits pass untouched.
+    /// Which algorithm for which flows: the first rule that matches applies. Flows that none matches pass untouched.
     pub rule: Vec<EnforcerRule>,
 }
 
-/// Which flows, and what they run. What is absent is not asked for.
+/// Which flows, and their algorithm. An absent condition matches every flow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EnforcerRule {
     /// The algorithm.

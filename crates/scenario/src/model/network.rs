@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
 
-/// The network: its shape, its links, and how packets find their way.
+/// The network: its shape, its links and its routing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Network {
     /// The shape, which also names the nodes (see [`Topology`]).
@@ -140,7 +140,7 @@ pub enum Tier {
     Bottleneck,
 }
 
-/// What a port does with a packet that has to wait.
+/// The queue of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
@@ -151,7 +151,7 @@ pub enum Queue {
         /// K: a packet that finds at least this much is marked (RFC 8257 section 3.1).
         #[serde(flatten, with = "mark_keys")]
         mark: Limit,
-        /// The queue's end, in the same unit as the mark.
+        /// The queue's limit, in the same unit as the mark.
         #[serde(flatten)]
         limit: Limit,
     },
@@ -159,7 +159,7 @@ pub enum Queue {
     Red(Red),
 }
 
-/// How much fits.
+/// A queue's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -213,7 +213,7 @@ pub enum Routing {
     Ecmp,
 }
 
-/// Which bytes of a packet take time on a link and room in a queue counted in bytes.
+/// Which bytes of a packet count on a link, and in a queue counted in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
@@ -223,7 +223,7 @@ pub enum Framing {
     Ip,
 }
 
-/// Who owns a switch's memory.
+/// How the ports of a switch share its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Buffer {
@@ -251,7 +251,7 @@ pub struct Failure {
     pub until: Option<Time>,
 }
 
-/// Packets that one link, or both of a cable, lose by chance: each by itself, before the queue.
+/// Random loss on one link, or both of a cable: each packet independently, before the queue.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Loss {
     /// Which direction or directions; written `"a->b"` or `"a-b"`.

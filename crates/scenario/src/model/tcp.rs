@@ -1,14 +1,14 @@
-//! How hosts speak TCP.
+//! Hosts' TCP.
 
 use super::DataFile;
 use serde::Serialize;
 use units::{Bytes, Time};
 
-/// How a host speaks TCP: each switch in which papers differ. The defaults are those of [`Preset::Linux`].
+/// A host's TCP: each parameter in which papers differ. The defaults are those of [`Preset::Linux`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option of the protocol, as in the RFCs")]
 pub struct Tcp {
-    /// The stack whose values the keys that were left out have.
+    /// The stack that keys which were left out take their values from.
     pub preset: Preset,
     /// Congestion control of both ends. Default cubic.
     pub cc: Algorithm,
@@ -23,11 +23,11 @@ pub struct Tcp {
     pub rto_min: Time,
     /// Largest, after backing off.
     pub rto_max: Time,
-    /// Before there is a sample of the round trip (data segments).
+    /// RTO before the first RTT sample (data segments).
     pub rto_initial: Time,
     /// Timeout of the first SYN; it doubles.
     pub syn_rto: Time,
-    /// How often a SYN is retransmitted before giving up.
+    /// How often a SYN is retransmitted before the connection fails.
     pub syn_retries: u32,
     /// Selective acknowledgements, RFC 2018.
     pub sack: bool,
@@ -35,7 +35,7 @@ pub struct Tcp {
     pub timestamps: bool,
     /// RFC 7323. Without, no window exceeds 65,535 B.
     pub window_scaling: bool,
-    /// When an acknowledgement may wait.
+    /// When an ACK may be delayed.
     pub delayed_ack: DelayedAck,
     /// RFC 8985 reordering window instead of counting duplicate ACKs; needs `sack`.
     pub rack: bool,
@@ -47,17 +47,17 @@ pub struct Tcp {
     pub frto: bool,
     /// Whether connections negotiate ECN.
     pub ecn: Ecn,
-    /// Whether segments are spread over the round trip.
+    /// Whether segments are paced over the RTT.
     pub pacing: Pacing,
     /// Restart from the initial window after one RTO of idleness (RFC 2861).
     pub slow_start_after_idle: bool,
-    /// Bytes that the application may have written and that are not yet acknowledged.
+    /// Send buffer: bytes that the application has written and that are not yet acknowledged.
     pub send_buffer: Bytes,
-    /// Bound of the advertised window.
+    /// Receive buffer: bound of the advertised window.
     pub receive_buffer: Bytes,
-    /// Most segments handed to the network card at once; 1 is no segmentation offload.
+    /// Largest super-segment passed to the network card, in segments; 1 is no segmentation offload.
     pub tso_segments: u32,
-    /// Local back-pressure: how much of a flow may wait in its host's network card.
+    /// Local back-pressure: how much of a flow may be queued in its host's network card.
     pub limit_output: LimitOutput,
 }
 
@@ -87,7 +87,7 @@ pub enum Preset {
 /// A congestion-control algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// One of the algorithms that the caller says it has.
+    /// One of the caller's algorithms.
     BuiltIn(String),
     /// A C file of the user's.
     File(DataFile),
@@ -127,14 +127,14 @@ impl Serialize for Algorithm {
     }
 }
 
-/// When an acknowledgement may wait (RFC 5681 4.2).
+/// When an ACK may be delayed (RFC 5681 4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DelayedAck {
     /// Acknowledge at the latest every so many full segments; 1 acknowledges each.
     pub segments: u32,
-    /// Least time for which an acknowledgement waits (Linux's ATO, which adapts upwards); zero with `segments = 1`.
+    /// Minimum delay of an ACK (Linux's ATO, which adapts upwards); zero with `segments = 1`.
     pub timeout: Time,
-    /// Most that it may wait; equal to `timeout` where the timer is fixed.
+    /// Maximum delay of an ACK; equal to `timeout` where the timer is fixed.
     pub timeout_max: Time,
     /// Acknowledge at once at the start of a connection and after losses, as Linux does.
     pub quickack: bool,
@@ -152,7 +152,7 @@ pub enum Ecn {
     On,
 }
 
-/// Whether segments are spread over the round trip.
+/// Whether segments are paced over the RTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {
@@ -169,7 +169,7 @@ pub enum Pacing {
 pub enum LimitOutput {
     /// At most about 1 ms of the flow's rate, and at least two segments.
     Auto,
-    /// No limit: a window is handed to the card at once. Written `false`.
+    /// No limit: a whole window is passed to the card at once. Written `false`.
     Off,
 }
 

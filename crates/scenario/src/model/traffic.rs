@@ -40,7 +40,7 @@ pub enum TrafficKind {
     },
     /// A random derangement: every host sends one flow and receives one.
     Permutation {
-        /// What the receiver must be apart from.
+        /// How far apart sender and receiver must be.
         across: Across,
         /// What each sends.
         #[serde(flatten)]
@@ -58,7 +58,7 @@ pub enum TrafficKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<Bytes>,
     },
-    /// N hosts answer one at the same instant, again and again, over one connection each.
+    /// N hosts answer one at the same instant, repeatedly, over one connection each.
     Incast {
         /// Sending hosts; never the receiver.
         senders: Senders,
@@ -97,7 +97,7 @@ pub enum TrafficKind {
         #[serde(skip)]
         flows: Arc<[TraceFlow]>,
     },
-    /// Established connections between random pairs on which nothing is sent: what a connection costs in memory.
+    /// Established connections between random pairs on which nothing is sent: to measure a connection's memory.
     Idle {
         /// Number of connections.
         flows: u32,
@@ -108,8 +108,8 @@ pub enum TrafficKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
-    /// On for an exponential time, writing at a constant rate, then off for an exponential time; on first
-    /// waits for one off time, as ns-3's application does.
+    /// On for an exponential time, writing at a constant rate, then off for an exponential time; it begins
+    /// with one off time, as ns-3's application does.
     OnOff {
         /// Of the application's payload, while on.
         rate: Rate,
@@ -128,7 +128,7 @@ pub enum Workload {
     },
 }
 
-/// What a permutation's receiver must be apart from.
+/// How far apart a permutation's sender and receiver must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Across {
@@ -172,7 +172,7 @@ impl Serialize for Pace {
 /// Messages between hosts in rounds, each with a barrier at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Collective {
-    /// Bytes of a message in each round; after the last, from the first again. Never empty; one is written without brackets.
+    /// Bytes of a message in each round; after the last, from the first again. Never empty; a single one is written without brackets.
     #[serde(serialize_with = "one_or_more")]
     pub bytes: Vec<Bytes>,
     /// Number of rounds.
@@ -180,7 +180,7 @@ pub struct Collective {
     /// The hosts that take part; all of them if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
-    /// The hosts are dealt at random into so many jobs, whose rounds and barriers are their own; with one, in their order.
+    /// The hosts are divided at random into so many jobs, each with rounds and barriers of its own; with one, in their order.
     pub jobs: u32,
     /// Whether a round opens new connections.
     pub connections: Connections,
@@ -188,7 +188,8 @@ pub struct Collective {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<Think>,
     /// Messages of at least so many bytes are exchanged in pairs, as MPI libraries do: host i sends to the host d places after it, d = 1,
-    /// 2, …, and goes on when that message and the one from d places before it have arrived. Smaller ones all at once; so are all, if absent.
+    /// 2, …, and takes the next step when that message and the one from d places before it have arrived. Smaller messages, or all if
+    /// absent, are sent at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairwise: Option<Bytes>,
 }
@@ -200,13 +201,13 @@ fn one_or_more<S: serde::Serializer>(list: &[Bytes], s: S) -> Result<S::Ok, S::E
     }
 }
 
-/// For how long a job computes before it communicates again. Written `"50 ms"`, or `{ exponential = "50 ms" }`.
+/// How long a job computes before it communicates again. Written `"50 ms"`, or `{ exponential = "50 ms" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Think {
     /// With this mean.
     Exponential(Time),
-    /// Always as long.
+    /// Constant.
     #[serde(untagged)]
     Fixed(Time),
 }
@@ -217,7 +218,7 @@ pub enum Think {
 pub enum Connections {
     /// The same in every round. The default.
     Reuse,
-    /// Opened anew in every round.
+    /// New ones in every round.
     New,
 }
 

@@ -8,7 +8,7 @@ use policy::{Policy, TEXT_MAX, fits};
 use std::collections::BTreeMap;
 use units::Time;
 
-/// Least period: what a simulated Oracle is asked for is still a decision now and then.
+/// Minimum period: decisions stay rare compared with packets.
 const PERIOD_MIN: Time = Time::from_ms(1);
 
 impl Reader<'_, '_> {

@@ -34,8 +34,7 @@ impl Reader<'_, '_> {
         let network = network?;
         if !network.failure.is_empty() && network.topology.host_index(&at).is_none() {
             let help = "put the enforcer at a host, which all its flows pass".to_string();
-            let message =
-                "links that fail would lead flows past the enforcer at a switch, in the midst of what it has sent";
+            let message = "when links fail, flows could be rerouted around an enforcer at a switch";
             return section.problem("at", message, Some(help));
         }
         let (buffer, flows) = (buffer.unwrap_or(Bytes::new(1 << 30)), flows.unwrap_or(FLOWS_MAX));

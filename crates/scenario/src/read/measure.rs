@@ -5,7 +5,7 @@ use crate::model::{Measure, Queues, Topology};
 use document::tree::{Node, Value};
 use units::Time;
 
-/// Least interval between samples: below it a table of samples is a table of packets.
+/// Minimum interval between samples: below it a table of samples is a table of packets.
 const INTERVAL_MIN: Time = Time::from_us(1);
 
 impl Reader<'_, '_> {

@@ -10,14 +10,14 @@ use document::{list, nearest, suggestion};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Rate, Time};
 
-/// Most hosts and switches together.
+/// Maximum of hosts and switches together.
 const NODES_MAX: u128 = 1 << 20;
-/// Most cables.
+/// Maximum of cables.
 const CABLES_MAX: u128 = 1 << 22;
-/// Least delay of a link: the engine looks ahead by it.
+/// Minimum delay of a link: the engine's lookahead.
 const DELAY_MIN: Time = Time::from_ns(1);
 const DELAY_MAX: Time = Time::from_secs(1000);
-/// Least rate: the fullest queue still empties before the clock ends.
+/// Minimum rate: the fullest queue still empties before the clock ends.
 pub(super) const RATE_MIN: Rate = Rate::from_bps(10_000);
 pub(super) const RATE_MAX: Rate = Rate::from_gbps(10_000);
 /// Bytes that Ethernet adds to an IP packet: header, preamble, check sequence, gap.
@@ -198,7 +198,7 @@ fn link_settings(section: &Section, defaults: &LinkSettings, frame_bytes: u64) -
     }
 }
 
-/// A number of hosts, switches, ports; how many nodes that makes is checked apart.
+/// A number of hosts, switches or ports; the number of nodes is checked separately.
 fn size(section: &Section, key: &'static str, least: u32) -> Option<u32> {
     let value = section.require(key, |r, n| r.integer(n, u64::from(least), INTEGER_MAX))?;
     match u32::try_from(value).ok().filter(|value| u128::from(*value) <= NODES_MAX) {
@@ -241,7 +241,7 @@ fn leaf_spine(section: &Section) -> Option<Topology> {
     let [l, s, h] = [leaves, spines, hosts_per_leaf].map(u128::from);
     within_limits(section, "leaves", l * h + l + s, l * h + l * s)?;
     if l * h < 2 {
-        return section.problem("leaves", "one host has nobody to talk to: at least 2 hosts", None);
+        return section.problem("leaves", "a network needs at least 2 hosts", None);
     }
     Some(Topology::LeafSpine { leaves, spines, hosts_per_leaf })
 }
@@ -305,7 +305,7 @@ fn cable(
                 return Some(name.to_string());
             }
             let all: Vec<&str> = names.keys().map(String::as_str).collect();
-            // The whole list of a large network helps nobody.
+            // The whole list of a large network does not help.
             let help = if all.len() > 20 {
                 nearest(name, all).map(|near| format!("did you mean `{near}`?"))
             } else {
@@ -324,7 +324,7 @@ fn cable(
     Some(Cable { a, b, rate, delay, queue })
 }
 
-/// No cable twice, one cable per host, and everybody within reach.
+/// No cable twice, one cable per host, and every node reachable.
 fn check_cables(
     section: &Section,
     links_node: &Node,

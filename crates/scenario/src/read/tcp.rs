@@ -193,7 +193,7 @@ fn read_timeouts(section: &Section, tcp: &mut Tcp) {
 
 fn read_delayed_ack(reader: &Reader, node: &Node, ack: &mut DelayedAck) {
     let Some(section) = reader.section(node, "`delayed_ack`") else { return };
-    // RFC 1122 4.2.3.2: an acknowledgement waits less than half a second; the sender gives up on nothing before that.
+    // RFC 1122 4.2.3.2: an ACK is delayed by less than half a second, so that no sender times out meanwhile.
     let most = Time::from_secs(1);
     let wait = |r: &Reader, n: &Node| r.within(n, |time: &Time| *time <= most, "at most 1 s");
     set(&mut ack.segments, section.get("segments", |r, n| r.count(n, 1, 255)));
@@ -217,7 +217,7 @@ fn read_delayed_ack(reader: &Reader, node: &Node, ack: &mut DelayedAck) {
 fn read_recovery(section: &Section, tcp: &mut Tcp) {
     if let Some(sack) = section.get("sack", |r, n| r.boolean(n)) {
         tcp.sack = sack;
-        // What rests on SACK goes with it, unless the file asks for it, which is refused below.
+        // What depends on SACK is switched off with it, unless the file has it on, which is refused below.
         tcp.rack &= sack;
         tcp.tlp &= sack;
     }
@@ -249,7 +249,7 @@ fn limit_output(reader: &Reader, node: &Node) -> Option<LimitOutput> {
     }
 }
 
-/// Replaces a default by what the file says.
+/// Replaces a default by the file's value.
 fn set<T>(field: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *field = value;

@@ -21,13 +21,13 @@ const CONNECTIONS_MAX: u32 = 1 << 24;
 /// Most bytes of one flow: sums over many flows stay within 64 bits.
 const FLOW_BYTES_MAX: u64 = 1_000_000_000_000_000;
 
-/// Least rate and largest size of an application's writes: two are at most hours apart.
+/// Minimum rate and maximum size of an application's writes: two are at most hours apart.
 const WRITE_RATE_MIN: Rate = Rate::from_bps(1000);
 const WRITE_BYTES_MAX: u64 = 1_000_000;
-/// Least rate of a Poisson process, per second: two flows are hardly ever further apart than a run may last.
+/// Minimum rate of a Poisson process, per second: two flows are hardly ever further apart than a run may last.
 const ARRIVALS_MIN: f64 = 1e-5;
 
-/// What a traffic entry is checked against.
+/// The scenario's values that a traffic entry is checked with.
 struct Around<'t> {
     topology: &'t Topology,
     /// The end of the run.
@@ -86,7 +86,7 @@ impl Reader<'_, '_> {
                 inner.finish();
                 Some(Traffic { name, label, start, stop, cc, kind: kind? })
             }
-            // A misspelled kind has been named.
+            // A misspelled kind has been reported.
             [] if !all_known => None,
             [] => {
                 let help = Some(format!("it has one of {}", document::list(KINDS)));
@@ -284,7 +284,7 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
         Senders::Named(names) if names.contains(&receiver) => {
             return section.problem("senders", format!("`{receiver}` would send to itself"), None);
         }
-        Senders::Named(names) if names.is_empty() => return section.problem("senders", "nobody sends", None),
+        Senders::Named(names) if names.is_empty() => return section.problem("senders", "`senders` is empty", None),
         _ => {}
     }
     Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace })
@@ -315,7 +315,7 @@ fn collective(section: &Section, topology: &Topology, connections: fn(u128) -> u
     let think = section.get("think", think);
     let count = hosts.as_ref().map_or(topology.hosts(), |hosts| hosts.len() as u64);
     if count < 2 {
-        return section.problem("hosts", "one host has nobody to send to: at least 2 hosts", None);
+        return section.problem("hosts", "a collective needs at least 2 hosts", None);
     }
     if count / u64::from(jobs) < 2 {
         let message = format!("{count} hosts are too few for {jobs} jobs: a job has at least 2");
@@ -352,7 +352,7 @@ fn poisson(section: &Section) -> Option<TrafficKind> {
     let flows = section.get("flows", |r, n| r.integer(n, 1, INTEGER_MAX));
     if !section.has("load") && !section.has("flows_per_second") {
         let help = Some("say `load = \"30 %\"` or `flows_per_second = 1000`".to_string());
-        return section.reader.problem(&section.at, "it is not said how many flows arrive", help);
+        return section.reader.problem(&section.at, "the arrival rate is missing", help);
     }
     Some(TrafficKind::Poisson { arrivals: load.or(rate)?, sizes: sizes?, pairs, flows })
 }

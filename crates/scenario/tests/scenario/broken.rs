@@ -2,7 +2,7 @@
 
 use crate::common::{Memory, parse, parse_with};
 
-/// Network, TCP, traffic: what a case changes is written in its place.
+/// Network, TCP, traffic; a case replaces one of them.
 fn base(network: &str, tcp: &str, traffic: &str) -> String {
     format!("duration = \"10 s\"\n[network]\n{network}\n[tcp]\n{tcp}\n[[traffic]]\n{traffic}\n")
 }
@@ -394,7 +394,7 @@ fn enforcers_and_losses_are_checked() {
                 "",
                 &format!("{BULK}\n[enforcer]\nat = \"s1\"\nrule = [{{ cc = \"bbr\" }}]"),
             ),
-            "12:6 links that fail would lead flows past the enforcer at a switch",
+            "12:6 when links fail, flows could be rerouted around an enforcer at a switch",
         ),
         (loss("link = \"s1->h1\""), "4:1 a loss lacks `probability`"),
         (loss("link = \"s1->h9\"\nprobability = \"1 %\""), "5:8 there is no node `h9`"),

@@ -1,4 +1,4 @@
-//! What the tests share: a scenario that is right, and files that are not on a disk.
+//! Shared by the tests: a correct scenario, and files in memory.
 
 use scenario::{Diagnostic, FileRef, Files, Input, Known, Loaded, Scenario};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub fn parse(text: &str, sets: &[&str]) -> Result<Loaded, Diagnostic> {
     parse_with(text, sets, &Memory::default())
 }
 
-/// The one run of a scenario that is right.
+/// The single run of a correct scenario.
 pub fn one(text: &str, sets: &[&str]) -> Scenario {
     let mut loaded = parse(text, sets).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(loaded.runs.len(), 1);

@@ -1,9 +1,9 @@
-//! Whatever is written, the answer is a scenario or a message.
+//! Any text gives a scenario or an error.
 
 use crate::common::{RICH, parse_with, rich_files};
 use proptest::prelude::*;
 
-/// Pieces that mean something to the reader, so that a mutation reaches beyond the syntax.
+/// Tokens that the reader knows, so that mutations test more than the syntax.
 const PIECES: [&str; 24] = [
     "\"",
     "{",

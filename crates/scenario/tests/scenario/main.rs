@@ -1,4 +1,4 @@
-//! The scenario file from outside: what is right, what is wrong, and whatever else somebody types.
+//! The scenario file: correct ones, wrong ones, and arbitrary texts.
 
 mod broken;
 mod common;

@@ -1,4 +1,4 @@
-//! Scenarios that are right: defaults, overrides, sweeps, and the way back to TOML.
+//! Correct scenarios: defaults, overrides, sweeps, and writing them as TOML.
 
 use crate::common::{KNOWN, Memory, RICH, one, parse, parse_with, rich_files};
 use scenario::{
@@ -16,7 +16,7 @@ bulk = { from = "h1", to = "h2" }
 "#;
 
 #[test]
-fn what_is_left_out_has_a_default() {
+fn absent_keys_have_defaults() {
     let scenario = one(SMALL, &[]);
     assert_eq!((scenario.name.as_str(), scenario.seed), ("a", 1));
     assert_eq!(scenario.network.queue, Queue::DropTail(Limit::Packets(100)));
@@ -41,7 +41,7 @@ fn a_preset_is_a_whole_stack_and_each_key_still_counts() {
     assert_eq!(tcp.mss, 1460);
     let old = one(SMALL, &["tcp.preset=linux-2.6.18"]).tcp;
     assert_eq!((old.initial_cwnd, old.rack, old.sack, old.cc.label()), (3, false, true, "bic"));
-    // Without SACK what rests on it is off, too.
+    // Without SACK what depends on it is off, too.
     let tcp = one(SMALL, &["tcp.sack=false"]).tcp;
     assert_eq!((tcp.rack, tcp.tlp, tcp.prr), (false, false, true));
 }
@@ -196,7 +196,7 @@ fn setting_a_part_of_a_swept_value_counts_in_every_run() {
     let loaded = parse(&text, &["network.queue.drop_tail.packets=7"]).unwrap();
     assert_eq!(loaded.runs.len(), 2);
     assert!(loaded.runs.iter().all(|run| run.scenario.network.queue == Queue::DropTail(Limit::Packets(7))));
-    // What is around a swept key ends its sweep.
+    // Setting a table around a swept key ends its sweep.
     let text = format!("{SMALL}[sweep]\n\"network.topology.star.hosts\" = [3, 4]\n");
     let loaded = parse(&text, &["network.topology={ star = { hosts = 9 } }"]).unwrap();
     assert_eq!(loaded.runs[0].scenario.network.topology, Topology::Star { hosts: 9 });
@@ -259,7 +259,7 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
 }
 
 #[test]
-fn a_scenario_that_is_not_there_is_said_so() {
+fn a_missing_scenario_is_reported() {
     let error = Scenario::load(Path::new("no/such.toml"), &[], KNOWN).unwrap_err();
     assert!(error.to_string().contains("cannot read the scenario `no/such.toml`"), "{error}");
 }

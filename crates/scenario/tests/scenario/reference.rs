@@ -2,7 +2,7 @@
 
 use crate::common::parse;
 
-/// The keys that a section allows, as the answer to a wrong one lists them.
+/// The keys that a section allows, as the error for a wrong key lists them.
 fn allowed(text: &str) -> Vec<String> {
     let error = parse(text, &[]).expect_err("there is no such key");
     let help =

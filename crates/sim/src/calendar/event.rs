@@ -7,7 +7,7 @@ pub mod kind {
     pub const DELIVERY: u8 = 1 << 2;
     /// An endpoint's timer.
     pub const TIMER: u8 = 2 << 2;
-    /// An endpoint that was held back may send again.
+    /// An endpoint that back-pressure stopped may continue to send.
     pub const WAKE: u8 = 3 << 2;
     /// An application acts.
     pub const APP: u8 = 4 << 2;

@@ -23,7 +23,7 @@ impl Sorter {
     /// Writes `unsorted`, whose offsets are below `1 << width_log2`, to the beginning of `out`, sorted by offset; those of one
     /// offset keep their order. What `out` holds behind them means nothing.
     ///
-    /// What costs most in sorting a few dozen events is the branches that nobody can predict, so there are next to none:
+    /// What costs most in sorting a few dozen events is the mispredicted branches, so there are next to none:
     /// it is a counting sort by the upper bits of the offset, with several bins an event, so that little is left to
     /// insertion. The sums over the bins, which are more than the events, are taken a word at a time.
     pub fn sort_into(&mut self, unsorted: &[Event], out: &mut Vec<Event>, width_log2: u32) {
@@ -47,7 +47,7 @@ impl Sorter {
 /// Each event goes where as many are as precede it.
 #[inline]
 fn rank(unsorted: &[Event], out: &mut [Event]) {
-    // all are compared, whether there or not, because to stop at the last one is a branch that nobody can predict
+    // all are compared, whether there or not, because to stop at the last one is an unpredictable branch
     let mut offsets = [u32::MAX; FEW];
     for (offset, event) in offsets.iter_mut().zip(unsorted) {
         *offset = event.offset();

@@ -29,7 +29,7 @@ fn row(line: &str) -> Row {
     };
     let [cwnd, ssthresh, out, sacked, lost, retrans, delivered] = std::array::from_fn(|_| column());
     let hook = words.next().expect("a hook").to_string();
-    // the recorder told the sides apart by a port that a released socket has no more: the receiver, which has delivered
+    // the recorder distinguished the sides by a port that a released socket no longer has: the receiver, which has delivered
     // its SYN and its FIN alone, is labelled S there
     let side = if hook == "release" && delivered == 2 { 'R' } else { side };
     let args = words

@@ -170,7 +170,7 @@ fn arrivals_without_sack(script: &Script, groups: &[Group<'_>], index: usize, re
 }
 
 /// Where the recorded sender had room for two segments and sent none, its application had not written them yet (a send
-/// buffer that was full, a thread that had not run): until it sends again no more is written than was sent. Room for one
+/// buffer that was full, a thread that had not run): until its next transmission no more is written than was sent. Room for one
 /// is not proof: Linux waits there for a second, to send a burst of two.
 fn limit_writes(script: &Script, groups: &[Group<'_>], sent: &[(u32, u32)], acks: &mut [Ack]) {
     let total: u32 = script.writes.iter().map(|&(_, segments)| segments).sum();
@@ -321,7 +321,7 @@ impl Replay {
         while transmission(&self.sent).is_none() {
             let next = self.endpoint.poll_timeout();
             if next == Time::NEVER || ms_of(next) > anchor.ms + TIMER_LAG_MS {
-                return Err(format!("by {} ms segment {} is not sent again", anchor.ms, anchor.segment));
+                return Err(format!("by {} ms segment {} is not retransmitted", anchor.ms, anchor.segment));
             }
             self.timer()?;
         }
