@@ -2,7 +2,7 @@
 //!
 //! The kernel redirects them to the AF_XDP sockets of [`Steering::hand_to`]. Packets without a socket pass as if the program
 //! were absent: a socket vanishes with its process, and all packets pass while the process has not reported that it is alive
-//! ([`Steering::say_at_work`]).
+//! ([`Steering::beat`]).
 
 use crate::objects::{self, pin_maps};
 use libbpf_rs::libbpf_sys::{BPF_F_XDP_DEV_BOUND_ONLY, BPF_F_XDP_HAS_FRAGS};
@@ -24,7 +24,7 @@ const PROGRAM: &str = "enforce";
 const PROGRAM_TAGGED: &str = "enforce_tagged";
 const SOCKETS: &str = "sockets";
 const OWN: &str = "own";
-const AT_WORK: &str = "at_work";
+const HEARTBEAT: &str = "heartbeat";
 const BRIDGED: &str = "bridged";
 /// The pinned attachment.
 const LINK: &str = "link";
@@ -155,10 +155,10 @@ impl Steering {
     ///
     /// # Errors
     /// The kernel fails.
-    pub fn say_at_work(&self) -> Result<(), SteerError> {
+    pub fn beat(&self) -> Result<(), SteerError> {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(io::Error::from).map_err(libbpf_rs::Error::from)?;
         let now_ns = Duration::from(now).as_nanos() as u64;
-        let map = self.object.maps().find(|map| map.name() == AT_WORK).expect("enforce.c has it");
+        let map = self.object.maps().find(|map| map.name() == HEARTBEAT).expect("enforce.c has it");
         Ok(map.update(&0_u32.to_ne_bytes(), &now_ns.to_ne_bytes(), MapFlags::ANY)?)
     }
 
