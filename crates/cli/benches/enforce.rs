@@ -443,7 +443,7 @@ fn measure(algorithm: &str, flows: usize) {
         each(after.daemon_user - before.daemon_user),
         each(after.daemon_kernel - before.daemon_kernel),
         each(after.reception - before.reception),
-        counter("sent_again"),
+        counter("retransmitted"),
         bench.again - again,
     );
 }

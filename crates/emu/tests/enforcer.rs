@@ -32,7 +32,7 @@ fn a_download_takes_as_long_as_simulated() {
         };
         println!(
             "at {at}: simulated {sim:.3} s, emulated {emu:.3} s; sent again {:?}, absorbed {:?}, kept {:?}",
-            counted("sent_again"),
+            counted("retransmitted"),
             counted("absorbed"),
             counted("kept_median")
         );
@@ -105,6 +105,6 @@ fn every_byte_of_both_ends_arrives_through_losses() {
     println!("{counters:?}");
     assert_eq!((counters.flows_opened, counters.passed_malformed), (1, 1));
     // of some 2000 packets 2 % are lost beyond the enforcer, which sends them again
-    assert!(counters.sent_again > 10, "{counters:?}");
+    assert!(counters.retransmitted > 10, "{counters:?}");
     assert!(counters.data_taken as usize > BYTES / 1448, "{counters:?}");
 }

@@ -75,7 +75,7 @@ fn tell(runs: &[Run], enforceable: usize, is_long: bool) {
     for (what, count) in [
         ("closed", sum(|c| c.flows_closed)),
         ("reset", sum(|c| c.flows_reset)),
-        ("sent again", sum(|c| c.sent_again)),
+        ("sent again", sum(|c| c.retransmitted)),
         ("absorbed", sum(|c| c.absorbed)),
         ("hidden", sum(|c| c.hidden)),
         ("gaps filled", sum(|c| c.gaps_filled)),

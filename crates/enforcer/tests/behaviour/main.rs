@@ -170,7 +170,7 @@ fn a_loss_is_repaired_here_with_the_servers_timestamp_and_hidden_from_it() {
     let edges: Vec<u32> = seen.iter().map(|s| s.ack + s.window).collect();
     assert!(edges.windows(2).all(|pair| pair[0] < pair[1]), "each is a window update, no duplicate: {edges:?}");
     let counters = *rig.enforcer.counters();
-    assert_eq!((counters.sent_again, counters.hidden + seen.len() as u64), (1, 5));
+    assert_eq!((counters.retransmitted, counters.hidden + seen.len() as u64), (1, 5));
 }
 
 #[test]
