@@ -146,7 +146,7 @@ impl<P: Packet> Buffer<P> {
         self.pieces.back()?.packet.as_ref()
     }
 
-    /// The next piece from `snd_nxt` on. If the client's next data is in a gap, that gap is urgent, with `behind` sequence numbers after it.
+    /// The next piece from `snd_nxt` on. If the client's next data is in a gap, that is urgent, with `behind` sequence numbers after it.
     #[inline]
     pub fn next(&self, snd_nxt: u32, behind: u32) -> Next {
         let len = self.pieces.get(self.sent).map_or(0, |piece| piece.end().wrapping_sub(snd_nxt));
@@ -245,7 +245,7 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
-    /// Fills gaps with the data of `packet`, from `seq` to `end`; passes what lies before `snd_nxt`, and is awaited, to `take` too. False: no gap was filled.
+    /// Fills gaps with the data of `packet`, from `seq` to `end`; awaited data before `snd_nxt` goes to `take` too. False: none was filled.
     pub fn fill(
         &mut self,
         (seq, end): (u32, u32),
