@@ -32,7 +32,8 @@ struct Sample {
 impl Sample {
     /// Whether TCP has sent nothing since.
     fn has_sent_all_of(&self, snmp: &str) -> bool {
-        counter(snmp, "Tcp:", "OutSegs") == Some(self.out) && counter(snmp, "Tcp:", "RetransSegs") == Some(self.retransmitted)
+        counter(snmp, "Tcp:", "OutSegs") == Some(self.out)
+            && counter(snmp, "Tcp:", "RetransSegs") == Some(self.retransmitted)
     }
 }
 
@@ -180,8 +181,15 @@ mod tests {
     #[test]
     fn counters_are_found_by_their_names() {
         let read = sample(Time::from_secs(3), SNMP, NETSTAT).unwrap();
-        let right =
-            Sample { at: Time::from_secs(3), sent: 4000, retransmitted: 11, out: 4100, begun: 12, open: 3, bytes: 9000 };
+        let right = Sample {
+            at: Time::from_secs(3),
+            sent: 4000,
+            retransmitted: 11,
+            out: 4100,
+            begun: 12,
+            open: 3,
+            bytes: 9000,
+        };
         assert_eq!(read, right);
         assert!(right.has_sent_all_of(SNMP) && !right.has_sent_all_of(&SNMP.replace("4100", "4101")));
         assert!(!right.has_sent_all_of(&SNMP.replace("11", "12")));

@@ -98,8 +98,7 @@ impl Plan {
             let note = |what: String| format!("{}/{}: {what}", rule.policy, rule.rule);
             if let Some(cgroup) = rule.sessions.cgroup.as_ref().filter(|cgroup| !holds(cgroup, &host.cgroup)) {
                 let own = &host.cgroup;
-                plan.notes
-                    .push(note(format!("not set: it is for cgroup {cgroup}, but this agent sets all of {own}")));
+                plan.notes.push(note(format!("not set: it is for cgroup {cgroup}, but this agent sets all of {own}")));
                 continue;
             }
             let mut set = rule.set.clone();

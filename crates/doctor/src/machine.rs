@@ -30,8 +30,7 @@ pub fn cores() -> Check {
         pause.as_secs_f64() * 1e3
     );
     if cores < CORES_MIN {
-        return check
-            .limited(found, "real time needs two cores, one of them for the network; the simulator needs one");
+        return check.limited(found, "real time needs two cores, one of them for the network; the simulator needs one");
     }
     if lost > LOST_MAX || pause > PAUSE_MAX {
         let advice =

@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn time_outs_are_whole_ticks_two_at_least() {
+    fn timeouts_are_whole_ticks_at_least_two() {
         let kept =
             |us: u64, tick_us: u64| in_ticks(Duration::from_micros(us), Duration::from_micros(tick_us)).as_micros();
         assert_eq!([kept(1, 4000), kept(2000, 4000), kept(8000, 4000), kept(8001, 4000)], [8000, 8000, 8000, 12_000]);

@@ -36,7 +36,7 @@ impl Segment<'_> {
     }
 }
 
-/// Why a frame cannot be sent on a link.
+/// Why a frame does not fit a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Its headers contradict themselves or the [`VnetHeader`], or it is an unexpected super-segment.
