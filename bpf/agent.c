@@ -422,7 +422,7 @@ inline_always struct applied *begin(struct bpf_sock_ops *ctx, enum side side)
 	return has;
 }
 
-inline_always void tell(struct bpf_sock_ops *ctx)
+inline_always void record_end(struct bpf_sock_ops *ctx)
 {
 	struct applied *has = storage(ctx);
 	struct bpf_sock *sk = ctx->sk;
@@ -501,7 +501,7 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		if (ctx->args[1] == TCP_STATE_CLOSE)
-			tell(ctx);
+			record_end(ctx);
 		break;
 	}
 	return 1;

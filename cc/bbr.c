@@ -295,7 +295,7 @@ CC_INLINE u32 bbr_inflight(const struct sock *sk, const struct bbr *bbr, u32 gai
 /*
  * in network = in flight (+ the next burst while probing) - bw x (EDT - now)
  *
- * What is in the network when the next burst departs. While in flight is to rise, that burst is what brings it to its
+ * What is in the network when the next burst departs. While in flight is to rise, that burst takes it to its
  * goal; while it is to fall, what counts is how low it falls before that burst.
  */
 CC_INLINE u32 bbr_in_network_at_edt(const struct sock *sk, const struct bbr *bbr, u32 in_flight)

@@ -3,7 +3,7 @@
  * BIC, Binary Increase Congestion control (Xu, Harfoush, Rhee, "Binary Increase Congestion Control for Fast
  * Long-Distance Networks", INFOCOM 2004).
  *
- * A loss tells two things: the window it happened at, W_max, was too much, and the reduced window is not. What the path
+ * A loss shows two things: the window it happened at, W_max, was too much, and the reduced window is not. What the path
  * holds lies between, and BIC looks for it by binary search, one step a round trip:
  *
  *   cwnd < W_max            cwnd += (W_max - cwnd) / B       but at most S_max segments ("additive increase"), and

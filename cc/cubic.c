@@ -26,7 +26,7 @@
  *
  * HyStart++ (RFC 9406) ends the first slow start before its overshoot loses half of a window. It watches the least RTT
  * of each round; when that has grown, slow start becomes four times slower ("conservative", CSS), and after five such
- * rounds ends. If the RTT falls back, the growth was jitter and slow start goes on:
+ * rounds ends. If the RTT falls back, the growth was jitter and slow start continues:
  *
  *      SLOW START --- RTT grew by an eighth, 4 to 16 ms ---> CSS --- 5 rounds ---> ssthresh = cwnd
  *          ^                                                  |

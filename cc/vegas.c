@@ -16,7 +16,7 @@
  *   alpha <= backlog <= beta    no change     enough is queued to use capacity that becomes free
  *   backlog > beta              cwnd -= 1     drain the excess
  *
- *   in slow start, backlog > gamma: the path is full, go on with the rule above
+ *   in slow start, backlog > gamma: the path is full, continue with the rule above
  *
  * Where every flow is Vegas, queues hold alpha to beta segments a flow and nothing is lost. Against flows that fill
  * queues until they drop, Vegas yields its share: it takes their queue for its own.

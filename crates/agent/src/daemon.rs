@@ -392,14 +392,14 @@ fn live(
         }
         if now >= report_at {
             report_at = now + REPORT;
-            tell(config, mind, tuner, now, say)?;
+            report(config, mind, tuner, now, say)?;
         }
     }
     Ok(())
 }
 
 /// Reports, and writes the status file.
-fn tell(
+fn report(
     config: &Config,
     mind: &mut Mind,
     tuner: &Tuner,

@@ -22,7 +22,7 @@ pub struct Reset {
     pub program: bool,
     /// Routes or sysctls were to be restored.
     pub routes: bool,
-    /// What was left because somebody else has changed it since.
+    /// What was left because it has been changed by others since.
     pub notes: Vec<String>,
 }
 

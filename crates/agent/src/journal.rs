@@ -65,7 +65,7 @@ impl Journal {
     /// The journal that an earlier agent has left in `path`, if it is of this boot and namespace.
     ///
     /// # Errors
-    /// The file cannot be read, or was changed by somebody.
+    /// The file cannot be read, or was edited.
     pub fn open(path: &Path) -> Result<Journal, FileError> {
         let io = |source| FileError::Io { path: path.to_path_buf(), source };
         let here = Content {
@@ -153,7 +153,7 @@ impl Journal {
         Ok(lines)
     }
 
-    /// Restores everything. Returns what was left because somebody else has changed it.
+    /// Restores everything. Returns what was left because it has been changed by others.
     ///
     /// # Errors
     /// The journal cannot be removed.
@@ -198,7 +198,7 @@ impl Journal {
             match sysctl(name) {
                 Ok(now) if entry.ours.contains(&now) => notes.extend(set_sysctl(name, &entry.before)),
                 Ok(now) if now == entry.before => {}
-                _ => notes.push(format!("sysctl {name} is left as it is: somebody has changed it")),
+                _ => notes.push(format!("sysctl {name} is left as it is: it has been changed by others")),
             }
         }
         for (name, entry) in &after.sysctls {
@@ -220,7 +220,7 @@ impl Journal {
                 }
                 (None, None) => {}
                 (Some(now), Some(before)) if essence(&now) == essence(&before) => {}
-                _ => notes.push(format!("route {name} is left as it is: somebody has changed it")),
+                _ => notes.push(format!("route {name} is left as it is: it has been changed by others")),
             }
         }
         for (name, change) in changes {

@@ -90,7 +90,7 @@ impl Counters {
             sample(now, snmp, self.netstat.read("netstat")?)?
         };
         self.push(sample);
-        self.tell(host);
+        self.write_to(host);
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Counters {
         last.next().is_some_and(|sample| last.next() == Some(sample))
     }
 
-    fn tell(&self, host: &mut Host) {
+    fn write_to(&self, host: &mut Host) {
         let (Some(last), Some(first)) = (self.samples.back(), self.samples.front()) else { return };
         host.live_flows = Some(last.open as f64);
         let counts = self.guards.counts();
@@ -220,7 +220,7 @@ mod tests {
                 begun: quarter,
                 ..Sample::default()
             });
-            counters.tell(&mut host);
+            counters.write_to(&mut host);
             if quarter == 20 {
                 assert_eq!((host.sent_segments, host.drop_rate()), (Some(500), None), "too little to judge by");
             }
@@ -235,7 +235,7 @@ mod tests {
             }
         }
         counters.begin_guarding();
-        counters.tell(&mut host);
+        counters.write_to(&mut host);
         assert_eq!((host.sent_segments, host.flow_starts), (None, Some(4.0)));
     }
 

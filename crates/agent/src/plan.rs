@@ -65,7 +65,7 @@ pub struct Metrics {
     pub initial_cwnd: Option<u32>,
     /// Minimum RTO, milliseconds.
     pub rto_min_ms: Option<u32>,
-    /// Connections ask for ECN.
+    /// Connections request ECN.
     pub ecn: bool,
     /// Congestion control, the kernel's name.
     pub cc: Option<String>,

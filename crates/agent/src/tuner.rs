@@ -98,7 +98,7 @@ impl Tuner {
         self.retuner.as_ref().map_or(Ok(()), |retuner| retuner.ended(take))
     }
 
-    /// Restores everything and removes what is in the kernel. Returns what was left because somebody else has changed it.
+    /// Restores everything and removes what is in the kernel. Returns what was left because it has been changed by others.
     ///
     /// # Errors
     /// The kernel's, or the journal's.

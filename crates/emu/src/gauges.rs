@@ -48,7 +48,7 @@ mod tests {
     fn a_question_is_answered_once_and_only_if_asked() {
         let gauges = Gauges::default();
         gauges.answer(|| unreachable!("there is no request"));
-        assert_eq!(gauges.read(Duration::ZERO), None, "nobody answers");
+        assert_eq!(gauges.read(Duration::ZERO), None, "no answer");
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {

@@ -84,7 +84,7 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
             let bound = Rate::from_mbps((bps * SHARE_MAX / share / 1e8) as u64 * 100);
             let asked = Rate::from_mbps((bps / 1e8) as u64 * 100);
             let message = format!(
-                "this traffic asks for about {asked} in all, more than one machine forwards in real time; \
+                "this traffic needs about {asked} in all, more than one machine forwards in real time; \
                  the bound for this network is about {bound}"
             );
             found.push(Objection {

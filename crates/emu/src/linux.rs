@@ -135,7 +135,8 @@ fn of_policy(policy: &Policy) -> Vec<Objection> {
     }
     for rule in policy.rules.iter().filter(|rule| rule.set.ecn.is_some()) {
         if rule.sessions.port.is_some() || rule.sessions.remote.is_some() {
-            let message = format!("rule {:?}: a Linux host negotiates ECN with all or with nobody", rule.name);
+            let message =
+                format!("rule {:?}: a Linux host negotiates ECN with all remote hosts or with none", rule.name);
             object(message, "leave `port` and `remote` out of its `match`, or use --backend sim");
         }
     }

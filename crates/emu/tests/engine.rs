@@ -267,7 +267,7 @@ fn a_host_at_its_cards_rate_fills_no_queue_during_a_pause_of_the_reader() {
     for begin in 0..20 {
         let stalled = run((Time::from_us(2000 + begin), Time::from_ms(12)));
         // and the arrivals within the longest tolerated gap
-        assert!((1..=5).contains(&stalled.0), "eight hundred packets came while it stood still: {stalled:?}");
+        assert!((1..=5).contains(&stalled.0), "eight hundred packets came during the pause: {stalled:?}");
         assert!(stalled.1.abs_diff(smooth.1) <= 2, "{smooth:?}, {stalled:?}");
         assert!(stalled.2 >= Time::from_ms(9), "the pause is reported: {stalled:?}");
     }

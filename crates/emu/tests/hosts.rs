@@ -92,7 +92,7 @@ fn settings_are_the_hosts_own_and_take_effect() {
     let neighbours = says(&host, &["ip", "neighbour"]);
     assert_eq!(neighbours.lines().filter(|line| line.contains("PERMANENT")).count(), 2, "{neighbours}");
     assert!(neighbours.contains("10.0.0.3 dev eth0 lladdr 02:00:0a:00:00:03"), "{neighbours}");
-    // /sys shows the namespace of whoever mounted it.
+    // /sys shows the namespace of its mounter.
     let show = "mount -t sysfs none /sys && cat /sys/class/net/eth0/queues/rx-0/rps_cpus";
     let cpus = says(&host, &["unshare", "--mount", "sh", "-c", show]);
     assert_eq!(u64::from_str_radix(&cpus.trim().replace(',', ""), 16), Ok(1));

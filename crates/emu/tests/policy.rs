@@ -468,11 +468,14 @@ fn a_harmful_policy_is_rolled_back() {
         took[took.len() / 2] as f64 / 1e6
     };
     let both = |from, to| [true, false].map(|treated| median_ms(treated, from, to));
-    let ([hurt, beside], [healed, then]) = (both(3.0, rolled_back), both(last + 0.1, 15.0));
+    let ([hurt, control], [healed, control_then]) = (both(3.0, rolled_back), both(last + 0.1, 15.0));
     println!(
-        "rolled back at {rolled_back} s: median {hurt:.1} ms beside {beside:.1} ms, then {healed:.1} ms beside {then:.1} ms"
+        "rolled back at {rolled_back} s: median {hurt:.1} ms, control group {control:.1} ms; then {healed:.1} ms and {control_then:.1} ms"
     );
-    assert!(hurt > 2.0 * beside && healed < 1.5 * then, "{hurt} and {beside} ms, then {healed} and {then} ms");
+    assert!(
+        hurt > 2.0 * control && healed < 1.5 * control_then,
+        "{hurt} and {control} ms, then {healed} and {control_then} ms"
+    );
 }
 
 #[test]

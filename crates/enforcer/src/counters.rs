@@ -14,7 +14,7 @@ pub struct Counters {
     pub held: u64,
     pub dropped: u64,
     /// Passed untouched: not TCP or malformed; of a connection whose start was not seen, or that no rule matches;
-    /// signed, or a SYN that asks for what cannot be enforced ([`crate::Header::untouchable`]); because the table of
+    /// signed, or a SYN with options that cannot be enforced ([`crate::Header::untouchable`]); because the table of
     /// flows was full; because the buffers were (the server retransmits these itself).
     pub passed_malformed: u64,
     pub passed_unknown: u64,

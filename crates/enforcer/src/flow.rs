@@ -34,7 +34,8 @@ const QUEUED_PACKETS: u32 = 10;
 const QUEUED_US: (u32, u32) = (4_000, 16_000);
 /// With so many packets in flight, enough ACKs follow this one.
 const THINNED_PACKETS: u32 = 16;
-/// If a server has sent nothing else for so long, its data beyond the window means lost packets: it would have retransmitted them, µs.
+/// After so long a silence, a server's data beyond its window means that others of its packets took another path: it would have
+/// retransmitted lost ones, µs.
 const ASTRAY_US: u64 = 1_000_000;
 /// Time beyond two RTTs to the server after which it counts as having nothing to send, µs: hosts send in bursts.
 const STARVED_US: u32 = 1_000;
@@ -218,8 +219,8 @@ impl<P: Packet> Flow<P> {
         let buffer = self.buffer.as_deref_mut().filter(|buffer| !buffer.is_empty());
         if let (true, Some(buffer)) = (duplicate, buffer) {
             if buffer.gaps > 0 && (has_sack || buffer.lacks_next()) {
-                // what is missing was lost before it came here: the server's own recovery is called for; without SACK it takes
-                // what is retransmitted from here for reordering, and waits for more duplicates ever after
+                // the gap is before the enforcer: only the server can repair it; without SACK it takes our
+                // retransmissions for reordering, and raises its duplicate threshold for good
                 let window = self.offer(segment, 0);
                 self.note_answer(cx, segment.ack);
                 return self.rewritten(cx, segment, window, packet);

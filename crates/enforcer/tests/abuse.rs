@@ -185,7 +185,7 @@ fn stalled_clients_do_not_exceed_the_cap_of_buffers() {
         rig.leaves();
     }
     rig.wait(Time::from_secs(2000));
-    assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (0, 0), "given up, after all that time");
+    assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (0, 0), "closed as unanswered");
 }
 
 #[test]

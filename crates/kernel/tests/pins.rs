@@ -67,7 +67,7 @@ fn replacing_an_algorithm_under_a_hundred_flows_breaks_none() {
         for round in 1..=10 {
             // Every flow has carried something since the last replacement.
             let reached = eventually(|| rounds.load(Ordering::Relaxed) >= round * FLOWS);
-            assert!(reached || flows.iter().any(thread::ScopedJoinHandle::is_finished), "the flows stand still");
+            assert!(reached || flows.iter().any(thread::ScopedJoinHandle::is_finished), "the flows stall");
             let (id, table) = pinned_link();
             let change = if round % 2 == 1 { kernel.load_object(&other) } else { kernel.load("cubic") };
             assert_eq!(change, Change::Replaced);
@@ -159,7 +159,7 @@ fn a_user_without_rights_may_choose_a_loaded_algorithm() {
     // Without flags of its own on who may choose it.
     kernel.load_object(&support::compile("other_cubic", OTHER_CUBIC));
 
-    // Nobody may not enter the folder that this program stands in.
+    // The user nobody may not enter this program's folder.
     let program = env::temp_dir().join(format!("opentcp-as-nobody-{}", std::process::id()));
     fs::copy(env::current_exe().expect("a program has a path"), &program).expect("there is room");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");

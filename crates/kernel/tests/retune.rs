@@ -87,7 +87,7 @@ fn new_connections_get_what_the_rules_say_and_others_do_not() {
         retuner.set(&[rule(netns, "10.0.0.0", tuning.clone(), LONG)]).unwrap();
         assert_ne!(algorithm(&connection().0), "reno", "another prefix");
         retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), Duration::ZERO)]).unwrap();
-        assert_ne!(algorithm(&connection().0), "reno", "its time is over");
+        assert_ne!(algorithm(&connection().0), "reno", "its deadline has passed");
 
         retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
         let limited = connection();
@@ -433,9 +433,9 @@ fn a_thousand_active_connections_change_over_and_lose_no_byte() {
                 };
                 let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
                 let there = change(&[rule(netns, "127.0.0.0", tuning, LONG)], &|reno| reno == 2 * CONNECTIONS);
-                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "they go on");
+                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "data still flows");
                 let back = change(&[], &|reno| reno == 0);
-                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "they go on");
+                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "data still flows");
                 println!("{CONNECTIONS} active connections changed over in {there:.1?} and back in {back:.1?}");
                 took = [took[0].min(there), took[1].min(back)];
                 if took.iter().all(|took| *took < AT_ONCE) {

@@ -71,7 +71,7 @@ fn a_missing_hook_is_named() {
     let source = allowed("lacking").replace(".ssthresh = forbidden_ssthresh, ", "");
     let unused = "CC_HOOK(u32, forbidden_ssthresh, struct sock *sk) { (void)sk; return 2; }";
     let object = support::compile("lacking", &source.replace(unused, ""));
-    let error = kernel.verify(&object, "lacking.c").expect_err("Linux asks for ssthresh");
+    let error = kernel.verify(&object, "lacking.c").expect_err("Linux requires ssthresh");
     assert_eq!(error.to_string(), "lacking.c lacks ssthresh in its table of operations");
 }
 

@@ -94,7 +94,7 @@ impl<T: Copy> Ring<T> {
 
     fn word(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at + 4 <= self.mapping.bytes);
-        // SAFETY: the kernel said that a 32-bit word is there, inside of the mapping, which both sides use atomically.
+        // SAFETY: the kernel's offset is of a 32-bit word inside of the mapping, which both sides use atomically.
         unsafe { AtomicU32::from_ptr(self.mapping.start.as_ptr().add(at).cast()) }
     }
 
@@ -175,7 +175,7 @@ impl XdpSocket {
         }
         let piece = PIECES.into_iter().find(|piece| longest + HEADROOM <= *piece).unwrap_or(PIECES[1]);
         let pieces_max = if longest + HEADROOM <= piece { 1 } else { FRAME_PIECES_MAX };
-        // SAFETY: it takes numbers and gives a file descriptor that is nobody else's, or -1.
+        // SAFETY: it takes numbers and returns a new file descriptor, or -1.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
             return Err(io::Error::last_os_error());

@@ -210,7 +210,7 @@ fn option(kind: u8, length: u8) -> Vec<u8> {
 
 #[test]
 fn connections_whose_acknowledgments_are_signed_or_say_more_pass_untouched() {
-    // TCP-MD5, TCP-AO, Multipath TCP; accurate ECN is asked for by flags alone
+    // TCP-MD5, TCP-AO, Multipath TCP; accurate ECN is requested by flags alone
     let (ecn, none) = (TcpFlags::AE | TcpFlags::CWR | TcpFlags::ECE, TcpFlags(0));
     for (added, asked) in [(option(19, 18), none), (option(29, 16), none), (option(30, 12), none), (vec![], ecn)] {
         let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));

@@ -18,7 +18,7 @@ pub enum Error {
     Setting {
         /// The host's name.
         host: String,
-        /// What is wrong, and what would be right.
+        /// The mistake, and its correction.
         problem: String,
     },
     /// The TAP cannot be created.

@@ -77,7 +77,7 @@ impl Found {
         self.owner
     }
 
-    /// The file by which it can be entered, while the run goes on.
+    /// The file by which it can be entered during the run.
     pub fn namespace(&self) -> &Path {
         &self.namespace
     }

@@ -59,11 +59,11 @@ fn connections_of_kernels_complete_as_without_an_enforcer() {
         let threads: Vec<_> = seeds.map(spawn).collect();
         threads.into_iter().map(|thread| thread.join().expect("its message is above")).collect()
     });
-    tell(&runs, enforceable, wanted.is_some());
+    report(&runs, enforceable, wanted.is_some());
 }
 
 /// Prints the counters, and checks that the cases covered everything that can happen to a flow.
-fn tell(runs: &[Run], enforceable: usize, is_long: bool) {
+fn report(runs: &[Run], enforceable: usize, is_long: bool) {
     let outcomes: Vec<&Outcome> = runs.iter().flat_map(|run| &run.outcomes).collect();
     let done = outcomes.iter().filter(|outcome| ***outcome == Outcome::Done).count();
     let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();

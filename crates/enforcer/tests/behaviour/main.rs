@@ -753,7 +753,7 @@ fn new_rules_apply_to_open_flows_too() {
 fn a_flow_without_a_matching_rule_any_more_continues() {
     let mut rig = newreno();
     rig.enforcer.set_rules(rig.now, Vec::new());
-    assert_eq!(burst(&mut rig, 0, 12).len(), 10, "the first goes on");
+    assert_eq!(burst(&mut rig, 0, 12).len(), 10, "the first ten segments pass");
     rig.open(1);
     assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().passed_by_rule), (1, 1));
     assert!(Enforcer::<enforcer::Simulated>::new(Limits::default(), Vec::new(), 1).poll_timeout() == Time::NEVER);

@@ -87,7 +87,7 @@ impl Recording {
                 *at = if i < before { (*at).min(clock) } else { (*at).max(clock + Time::from_us(1)) };
             }
         }
-        // and the size of a burst is asked for right before it leaves
+        // and the size of a burst is computed right before it leaves
         for call in calls.iter().filter(|call| call.hook == Hook::MinTsoSegs) {
             let clock = Time::from_us(call.read.tcp_mstamp.saturating_sub(self.start_us));
             if let Some((at, _)) = self.transmissions.get_mut((call.read.bytes_sent / u64::from(MSS)) as usize) {
@@ -319,7 +319,7 @@ impl Run<'_> {
         self.due.insert((at, order), due);
     }
 
-    /// What is due.
+    /// Timers that are due.
     fn act(&mut self, now: Time) -> Result<(), String> {
         while let Some(entry) = self.due.first_entry()
             && entry.key().0 <= now

@@ -49,7 +49,7 @@ pub struct Pinning {
 /// As [`kernel()`], for a test that pins. The test must not remove what a user has loaded on this machine.
 pub fn pinning() -> Option<Pinning> {
     let kernel = kernel()?;
-    assert_eq!(kernel::pinned(), [""; 0], "first take out what is loaded here: opentcp cc unload all");
+    assert_eq!(kernel::pinned(), [""; 0], "first unload the algorithms of this machine: opentcp cc unload all");
     let pins = Pins::open().unwrap_or_else(|error| panic!("{error}"));
     Some(Pinning { kernel, pins })
 }
@@ -229,7 +229,7 @@ impl Connection {
     pub fn close(mut self) {
         self.source.shutdown(Shutdown::Write).expect("an open connection");
         let rest = self.sink.read(&mut [0; 16]).expect("the end arrives");
-        assert_eq!(rest, 0, "nothing was sent but what was checked");
+        assert_eq!(rest, 0, "only checked bytes were sent");
     }
 }
 
