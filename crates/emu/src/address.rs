@@ -16,7 +16,7 @@ pub struct FlowPorts {
     entries: u16,
     /// By sender's port: number of the last flow that used it, plus one.
     flows: Vec<AtomicU32>,
-    /// By sender's port: what ECMP hashes of that flow, forward above and backward below.
+    /// By sender's port: ECMP's hashes of that flow, forward in the upper half and backward in the lower.
     hashes: Vec<AtomicU64>,
 }
 
@@ -36,7 +36,7 @@ impl FlowPorts {
         self.flows[port].store(flow + 1, Ordering::Release);
     }
 
-    /// What ECMP hashes of a packet of `flow`, which is open: as in the simulator.
+    /// ECMP's hash of a packet of `flow`, which is open: as in the simulator.
     pub fn path_hash(&self, flow: u32, forward: bool) -> u32 {
         let both = self.hashes[(flow % SENDER_PORTS) as usize].load(Ordering::Relaxed);
         (both >> if forward { 32 } else { 0 }) as u32
