@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The agent's half in the kernel: it sets TCP's parameters as connections are made, changes those that are open, gives all of it
- * back when its time is up, and tells what became of each connection.
+ * The agent's part in the kernel: it sets TCP's parameters of new and open connections, restores them when the rule's deadline
+ * has passed, and records each connection's end.
  *
  * It is attached to a cgroup (sockops), so the kernel calls it when a socket of the cgroup connects, is established, has measured a
- * round trip, or changes its state. What to set stands in `tables`: rules in the order of their rank, of which each session takes
- * every setting from the first rule that fits and has it. There are two tables; the lowest bit of `generation` says which one
- * counts, so that user space fills the other one and then turns over.
+ * round trip, or changes its state. `tables` holds the rules in order of rank; each session takes
+ * every setting from the first matching rule that has it. There are two tables; the lowest bit of `generation` says which one
+ * is active, so that user space fills the other one and then switches.
  *
- * A second program goes over all connections of a namespace at once (iter/tcp): those that were there before the first one was
- * attached, and those that are idle, which measure no round trip.
+ * A second program visits all connections of a namespace at once (iter/tcp): those that are older than the first program's
+ * attachment, and idle ones, which measure no round trip.
  *
- * Nothing here waits for user space. Each rule has a deadline on the clock that counts since the machine started, also while it
- * sleeps; at its next round trip after that, a connection goes back to what it had. So the settings end with their time even
- * if the agent does not live to see it.
+ * Nothing here waits for user space. Each rule has a deadline on the clock that counts since boot, suspended time
+ * included; at its next round trip after that, a connection is restored. So the settings end in time even
+ * if the agent has died.
  */
 #include <linux/bpf.h>
 
@@ -43,11 +43,11 @@ enum {
 	IPV4 = 2, TCP_ECN_OK = 1,
 	TCP_STATE_SYN_SENT = 2, TCP_STATE_SYN_RECV = 3, TCP_STATE_CLOSE = 7, TCP_STATE_LISTEN = 10,
 	ALGORITHM_MAX = 16, RULES_MAX = 32, NAMESPACES_MAX = 1024, CGROUP_DEPTH_MAX = 32,
-	/* what Linux has where nobody has set anything */
+	/* Linux's defaults */
 	RTO_MIN_US = 200000, DELACK_MAX_US = 200000, CLAMP_NONE = 0x7fffffff, PACING_NONE = -1,
 };
 
-/* The kernel's own, of which only what is read here is declared; CO-RE finds it. */
+/* The kernel's own structures, only with the members that are read here; CO-RE finds them. */
 #define KERNEL __attribute__((preserve_access_index))
 
 struct net { u64 net_cookie; } KERNEL;
@@ -68,7 +68,7 @@ struct inet_sock { struct sock sk; } KERNEL;
 struct inet_connection_sock { struct inet_sock icsk_inet; } KERNEL;
 struct tcp_sock { struct inet_connection_sock inet_conn; u32 snd_cwnd_clamp; u8 ecn_flags; } KERNEL;
 
-/* Which of a rule's settings count. */
+/* Which of a rule's settings are present. */
 enum setting {
 	SET_INITIAL_CWND = 1 << 0, SET_RTO_MIN = 1 << 1, SET_DELACK_MAX = 1 << 2, SET_CWND_CLAMP = 1 << 3,
 	SET_PACING_RATE = 1 << 4, SET_WINDOW_CLAMP = 1 << 5, SET_ALGORITHM = 1 << 6,
@@ -85,11 +85,11 @@ struct settings {
 	u32 needs_ecn;		/* the algorithm does */
 	char algorithm[ALGORITHM_MAX];
 	u32 reserved;
-	u32 rule;		/* a number of user space's, reported at each connection's end */
+	u32 rule;		/* user space's number, reported at each connection's end */
 };
 
 struct rule {
-	u64 is_everywhere;	/* in all namespaces; else in those that `namespaces` says */
+	u64 is_everywhere;	/* applies to all namespaces; else to those in `namespaces` */
 	u64 deadline_ns;	/* since the machine started */
 	u8 remote[16];		/* IPv6, or IPv4 as ::ffff:a.b.c.d */
 	u8 mask[16];
@@ -104,16 +104,16 @@ struct table {
 	struct rule rules[RULES_MAX];
 };
 
-/* Which side opened a connection. Of one that was open before we looked, nobody knows. */
+/* Which side opened a connection; unknown for one that was open before we were attached. */
 enum side { SIDE_ACCEPTED, SIDE_CONNECTED, SIDE_UNKNOWN };
 
-/* What a connection had of a setting before we changed it, in the units of `struct settings`. */
+/* A connection's own value of a setting before we changed it, in the units of `struct settings`. */
 struct own {
 	u32 rto_min_us, delack_max_us, cwnd_clamp, window_clamp, pacing_rate;
 	char algorithm[ALGORITHM_MAX];
 };
 
-/* What a connection has of us, and what it had before. */
+/* What we have set on a connection, and what it had before. */
 struct applied {
 	u64 generation;
 	u64 deadline_ns;
@@ -121,7 +121,7 @@ struct applied {
 	struct settings now;
 	struct own own;
 	u32 active;		/* `enum side` */
-	u32 initial_cwnd;	/* segments: what it began with, whoever set that; 0: not seen */
+	u32 initial_cwnd;	/* segments: the first window, whoever set it; 0: not seen */
 	u32 reserved;
 };
 
@@ -142,7 +142,7 @@ enum counter { COUNT_APPLIED, COUNT_REVERTED, COUNT_ECN_REFUSED, COUNT_FAILED, C
 struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 2); TYPE(key, u32); TYPE(value, struct table); } tables SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 1); TYPE(key, u32); TYPE(value, u64); } generation SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 1); TYPE(key, u32); TYPE(value, u64); } cgroup_id SEC(".maps");
-/* By a network namespace's cookie: the rules that are for it, a bit each, those of the second table in the upper half. */
+/* By a network namespace's cookie: the rules that apply to it, a bit each, those of the second table in the upper half. */
 struct { UINT(type, BPF_MAP_TYPE_HASH); UINT(max_entries, NAMESPACES_MAX); TYPE(key, u64); TYPE(value, u64); } namespaces SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY); UINT(max_entries, COUNTERS); TYPE(key, u32); TYPE(value, u64); } counters SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_SK_STORAGE); UINT(map_flags, BPF_F_NO_PREALLOC); TYPE(key, u32); TYPE(value, struct applied); } sockets SEC(".maps");
@@ -156,10 +156,10 @@ inline_always void count(u32 which)
 		(*counter)++;
 }
 
-/* The value, read here and nowhere else: the verifier wants each field of the context read from where it stands. */
+/* The value, read only here: the verifier requires that each field of the context is read at its own offset. */
 #define READ(x) ({ u32 read = (x); asm volatile("" : "+r"(read)); read; })
 
-/* Who talks to whom. */
+/* The session's endpoints. */
 struct session {
 	u64 netns;
 	u32 remote[4];		/* the other end's address, IPv4 as IPv6 */
@@ -203,7 +203,7 @@ inline_always void take(struct settings *to, const struct settings *from)
 	to->set |= news;
 }
 
-/* Whether the server's port, as far as it is known which one that is, is this one. */
+/* Whether the server's port, as far as the server's side is known, is this one. */
 inline_always int serves(const struct session *session, u32 side, u32 port)
 {
 	if (side != SIDE_CONNECTED && session->local_port == port)
@@ -211,7 +211,7 @@ inline_always int serves(const struct session *session, u32 side, u32 port)
 	return side != SIDE_ACCEPTED && session->remote_port == port;
 }
 
-/* Who is at its ends; of a connection that is being made, too. */
+/* The endpoints of a connection, also of one in its handshake. */
 inline_always void session_of(struct bpf_sock_ops *ctx, struct session *session)
 {
 	session->netns = netns_cookie(ctx);
@@ -220,7 +220,7 @@ inline_always void session_of(struct bpf_sock_ops *ctx, struct session *session)
 	session->remote_port = __builtin_bswap32(ctx->remote_port);
 }
 
-/* What the session is to have now, and until when at the latest that is so. */
+/* The settings that the session is to have now, and the earliest deadline among them. */
 inline_always u64 wanted(const struct session *session, u64 gen, u32 side, u64 now, struct settings *to)
 {
 	u32 which = gen & 1;
@@ -281,11 +281,11 @@ inline_always void set_algorithm(void *ctx, const char *name)
 		count(COUNT_FAILED);
 }
 
-/* How far a connection is. */
+/* How far a connection has got. */
 enum age { AGE_CONNECTING, AGE_FRESH, AGE_OPEN };
 
-/* The settings that are to be touched on the way from `now` to `to`. One that stays is not: a clamp of the congestion window sets the
- * slow-start threshold with it, and what a program has set itself meanwhile is its own. */
+/* The settings to touch on the way from `now` to `to`. An unchanged one is not touched: a clamp of the congestion window also sets the
+ * slow-start threshold, and what the application has set meanwhile is its own. */
 inline_always u32 differing(const struct settings *now, const struct settings *to)
 {
 	u32 same = 0;
@@ -303,14 +303,14 @@ inline_always u32 differing(const struct settings *now, const struct settings *t
 	return (now->set | to->set) & ~(now->set & to->set & same);
 }
 
-/* Keeps what the connection has by itself of the settings `news`, its program's own choices included. */
+/* Saves the connection's own values of the settings `news`, the application's choices included. */
 inline_always void remember(void *ctx, const struct tcp_sock *tcp, u32 news, struct own *own)
 {
 	if (news & SET_RTO_MIN)
 		own->rto_min_us = number_or(ctx, SOL_TCP, TCP_BPF_RTO_MIN, RTO_MIN_US);
 	if (news & SET_DELACK_MAX)
 		own->delack_max_us = number_or(ctx, SOL_TCP, TCP_BPF_DELACK_MAX, DELACK_MAX_US);
-	/* no program can set this one, a route can; what Linux has without, all ones, it does not take back */
+	/* a route can set this one, a program cannot; Linux refuses its own default, all ones */
 	if (news & SET_CWND_CLAMP)
 		own->cwnd_clamp = tcp->snd_cwnd_clamp < CLAMP_NONE ? tcp->snd_cwnd_clamp : CLAMP_NONE;
 	if (news & SET_WINDOW_CLAMP)
@@ -321,8 +321,8 @@ inline_always void remember(void *ctx, const struct tcp_sock *tcp, u32 news, str
 		getsockopt_of(ctx, SOL_TCP, TCP_CONGESTION, own->algorithm, ALGORITHM_MAX);
 }
 
-/* Linux raises this clamp with the receive buffer: so it is set anew at every change of the rules, and one that Linux has raised is the
- * connection's own again. */
+/* Linux raises this clamp with the receive buffer. So each change of the rules sets it anew, and a value that Linux has raised
+ * becomes the connection's own. */
 inline_always void set_window_clamp(void *ctx, const struct applied *has, struct settings *to)
 {
 	if (to->set & SET_WINDOW_CLAMP) {
@@ -334,15 +334,15 @@ inline_always void set_window_clamp(void *ctx, const struct applied *has, struct
 	}
 }
 
-/* Moves the connection from what it has of us to `to`. While it is fresh nothing was sent yet, so an initial window can be set. */
+/* Moves the connection from our present settings to `to`. A fresh one has sent nothing yet, so its initial window can be set. */
 inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied *has, struct settings *to, enum age age)
 {
 	const struct settings *now = &has->now;
 	const struct own *own = &has->own;
 	u32 changed;
 
-	/* While a connection is being made, ECN is to be agreed on, and the first RTT sets the RTO. Clamps wait: one would be
-	 * lost to the route's, the other choose the scale of the window, which stays. */
+	/* During the handshake ECN is negotiated, and the first RTT sets the RTO. Clamps wait: one would be overwritten
+	 * by the route's, the other would choose the window scale, which is permanent. */
 	if (age == AGE_CONNECTING)
 		to->set &= SET_ALGORITHM | SET_RTO_MIN | SET_DELACK_MAX;
 	/* an open connection that did not agree on ECN would be marked without an echo */
@@ -374,13 +374,13 @@ inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied 
 	has->now = *to;
 }
 
-/* Whether the connection may have something else than what the rules say. */
+/* Whether the connection may have other settings than the rules say. */
 inline_always int is_late(const struct applied *has, u64 gen, u64 now, enum age age)
 {
 	return has->generation != gen || now >= has->deadline_ns || age == AGE_FRESH;
 }
 
-/* Sees that the connection has what the rules say. */
+/* Applies the rules to the connection. */
 inline_always void attend(struct bpf_sock_ops *ctx, struct applied *has, enum age age)
 {
 	u32 zero = 0;
@@ -410,7 +410,7 @@ inline_always struct applied *storage(struct bpf_sock_ops *ctx)
 	return sk ? storage_of(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 }
 
-/* A connection, perhaps one that we see for the first time. */
+/* A connection, perhaps seen for the first time. */
 inline_always struct applied *begin(struct bpf_sock_ops *ctx, enum side side)
 {
 	struct applied *has = storage(ctx);
@@ -422,7 +422,7 @@ inline_always struct applied *begin(struct bpf_sock_ops *ctx, enum side side)
 	return has;
 }
 
-inline_always void tell(struct bpf_sock_ops *ctx)
+inline_always void record_end(struct bpf_sock_ops *ctx)
 {
 	struct applied *has = storage(ctx);
 	struct bpf_sock *sk = ctx->sk;
@@ -457,8 +457,8 @@ inline_always void tell(struct bpf_sock_ops *ctx)
 		count(COUNT_RECORDS_LOST);
 }
 
-/* Whether a connection that is being made, from here or to here, is to have an algorithm that needs ECN: Linux asks while the
- * handshake can still agree on it. */
+/* Whether a connection in its handshake, outgoing or incoming, is to have an algorithm that needs ECN: Linux asks while
+ * ECN can still be negotiated. */
 inline_always u32 needs_ecn(struct bpf_sock_ops *ctx)
 {
 	u32 zero = 0;
@@ -469,7 +469,7 @@ inline_always u32 needs_ecn(struct bpf_sock_ops *ctx)
 	if (!gen)
 		return 0;
 	session_of(ctx, &session);
-	/* who connects asks with its socket, who is asked has none yet */
+	/* the client asks with its socket, the server has none yet */
 	wanted(&session, *gen, ctx->is_fullsock ? SIDE_CONNECTED : SIDE_ACCEPTED, now, &to);
 	return (to.set & SET_ALGORITHM) && to.needs_ecn;
 }
@@ -501,7 +501,7 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		if (ctx->args[1] == TCP_STATE_CLOSE)
-			tell(ctx);
+			record_end(ctx);
 		break;
 	}
 	return 1;
@@ -513,7 +513,7 @@ struct bpf_iter__tcp {
 	u32 uid;
 };
 
-/* Whether the socket was made in the cgroup that the other program is attached to, or below: elsewhere nobody would restore it. */
+/* Whether the socket is of the cgroup that the other program is attached to, or below: elsewhere nothing would restore it. */
 inline_always int is_ours(struct tcp_sock *tcp)
 {
 	struct cgroup *cgroup = tcp->inet_conn.icsk_inet.sk.sk_cgrp_data.cgroup;
@@ -530,7 +530,7 @@ inline_always int is_ours(struct tcp_sock *tcp)
 	return 0;
 }
 
-/* Run in a network namespace, over all of its connections. */
+/* Runs in a network namespace, over all of its connections. */
 SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
 {
 	int flags = BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG;

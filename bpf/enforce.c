@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The enforcer's half in the kernel: it stands at the entrance of a port of a bridge, and hands TCP's packets to the socket (AF_XDP)
+ * The enforcer's part in the kernel: at a bridge port's ingress it redirects TCP packets to the AF_XDP socket
  * that the enforcer has for their queue.
  *
- * Whatever else comes takes its way through the bridge, and so does everything while there is no socket, or nobody looks into it: a
- * socket leaves the map with its process, however that ends, and one that hangs has not said for a second that it is at work. What is
- * addressed to this machine itself is the machine's.
+ * All other packets pass through the bridge. So does everything while there is no socket, or the enforcer is stuck: a
+ * socket leaves the map when its process ends, however that happens, and a process that hangs sends no heartbeat for a second.
+ * Packets addressed to this machine itself pass too.
  *
- * A frame's VLAN tag is part of it, but a sender on this machine (behind a veth) leaves the tag beside the frame, where a socket
- * would not see it: enforce_tagged puts it back first. It takes a driver that tells of the tag, and is bound to the interface.
- * Frames with two tags are the bridge's.
+ * A frame's VLAN tag is part of it, but a sender on this machine (behind a veth) leaves the tag in the metadata, where a socket
+ * would not see it: enforce_tagged puts it into the frame first. This needs a driver that reports the tag, and a program bound to
+ * the interface. Frames with two tags pass.
  */
 #include <linux/bpf.h>
 
@@ -27,7 +27,7 @@ static u64 (*const ktime_get_ns)(void) = (void *)5;
 static long (*const adjust_head)(struct xdp_md *ctx, int bytes) = (void *)44;
 static long (*const redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 
-/* The tag beside the frame, its protocol as it stands in frames; kernels before 6.8 have no such function. */
+/* The tag in the metadata, its protocol in network byte order; kernels before 6.8 have no such function. */
 extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, u16 *protocol, u16 *tag) __attribute__((section(".ksyms"), weak));
 
 enum {
@@ -37,7 +37,7 @@ enum {
 	ETHERTYPE_TAG = 0x8100, TAG_BYTES = 4,
 	/* more fragments, or not the first */
 	FRAGMENT = 0x3fff,
-	/* of who has said nothing: longer than a busy machine makes one wait */
+	/* of heartbeats: longer than a busy machine delays a process */
 	PATIENCE_NS = 1000000000,
 };
 
@@ -59,15 +59,15 @@ struct {
 	TYPE(value, struct addresses);
 } own SEC(".maps");
 
-/* When the enforcer last said that it is at work, by CLOCK_MONOTONIC, ns. */
+/* The enforcer's last heartbeat, by CLOCK_MONOTONIC, ns. */
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
 	UINT(max_entries, 1);
 	TYPE(key, u32);
 	TYPE(value, u64);
-} at_work SEC(".maps");
+} heartbeat SEC(".maps");
 
-/* Frames that took their way through the bridge. */
+/* Frames that passed through the bridge. */
 struct {
 	UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	UINT(max_entries, 1);
@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) int bridge(void)
 }
 
 /* To the queue's socket, or through the bridge if there is none. */
-static inline __attribute__((always_inline)) int hand_over(struct xdp_md *ctx)
+static inline __attribute__((always_inline)) int redirect(struct xdp_md *ctx)
 {
 	long action = redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
 	return action == XDP_PASS ? bridge() : (int)action;
@@ -96,7 +96,7 @@ static u16 word(const u8 *at)
 	return (u16)(at[0] << 8 | at[1]);
 }
 
-/* Is it a packet of TCP, to somebody else? */
+/* Is it a TCP packet to another machine? */
 static inline __attribute__((always_inline)) int is_wanted(struct xdp_md *ctx)
 {
 	const u8 *frame = (const u8 *)(long)ctx->data;
@@ -138,17 +138,17 @@ static inline __attribute__((always_inline)) int is_wanted(struct xdp_md *ctx)
 	return 1;
 }
 
-static inline __attribute__((always_inline)) int is_at_work(void)
+static inline __attribute__((always_inline)) int is_alive(void)
 {
 	u32 zero = 0;
-	const u64 *said = map_lookup(&at_work, &zero);
+	const u64 *said = map_lookup(&heartbeat, &zero);
 	return said && ktime_get_ns() - *said < PATIENCE_NS;
 }
 
 SEC("xdp")
 int enforce(struct xdp_md *ctx)
 {
-	return is_wanted(ctx) && is_at_work() ? hand_over(ctx) : bridge();
+	return is_wanted(ctx) && is_alive() ? redirect(ctx) : bridge();
 }
 
 SEC("xdp")
@@ -156,12 +156,12 @@ int enforce_tagged(struct xdp_md *ctx)
 {
 	u16 protocol, tag;
 
-	if (!is_wanted(ctx) || !is_at_work())
+	if (!is_wanted(ctx) || !is_alive())
 		return bridge();
 	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tag))
-		return hand_over(ctx);
+		return redirect(ctx);
 
-	/* only what is the socket's gets it: what goes on through the bridge has it still, beside the frame */
+	/* only for the socket: a frame that passes through the bridge keeps its tag in the metadata */
 	u8 *frame = (u8 *)(long)ctx->data;
 	u32 queue = ctx->rx_queue_index;
 	if (frame + ETHERNET_BYTES > (u8 *)(long)ctx->data_end || word(frame + ADDRESSES_BYTES) == ETHERTYPE_TAG)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A path that loses and marks packets, for tc's egress hook. Which ones is a function of SEED and of how many came before:
+ * A path that loses and marks packets, for tc's egress hook. The choice is a function of SEED and of the number of earlier packets:
  *
  *   -DSEED=n   which sequence
- *   -DLOSS=n   of 65536 packets so many are lost
- *   -DMARK=n   of 65536 packets so many are marked (CE), if they say ECT
+ *   -DLOSS=n   n of 65536 packets are lost
+ *   -DMARK=n   n of 65536 packets are marked (CE), if they say ECT
  *
  * One block of 16 packets in 128 loses every second of its packets, where LOSS is not 0: losses come in bursts too.
  */

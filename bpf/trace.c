@@ -4,15 +4,15 @@
  *
  *   clang ... -DTRACE_NAME=cubic -DTRACE_FILE='"cubic.c"' -c trace.c
  *
- * The algorithm's file is included unchanged. What it declares its hooks and its table with (CC_HOOK, CC_OPS) is
- * redefined here, and so are the services of the host that it calls. Around each call a record is made of all that the hook
+ * The algorithm's file is included unchanged. The macros of its hooks and its table (CC_HOOK, CC_OPS) are
+ * redefined here, and so are the host's services that it calls. Each call makes a record of all that the hook
  * can see (its arguments, the contract's fields of the socket, the private state), of what it may change, before and after,
- * of what it returned, and of what the host's services gave it. The native build, set up from the record's first half, must
+ * of what it returned, and of the results of the host's services. The native build, set up from the record's first half, must
  * then arrive at its second half: `congestion` has the replay.
  *
- * The kernel knows the traced algorithm as tr_NAME, so that it stands beside the ordinary ot_NAME.
+ * The kernel knows the traced algorithm as tr_NAME, so that both it and ot_NAME can be loaded.
  *
- * Beside the hooks' records stand those of the kernel's own tracepoint of congestion states: a kernel may skip programs
+ * Other records are of the kernel's own tracepoint of congestion states: a kernel may skip programs
  * (struct_ops in softirq over pid 1, on some), and a call that was skipped leaves no record of its own.
  *
  * All words of a record are 64 bits wide; signed values are extended. It is a trace for tests: it costs a microsecond a call.
@@ -56,7 +56,7 @@ struct trace_read {
 	u64 rate_delivered, rate_interval_us, lsndtime, advmss, is_cwnd_limited, bytes_acked, bytes_sent;
 };
 
-/* The argument of pkts_acked, and of cong_control; what is left of the last one in the records of other hooks. */
+/* The argument of pkts_acked, and of cong_control; stale in the records of other hooks. */
 struct trace_samples {
 	u64 pkts_acked, ack_rtt_us, ack_in_flight;
 	u64 prior_mstamp, prior_delivered, prior_delivered_ce, delivered, delivered_ce, interval_us;
@@ -64,14 +64,14 @@ struct trace_samples {
 	u64 is_app_limited, is_retrans, is_ack_delayed;
 };
 
-/* What the host's services were asked, and gave. */
+/* The calls of the host's services, and their results. */
 struct trace_services {
 	u64 draws;		/* calls of cc_random_u32 */
-	u64 random;		/* what the last one gave */
+	u64 random;		/* result of the last one */
 	u64 acks;		/* calls of tcp_send_ack_at */
-	u64 ack_seq;		/* of the last one: what was asked for, */
+	u64 ack_seq;		/* of the last one: the number requested, */
 	u64 ack_ecn_flags;	/* ecn_flags then, */
-	u64 ack_cleared;	/* and the bits of icsk_ack.pending that sending it took away */
+	u64 ack_cleared;	/* and the bits of icsk_ack.pending that sending it cleared */
 };
 
 struct trace_record {
@@ -95,10 +95,10 @@ struct {
 	int (*max_entries)[1 << 24];
 } trace_ring SEC(".maps");
 
-/* Of a socket, which is locked while a hook runs: hooks of a socket run one at a time. */
+/* Per socket; the socket is locked while a hook runs, so its hooks run one at a time. */
 struct trace_flow {
-	struct trace_record record;	/* of the call that it is in, or that was last */
-	u64 ops;			/* its algorithm then: the socket may have gone over to another since */
+	struct trace_record record;	/* of the current or last call */
+	u64 ops;			/* its algorithm then: the socket may have changed it since */
 };
 
 struct {
@@ -210,7 +210,7 @@ TRACE_INLINE void trace_rate_sample(struct trace_samples *to, const struct rate_
 	to->is_ack_delayed = rs->is_ack_delayed;
 }
 
-/* Which arguments a hook has is known when it is compiled: what belongs to other hooks is no part of the program. */
+/* The hook's arguments are known at compile time: code for other hooks is no part of the program. */
 TRACE_INLINE void trace_arguments(struct trace_record *record, enum trace_hook hook, u64 *ctx)
 {
 	record->call.argument = record->call.acked = 0;
@@ -330,7 +330,7 @@ enum {
 	TRACE_ID(sndbuf_expand) = TRACE_SNDBUF_EXPAND,
 };
 
-/* What a hook's body gives, as a word; 0 of one that gives nothing. */
+/* The return value of a hook's body, as a word; 0 for none. */
 #define TRACE_VALUE(ret, call) \
 	(u64)__builtin_choose_expr(__builtin_types_compatible_p(ret, void), ((call), 0ull), (call))
 

@@ -34,7 +34,7 @@
  *   budget               Hosts send and acknowledge in bursts: one is built, one is on the wire, one is collected by
  *                        the receiver. cwnd has room for three and is even, for receivers that acknowledge every second
  *                        segment. While probing it has two more: 1.25 of a small BDP may be no segment more.
- *   extra_acked          Wi-Fi, cable and receive offload hold ACKs back and release many at once. In between a sender
+ *   extra_acked          Wi-Fi, cable and receive offload delay ACKs and release many at once. In between a sender
  *                        with 2 BDP may run dry. The largest surplus of ACKs over bw x time of the last 5 to 10 rounds
  *                        goes on top of cwnd, at most bw x 100 ms.
  *   lt_bw (long term)    A token-bucket policer passes a burst and then drops what is above its rate. The maximum
@@ -45,7 +45,7 @@
  *                        delivered before that is not counted as in the network.
  *   packet conservation  In the first round of a recovery one segment leaves per segment delivered. After the recovery
  *                        the window is what it was before.
- *   idle restart         A flow that its application held back resumes at bw, not at a probing rate, and does not need
+ *   idle restart         A flow without data for a while resumes at bw, not at a probing rate, and does not need
  *                        PROBE_RTT: the pause has emptied the buffer.
  *
  * Losses change nothing else in the model. Flows that share a buffer of less than one BDP therefore lose much in it:
@@ -109,7 +109,7 @@
 #define MAX_BURST 127u			/* segments */
 
 #define EXTRA_ACKED_ROUNDS 5u		/* rounds of each of extra_acked's two windows */
-#define EXTRA_ACKED_MAX_US 100000u	/* us: longer silences than 100 ms are not made up for */
+#define EXTRA_ACKED_MAX_US 100000u	/* us: longer gaps than 100 ms are not compensated */
 #define ACK_EPOCH_MAX (1u << 20)	/* segments: an epoch that old says nothing about now */
 
 #define LT_ROUNDS_MIN 4u		/* rounds of a long-term interval: a policer's bucket is empty by then */
@@ -126,7 +126,7 @@ enum bbr_mode {
 	BBR_PROBE_RTT = 3,
 };
 
-/* Long-term sampling: between losses far apart none, then an interval after the other, at last its result is used. */
+/* Long-term sampling: none between rare losses; then interval after interval; at last its result is in use. */
 enum bbr_long_term {
 	BBR_LT_OFF = 0,
 	BBR_LT_SAMPLING = 1,
@@ -169,7 +169,7 @@ struct bbr {
 	u8 lt_rounds;		/* rounds of this interval, or in use */
 	u8 extra_acked_rounds;	/* rounds of this window */
 	u8 round_start;		/* this ACK begins a round */
-	u8 idle_restart;	/* sending began again after an application-limited pause */
+	u8 idle_restart;	/* sending resumed after an application-limited pause */
 	u8 probe_rtt_round;	/* a round has passed in PROBE_RTT at MIN_CWND */
 	u8 conserve;		/* packet conservation: first round of a recovery */
 	u8 ca_state;		/* congestion state at the last ACK */
@@ -295,7 +295,7 @@ CC_INLINE u32 bbr_inflight(const struct sock *sk, const struct bbr *bbr, u32 gai
 /*
  * in network = in flight (+ the next burst while probing) - bw x (EDT - now)
  *
- * What is in the network when the next burst departs. While in flight is to rise, that burst is what brings it to its
+ * What is in the network when the next burst departs. While in flight is to rise, that burst takes it to its
  * goal; while it is to fall, what counts is how low it falls before that burst.
  */
 CC_INLINE u32 bbr_in_network_at_edt(const struct sock *sk, const struct bbr *bbr, u32 in_flight)
@@ -368,7 +368,7 @@ CC_INLINE void bbr_stop_lt(const struct tcp_sock *tp, struct bbr *bbr)
 	bbr_begin_lt_interval(tp, bbr);
 }
 
-/* An interval with a policer's losses is over: if the one before had the same bandwidth, that is the policer's. */
+/* An interval with a policer's losses is over: if the one before had the same bandwidth, that is the policer's rate. */
 CC_INLINE void bbr_end_lt_interval(const struct tcp_sock *tp, struct bbr *bbr, u32 bw)
 {
 	u32 previous = bbr->lt_bw;
@@ -396,7 +396,7 @@ CC_INLINE void bbr_judge_lt_interval(const struct tcp_sock *tp, struct bbr *bbr)
 
 	if (!delivered || (u64)lost << 8 < (u64)delivered * LT_LOSS_RATIO || (s32)ms < 1)
 		return;
-	if (ms >= ~0u / US_PER_MS) {	/* beyond what lt_ms was made for */
+	if (ms >= ~0u / US_PER_MS) {	/* beyond the range of lt_ms */
 		bbr_stop_lt(tp, bbr);
 		return;
 	}
@@ -501,7 +501,7 @@ CC_INLINE u32 bbr_aggregation_cwnd(const struct bbr *bbr)
 	return min_u32(max_u32(bbr->extra_acked, bbr->extra_acked_before), most);
 }
 
-/* Says whether the minimum was too old. Not a delayed ACK takes its place: a lone segment's would be 40 ms too high. */
+/* Returns whether the minimum was too old. A delayed ACK does not replace it: a lone segment's would be 40 ms too high. */
 CC_INLINE bool bbr_update_min_rtt(const struct tcp_sock *tp, struct bbr *bbr, const struct rate_sample *rs)
 {
 	u32 now_ms = bbr_now_ms(tp);
@@ -560,7 +560,7 @@ CC_INLINE void bbr_check_drain(struct sock *sk, struct bbr *bbr)
 		return;
 	full = bbr_inflight(sk, bbr, GAIN_UNIT);
 	if (bbr->mode == BBR_STARTUP)
-		tp->snd_ssthresh = full;	/* of no use here: what others see of where slow start has ended */
+		tp->snd_ssthresh = full;	/* unused here: it shows others where slow start has ended */
 	bbr->mode = BBR_DRAIN;
 	if (bbr_in_network_at_edt(sk, bbr, tcp_packets_in_flight(tp)) <= full)
 		bbr_enter_probe_bw(sk, bbr);
@@ -689,7 +689,7 @@ CC_HOOK(void, bbr_init, struct sock *sk)
 	bbr->pacing_gain = STARTUP_GAIN;
 	bbr_begin_lt_interval(tp, bbr);
 
-	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;	/* of no use here, and not to limit who comes next */
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;	/* unused here, and must not limit the next algorithm */
 	bbr_pace_initially(sk, bbr);
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;

@@ -3,7 +3,7 @@
  * BIC, Binary Increase Congestion control (Xu, Harfoush, Rhee, "Binary Increase Congestion Control for Fast
  * Long-Distance Networks", INFOCOM 2004).
  *
- * A loss tells two things: the window it happened at, W_max, was too much, and the reduced window is not. What the path
+ * A loss shows two things: the window it happened at, W_max, was too much, and the reduced window is not. What the path
  * holds lies between, and BIC looks for it by binary search, one step a round trip:
  *
  *   cwnd < W_max            cwnd += (W_max - cwnd) / B       but at most S_max segments ("additive increase"), and
@@ -11,7 +11,7 @@
  *   cwnd >= W_max           the path holds more than before: the mirror image. Slowly at first, then by ever larger
  *                           steps, up to S_max ("max probing")
  *   loss                    W_max = cwnd; cwnd = 819/1024 cwnd
- *   loss under W_max        W_max = (1 + 819/1024) / 2 cwnd  a flow that did not get back its window has a competitor:
+ *   loss under W_max        W_max = (1 + 819/1024) / 2 cwnd  a flow that did not regain its window has a competitor:
  *                                                            leave it some ("fast convergence")
  *   cwnd <= 14              NewReno's rule, halving included: in small windows BIC has nothing to add
  *
@@ -51,7 +51,7 @@
 #define BIC_BETA 819
 #define BIC_BETA_SCALE 1024
 
-/* While no W_max is known, the window grows by 1/20 a round trip at least: the first search must not take for ever. */
+/* While no W_max is known, the window grows by 1/20 a round trip at least: the first search must not take too long. */
 #define BIC_MAX_SEGMENTS_PER_INCREASE 20
 
 struct bic {
@@ -128,7 +128,7 @@ CC_HOOK(void, bic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	tcp_cong_avoid_ai(tp, bic_segments_per_increase(tp->snd_cwnd, bic->w_max), acked);
 }
 
-/* Products of windows with 1024ths in 64 bits, for windows of any size. */
+/* Products of windows and 1024ths are made in 64 bits, for windows of any size. */
 CC_HOOK(u32, bic_ssthresh, struct sock *sk)
 {
 	struct bic *bic = inet_csk_ca(sk);

@@ -2,7 +2,7 @@
 /*
  * CUBIC: the window as a cubic function of the time since the last loss; with HyStart++ to leave slow start early.
  *
- * NewReno needs W/2 round trips to win back what one loss took, which on a long fast path is hours. CUBIC's window
+ * NewReno needs W/2 round trips to regain what one loss took, which on a long fast path is hours. CUBIC's window
  * follows a clock instead of the ACKs: fast back to near where the loss was, flat around it, then fast again, searching:
  *
  *   cwnd                                          .
@@ -26,7 +26,7 @@
  *
  * HyStart++ (RFC 9406) ends the first slow start before its overshoot loses half of a window. It watches the least RTT
  * of each round; when that has grown, slow start becomes four times slower ("conservative", CSS), and after five such
- * rounds ends. If the RTT falls back, the growth was jitter and slow start goes on:
+ * rounds ends. If the RTT falls back, the growth was jitter and slow start continues:
  *
  *      SLOW START --- RTT grew by an eighth, 4 to 16 ms ---> CSS --- 5 rounds ---> ssthresh = cwnd
  *          ^                                                  |
@@ -88,7 +88,7 @@
 #define HYSTART_MIN_THRESH_US 4000u	/* us: more than jitter */
 #define HYSTART_MAX_THRESH_US 16000u	/* us: on a long path an eighth would be too deep a queue */
 #define HYSTART_DIVISOR 8u		/* the RTT's growth that counts: an eighth */
-#define HYSTART_SAMPLES 8u		/* RTTs before a round's least one is believed */
+#define HYSTART_SAMPLES 8u		/* RTTs before a round's least one counts */
 #define CSS_GROWTH_DIVISOR 4u		/* of slow start's growth */
 #define CSS_ROUNDS 5u			/* rounds in CSS before slow start ends */
 #define HYSTART_ACK_LIMIT 8u		/* L, segments of growth per ACK; none if paced, when no burst follows */
@@ -193,7 +193,7 @@ CC_INLINE u32 hystart_threshold_us(u32 last_min_rtt_us)
 
 /* ---- HyStart++ ---- */
 
-/* Only the first slow start is of unknown depth; later ones end at an ssthresh that a loss has taught (RFC 9406, 4.2). */
+/* Only the first slow start ends at an unknown window; later ones end at an ssthresh set by a loss (RFC 9406, 4.2). */
 CC_INLINE bool hystart_is_on(const struct tcp_sock *tp)
 {
 	return tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH;
@@ -218,7 +218,7 @@ CC_INLINE void hystart_reset(const struct tcp_sock *tp, struct cubic *ca)
 	ca->css_credit = 0;
 }
 
-/* An RTT of this round has come: has the queue grown, or CSS been a mistake? */
+/* An RTT of this round: has the queue grown, or was CSS a mistake? */
 CC_INLINE void hystart_judge(struct cubic *ca)
 {
 	if (ca->rtt_samples < HYSTART_SAMPLES)
@@ -381,7 +381,7 @@ CC_HOOK(void, cubic_set_state, struct sock *sk, u8 new_state)
 {
 	struct cubic *ca = inet_csk_ca(sk);
 
-	if (new_state == TCP_CA_Loss) {	/* a timeout says that the old window tells nothing any more (4.8) */
+	if (new_state == TCP_CA_Loss) {	/* after a timeout the old window means nothing (4.8) */
 		ca->epoch.start_us = 0;
 		ca->epoch.w_max = 0;
 	}

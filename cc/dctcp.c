@@ -17,7 +17,7 @@
  * confirmed it. So the receiver's part differs too: each ACK carries ECE exactly if the segments that it acknowledges
  * carried CE. A delayed ACK covers several; when CE changes between them, those before the change are acknowledged at
  * once, by an ACK with the old value:
- *
+ *once, by an ACK with the old value:
  *              +-- CE arrives: ACK what is pending with ECE = 0 --+
  *              |                                                  v
  *          CE.state = 0                                       CE.state = 1                      RFC 8257, 3.2
@@ -181,7 +181,7 @@ CC_HOOK(u32, dctcp_ssthresh, struct sock *sk)
 	return tcp_reno_ssthresh(sk);
 }
 
-/* A loss on an ACK that had an echo too, or within the window that an echo has reduced: half after all (3.5). */
+/* A loss on an ACK that had an echo too, or within the window that an echo has reduced: half in all (3.5). */
 CC_HOOK(void, dctcp_set_state, struct sock *sk, u8 new_state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

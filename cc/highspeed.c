@@ -32,7 +32,7 @@
 #define HIGHSPEED_SLOTS 128	/* the rows, and unreachable ones up to a power of two, for the index mask */
 #define HIGHSPEED_B_SHIFT 16	/* b is in 1/65536: 32768 is a half */
 
-/* Row i says: from this window (segments) on, a = i + 1 and b is this. */
+/* Row i: from this window (segments) on, a = i + 1 and b is this. */
 struct highspeed_row {
 	u32 cwnd;
 	u32 b;

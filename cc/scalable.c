@@ -17,7 +17,7 @@
  *   - The paper keeps NewReno's rule, the halving included, up to a "legacy window" of 16 segments, and jumps to its
  *     own above. Here, as in Linux and ns-3, growth is by whichever is faster (one segment per min(cwnd, 100)
  *     acknowledged, so NewReno's up to 100 segments), and the decrease is 1/8 at every window. That makes small windows
- *     yield less than NewReno's do: in a data centre, whose windows *are* small, this is what is seen of Scalable.
+ *     yield less than NewReno's do: in a data centre, whose windows *are* small, this is what is observed of Scalable.
  *   - Slow start is NewReno's.
  */
 #include "tcp.h"

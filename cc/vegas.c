@@ -4,38 +4,38 @@
  * for Congestion Detection and Avoidance", SIGCOMM 1994, section 3).
  *
  * A window of cwnd segments on an empty path is delivered in BaseRTT. When the same window takes RTT > BaseRTT, what
- * did not fit the path waits in a queue, and Vegas can tell how much of it there is before anything is dropped:
+ * did not fit the path waits in a queue, and Vegas can compute how much before anything is dropped:
  *
  *   Expected = cwnd / BaseRTT       the rate if nothing queued
- *   Actual   = cwnd / RTT           the rate there is
+ *   Actual   = cwnd / RTT           the measured rate
  *   backlog  = (Expected - Actual) x BaseRTT = cwnd x (RTT - BaseRTT) / RTT       segments in the queue
  *
  * Once a round trip:
  *
  *   backlog < alpha             cwnd += 1     the flow leaves capacity unused
  *   alpha <= backlog <= beta    no change     enough is queued to use capacity that becomes free
- *   backlog > beta              cwnd -= 1     the queue is ours to drain
+ *   backlog > beta              cwnd -= 1     drain the excess
  *
- *   in slow start, backlog > gamma: the path is full, go on with the rule above
+ *   in slow start, backlog > gamma: the path is full, continue with the rule above
  *
  * Where every flow is Vegas, queues hold alpha to beta segments a flow and nothing is lost. Against flows that fill
  * queues until they drop, Vegas yields its share: it takes their queue for its own.
  *
  * Differences from the paper
- *   - Slow start doubles every round trip and gamma is looked at once a round trip, as in Linux and in ns-3. The paper
+ *   - Slow start doubles every round trip and gamma is checked once a round trip, as in Linux and in ns-3. The paper
  *     doubles every *other* round trip, so that a round of constant window can be measured. The least RTT of a round is
  *     that of its first segments, sent before the round's own growth stood in the queue, so it is a fair measure
  *     without the pause; and in a data centre the pauses would be a good part of a short flow.
  *   - On leaving slow start cwnd falls to what the path holds, plus one (as in Linux); the paper only changes the rule.
  *   - A loss halves the window as in NewReno. The paper retransmits earlier, by a clock of its own (section 3.1), and
- *     reduces for what it finds so; retransmission is the host's matter here.
+ *     reduces for the losses found so; retransmission is the host's matter here.
  *   - RTT is the least of a round (Linux), not that of one distinguished segment.
- *   - A round of a single RTT sample may be nothing but a delayed ACK, and teaches nothing: it grows as NewReno. (Linux
- *     and ns-3 ask for three samples, which in a data centre, where the path holds less than one segment, leaves every
+ *   - A round of a single RTT sample may be only a delayed ACK, and is ignored: the window grows as NewReno's. (Linux
+ *     and ns-3 require three samples, which in a data centre, where the path holds less than one segment, leaves every
  *     flow a standing queue of some five.)
  * Difference from Linux: BaseRTT is the least RTT of the connection, its handshake included, as in the paper. Linux forgets it after each idle
  * time; a flow that sends in bursts would learn other flows' standing queue as its base. The price of remembering: when
- * the route becomes longer, the difference passes for a queue.
+ * the route becomes longer, the difference is taken for a queue.
  */
 #include "tcp.h"
 
@@ -70,7 +70,7 @@ static u32 vegas_path_segments(const struct rtt_round *round, u32 cwnd)
 	return (u32)((u64)cwnd * round->base_us / max_u32(round->least_us, 1));
 }
 
-/* The rule of the essay, at the end of a round. */
+/* The rule above, at the end of a round. */
 static void vegas_adjust(struct sock *sk, const struct rtt_round *round, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -91,7 +91,7 @@ static void vegas_adjust(struct sock *sk, const struct rtt_round *round, u32 ack
 		cwnd++;
 	}
 	tp->snd_cwnd = clamp_u32(cwnd, VEGAS_MIN_CWND, tp->snd_cwnd_clamp);
-	/* what was just taken back must not be regained by slow start */
+	/* slow start must not regain what was just given up */
 	tp->snd_ssthresh = max_u32(min_u32(tp->snd_ssthresh, tp->snd_cwnd), 2);
 }
 
@@ -114,7 +114,7 @@ CC_HOOK(void, vegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct vegas *vegas = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	/* among retransmissions the RTTs say nothing of a queue */
+	/* RTTs during retransmissions say nothing of a queue */
 	if (tcp_ca_state(sk) != TCP_CA_Open) {
 		tcp_reno_cong_avoid(sk, acked);
 		return;
@@ -131,7 +131,7 @@ CC_HOOK(void, vegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	rtt_round_begin(&vegas->round, tp);
 }
 
-/* A round that was interrupted by loss or by idleness measures neither. */
+/* A round that was interrupted by loss or by idleness measures nothing. */
 CC_HOOK(void, vegas_set_state, struct sock *sk, u8 new_state)
 {
 	struct vegas *vegas = inet_csk_ca(sk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Westwood+: after a loss, fall back to what the path was seen to carry (Grieco and Mascolo, "Performance Evaluation
+ * Westwood+: after a loss, fall back to the measured capacity of the path (Grieco and Mascolo, "Performance Evaluation
  * and Comparison of Westwood+, New Reno, and Vegas TCP Congestion Control", CCR 34(2), 2004, section 2).
  *
  * A loss on a radio link says nothing of congestion, and halving the window for it leaves the link idle. Westwood+
@@ -21,7 +21,7 @@
  *
  * Differences from the paper
  *   - The count is of segments delivered, selectively acknowledged ones included, not of bytes by a rule that guesses
- *     what duplicate and delayed ACKs stand for: the host knows (`delivered`).
+ *     what duplicate and delayed ACKs mean: the host knows (`delivered`).
  *   - An interval that begins after idle time starts with its first ACK: silence of the application is no bandwidth.
  *   - The window never rises by a loss: ssthresh is at most cwnd (while the filter lags, B x RTTmin may be above).
  * Differences from Linux: no floor of 50 ms on the sampling interval (with RTTs under a millisecond it would average
@@ -84,7 +84,7 @@ CC_HOOK(void, westwood_init, struct sock *sk)
 	westwood->measuring = 0;
 }
 
-/* Every ACK comes by here, with what it delivers already counted. */
+/* Every ACK, its delivered segments already counted. */
 CC_HOOK(void, westwood_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct westwood *westwood = inet_csk_ca(sk);
@@ -99,7 +99,7 @@ CC_HOOK(void, westwood_pkts_acked, struct sock *sk, const struct ack_sample *sam
 		return;
 	}
 	interval_us = tp->tcp_mstamp - westwood->interval_start_us;
-	/* a round trip has passed: of the smoothed RTT, for one delayed ACK is no round trip; not before there is one */
+	/* a smoothed RTT has passed: one delayed ACK is no round trip; wait for the first one */
 	if (!interval_us || !tp->srtt_us || interval_us < tp->srtt_us >> 3)
 		return;
 	westwood->bandwidth = westwood_filter(westwood->bandwidth,

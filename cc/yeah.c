@@ -14,10 +14,10 @@
  *     Q > alpha                                     cwnd -= min(Q / gamma, cwnd / 2^epsilon), ssthresh = cwnd:
  *                                                   *precautionary decongestion*, not below cwnd_reno
  *
- * Draining its queue would make YeAH starve against flows that do not. So it counts: cwnd_reno is the window that a
+ * Draining its queue would starve YeAH against flows that do not drain. So it counts: cwnd_reno is the window that a
  * NewReno flow would have here, half of it after a loss, one more per round in slow mode; decongestion stops at it.
  * If the queue stays long although drained, rounds in slow mode come one after another: NewReno flows compete. Rounds
- * in fast mode show that they do not; after more than zeta of those, cwnd_reno starts anew.
+ * in fast mode show that they do not; after more than zeta of those, cwnd_reno restarts.
  *
  *   loss     cwnd -= min(max(cwnd / 2^delta, Q), cwnd / 2)       alone: give up what is queued, at least 1/8
  *            cwnd -= cwnd / 2                                     after rho rounds of slow mode in a row
@@ -30,25 +30,25 @@
  *     never slower than what it competes with.
  *   - Q and L come from the least RTT of a round (Linux); rounds with one or two samples, perhaps of delayed ACKs only,
  *     leave the mode as it is.
- *   - After idle time or a recovery a round begins anew.
+ *   - After idle time or a recovery a new round begins.
  */
 #include "tcp.h"
 
 /* Segments acknowledged per segment of growth in fast mode: Scalable's 0.01. */
 #define YEAH_SEGMENTS_PER_INCREASE 100
 
-#define YEAH_ALPHA 80		/* segments: the longest queue that fast mode leaves alone */
-#define YEAH_GAMMA 1		/* decongestion takes Q / gamma away */
-#define YEAH_DELTA 3		/* a loss takes at least cwnd >> delta away */
-#define YEAH_EPSILON 1		/* decongestion takes at most cwnd >> epsilon away */
+#define YEAH_ALPHA 80		/* segments: the longest queue that fast mode tolerates */
+#define YEAH_GAMMA 1		/* decongestion removes Q / gamma */
+#define YEAH_DELTA 3		/* a loss removes at least cwnd >> delta */
+#define YEAH_EPSILON 1		/* decongestion removes at most cwnd >> epsilon */
 #define YEAH_PHI 8		/* fast mode needs a queueing delay of at most RTTbase / phi */
 #define YEAH_RHO 16		/* rounds of slow mode in a row after which a loss halves */
-#define YEAH_ZETA 50		/* rounds of fast mode after which cwnd_reno starts anew */
+#define YEAH_ZETA 50		/* rounds of fast mode after which cwnd_reno restarts */
 
 /* Samples of a round above which its least RTT counts. */
 #define YEAH_MIN_SAMPLES 2
 
-/* Segments: where cwnd_reno starts; it is set to half of the window when it is first needed. */
+/* Segments: cwnd_reno's start; it is set to half of the window when it is first needed. */
 #define YEAH_RENO_START 2
 
 /* A bound, so that the counter of rounds cannot wrap. */
@@ -59,7 +59,7 @@ struct yeah {
 	u32 queue;		/* Q of the last round, segments */
 	u32 cwnd_reno;		/* segments */
 	u32 slow_rounds;	/* in a row until now; 0: fast mode */
-	u32 fast_rounds;	/* since the last loss or fresh start of cwnd_reno */
+	u32 fast_rounds;	/* since the last loss or restart of cwnd_reno */
 };
 CC_ASSERT_STATE_FITS(struct yeah);
 

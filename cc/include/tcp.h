@@ -9,7 +9,7 @@
  *
  *   BPF build     the structures carry preserve_access_index: CO-RE relocates every access to the running kernel, so
  *                 order and size here do not matter.
- *   native build  the structures *are* the host's own socket, in the order that is kind to caches; `congestion`
+ *   native build  the structures *are* the host's own socket, ordered for cache locality; `congestion`
  *                 mirrors them in Rust and checks every offset.
  *
  * This header holds the only #if between the two builds.
@@ -43,7 +43,7 @@ typedef long s64;
 
 #define CC_INLINE static inline __attribute__((always_inline, unused))
 
-/* ---- Constants of Linux that algorithms meet ---- */
+/* ---- Constants of Linux that algorithms use ---- */
 
 #define TCP_INFINITE_SSTHRESH 0x7fffffffu	/* ssthresh before the first loss: slow start until then */
 
@@ -187,9 +187,9 @@ struct sock {
 	u64 sk_max_pacing_rate;	/* bytes/s */
 	u32 sk_pacing_status;	/* SK_PACING_* */
 	u32 sk_gso_max_size;	/* bytes */
-	u32 cc_ack_seq;		/* tcp_send_ack_at(): the acknowledgment number asked for, */
-	u8 cc_ack_wanted;	/* whether one is asked for, */
-	u8 cc_ack_ecn_flags;	/* and ecn_flags as they stood when it was */
+	u32 cc_ack_seq;		/* tcp_send_ack_at(): the acknowledgment number requested, */
+	u8 cc_ack_wanted;	/* whether one is requested, */
+	u8 cc_ack_ecn_flags;	/* and ecn_flags at the time of the request */
 	u8 sk_pacing_shift;	/* a TSO burst is pacing rate >> this */
 	u8 cc_pad;
 };
@@ -249,7 +249,7 @@ struct tcp_sock {
 	/* the host's tick counter, milliseconds here */
 	u32 snd_cwnd_stamp;
 	u64 bytes_sent;
-	/* from here on: what a receiver touches too, beside what its host keeps */
+	/* from here on: what a receiver uses too, and what its host keeps */
 	u32 lsndtime;		/* the tick counter when data last left */
 	u16 advmss;
 	u8 ecn_flags;		/* TCP_ECN_* */
@@ -269,7 +269,7 @@ struct tcp_sock {
 
 #if defined(__bpf__)
 /*
- * What stands in the members are BPF programs, which take their arguments as an array of words. They must be pointers to
+ * The members are BPF programs, which take their arguments as an array of words. They must be pointers to
  * functions, or libbpf does not connect them; it finds the kernel's members by their names.
  */
 struct tcp_congestion_ops {
@@ -308,7 +308,7 @@ struct tcp_congestion_ops {
 };
 #endif
 
-/* ---- What an algorithm says of itself (opentcp cc list) ---- */
+/* ---- An algorithm's description (opentcp cc list) ---- */
 
 enum cc_category {
 	CC_LOSS_BASED = 1,
@@ -324,11 +324,11 @@ enum cc_category {
 #define CC_MEASURES_MODEL 8u	/* bottleneck bandwidth and round-trip propagation */
 
 struct cc_info {
-	const char *title;		/* the name that people know it by */
+	const char *title;		/* its usual name */
 	const char *environment;	/* the environment it was made for */
 	const char *reference;		/* paper or RFC */
 	u32 category;			/* enum cc_category */
-	u32 measures;			/* CC_MEASURES_*: what it takes for congestion */
+	u32 measures;			/* CC_MEASURES_*: its signals of congestion */
 };
 
 /* ---- Declaring hooks and the algorithm ---- */
@@ -454,7 +454,7 @@ CC_INLINE u32 fls64(u64 x)
 }
 
 /*
- * Floor of the cube root, exact: Newton's r = (2 r + x / r^2) / 3 from above, where it only falls until it is there. The
+ * Floor of the cube root, exact: Newton's r = (2 r + x / r^2) / 3 from above, where r falls until it is the root. The
  * first r is at most twice the root; the error then shrinks as 2, 1.42, 1.11, 1.011, 1.0001, 1 + 2^-26, and a root has 22
  * bits: seven steps. (Deciding bit by bit is 2^22 paths for the verifier.)
  */
@@ -521,7 +521,7 @@ CC_INLINE void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 
 	if (!w)
 		w = 1;
-	/* w may have shrunk since: credit earned under a larger w is worth one segment, not many */
+	/* w may have shrunk since: credit earned under a larger w counts as one segment, not many */
 	if (count >= w) {
 		count = 0;
 		grown = 1;
@@ -616,7 +616,7 @@ CC_INLINE u32 minmax_running_max(struct minmax *m, u32 window, u32 t, u32 v)
 
 /*
  * A round ends when data sent after its beginning is acknowledged. Its RTT is the least of its samples: one delayed
- * ACK, or one burst of the flow's own, then does not pass for a queue.
+ * ACK, or one burst of the flow's own, is then not taken for a queue.
  */
 struct rtt_round {
 	u32 base_us;	/* the least RTT of the connection; 0: none seen */
@@ -632,7 +632,7 @@ CC_INLINE void rtt_round_begin(struct rtt_round *round, const struct tcp_sock *t
 	round->end_seq = tp->snd_nxt;
 }
 
-/* The handshake's RTT is the first that is known: it was before the flow's own data could queue. */
+/* The handshake's RTT is the first known one: it precedes any queue of the flow's own data. */
 CC_INLINE void rtt_round_init(struct rtt_round *round, const struct tcp_sock *tp)
 {
 	u32 rtt = tcp_min_rtt(tp);
@@ -641,7 +641,7 @@ CC_INLINE void rtt_round_init(struct rtt_round *round, const struct tcp_sock *tp
 	rtt_round_begin(round, tp);
 }
 
-/* Enter ack_sample.rtt_us. An RTT under 1 us counts as 1, which keeps base_us and least_us fit for divisors. */
+/* Adds ack_sample.rtt_us. An RTT under 1 us counts as 1, so that base_us and least_us can be divisors. */
 CC_INLINE void rtt_round_sample(struct rtt_round *round, s32 rtt_us)
 {
 	u32 rtt = rtt_us > 0 ? (u32)rtt_us : 1;

@@ -1,4 +1,4 @@
-//! What the operator says of a host.
+//! What the operator configures of a host.
 
 use policy::{Identity, Prefix};
 use std::collections::BTreeSet;
@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use units::Rate;
 
-/// By what an agent changes TCP.
+/// How an agent changes TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
-    /// The BPF program for connections, and routes and sysctls where they reach further; these alone where BPF cannot be had.
+    /// The BPF program for connections, and routes and sysctls for what it cannot set; these alone where BPF is not available.
     Both,
-    /// The BPF program alone.
+    /// Only the BPF program.
     Bpf,
-    /// Routes and sysctls alone, on kernels without BPF.
+    /// Only routes and sysctls, for kernels without BPF.
     Routes,
 }
 
@@ -24,16 +24,16 @@ impl Means {
         self != Means::Routes
     }
 
-    /// Whether routes and sysctls are.
+    /// Whether routes and sysctls are used.
     pub fn routes(self) -> bool {
         self != Means::Bpf
     }
 }
 
-/// What an agent leaves behind it, and where.
+/// What an agent leaves on disk and in bpffs, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Its folder: the highest epoch, the journal, the status.
+    /// Its folder: highest epoch, journal, status.
     pub state: PathBuf,
     /// The folder in bpffs of what stays in the kernel.
     pub pins: PathBuf,
@@ -57,7 +57,7 @@ impl Places {
     }
 }
 
-/// All that an agent is told.
+/// An agent's whole configuration.
 #[derive(Debug)]
 pub struct Config {
     /// Its name and its labels.
@@ -68,11 +68,11 @@ pub struct Config {
     pub key: PathBuf,
     /// Where the Oracle listens.
     pub socket: PathBuf,
-    /// Where things stay.
+    /// Where its files are.
     pub places: Places,
-    /// Whose connections it changes: those of this cgroup (version 2) and below.
+    /// It changes the connections of this cgroup (version 2) and of those below.
     pub cgroup: PathBuf,
-    /// By what.
+    /// How it changes them.
     pub means: Means,
     /// Which rack an address is in; the longest prefix counts.
     pub racks: Vec<(Prefix, String)>,
@@ -80,7 +80,7 @@ pub struct Config {
     pub links: Vec<(String, Rate)>,
     /// Algorithms, by their names in policies, whose connections must have agreed on ECN.
     pub needs_ecn: BTreeSet<String>,
-    /// What is started to undo things should the agent die; it is given a pipe that ends with the agent.
+    /// The command of the guardian, which undoes settings if the agent dies. It gets a pipe that closes with the agent.
     pub guardian: Option<Command>,
 }
 

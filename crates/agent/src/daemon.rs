@@ -23,26 +23,26 @@ use std::thread;
 use std::time::Duration;
 use units::{Rate, Time};
 
-/// How often guards are looked at: losses are seen a quarter of a second later.
+/// How often guards are checked: losses are seen within a quarter of a second.
 const SAMPLE: Time = Time::from_ms(250);
-/// The same while nothing is sent: each look wakes the processor of an idle host.
+/// The same while nothing is sent: each check wakes a core of an idle host.
 const SAMPLE_QUIET: Time = Time::from_ms(500);
-/// How often is reported, and the host's counters are read where no guard waits for them.
+/// How often the agent reports, and reads the host's counters while no guard needs them sooner.
 const REPORT: Time = Time::from_secs(1);
 /// How old the numbers in the status may become while nothing else changes.
 const WRITTEN: Time = Time::from_secs(5);
-/// Looking at every connection, and at routes, may take one part in so many of a processor's time.
+/// Scanning all connections and routes may take one part in so many of a core's time.
 const LOOKING: u64 = 4000;
-/// How often an Oracle that is not there is looked for.
+/// How often the agent tries to reach an absent Oracle.
 const RETRY: Time = Time::from_secs(1);
-/// CUEs that are taken before anything is set.
+/// CUEs that are accepted before anything is set.
 const BATCH: usize = 1024;
-/// Steps of the round-trip times that are reported, for each doubling.
+/// Steps of the reported round-trip times per doubling.
 const RTT_STEPS: u32 = 4;
-/// How long an earlier agent's end is waited for.
+/// How long to wait for an earlier agent to end.
 const PATIENCE: Time = Time::from_secs(10);
 
-/// Whether what the operator says of this host can be reported.
+/// Whether what the operator configured fits a report.
 fn check(config: &Config) -> Result<(), AgentError> {
     let host = Host {
         name: config.identity.host.clone(),
@@ -60,10 +60,10 @@ fn check(config: &Config) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// The agent, until `stop` says so. `say` is told what happens, a line each.
+/// Runs the agent until `stop`. `say` gets each event as a line.
 ///
 /// # Errors
-/// It cannot begin, or cannot go on; what it had set is given back then, as it is when it is stopped.
+/// It cannot start or continue. Settings are restored then, as they are when it is stopped.
 pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> Result<(), AgentError> {
     if has_another_clock() {
         return Err(AgentError::Clock);
@@ -73,7 +73,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
         return Err(AgentError::NotRoot);
     }
     let mut lives = lock(&config.places)?;
-    // the guardian of an agent that has just died may be at work
+    // the guardian of an agent that has just died may still be restoring
     let clock = Clock::begin();
     while lives.is_none() && clock.now() < PATIENCE && !stop() {
         thread::sleep(Duration::from_millis(50));
@@ -88,7 +88,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     say(&format!("{}: taking CUEs from {}", config.identity.host, config.socket.display()));
     let mut outcome = live(&config, &mut mind, &mut tuner, stop, say);
     while outcome.is_ok() && !stop() {
-        // the clock is old: another one, and with it a mind that holds no times of the old one
+        // the clock is old: start with a new one, and with an agent that has no times of the old
         outcome = Mind::new(&config).and_then(|fresh| {
             mind = fresh;
             tuner.apply(&Plan::default())?;
@@ -98,17 +98,17 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     let given_back = tuner.give_back();
     let _ = fs::remove_file(config.places.status());
     if let Some(mut guardian) = guardian {
-        // it finds nothing left to do
+        // so that it finds nothing to restore
         drop(guardian.stdin.take());
         let _ = guardian.wait();
     }
     outcome?;
     given_back?.iter().for_each(|note| say(note));
-    say("everything is given back");
+    say("all settings are restored");
     Ok(())
 }
 
-/// As [`run`], but only tells, by `print`, what would be changed.
+/// As [`run`], but only prints, by `print`, what would be changed.
 ///
 /// # Errors
 /// A key that cannot be read.
@@ -140,13 +140,13 @@ pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&
     Ok(())
 }
 
-/// Starts what undoes things should this process die: it reads from a pipe that ends with us.
+/// Starts the guardian, which undoes settings if this process dies: it reads from a pipe that closes with us.
 fn guardian(config: &mut Config) -> Result<Option<Child>, AgentError> {
     let Some(command) = &mut config.guardian else { return Ok(None) };
     command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().map(Some).map_err(AgentError::Guardian)
 }
 
-/// What an agent knows.
+/// The agent's state.
 struct Mind {
     clock: Clock,
     agent: Agent,
@@ -162,7 +162,7 @@ struct Mind {
     look_at: Time,
     links: BTreeMap<String, (Time, Traffic)>,
     notes: Vec<String>,
-    /// When the status was, and what.
+    /// When the status was written, and its content.
     written: Option<(Time, Status)>,
 }
 
@@ -196,7 +196,7 @@ impl Mind {
         })
     }
 
-    /// Looks for the Oracle, if there is none; whether it has come.
+    /// Tries to reach the Oracle, if not connected; whether it succeeded.
     fn connect(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) -> bool {
         if self.bus.is_some() || now < self.retry_at {
             return false;
@@ -215,7 +215,7 @@ impl Mind {
         false
     }
 
-    /// Takes what comes within `wait`, and what has come with it; whether there is something to set anew.
+    /// Takes the messages that arrive within `wait`; whether there is something new to set.
     fn listen(&mut self, wait: Duration, say: &mut dyn FnMut(&str)) -> bool {
         let mut changed = false;
         let Some(bus) = &mut self.bus else {
@@ -227,7 +227,7 @@ impl Mind {
                 Ok(Some(message)) => match self.agent.on_cue(self.clock.now(), &message) {
                     Ok(anew) => changed |= anew,
                     Err(policy::CueError::NotOurs) => {}
-                    // who sends a thousand of them is not to fill the log
+                    // a thousand rejected CUEs must not fill the log
                     Err(error) if self.agent.counts().rejected.is_power_of_two() => {
                         say(&format!("CUE rejected ({} so far): {error}", self.agent.counts().rejected));
                     }
@@ -238,7 +238,7 @@ impl Mind {
                     if !matches!(error, BusError::Gone) {
                         say(&error.to_string());
                     }
-                    say("the Oracle is gone: what it has said lasts until its time is over");
+                    say("the connection to the Oracle is lost: its CUEs remain until they expire");
                     self.bus = None;
                     break;
                 }
@@ -260,18 +260,18 @@ impl Mind {
         Ok(Plan::of(&self.agent.rules(), &host, &mut self.names))
     }
 
-    /// Looks at every connection and at routes, as often as that may cost.
+    /// Scans all connections and routes, as often as the cost allows.
     fn look(&mut self, now: Time) -> io::Result<()> {
         if now < self.look_at {
             return Ok(());
         }
         let began = processor_time();
         self.open = kernel::connections()?;
-        // a router has a million of them, so only where somebody asks
+        // a router has a million routes, so only when they are needed
         let asked = self.agent.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
         self.host.algorithms = available()?;
         self.routes = if asked { table()? } else { Table::default() };
-        // not by the clock: on a host that stands still for a moment that would put off the next look by a minute
+        // CPU time, not elapsed time: a pause of the host would delay the next scan by a minute
         let took = processor_time().saturating_sub(began);
         self.look_at = now + REPORT.max(took * LOOKING);
         self.host.srtt_us = rtt_steps(&self.open);
@@ -296,7 +296,7 @@ impl Mind {
         })
     }
 
-    /// Both directions of an interface, since it was last asked.
+    /// Both directions of an interface, since the last call.
     fn link(&mut self, now: Time, (interface, rate): &(String, Rate)) -> Vec<Link> {
         let Some(traffic) = traffic(interface) else { return Vec::new() };
         let Some((then, before)) = self.links.insert(interface.clone(), (now, traffic)) else { return Vec::new() };
@@ -341,7 +341,7 @@ fn live(
         let now = mind.clock.now();
         if mind.connect(config, now, say) {
             mind.agent.ask(bus::random()?);
-            // the sooner it is asked, the sooner CUEs are taken
+            // the earlier the sample, the sooner CUEs are accepted
             (sample_at, report_at) = (now, now);
         }
         let next = mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at);
@@ -349,7 +349,7 @@ fn live(
         let now = mind.clock.now();
         let guarded = mind.agent.is_guarded();
         let in_force = mind.agent.rules().len();
-        // one that is new, or was held back, is not to be blamed for what was before
+        // a rule that is new, or was withheld, is not to blame for earlier losses
         if guarded && in_force > watched {
             mind.counters.begin_guarding();
             sample_at = now;
@@ -365,17 +365,17 @@ fn live(
                 };
             let tripped = mind.agent.on_measured(now, &mind.host);
             if tripped {
-                let (again, sent) = (mind.host.retransmitted_segments, mind.host.sent_segments);
+                let (retransmitted, sent) = (mind.host.retransmitted_segments, mind.host.sent_segments);
                 say(&format!(
-                    "a guard has reverted: {} of {} segments sent again",
-                    again.unwrap_or(0),
+                    "a guard has reverted: {} of {} segments retransmitted",
+                    retransmitted.unwrap_or(0),
                     sent.unwrap_or(0)
                 ));
             }
             changed |= tripped;
         }
         changed |= mind.agent.on_timer(now);
-        // before anything of it is set, so that it is not taken twice, whatever happens in between
+        // stored before it is set: a crash in between must not let it be accepted twice
         if let Some(highest) = mind.agent.highest().filter(|highest| Some(*highest) != mind.stored) {
             store_epoch(&config.places.epoch(), highest)?;
             mind.stored = Some(highest);
@@ -392,14 +392,14 @@ fn live(
         }
         if now >= report_at {
             report_at = now + REPORT;
-            tell(config, mind, tuner, now, say)?;
+            report(config, mind, tuner, now, say)?;
         }
     }
     Ok(())
 }
 
-/// Reports, and writes down how it is.
-fn tell(
+/// Reports, and writes the status file.
+fn report(
     config: &Config,
     mind: &mut Mind,
     tuner: &Tuner,
@@ -421,7 +421,7 @@ fn tell(
         records_lost: counts.records_lost,
         report: Some(report.clone()),
     };
-    // a file each second is a good part of what an idle agent takes
+    // writing a file each second is a good part of an idle agent's cost
     let still = status.without_time();
     if mind.written.as_ref().is_none_or(|(at, before)| *at + WRITTEN <= now || *before != still) {
         status.write(&config.places)?;
@@ -429,7 +429,7 @@ fn tell(
     }
     if let Some(bus) = &mut mind.bus {
         match bus.send(&report.to_bytes()) {
-            // an Oracle that is busy is told the next time, of what happened till then as well
+            // a busy Oracle gets it with the next report, events until then included
             Err(BusError::Full) => return Ok(()),
             Err(BusError::Gone) => mind.bus = None,
             Err(error) => say(&error.to_string()),
@@ -450,13 +450,13 @@ fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
     steps.into_iter().collect()
 }
 
-/// What this thread has had of a processor.
+/// CPU time of this thread.
 fn processor_time() -> Time {
     let had = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Time::from_secs(had.tv_sec.cast_unsigned()) + Time::from_ns(had.tv_nsec.cast_unsigned())
 }
 
-/// Whether a time namespace shifts the time since the machine started (time_namespaces(7)).
+/// Whether a time namespace shifts the time since boot (time_namespaces(7)).
 fn has_another_clock() -> bool {
     let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
     let boot = offsets.lines().find(|line| line.starts_with("boottime"));
@@ -469,7 +469,7 @@ fn tick() -> Time {
     Time::from_ns(resolution.tv_nsec as u64)
 }
 
-/// What connections have without a policy, by its name in policies.
+/// The default algorithm of connections, by its name in policies.
 fn default_algorithm() -> String {
     let name = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
     match name.trim() {

@@ -1,4 +1,4 @@
-//! What came of settings: read from live connections, from records of those that ended, and from routes; never what was asked.
+//! The effect of settings: read from live connections, from records of ended ones, and from routes; never what was requested.
 
 use crate::plan::ECN;
 use crate::routes::Table;
@@ -10,17 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use units::Time;
 
-/// What is looked at.
+/// The sources.
 pub struct Seen<'a> {
     /// Open connections.
     pub open: &'a [Connection],
-    /// Those that have ended since the last report.
+    /// Connections that have ended since the last report.
     pub ended: &'a Ended,
     /// The routes.
     pub routes: &'a Table,
 }
 
-/// What is in force at `now`, and to what effect.
+/// The settings in force at `now`, with their effects.
 pub fn in_force(rules: &[AgentRule], now: Time, seen: &Seen<'_>, names: &mut Names) -> Vec<InForce> {
     let row = |rule: &AgentRule| InForce {
         policy: rule.policy.clone(),
@@ -69,7 +69,7 @@ fn asked(set: &Settings) -> Vec<(&'static str, String)> {
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// Of connections that ended: what they began with. Of routes: what they begin again with after a pause.
+/// Of ended connections: their initial windows. Of routes: the window after an idle pause.
 fn windows(rule: &AgentRule, seen: &Seen<'_>, number: u32) -> (Option<String>, usize) {
     let began = seen.ended.windows(number);
     let connections = began.map_or(0, |windows| windows.values().sum());

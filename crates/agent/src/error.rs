@@ -1,4 +1,4 @@
-//! Why an agent cannot begin or go on.
+//! Why an agent cannot start or continue.
 
 use bus::files::FileError;
 use kernel::bpffs::MountError;
@@ -12,13 +12,13 @@ pub enum AgentError {
     /// A key, an epoch or a journal.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The program in the kernel.
+    /// The BPF program.
     #[error(transparent)]
     Retune(#[from] RetuneError),
-    /// The kernel does not take the program, or there is no place for what stays of it.
+    /// The kernel refuses the BPF program, or there is no place for its pinned files.
     #[error("{}\nwithout BPF: --means routes", .0.trim_end())]
     Bpf(String),
-    /// What must outlive the agent would not, where it was started; starting it elsewhere is better than doing without.
+    /// Pinned files would not outlive the agent where it was started; starting it elsewhere is better than doing without BPF.
     #[error("{0}\nwithout BPF: --means routes")]
     Mounts(#[from] MountError),
     /// The process may not set TCP.
@@ -27,27 +27,27 @@ pub enum AgentError {
          CAP_SYS_ADMIN: run it with `sudo`"
     )]
     NotRoot,
-    /// Another one runs.
+    /// Another agent runs.
     #[error("{}: an agent runs there already; a second one on this host needs a --state, --pins and --cgroup of its own", .0.display())]
     Running(PathBuf),
-    /// A name, a label or a list of the operator's does not fit a report.
+    /// A name, a label or a list from the operator does not fit a report.
     #[error("this host cannot be reported: {0}")]
     Host(String),
     /// The guardian does not start.
-    #[error("the guardian, which undoes things should the agent die, cannot be started: {0}")]
+    #[error("the guardian, which restores settings if the agent dies, cannot be started: {0}")]
     Guardian(io::Error),
-    /// Deadlines are the kernel's, and this process counts otherwise.
+    /// Deadlines count on the kernel's clock, and this process has another.
     #[error(
-        "this process is in a time namespace whose clocks are not the kernel's, which ends what is set: run the agent outside of it"
+        "this process is in a time namespace, whose clocks are not those of the kernel's deadlines: run the agent outside of it"
     )]
     Clock,
-    /// The system's.
+    /// A system error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl AgentError {
-    /// Whether the operator can put it right, as opposed to a kernel or a disk that failed.
+    /// Whether the operator can fix it, as opposed to a kernel or a disk that failed.
     pub fn is_input(&self) -> bool {
         match self {
             AgentError::Running(_)

@@ -1,4 +1,4 @@
-//! Giving back without an agent: when it has died, and at boot.
+//! Restoring settings without an agent: after it has died, and at boot.
 
 use crate::config::Places;
 use crate::error::AgentError;
@@ -11,25 +11,25 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// How often, and after which pauses, the guardian tries: two seconds. An agent that holds the lock for longer is another one.
+/// How often, and after which pauses, the guardian tries: two seconds in all. An agent that holds the lock for longer is a new one.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What [`reset`] has done.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reset {
-    /// There was a program in the kernel.
+    /// A program was in the kernel.
     pub program: bool,
-    /// There were routes or sysctls to put back.
+    /// Routes or sysctls were to be restored.
     pub routes: bool,
-    /// What was left because somebody else has changed it.
+    /// What was left because it has been changed by others since.
     pub notes: Vec<String>,
 }
 
-/// Gives back all that an agent which is no more has left. Once more does no harm.
+/// Restores all that a dead agent has changed. Repeating it does no harm.
 ///
 /// # Errors
-/// An agent runs; or the kernel's, or files'.
+/// An agent runs, or the kernel or a file fails.
 pub fn reset(places: &Places, cgroup: &Path) -> Result<Reset, AgentError> {
     if !places.state.exists() && !places.pins.exists() {
         return Ok(Reset::default());
@@ -37,20 +37,20 @@ pub fn reset(places: &Places, cgroup: &Path) -> Result<Reset, AgentError> {
     let Some(_lock) = lock(places)? else { return Err(AgentError::Running(places.state.clone())) };
     let mut journal = Journal::open(&places.journal())?;
     let routes = !journal.is_empty();
-    // the routes first: they have no deadline of their own
+    // routes first: they have no deadline
     let notes = journal.undo()?;
     let program = tuner::reset(places, cgroup)?;
     let _ = fs::remove_file(places.status());
     Ok(Reset { program, routes, notes })
 }
 
-/// The guardian's whole life: waits until the agent that started it is gone (which closes `pipe`), and gives back what it left, unless
+/// The guardian's main function: waits until the agent that started it ends (which closes `pipe`), and restores its changes, unless
 /// another agent has taken its place.
 ///
 /// # Errors
 /// As [`reset`].
 pub fn guard(mut pipe: impl Read, places: &Places, cgroup: &Path) -> Result<Reset, AgentError> {
-    // an interruption is no end
+    // a signal is not the pipe's end
     while !matches!(pipe.read(&mut [0]), Ok(0)) {}
     // the kernel closes a dying process's files one after the other, so its lock may outlive the pipe for a moment
     for _ in 0..TRIES {

@@ -1,7 +1,7 @@
-//! Routes and sysctls: they stay when a process dies, so what they were is written down before they change.
+//! Routes and sysctls persist when a process dies, so their earlier values are written down before they change.
 //!
-//! The journal is a file. It is on the disk before the first change that it tells of, and names for each thing what it was and what was
-//! made of it. Undoing puts back only what still is as we made it: what somebody has changed since is theirs. It counts for one boot of
+//! The journal is a file. It is on disk before the first change that it lists, and names for each route and sysctl the old and the new
+//! value. Undoing restores only what still is as we made it: later changes by others stay. It is valid for one boot of
 //! the machine and one network namespace, since neither routes nor sysctls outlive these.
 
 use crate::netlink::RoutingTable;
@@ -62,10 +62,10 @@ impl Bytes {
 }
 
 impl Journal {
-    /// What an earlier agent has left written in `path`, if it counts here and now.
+    /// The journal that an earlier agent has left in `path`, if it is of this boot and namespace.
     ///
     /// # Errors
-    /// The file cannot be read, or was changed by somebody.
+    /// The file cannot be read, or was edited.
     pub fn open(path: &Path) -> Result<Journal, FileError> {
         let io = |source| FileError::Io { path: path.to_path_buf(), source };
         let here = Content {
@@ -89,12 +89,12 @@ impl Journal {
         Ok(Journal { path: path.to_path_buf(), content })
     }
 
-    /// Whether nothing is changed.
+    /// Whether it lists no change.
     pub fn is_empty(&self) -> bool {
         self.content.sysctls.is_empty() && self.content.routes.is_empty()
     }
 
-    /// Makes routes and sysctls what the plan says, and puts back what it no longer says. Returns what could not be done.
+    /// Sets routes and sysctls as the plan says, and restores what it no longer lists. Returns what could not be done.
     ///
     /// # Errors
     /// The journal cannot be written; then nothing was changed.
@@ -136,7 +136,7 @@ impl Journal {
         Ok(notes)
     }
 
-    /// What would be changed, in words. Nothing is.
+    /// The changes that [`apply`](Self::apply) would make, in words. Changes nothing.
     pub fn foresee(plan: &Plan) -> io::Result<Vec<String>> {
         let kernel = Kernel::open(plan.wishes.is_empty())?;
         let (changes, mut lines) = kernel.table.changes(&plan.wishes);
@@ -153,7 +153,7 @@ impl Journal {
         Ok(lines)
     }
 
-    /// Puts everything back. Returns what was left because somebody else has changed it.
+    /// Restores everything. Returns what was left because it has been changed by others.
     ///
     /// # Errors
     /// The journal cannot be removed.
@@ -167,7 +167,7 @@ impl Journal {
         }
     }
 
-    /// The routes as they would be without us.
+    /// The routes without our changes.
     fn base(&self, table: &Table) -> Result<Table, FileError> {
         let mut base = table.clone();
         for (name, entry) in &self.content.routes {
@@ -191,14 +191,14 @@ impl Journal {
         replace(&self.path, &text)
     }
 
-    /// Does what lies between the journal as it was and `after`.
+    /// Applies the difference between the journal as it was and `after`.
     fn make(&self, after: &Content, changes: &BTreeMap<String, Change>, kernel: &mut Kernel) -> Vec<String> {
         let mut notes = Vec::new();
         for (name, entry) in self.content.sysctls.iter().filter(|(name, _)| !after.sysctls.contains_key(*name)) {
             match sysctl(name) {
                 Ok(now) if entry.ours.contains(&now) => notes.extend(set_sysctl(name, &entry.before)),
                 Ok(now) if now == entry.before => {}
-                _ => notes.push(format!("sysctl {name} is left as it is: somebody has changed it")),
+                _ => notes.push(format!("sysctl {name} is left as it is: it has been changed by others")),
             }
         }
         for (name, entry) in &after.sysctls {
@@ -216,11 +216,11 @@ impl Journal {
                         Some(before) => kernel.ask(|netlink| netlink.replace(before)),
                         None => kernel.ask(|netlink| netlink.remove(now)),
                     };
-                    notes.extend(done.err().map(|error| format!("route {name} is not put back: {error}")));
+                    notes.extend(done.err().map(|error| format!("route {name} is not restored: {error}")));
                 }
                 (None, None) => {}
                 (Some(now), Some(before)) if essence(&now) == essence(&before) => {}
-                _ => notes.push(format!("route {name} is left as it is: somebody has changed it")),
+                _ => notes.push(format!("route {name} is left as it is: it has been changed by others")),
             }
         }
         for (name, change) in changes {
@@ -237,7 +237,7 @@ impl Journal {
     }
 }
 
-/// Both, so that whatever was done of the way from one to the other is known for ours.
+/// Both values, so that ours is recognised whichever of the two was in force.
 fn merged(one: &Content, other: &Content) -> Content {
     let mut both = one.clone();
     for (name, entry) in &other.sysctls {
@@ -253,7 +253,7 @@ fn merged(one: &Content, other: &Content) -> Content {
     both
 }
 
-/// A conversation with the kernel, and its routes when it began.
+/// A netlink socket, and the routes when it was opened.
 #[derive(Default)]
 struct Kernel {
     netlink: Option<RoutingTable>,
@@ -290,7 +290,7 @@ fn sysctl(name: &str) -> io::Result<String> {
     Ok(fs::read_to_string(path_of(name))?.trim().to_string())
 }
 
-/// Sets it; the reason why not.
+/// Sets it; returns why not.
 fn set_sysctl(name: &str, value: &str) -> Option<String> {
     fs::write(path_of(name), value).err().map(|error| format!("sysctl {name} = {value} is not set: {error}"))
 }
@@ -313,7 +313,7 @@ mod tests {
         };
         let route = |bytes: &str| with(&format!(r#""default": {{"before": "{bytes}", "ours": []}}"#), "");
         assert!(opened(with("", "").as_bytes()).unwrap().is_empty());
-        // a path outside of /proc/sys, by which whoever writes the journal would write any file
+        // a path outside of /proc/sys would let an edited journal write any file
         let sysctl = |name: &str| with("", &format!(r#""{name}": {{"before": "1", "ours": ["0"]}}"#));
         assert!(opened(sysctl(ECN).as_bytes()).is_ok());
         let broken = [

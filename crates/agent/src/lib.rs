@@ -1,4 +1,4 @@
-//! The agent of a real host. [`policy::Agent`] says what is to be set; here it is set, watched, reported and given back.
+//! The agent of a real host. [`policy::Agent`] decides what to set; this crate sets, watches, reports and restores it.
 //!
 //! ```text
 //! bus ──▶ policy::Agent ──▶ Plan ──▶ Tuner ──▶ kernel::retune (bpf/agent.c)
@@ -6,9 +6,9 @@
 //!   counters of the host
 //! ```
 //!
-//! Nothing that is set outlives its reason. Rules in the kernel have deadlines that the kernel looks at by itself. What has none, routes
-//! and sysctls, stands in a journal on disk before it is changed; [`guard`], a process of its own, undoes it when the agent dies, and
-//! [`reset`] whenever it is asked to. All times are those since the machine started: the clock of the wall is never read.
+//! No setting outlives its reason. Rules in the kernel have deadlines that the kernel checks by itself. Routes and sysctls have
+//! none: they are in a journal on disk before they are changed; [`guard`], a process of its own, restores them when the agent dies, and
+//! [`reset`] whenever it is called. All times count since boot: the wall clock is never read.
 #![forbid(unsafe_code)]
 
 mod config;

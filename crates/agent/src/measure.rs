@@ -1,4 +1,4 @@
-//! What a host measures of itself: counters of its network namespace (/proc/net/snmp, netstat and dev), over a sliding window.
+//! Measures the host: counters of its network namespace (/proc/net/snmp, netstat and dev), over a sliding window.
 
 use policy::{GuardWindow, Host};
 use std::collections::VecDeque;
@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _};
 use units::{Rate, Time};
 
-/// Over which rates are.
+/// The window of rates.
 const WINDOW: Time = Time::from_secs(1);
-/// More than a file of /proc/net has, bytes.
+/// Upper bound of a file of /proc/net, bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// The counters at an instant.
@@ -17,11 +17,11 @@ struct Sample {
     at: Time,
     /// Data segments sent for the first time.
     sent: u64,
-    /// Segments sent again.
-    again: u64,
+    /// Segments retransmitted.
+    retransmitted: u64,
     /// All segments sent for the first time, those without data too.
     out: u64,
-    /// Connections begun, by either side.
+    /// Connections opened, by either side.
     begun: u64,
     /// Open now.
     open: u64,
@@ -32,7 +32,8 @@ struct Sample {
 impl Sample {
     /// Whether TCP has sent nothing since.
     fn has_sent_all_of(&self, snmp: &str) -> bool {
-        counter(snmp, "Tcp:", "OutSegs") == Some(self.out) && counter(snmp, "Tcp:", "RetransSegs") == Some(self.again)
+        counter(snmp, "Tcp:", "OutSegs") == Some(self.out)
+            && counter(snmp, "Tcp:", "RetransSegs") == Some(self.retransmitted)
     }
 }
 
@@ -42,7 +43,7 @@ pub struct Counters {
     samples: VecDeque<Sample>,
     guards: GuardWindow,
     snmp: Counting,
-    /// The longer one, which is read each second, and where TCP has sent something.
+    /// The longer file, which is read each second, and when TCP has sent something.
     netstat: Counting,
     all_read_at: Time,
 }
@@ -55,7 +56,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// What it says now, in the network namespace in which it was read first.
+    /// Its content now, in the network namespace in which it was first read.
     fn read(&mut self, name: &str) -> io::Result<&str> {
         let mut file = match &self.file {
             Some(file) => file,
@@ -69,16 +70,16 @@ impl Counting {
 }
 
 impl Counters {
-    /// From the next sample on only what comes after it counts for guards.
+    /// Guards count only from the next sample on.
     pub fn begin_guarding(&mut self) {
         self.guards.begin();
     }
 
-    /// Reads the counters of the calling thread's namespace, and adds what they say of the second before `now`, and of what guards
-    /// judge by, to `host`.
+    /// Reads the counters of the calling thread's namespace, and adds to `host` those of the second before `now`, and what guards
+    /// use.
     ///
     /// # Errors
-    /// /proc does not have them.
+    /// /proc lacks them.
     pub fn sample(&mut self, now: Time, host: &mut Host) -> io::Result<()> {
         let snmp = self.snmp.read("snmp")?;
         let quiet = self.samples.back().filter(|last| now < self.all_read_at + WINDOW && last.has_sent_all_of(snmp));
@@ -89,22 +90,22 @@ impl Counters {
             sample(now, snmp, self.netstat.read("netstat")?)?
         };
         self.push(sample);
-        self.tell(host);
+        self.write_to(host);
         Ok(())
     }
 
     /// Whether TCP had sent nothing between the last two samples.
     pub fn is_quiet(&self) -> bool {
-        let mut last = self.samples.iter().rev().map(|sample| (sample.out, sample.again));
+        let mut last = self.samples.iter().rev().map(|sample| (sample.out, sample.retransmitted));
         last.next().is_some_and(|sample| last.next() == Some(sample))
     }
 
-    fn tell(&self, host: &mut Host) {
+    fn write_to(&self, host: &mut Host) {
         let (Some(last), Some(first)) = (self.samples.back(), self.samples.front()) else { return };
         host.live_flows = Some(last.open as f64);
         let counts = self.guards.counts();
         host.sent_segments = counts.map(|(sent, _)| sent);
-        host.retransmitted_segments = counts.map(|(_, again)| again);
+        host.retransmitted_segments = counts.map(|(_, retransmitted)| retransmitted);
         let seconds = last.at.saturating_sub(first.at).as_secs_f64();
         if seconds > 0.0 {
             host.flow_starts = Some(last.begun.saturating_sub(first.begun) as f64 / seconds);
@@ -114,7 +115,7 @@ impl Counters {
     }
 
     fn push(&mut self, sample: Sample) {
-        self.guards.add(sample.at, sample.sent.saturating_add(sample.again), sample.again);
+        self.guards.add(sample.at, sample.sent.saturating_add(sample.retransmitted), sample.retransmitted);
         while self.samples.get(1).is_some_and(|begin| begin.at.saturating_add(WINDOW) <= sample.at) {
             self.samples.pop_front();
         }
@@ -129,7 +130,7 @@ fn sample(at: Time, snmp: &str, netstat: &str) -> io::Result<Sample> {
     Ok(Sample {
         at,
         sent: value(netstat, "TcpExt:", "TCPOrigDataSent")?,
-        again: value(snmp, "Tcp:", "RetransSegs")?,
+        retransmitted: value(snmp, "Tcp:", "RetransSegs")?,
         out: value(snmp, "Tcp:", "OutSegs")?,
         begun: value(snmp, "Tcp:", "ActiveOpens")?.saturating_add(value(snmp, "Tcp:", "PassiveOpens")?),
         open: value(snmp, "Tcp:", "CurrEstab")?,
@@ -146,13 +147,13 @@ fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
 
 /// Bytes received and sent by an interface, and packets dropped on the way out.
 pub struct Traffic {
-    /// Bytes.
+    /// Bytes received.
     pub received: u64,
-    /// Bytes.
+    /// Bytes sent.
     pub sent: u64,
-    /// Packets that went out.
+    /// Packets sent.
     pub packets: u64,
-    /// Packets that did not.
+    /// Packets dropped.
     pub dropped: u64,
 }
 
@@ -180,8 +181,15 @@ mod tests {
     #[test]
     fn counters_are_found_by_their_names() {
         let read = sample(Time::from_secs(3), SNMP, NETSTAT).unwrap();
-        let right =
-            Sample { at: Time::from_secs(3), sent: 4000, again: 11, out: 4100, begun: 12, open: 3, bytes: 9000 };
+        let right = Sample {
+            at: Time::from_secs(3),
+            sent: 4000,
+            retransmitted: 11,
+            out: 4100,
+            begun: 12,
+            open: 3,
+            bytes: 9000,
+        };
         assert_eq!(read, right);
         assert!(right.has_sent_all_of(SNMP) && !right.has_sent_all_of(&SNMP.replace("4100", "4101")));
         assert!(!right.has_sent_all_of(&SNMP.replace("11", "12")));
@@ -204,15 +212,15 @@ mod tests {
         let mut host = Host::default();
         // 100 segments a second, of which four are lost in the tenth second
         for quarter in 0..400 {
-            let again = quarter.clamp(36, 40) - 36;
+            let retransmitted = quarter.clamp(36, 40) - 36;
             counters.push(Sample {
                 at: Time::from_ms(250 * quarter),
                 sent: 25 * quarter,
-                again,
+                retransmitted,
                 begun: quarter,
                 ..Sample::default()
             });
-            counters.tell(&mut host);
+            counters.write_to(&mut host);
             if quarter == 20 {
                 assert_eq!((host.sent_segments, host.drop_rate()), (Some(500), None), "too little to judge by");
             }
@@ -227,7 +235,7 @@ mod tests {
             }
         }
         counters.begin_guarding();
-        counters.tell(&mut host);
+        counters.write_to(&mut host);
         assert_eq!((host.sent_segments, host.flow_starts), (None, Some(4.0)));
     }
 

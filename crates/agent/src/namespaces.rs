@@ -1,4 +1,4 @@
-//! Network namespaces beside the agent's own: a cgroup holds containers, too.
+//! Network namespaces other than the agent's own: a cgroup holds containers, too.
 
 use nix::sched::{CloneFlags, setns};
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::thread;
 
-/// Does something in each network namespace in which a process of the cgroup is, on a thread that has entered it; in the calling
-/// thread's own first. What cannot be entered is left out: it ended meanwhile, or is not ours to enter.
+/// Calls a function in each network namespace in which a process of the cgroup is, on a thread that has entered it; in the calling
+/// thread's own first. A namespace that cannot be entered is skipped: it ended meanwhile, or is not ours to enter.
 pub fn in_each(cgroup: &Path, mut work: impl FnMut() + Send) {
     work();
     let own = number("thread-self");

@@ -1,4 +1,4 @@
-//! The routes of the calling thread's network namespace (rtnetlink(7)), one question after the other.
+//! The routes of the calling thread's network namespace (rtnetlink(7)), one request at a time.
 
 use netlink::Netlink;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE};
@@ -22,14 +22,14 @@ impl RoutingTable {
         asked.header.table = RouteHeader::RT_TABLE_MAIN;
         let all = self.0.ask(NLM_F_DUMP, RouteNetlinkMessage::GetRoute(asked))?;
         let route = |message| match message {
-            // kernels before 4.20 tell all tables
+            // kernels before 4.20 dump all tables
             RouteNetlinkMessage::NewRoute(route) if route.header.table == RouteHeader::RT_TABLE_MAIN => Some(route),
             _ => None,
         };
         Ok(all.into_iter().filter_map(route).collect())
     }
 
-    /// Puts a route in the place of the one with its destination.
+    /// Replaces the route with the same destination.
     pub fn replace(&mut self, route: RouteMessage) -> io::Result<()> {
         self.0.ask(NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewRoute(route)).map(|_| ())
     }
@@ -39,7 +39,7 @@ impl RoutingTable {
         self.0.ask(NLM_F_CREATE | NLM_F_EXCL, RouteNetlinkMessage::NewRoute(route)).map(|_| ())
     }
 
-    /// Takes a route away.
+    /// Deletes a route.
     pub fn remove(&mut self, route: RouteMessage) -> io::Result<()> {
         self.0.ask(0, RouteNetlinkMessage::DelRoute(route)).map(|_| ())
     }

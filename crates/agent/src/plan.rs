@@ -1,4 +1,4 @@
-//! From what the CUEs say to what the kernel is told: a table of rules for the BPF program, metrics for routes, sysctls; and in words, what
+//! From CUEs to kernel settings: a table of rules for the BPF program, metrics for routes, sysctls; and, as text, what
 //! of it this host cannot do.
 
 use crate::config::Means;
@@ -22,7 +22,7 @@ const NO_LIMIT: u64 = u32::MAX as u64 - 1;
 /// What a plan must know of the host.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
-    /// By what TCP is changed.
+    /// How TCP is changed.
     pub means: Means,
     /// The algorithms that a socket can choose now, by their names in policies.
     pub algorithms: &'a [String],
@@ -30,13 +30,13 @@ pub struct Surroundings<'a> {
     pub needs_ecn: &'a BTreeSet<String>,
     /// The kernel's clock tick.
     pub tick: Time,
-    /// Of the rules' deadlines.
+    /// Now, on the clock of the rules' deadlines.
     pub clock: Clock,
     /// The agent's cgroup, as policies write it: `/`, `/machine/web`.
     pub cgroup: String,
 }
 
-/// What is to be.
+/// What is to be set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// For the BPF program, in order.
@@ -49,34 +49,34 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// What routes to a prefix are to have.
+/// Metrics for routes to a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
     /// `None`: all of them.
     pub remote: Option<Prefix>,
-    /// What.
+    /// The metrics.
     pub metrics: Metrics,
 }
 
-/// Of a route (RTAX_* in linux/rtnetlink.h); what is absent stays as it is.
+/// Metrics of a route (RTAX_* in linux/rtnetlink.h); an absent one stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// Segments.
+    /// Initial window, segments.
     pub initial_cwnd: Option<u32>,
-    /// Milliseconds.
+    /// Minimum RTO, milliseconds.
     pub rto_min_ms: Option<u32>,
-    /// Connections ask for ECN.
+    /// Connections request ECN.
     pub ecn: bool,
-    /// The kernel's name.
+    /// Congestion control, the kernel's name.
     pub cc: Option<String>,
-    /// Segments.
+    /// Largest congestion window, segments.
     pub cwnd_clamp: Option<u32>,
-    /// Bytes.
+    /// Largest receive window, bytes.
     pub window: Option<u32>,
 }
 
 impl Metrics {
-    /// These, and of `other` what is absent here.
+    /// These, and those of `other` that are absent here.
     #[must_use]
     pub fn or(self, other: &Metrics) -> Metrics {
         Metrics {
@@ -91,15 +91,14 @@ impl Metrics {
 }
 
 impl Plan {
-    /// By rules in the order in which they count.
+    /// From rules in order of precedence.
     pub fn of(rules: &[AgentRule], host: &Surroundings<'_>, names: &mut Names) -> Plan {
         let mut plan = Plan::default();
         for rule in rules {
             let note = |what: String| format!("{}/{}: {what}", rule.policy, rule.rule);
             if let Some(cgroup) = rule.sessions.cgroup.as_ref().filter(|cgroup| !holds(cgroup, &host.cgroup)) {
                 let own = &host.cgroup;
-                plan.notes
-                    .push(note(format!("not set: it is for cgroup {cgroup}, this agent is for {own} as a whole")));
+                plan.notes.push(note(format!("not set: it is for cgroup {cgroup}, but this agent sets all of {own}")));
                 continue;
             }
             let mut set = rule.set.clone();
@@ -121,7 +120,7 @@ impl Plan {
             }
             if set.ecn.is_some() && !host.means.routes() {
                 plan.notes
-                    .push(note("ecn is not set: it takes routes or a sysctl, which this agent does not touch".into()));
+                    .push(note("ecn is not set: it needs routes or a sysctl, which this agent does not touch".into()));
             }
         }
         if plan.rules.len() > RULES_MAX {
@@ -148,9 +147,9 @@ impl Plan {
         if let Some(port) = port {
             if !means.bpf() {
                 self.notes
-                    .push(note(format!("not set: it is for port {port}, which routes do not know; it takes BPF")));
+                    .push(note(format!("not set: it is for port {port}, and routes have no ports; it needs BPF")));
             } else if ecn.is_some() {
-                self.notes.push(note(format!("ecn is not set: it is for port {port}, which routes do not know")));
+                self.notes.push(note(format!("ecn is not set: it is for port {port}, and routes have no ports")));
             }
             return;
         }
@@ -162,7 +161,7 @@ impl Plan {
                 ("delayed_ack_max", set.delayed_ack_max.is_some()),
             ];
             for (name, _) in names.into_iter().filter(|(_, is_set)| *is_set) {
-                self.notes.push(note(format!("{name} is not set: it takes BPF")));
+                self.notes.push(note(format!("{name} is not set: it needs BPF")));
             }
         }
         match (ecn, remote) {
@@ -171,7 +170,7 @@ impl Plan {
                 self.sysctls.entry(ECN.to_string()).or_insert_with(|| value.to_string());
             }
             (Some(false), Some(remote)) => {
-                self.notes.push(note(format!("ecn = false is not set: no route to {remote} can say so")));
+                self.notes.push(note(format!("ecn = false is not set: a route to {remote} cannot disable it")));
             }
             (Some(true), Some(_)) | (None, _) => {}
         }
@@ -183,7 +182,7 @@ impl Plan {
     }
 }
 
-/// What to do about an algorithm that the kernel does not have.
+/// The note for an algorithm that the kernel lacks.
 fn lacking(name: &str) -> String {
     match name.strip_prefix(KERNEL_PREFIX) {
         Some(own) => format!("cc = {name} is not set: the kernel does not have it (modprobe tcp_{own})"),
@@ -193,13 +192,13 @@ fn lacking(name: &str) -> String {
     }
 }
 
-/// For connections; ECN aside.
+/// Settings for connections, without ECN.
 fn tuning(set: &Settings, cc: Option<String>, needs_ecn: bool, tick: Time) -> Tuning {
     let us = |time: Time| time.as_us().min(u64::from(u32::MAX)) as u32;
     let rate = set.max_pacing_rate.map(|rate| rate.as_bps() / 8);
     Tuning {
         initial_cwnd: set.initial_cwnd,
-        // the kernel refuses its tick and less
+        // the kernel refuses a minimum RTO of one tick or less
         rto_min_us: set.rto_min.map(|time| us(time.max(tick + Time::from_us(1)))),
         delack_max_us: set.delayed_ack_max.map(|time| us(time.max(tick + Time::from_us(1)))),
         cwnd_clamp: set.cwnd_clamp,
@@ -210,7 +209,7 @@ fn tuning(set: &Settings, cc: Option<String>, needs_ecn: bool, tick: Time) -> Tu
     }
 }
 
-/// For routes: beside the program what reaches further, without it all that a route can say.
+/// Metrics for routes: with the program only what BPF cannot set, without it all that a route can.
 fn metrics(set: &Settings, cc: Option<String>, means: Means) -> Metrics {
     let alone = !means.bpf();
     Metrics {
@@ -278,7 +277,7 @@ mod tests {
         let short = Settings { rto_min: Some(Time::from_ms(2)), ..Settings::default() };
         let both = plan(&rule(short), Means::Both);
         assert_eq!(both.rules[0].tuning.rto_min_us, Some(4001));
-        assert_eq!(both.wishes[0].metrics.rto_min_ms, Some(2), "a route can say less");
+        assert_eq!(both.wishes[0].metrics.rto_min_ms, Some(2), "a route can set less");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Which routes are to have which metrics.
+//! Which routes get which metrics.
 //!
-//! A wish for a prefix is for every route whose destination lies in it. Where only a wider route leads there, a route of its own is added for
-//! the prefix, by the same way.
+//! A wish for a prefix applies to every route whose destination lies in it. Where only a wider route leads there, a route of its own is
+//! added for the prefix, with the same next hop.
 
 use crate::plan::{Metrics, Wish};
 use netlink_packet_core::{Emitable as _, Parseable as _};
@@ -17,25 +17,25 @@ const RTAX_RTO_MIN: u32 = 13;
 const RTAX_CC_ALGO: u32 = 16;
 const RTAX_FEATURE_ECN: u32 = 1;
 
-/// What a namespace's routes are, by destination.
+/// A namespace's routes, by destination.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     routes: BTreeMap<String, RouteMessage>,
-    /// Those that cannot be told apart, or not be put back as they were.
+    /// Those that are ambiguous, or could not be restored exactly.
     left_alone: BTreeSet<String>,
 }
 
-/// A route that is not as it is to be.
+/// A change to a route.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Change {
-    /// What it was before anything was changed; `None`: there was none.
+    /// The route before any change; `None`: there was none.
     pub before: Option<RouteMessage>,
-    /// What it is to be.
+    /// The route as wanted.
     pub after: RouteMessage,
 }
 
 impl Table {
-    /// Of what the kernel has told.
+    /// From the kernel's dump.
     pub fn new(all: Vec<RouteMessage>) -> Table {
         let mut table = Table::default();
         for route in all {
@@ -57,7 +57,7 @@ impl Table {
         self.routes.get(name)
     }
 
-    /// As it is without a change that was made.
+    /// The table without a change that was made.
     pub fn put_back(&mut self, name: &str, before: Option<RouteMessage>) {
         match before {
             Some(route) => self.routes.insert(name.to_string(), route),
@@ -65,7 +65,7 @@ impl Table {
         };
     }
 
-    /// What the wishes make of it, by the routes' names; and which could not be touched.
+    /// The changes that the wishes require, by the routes' names; and which routes cannot be touched.
     pub fn changes(&self, wishes: &[Wish]) -> (BTreeMap<String, Change>, Vec<String>) {
         let mut changes = BTreeMap::new();
         let within = |wish: &Wish, of: Prefix| wish.remote.is_none_or(|remote| remote.covers(of));
@@ -100,7 +100,7 @@ impl Table {
         }
         let wished = |name: &&String| !wishes.is_empty() && !name.contains("fe80:");
         let odd = self.left_alone.iter().filter(wished);
-        (changes, odd.map(|name| format!("route {name}: left as it is: it could not be put back exactly")).collect())
+        (changes, odd.map(|name| format!("route {name}: left as it is: it could not be restored exactly")).collect())
     }
 
     /// Initial windows of routes under a prefix, segments.
@@ -121,8 +121,8 @@ impl Table {
     }
 }
 
-/// Destination, type of service, priority: by these the kernel tells routes apart. `None` of what is not for the agent: addresses of one
-/// link, and of many hosts.
+/// Destination, type of service, priority: the kernel's key of a route. `None` of routes that the agent leaves alone: link-local
+/// and multicast ones.
 fn name(route: &RouteMessage) -> Option<String> {
     let to = destination(route)?;
     let local = match to.address() {
@@ -155,14 +155,14 @@ fn destination(route: &RouteMessage) -> Option<Prefix> {
     Prefix::new(address.unwrap_or(everywhere), route.header.destination_prefix_length)
 }
 
-/// As it may be told to the kernel again.
+/// In the form in which the kernel accepts it.
 fn cleaned(mut route: RouteMessage) -> RouteMessage {
     route.header.flags &= RouteFlags::Onlink;
     route.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::CacheInfo(_)));
     route
 }
 
-/// The way of `route`, to a prefix of its own.
+/// A copy of `route` for a prefix of its own.
 fn towards(route: &RouteMessage, remote: Prefix) -> RouteMessage {
     let mut own = route.clone();
     own.header.destination_prefix_length = remote.bits();
@@ -187,7 +187,7 @@ fn with_metrics(mut route: RouteMessage, wanted: &Metrics) -> RouteMessage {
         set(RouteMetric::InitCwnd(segments));
     }
     if let Some(ms) = wanted.rto_min_ms {
-        // Linux reads this one, and the next two, only where the route insists on it
+        // Linux reads this one, and the next two, only where the route locks it
         set(RouteMetric::RtoMin(ms));
         lock |= 1 << RTAX_RTO_MIN;
     }
@@ -222,7 +222,7 @@ fn with_metrics(mut route: RouteMessage, wanted: &Metrics) -> RouteMessage {
     route
 }
 
-/// What makes two routes the same, in whatever order the kernel tells it.
+/// A normal form, whatever the order of the kernel's attributes.
 pub fn essence(route: &RouteMessage) -> (Vec<String>, Vec<String>) {
     let mut ways: Vec<String> = Vec::new();
     let mut metrics: Vec<String> = Vec::new();
@@ -237,7 +237,7 @@ pub fn essence(route: &RouteMessage) -> (Vec<String>, Vec<String>) {
     (ways, metrics)
 }
 
-/// The metrics, for people: `InitCwnd(20), Lock(8192), RtoMin(2)`.
+/// The metrics as text: `InitCwnd(20), Lock(8192), RtoMin(2)`.
 pub fn metrics_of(route: &RouteMessage) -> String {
     essence(route).1.join(", ")
 }
@@ -249,7 +249,7 @@ pub fn to_bytes(route: &RouteMessage) -> Vec<u8> {
     bytes
 }
 
-/// From the journal; `None` of what is no route.
+/// From the journal; `None` if it is not a route.
 pub fn from_bytes(bytes: &[u8]) -> Option<RouteMessage> {
     RouteMessage::parse(bytes).ok()
 }
@@ -279,7 +279,7 @@ mod tests {
         Wish { remote, metrics: Metrics { initial_cwnd: Some(segments), ..Metrics::default() } }
     }
 
-    /// Names of the changes, and what each makes of the metrics.
+    /// Names of the changes, and the metrics after each.
     fn changes(table: &Table, wishes: &[Wish]) -> Vec<(String, bool, String)> {
         let (changes, _) = table.changes(wishes);
         let row = |(name, change): (String, Change)| (name, change.before.is_some(), metrics_of(&change.after));

@@ -1,4 +1,4 @@
-//! What an agent leaves written for whoever asks how it is.
+//! The status file that an agent leaves for `opentcp agent --status` and others.
 
 use crate::config::Places;
 use crate::lock::lock;
@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 use std::{fs, io};
 use units::Time;
 
-/// How an agent is.
+/// An agent's status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// There is one.
+    /// An agent runs.
     pub running: bool,
-    /// It reaches the Oracle.
+    /// It is connected to the Oracle.
     pub connected: bool,
-    /// Times that the program in the kernel gave settings to a connection, and its own back.
+    /// How often the program in the kernel set a connection, and restored one.
     pub applied: u64,
-    /// The same.
+    /// How often it restored one.
     pub reverted: u64,
     /// Algorithms withheld from connections that had not agreed on ECN.
     pub ecn_refused: u64,
     /// Settings that the kernel refused.
     pub failed: u64,
-    /// Connections that ended and are not in any report, because too many did at a time.
+    /// Connections that ended unreported, because too many did at a time.
     pub records_lost: u64,
-    /// What it last reported, or would have.
+    /// Its last report, or the one that it would have sent.
     pub report: Option<Report>,
 }
 
-/// How the agent of a folder is.
+/// The status of the agent of a folder.
 ///
 /// # Errors
-/// The folder cannot be read, or what is in it.
+/// The folder cannot be read, or the file is malformed.
 pub fn status(places: &Places) -> Result<Status, FileError> {
     let io = |source| FileError::Io { path: places.status(), source };
     if !places.state.exists() {
@@ -51,7 +51,7 @@ pub fn status(places: &Places) -> Result<Status, FileError> {
 }
 
 impl Status {
-    /// The same without what changes by itself.
+    /// The same without values that change by themselves.
     pub(crate) fn without_time(&self) -> Status {
         let mut still = self.clone();
         if let Some(report) = &mut still.report {
@@ -61,7 +61,7 @@ impl Status {
         still
     }
 
-    /// Writes it for others to read. It is of no use after the machine has stopped, so nobody waits for the disk.
+    /// Writes it for others to read. It is useless after a crash of the machine, so it is not synced to disk.
     pub(crate) fn write(&self, places: &Places) -> io::Result<()> {
         let beside = places.status().with_extension("new");
         fs::write(&beside, serde_json::to_vec(self)?)?;

@@ -1,4 +1,4 @@
-//! Connections that have ended, by kind: which rule, the other end's rack, how much they carried. Memory is bounded: each kind takes two
+//! Ended connections, by kind: rule, the remote end's rack, size. Memory is bounded: each kind takes two
 //! kilobytes, and there are at most [`KINDS_MAX`] of them.
 
 use bus::{FctTimes, Telemetry};
@@ -7,21 +7,21 @@ use policy::{COUNT_MAX, Prefix};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Kinds that are kept apart; what else ends is one kind, `other`.
+/// Kinds that are kept apart; further ones count as one kind, `other`.
 pub const KINDS_MAX: usize = 256;
 /// Names of rules that are remembered.
 const NAMES_MAX: usize = 1024;
 
-/// Sizes that are kept apart, by the bytes of the larger direction.
+/// Size classes, by the bytes of the larger direction.
 const SIZES: [(u64, &str); 4] =
     [(10_000, "under 10 kB"), (100_000, "under 100 kB"), (1_000_000, "under 1 MB"), (10_000_000, "under 10 MB")];
 const LARGEST: &str = "10 MB and more";
-/// Of a connection that no rule has touched.
+/// Of a connection to which no rule applied.
 const DEFAULT: &str = "default";
-/// Of what is not kept apart.
+/// Of further kinds.
 const OTHER: &str = "other";
 
-/// Numbers for rules, so that a connection's record says by which one it was begun. A number is never given twice.
+/// Numbers for rules, so that a connection's record names the rule at its start. A number is never reused.
 #[derive(Debug, Default)]
 pub struct Names(Vec<String>);
 
@@ -40,7 +40,7 @@ impl Names {
         at as u32 + 1
     }
 
-    /// What is called so.
+    /// The rule of a number.
     pub fn name(&self, number: u32) -> &str {
         match number.checked_sub(1) {
             None => DEFAULT,
@@ -66,12 +66,12 @@ type Key = (String, String, &'static str);
 pub struct Ended {
     kinds: BTreeMap<Key, Kind>,
     all: FctTimes,
-    /// By rule: initial windows that were read back, and how many connections had each.
+    /// By rule: observed initial windows, and how many connections had each.
     windows: BTreeMap<u32, BTreeMap<u32, usize>>,
 }
 
 impl Ended {
-    /// One more.
+    /// Adds one.
     pub fn add(&mut self, record: &Record, names: &Names, racks: &[(Prefix, String)]) {
         let us = record.ended.saturating_sub(record.began).as_micros() as u64;
         let carried = record.bytes_acked.max(record.bytes_received);
@@ -82,7 +82,7 @@ impl Ended {
         }
         let kind = self.kinds.entry(key).or_default();
         kind.flows += 1;
-        // the kernel counts retransmissions of the handshake too, and an Oracle takes no more of them than segments
+        // the kernel counts retransmissions of the handshake too, and an Oracle refuses more of them than segments
         let retransmits = u64::from(record.retransmits.min(record.data_segs_out));
         kind.bytes = kind.bytes.saturating_add(record.bytes_acked).min(COUNT_MAX);
         kind.segments += u64::from(record.data_segs_out);
@@ -103,7 +103,7 @@ impl Ended {
         &self.all
     }
 
-    /// Initial windows of connections that began by a rule, and how many had each.
+    /// Initial windows of connections that started under a rule, and how many had each.
     pub fn windows(&self, rule: u32) -> Option<&BTreeMap<u32, usize>> {
         self.windows.get(&rule)
     }

@@ -1,4 +1,4 @@
-//! The host's TCP in our hands: the program in the kernel, routes and sysctls.
+//! Sets the host's TCP: the program in the kernel, routes and sysctls.
 
 use crate::config::{Config, Means, Places};
 use crate::error::AgentError;
@@ -11,33 +11,33 @@ use kernel::{PinError, Pins};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What it means that there is no BPF.
-const WITHOUT_BPF: &str = "without BPF routes and sysctls alone are set: open connections keep what they have, rules with a port, pacing, \
-                           max_pacing_rate and delayed_ack_max are not set, connections that end are not told of";
+/// What lacks without BPF.
+const WITHOUT_BPF: &str = "without BPF only routes and sysctls are set: open connections keep what they have, rules with a port, pacing, \
+                           max_pacing_rate and delayed_ack_max are not set, ended connections are not reported";
 
-/// What sets.
+/// The means in use.
 #[derive(Debug)]
 pub struct Tuner {
     retuner: Option<Retuner>,
     journal: Journal,
     means: Means,
-    /// What cannot be set for want of BPF, and why there is none.
+    /// What cannot be set without BPF, and why there is none.
     lacking: Option<String>,
     cgroup: PathBuf,
     pins: PathBuf,
 }
 
 impl Tuner {
-    /// Takes the place of an earlier agent: what it left is given back, since nobody has watched its guards. Where [`Means::Both`] are
-    /// asked for and BPF cannot be had, routes and sysctls are what remains.
+    /// Replaces an earlier agent: its settings are restored, since nobody has watched their guards. Where [`Means::Both`] are
+    /// requested and BPF is not available, routes and sysctls remain.
     ///
     /// # Errors
-    /// The kernel does not take the program that was asked for, or files cannot be used.
+    /// The kernel refuses the program that was requested, or files cannot be used.
     pub fn take_over(config: &Config) -> Result<(Tuner, Vec<String>), AgentError> {
         let mut journal = Journal::open(&config.places.journal())?;
         let notes = journal.undo()?;
         let (cgroup, pins) = (config.cgroup.clone(), config.places.pins.clone());
-        // a program that is there already has set what only BPF gives back
+        // a program that is already loaded has settings that only BPF restores
         let may_lack = config.means == Means::Both && !pins.exists();
         let (mut retuner, mut means, mut lacking) = (None, config.means, None);
         if means.bpf() {
@@ -56,20 +56,20 @@ impl Tuner {
         Ok((tuner, notes))
     }
 
-    /// By what TCP is changed, after all.
+    /// How TCP is changed in effect.
     pub fn means(&self) -> Means {
         self.means
     }
 
-    /// What this host lacks, in words.
+    /// What this host lacks, as text.
     pub fn lacking(&self) -> Option<&str> {
         self.lacking.as_deref()
     }
 
-    /// Makes the host what the plan says. Returns what could not be done.
+    /// Sets the host as the plan says. Returns what could not be done.
     ///
     /// # Errors
-    /// The kernel's, or the journal's: it is not known then what is set.
+    /// The kernel or the journal fails: it is unknown then what is set.
     pub fn apply(&mut self, plan: &Plan) -> Result<Vec<String>, AgentError> {
         let notes = if self.means.routes() { self.journal.apply(plan)? } else { Vec::new() };
         self.set_rules(plan)?;
@@ -82,7 +82,7 @@ impl Tuner {
         adopt(retuner, &self.cgroup)
     }
 
-    /// What the program has done.
+    /// The program's counters.
     ///
     /// # Errors
     /// The kernel does not say.
@@ -90,7 +90,7 @@ impl Tuner {
         self.retuner.as_ref().map(Retuner::counts).transpose()
     }
 
-    /// Connections that have ended.
+    /// Connections that have ended since the last call.
     ///
     /// # Errors
     /// The kernel's.
@@ -98,7 +98,7 @@ impl Tuner {
         self.retuner.as_ref().map_or(Ok(()), |retuner| retuner.ended(take))
     }
 
-    /// Gives everything back and takes out what is in the kernel. Returns what was left because somebody else has changed it.
+    /// Restores everything and removes what is in the kernel. Returns what was left because it has been changed by others.
     ///
     /// # Errors
     /// The kernel's, or the journal's.
@@ -112,7 +112,7 @@ impl Tuner {
     }
 }
 
-/// Lets open connections of every namespace in the cgroup follow the rules.
+/// Applies the rules to open connections of every namespace in the cgroup.
 fn adopt(retuner: &mut Retuner, cgroup: &Path) -> Result<(), RetuneError> {
     let mut outcome = Ok(());
     in_each(cgroup, || {
@@ -123,9 +123,9 @@ fn adopt(retuner: &mut Retuner, cgroup: &Path) -> Result<(), RetuneError> {
     outcome
 }
 
-/// The program, as it stays.
+/// The program, pinned.
 pub fn attached(cgroup: &Path, places: &Places) -> Result<Retuner, AgentError> {
-    // opening mounts bpffs where it is missing; the lock is for who loads algorithms, and is let go
+    // opening mounts bpffs where it is missing; its lock, for loading algorithms, is not needed
     drop(Pins::open().map_err(|error| match error {
         PinError::Mount(error @ (MountError::NetworkNamespace { .. } | MountError::PrivateMounts)) => error.into(),
         error => AgentError::Bpf(error.to_string()),
@@ -142,7 +142,7 @@ pub fn attached(cgroup: &Path, places: &Places) -> Result<Retuner, AgentError> {
     })
 }
 
-/// Takes out what stays in the kernel, and the folder above if it is empty.
+/// Removes the pinned files, and the folder above if it is empty.
 pub fn remove(pins: &Path) -> Result<bool, RetuneError> {
     let was_there = Retuner::remove(pins)?;
     if was_there && let Some(folder) = pins.parent() {
@@ -151,7 +151,7 @@ pub fn remove(pins: &Path) -> Result<bool, RetuneError> {
     Ok(was_there)
 }
 
-/// Gives back what a program that stays has set, and takes it out; whether there was one.
+/// Restores what a pinned program has set, and removes it; whether there was one.
 ///
 /// # Errors
 /// The kernel's.
@@ -159,7 +159,7 @@ pub fn reset(places: &Places, cgroup: &Path) -> Result<bool, AgentError> {
     if !places.pins.exists() {
         return Ok(false);
     }
-    // first what takes no time; what an agent that was killed while it began has left may lack it
+    // the quick part first; an agent that was killed at its start may not have got there
     let _ = Retuner::end_rules(&places.pins);
     let mut retuner = attached(cgroup, places)?;
     retuner.set(&[])?;

@@ -88,7 +88,7 @@ impl End {
             let socket = XdpSocket::open(index, 0, HEADERS + MSS as usize).expect("the kernel has AF_XDP");
             let steering = Steering::attach(Attachment { interface: index, own: &[], folder: &pins, fragments: false })
                 .expect("the kernel takes the program");
-            steering.say_at_work().expect("the kernel has the time");
+            steering.beat().expect("the kernel has the time");
             steering.hand_to(0, socket.as_fd()).expect("it is its queue");
             End { socket, steering, said: Instant::now() }
         })
@@ -99,7 +99,7 @@ impl End {
     /// Receives frames; returns how many.
     fn receive(&mut self, take: impl FnMut(&[u8])) -> u32 {
         if self.said.elapsed() > kernel::steer::PATIENCE / 10 {
-            self.steering.say_at_work().expect("the kernel has the time");
+            self.steering.beat().expect("the kernel has the time");
             self.said = Instant::now();
         }
         self.socket.receive(BATCH, take)
@@ -443,7 +443,7 @@ fn measure(algorithm: &str, flows: usize) {
         each(after.daemon_user - before.daemon_user),
         each(after.daemon_kernel - before.daemon_kernel),
         each(after.reception - before.reception),
-        counter("sent_again"),
+        counter("retransmitted"),
         bench.again - again,
     );
 }

@@ -1,7 +1,7 @@
-//! What this machine can do of what the commands need, and what to do about what is missing.
+//! Checks what the commands need of this machine, and what to do about what is missing.
 //!
-//! [`examine`] tries each thing as the commands would: a program is given to the verifier, a namespace and a TAP are made and
-//! are gone again, a busy loop is timed. It changes nothing that lasts. Which command needs what is said once, in [`Need`].
+//! [`examine`] tries each thing as the commands would: it verifies a program, makes a namespace and a TAP that end
+//! at once, and times a busy loop. It changes nothing that lasts. Which command needs what is defined once, in [`Need`].
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -10,7 +10,7 @@ mod programs;
 
 use serde::Serialize;
 
-/// Commands of `opentcp` that ask something of the machine, as a user writes them.
+/// Commands of `opentcp` that need something of the machine, as a user writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// The simulator, and with it `reproduce`, `policy try` and `demo` without root.
@@ -21,16 +21,16 @@ pub enum Need {
     Load,
     /// Scenarios on real kernels.
     Emulate,
-    /// A network of real kernels for the user's programs.
+    /// A network of real kernels for the user's own programs.
     Shell,
-    /// The host's TCP by an Oracle's settings.
+    /// The agent, which sets the host's TCP.
     Agent,
     /// Congestion control between two interfaces.
     Enforce,
 }
 
 impl Need {
-    /// All.
+    /// All commands.
     pub const ALL: [Need; 7] =
         [Need::Simulate, Need::OwnAlgorithm, Need::Load, Need::Emulate, Need::Shell, Need::Agent, Need::Enforce];
 
@@ -48,33 +48,33 @@ impl Need {
     }
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It is there.
+    /// Present.
     Ok,
     /// Commands work, with a limit that is named.
     Limited,
-    /// Commands that need it do not work.
+    /// Commands that need it fail.
     Missing,
-    /// It could not be tried, for want of something that is reported by itself.
+    /// Not tried, because something is missing that another check reports.
     Untried,
 }
 
-/// One thing that commands need.
+/// A check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// What: `kernel`, `BTF`, `AF_XDP`.
+    /// Its subject: `kernel`, `BTF`, `AF_XDP`.
     pub name: &'static str,
-    /// What came of it.
+    /// Its result.
     pub state: State,
     /// What was found, in a few words.
     pub found: String,
     /// The commands that need it.
     #[serde(serialize_with = "as_commands")]
     pub needed_by: Vec<Need>,
-    /// What to do, unless all is well.
+    /// What to do, unless all is fine.
     pub advice: Option<String>,
 }
 
@@ -111,20 +111,20 @@ pub struct Ability {
     pub command: &'static str,
     /// Whether everything that it needs is there.
     pub works: bool,
-    /// Names of the checks that stand against it.
+    /// Names of the failed checks.
     pub lacks: Vec<&'static str>,
     /// Names of the checks that limit it.
     pub limits: Vec<&'static str>,
 }
 
-/// All checks.
+/// The results of all checks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Examination {
     /// Nothing essential is missing: the simulator works.
     pub fit: bool,
     /// Command by command.
     pub commands: Vec<Ability>,
-    /// In the order to show.
+    /// The checks, in the order of display.
     pub checks: Vec<Check>,
 }
 
@@ -145,7 +145,7 @@ fn ability(need: Need, checks: &[Check]) -> Ability {
     Ability { command: need.command(), works: lacks.is_empty(), lacks, limits: names(&[State::Limited]) }
 }
 
-/// Looks at everything; takes about half a second.
+/// Runs all checks; takes about half a second.
 pub fn examine() -> Examination {
     let mut checks = vec![machine::cores(), machine::folders(), machine::rights()];
     checks.extend(programs::all());

@@ -9,39 +9,38 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// How long the busy loop is timed.
+/// Length of the busy loop.
 const TIMED: Duration = Duration::from_millis(400);
-/// A gap between two looks at the clock that the loop itself cannot have made.
+/// A gap between two clock readings that the loop itself cannot cause.
 const GAP: Duration = Duration::from_micros(50);
-/// More lost than this, and runs in real time at some hundred Mbit/s are late too often.
+/// Runs in real time at some hundred Mbit/s are late too often if the loop loses more than this.
 const LOST_MAX: f64 = 0.03;
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 /// The emulator keeps one core for itself.
 const CORES_MIN: usize = 2;
 
-/// How many cores there are, and how steadily one of them runs.
+/// The number of cores, and how steadily one of them runs.
 pub fn cores() -> Check {
     let check = Check::new("cores", &[Need::Emulate, Need::Shell]);
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (lost, pause) = unsteadiness();
     let found = format!(
-        "{cores}; a busy loop lost {:.1} % of its time, {:.1} ms at most at once",
+        "{cores}; a busy loop lost {:.1} % of its time, at most {:.1} ms at once",
         lost * 100.0,
         pause.as_secs_f64() * 1e3
     );
     if cores < CORES_MIN {
-        return check
-            .limited(found, "real time needs two cores, one of them for the network; the simulator does with one");
+        return check.limited(found, "real time needs two cores, one of them for the network; the simulator needs one");
     }
     if lost > LOST_MAX || pause > PAUSE_MAX {
         let advice =
-            "for runs in real time stop other programs, or lower the rates; each run checks itself and says so";
+            "for runs in real time stop other programs, or lower the rates; each run checks and reports its lateness";
         return check.limited(found, advice);
     }
     check.ok(found)
 }
 
-/// The share of its time that a busy loop loses to others, and the longest pause.
+/// The share of its time that a busy loop loses to other programs, and the longest pause.
 fn unsteadiness() -> (f64, Duration) {
     let start = Instant::now();
     let (mut last, mut lost, mut longest) = (start, Duration::ZERO, Duration::ZERO);
@@ -59,7 +58,7 @@ fn unsteadiness() -> (f64, Duration) {
     }
 }
 
-/// Where results and compiled files go.
+/// Folders for results and compiled files.
 pub fn folders() -> Check {
     let check = Check::new("folders", &[Need::Simulate, Need::OwnAlgorithm]);
     let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
@@ -69,13 +68,13 @@ pub fn folders() -> Check {
         .map(|folder| folder.display().to_string())
         .collect();
     if refused.is_empty() {
-        return check.ok("this folder and the temporary one can be written");
+        return check.ok("this folder and the temporary one are writable");
     }
-    let advice = "go to a folder of your own, or give --out; TMPDIR names the temporary one";
+    let advice = "go to a folder of your own, or give --out; set TMPDIR for the temporary one";
     if refused.contains(&here.display().to_string()) && refused.len() == 1 {
-        return check.limited(format!("{} cannot be written", refused[0]), advice);
+        return check.limited(format!("{} is not writable", refused[0]), advice);
     }
-    check.missing(format!("{} cannot be written", refused.join(" and ")), advice)
+    check.missing(format!("{} not writable", refused.join(" and ")), advice)
 }
 
 /// The rights of this process.
@@ -98,7 +97,7 @@ pub fn rights() -> Check {
     check.missing(format!("{user} {}", lacking.join(", ")), how_to_get_rights())
 }
 
-/// What to do about rights that are lacking.
+/// Advice for missing rights.
 pub fn how_to_get_rights() -> &'static str {
     if geteuid().is_root() {
         "give the container the capabilities that `rights` names, or run the command outside of it"
@@ -107,14 +106,14 @@ pub fn how_to_get_rights() -> &'static str {
     }
 }
 
-/// Where what is loaded stays.
+/// The file system of loaded programs.
 pub fn bpffs() -> Check {
     let check = Check::new("bpffs", &[Need::Load, Need::Agent, Need::Enforce]);
     if bpffs::is_mounted() {
         return check.ok("mounted on /sys/fs/bpf");
     }
     if let Some(advice) = how_to_see_sys() {
-        let found = "hidden by `ip netns exec`; enforce makes one of its own, cc load and agent refuse";
+        let found = "hidden by `ip netns exec`; enforce mounts one of its own, cc load and agent refuse";
         return Check { needed_by: vec![Need::Load, Need::Agent], ..check }.missing(found, advice);
     }
     if !Path::new(bpffs::BPFFS).is_dir() {
@@ -126,17 +125,17 @@ pub fn bpffs() -> Check {
     check.missing("not mounted, and this process may not mount it", how_to_get_rights())
 }
 
-/// What to do where `ip netns exec` has put a /sys of its own before the machine's.
+/// Advice where `ip netns exec` hides the machine's /sys.
 fn how_to_see_sys() -> Option<String> {
     match bpffs::hidden()? {
         MountError::NetworkNamespace { namespace } => {
-            Some(format!("start the command by `nsenter --net=/run/netns/{namespace}` instead"))
+            Some(format!("start the command with `nsenter --net=/run/netns/{namespace}` instead"))
         }
         _ => None,
     }
 }
 
-/// Whose connections an agent changes. Of scenarios on real kernels those with a policy need it; the others do without.
+/// The agent needs cgroups, and so do scenarios with a policy on real kernels; other scenarios do not.
 pub fn cgroup() -> Check {
     let check = Check::new("cgroup v2", &[Need::Agent]);
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
@@ -153,7 +152,7 @@ pub fn cgroup() -> Check {
     check.ok(format!("mounted on {place}"))
 }
 
-/// For the user's own C files.
+/// Compilers for the user's own C files.
 pub fn compilers() -> [Check; 2] {
     let native = Check::new("C compiler", &[Need::OwnAlgorithm]);
     let native = match congestion::native_compiler() {
@@ -170,7 +169,7 @@ pub fn compilers() -> [Check; 2] {
     [native, clang]
 }
 
-/// By which a shell's commands enter a host.
+/// `emu shell` enters hosts by it.
 pub fn nsenter() -> Check {
     let check = Check::new("nsenter", &[Need::Shell]);
     let path = env::var_os("PATH").unwrap_or_default();

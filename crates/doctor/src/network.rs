@@ -1,4 +1,4 @@
-//! Namespaces, TAPs, AF_XDP sockets: each is made and gone again.
+//! Namespaces, TAPs, AF_XDP sockets: each is created and removed.
 
 use crate::machine::how_to_get_rights;
 use crate::{Check, Need};
@@ -16,7 +16,7 @@ pub fn namespaces() -> Check {
         Tap::open("probe").map_err(|error| ("a TAP", error)).map(drop)
     });
     match made.join() {
-        Ok(Ok(())) => check.ok("network namespaces and TAPs can be made"),
+        Ok(Ok(())) => check.ok("network namespaces and TAPs work"),
         Ok(Err((what, error))) => {
             refused(check, what, &error, "load the module (`modprobe tun`), or give the container /dev/net/tun")
         }
@@ -24,18 +24,18 @@ pub fn namespaces() -> Check {
     }
 }
 
-/// What hands packets of an interface to the enforcer.
+/// Sockets that receive an interface's packets for the enforcer.
 pub fn af_xdp() -> Check {
     let check = Check::new("AF_XDP", &[Need::Enforce]);
     match socket(AddressFamily::XDP, SocketType::RAW, None) {
-        Ok(_) => check.ok("sockets can be made"),
+        Ok(_) => check.ok("sockets work"),
         Err(errno) => refused(check, "a socket", &errno.into(), "the kernel needs CONFIG_XDP_SOCKETS=y"),
     }
 }
 
-/// For want of rights, or for the reason that `advice` answers.
+/// Missing rights, or the cause that `advice` is for.
 fn refused(check: Check, what: &str, error: &io::Error, advice: &str) -> Check {
-    let found = format!("{what} cannot be made: {error}");
+    let found = format!("{what} cannot be created: {error}");
     if error.kind() == io::ErrorKind::PermissionDenied {
         return check.missing(found, how_to_get_rights());
     }

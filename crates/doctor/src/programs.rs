@@ -1,11 +1,11 @@
-//! What the kernel takes: its version, its types, programs of congestion control.
+//! The kernel's version, its types, and programs of congestion control.
 
 use crate::{Check, Need};
 use kernel::{Kernel, Missing, Rights};
 use std::fs;
 
 const NEEDS: [Need; 4] = [Need::Load, Need::Emulate, Need::Agent, Need::Enforce];
-/// The built-in algorithm that is given to the verifier: the smallest.
+/// The built-in algorithm for the verifier: the smallest.
 const TRIED: &str = "newreno";
 
 /// The kernel, BTF, and struct_ops.
@@ -44,11 +44,11 @@ fn struct_ops(looked: &Result<Kernel, Missing>) -> Check {
     let check = Check::new("struct_ops", &[Need::Load, Need::Emulate, Need::Agent]);
     let kernel = match looked {
         Ok(kernel) => kernel,
-        Err(Missing::Btf) => return check.untried("cannot be known without BTF"),
+        Err(Missing::Btf) => return check.untried("unknown without BTF"),
         Err(missing) => return check.missing("not offered", missing.to_string()),
     };
     if !Rights::effective().may_load_programs() {
-        return check.untried("offered; not tried, for want of rights");
+        return check.untried("offered; not tried, because rights are missing");
     }
     let object = kernel::object(TRIED).expect("a built-in algorithm");
     match kernel.verify(object, TRIED) {

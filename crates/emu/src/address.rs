@@ -1,4 +1,4 @@
-//! Addresses and ports of the emulated hosts, and how a packet tells from them which flow it belongs to.
+//! Addresses and ports of the emulated hosts, and how a packet's show which flow it belongs to.
 
 pub use plan::{RECEIVER_PORT, SENDER_PORT, SENDER_PORTS, address, host_of, sender_port};
 
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The hosts' network is 10.0.0.0/8.
 pub const PREFIX_LEN: u8 = 8;
-/// The most traffic entries.
+/// Largest number of traffic entries.
 pub const ENTRIES_MAX: usize = 10_000;
 
-/// Which flow a port number stands for, now. Written by the traffic, read by the ports.
+/// The flow that currently uses a port number. Written by the traffic, read by the ports.
 #[derive(Debug)]
 pub struct FlowPorts {
     entries: u16,
-    /// By sender's port: number of the last flow that has it, plus one.
+    /// By sender's port: number of the last flow that used it, plus one.
     flows: Vec<AtomicU32>,
-    /// By sender's port: what ECMP hashes of that flow, forward above and backward below.
+    /// By sender's port: ECMP's hashes of that flow, forward in the upper half and backward in the lower.
     hashes: Vec<AtomicU64>,
 }
 
@@ -36,13 +36,13 @@ impl FlowPorts {
         self.flows[port].store(flow + 1, Ordering::Release);
     }
 
-    /// What ECMP hashes of a packet of `flow`, which is open: as in the simulator.
+    /// ECMP's hash of a packet of `flow`, which is open: as in the simulator.
     pub fn path_hash(&self, flow: u32, forward: bool) -> u32 {
         let both = self.hashes[(flow % SENDER_PORTS) as usize].load(Ordering::Relaxed);
         (both >> if forward { 32 } else { 0 }) as u32
     }
 
-    /// The flow of a packet between these ports, and whether it goes forward, from the sender.
+    /// The flow of a packet between these ports, and whether it goes from the flow's sender to its receiver.
     pub fn of(&self, source: u16, destination: u16) -> Option<(u32, bool)> {
         let receiver = |port: u16| port.checked_sub(RECEIVER_PORT).is_some_and(|entry| entry < self.entries);
         let (sender, forward) = match (receiver(destination), receiver(source)) {
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(ports.of(22, 5001), None);
         assert_eq!([true, false].map(|f| ports.path_hash(7, f)), [true, false].map(|f| seventh.path_hash(f)));
         ports.open(40_007, later);
-        assert_eq!(ports.of(20_007, 5001), Some((40_007, true)), "numbers of ports come round");
+        assert_eq!(ports.of(20_007, 5001), Some((40_007, true)), "port numbers wrap around");
         assert_eq!(FlowPorts::new(0).of(20_007, 5001), None);
     }
 }

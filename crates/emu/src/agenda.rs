@@ -1,9 +1,9 @@
-//! [`Agenda`]: what the engine does at given instants of the run.
+//! [`Agenda`]: scheduled events of the engine.
 
 use net::LinkId;
 use units::Time;
 
-/// Failures and repairs, latest first: when, which links, does it fail.
+/// Failures and repairs, latest first: time, links, whether they fail.
 pub type Failures = Vec<(Time, Vec<LinkId>, bool)>;
 
 /// Samples, failures and the end of the warm-up.
@@ -17,17 +17,17 @@ pub struct Agenda {
 }
 
 impl Agenda {
-    /// An agenda with `failures` (latest first), a sample of links `sample_every` so often, and counting from `warmup` on.
+    /// An agenda with `failures` (latest first), a sample of links each `sample_every`, and counting from `warmup` on.
     pub fn new(failures: Failures, sample_every: Option<Time>, warmup: Time) -> Agenda {
         let next_sample = sample_every.unwrap_or(Time::NEVER);
-        // what is counted from the start needs no beginning
+        // without a warm-up nothing is subtracted
         let warmup = if warmup == Time::ZERO { Time::NEVER } else { warmup };
         let mut agenda = Agenda { failures, sample_every, next_sample, warmup, next: Time::ZERO };
         agenda.look();
         agenda
     }
 
-    /// When the next thing is due.
+    /// The time of the next event.
     #[inline]
     pub fn next(&self) -> Time {
         self.next

@@ -1,7 +1,7 @@
-//! A control group (version 2) of the run's own, so that what is attached to it reaches the run's sockets and no others.
+//! A control group (version 2) of the run, so that programs attached to it see only the run's sockets.
 //!
-//! A socket is of the cgroup in which the process was that made it, and Linux keeps a process's threads together. So the whole
-//! process is in there as long as the run lasts, in a cgroup below the one where it was, which limits it no further.
+//! A socket belongs to the cgroup of the process that made it, and Linux keeps a process's threads together. So the whole
+//! process is in this cgroup during the run, below the one where it was, with no further limits.
 
 use crate::hosts::Mark;
 use std::fs;
@@ -9,10 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 
-/// Why there is none.
+/// Why there is no cgroup.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// The machine has none of version 2.
+    /// The machine has no cgroups of version 2.
     #[error(
         "a scenario with a policy needs a control group of version 2 on real kernels, and none is mounted: mount -t cgroup2 none /sys/fs/cgroup"
     )]
@@ -27,7 +27,7 @@ pub enum CgroupError {
     },
 }
 
-/// The cgroup, with this process in it. When it is dropped, the process goes back and the cgroup is removed.
+/// The cgroup, with this process in it. Dropping it moves the process back and removes the cgroup.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
@@ -35,7 +35,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes it and enters it.
+    /// Creates and enters it.
     ///
     /// # Errors
     /// [`CgroupError`]; nothing is left behind then.
@@ -63,7 +63,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // should either fail, `clean` finds it when this process has ended
+        // if either fails, `clean` removes it once this process has ended
         let _ = move_to(&self.before);
         let _ = fs::remove_dir(&self.path);
     }
@@ -97,7 +97,7 @@ fn root(mountinfo: &str) -> Option<PathBuf> {
         let is_cgroup2 = system.split(' ').next()? == "cgroup2";
         is_cgroup2.then(|| place.split(' ').nth(4)).flatten()
     });
-    // of several the last, which hides the others where they are in one place
+    // the last of several: at one place it hides the others
     mounts.next_back().map(PathBuf::from)
 }
 

@@ -1,4 +1,4 @@
-//! The self-check: what the machine did to a run, and whether that matters for what the run measures.
+//! The self-check: whether the machine disturbed a run, and whether that matters for what the run measures.
 
 use crate::cpu::CpuUse;
 use crate::lateness::Lateness;
@@ -7,24 +7,24 @@ use results::SelfCheck;
 use std::collections::BTreeSet;
 use units::Time;
 
-/// Bytes of an IP packet that only acknowledges.
+/// Bytes of a pure ACK's IP packet.
 const ACK_BYTES: u64 = 52;
-/// Pairs of hosts that are looked at for the shortest round trip.
+/// Pairs of hosts that are examined for the shortest round trip.
 const PAIRS_MAX: usize = 1000;
 
-/// What a run must be measured by.
+/// The scales by which a run is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// Shortest round trip of an idle network between hosts that talk.
     pub base_rtt: Time,
-    /// Time of a full packet on the fastest link that is measured.
+    /// Time of a full packet on the fastest measured link.
     pub packet_time: Time,
     /// The scenario measures queues.
     pub queues: bool,
 }
 
 impl Scale {
-    /// Of a run whose flows are between `pairs`, which measures the queues of `measured` (none: only throughput). `full` and
+    /// For a run whose flows are between `pairs`, and which measures the queues of `measured` (none: only throughput). `full` and
     /// `framing`: bytes of a full IP packet, and what the wire adds.
     pub fn of(
         topology: &Topology,
@@ -50,24 +50,24 @@ impl Scale {
     }
 }
 
-/// For how much of a run one thread of another program may wait for a processor. Those of an idle system wait for little,
-/// because they want little; one that burns a processor beside sixteen hosts waits for half of the time and more.
+/// Share of a run for which one thread of another program may wait for a CPU. Those of an idle system wait for little,
+/// because they use little; one that spins beside sixteen hosts waits for half of the time and more.
 const OTHERS_WAITED_MAX: f64 = 0.35;
 
-/// How much of its processors' time the host of a virtual machine may keep. On an idle one it is 0 to 1 %; with 3 % and more,
-/// 99 % of the packets were late by 0.3 to 80 ms at most.
+/// Share of CPU time that the host of a virtual machine may steal. On an idle one it is 0 to 1 %; with 3 % and more,
+/// the 99th percentile of lateness was 0.3 to 80 ms.
 pub const STOLEN_MAX: f64 = 0.03;
 
 /// The same where packets take less than [`FAST`]: a sender's card holds a handful of them, so the link is idle soon after
-/// the processor is gone. Of 1 Gbit/s 2 to 5 % were left unused with 0.9 to 1.4 %.
+/// the CPU is stolen. Of 1 Gbit/s 2 to 5 % were left unused with 0.9 to 1.4 %.
 const STOLEN_FAST_MAX: f64 = 0.005;
 const FAST: Time = Time::from_us(50);
 
-/// How late applications may do what is due by the clock, 99 % of the time. An idle machine does it within a millisecond.
+/// How late the applications' timers may be at the 99th percentile. On an idle machine they are within a millisecond.
 const APPLICATIONS_LATE_MAX: Time = Time::from_ms(10);
 
-/// Judges a run. `applications`: how late 99 % of what they do by the clock was done at most; `against`: what else speaks
-/// against it.
+/// Judges a run. `applications`: lateness of the applications' timers at the 99th percentile; `against`: further
+/// objections.
 pub fn judge(
     lateness: &Lateness,
     applications: Time,
@@ -88,17 +88,17 @@ pub fn judge(
         ));
     }
     if applications > APPLICATIONS_LATE_MAX {
-        against.push(format!("applications did what was due by the clock {applications} late (99 %)"));
+        against.push(format!("the applications' timers were {applications} late (99 %)"));
     }
     if cpu.others_waited > OTHERS_WAITED_MAX {
         let CpuUse { others_ran, others_waited, .. } = cpu;
         against.push(format!(
-            "another program waited for a processor for {:.0} % of the run, and others had {others_ran:.2} processors",
+            "another program waited for a CPU for {:.0} % of the run, and others used {others_ran:.2} CPUs",
             others_waited * 100.0
         ));
     }
     if cpu.stolen > if scale.packet_time < FAST { STOLEN_FAST_MAX } else { STOLEN_MAX } {
-        against.push(format!("the host of this machine kept {:.1} % of its processors' time", cpu.stolen * 100.0));
+        against.push(format!("the host of this machine stole {:.1} % of its CPU time", cpu.stolen * 100.0));
     }
     let us = |time: Time| time.as_ns() as f64 / 1e3;
     SelfCheck {

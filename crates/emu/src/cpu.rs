@@ -1,4 +1,4 @@
-//! What the machine's processors did during a run, and for whom.
+//! CPU use of the machine during a run, by this program and others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,21 +8,21 @@ use std::time::Instant;
 /// Linux's parent of its own threads.
 const KTHREADD: &str = "2";
 
-/// What happened between two looks.
+/// CPU use between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuUse {
-    /// Share of all processors that was not idle, interrupts and stolen time included; 0 to 1.
+    /// Share of all CPUs that was not idle, interrupts and stolen time included; 0 to 1.
     pub busy: f64,
-    /// Share of all processors that the machine's own host kept for itself while they were wanted, 0 to 1.
+    /// Share of all CPUs that the machine's own host stole, 0 to 1.
     pub stolen: f64,
-    /// Processors that other programs had, on average.
+    /// CPUs that other programs used, on average.
     pub others_ran: f64,
-    /// Of the time, for how much one thread of another program was ready to run and did not, the one that waited most: where a
-    /// program waits that long, it wants a processor all the time, and this run had to share. 0 to 1.
+    /// Largest share of the time for which one thread of another program was ready and did not run: a program that
+    /// waits that long wants a CPU all the time, and this run had to share it. 0 to 1.
     pub others_waited: f64,
 }
 
-/// A look at the machine.
+/// A reading of the machine's counters.
 #[derive(Clone, Debug)]
 pub struct Look {
     at: Instant,
@@ -31,7 +31,7 @@ pub struct Look {
     others: BTreeMap<u32, Thread>,
 }
 
-/// Clock ticks of all processors together.
+/// Clock ticks of all CPUs together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     all: u64,
@@ -39,7 +39,7 @@ struct Ticks {
     stolen: u64,
 }
 
-/// For how long a thread ran, and was ready to run and did not, nanoseconds.
+/// How long a thread ran, and how long it was ready and did not run, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Thread {
     ran: u64,
@@ -47,13 +47,13 @@ struct Thread {
 }
 
 impl Look {
-    /// Now; what /proc does not say counts as nothing.
+    /// Now; a counter that /proc lacks is 0.
     pub fn now() -> Look {
         let ticks = ticks(&fs::read_to_string("/proc/stat").unwrap_or_default());
         Look { at: Instant::now(), ticks, others: others() }
     }
 
-    /// What happened since `before`. A program that ended meanwhile is not counted.
+    /// The difference to `before`. A program that ended meanwhile is not counted.
     pub fn since(&self, before: &Look) -> CpuUse {
         let elapsed = (self.at - before.at).as_nanos().max(1) as f64;
         let (now, then) = (self.ticks, before.ticks);
@@ -79,14 +79,14 @@ fn ticks(stat: &str) -> Ticks {
     Ticks { all: ticks.iter().take(8).sum(), idle: ticks.iter().skip(3).take(2).sum(), stolen }
 }
 
-/// The threads of all programs but this one and the kernel.
+/// The threads of all programs except this one and the kernel.
 fn others() -> BTreeMap<u32, Thread> {
     let number = |entry: &fs::DirEntry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
     let folders = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
     let mut threads = BTreeMap::new();
     for process in folders("/proc").filter_map(|entry| number(&entry)).filter(|process| *process != process::id()) {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // after the name, which may hold anything: the state, the parent
+        // the state and the parent follow the name, which may hold any character
         if stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(KTHREADD) {
             continue;
         }

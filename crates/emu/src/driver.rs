@@ -1,4 +1,4 @@
-//! The loop that turns the engine on the wall clock.
+//! The loop that runs the engine by the wall clock.
 
 use crate::engine::Engine;
 use crate::port::{Clock, Head, Ports};
@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Time;
 
-/// About what a look at the ports costs: nothing that is due sooner shall wait for one.
+/// Cost of polling the ports: events that are due sooner go first.
 const LOOK: Time = Time::from_ns(1000);
-/// But a look is never put off longer than this, however much is due.
+/// But polling is never delayed longer than this, however much is due.
 const LOOK_EVERY: Time = Time::from_us(5);
 
-/// A thread that has not looked for so long has stood still.
+/// A thread that has not polled for so long was paused.
 const PAUSE: Time = Time::from_us(50);
-/// After a pause so many rounds of reading at most come before anything else: what a host's interface holds.
+/// After a pause, read at most so many rounds before anything else: what a host's interface holds.
 const ROUNDS: usize = 1000;
 
 /// Runs the network from now to `end`, or until `stop`.
@@ -43,7 +43,7 @@ pub fn drive<P>(
         engine.flush_if_due(ports, clock);
         engine.answer();
         if paused {
-            // that took its time too
+            // the polling took time too
             continue;
         }
         if engine.next_due() <= now + LOOK && now < looked + LOOK_EVERY {
@@ -52,7 +52,7 @@ pub fn drive<P>(
         }
         let gap = now - looked;
         looked = now;
-        // a pause amid this is the next turn's: what hosts send in it must not all come at its end
+        // a pause in here counts in the next turn: what hosts send meanwhile must not all enter at its end
         let latest = now + PAUSE;
         let found = ports.receive(&mut |ports, packet, head| {
             engine.enter(clock.now().min(latest), packet, head, ports, clock);
@@ -64,11 +64,11 @@ pub fn drive<P>(
     engine.run_to(end.min(clock.now()), ports, clock);
 }
 
-/// Takes what hosts have sent while the thread stood still, until `now`, as if it had been read meanwhile, evenly; false if
-/// that is nothing.
+/// Reads what hosts have sent while the thread was paused, until `now`, and spreads it evenly over the pause; false if
+/// there is nothing.
 ///
-/// All of it taken as sent now would be a burst that no host has sent; and where a host sends almost as fast as its
-/// own card, the queue of that burst would stay in the card for seconds.
+/// If all of it entered now, it would be a burst that no host has sent; and where a host sends almost as fast as its
+/// card, the queue of that burst would stay in the card for seconds.
 fn catch_up<P>(engine: &mut Engine<P>, ports: &mut impl Ports<Packet = P>, clock: &impl Clock, now: Time) -> bool {
     let mut came: Vec<(P, Head)> = Vec::new();
     for _ in 0..ROUNDS {
@@ -76,7 +76,7 @@ fn catch_up<P>(engine: &mut Engine<P>, ports: &mut impl Ports<Packet = P>, clock
             break;
         }
     }
-    // by host: packets in all, and how many of them have a time
+    // by host: packets in all, and those already given a time
     let mut hosts: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for (_, head) in &came {
         hosts.entry(head.src).or_default().0 += 1;

@@ -1,11 +1,11 @@
-//! [`Engine`]: the network between the hosts, as a state machine that is handed the time.
+//! [`Engine`]: the network between the hosts, as a state machine driven by timestamps.
 //!
-//! A packet that a host sends is offered to the host's own link at the instant of its reading (or, if the reader stood still
-//! until then, at one that it estimates); from then on the model says when it arrives at each node, and it is offered to the next link at exactly that instant, however late the
-//! machine comes to compute it. Only two things depend on the machine: when a packet is read, and how much later than
-//! its arrival it is handed to the receiving host. The second is measured for each packet ([`Engine::lateness`]).
+//! A packet that a host sends enters the host's own link when it is read (or, if the reading thread was paused
+//! until then, at an estimated time). From then on the model says when it arrives at each node, and it enters the next link at
+//! exactly that instant, however late the machine computes it. Only two things depend on the machine: when a packet is read, and how much later than
+//! its arrival it is delivered to the receiving host. The second is measured for each packet ([`Engine::lateness`]).
 //!
-//! Links deliver in order, so what is under way waits in a line per link, and only the first of each line is in the
+//! Links deliver in order, so packets in flight form a queue per link, and only the first of each queue is in the
 //! heap.
 
 use crate::agenda::Agenda;
@@ -22,7 +22,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use units::Time;
 
-/// How long a packet may be kept back for those that arrive right after it, so that they can leave as one, as network cards do
+/// How long a packet may be delayed for those that arrive right after it, so that they leave as one, as network cards do
 /// that moderate their interrupts: at 10 Gbit/s eight packets, and the hosts' TCP runs once for all of them.
 const JOIN_WITHIN: Time = Time::from_us(10);
 
@@ -34,7 +34,7 @@ struct InFlight<P> {
     sent: Time,
     packet: P,
     head: Head,
-    /// Number of its route, and its place there: the link that it is on.
+    /// Number of its route, and its position there: the link that it is on.
     route: u32,
     hop: u16,
     /// The link's epoch when it was accepted.
@@ -47,19 +47,19 @@ pub struct Engine<P> {
     routes: Routes,
     /// Bytes on the wire beside the IP packet.
     framing: u32,
-    /// By link: what is under way, in order of arrival.
+    /// By link: packets in flight, in order of arrival.
     lines: Vec<VecDeque<InFlight<P>>>,
-    /// The first arrival of each line; entries that a failure has made void are still in here.
+    /// The first arrival of each queue; may hold entries that a failure has invalidated.
     next: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Whether a line has a valid entry in `next`: when that is.
+    /// Arrival time of a queue's valid entry in `next`, if any.
     listed: Vec<Time>,
     agenda: Agenda,
     series: Series,
     flows: FlowCounts,
     lateness: Lateness,
-    /// Hosts and arrivals of packets that were handed to the ports and not flushed yet.
+    /// Hosts, and arrivals of packets that were delivered to the ports and not flushed yet.
     unflushed: Vec<(u32, Time)>,
-    /// The instant up to which everything has been done.
+    /// The instant up to which everything is computed.
     now: Time,
     totals: Totals,
     gauges: Arc<Gauges>,
@@ -67,23 +67,23 @@ pub struct Engine<P> {
     gate: Option<Box<Gate>>,
 }
 
-/// What has gone through the engine. Without an enforcer, `entered = released + dropped + lost + no_route + under way`.
+/// Packet counts. Without an enforcer, `entered = released + dropped + lost + no_route + in flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Packets read from hosts.
     pub entered: u64,
-    /// Handed to hosts.
+    /// Delivered to hosts.
     pub released: u64,
-    /// Dropped by a queue, or lost by chance.
+    /// Dropped by a queue, or lost at random.
     pub dropped: u64,
     /// Lost with a link, or refused by one that was down.
     pub lost: u64,
-    /// No working path led to their destination.
+    /// Without a working path to their destination.
     pub no_route: u64,
 }
 
 impl<P> Engine<P> {
-    /// A network with nothing under way. `framing` is what the wire carries beside the IP packet, bytes.
+    /// An empty network. `framing` is what the wire adds to the IP packet, bytes.
     pub fn new(links: LinkTable, routes: Routes, framing: u32, agenda: Agenda, series: Series) -> Engine<P> {
         let n = links.len();
         Engine {
@@ -111,13 +111,13 @@ impl<P> Engine<P> {
         Engine { gate: gate.map(Box::new), ..self }
     }
 
-    /// With gauges by which another thread learns what links have counted.
+    /// With gauges by which another thread reads the links' counters.
     #[must_use]
     pub fn with_gauges(self, gauges: Arc<Gauges>) -> Engine<P> {
         Engine { gauges, ..self }
     }
 
-    /// Answers who has asked the gauges.
+    /// Answers a pending request of the gauges.
     pub fn answer(&self) {
         self.gauges.answer(|| {
             let reading = |link| (self.links.counters(link), self.links.queue_len(link, self.now));
@@ -125,12 +125,12 @@ impl<P> Engine<P> {
         });
     }
 
-    /// When the next thing happens by itself; [`Time::NEVER`] if nothing will.
+    /// When the next scheduled event is; [`Time::NEVER`] if none.
     pub fn next_due(&self) -> Time {
         self.next.peek().map_or(Time::NEVER, |Reverse((at, _))| *at).min(self.agenda.next()).min(self.gate_due())
     }
 
-    /// The instant up to which everything has been done.
+    /// The instant up to which everything is computed.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -146,12 +146,12 @@ impl<P> Engine<P> {
         self.reach(now, packet, Way { sent: now, head, route, hop: 0 }, ports, clock);
     }
 
-    /// Does everything that happens up to `now`.
+    /// Computes everything up to `now`.
     pub fn run_to(&mut self, now: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         loop {
             let next = self.next.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
             if self.gate_due() <= next.min(now) {
-                // what it sends may arrive before what was next
+                // its packets may arrive before the next event
                 self.run_gate(ports, clock);
                 continue;
             }
@@ -171,12 +171,12 @@ impl<P> Engine<P> {
         self.now = self.now.max(now);
     }
 
-    /// When the enforcer has something to do by itself.
+    /// When the enforcer's next timer is due.
     fn gate_due(&self) -> Time {
         self.gate.as_ref().map_or(Time::NEVER, |gate| gate.next_due())
     }
 
-    /// What the enforcer does next by itself.
+    /// Runs the enforcer's timer.
     fn run_gate(&mut self, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         let at = self.gate_due().max(self.now);
         self.run_agenda(at, ports);
@@ -187,7 +187,7 @@ impl<P> Engine<P> {
         self.leave_gate(at, ports, clock);
     }
 
-    /// What the enforcer sends goes on.
+    /// Forwards what the enforcer sends.
     fn leave_gate(&mut self, now: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         while let Some(passing) = self.gate.as_mut().and_then(|gate| gate.poll_transmit()) {
             let way = passing.way();
@@ -196,7 +196,7 @@ impl<P> Engine<P> {
         }
     }
 
-    /// A packet is at the near end of the link `way.hop` of its route, or at its host; the enforcer, if it is there, comes first.
+    /// A packet is at the near end of the link `way.hop` of its route, or at its host; an enforcer there sees it first.
     fn reach(&mut self, now: Time, packet: P, way: Way, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         let Some(gate) = &mut self.gate else { return self.pass_on(now, packet, way, ports, clock) };
         let links = self.routes.links(way.route);
@@ -215,7 +215,7 @@ impl<P> Engine<P> {
         self.leave_gate(now, ports, clock);
     }
 
-    /// The packet goes onto the next link, or to its host.
+    /// Puts the packet onto the next link, or delivers it to its host.
     fn pass_on(&mut self, now: Time, packet: P, way: Way, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         let Way { sent, head, route, hop } = way;
         if usize::from(hop) < self.routes.links(route).len() {
@@ -232,7 +232,7 @@ impl<P> Engine<P> {
         ports.release(host, packet);
         let first = self.unflushed.iter().find(|(of, _)| *of == host).map_or(now, |(_, at)| *at);
         let last_link = self.routes.links(route)[usize::from(hop) - 1];
-        // a machine that is late by more than that joins what it is late with
+        // on a machine that is later than that, late packets are joined
         let until = clock.now().max(first + JOIN_WITHIN);
         let has_company = self.lines[last_link.index()].front().is_some_and(|next| next.arrives <= until);
         if !has_company {
@@ -240,7 +240,7 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Hands over what the ports keep back and has waited for long enough: what it waited for did not come, as where a link
+    /// Flushes what the ports have delayed for long enough: the awaited packet did not come, for example because a link
     /// failed.
     pub fn flush_if_due(&mut self, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         while let Some(&(host, first)) = self.unflushed.first()
@@ -250,9 +250,9 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Hands over what the ports keep back for `host`, and notes how late that was.
+    /// Flushes what the ports delay for `host`, and records the lateness.
     fn flush(&mut self, host: u32, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
-        // as for a single packet: when the handing over begins, for what comes then is the host's
+        // as for a single packet: at the start of the delivery, the rest is the host's time
         let now = clock.now();
         ports.flush(host);
         for (_, due) in self.unflushed.extract_if(.., |(of, _)| *of == host) {
@@ -260,8 +260,8 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Samples, failures and the end of the warm-up that are due by `now`; what is due at the same instant as an arrival
-    /// comes before it.
+    /// Samples, failures and the end of the warm-up that are due by `now`; one that is due at the same instant as an arrival
+    /// comes first.
     fn run_agenda(&mut self, now: Time, ports: &mut impl Ports<Packet = P>) {
         while self.agenda.next() <= now {
             let at = self.agenda.next();
@@ -279,9 +279,9 @@ impl<P> Engine<P> {
         }
     }
 
-    /// The first packet of the line of `link` reaches the far end at `at`.
+    /// The first packet in the queue of `link` reaches the far end at `at`.
     fn arrive(&mut self, link: LinkId, at: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
-        let flight = self.lines[link.index()].pop_front().expect("a listed line is not empty");
+        let flight = self.lines[link.index()].pop_front().expect("a listed queue is not empty");
         if !self.links.arrived(link, flight.epoch) {
             self.totals.lost += 1;
             return ports.discard(flight.packet);
@@ -315,7 +315,7 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Sees that the first arrival of the line is in the heap.
+    /// Makes sure that the queue's first arrival is in the heap.
     fn list(&mut self, link: LinkId) {
         if let Some(first) = self.lines[link.index()].front()
             && self.listed[link.index()] == Time::NEVER
@@ -343,22 +343,22 @@ impl<P> Engine<P> {
         self.routes.change(links, fails);
     }
 
-    /// How late packets were handed to their hosts.
+    /// How late packets were delivered to their hosts.
     pub fn lateness(&self) -> &Lateness {
         &self.lateness
     }
 
-    /// How long packets may have waited to be read: the time between the two looks at the ports.
+    /// How long packets may have waited to be read: the time between the two polls of the ports.
     pub fn note_reading_gap(&mut self, gap: Time) {
         self.lateness.reading.record(gap);
     }
 
-    /// What has gone through.
+    /// The packet counts.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// What a link has done.
+    /// A link's counters.
     pub fn counters(&self, link: LinkId) -> LinkCounters {
         self.links.counters(link)
     }
@@ -368,7 +368,7 @@ impl<P> Engine<P> {
         self.lines.iter().map(|line| line.len() as u64).collect()
     }
 
-    /// The end of the run: everything that is still under way is given up, and what was counted is handed out.
+    /// Ends the run: discards everything in flight and returns the counters.
     pub fn finish(mut self, ports: &mut impl Ports<Packet = P>) -> Counted {
         let under_way = self.under_way();
         for flight in self.lines.drain(..).flatten() {
@@ -387,7 +387,7 @@ impl<P> Engine<P> {
     }
 }
 
-/// What an engine has counted when it ends.
+/// An engine's counters at its end.
 pub struct Counted {
     /// The links, as they were at the end.
     pub links: LinkTable,

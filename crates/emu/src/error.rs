@@ -1,4 +1,4 @@
-//! Why a scenario is not emulated.
+//! Why a scenario cannot be emulated.
 
 use crate::cgroup::CgroupError;
 use crate::hosts;
@@ -7,25 +7,25 @@ use net::NetError;
 use scenario::Objection;
 use std::io;
 
-/// Why a scenario cannot be emulated, or could not.
+/// Why a scenario cannot be emulated, or why it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EmuError {
-    /// It asks for what this machine or Linux cannot do.
+    /// It needs what this machine or Linux cannot do.
     #[error("{}", .0.iter().map(|o| o.message.as_str()).collect::<Vec<_>>().join("; "))]
     Asked(Vec<Objection>),
     /// The network model refuses it.
     #[error(transparent)]
     Model(#[from] NetError),
-    /// This machine's kernel does not take algorithms.
+    /// This machine's kernel takes no algorithms.
     #[error("{0}; the kernel's own algorithms need nothing: `cc = \"kernel:cubic\"`")]
     Kernel(#[from] kernel::Missing),
-    /// An algorithm is not one, or the kernel refuses it.
+    /// No such algorithm, or the kernel refuses it.
     #[error("{0}")]
     Algorithm(String),
     /// A host cannot be made.
     #[error(transparent)]
     Hosts(#[from] hosts::Error),
-    /// Something failed on the way.
+    /// A system call failed.
     #[error("{0}: {1}")]
     Io(&'static str, #[source] io::Error),
     /// There is no control group for the run's sockets.
@@ -34,7 +34,7 @@ pub enum EmuError {
     /// The kernel does not let a policy retune TCP.
     #[error(transparent)]
     Retune(#[from] RetuneError),
-    /// The traffic could not be made.
+    /// The traffic's connections could not be opened.
     #[error("{0} flows could not be opened; the first: {1}")]
     Traffic(u64, String),
     /// A thread of ours panicked: a broken invariant.

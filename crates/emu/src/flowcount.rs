@@ -1,19 +1,19 @@
-//! What the network sees of each flow: every packet that reaches a host.
+//! Packets of each flow, counted when they reach a host.
 
 use crate::port::{FlowPacket, Head};
 use net::Ecn;
 use units::Time;
 
-/// Packets of one direction of a flow that arrived.
+/// Arrived packets of one direction of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
-    /// How many.
+    /// Packets.
     pub packets: u64,
     /// Their IP bytes.
     pub ip_bytes: u64,
-    /// Sum of the times from their reading, the host's own queue included, to their arrival.
+    /// Sum of the times from reading to arrival, the host's own queue included.
     pub delay: Time,
-    /// Those with a congestion mark (forward) or the flag ECE (backward).
+    /// Packets with a CE mark (forward) or the flag ECE (backward).
     pub signals: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct FlowCount {
 #[derive(Debug, Default)]
 pub struct FlowCounts {
     now: Vec<FlowCount>,
-    /// As it was when counting began.
+    /// The counters when counting began.
     base: Vec<FlowCount>,
 }
 
@@ -51,12 +51,12 @@ impl FlowCounts {
         count.signals += u64::from(signal);
     }
 
-    /// From here on it counts.
+    /// Starts counting.
     pub fn begin_counting(&mut self) {
         self.base.clone_from(&self.now);
     }
 
-    /// What a flow did since counting began.
+    /// A flow's counters since counting began.
     pub fn of(&self, flow: usize) -> FlowCount {
         let [now, base] = [&self.now, &self.base].map(|list| list.get(flow).copied().unwrap_or_default());
         FlowCount { forward: since(now.forward, base.forward), backward: since(now.backward, base.backward) }

@@ -1,6 +1,6 @@
-//! An enforcer at a node of the emulated network: the simulator's, on real packets.
+//! An enforcer at a node of the emulated network: the simulator's, with real packets.
 //!
-//! It is handed the model's time, as the links are: how late the machine computes does not show in what it does.
+//! It is driven by the model's time, as the links are: the machine's lateness does not change what it does.
 
 use crate::port::{FlowPacket, Head};
 use enforcer::{Action, Counters, Direction, End, Enforcer, Header, Packet, Record};
@@ -22,14 +22,14 @@ pub struct Gate {
     records: Vec<Record>,
 }
 
-/// Where a packet is on its way.
+/// A packet's position on its way.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     /// When it was read.
     pub sent: Time,
-    /// What the engine knows of it.
+    /// The engine's description of it.
     pub head: Head,
-    /// Number of its route, and the link of it that comes next; one more than there are: its host.
+    /// Number of its route, and index of its next link; one past the last: its host.
     pub route: u32,
     /// See `route`.
     pub hop: u16,
@@ -40,12 +40,12 @@ pub struct Way {
 pub struct Passing {
     /// Its bytes.
     pub frame: OwnedFrame,
-    /// Where it is, as what it was when it came.
+    /// Its position and description when it arrived.
     pub way: Way,
 }
 
 impl Passing {
-    /// What the engine must know of it, as it leaves.
+    /// The description of the packet as it leaves.
     pub fn way(&self) -> Way {
         let Some(Header { segment, .. }) = self.frame.header() else { return self.way };
         let flow = self.way.head.flow.map(|flow| FlowPacket { payload: segment.len, ..flow });
@@ -77,17 +77,17 @@ impl Gate {
         [link.from, link.to]
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         self.enforcer.counters()
     }
 
-    /// When [`Gate::on_timer`] has something to do.
+    /// When [`Gate::on_timer`] is due.
     pub fn next_due(&self) -> Time {
         self.enforcer.poll_timeout()
     }
 
-    /// A packet has come; back comes what goes on of it, at once.
+    /// A packet has arrived; returns what is forwarded of it at once.
     pub fn on_packet(&mut self, now: Time, passing: Passing) -> Option<Passing> {
         let Some(direction) = self.direction(&passing) else { return Some(passing) };
         let action = self.enforcer.on_packet(now, direction, passing);
@@ -98,7 +98,7 @@ impl Gate {
         }
     }
 
-    /// The clock has come to [`Gate::next_due`].
+    /// The time of [`Gate::next_due`] has come.
     pub fn on_timer(&mut self, now: Time) {
         self.enforcer.on_timer(now);
         self.settle();
@@ -109,15 +109,15 @@ impl Gate {
         self.enforcer.poll_transmit().map(|(_, passing)| passing)
     }
 
-    /// Toward the receiver of data or back: the scenario's flows know; of a stranger's connection the server is the end that a rule
-    /// is for, and if there is one for both, the end with the lower port.
+    /// From the data sender to the receiver, or back: known for the scenario's flows; of another connection the server is the end that a
+    /// rule names, and if rules name both, the end with the lower port.
     fn direction(&self, passing: &Passing) -> Option<Direction> {
         let head = &passing.way.head;
         let forward = if let Some(flow) = head.flow {
             flow.forward
         } else {
             let Some(Header { source, destination, .. }) = passing.frame.header() else {
-                // let through and counted, whatever its way
+                // passes and is counted, whatever its direction
                 return Some(Direction::Out);
             };
             let out = self.enforcer.is_for(source, destination);
@@ -138,7 +138,7 @@ impl Gate {
     /// for each flow.
     pub fn results(&self, now: Time, (flows, entries): (usize, usize), summary: &mut Summary) -> Vec<EnforcerRow> {
         let is_entry = |port: u16| port.checked_sub(RECEIVER_PORT).is_some_and(|entry| usize::from(entry) < entries);
-        // where ports have come round, a port is more than one flow's
+        // after port numbers have wrapped around, several flows share one
         let known = flows as u64 <= u64::from(SENDER_PORTS);
         let number = |server: End| server.port.checked_sub(SENDER_PORT).map(u32::from);
         let flow_of = |record: &Record| {

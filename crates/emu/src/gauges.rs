@@ -1,14 +1,14 @@
-//! What links have counted, for whom it concerns while the engine runs: asked for by one thread, answered by the engine's.
+//! The links' counters while the engine runs: requested by one thread, answered by the engine's.
 
 use net::{LinkCounters, QueueLength};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// By link: what it has counted since the start, and its queue.
+/// By link: its counters since the start, and its queue.
 pub type Readings = Vec<(LinkCounters, QueueLength)>;
 
-/// A question and its answer.
+/// A request and its answer.
 #[derive(Debug, Default)]
 pub struct Gauges {
     asked: AtomicBool,
@@ -17,10 +17,10 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// What all links show now; `None` if nobody answers within `patience`. Others must not ask meanwhile.
+    /// All links' readings; `None` without an answer within `patience`. Only one thread may ask at a time.
     pub fn read(&self, patience: Duration) -> Option<Readings> {
         let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        // one that came too late for the last question
+        // a late answer to the last request
         *answer = None;
         self.asked.store(true, Ordering::Release);
         let waited = self.answered.wait_timeout_while(answer, patience, |answer| answer.is_none());
@@ -29,7 +29,7 @@ impl Gauges {
         answer.take()
     }
 
-    /// Answers with what `readings` gives, if somebody has asked.
+    /// Answers with the result of `readings`, if there is a request.
     pub fn answer(&self, readings: impl FnOnce() -> Readings) {
         if self.asked.load(Ordering::Acquire) {
             self.asked.store(false, Ordering::Release);
@@ -47,8 +47,8 @@ mod tests {
     #[test]
     fn a_question_is_answered_once_and_only_if_asked() {
         let gauges = Gauges::default();
-        gauges.answer(|| unreachable!("nobody has asked"));
-        assert_eq!(gauges.read(Duration::ZERO), None, "nobody answers");
+        gauges.answer(|| unreachable!("there is no request"));
+        assert_eq!(gauges.read(Duration::ZERO), None, "no answer");
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {

@@ -1,9 +1,9 @@
 //! Real Linux hosts: a network namespace each, with a TAP as its network card.
 //!
 //! A namespace here has no name in the file system. It is held by a thread of this process (and by the files and processes
-//! that belong to it), so it ends with the process, however that ends: there is nothing to be removed on Ctrl-C, after a
-//! panic or after `kill -9`. What can outlive a killed run are programs that a host's programs have left in the background;
-//! they keep their namespace, which says whose it was, and [`clean`] ends them.
+//! in it), so it ends with the process, however that ends: nothing is left to remove after Ctrl-C, a
+//! panic or `kill -9`. Only programs that a host's programs have left in the background can outlive a killed run;
+//! they keep their namespace, which is marked with its owner, and [`clean`] ends them.
 //!
 //! Hosts are on one subnet, know each other's Ethernet addresses beforehand and speak no IPv6, so nothing is on the wire but
 //! what programs send.

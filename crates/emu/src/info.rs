@@ -1,4 +1,4 @@
-//! What the kernel says of a connection: `struct tcp_info`.
+//! The kernel's state of a connection: `struct tcp_info`.
 
 use nix::libc::{self, tcp_info};
 use nix::sys::socket::getsockopt;
@@ -16,14 +16,14 @@ sockopt_impl!(
 );
 
 sockopt_impl!(
-    /// The most that a socket sends, bytes a second; set, it makes the socket pace.
+    /// Largest rate of a socket, bytes a second; setting it makes the socket pace.
     MaxPacingRate, SetOnly, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64
 );
 
 /// `TCP_INFINITE_SSTHRESH` of Linux.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-/// No window of ours is that large. On some kernels a BPF algorithm's hook is skipped when pid 1 is interrupted, and what
-/// its caller then takes for the hook's answer is far above, or zero.
+/// Far above any real window. On some kernels a BPF algorithm's hook is skipped when pid 1 is interrupted, and the value
+/// that its caller then takes for the hook's result is far above, or zero.
 pub const ABSURD_WINDOW: u32 = 5_000_000;
 
 /// The fields that are used.
@@ -43,25 +43,25 @@ pub struct Info {
     pub unacked: u32,
     /// Of those, SACKed.
     pub sacked: u32,
-    /// Of those, believed lost.
+    /// Of those, marked lost.
     pub lost: u32,
-    /// Of those, sent again and not acknowledged.
+    /// Of those, retransmitted and not acknowledged.
     pub retrans: u32,
-    /// Segments sent again, in all.
+    /// Retransmissions, in all.
     pub total_retrans: u32,
     /// Data segments sent, in all.
     pub data_segs_out: u32,
-    /// Time-outs, in all.
+    /// Timeouts, in all.
     pub total_rto: u16,
     /// Bytes acknowledged.
     pub bytes_acked: u64,
     /// Bytes a second.
     pub pacing_rate: u64,
-    /// The window that the other end offers, bytes.
+    /// The receive window that the remote end advertises, bytes.
     pub snd_wnd: u32,
-    /// How long it had something to send, us.
+    /// Time with data to send, us.
     pub busy_us: u64,
-    /// Of that, how long the other end's window was in the way, us.
+    /// Of that, time limited by the remote end's receive window, us.
     pub rwnd_limited_us: u64,
 }
 
@@ -69,7 +69,7 @@ impl Info {
     /// Of an open socket.
     ///
     /// # Errors
-    /// What `getsockopt(2)` says; a kernel whose struct is shorter (before Linux 6.7) counts as such.
+    /// The error of `getsockopt(2)`; a kernel whose struct is shorter (before Linux 6.7) counts as one.
     pub fn of(socket: &impl AsFd) -> nix::Result<Info> {
         Ok(Info::read(&getsockopt(socket, RawInfo)?))
     }
@@ -120,7 +120,7 @@ impl Info {
         }
     }
 
-    /// Whether the window or its threshold is none that an algorithm could have set.
+    /// Whether no algorithm could have set this window or threshold.
     pub fn is_absurd(&self) -> bool {
         let is_open = self.rtt_us > 0;
         let possible = |segments: u32| (1..=ABSURD_WINDOW).contains(&segments);
@@ -148,7 +148,7 @@ mod tests {
         assert!(!info.is_absurd());
         assert!(Info { snd_cwnd: 90_000_000, ..info }.is_absurd());
         assert!(Info { snd_cwnd: 0, ..info }.is_absurd() && Info { snd_ssthresh: 0, ..info }.is_absurd());
-        assert!(!Info::default().is_absurd(), "nothing is known of a connection that is being opened");
+        assert!(!Info::default().is_absurd(), "a connection that is being opened has no values yet");
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! How late the machine was.
+//! The machine's lateness.
 
 use hdrhistogram::Histogram;
 use units::Time;
 
-/// What is later counts as this late.
+/// Longer delays count as this.
 const LONGEST_NS: u64 = 1_000_000_000_000;
 
 /// A distribution of delays, exact to three digits of their nanoseconds.
@@ -16,18 +16,18 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// One more.
+    /// Adds one.
     #[inline]
     pub fn record(&mut self, delay: Time) {
         self.0.saturating_record(delay.as_ns());
     }
 
-    /// How many there were.
+    /// Their number.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// What `percent` % of them were not longer than.
+    /// The percentile `percent`.
     pub fn percentile(&self, percent: f64) -> Time {
         Time::from_ns(self.0.value_at_percentile(percent))
     }
@@ -38,11 +38,11 @@ impl Delays {
     }
 }
 
-/// How late the network was.
+/// The network's lateness.
 #[derive(Default)]
 pub struct Lateness {
-    /// From each packet's arrival in the model to when its handing over to the host begins; the system call is the host's.
+    /// From each packet's arrival in the model to the start of its delivery to the host; the system call is the host's time.
     pub release: Delays,
-    /// Between the look at the ports that found a packet and the look before.
+    /// Between the poll of the ports that found a packet and the poll before.
     pub reading: Delays,
 }

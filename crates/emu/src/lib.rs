@@ -1,4 +1,4 @@
-//! The emulator: the network model on the wall clock, with real Linux hosts in network namespaces attached.
+//! The emulator: the network model on the wall clock, with real Linux hosts attached, each in a network namespace.
 //!
 //! ```text
 //! Scenario ─▶ hosts (namespace, TAP, sysctls)  ◀─ sockets ─ traffic: the scenario's applications
@@ -7,7 +7,7 @@
 //!             ports ⇄ engine: LinkTable, hop by hop, at the model's instants ─▶ series, flows, lateness ─▶ RunResults
 //! ```
 //!
-//! [`emulate`] runs a scenario for as long as it says, in real time, and gives what the simulator gives and a
+//! [`emulate`] runs a scenario in real time, and returns what the simulator returns and a
 //! [`SelfCheck`](results::SelfCheck): how late the machine was, and whether that matters for what the scenario measures.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a machine can emulate: bounds that hold before anything is started.
+//! What a machine can emulate: limits that are checked before anything starts.
 
 use crate::address::ENTRIES_MAX;
 use net::{LinkId, NodeId, Router, Topology};
@@ -8,14 +8,14 @@ use units::Rate;
 
 /// Faster links cannot be emulated: the forwarder takes as long for a packet as the link.
 pub const RATE_MAX: Rate = Rate::from_gbps(10);
-/// Above this rate of any link, packets that leave together are joined.
+/// If any link has a higher rate, packets that leave together are joined.
 pub const GLUE_ABOVE: Rate = Rate::from_mbps(2500);
 /// The most hosts: each is a namespace with an interface of its own.
 pub const HOSTS_MAX: usize = 128;
 /// The most connections that a scenario may open at its start: each is two of the process's files.
 pub const CONNECTIONS_MAX: u64 = 4000;
 
-/// Seconds of the forwarder's processor for reading and writing a packet, and for each link that it passes. Measured
+/// Seconds of the forwarder's CPU for reading and writing a packet, and for each link that it passes. Measured
 /// at 3 GHz; a slower machine is caught by the self-check.
 const IO_S: f64 = 1.5e-6;
 /// The same where packets are joined.
@@ -24,14 +24,14 @@ const GLUED_IO_S: f64 = 0.35e-6;
 const RECEIVING_S: f64 = 2.5e-6;
 /// See `IO_S`.
 const HOP_S: f64 = 0.15e-6;
-/// Acknowledgments for each packet.
+/// ACKs per packet.
 const ACKS: f64 = 0.5;
-/// Share of the forwarder's processor that may be asked for.
+/// Share of the forwarder's CPU that traffic may require.
 const SHARE_MAX: f64 = 0.9;
 /// Up to this share the forwarder does the hosts' receiving half as well.
 const RECEIVING_SHARE_MAX: f64 = 0.5;
 
-/// Connections that send as fast as they can between two hosts, or at most at a rate.
+/// Connections between two hosts that send as fast as they can, or at most at a rate.
 struct Demand {
     src: NodeId,
     dst: NodeId,
@@ -43,7 +43,7 @@ pub fn glues(topology: &Topology) -> bool {
     topology.links().iter().any(|link| link.rate > GLUE_ABOVE)
 }
 
-/// What of the network is beyond the bounds.
+/// Where the network exceeds the limits.
 pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
     let mut found = Vec::new();
     let mut object = |key: &str, message: String, help: &str| {
@@ -62,7 +62,7 @@ pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
     found
 }
 
-/// What is asked of the machine and beyond its bounds.
+/// Where the traffic exceeds the limits.
 pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> Vec<Objection> {
     let mut found = of_network(scenario, topology);
     let mut object = |key: &str, message: String, help: &str| {
@@ -77,14 +77,14 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
         object("traffic", message, "open fewer, or use --backend sim");
     }
     if found.is_empty() {
-        // what is not glued is acknowledged packet by packet, or every second one
+        // packets that are not joined are acknowledged one by one, or every second one
         let (per_packet, acks) = if glues(topology) { (GLUED_IO_S, 0.1) } else { (IO_S, ACKS) };
         let (share, bps) = load(scenario, topology, router, per_packet, acks);
         if share > SHARE_MAX {
             let bound = Rate::from_mbps((bps * SHARE_MAX / share / 1e8) as u64 * 100);
             let asked = Rate::from_mbps((bps / 1e8) as u64 * 100);
             let message = format!(
-                "this traffic asks for about {asked} in all, more than one machine forwards in real time; \
+                "this traffic needs about {asked} in all, more than one machine forwards in real time; \
                  the bound for this network is about {bound}"
             );
             found.push(Objection {
@@ -97,15 +97,15 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
     found
 }
 
-/// Whether the other processors are to do the hosts' receiving half.
+/// Whether the other CPUs are to do the hosts' receiving half.
 ///
-/// The forwarder's thread is the better place for it as long as it has the time: an interrupt that hands the work over can take
-/// longer than the work, and no kernel skips BPF's hooks there, as some do where an interrupt finds process 1.
+/// The forwarder's thread is the better place for it while it has the time: an interrupt that moves the work can take
+/// longer than the work, and there no kernel skips BPF's hooks, as some do where an interrupt finds process 1.
 pub fn needs_help(scenario: &Scenario, topology: &Topology, router: &Router) -> bool {
     load(scenario, topology, router, RECEIVING_S, ACKS).0 > RECEIVING_SHARE_MAX
 }
 
-/// Where the rate of the fastest links was set.
+/// The key by which the rate of the fastest links was set.
 fn rate_key(scenario: &Scenario, rate: Rate) -> String {
     if let scenario::Topology::Explicit { links, .. } = &scenario.network.topology
         && let Some(i) = links.iter().position(|cable| cable.rate == rate)
@@ -137,8 +137,8 @@ fn connections(kind: &TrafficKind, topology: &Topology) -> u64 {
     }
 }
 
-/// Share of the forwarder's processor that the traffic asks for, and its bits a second, if every link carries what it can;
-/// with seconds for reading and writing a packet, and acknowledgments for each.
+/// Share of the forwarder's CPU that the traffic requires, and its bits a second, if every link is fully used;
+/// with seconds for reading and writing a packet, and ACKs per packet.
 fn load(scenario: &Scenario, topology: &Topology, router: &Router, per_packet: f64, acks: f64) -> (f64, f64) {
     let mut carried = vec![0.0; topology.links().len()];
     let mut flows: Vec<(f64, Vec<LinkId>)> = Vec::new();
@@ -164,7 +164,7 @@ fn load(scenario: &Scenario, topology: &Topology, router: &Router, per_packet: f
     (share, total)
 }
 
-/// Who sends to whom as far as that is known, each at most at the rate of the sender's link.
+/// The known sender–receiver pairs, each at most at the rate of the sender's link.
 fn demands(scenario: &Scenario, topology: &Topology) -> Vec<Demand> {
     let pairing = Pairing::of(scenario, topology);
     let seconds = scenario.duration.as_secs_f64();

@@ -1,4 +1,4 @@
-//! A scenario's TCP settings in the words of a Linux host: sysctls of its namespace, metrics of its route, options of
+//! A scenario's TCP settings as Linux settings: sysctls of a host's namespace, metrics of its route, options of
 //! its sockets. What Linux cannot do is refused, by key.
 
 use policy::Policy;
@@ -7,17 +7,17 @@ use units::Time;
 
 pub use kernel::KERNEL_PREFIX;
 
-/// Linux's first time-out of a connection, TCP_TIMEOUT_INIT.
+/// Linux's initial RTO, TCP_TIMEOUT_INIT.
 const TIMEOUT_INIT: Time = Time::from_secs(1);
-/// Linux's delayed acknowledgment, TCP_DELACK_MIN and TCP_DELACK_MAX.
+/// Linux's delayed ACK, TCP_DELACK_MIN and TCP_DELACK_MAX.
 const DELAYED_ACK: (Time, Time) = (Time::from_ms(40), Time::from_ms(200));
-/// Full segments in one super-packet of 64 KB; as many as Linux hands over by itself.
+/// Full segments in one super-segment of 64 KB; Linux's own maximum.
 const TSO_SEGMENTS: u32 = 44;
 
-/// Rules of a policy: the kernel has room for twice as many, the second half for those that outlast their renewal.
+/// Rules of a policy: the kernel has room for twice as many, the second half for rules that outlast their renewal.
 const POLICY_RULES_MAX: usize = kernel::retune::RULES_MAX / 2;
 
-/// How a host is set up.
+/// A host's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
     /// Of the host's interface.
@@ -26,13 +26,13 @@ pub struct Stack {
     pub sysctls: Vec<(String, String)>,
     /// Metric of the route, segments.
     pub initial_cwnd: u32,
-    /// Metric of the route: no acknowledgment waits.
+    /// Metric of the route: ACKs are not delayed.
     pub quick_ack: bool,
-    /// Most segments in a super-packet, where it is not Linux's own bound.
+    /// Largest number of segments in a super-segment, if below Linux's own.
     pub gso_max_segs: Option<u32>,
     /// Sockets pace whatever their algorithm.
     pub pace: bool,
-    /// What waits for the card waits in the socket.
+    /// Packets that wait for the card stay in the socket.
     pub limit_output: bool,
 }
 
@@ -53,14 +53,14 @@ pub fn stack(scenario: &Scenario) -> Result<Stack, Vec<Objection>> {
         ("tcp_sack", on(tcp.sack)),
         ("tcp_timestamps", on(tcp.timestamps)),
         ("tcp_window_scaling", on(tcp.window_scaling)),
-        // 3: a probe at the tail and no early retransmission, Linux's default
+        // 3: tail loss probes and no early retransmission, Linux's default
         ("tcp_early_retrans", if tcp.tlp { "3" } else { "0" }.to_string()),
         ("tcp_frto", if tcp.frto { "2" } else { "0" }.to_string()),
         ("tcp_slow_start_after_idle", on(tcp.slow_start_after_idle)),
         ("tcp_syn_retries", tcp.syn_retries.to_string()),
         ("tcp_rto_min_us", tcp.rto_min.as_us().to_string()),
         ("tcp_rto_max_ms", (tcp.rto_max.as_us() / 1000).to_string()),
-        // 2: answer who asks, ask nobody; an algorithm that needs ECN asks whatever this says
+        // 2: accept ECN, do not request it; an algorithm that needs ECN requests it in any case
         ("tcp_ecn", ecn(scenario).to_string()),
         ("tcp_ecn_fallback", "0".to_string()),
         ("tcp_wmem", buffer(tcp.send_buffer.get(), 16_384)),
@@ -77,7 +77,7 @@ pub fn stack(scenario: &Scenario) -> Result<Stack, Vec<Objection>> {
     })
 }
 
-/// `tcp_ecn` of hosts that no policy has told otherwise.
+/// `tcp_ecn` of hosts without a policy's setting.
 pub fn ecn(scenario: &Scenario) -> &'static str {
     if scenario.tcp.ecn == Ecn::On { "1" } else { "2" }
 }
@@ -111,19 +111,19 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
         object("prr", "Linux always reduces by proportional rate reduction".to_string(), "set `prr = true`");
     }
     if let Some(message) = delayed_ack(tcp) {
-        object("delayed_ack", message, "leave it out, or say `{ segments = 1 }`");
+        object("delayed_ack", message, "leave it out, or set `{ segments = 1 }`");
     }
     if tcp.pacing == Pacing::Off && algorithms(scenario).any(paces) {
         object("pacing", "bbr in the kernel paces, which cannot be turned off".to_string(), "set `pacing = \"auto\"`");
     }
     if tcp.ecn == Ecn::Off && algorithms(scenario).any(|cc| cc.label().contains("dctcp")) {
-        object("ecn", "dctcp in the kernel negotiates ECN whatever the host says".to_string(), "set `ecn = \"auto\"`");
+        object("ecn", "dctcp in the kernel always negotiates ECN".to_string(), "set `ecn = \"auto\"`");
     }
     found.extend(scenario.policy.iter().flat_map(|control| of_policy(&control.policy)));
     found
 }
 
-/// What of a policy real hosts cannot be set to.
+/// Parts of a policy that real hosts cannot be set to.
 fn of_policy(policy: &Policy) -> Vec<Objection> {
     let mut found = Vec::new();
     let mut object = |message: String, help: &str| {
@@ -135,7 +135,8 @@ fn of_policy(policy: &Policy) -> Vec<Objection> {
     }
     for rule in policy.rules.iter().filter(|rule| rule.set.ecn.is_some()) {
         if rule.sessions.port.is_some() || rule.sessions.remote.is_some() {
-            let message = format!("rule {:?}: a Linux host negotiates ECN with all or with nobody", rule.name);
+            let message =
+                format!("rule {:?}: a Linux host negotiates ECN with all remote hosts or with none", rule.name);
             object(message, "leave `port` and `remote` out of its `match`, or use --backend sim");
         }
     }
@@ -146,9 +147,9 @@ fn delayed_ack(tcp: &Tcp) -> Option<String> {
     let ack = tcp.delayed_ack;
     match ack.segments {
         2 if (ack.timeout, ack.timeout_max) != DELAYED_ACK => {
-            Some(format!("Linux's time-outs are {} to {} and cannot be set", DELAYED_ACK.0, DELAYED_ACK.1))
+            Some(format!("Linux's timer is {} to {} and cannot be set", DELAYED_ACK.0, DELAYED_ACK.1))
         }
-        2 if !ack.quickack => Some("Linux delays no acknowledgment at the start of a connection".to_string()),
+        2 if !ack.quickack => Some("Linux delays no ACK at the start of a connection".to_string()),
         1 | 2 => None,
         n => Some(format!("Linux acknowledges every second segment at the latest, not every {n}")),
     }
@@ -159,7 +160,7 @@ pub fn algorithms(scenario: &Scenario) -> impl Iterator<Item = &Algorithm> {
     scenario.traffic.iter().map(|entry| entry.cc.as_ref().unwrap_or(&scenario.tcp.cc))
 }
 
-/// The algorithms that the scenario's policy may set, by our names; one may come more than once.
+/// The algorithms that the scenario's policy may set, by our names; may contain duplicates.
 pub fn policy_algorithms(scenario: &Scenario) -> impl Iterator<Item = &str> {
     let rules = scenario.policy.iter().flat_map(|control| &control.policy.rules);
     rules.filter_map(|rule| rule.set.cc.as_deref())

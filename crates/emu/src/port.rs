@@ -1,18 +1,18 @@
-//! What the engine needs of the outside: ports at which hosts' packets come and go, and a clock.
+//! The engine's interface to the outside: ports where hosts' packets enter and leave, and a clock.
 //!
-//! The engine never looks into a packet, but for an enforcer, which takes it out of the port's hands. A port says what it must know ([`Head`]) and keeps the bytes; so the engine runs
-//! the same on TAP devices and on lists in memory.
+//! The engine never parses a packet; only an enforcer does, which takes it from the port. A port describes each packet ([`Head`])
+//! and keeps the bytes; so the engine runs the same on TAP devices and on lists in memory.
 
 use net::Ecn;
 use packet_io::OwnedFrame;
 use units::Time;
 
-/// What the engine knows of a packet.
+/// The engine's description of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The host that it comes from, by number.
+    /// The number of the sending host.
     pub src: u32,
-    /// The host that it goes to, by number.
+    /// The number of the destination host.
     pub dst: u32,
     /// What ECMP hashes.
     pub hash: u32,
@@ -20,7 +20,7 @@ pub struct Head {
     pub ip_len: u16,
     /// The ECN bits of its IP header.
     pub ecn: Ecn,
-    /// Which of the scenario's flows it belongs to; none for what others send.
+    /// The scenario's flow that it belongs to; `None` for other traffic.
     pub flow: Option<FlowPacket>,
 }
 
@@ -48,27 +48,27 @@ pub trait Ports {
     /// Sets the packet to "congestion experienced", in its real header.
     fn mark(&mut self, packet: &mut Self::Packet);
 
-    /// Takes the packet's bytes out of the port's hands: it exists no more.
+    /// Moves the packet's bytes out of the port, which forgets it.
     fn lift(&mut self, packet: Self::Packet) -> OwnedFrame;
 
     /// Gives the port another packet.
     fn lower(&mut self, frame: OwnedFrame) -> Self::Packet;
 
-    /// Hands the packet to host number `host`, at once or at the next [`flush`](Ports::flush).
+    /// Delivers the packet to host number `host`, at once or at the next [`flush`](Ports::flush).
     fn release(&mut self, host: u32, packet: Self::Packet);
 
     /// The packet is gone: dropped, or lost with a link.
     fn discard(&mut self, packet: Self::Packet);
 
-    /// Whether [`release`](Ports::release) keeps packets back until [`flush`](Ports::flush), so that neighbours can leave
+    /// Whether [`release`](Ports::release) delays packets until [`flush`](Ports::flush), so that neighbours can leave
     /// as one.
     fn holds_back(&self) -> bool;
 
-    /// Hands over what was kept back for `host`.
+    /// Delivers the delayed packets of `host`.
     fn flush(&mut self, host: u32);
 
-    /// Takes the next packets that hosts have sent, up to a bound of the port's own, and gives each to `take` in order,
-    /// with what the engine must know. False if there was nothing.
+    /// Reads the next packets that hosts have sent, up to a limit of the port's own, and gives each to `take` in order,
+    /// with its description. False if there was none.
     fn receive(&mut self, take: &mut impl FnMut(&mut Self, Self::Packet, Head)) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! Real hosts whose TCP is retuned while the run goes on: what [`plan::Control`] sees of the emulated network, and does to it.
+//! Retunes real hosts' TCP during a run: what [`plan::Control`] sees of the emulated network, and does to it.
 
 use crate::error::EmuError;
 use crate::gauges::{Gauges, Readings};
@@ -15,27 +15,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::Time;
 
-/// How long the engine may take to say what links have counted. It looks every few microseconds, unless the machine has taken
-/// its processor.
+/// How long the engine may take to answer with the links' counters. It polls every few microseconds, unless the machine has taken
+/// its CPU.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The Oracle and the agents of a run, and what sets real hosts' TCP.
+/// The Oracle and the agents of a run, and the setter of real hosts' TCP.
 pub struct Retuning {
     control: Control,
     policy: Policy,
     setter: Setter,
     network: Observed,
-    /// The latest that something was done.
+    /// The largest lateness of the policy.
     late: Time,
 }
 
-/// What is known of the network between two looks at it.
+/// The state of the network between two readings.
 struct Observed {
     gauges: Arc<Gauges>,
-    /// What links showed last.
+    /// The last readings of links.
     readings: Readings,
     hosts: Vec<Host>,
-    /// Flows that were open at the last look, in order, and the first that has not been looked at.
+    /// Flows that were open at the last reading, in order, and the first one not yet seen.
     open: Vec<u32>,
     next: u32,
     is_changed: bool,
@@ -44,28 +44,28 @@ struct Observed {
 #[derive(Clone, Default)]
 struct Host {
     rules: Vec<AgentRule>,
-    /// What its closed flows have sent.
+    /// Bytes that its closed flows have sent.
     closed: Segments,
 }
 
-/// What has become of the policy.
+/// The policy's results.
 pub struct Retuned {
-    /// The Oracle and the agents, who know.
+    /// The Oracle's and the agents' results.
     pub control: Control,
     policy: Policy,
-    /// What the kernel has done.
+    /// The kernel program's counters.
     pub counts: Counts,
-    /// How late the Oracle or an agent was at most.
+    /// The largest lateness of the Oracle or an agent.
     pub late: Time,
 }
 
 impl Retuned {
-    /// What happened to CUEs; what they set is told with what it comes to on this kernel.
+    /// The events of CUEs; settings are listed with their effective values on this kernel.
     pub fn into_rows(self) -> Vec<CueRow> {
         let mut rows = self.control.into_rows();
         for row in &mut rows {
             if let Some(rule) = self.policy.rules.iter().find(|rule| rule.name == *row.rule) {
-                row.set = setter::told(&rule.set).into();
+                row.set = setter::with_effective(&rule.set).into();
             }
         }
         rows
@@ -73,7 +73,7 @@ impl Retuned {
 }
 
 impl Retuning {
-    /// Attaches to a cgroup that this process then is in. `places`: the hosts, by number. `ecn`: their own `tcp_ecn`.
+    /// Attaches to a cgroup that this process then enters. `places`: the hosts, by number. `ecn`: their own `tcp_ecn`.
     ///
     /// # Errors
     /// As [`Setter::attach`].
@@ -96,7 +96,7 @@ impl Retuning {
         Ok(Retuning { control, policy, setter, network, late: Time::ZERO })
     }
 
-    /// Begins, on the thread of the applications. Nothing has happened yet, however long the way here was.
+    /// Starts, on the thread of the applications. Nothing has happened yet, however long the set-up took.
     ///
     /// # Errors
     /// As [`Setter::begin`].
@@ -110,10 +110,10 @@ impl Retuning {
         self.control.next()
     }
 
-    /// Does what is due at `now`, and has set what comes of it.
+    /// Does what is due at `now`, and sends the new settings to the setter.
     ///
     /// # Errors
-    /// The kernel does not take what came of an earlier time.
+    /// The kernel has refused an earlier setting.
     pub fn on_time(&mut self, now: Time, sockets: &mut Sockets<'_>) -> Result<(), EmuError> {
         self.late = self.late.max(now.saturating_sub(self.control.next()));
         let readings = OnceCell::new();
@@ -128,10 +128,10 @@ impl Retuning {
         Ok(())
     }
 
-    /// The end: what was set is given back.
+    /// Ends: everything is restored.
     ///
     /// # Errors
-    /// The kernel has not taken something, or does not say what it has done.
+    /// The kernel has refused a setting, or its counters cannot be read.
     pub fn finish(mut self) -> Result<Retuned, EmuError> {
         let counts = self.setter.finish()?;
         Ok(Retuned { counts, control: self.control, policy: self.policy, late: self.late })
@@ -142,12 +142,12 @@ impl Retuning {
 struct Seen<'a, 'b> {
     network: &'a mut Observed,
     sockets: &'a mut Sockets<'b>,
-    /// What links show, if somebody has asked.
+    /// The links' readings, if requested.
     readings: OnceCell<Readings>,
 }
 
 impl Seen<'_, '_> {
-    /// Sees which flows are there now.
+    /// Updates the list of open flows.
     fn refresh(&mut self) {
         let opened = self.sockets.flows().len() as u32;
         self.network.open.extend(self.network.next..opened);
@@ -157,7 +157,7 @@ impl Seen<'_, '_> {
 
 impl Managed for Seen<'_, '_> {
     fn link(&self, link: LinkId) -> (LinkCounters, QueueLength) {
-        // without an answer nothing has happened since the last one
+        // without an answer the last readings count
         let ask = || self.network.gauges.read(PATIENCE).unwrap_or_else(|| self.network.readings.clone());
         self.readings.get_or_init(ask).get(link.index()).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Which links a packet takes: found once per pair of hosts and hash, then kept.
+//! The links that a packet takes: found once per pair of hosts and hash, then cached.
 
 use crate::port::Head;
 use net::{LinkId, NodeId, Router};
@@ -11,9 +11,9 @@ type Key = (u32, u32, u32);
 pub struct Routes {
     router: Router,
     known: BTreeMap<Key, u32>,
-    /// The last answer: packets come in trains.
+    /// The last answer: packets come in bursts.
     last: Option<(Key, u32)>,
-    /// Routes by number. Packets under way keep theirs when a failure changes the way of those that follow.
+    /// Routes by number. Packets in flight keep theirs when a failure changes the route of later ones.
     links: Vec<Box<[LinkId]>>,
 }
 
@@ -23,7 +23,7 @@ impl Routes {
         Routes { router, known: BTreeMap::new(), last: None, links: Vec::new() }
     }
 
-    /// The number of the route of a packet; none if no working links lead there.
+    /// The number of a packet's route; `None` if no working links lead to its destination.
     pub fn of(&mut self, head: &Head) -> Option<u32> {
         let key = (head.src, head.dst, head.hash);
         if let Some((last, route)) = self.last
@@ -53,7 +53,7 @@ impl Routes {
         &self.links[route as usize]
     }
 
-    /// Links fail or work again; as in the simulator, a flow whose path works keeps it.
+    /// Links fail or recover; as in the simulator, a flow whose path works keeps it.
     pub fn change(&mut self, links: &[LinkId], fails: bool) {
         for &link in links {
             if fails { self.router.fail(link) } else { self.router.restore(link) }

@@ -34,21 +34,21 @@ use units::Time;
 pub use network::Network;
 pub use open::open;
 
-/// How far a run is, and whether it may go on.
+/// Reports progress and decides whether to continue.
 pub trait Watch {
-    /// Called several times a second with the time since the run's begin; false stops the run.
+    /// Called several times a second with the time since the start; false stops the run.
     fn on_progress(&mut self, now: Time) -> bool;
 }
 
-/// A run's results and how true they are.
+/// A run's results and their validity.
 pub struct Emulated {
-    /// What was measured. Name, parameters and scenario text are the caller's to fill in.
+    /// The measurements. Name, parameters and scenario text are for the caller to fill in.
     pub results: RunResults,
-    /// What the machine did to it.
+    /// How the machine disturbed it.
     pub check: SelfCheck,
 }
 
-/// Between two looks at whether to go on.
+/// Interval of [`Progress`] calls.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs `scenario` in real time. With `pcap`, what each host sends and receives is captured in that folder.
@@ -59,7 +59,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let topology = plan::topology(scenario)?;
     let router = Router::new(&topology, plan::routing(scenario));
     let stack = agreed(limits::objections(scenario, &topology, &router), linux::stack(scenario))?;
-    // after the network in order of dropping: sockets let go of algorithms
+    // dropped after the network: its sockets use the algorithms
     let algorithms = Algorithms::load(scenario)?;
     let helped = limits::needs_help(scenario, &topology, &router);
     let network = Network::create(scenario, &topology, &stack, helped, scenario.traffic.len(), pcap)?;
@@ -125,7 +125,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     Ok(Emulated { results, check })
 }
 
-/// The hosts' settings, if nothing speaks against the scenario; otherwise everything that does.
+/// The hosts' settings, or everything that speaks against the scenario.
 fn agreed(mut objections: Vec<Objection>, stack: Result<Stack, Vec<Objection>>) -> Result<Stack, EmuError> {
     match stack {
         Ok(stack) if objections.is_empty() => Ok(stack),
@@ -137,11 +137,11 @@ fn agreed(mut objections: Vec<Objection>, stack: Result<Stack, Vec<Objection>>) 
     }
 }
 
-/// Of the time that a run takes, how much its applications may have waited for a processor. On an idle machine of two they
+/// Share of a run for which its applications may have waited for a CPU. On an idle machine of two CPUs they
 /// wait 2.7 % at 1 Gbit/s and 3 to 5.5 % at 10 Gbit/s, for the kernel's own work on their packets.
 const WAITED_MAX: f64 = 0.1;
 
-/// What speaks against a run beside lateness.
+/// Objections to a run besides lateness.
 fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut count = |n: u64, what: &str| {
@@ -157,7 +157,7 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     count(refused, "settings of the policy were refused by the kernel");
     if report.waited > WAITED_MAX {
         let waited = report.waited * 100.0;
-        reasons.push(format!("the hosts' applications waited for a processor for {waited:.1} % of the run"));
+        reasons.push(format!("the hosts' applications waited for a CPU for {waited:.1} % of the run"));
     }
     if totals.entered == 0 && !report.sockets.flows.is_empty() {
         reasons.push("no packet came out of any host".to_string());
@@ -165,8 +165,8 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     reasons
 }
 
-/// Of the policy's period, how much later than due the Oracle and the agents may be. By default CUEs live for one and a half
-/// periods: half a period more, and a rule ends that the Oracle meant to go on.
+/// Largest lateness of the Oracle and the agents, as a share of the policy's period. By default CUEs live for one and a half
+/// periods: at half a period more, a rule expires that the Oracle meant to renew.
 const POLICY_LATE_MAX: f64 = 0.2;
 
 fn late_policy(scenario: &Scenario, report: &Report) -> Option<String> {

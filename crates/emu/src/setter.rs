@@ -1,8 +1,8 @@
-//! What sets hosts' TCP as rules come and go, on a thread of its own: the engine and the applications go on meanwhile.
+//! Sets hosts' TCP as rules start and end, on a thread of its own: the engine and the applications continue meanwhile.
 //!
-//! Connections are set by one table of the kernel, each rule for the network namespaces of its hosts, and rules end there by themselves when
-//! their CUEs do. Open connections, idle ones too, follow at once: an iterator goes over those of each host whose rules have changed. What a
-//! namespace knows only as a whole, ECN and the initial window after a pause, is its sysctl and its route.
+//! Connections are set by one table of the kernel, each rule for the network namespaces of its hosts, and rules expire there by
+//! themselves when their CUEs do. Open connections, idle ones too, follow at once: an iterator visits those of each host whose rules have changed. ECN
+//! and the initial window after a pause are set per namespace, by its sysctl and its route.
 
 use crate::cgroup::Cgroup;
 use crate::error::EmuError;
@@ -21,12 +21,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use units::Time;
 
-/// A pacing rate that is no limit, but paces: the most that Linux takes, bytes a second.
+/// A pacing rate that limits nothing but turns pacing on: Linux's largest, bytes a second.
 const PACE_UNLIMITED: u64 = u32::MAX as u64 - 1;
 /// Whether connections negotiate ECN.
 const ECN: &str = "net.ipv4.tcp_ecn";
 
-/// A host that is set.
+/// A host to set.
 pub struct Place {
     /// Its network namespace.
     pub namespace: File,
@@ -37,21 +37,21 @@ pub struct Place {
 /// By host: the rules that it follows from now on.
 type Order = Vec<Vec<AgentRule>>;
 
-/// The thread, and what it is told.
+/// The thread, and its queue of orders.
 pub struct Setter {
-    /// Until it begins.
+    /// Until the start.
     worker: Option<Worker>,
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<Result<Counts, EmuError>>>,
-    // the last to go: what is attached to it goes before
+    // dropped last: after the programs that are attached to it
     _cgroup: Cgroup,
 }
 
 impl Setter {
-    /// Attaches to a cgroup that this process then is in. `ecn`: the hosts' own `tcp_ecn`.
+    /// Attaches to a cgroup that this process then enters. `ecn`: the hosts' own `tcp_ecn`.
     ///
     /// # Errors
-    /// There are no such cgroups, or no right to them, or the kernel refuses the agent's program.
+    /// There are no cgroups of version 2, or no right to them, or the kernel refuses the agent's program.
     pub fn attach(policy: Policy, places: Vec<Place>, ecn: String) -> Result<Setter, EmuError> {
         let cgroup = Cgroup::enter()?;
         let retuner = Retuner::attach(cgroup.path())?;
@@ -60,10 +60,10 @@ impl Setter {
         Ok(Setter { worker, orders: None, thread: None, _cgroup: cgroup })
     }
 
-    /// Starts the thread, which works on the processors that the calling one has. `clock`: of the rules' deadlines. Once only.
+    /// Starts the thread, which runs on the calling one's CPUs. `clock`: of the rules' deadlines. Only once.
     ///
     /// # Errors
-    /// There can be no thread.
+    /// No thread can be started.
     pub fn begin(&mut self, clock: WallClock) -> Result<(), EmuError> {
         let mut worker = self.worker.take().ok_or(EmuError::Broken)?;
         let (orders, queue) = mpsc::channel();
@@ -73,10 +73,10 @@ impl Setter {
         Ok(())
     }
 
-    /// From now on the hosts follow these rules; all are told each time, so of orders that wait only the last is carried out.
+    /// Replaces the rules of all hosts; only the last of several waiting orders is executed.
     ///
     /// # Errors
-    /// The kernel has refused an earlier one.
+    /// The kernel has refused an earlier order.
     pub fn set(&mut self, rules: Order) -> Result<(), EmuError> {
         match self.orders.as_ref().map(|orders| orders.send(rules)) {
             Some(Ok(())) => Ok(()),
@@ -84,10 +84,10 @@ impl Setter {
         }
     }
 
-    /// The end: what the kernel has done.
+    /// Ends, and returns the kernel program's counters.
     ///
     /// # Errors
-    /// It has refused something, or does not say.
+    /// The kernel has refused an order, or its counters cannot be read.
     pub fn finish(&mut self) -> Result<Counts, EmuError> {
         self.orders = None;
         let thread = self.thread.take().ok_or(EmuError::Broken)?;
@@ -98,7 +98,7 @@ impl Setter {
 impl Drop for Setter {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // what went wrong has been told, or nobody asks any more
+            // an error has been reported, or the receiver has ended
             let _ = self.finish();
         }
     }
@@ -114,17 +114,17 @@ struct Worker {
 
 struct Host {
     place: Place,
-    /// The cookie of its network namespace; 0: not asked for yet.
+    /// The cookie of its network namespace; 0: not read yet.
     cookie: u64,
     rules: Vec<AgentRule>,
-    /// What all of its connections have by its rules.
+    /// The settings of the whole namespace.
     ecn: Option<bool>,
     initial_cwnd: Option<u32>,
 }
 
 impl Worker {
     fn run(&mut self, queue: &Receiver<Order>, clock: WallClock) -> Result<Counts, EmuError> {
-        // the iterator takes a millisecond a host, which the applications are not to wait for
+        // the iterator takes a millisecond a host, and must not delay the applications
         go_second();
         for host in &mut self.hosts {
             host.enter().and_then(|()| netns_cookie()).map(|cookie| host.cookie = cookie).map_err(failed)?;
@@ -143,7 +143,7 @@ impl Worker {
                 changed.push(number);
             }
         }
-        // what a connection takes when it is made comes first
+        // settings that new connections use come first
         for number in &changed {
             self.hosts[*number].set_as_a_whole(&self.ecn).map_err(failed)?;
         }
@@ -155,7 +155,7 @@ impl Worker {
         Ok(())
     }
 
-    /// All hosts' rules, rule by rule, so that hosts with the same rule stand together.
+    /// All hosts' rules, rule by rule, so that hosts with the same rule are adjacent.
     fn rules(&self, clock: WallClock) -> Vec<Rule> {
         let (boot, now) = (boot_time(), clock.now());
         let mut rules = Vec::new();
@@ -163,7 +163,7 @@ impl Worker {
             for host in &self.hosts {
                 let Some(rule) = host.rules.iter().find(|rule| rule.rule == known.name) else { continue };
                 let tuning = self.tuning(&rule.set);
-                // the hosts' programs are in no cgroup that a policy could name
+                // a policy's `cgroup` never matches a host's programs
                 if tuning == Tuning::default() || rule.sessions.cgroup.is_some() {
                     continue;
                 }
@@ -177,7 +177,7 @@ impl Worker {
         rules
     }
 
-    /// In the kernel's words; what hosts are set to as a whole aside.
+    /// As kernel settings; without those of whole namespaces.
     fn tuning(&self, set: &Settings) -> Tuning {
         let us = |time: Time| in_effect(time).as_us().min(u64::from(u32::MAX)) as u32;
         let rate = set.max_pacing_rate.map(|rate| rate.as_bps() / 8);
@@ -204,7 +204,7 @@ impl Host {
         Ok(setns(&self.place.namespace, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Sets what all of its connections have by its rules, if that is new.
+    /// Sets the settings of the whole namespace, if they have changed.
     fn set_as_a_whole(&mut self, own_ecn: &str) -> io::Result<()> {
         let for_all = self.rules.iter().filter(|rule| rule.sessions == policy::Sessions::default());
         let ecn = for_all.clone().find_map(|rule| rule.set.ecn);
@@ -229,13 +229,13 @@ fn failed(error: io::Error) -> EmuError {
     EmuError::Io("setting a host by its rules", error)
 }
 
-/// What the kernel makes of a time-out that a rule sets.
+/// The kernel's value of a minimum RTO or ACK delay that a rule sets.
 fn in_effect(time: Time) -> Time {
     Time::from_ns(kept(Duration::from_nanos(time.as_ns())).as_nanos() as u64)
 }
 
-/// What a rule sets, and beside it what it comes to on this kernel, where that is something else: `rto_min = 2 ms (in effect: rto_min = 8 ms)`.
-pub fn told(set: &Settings) -> String {
+/// A rule's settings, with the effective value on this kernel where it differs: `rto_min = 2 ms (in effect: rto_min = 8 ms)`.
+pub fn with_effective(set: &Settings) -> String {
     let rounded = |time: Option<Time>| time.map(in_effect);
     let effective = Settings {
         rto_min: rounded(set.rto_min),

@@ -1,8 +1,8 @@
 //! [`Sockets`]: the kernel's sockets, as the applications see them.
 //!
-//! A socket belongs to the namespace in which it was made, so the thread enters a host's namespace for as long as it
-//! makes one there, and then handles all of them alike. Received bytes are thrown away in the kernel (`MSG_TRUNC`); what
-//! they were is not the experiment's question, and copying them would cost what the hosts need.
+//! A socket belongs to the namespace in which it was made, so the thread enters a host's namespace to make
+//! one there, and then handles all sockets alike. Received bytes are discarded in the kernel (`MSG_TRUNC`): their
+//! content is irrelevant, and copying them would take CPU time that the hosts need.
 
 mod flow;
 
@@ -37,74 +37,74 @@ use units::Time;
 
 pub use flow::FlowEnd;
 
-/// Bytes of one write and one read at most: others wait for their turn.
+/// Largest write and read in one turn, bytes: others wait meanwhile.
 const CHUNK: usize = 256 << 10;
-/// Connections that a listener may have waiting.
+/// Backlog of a listener.
 const BACKLOG: i32 = 4095;
 /// A rate that limits nothing but turns pacing on, bytes a second.
 const PACE_UNLIMITED: u64 = 1 << 50;
 
-/// Where the traffic takes place.
+/// The environment of the traffic.
 pub struct Hosts<'a> {
     /// The network.
     pub topology: &'a Topology,
-    /// Hosts of a pod or leaf; one where there are none.
+    /// Hosts of a pod or leaf; 1 where there are none.
     pub per_pod: usize,
     /// By host: its network namespace.
     pub namespaces: Vec<File>,
     /// By traffic entry.
     pub entries: Vec<EntryStack>,
-    /// Where the engine learns which ports are which flow's.
+    /// The map of ports to flows, for the engine.
     pub flows: Arc<FlowPorts>,
     /// All sockets pace.
     pub pace: bool,
-    /// A policy is at work.
+    /// A policy is active.
     pub controlled: bool,
 }
 
 /// How the sockets of one traffic entry are set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryStack {
-    /// What `TCP_CONGESTION` takes.
+    /// The value of `TCP_CONGESTION`.
     pub algorithm: String,
     /// Whether it sets a pacing rate.
     pub paces: bool,
 }
 
-/// What is due.
+/// A timer's event.
 pub enum Due {
-    /// An application's time has come.
+    /// An application's event.
     Application {
-        /// When it was to come.
+        /// When it was due.
         at: Time,
         /// Its entry.
         entry: u32,
-        /// As scheduled.
+        /// Its scheduled action.
         which: u32,
     },
-    /// Senders are sampled.
+    /// Sample the senders.
     Sample,
-    /// Counting begins.
+    /// Start counting.
     Counting,
 }
 
-/// What went through the sockets of a run.
+/// The results of a run's sockets.
 pub struct Report {
     /// The flows, by number.
     pub flows: Vec<FlowEnd>,
     /// Samples of senders, by time.
     pub cwnd: Vec<CwndSample>,
-    /// Messages that have arrived, with their ends, if they were asked for.
+    /// Messages that have arrived, with their ends, if requested.
     pub messages: Vec<Arrived>,
-    /// Flows that could not be opened, and why the first could not.
+    /// Number of flows that could not be opened, and the first error.
     pub failed: (u64, Option<String>),
-    /// Samples in which the kernel showed a window that no algorithm could have set.
+    /// Samples in which the kernel showed a window that no algorithm can set.
     pub absurd: u64,
-    /// How late 99 % of what applications do by the clock was done at most.
+    /// Lateness of the applications' timers at the 99th percentile.
     pub late: Time,
 }
 
-/// What an event belongs to, in the upper half of its number; the lower half says which.
+/// The kind of an event, in the upper half of its number; the lower half is the index.
 mod kind {
     pub const SENDER: u64 = 0;
     pub const RECEIVER: u64 = 1;
@@ -116,9 +116,9 @@ mod kind {
 pub struct Sockets<'a> {
     hosts: Hosts<'a>,
     clock: WallClock,
-    /// When what an application does now was due; none while it answers what has arrived.
+    /// When the application's current event was due; `None` while it responds to received data.
     due: Option<Time>,
-    /// How late applications did what was due.
+    /// Lateness of the applications' timers.
     late: Delays,
     /// The host whose namespace the thread is in.
     inside: Option<u32>,
@@ -129,24 +129,24 @@ pub struct Sockets<'a> {
     listeners: BTreeMap<(u32, u32), usize>,
     listening: Vec<TcpListener>,
     timers: BinaryHeap<Reverse<(Time, u64, u32, u32)>>,
-    /// Timers so far: of those due at one instant the first scheduled comes first.
+    /// Number of timers so far: of those due at one instant the first scheduled comes first.
     scheduled: u64,
     sample_every: Option<Time>,
     sample_at: Time,
     counting_at: Time,
-    /// Flows on which as much has arrived as the application wants to hear of.
+    /// Flows on which as much has arrived as the application has requested.
     received: VecDeque<u32>,
-    /// What is written, and where `MSG_TRUNC` would put what is read.
+    /// The data that is written, and the unused buffer for `MSG_TRUNC` reads.
     zeros: Vec<u8>,
     pit: Vec<u8>,
     cwnd: Vec<CwndSample>,
     failed: (u64, Option<String>),
     absurd: u64,
-    /// Messages that have arrived, with their ends, if they are asked for.
+    /// Messages that have arrived, with their ends, if requested.
     messages: Option<Vec<Arrived>>,
-    /// By host, in a run with a policy: that of the flows which it opens now.
+    /// By host, in a run with a policy: the arm of the flows which it opens now.
     arms: Vec<Arm>,
-    /// In a run with a policy: what was completed since somebody asked.
+    /// In a run with a policy: completions since the last request.
     completed: Vec<Completed>,
 }
 
@@ -189,12 +189,12 @@ impl<'a> Sockets<'a> {
         &mut self.flows
     }
 
-    /// Flows that `host` opens from now on are of this arm.
+    /// Flows that `host` opens from now on belong to this arm.
     pub fn assign(&mut self, host: u32, arm: Arm) {
         self.arms[host as usize] = arm;
     }
 
-    /// What was completed since the last call.
+    /// Completions since the last call.
     pub fn take_completed(&mut self) -> Vec<Completed> {
         std::mem::take(&mut self.completed)
     }
@@ -212,7 +212,7 @@ impl<'a> Sockets<'a> {
         self.flows[flow as usize].entry
     }
 
-    /// What is due now, earliest first.
+    /// Timers that are due, earliest first.
     pub fn next_due(&mut self) -> Option<Due> {
         let now = self.clock.now();
         let first = self.timers.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at);
@@ -222,7 +222,7 @@ impl<'a> Sockets<'a> {
         }
         if self.sample_at <= now.min(first) {
             let every = self.sample_every.unwrap_or(Time::NEVER);
-            // what was missed is not made up for
+            // missed samples are skipped
             self.sample_at = every * (now.as_ps() / every.as_ps() + 1);
             return Some(Due::Sample);
         }
@@ -233,19 +233,19 @@ impl<'a> Sockets<'a> {
         Some(Due::Application { at, entry, which })
     }
 
-    /// An application begins what was due at `at`: for it that is now, so that a rate stays what it is however late single
-    /// writes are.
+    /// An application starts the event that was due at `at`, and takes that for the current time, so that a rate is kept however late
+    /// single writes are.
     pub fn begin(&mut self, at: Time) {
         self.due = Some(at);
         self.late.record(self.clock.now().saturating_sub(at));
     }
 
-    /// What was due is done.
+    /// The application has finished the event.
     pub fn end(&mut self) {
         self.due = None;
     }
 
-    /// Waits until a socket is ready or something is due, `until` at the latest, and does what sockets ask for.
+    /// Waits until a socket is ready or a timer is due, `until` at the latest, and serves the sockets.
     pub fn wait(&mut self, until: Time) -> io::Result<()> {
         let first = self.timers.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at);
         let until = until.min(first).min(self.sample_at).min(self.counting_at);
@@ -273,7 +273,7 @@ impl<'a> Sockets<'a> {
         Ok(())
     }
 
-    /// A flow on which as much has arrived as was asked to be told of.
+    /// A flow on which as much has arrived as the application requested.
     pub fn take_received(&mut self) -> Option<u32> {
         self.received.pop_front()
     }
@@ -304,7 +304,7 @@ impl<'a> Sockets<'a> {
         }
     }
 
-    /// From here on it counts.
+    /// Starts counting.
     pub fn begin_counting(&mut self) {
         for flow in &mut self.flows {
             flow.look();
@@ -312,9 +312,9 @@ impl<'a> Sockets<'a> {
         }
     }
 
-    /// The end, which was at `ended`: sockets close with their hosts.
+    /// Ends the traffic, which was to end at `ended`: sockets close with their hosts.
     pub fn finish(self, ended: Time) -> Report {
-        // what was due and is not done at the end is at least so late
+        // an event still undone at the end is at least this late
         let overdue = self.timers.peek().map_or(Time::ZERO, |Reverse((at, ..))| ended.saturating_sub(*at));
         let late = self.late.percentile(99.0).max(overdue);
         let flows: Vec<_> = self.flows.into_iter().map(Flow::end).collect();
@@ -347,7 +347,7 @@ impl<'a> Sockets<'a> {
         Ok(fd)
     }
 
-    /// Sees that `host` listens for the flows of `entry`.
+    /// Makes sure that `host` listens for the flows of `entry`.
     fn listen(&mut self, host: u32, entry: u32) -> nix::Result<()> {
         if self.listeners.contains_key(&(host, entry)) {
             return Ok(());
@@ -415,7 +415,7 @@ impl<'a> Sockets<'a> {
         }
     }
 
-    /// Writes what is there to write, at most `chunks`, and says what the socket is to wait for.
+    /// Writes pending data, at most `chunks`, and sets what the socket waits for.
     fn push(&mut self, number: u32, chunks: usize) {
         let flow = &mut self.flows[number as usize];
         let Some(sender) = &flow.sender else { return };
@@ -455,7 +455,7 @@ impl<'a> Sockets<'a> {
         let flow = &mut self.flows[number as usize];
         let Some(receiver) = &flow.receiver else { return };
         let before = flow.received;
-        // as much as others may write in their turn
+        // the same share of a turn as the others
         for _ in 0..2 {
             match recv(receiver.as_raw_fd(), &mut self.pit, MsgFlags::MSG_TRUNC) {
                 Ok(0) | Err(Errno::ECONNRESET) => {
@@ -514,7 +514,7 @@ impl Stage for Sockets<'_> {
         self.push(flow, 1);
     }
 
-    /// An application that tries in vain costs little, and to be told of room as much as to try: it always tries.
+    /// Tries at any time: a write that fails costs about as much as a notification of free space.
     fn write_what_fits(&mut self, flow: u32, bytes: u64) {
         let state = &mut self.flows[flow as usize];
         let Some(sender) = &state.sender else { return };
@@ -531,7 +531,7 @@ impl Stage for Sockets<'_> {
             if flow.entry != entry {
                 continue;
             }
-            // one that was never to stop has asked for what it has written by now
+            // an unlimited flow ends with what it has written by now
             flow.bytes = flow.written;
             flow.unwritten = 0;
             self.push(number, 1);

@@ -15,22 +15,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Ethernet's header.
 const ETHERNET_BYTES: usize = 14;
 
-/// What the ports have met that is not the network's doing.
+/// Problems outside of the network model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trouble {
     /// Frames that are not IPv4 to a host of the network.
     pub strangers: u64,
     /// Frames that could not be read or cut.
     pub unreadable: u64,
-    /// Packets that a host's interface did not take.
+    /// Packets that a host's interface refused.
     pub refused: u64,
     /// Packets that did not fit the capture's buffer.
     pub uncaptured: u64,
-    /// Packets that hosts lost because nobody took them in time, or had no room for.
+    /// Packets that hosts lost because their TAP was not read in time, or that they had no room for.
     pub lost_in_hosts: u64,
 }
 
-/// A packet in the network's hands.
+/// A packet in the network.
 struct Slot {
     header: VnetHeader,
     bytes: Vec<u8>,
@@ -47,9 +47,9 @@ pub struct TapPorts {
     free: Vec<u32>,
     buffer: Vec<u8>,
     flows: Arc<FlowPorts>,
-    /// Whether neighbours leave as one super-frame.
+    /// Whether neighbours leave as one super-segment.
     glue: bool,
-    /// By host: what leaves at the next flush.
+    /// By host: packets for the next flush.
     leaving: Vec<Vec<u32>>,
     trouble: Trouble,
 }
@@ -58,7 +58,7 @@ impl TapPorts {
     /// The ports `taps`, one for each host. `glue`: join what leaves together, for links above 2.5 Gbit/s.
     ///
     /// # Errors
-    /// What `epoll(7)` says.
+    /// The error of `epoll(7)`.
     pub fn new(taps: Vec<Tap>, mtu: u32, flows: Arc<FlowPorts>, glue: bool) -> io::Result<TapPorts> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         for (i, tap) in taps.iter().enumerate() {
@@ -85,7 +85,7 @@ impl TapPorts {
         self.captures[host] = Some(capture);
     }
 
-    /// Ends the captures and hands back what went wrong, and the TAPs: the hosts' interfaces are gone when those are dropped.
+    /// Ends the captures and returns the problems and the TAPs: the hosts' interfaces vanish when those are dropped.
     ///
     /// # Errors
     /// A capture could not be written.
@@ -97,7 +97,7 @@ impl TapPorts {
         Ok((self.trouble, self.taps))
     }
 
-    /// Reads one frame of `host` and gives its packets to `take`; false if there was none.
+    /// Reads one frame of `host` and passes its packets to `take`; false if there was none.
     fn read(&mut self, host: usize, take: &mut impl FnMut(&mut Self, u32, Head)) -> bool {
         let mut buffer = std::mem::take(&mut self.buffer);
         let found = match self.taps[host].read(&mut buffer) {
@@ -123,7 +123,7 @@ impl TapPorts {
         };
         let cut = segment(header, frame, self.mtu, &mut |packet: Segment<'_>| {
             let ip_len = (packet.frame_bytes() - ETHERNET_BYTES) as u16;
-            // all packets of a super-frame have headers as long as its own
+            // all packets of a super-segment have headers as long as its own
             let headers = |flow: &FlowPacket| head.ip_len - flow.payload;
             let flow = head.flow.map(|flow| FlowPacket { payload: ip_len - headers(&flow), ..flow });
             let slot = self.keep(&packet);
@@ -134,7 +134,7 @@ impl TapPorts {
         }
     }
 
-    /// What the engine must know of a frame; none if it goes nowhere.
+    /// The engine's description of a frame; `None` if it has no destination.
     fn head(&self, host: usize, frame: &[u8]) -> Option<Head> {
         let ip = Ethernet::parse(frame)?.ip()?;
         let Ip::V4(v4) = ip else { return None };
@@ -152,12 +152,12 @@ impl TapPorts {
             Some(FlowPacket { flow, forward, .. }) => self.flows.path_hash(flow, forward),
             None => mix(&[ip.source(), ip.destination()], ports),
         };
-        // a super-frame's own length may be more than IP can say; only its difference to the payload is used
+        // a super-segment's own length may be more than IP can say; only its difference to the payload is used
         let ip_len = (frame.len() - ETHERNET_BYTES).min(usize::from(u16::MAX)) as u16;
         Some(Head { src: host as u32, dst, hash, ip_len, ecn: ecn(ip.ecn()), flow })
     }
 
-    /// A slot that is free.
+    /// A free slot.
     fn slot(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.slots
@@ -196,7 +196,7 @@ impl TapPorts {
         self.free.push(slot);
     }
 
-    /// Writes what leaves to `host` together, neighbours joined.
+    /// Writes the packets for `host` that leave together, neighbours joined.
     fn write_glued(&mut self, host: usize) {
         let leaving = std::mem::take(&mut self.leaving[host]);
         let mut glue = Glue::new();
@@ -271,18 +271,18 @@ impl Ports for TapPorts {
 
     fn receive(&mut self, take: &mut impl FnMut(&mut Self, u32, Head)) -> bool {
         let mut events = [EpollEvent::empty(); 64];
-        // interrupted or not, the next look comes soon
+        // interrupted or not, the next poll comes soon
         let ready = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
         let mut found = false;
         for event in &events[..ready] {
-            // one frame, which may have 64 KB: then the others are looked at, and what is due is released
+            // one frame, which may have 64 KB: then the other hosts and due packets have their turn
             found |= self.read(event.data() as usize, take);
         }
         found
     }
 }
 
-/// Whether the packet echoes a mark: ECE outside of the handshake, where it negotiates.
+/// Whether the packet is an echo of a mark: ECE outside of the handshake, where it negotiates.
 fn is_echo(flags: TcpFlags) -> bool {
     flags.contains(TcpFlags::ECE) && !flags.contains(TcpFlags::SYN)
 }

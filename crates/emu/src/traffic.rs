@@ -10,25 +10,25 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Time;
 
-/// What applications may do by the clock before the sockets are looked at.
+/// Events of applications that may run before the sockets are polled.
 const DUE_AT_ONCE: usize = 64;
 
-/// What the traffic did.
+/// The traffic's results.
 pub struct Report {
-    /// What went through the sockets.
+    /// The sockets' results.
     pub sockets: sockets::Report,
-    /// Numbers of their own that entries report: name and value.
+    /// Measures that entries report themselves: name and value.
     pub extra: Vec<(String, f64)>,
-    /// Share of the run for which the applications could have gone on but had no CPU, 0 to 1.
+    /// Share of the run for which the applications were ready but had no CPU, 0 to 1.
     pub waited: f64,
-    /// In a run with a policy: what became of it.
+    /// In a run with a policy: its results.
     pub retuned: Option<Retuned>,
 }
 
-/// Does the traffic of `scenario` on `hosts` until its end, or until `stop`, and what its policy makes of them.
+/// Runs the traffic of `scenario` on `hosts`, and its policy, until the end or until `stop`.
 ///
 /// # Errors
-/// What polling sockets needs is refused, or what the policy sets. What happens to single flows is in the report.
+/// A system call for polling sockets is refused, or a setting of the policy. Errors of single flows are in the report.
 pub fn run(
     scenario: &Scenario,
     hosts: Hosts<'_>,
@@ -52,7 +52,7 @@ pub fn run(
         if let Some(retuning) = retuning.as_mut().filter(|retuning| retuning.next() <= now) {
             retuning.on_time(now, &mut sockets)?;
         }
-        // sockets wait no longer than a few writes take
+        // bounded, so that sockets do not wait for long
         for _ in 0..DUE_AT_ONCE {
             let Some(due) = sockets.next_due() else { break };
             match due {
@@ -73,14 +73,14 @@ pub fn run(
             applications.on_received(&mut sockets, (entry, flow), clock.now());
         }
     }
-    // what is due from here on is nobody's
+    // events due from here on are dropped
     let ended = clock.now().min(scenario.duration);
     let waited = waited().saturating_sub(waited_before).as_secs_f64() / (clock.now() - began).as_secs_f64().max(1e-3);
     let retuned = retuning.map(Retuning::finish).transpose()?;
     Ok(Report { sockets: sockets.finish(ended), extra: applications.extra(), waited, retuned })
 }
 
-/// For how long the calling thread has been ready to run and has not; zero where Linux does not count.
+/// How long the calling thread has been ready and did not run; zero where Linux does not count it.
 fn waited() -> Time {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     // ran, waited, how often

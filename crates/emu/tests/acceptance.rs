@@ -1,4 +1,4 @@
-//! The emulator with real hosts, in real time: what it is accepted by. Root only; one test at a time on a machine.
+//! The emulator's acceptance tests: real hosts, in real time. Root only; one test at a time on a machine.
 
 mod run_support;
 
@@ -7,8 +7,8 @@ use run_support::{ATTEMPTS, machine};
 use std::process::{Child, Command};
 use testkit::scenario;
 
-/// What the emulator is accepted by is measured while the machine's own host leaves it its processors: of a sender's link what is
-/// lost is several times what is stolen, and a card that filled up meanwhile stays full.
+/// Largest share of stolen CPU time: a sender's link loses several times
+/// what is stolen, and a card that filled up meanwhile stays full.
 const STOLEN_MAX: f64 = 0.002;
 
 fn valid(name: &str, text: &str) -> Option<Emulated> {
@@ -19,8 +19,8 @@ fn any(name: &str, text: &str) -> Emulated {
     run_support::any(name, &scenario(text)).expect("it has no policy")
 }
 
-/// One flow between two hosts: goodput / ideal, and what of that the machine's host may have taken: by keeping a share of the processors,
-/// and by the longest time in which nothing went on. Prints the row of the table that the emulator is accepted by.
+/// One flow between two hosts: goodput / ideal, and the part that the machine's host may have cost: by stealing CPU time,
+/// and by the longest pause. Prints a row of the acceptance table.
 fn share_of_ideal(rate: &str, bps: f64, cc: &str) -> Option<(f64, f64)> {
     let text = format!(
         r#"
@@ -44,7 +44,7 @@ fn share_of_ideal(rate: &str, bps: f64, cc: &str) -> Option<(f64, f64)> {
     let row = &run.results.flows[0];
     println!(
         "| {rate:>10} | {cc:<12} | goodput {share:.4} of ideal | late by {:.1} us (99 %) | in - out - held: {} | \
-         unexplained drops {} | {} sent again | cwnd {} |",
+         unexplained drops {} | {} retransmitted | cwnd {} |",
         run.check.lateness_p99_us,
         unaccounted(&run),
         unexplained(&run),
@@ -56,8 +56,8 @@ fn share_of_ideal(rate: &str, bps: f64, cc: &str) -> Option<(f64, f64)> {
     Some((share, 4.0 * run.check.cpu_stolen + run.check.lateness_max_us / 2e6))
 }
 
-/// Packets that links took in, less those that they gave out and those that they hold at the end and did not at the begin
-/// of counting. A link that holds more at the end may have brought some along: so it counts only what is missing.
+/// Packets that links took in, less those that they delivered and the growth of their queues since the start
+/// of counting. A link whose queue has shrunk counts only what is missing.
 fn unaccounted(run: &Emulated) -> u64 {
     let missing = |link: &results::LinkRow| {
         (link.packets).saturating_sub(link.delivered + link.dropped_by_failure + link.in_flight)
@@ -65,7 +65,7 @@ fn unaccounted(run: &Emulated) -> u64 {
     run.results.links.iter().map(missing).sum()
 }
 
-/// Packets that left one link of the path and came neither into the next nor into its count of drops.
+/// Packets that left one link of the path and were neither delivered to the next one nor counted as its drops.
 fn unexplained(run: &Emulated) -> u64 {
     let link = |name: &str| run.results.links.iter().find(|link| &*link.link == name).expect("the star has this link");
     let lost = |a: &str, b: &str| link(a).delivered.abs_diff(link(b).packets + link(b).dropped);
@@ -91,7 +91,7 @@ fn one_flow_comes_near_10_gbit() {
         .map(|(share, _)| share)
         .inspect(|share| assert!(*share < 1.001, "{share:.4} of ideal"))
         .reduce(f64::max);
-    // 0.98 to 0.99 where two processors are ours alone; a host that takes some of their time has left 0.92
+    // 0.98 to 0.99 with two undisturbed CPUs; with stolen time 0.92 was left
     let Some(best) = best else { return };
     assert!(best > 0.9, "{best:.4} of ideal");
 }
@@ -118,7 +118,7 @@ fn every_algorithm_carries_100_mb_over_a_gigabit() {
         let run = any(cc, &text);
         let flow = &run.results.flows[0];
         let end = flow.end_ns.unwrap_or_else(|| panic!("{cc}: {flow:?}, {:?}", run.check));
-        println!("| {cc:<12} | 100 MB in {:.2} s | {} sent again |", end as f64 / 1e9, flow.retransmits);
+        println!("| {cc:<12} | 100 MB in {:.2} s | {} retransmitted |", end as f64 / 1e9, flow.retransmits);
         assert_eq!(flow.delivered_bytes, 100_000_000, "{cc}");
     }
 }
@@ -152,12 +152,12 @@ fn a_flow_that_its_own_card_limits_waits_in_its_socket() {
     srtts.sort_unstable();
     let srtt = srtts[srtts.len() / 2];
     println!("a slow card: {median} packets in it (50 %), {most} at most, round trip {srtt} us (50 %)");
-    // what the host may send at once is 14 packets; its window, which the buffers allow, is a hundred times that
+    // the host may send 14 packets at once; its window, limited by the buffers, is a hundred times that
     assert!(median <= 14, "{median} packets wait in the card");
     assert!(srtt < 20_000, "the round trip is {srtt} us: the window waits below TCP");
 }
 
-/// Sixteen hosts that ask for 1.5 Gbit/s in all.
+/// Sixteen hosts that send 1.5 Gbit/s in all.
 const FAT_TREE: &str = r#"
         duration = "3 s"
         [network]
@@ -186,7 +186,7 @@ fn sixteen_hosts_talk_over_a_fat_tree() {
     }
 }
 
-/// A program that takes a processor, ended when dropped.
+/// A program that keeps a CPU busy, ended when dropped.
 struct Burner(Child);
 
 impl Drop for Burner {
@@ -197,7 +197,7 @@ impl Drop for Burner {
 }
 
 #[test]
-fn sixteen_hosts_beside_a_program_that_burns_a_processor_are_not_valid() {
+fn a_run_is_invalid_while_another_program_keeps_a_cpu_busy() {
     let Some(_machine) = machine() else { return };
     let burner = Burner(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell"));
     let run = any("fat tree, burner", FAT_TREE);
@@ -247,7 +247,7 @@ fn dctcp_holds_the_queue_at_its_threshold() {
 }
 
 #[test]
-fn every_kind_of_traffic_delivers_what_was_asked() {
+fn every_kind_of_traffic_delivers_all_its_bytes() {
     let Some(_machine) = machine() else { return };
     let text = r#"
         duration = "4 s"
@@ -272,7 +272,7 @@ fn every_kind_of_traffic_delivers_what_was_asked() {
         random_pairs = { flows = 3, on_off = { rate = "2 Mbit/s", on = "200 ms", off = "200 ms" } }
         stop = "2 s"
     "#;
-    // what arrives does not depend on when
+    // the arrived bytes do not depend on timing
     let run = any("traffic", text).results;
     let (mut whole, mut all) = (0, 0);
     for flow in &run.flows {
@@ -290,7 +290,7 @@ fn every_kind_of_traffic_delivers_what_was_asked() {
         }
     }
     assert_eq!(all, 20);
-    assert!(whole > 10, "{whole} of {all} random flows were over");
+    assert!(whole > 10, "{whole} of {all} random flows had ended");
     let extra = &run.summary.extra;
     assert!(
         (extra["incast.rounds_completed"] - 5.0).abs() < 0.1

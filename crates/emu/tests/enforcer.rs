@@ -1,4 +1,4 @@
-//! An enforcer on real packets, in real time: every byte arrives, and it takes as long as in the simulator. Root only; one test at
+//! An enforcer with real packets, in real time: every byte arrives, and it takes as long as in the simulator. Root only; one test at
 //! a time on a machine.
 
 mod run_support;
@@ -31,8 +31,8 @@ fn a_download_takes_as_long_as_simulated() {
             [of(&simulated), of(&emulated.results)]
         };
         println!(
-            "at {at}: simulated {sim:.3} s, emulated {emu:.3} s; sent again {:?}, absorbed {:?}, kept {:?}",
-            counted("sent_again"),
+            "at {at}: simulated {sim:.3} s, emulated {emu:.3} s; retransmitted {:?}, absorbed {:?}, kept {:?}",
+            counted("retransmitted"),
             counted("absorbed"),
             counted("kept_median")
         );
@@ -48,19 +48,19 @@ const PORT: u16 = 80;
 const BYTES: usize = 3_000_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Byte number `at` of what `end` sends.
+/// Byte number `at` of the stream from `end`.
 fn byte(end: usize, at: usize) -> u8 {
     (at % 251) as u8 ^ (end as u8)
 }
 
-/// Sends all that `end` has to send, then says that this was all.
+/// Sends all data of `end`, then a FIN.
 fn send(mut stream: &TcpStream, end: usize) {
     let bytes: Vec<u8> = (0..BYTES).map(|at| byte(end, at)).collect();
     stream.write_all(&bytes).expect("the bytes leave in time");
     stream.shutdown(std::net::Shutdown::Write).expect("it is open");
 }
 
-/// Receives all that the other end sends, and its end.
+/// Receives all data of the other end, up to its FIN.
 fn receive(mut stream: &TcpStream, from: usize) {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).expect("the bytes arrive in time");
@@ -90,7 +90,7 @@ fn every_byte_of_both_ends_arrives_through_losses() {
                 scope.spawn(move || receive(end, 1 - number));
             }
         });
-        // what is not TCP passes
+        // other protocols than TCP pass
         let socket =
             |host: u32| hosts[host as usize].enter(move || UdpSocket::bind((address(host), PORT))).and_then(|it| it);
         let [server, client] = [0, 1].map(|host| socket(host).expect("a port"));
@@ -98,13 +98,13 @@ fn every_byte_of_both_ends_arrives_through_losses() {
         client.send_to(b"hello", target).expect("it leaves");
         assert_eq!(server.recv(&mut [0; 8]).expect("it arrives"), 5);
     };
-    let processors = thread::available_parallelism().expect("there are some");
+    let cpus = thread::available_parallelism().expect("there are some");
     let ((), counted) = emu::open(&scenario, None, exchange).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(thread::available_parallelism().ok(), Some(processors), "the next network's engine needs one too");
+    assert_eq!(thread::available_parallelism().ok(), Some(cpus), "the next network's engine needs one too");
     let counters = *counted.gate.expect("there is an enforcer").counters();
     println!("{counters:?}");
     assert_eq!((counters.flows_opened, counters.passed_malformed), (1, 1));
-    // of some 2000 packets 2 % are lost beyond the enforcer, which sends them again
-    assert!(counters.sent_again > 10, "{counters:?}");
+    // of some 2000 packets 2 % are lost behind the enforcer, which retransmits them
+    assert!(counters.retransmitted > 10, "{counters:?}");
     assert!(counters.data_taken as usize > BYTES / 1448, "{counters:?}");
 }

@@ -26,7 +26,7 @@ impl Clock for FakeClock {
     }
 }
 
-/// A clock that goes on by a microsecond whenever it is looked at, but jumps once, as if the machine had stood still.
+/// A clock that advances by a microsecond per reading, but jumps once, as if the machine had been paused.
 struct Jumping {
     shows: Rc<Cell<Time>>,
     /// When it jumps, and where to.
@@ -51,7 +51,7 @@ struct Memory {
     discarded: Vec<u32>,
     holds_back: bool,
     flushes: Vec<u32>,
-    /// What hosts send, and when; and what the clock shows.
+    /// The packets that hosts send, with their times; and the clock.
     to_come: VecDeque<(Time, u32, Head)>,
     shows: Rc<Cell<Time>>,
 }
@@ -120,7 +120,7 @@ impl Bench {
         Bench { engine, ports: Memory::default(), clock: FakeClock(Cell::new(Time::ZERO)), topology, sent: 0 }
     }
 
-    /// Host `src` sends a full packet to host `dst` at `at`, which the machine sees then.
+    /// Host `src` sends a full packet to host `dst` at `at`, when the machine sees it.
     fn send(&mut self, at: Time, src: u32, dst: u32) -> u32 {
         self.clock.0.set(at);
         self.sent += 1;
@@ -128,7 +128,7 @@ impl Bench {
         self.sent
     }
 
-    /// The machine looks at the clock when it shows `at`.
+    /// The machine reads the clock when it shows `at`.
     fn look(&mut self, at: Time) {
         self.clock.0.set(at);
         self.engine.run_to(at, &mut self.ports, &self.clock);
@@ -156,7 +156,7 @@ fn one_way() -> Time {
 }
 
 #[test]
-fn a_packet_is_released_when_the_model_says_and_not_before() {
+fn a_packet_is_released_at_the_models_time_and_not_before() {
     let mut bench = Bench::star(2, QueueSpec::drop_tail(10), quiet());
     let at = Time::from_us(7);
     let packet = bench.send(at, 0, 1);
@@ -168,7 +168,7 @@ fn a_packet_is_released_when_the_model_says_and_not_before() {
 }
 
 #[test]
-fn lateness_is_what_the_clock_shows_at_the_release_less_the_models_arrival() {
+fn lateness_is_the_time_of_release_minus_the_models_arrival() {
     let mut bench = Bench::star(2, QueueSpec::drop_tail(10), quiet());
     bench.send(Time::ZERO, 0, 1);
     bench.look(one_way() + Time::from_us(5));
@@ -178,7 +178,7 @@ fn lateness_is_what_the_clock_shows_at_the_release_less_the_models_arrival() {
 }
 
 #[test]
-fn packets_are_kept_back_only_for_what_comes_right_after_them() {
+fn packets_are_delayed_only_for_those_right_after_them() {
     let mut bench = Bench::star(3, QueueSpec::drop_tail(10), quiet());
     bench.ports.holds_back = true;
     // one after the other on a link of 1 Gbit/s: 12 us apart, which is too long to wait
@@ -199,7 +199,7 @@ fn packets_are_kept_back_only_for_what_comes_right_after_them() {
 }
 
 #[test]
-fn what_waits_for_a_packet_that_is_lost_is_handed_over_in_time() {
+fn packets_that_wait_for_a_lost_one_are_delivered_in_time() {
     // two packets of 90 bytes reach the far end of two links at 21.44 and 22.16 us
     let first = Time::from_ns(21_440);
     let last_link = Bench::star(2, QueueSpec::drop_tail(10), quiet()).topology.find_link("s1->h2").expect("a link");
@@ -241,7 +241,7 @@ fn a_machine_that_stalls_does_not_change_what_the_model_computes() {
 }
 
 #[test]
-fn a_host_that_sends_as_its_card_does_fills_no_queue_while_the_reader_stands_still() {
+fn a_host_at_its_cards_rate_fills_no_queue_during_a_pause_of_the_reader() {
     let run = |jump: (Time, Time)| {
         let agenda = Agenda::new(Vec::new(), Some(Time::from_us(20)), Time::ZERO);
         let mut bench = Bench::star(3, QueueSpec::unlimited(), agenda);
@@ -260,21 +260,21 @@ fn a_host_that_sends_as_its_card_does_fills_no_queue_while_the_reader_stands_sti
         (longest.expect("it was sampled"), released, reading)
     };
     let smooth = run((Time::ZERO, Time::ZERO));
-    // one that is being sent, and what comes within a look or two
+    // one in service, and the arrivals within a poll or two
     assert!((1..=3).contains(&smooth.0), "{smooth:?}");
     assert!(smooth.1 > 1400 && smooth.2 < Time::from_us(30), "{smooth:?}");
-    // wherever it stands still
+    // wherever it pauses
     for begin in 0..20 {
         let stalled = run((Time::from_us(2000 + begin), Time::from_ms(12)));
-        // and what comes within the longest pause that is none
-        assert!((1..=5).contains(&stalled.0), "eight hundred packets came while it stood still: {stalled:?}");
+        // and the arrivals within the longest tolerated gap
+        assert!((1..=5).contains(&stalled.0), "eight hundred packets came during the pause: {stalled:?}");
         assert!(stalled.1.abs_diff(smooth.1) <= 2, "{smooth:?}, {stalled:?}");
-        assert!(stalled.2 >= Time::from_ms(9), "the pause is told: {stalled:?}");
+        assert!(stalled.2 >= Time::from_ms(9), "the pause is reported: {stalled:?}");
     }
 }
 
 #[test]
-fn every_packet_is_released_dropped_lost_or_under_way_and_leaves_once() {
+fn every_packet_is_released_dropped_lost_or_in_flight_and_leaves_once() {
     let mut bench = Bench::star(4, QueueSpec::drop_tail(5), quiet());
     for i in 0..200u64 {
         bench.send(Time::from_us(i), (i % 3) as u32, 3);
@@ -291,7 +291,7 @@ fn every_packet_is_released_dropped_lost_or_under_way_and_leaves_once() {
 }
 
 #[test]
-fn a_sampled_queue_is_what_came_in_less_what_went_out() {
+fn a_sampled_queue_is_arrivals_minus_departures() {
     // Both senders' links hold the switch port's queue at its growth of one packet per packet time.
     let every = Time::from_us(3);
     let mut bench = Bench::star(3, QueueSpec::drop_tail(1000), Agenda::new(Vec::new(), Some(every), Time::ZERO));
@@ -335,7 +335,7 @@ fn a_threshold_marks_the_real_packet_from_k_on() {
 }
 
 #[test]
-fn a_failed_link_loses_what_it_holds_and_what_it_is_offered_until_it_is_repaired() {
+fn a_failed_link_loses_its_queue_and_all_arrivals_until_it_is_repaired() {
     let (fails, repaired) = (Time::from_us(15), Time::from_us(100));
     let bench = Bench::star(2, QueueSpec::drop_tail(10), quiet());
     let nic = bench.topology.find_link("h1->s1").expect("a link");

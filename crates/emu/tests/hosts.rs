@@ -1,4 +1,4 @@
-//! Hosts: how they are set, what runs in them, and that nothing is left of them.
+//! Hosts: their settings, their programs, and that nothing is left of them.
 
 mod hosts_support;
 
@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 use testkit::{PATIENCE, eventually};
 
-/// What a program says inside a host.
+/// The output of a program inside a host.
 fn says(host: &Host, argv: &[&str]) -> String {
     let mut command = Command::new(argv[0]);
     command.args(&argv[1..]).stdout(Stdio::piped());
@@ -27,7 +27,7 @@ fn says(host: &Host, argv: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("plain text")
 }
 
-/// The network namespaces in which there is any thread.
+/// The network namespaces with any thread.
 fn namespaces() -> BTreeSet<PathBuf> {
     let threads = |process: PathBuf| fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     let processes = fs::read_dir("/proc").expect("Linux has it").flatten().map(|entry| entry.path());
@@ -92,7 +92,7 @@ fn settings_are_the_hosts_own_and_take_effect() {
     let neighbours = says(&host, &["ip", "neighbour"]);
     assert_eq!(neighbours.lines().filter(|line| line.contains("PERMANENT")).count(), 2, "{neighbours}");
     assert!(neighbours.contains("10.0.0.3 dev eth0 lladdr 02:00:0a:00:00:03"), "{neighbours}");
-    // /sys shows the namespace of whoever mounted it.
+    // /sys shows the namespace of its mounter.
     let show = "mount -t sysfs none /sys && cat /sys/class/net/eth0/queues/rx-0/rps_cpus";
     let cpus = says(&host, &["unshare", "--mount", "sh", "-c", show]);
     assert_eq!(u64::from_str_radix(&cpus.trim().replace(',', ""), 16), Ok(1));
@@ -113,7 +113,7 @@ fn an_algorithm_that_namespaces_may_not_choose_is_put_into_the_route() {
 }
 
 #[test]
-fn nothing_is_on_the_wire_but_what_programs_send() {
+fn only_programs_packets_are_on_the_wire() {
     let Some(_lock) = exclusive() else { return };
     let mut hosts = pair();
     let mut tap = hosts[0].take_tap().expect("it was not taken yet");
@@ -220,14 +220,14 @@ fn start_victim(test: &str) -> (Child, Vec<u32>) {
 }
 
 #[test]
-fn nothing_is_left_of_a_process_that_was_killed_with_sixteen_hosts() {
+fn nothing_is_left_of_a_killed_process_with_sixteen_hosts() {
     if env::var_os(ROLE).is_some() {
         live_until_killed();
     }
     let Some(_lock) = exclusive() else { return };
     clean().expect("/proc can be read");
     let before = namespaces();
-    let (mut victim, sleepers) = start_victim("nothing_is_left_of_a_process_that_was_killed_with_sixteen_hosts");
+    let (mut victim, sleepers) = start_victim("nothing_is_left_of_a_killed_process_with_sixteen_hosts");
     assert_eq!(namespaces().len(), before.len() + 16);
     assert_eq!(sleepers.len(), 17);
     assert!(sleepers.iter().all(|sleeper| is_running(*sleeper)));
@@ -244,7 +244,7 @@ fn nothing_is_left_of_a_process_that_was_killed_with_sixteen_hosts() {
     assert!(sleepers.iter().all(|sleeper| is_running(*sleeper)));
 
     kill_process(Pid::from_raw(victim.id() as i32).expect("a number"), Signal::KILL).expect("it is ours");
-    // Not waited for yet: even a dead process that its parent has not looked at is dead.
+    // Not waited for yet: even an unreaped process is dead.
     let (runaway, children) = sleepers.split_last().expect("there are 17");
     assert!(
         eventually(|| children.iter().all(|child| !is_running(*child))),
@@ -261,7 +261,7 @@ fn nothing_is_left_of_a_process_that_was_killed_with_sixteen_hosts() {
 }
 
 #[test]
-fn mistakes_are_told_and_leave_nothing() {
+fn mistakes_are_reported_and_leave_nothing() {
     let Some(_lock) = exclusive() else { return };
     let before = namespaces();
     let base = settings(1, 2);
@@ -293,7 +293,7 @@ fn mistakes_are_told_and_leave_nothing() {
 fn without_root_one_line_says_what_is_missing() {
     let Some(_lock) = exclusive() else { return };
     let host = thread::spawn(|| {
-        // Of this thread alone; a process would lose the right for the other tests.
+        // For this thread only; the process would lose the right for the other tests.
         let none = rustix::thread::CapabilitySet::empty();
         let sets = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
         rustix::thread::set_capabilities(None, sets).expect("rights can be given up");

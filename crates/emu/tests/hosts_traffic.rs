@@ -63,8 +63,8 @@ fn carry(ends: &[TcpStream; 2], from: &[usize], bytes: usize, check: bool) -> Du
     start.elapsed()
 }
 
-/// What was measured: Gbit/s of payload, all directions together, and gigabits per second of the cable's CPU. The latter stays
-/// what it is on a machine that has other work as well.
+/// The measurement: Gbit/s of payload, all directions together, and gigabits per second of the cable's CPU. The latter is
+/// the same on a busy machine.
 struct Rates {
     wall: f64,
     cpu: f64,

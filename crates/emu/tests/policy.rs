@@ -1,4 +1,4 @@
-//! A policy on real hosts, in real time: when rules are in force, what connections then are, and what guards do. Root only; one
+//! A policy on real hosts, in real time: when rules are in force, their effect on connections, and guards. Root only; one
 //! test at a time on a machine.
 
 mod run_support;
@@ -14,7 +14,7 @@ use std::process::Command;
 use testkit::scenario_in;
 use units::Time;
 
-/// Looks at the hosts of a run once, at an instant of it.
+/// Runs once at an instant of a run.
 struct Glance<F> {
     at: Time,
     look: Option<F>,
@@ -37,8 +37,8 @@ fn scenario(folder: &Path, policy: &str, text: &str) -> Scenario {
     scenario_in(folder, text)
 }
 
-/// A valid run of a scenario with the policy of its `[policy]`, the file `p.toml`; `look` at `at`. Captures are in `folder`,
-/// if asked for. None, and a printed reason, where there is none.
+/// A valid run of a scenario with the policy of its `[policy]`, the file `p.toml`; `look` runs at `at`. Captures are in `folder`,
+/// if requested. None, and a printed reason, where no run is possible.
 fn run(folder: &Path, policy: &str, text: &str, at: Time, pcap: bool, mut look: impl FnMut()) -> Option<Emulated> {
     let scenario = scenario(folder, policy, text);
     let captures = pcap.then(|| folder.to_path_buf());
@@ -47,7 +47,7 @@ fn run(folder: &Path, policy: &str, text: &str, at: Time, pcap: bool, mut look: 
     })
 }
 
-/// What `ss` shows of the connections that were opened at `host` of a run that is under way.
+/// Output of `ss` for the connections that `host` of the current run has opened.
 fn connections(host: &str) -> String {
     let found = emu::hosts::find(host).expect("a run is under way");
     let namespace = format!("--net={}", found.namespace().display());
@@ -56,7 +56,7 @@ fn connections(host: &str) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// The numbers behind `key:` in what `ss` shows.
+/// The numbers after `key:` in the output of `ss`.
 fn numbers(shown: &str, key: &str) -> Vec<f64> {
     let value = |word: &str| word.strip_prefix(key)?.strip_prefix(':')?.split(['/', ',']).next()?.parse().ok();
     shown.split_whitespace().filter_map(value).collect()
@@ -143,7 +143,7 @@ fn a_rule_is_in_force_while_its_condition_holds_and_half_of_the_hosts_are_treate
     let Some(run) = run(folder.path(), policy, text, Time::NEVER, false, || ()) else { return };
     let cues = &run.results.cues;
     let (sent, withheld) = (times(cues, CueEvent::Sent), times(cues, CueEvent::Withheld));
-    // nothing is known at first; the queue that the epoch leaves is gone within a second
+    // there are no measurements at first; the queue of the congestion episode drains within a second
     assert!(withheld.iter().any(|at| (4.8..6.2).contains(at)), "{withheld:?}");
     assert!(
         sent.iter().any(|at| (0.8..3.2).contains(at)) && sent.iter().any(|at| (7.8..10.0).contains(at)),
@@ -151,8 +151,8 @@ fn a_rule_is_in_force_while_its_condition_holds_and_half_of_the_hosts_are_treate
     );
     assert!(!sent.iter().any(|at| (4.2..6.1).contains(at)), "{sent:?}");
     let taken: Vec<&str> = cues.iter().filter(|row| row.event == CueEvent::Taken).map(|row| &*row.host).collect();
-    assert!(taken.len() == 4 && taken[..2] == taken[2..], "two hosts, before the epoch and after it: {taken:?}");
-    assert_eq!(times(cues, CueEvent::Expired).len(), 2, "the lifetime ends in the epoch");
+    assert!(taken.len() == 4 && taken[..2] == taken[2..], "two hosts, before the episode and after it: {taken:?}");
+    assert_eq!(times(cues, CueEvent::Expired).len(), 2, "the lifetime ends in the episode");
     let flows = &run.results.flows;
     for flow in flows.iter().filter(|flow| flow.start_ns > 100_000_000) {
         assert_eq!(flow.arm == Some(Arm::Treated), taken.contains(&&*flow.src), "{flow:?}");
@@ -162,22 +162,22 @@ fn a_rule_is_in_force_while_its_condition_holds_and_half_of_the_hosts_are_treate
 /// Payload of a full segment.
 const MSS: usize = 1448;
 
-/// A pause behind which another flight begins, seconds.
+/// A pause after which a new flight starts, seconds.
 const PAUSE_S: f64 = 1.0;
 
-/// Data segments of the connection from port `from` that a capture at its sender shows, at its beginning and after each pause, before the
-/// first acknowledgment of any.
+/// Data segments of the connection from port `from` in a capture at its sender, at its start and after each pause, before the
+/// first ACK of any.
 fn flights(pcap: &[u8], from: u16) -> Vec<usize> {
     let mut rest = &pcap[24..];
     let mut flights = Vec::new();
-    // when the last data went, and of the flight that goes on its first byte
+    // time of the last data, and the first byte of the current flight
     let (mut last, mut first) = (f64::NEG_INFINITY, None);
     while rest.len() >= 16 {
         let number = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
         let at = f64::from(number(0)) + f64::from(number(4)) / 1e9;
         let (packet, next) = rest[16..].split_at(number(8) as usize);
         rest = next;
-        // behind Ethernet's header
+        // after Ethernet's header
         let ip = &packet[14..];
         let tcp = &ip[usize::from(ip[0] & 15) * 4..];
         let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
@@ -192,7 +192,7 @@ fn flights(pcap: &[u8], from: u16) -> Vec<usize> {
             }
             last = at;
             if first.is_some() {
-                // the kernel hands over several at once
+                // the kernel sends several at once
                 *flights.last_mut().expect("one has begun") += payload.div_ceil(MSS);
             }
         } else if word(2) == from && first.is_some_and(|first| long(8).wrapping_sub(first) as i32 > 0) {
@@ -212,7 +212,7 @@ fn all_flights(folder: &Path, run: &Emulated) -> BTreeMap<String, Vec<usize>> {
 }
 
 #[test]
-fn first_flights_and_time_outs_of_treated_hosts_are_what_the_rule_says() {
+fn first_flights_and_rtos_of_treated_hosts_follow_the_rule() {
     let Some(_machine) = machine() else { return };
     let policy = r#"
         mode = "enforce"
@@ -250,38 +250,38 @@ fn first_flights_and_time_outs_of_treated_hosts_are_what_the_rule_says() {
         start = "1500 ms"
     "#;
     let folder = folder();
-    let mut time_outs = Vec::new();
-    let look = || time_outs = ["h1", "h3"].map(|host| time_out(&connections(host))).to_vec();
+    let mut rtos = Vec::new();
+    let look = || rtos = ["h1", "h3"].map(|host| rto(&connections(host))).to_vec();
     let Some(run) = run(folder.path(), policy, text, Time::from_ms(2200), true, look) else { return };
     let flights = all_flights(folder.path(), &run);
     let first: Vec<(&str, usize)> = flights.iter().map(|(flow, flights)| (flow.as_str(), flights[0])).collect();
     assert_eq!(first, [("before h1", 3), ("control h3", 3), ("treated h1", 20)]);
-    let told = run.results.cues.iter().find(|row| row.event == CueEvent::Sent).expect("the rule fires").set.clone();
+    let set = run.results.cues.iter().find(|row| row.event == CueEvent::Sent).expect("the rule fires").set.clone();
     let asked = "initial_cwnd = 20, rto_min = 2 ms";
-    let effective = least_ms(&told);
-    assert!(told.starts_with(asked) && (2.0..=20.0).contains(&effective), "{told}");
-    println!("(time-out, round trip, its deviation), ms: {time_outs:?}; {told}");
+    let effective = least_ms(&set);
+    assert!(set.starts_with(asked) && (2.0..=20.0).contains(&effective), "{set}");
+    println!("(RTO, RTT, its deviation), ms: {rtos:?}; {set}");
     // the smoothed round trip, and four times its deviation, the largest of the last round, or the least; in ticks
-    let [(treated, rtt, deviation), (control, rtt_beside, _)] = time_outs[..] else { panic!("{time_outs:?}") };
-    assert!((rtt + effective..=rtt + effective.max(12.0 * deviation) + 10.0).contains(&treated), "{time_outs:?}");
-    assert!((rtt_beside + 200.0..300.0).contains(&control), "{time_outs:?}");
+    let [(treated, rtt, deviation), (control, control_rtt, _)] = rtos[..] else { panic!("{rtos:?}") };
+    assert!((rtt + effective..=rtt + effective.max(12.0 * deviation) + 10.0).contains(&treated), "{rtos:?}");
+    assert!((control_rtt + 200.0..300.0).contains(&control), "{rtos:?}");
 }
 
-/// Of the one connection that `ss` shows: time-out, smoothed round trip, its mean deviation, ms.
-fn time_out(shown: &str) -> (f64, f64, f64) {
+/// Of the only connection in the output of `ss`: RTO, smoothed RTT, its mean deviation, ms.
+fn rto(shown: &str) -> (f64, f64, f64) {
     let deviation = shown.split_whitespace().find_map(|word| word.strip_prefix("rtt:")?.split('/').nth(1));
     let deviation = deviation.and_then(|ms| ms.parse().ok()).unwrap_or_else(|| panic!("{shown}"));
     (numbers(shown, "rto")[0], numbers(shown, "rtt")[0], deviation)
 }
 
-/// Of what a rule sets and what that comes to: the least time-out in effect.
-fn least_ms(told: &str) -> f64 {
-    let value = told.rsplit("rto_min = ").next().and_then(|rest| rest.split(" ms").next());
-    value.and_then(|ms| ms.parse().ok()).unwrap_or_else(|| panic!("{told}"))
+/// From a rule's settings and their effective values: the effective minimum RTO.
+fn least_ms(set: &str) -> f64 {
+    let value = set.rsplit("rto_min = ").next().and_then(|rest| rest.split(" ms").next());
+    value.and_then(|ms| ms.parse().ok()).unwrap_or_else(|| panic!("{set}"))
 }
 
 #[test]
-fn after_a_pause_a_connection_begins_with_the_window_of_the_rule() {
+fn after_a_pause_a_connection_restarts_with_the_rules_window() {
     let Some(_machine) = machine() else { return };
     let policy = r#"
         mode = "enforce"
@@ -292,7 +292,7 @@ fn after_a_pause_a_connection_begins_with_the_window_of_the_rule() {
         match = { hosts = ["h1"] }
         set = { initial_cwnd = 20 }
     "#;
-    // a burst of each host on its one connection about every two seconds; while the epoch lasts the rule is not sent
+    // a burst of each host on its one connection about every two seconds; the rule is not sent during the congestion episode
     let text = r#"
         duration = "13500 ms"
         [network]
@@ -322,13 +322,13 @@ fn after_a_pause_a_connection_begins_with_the_window_of_the_rule() {
     let (taken, ended) = (times(cues, CueEvent::Taken), times(cues, CueEvent::Expired));
     println!("{flights:?}, taken {taken:?}, ended {ended:?}");
     assert!(taken.len() == 2 && ended.len() == 1, "{taken:?}, {ended:?}");
-    // a connection asks for its route as it sends, so the first pause in which a rule came or went is still the earlier one's
+    // a connection reads its route when it sends, so the first pause after a change of rules still has the earlier window
     assert_eq!(flights["bursts h1"], [3, 3, 20, 20, 20, 3, 20]);
-    assert_eq!(flights["bursts h2"], [3; 7], "beside it");
+    assert_eq!(flights["bursts h2"], [3; 7], "control group");
 }
 
 #[test]
-fn a_guard_takes_back_and_lets_go_at_the_host_that_sees_losses() {
+fn a_guard_reverts_and_is_released_at_the_host_with_losses() {
     let Some(_machine) = machine() else { return };
     let policy = r#"
         mode = "enforce"
@@ -367,14 +367,14 @@ fn a_guard_takes_back_and_lets_go_at_the_host_that_sees_losses() {
     let lost: u64 = run.results.flows.iter().map(|flow| flow.retransmits).sum();
     for host in ["h1", "h2"] {
         let (reverted, recovered) = (at(CueEvent::Reverted, host), at(CueEvent::Recovered, host));
-        assert!(reverted.len() == 1 && (1.3..3.0).contains(&reverted[0]), "{host}: {reverted:?}, {lost} sent again");
+        assert!(reverted.len() == 1 && (1.3..3.0).contains(&reverted[0]), "{host}: {reverted:?}, {lost} retransmitted");
         assert!(recovered.len() == 1 && (1.4..1.8).contains(&(recovered[0] - reverted[0])), "{host}: {recovered:?}");
     }
     assert!(at(CueEvent::Reverted, "h3").is_empty(), "it sends nothing");
 }
 
 #[test]
-fn where_every_hop_marks_new_connections_are_dctcps() {
+fn where_every_hop_marks_new_connections_use_dctcp() {
     let Some(_machine) = machine() else { return };
     let policy = include_str!("../../../policies/dctcp-when-ecn.toml");
     let text = |queue: &str| {
@@ -411,7 +411,7 @@ fn where_every_hop_marks_new_connections_are_dctcps() {
 }
 
 #[test]
-fn a_policy_that_hurts_is_rolled_back() {
+fn a_harmful_policy_is_rolled_back() {
     let Some(_machine) = machine() else { return };
     // 45 kB, the median, take 50 ms at this rate (Linux does not pace the first ten segments), and 4 ms of the link without it
     let policy = r#"
@@ -449,10 +449,10 @@ fn a_policy_that_hurts_is_rolled_back() {
     let cues = &run.results.cues;
     assert_eq!(run.results.summary.extra.get("policy.rolled_back"), Some(&1.0), "{:?}", run.results.summary.extra);
     let over = |row: &&CueRow| row.reason.starts_with("rolled back: more than 10 % worse; p50 FCT +");
-    let first = cues.iter().find(over).expect("the reason is told").time_ns;
+    let first = cues.iter().find(over).expect("the reason is reported").time_ns;
     assert!(cues.iter().filter(|row| row.host.is_empty() && row.time_ns >= first).all(|row| over(&row)));
     let last = times(cues, CueEvent::Expired).into_iter().fold(0.0, f64::max);
-    // five pairs of periods are the fewest that can be told
+    // five pairs of periods are the fewest that can be distinguished
     let rolled_back = first as f64 / 1e9;
     assert!(
         (6.0..=12.0).contains(&rolled_back) && last < rolled_back + 0.7,
@@ -468,11 +468,14 @@ fn a_policy_that_hurts_is_rolled_back() {
         took[took.len() / 2] as f64 / 1e6
     };
     let both = |from, to| [true, false].map(|treated| median_ms(treated, from, to));
-    let ([hurt, beside], [healed, then]) = (both(3.0, rolled_back), both(last + 0.1, 15.0));
+    let ([hurt, control], [healed, control_then]) = (both(3.0, rolled_back), both(last + 0.1, 15.0));
     println!(
-        "rolled back at {rolled_back} s: median {hurt:.1} ms beside {beside:.1} ms, then {healed:.1} ms beside {then:.1} ms"
+        "rolled back at {rolled_back} s: median {hurt:.1} ms, control group {control:.1} ms; then {healed:.1} ms and {control_then:.1} ms"
     );
-    assert!(hurt > 2.0 * beside && healed < 1.5 * then, "{hurt} and {beside} ms, then {healed} and {then} ms");
+    assert!(
+        hurt > 2.0 * control && healed < 1.5 * control_then,
+        "{hurt} and {control} ms, then {healed} and {control_then} ms"
+    );
 }
 
 #[test]
@@ -504,7 +507,7 @@ fn sixty_four_hosts_follow_several_rules() {
         start = "1500 ms"
     "#;
     let folder = folder();
-    // so many hosts that all begin at once are late on a small machine, but what they are told does not depend on when
+    // so many hosts that all start at once are late on a small machine, but their rules do not depend on timing
     let Some(run) = run_support::any("policy", &scenario(folder.path(), &policy, text)) else { return };
     assert_eq!(times(&run.results.cues, CueEvent::Taken).len(), 3 * 64);
     assert_eq!(run.results.flows.len(), 64);

@@ -1,4 +1,4 @@
-//! What is beyond the emulator or beyond Linux is refused by key, before anything is started; no root is needed for that.
+//! Scenarios beyond the emulator or beyond Linux are refused by key, before anything is started; no root is needed for that.
 
 use emu::{limits, linux};
 use net::Router;
@@ -61,13 +61,13 @@ fn a_fat_tree_carries_a_gigabit_and_a_half_but_not_sixteen() {
     let all = r"traffic=[{ permutation = { bulk = {} } }]";
     let [refused] = &of_machine(FAT_TREE, &[all])[..] else { panic!("one objection") };
     assert!(refused.key == "traffic" && refused.message.contains("the bound"), "{}", refused.message);
-    // what a bottleneck lets through is what counts
+    // only the bottleneck's throughput counts
     let slow = ["network.tier.core.rate=50 Mbit/s", "network.tier.aggregation.rate=50 Mbit/s", all];
     assert_eq!(of_machine(FAT_TREE, &slow), []);
 }
 
 #[test]
-fn what_linux_cannot_be_set_to_is_refused_by_key() {
+fn settings_beyond_linux_are_refused_by_key() {
     assert_eq!(of_linux(&[]), [""; 0]);
     for (set, key) in [
         ("tcp.initial_ssthresh=100 kB", "tcp.initial_ssthresh"),
@@ -87,7 +87,7 @@ fn what_linux_cannot_be_set_to_is_refused_by_key() {
 }
 
 #[test]
-fn a_scenarios_settings_become_a_hosts() {
+fn a_scenarios_settings_become_those_of_a_host() {
     let sets = ["tcp.rto_min=10 ms", "tcp.sack=false", "tcp.initial_cwnd=3", "tcp.mtu=9000", "tcp.tso_segments=8"];
     let stack = linux::stack(&scenario_set(STAR, &sets)).expect("Linux can do that");
     assert_eq!((stack.mtu, stack.initial_cwnd, stack.gso_max_segs), (9000, 3, Some(8)));

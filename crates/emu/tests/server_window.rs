@@ -1,8 +1,8 @@
-//! Whether the window of a real server, Linux's own CUBIC, stands in the way of the algorithm that is enforced over it, on a path of
-//! 180 ms that loses packets; and that what it does about losses that were repaired without it is counted. Root only; one test at a
+//! Whether the window of a real server, Linux's own CUBIC, limits the enforced algorithm on a path of
+//! 180 ms that loses packets; and that its reactions to losses that were repaired without it are counted. Root only; one test at a
 //! time on a machine.
 //!
-//! `ENFORCER_SECONDS` asks for longer downloads, `ENFORCER_MBITS` for another rate.
+//! `ENFORCER_SECONDS` sets longer downloads, `ENFORCER_MBITS` another rate.
 
 mod run_support;
 
@@ -24,20 +24,20 @@ use testkit::{LossyDownload, asked, scenario};
 const PORT: u16 = 80;
 const PATIENCE: Duration = Duration::from_secs(10);
 const MSS: u32 = 1448;
-/// Between two looks at the server.
+/// Interval of samples of the server.
 const PERIOD: Duration = Duration::from_millis(2);
 /// What a path of 1 Mbit/s carries in 180 ms, segments with their headers, times ten.
 const PATH_SEGMENTS_10: u32 = 149;
-/// Mbit/s, if nothing else is asked for.
+/// Mbit/s by default.
 const RATE: u32 = 10;
 /// With the whole queue.
 const ROUND_TRIP: Duration = Duration::from_millis(180 + 60);
-/// The longest repair of a loss: a round trip, and a quarter of one to tell it from reordering (RFC 8985 6.2).
+/// The longest repair of a loss: an RTT, and a quarter of one to distinguish it from reordering (RFC 8985 6.2).
 const REPAIR: Duration = Duration::from_millis(285);
-/// The server's first slow start: until then its window grows no faster than the client acknowledges, which a repair puts off.
+/// The server's first slow start: until then its window grows no faster than the client acknowledges, which a repair delays.
 const GROWTH: Duration = Duration::from_secs(4);
 
-/// When the client falls silent, where it does, and for how long.
+/// When the client is silent, if at all, and for how long.
 const OUTAGE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(2)];
 
 /// 180 ms at this rate, of which 1 % of the data is lost, and BBR enforced on what the first host sends.
@@ -49,15 +49,15 @@ fn path(rate: u32, seed: u64) -> Scenario {
     scenario(&LossyDownload { buffers: Some("32 MB"), ..path }.text())
 }
 
-/// What a download was like at its server.
+/// A download as seen at its server.
 struct Download {
-    /// When it had room in the window that it was offered, and none in its own, and for how long at a time.
+    /// When its own window was full and the receive window was not, and for how long at a time.
     limited: Vec<(Duration, Duration)>,
-    /// As it had written all.
+    /// When it had written all.
     info: Info,
-    /// As the client had read all.
+    /// When the client had read all.
     last: Info,
-    /// Its host's counters, those that are not 0.
+    /// Its host's non-zero counters.
     host: BTreeMap<String, u64>,
     enforcer: Counters,
     received: usize,
@@ -68,20 +68,20 @@ impl Download {
         self.host.get(name).copied().unwrap_or(0)
     }
 
-    /// The enforcer sees each packet that the server sends again, and tells it that there was no need; what the client had acknowledged
-    /// by then, though the server was not told, goes on to the client.
-    fn says_the_same_as_the_enforcer(&self) {
+    /// The enforcer sees each retransmission of the server, and answers that there was no need. Data that the client had acknowledged
+    /// by then, in an ACK that the server did not get, is forwarded to the client.
+    fn agrees_with_the_enforcer(&self) {
         let (info, counters) = (&self.last, &self.enforcer);
         let again = counters.absorbed + counters.others_forwarded;
         assert_eq!(u64::from(info.total_retrans), again, "{counters:?}");
         let oldest = counters.absorbed_oldest + counters.others_forwarded;
         assert!(oldest >= u64::from(info.total_rto), "{counters:?}");
-        let told = self.host("TCPDSACKRecv") + self.host("TCPDSACKOfoRecv");
-        assert_eq!(told, counters.undos, "{:?}", self.host);
+        let reported = self.host("TCPDSACKRecv") + self.host("TCPDSACKOfoRecv");
+        assert_eq!(reported, counters.undos, "{:?}", self.host);
     }
 }
 
-/// Linux's own CUBIC sends for so long, as fast as it may. With an outage, nothing that the client sends leaves its host meanwhile.
+/// Linux's own CUBIC sends for so long, as fast as it may. During an outage, nothing that the client sends leaves its host.
 fn download(scenario: &Scenario, lasts: Duration, outage: bool) -> Download {
     let work = |network: &emu::Network| {
         let hosts = network.hosts();
@@ -133,7 +133,7 @@ fn fall_silent(client: &Host) {
     route("del");
 }
 
-/// Notes when the server's own window is in the way.
+/// Records when the server's own window is the limit.
 fn watch(server: &TcpStream, began: Instant, lasts: Duration) -> Vec<(Duration, Duration)> {
     let (mut limited, mut since) = (Vec::new(), None::<Instant>);
     while began.elapsed() < lasts {
@@ -152,7 +152,7 @@ fn watch(server: &TcpStream, began: Instant, lasts: Duration) -> Vec<(Duration, 
     limited
 }
 
-/// Of lines of names, each followed by one of numbers.
+/// From pairs of lines, names and numbers.
 fn counts(netstat: &str) -> BTreeMap<String, u64> {
     let lines: Vec<Vec<&str>> = netstat.lines().map(|line| line.split_whitespace().collect()).collect();
     let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].iter().zip(&pair[1]));
@@ -160,13 +160,13 @@ fn counts(netstat: &str) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_round_trip() {
+fn a_linux_servers_window_is_the_limit_for_no_longer_than_an_rtt() {
     let Some(_machine) = machine() else { return };
     let (rate, seconds) = (asked("ENFORCER_MBITS").unwrap_or(RATE), asked("ENFORCER_SECONDS").unwrap_or(8));
     for attempt in 1..=ATTEMPTS {
         let done = download(&path(rate, attempt as u64), Duration::from_secs(seconds), false);
-        assert!(done.received > 0 && done.enforcer.sent_again > 0, "nothing was lost");
-        done.says_the_same_as_the_enforcer();
+        assert!(done.received > 0 && done.enforcer.retransmitted > 0, "nothing was lost");
+        done.agrees_with_the_enforcer();
         let enough = rate * PATH_SEGMENTS_10 / 10 * 2;
         let grown = done.info.ssthresh().is_none_or(|ssthresh| ssthresh >= enough);
         let longest = |grows: bool| {
@@ -179,7 +179,7 @@ fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_round_trip() 
             "attempt {attempt}: {total:?}, {first:?} and then {then:?} at most; ssthresh {:?}",
             done.info.ssthresh()
         );
-        // what is sent again is lost as well now and then
+        // retransmissions are lost as well now and then
         if grown && first <= 2 * REPAIR && then <= ROUND_TRIP {
             return;
         }
@@ -188,13 +188,13 @@ fn the_window_of_a_linux_server_is_in_the_way_for_no_longer_than_a_round_trip() 
 }
 
 #[test]
-fn what_a_linux_server_does_about_an_outage_is_counted_and_taken_back() {
+fn a_linux_servers_reactions_to_an_outage_are_counted_and_undone() {
     let Some(_machine) = machine() else { return };
     let done = download(&path(RATE, 1), Duration::from_secs(7), true);
-    done.says_the_same_as_the_enforcer();
+    done.agrees_with_the_enforcer();
     let info = &done.info;
-    assert!(info.total_rto > 0, "an outage is longer than its time-out: {info:?}");
+    assert!(info.total_rto > 0, "an outage is longer than its RTO: {info:?}");
     let undone = ["TCPSpuriousRTOs", "TCPFullUndo", "TCPLossUndo", "TCPDSACKUndo"].map(|name| done.host(name));
-    assert!(undone.iter().sum::<u64>() > 0, "it takes back what it did: {:?}", done.host);
-    assert!(info.snd_cwnd >= RATE * PATH_SEGMENTS_10 / 10, "and has its window again: {info:?}");
+    assert!(undone.iter().sum::<u64>() > 0, "it undoes its reductions: {:?}", done.host);
+    assert!(info.snd_cwnd >= RATE * PATH_SEGMENTS_10 / 10, "and restores its window: {info:?}");
 }

@@ -301,7 +301,7 @@ impl Port {
     /// The kernel refuses it.
     pub fn heartbeat(&self) -> Result<(), String> {
         let Way::Xdp { steering, .. } = &self.way else { return Ok(()) };
-        steering.say_at_work().map_err(|error| format!("{}: XDP: {error}", self.name))
+        steering.beat().map_err(|error| format!("{}: XDP: {error}", self.name))
     }
 
     /// Lets new packets bypass the enforcer; those received can still be read.

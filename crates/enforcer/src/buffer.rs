@@ -1,4 +1,4 @@
-//! What a server has sent and its client has not acknowledged, in sequence order.
+//! A server's data that its client has not acknowledged, in sequence order.
 
 use crate::answers::Answers;
 use crate::packet::Packet;
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use tcp::{Next, SackBlock, Segment};
 use units::Time;
 
-/// Most blocks that arrived twice and are still to be reported to the server.
+/// Largest number of blocks that arrived twice and are still to be reported to the server.
 const TWICE_MAX: usize = 8;
 
 /// A piece of the stream.
@@ -19,7 +19,7 @@ struct Piece<P> {
     tsval: u32,
     /// When the server sent it, µs.
     came_us: u32,
-    /// `None`: a gap, of which no copy is here.
+    /// `None`: a gap, which has no copy.
     packet: Option<P>,
 }
 
@@ -29,22 +29,22 @@ impl<P> Piece<P> {
     }
 }
 
-/// What is put on a packet that was kept: of the server's newest.
+/// Header fields for buffered packets: those of the server's newest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Newest {
     /// Timestamp echo.
     pub tsecr: u32,
     /// The window as written.
     pub window: u16,
-    /// Where its packets leave to, and whence.
+    /// The link addresses of its packets.
     pub link: [u8; 12],
 }
 
-/// The data under way of one flow, and what only a flow with such data needs.
+/// The data in flight of one flow, and the state that only such a flow needs.
 #[derive(Debug)]
 pub(crate) struct Buffer<P> {
     pieces: VecDeque<Piece<P>>,
-    /// How many of them were sent whole.
+    /// How many of them were sent completely.
     sent: usize,
     /// The number after the last that the server has sent.
     pub nxt: u32,
@@ -52,32 +52,32 @@ pub(crate) struct Buffer<P> {
     pub bytes: usize,
     /// Pieces that are gaps.
     pub gaps: u32,
-    /// When the flow is next looked at by the clock, and once more after that, if it is arranged.
+    /// The flow's scheduled timers: the earliest, and a later one.
     pub timers_at: [Time; 2],
-    /// The server has retransmitted something: it lacks an answer.
+    /// The server has retransmitted something: it lacks an ACK.
     pub owes_ack: bool,
     /// What it has retransmitted, to be reported by D-SACK once the client has acknowledged it; the oldest first.
     twice: Vec<SackBlock>,
-    /// When the newest that the client has acknowledged had come from the server, µs.
+    /// When the newest acknowledged data arrived from the server, µs.
     pub acked_came_us: u32,
-    /// What went on of it to the server.
+    /// The ACKs forwarded to the server.
     pub answers: Answers,
-    /// What the client saw acknowledged last.
+    /// The last acknowledgment number that was sent to the client.
     pub acked_to_client: u32,
-    /// What the server has said last.
+    /// The header fields of the server's newest packet.
     pub newest: Newest,
-    /// Timestamps below this would be taken for old ones by the client (RFC 7323 5).
+    /// The client would refuse timestamps below this as old (RFC 7323 5).
     pub tsval_floor: Option<u32>,
     /// The newest timestamp of the server.
     pub tsval_newest: u32,
-    /// The edge that the server was offered some time ago, and when that was, µs.
+    /// The right edge that the server was offered some time ago, and when that was, µs.
     pub offered_then: u32,
-    /// The same.
+    /// The same, earlier.
     pub offered_at_us: u32,
 }
 
 impl<P: Packet> Buffer<P> {
-    /// Nothing is under way: all up to `nxt` is acknowledged. `segment` is the first that comes.
+    /// Nothing is in flight: all up to `nxt` is acknowledged. `segment` is the first to come.
     pub fn new(nxt: u32, offered: u32, now_us: u32, segment: &Segment, newest: Newest) -> Buffer<P> {
         Buffer {
             pieces: VecDeque::new(),
@@ -99,14 +99,14 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
-    /// The client holds the timestamp that it echoes for the newest, if the server has sent that.
+    /// The client's newest timestamp is the one that it echoes, if the server has sent that.
     pub fn note_echo(&mut self, ack: &Segment) {
         if ack.has_timestamp && !after(ack.tsecr, self.tsval_newest) {
             self.raise_floor(ack.tsecr);
         }
     }
 
-    /// Timestamps below this would be taken for old ones.
+    /// Raises the lower bound of timestamps.
     pub fn raise_floor(&mut self, tsval: u32) {
         self.tsval_floor = Some(self.tsval_floor.map_or(tsval, |floor| later(floor, tsval)));
     }
@@ -115,23 +115,23 @@ impl<P: Packet> Buffer<P> {
         self.pieces.is_empty()
     }
 
-    /// Is what the client awaits next in a gap?
+    /// Whether the client's next data is in a gap.
     pub fn lacks_next(&self) -> bool {
         self.pieces.front().is_some_and(|piece| piece.packet.is_none())
     }
 
-    /// Packets that are kept.
+    /// Number of buffered packets.
     pub fn packets(&self) -> u32 {
         self.pieces.len() as u32 - self.gaps
     }
 
-    /// Is all that the server sent on its way?
+    /// Whether all of the server's data was sent.
     pub fn holds_nothing_back(&self) -> bool {
         self.sent == self.pieces.len()
     }
 
-    /// Appends the `len` sequence numbers from [`Buffer::nxt`] on, which came at `came_us`; without a packet they are a gap. Returns
-    /// the memory taken.
+    /// Appends the `len` sequence numbers from [`Buffer::nxt`] on, which arrived at `came_us`; without a packet they are a gap. Returns
+    /// the memory used.
     pub fn push(&mut self, came_us: u32, len: u32, (tsval, packet): (u32, Option<P>)) -> usize {
         let bytes = packet.as_ref().map_or(0, Packet::bytes);
         self.gaps += u32::from(packet.is_none());
@@ -141,12 +141,12 @@ impl<P: Packet> Buffer<P> {
         bytes
     }
 
-    /// The packet that came last.
+    /// The newest packet.
     pub fn last(&self) -> Option<&P> {
         self.pieces.back()?.packet.as_ref()
     }
 
-    /// The next piece from `snd_nxt` on. Where the client awaits what is in a gap, that is urgent, and `behind` sequence numbers more.
+    /// The next piece from `snd_nxt` on. If the client's next data is in a gap, that is urgent, with `behind` sequence numbers after it.
     #[inline]
     pub fn next(&self, snd_nxt: u32, behind: u32) -> Next {
         let len = self.pieces.get(self.sent).map_or(0, |piece| piece.end().wrapping_sub(snd_nxt));
@@ -162,7 +162,7 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
-    /// `[start, end)` has come once more.
+    /// `[start, end)` has arrived once more.
     pub fn note_twice(&mut self, start: u32, end: u32) {
         if let Some(last) = self.twice.last_mut().filter(|last| last.end == start) {
             last.end = end;
@@ -171,17 +171,17 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
-    /// What has come twice and lies before `ack`: the first of it.
+    /// The first block below `ack` that arrived twice.
     pub fn twice(&self, ack: u32) -> Option<SackBlock> {
         self.twice.iter().find(|block| !after(block.end, ack)).copied()
     }
 
-    /// The server has the report.
+    /// The server has received the report.
     pub fn told_twice(&mut self, block: SackBlock) {
         self.twice.retain(|other| *other != block);
     }
 
-    /// The client has all before `una`. Returns the memory that was freed.
+    /// The client has acknowledged all before `una`. Returns the memory that was freed.
     pub fn acknowledge(&mut self, una: u32) -> usize {
         let prior = self.bytes;
         while let Some(piece) = self.pieces.front() {
@@ -203,7 +203,7 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
-    /// Hands the packets of `[seq, seq + len)` to `take`, one for each piece of it that is here, each with its
+    /// Passes the packets of `[seq, seq + len)` to `take`, one for each buffered piece of it, with its
     /// timestamp.
     pub fn copy(&self, seq: u32, len: u32, mut take: impl FnMut(P, u32)) {
         let end = seq.wrapping_add(len);
@@ -221,8 +221,8 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
-    /// Are there copies of `[seq, end)` whose packets are larger than `each`? Of one packet with so much payload (`alone`) that is
-    /// known only within a copy: at the end of one it is what is left.
+    /// Whether `[seq, end)` has copies whose packets are larger than `each`. Of a lone packet of this size (`alone`) that is
+    /// certain only within a copy: at a copy's end it may be the remainder.
     pub fn has_larger(&self, (seq, end): (u32, u32), each: u32, alone: bool) -> bool {
         let first = self.pieces.partition_point(|piece| !after(piece.end(), seq));
         let there = self.pieces.range(first..).take_while(|piece| before(piece.seq, end));
@@ -231,7 +231,7 @@ impl<P: Packet> Buffer<P> {
             .any(|piece| piece.packet.as_ref().is_some_and(|packet| packet.each() > each))
     }
 
-    /// Drops the copies of `[seq, end)`: these are gaps from now on.
+    /// Drops the copies of `[seq, end)`: they become gaps.
     pub fn forget(&mut self, (seq, end): (u32, u32)) {
         let mut at = self.pieces.partition_point(|piece| !after(piece.end(), seq));
         while let Some(piece) = self.pieces.get(at).filter(|piece| before(piece.seq, end)) {
@@ -245,7 +245,7 @@ impl<P: Packet> Buffer<P> {
         }
     }
 
-    /// Fills gaps with what `packet`, from `seq` to `end`, has of them; hands what lies before `snd_nxt`, and is awaited, to `take` too. False: there are none.
+    /// Fills gaps with the data of `packet`, from `seq` to `end`; awaited data before `snd_nxt` goes to `take` too. False: none was filled.
     pub fn fill(
         &mut self,
         (seq, end): (u32, u32),
@@ -262,7 +262,7 @@ impl<P: Packet> Buffer<P> {
                 let part = packet.part(start.wrapping_sub(seq), stop.wrapping_sub(start));
                 at += self.split_out(at, start, stop);
                 if before(start, snd_nxt) {
-                    // what is known to have left may end within it, and more the client must not acknowledge
+                    // the part known to be sent may end within it, and the client must not acknowledge more
                     take(if after(stop, snd_nxt) { part.part(0, snd_nxt.wrapping_sub(start)) } else { part.clone() });
                 }
                 self.pieces[at].tsval = tsval;
@@ -275,7 +275,7 @@ impl<P: Packet> Buffer<P> {
         fills
     }
 
-    /// Makes this the copy of piece number `at`.
+    /// Makes this packet the copy of piece number `at`.
     fn put(&mut self, at: usize, packet: Option<P>) {
         let count = |packet: &Option<P>| (packet.as_ref().map_or(0, Packet::bytes), u32::from(packet.is_none()));
         let (bytes, gaps) = count(&packet);
@@ -285,7 +285,7 @@ impl<P: Packet> Buffer<P> {
         self.pieces[at].packet = packet;
     }
 
-    /// Cuts piece number `at` so that `[start, stop)` is a piece of its own; returns how far behind `at` that is.
+    /// Cuts piece number `at` so that `[start, stop)` is a piece of its own; returns its distance from `at`.
     fn split_out(&mut self, at: usize, start: u32, stop: u32) -> usize {
         let (seq, end) = (self.pieces[at].seq, self.pieces[at].end());
         if after(end, stop) {

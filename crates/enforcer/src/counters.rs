@@ -1,33 +1,33 @@
-//! What the enforcer counts, and what it tells of a flow that has ended.
+//! The enforcer's counters, and its record of an ended flow.
 
 use crate::packet::End;
 use units::Time;
 
-/// Everything that was done, since the beginning. Packets where nothing else is said.
+/// All events since the start. The unit is packets unless noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each group is documented")]
 pub struct Counters {
-    /// What became of each packet that was handed in ([`crate::Action`]): went on as it came, went on with another window or other
-    /// options or in part, was kept or had its like sent already, was dropped. Together they are all.
+    /// The fate of each incoming packet ([`crate::Action`]): forwarded unchanged; forwarded with another window or other
+    /// options, or in part; buffered, or its copy already sent; dropped. Their sum is all packets.
     pub forwarded: u64,
     pub rewritten: u64,
     pub held: u64,
     pub dropped: u64,
-    /// Let through untouched: not TCP or malformed; of a connection whose beginning was not seen, or that no rule is for;
-    /// signed, or a SYN that asks for what cannot be enforced ([`crate::Header::untouchable`]); because
-    /// the table of flows was full; because the buffers were (its copy is the sender's).
+    /// Passed untouched: not TCP or malformed; of a connection whose start was not seen, or that no rule matches;
+    /// signed, or a SYN with options that cannot be enforced ([`crate::Header::untouchable`]); because the table of
+    /// flows was full; because the buffers were (the server retransmits these itself).
     pub passed_malformed: u64,
     pub passed_unknown: u64,
     pub passed_by_rule: u64,
     pub passed_by_option: u64,
     pub passed_table_full: u64,
     pub passed_buffers_full: u64,
-    /// Forwarded too: SYNs and their answers; packets of the clients in which nothing was to change.
+    /// Forwarded too: SYNs and their answers; the clients' packets that needed no change.
     pub handshakes: u64,
     pub unchanged: u64,
-    /// Handshakes that others pushed out of their table; flows that came to be enforced, and that ended: by FINs, by RST, for
-    /// want of any packet, because the client never answered, because the same ends began anew, because the client was silent while
-    /// memory was short, because both ends had gone on without the enforcer.
+    /// Handshakes that others evicted from their table; flows that were enforced, and that ended: by FINs, by RST, by
+    /// idle timeout, because the client never answered, because the same endpoints opened a new connection, because the client was
+    /// silent while memory was short, because both ends had continued without the enforcer.
     pub half_open_lost: u64,
     pub flows_opened: u64,
     pub flows_closed: u64,
@@ -37,34 +37,34 @@ pub struct Counters {
     pub flows_replaced: u64,
     pub flows_silent: u64,
     pub flows_astray: u64,
-    /// From the servers: data taken; of these delayed at first; probes, pure ACKs, old data and RSTs let through.
+    /// From the servers: data received; of these delayed at first; probes, pure ACKs, old data and RSTs passed.
     pub data_taken: u64,
     pub data_held: u64,
     pub others_forwarded: u64,
     /// Retransmitted by the server: absorbed because a copy is here; of these the oldest outstanding (a timeout), and the last
-    /// (a probe); ACKs that reported an absorbed segment as received twice (D-SACK), so that it undoes what it did about
-    /// the loss that was none; parts that fill a gap before the enforcer; those that took a copy's place, being cut smaller.
+    /// (a probe); ACKs that reported an absorbed segment as received twice (D-SACK), so that the server undoes its window
+    /// reduction; parts that fill a gap before the enforcer; those that replaced a copy, being smaller.
     pub absorbed: u64,
     pub absorbed_oldest: u64,
     pub absorbed_last: u64,
     pub undos: u64,
     pub gaps_filled: u64,
     pub replaced: u64,
-    /// Gaps before the enforcer: packets that a server sent and that did not get here.
+    /// Gaps before the enforcer: packets that a server sent and that did not arrive here.
     pub gaps: u64,
-    /// Beyond the window that was offered: held, dropped, a keep-alive in its place to find out what the client has.
+    /// Beyond the advertised window: buffered, dropped, replaced by a keep-alive to learn the client's state.
     pub beyond_window_held: u64,
     pub beyond_window_dropped: u64,
     pub beyond_window_asked: u64,
-    /// Dropped because nothing more could be buffered.
+    /// Dropped because the buffers were full.
     pub buffers_full_dropped: u64,
-    /// To the clients: segments sent, and retransmitted; a RST that waited for the first counts.
+    /// To the clients: segments sent, and retransmitted; a RST that waited for the data before it counts as sent.
     pub sent: u64,
-    pub sent_again: u64,
-    /// ACKs that let held data's acknowledgments go ahead.
+    pub retransmitted: u64,
+    /// ACKs that carry the acknowledgment of delayed data ahead of it.
     pub acks_ahead: u64,
-    /// From the clients: duplicates kept from the server; others that it does without while what it sent waits here; echoes kept from
-    /// it; those that acknowledge what waits here, dropped; those that acknowledge what did not come by here; those outside of the
+    /// From the clients: duplicates not forwarded to the server; late ACKs not forwarded while its data waits here; echoes not forwarded
+    /// to it; ACKs of data that has not left yet, dropped; ACKs of data that did not pass here; those outside of the
     /// window, which change nothing here.
     pub hidden: u64,
     pub thinned: u64,
@@ -72,12 +72,12 @@ pub struct Counters {
     pub optimistic_dropped: u64,
     pub acks_astray: u64,
     pub outside_window: u64,
-    /// Records that nobody fetched in time.
+    /// Records dropped because they were not fetched in time.
     pub records_lost: u64,
 }
 
 impl Counters {
-    /// Each with its name.
+    /// Each counter with its name.
     pub fn named(&self) -> [(&'static str, u64); 45] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
@@ -122,7 +122,7 @@ impl Counters {
             beyond_window_asked,
             buffers_full_dropped,
             sent,
-            sent_again,
+            retransmitted,
             acks_ahead,
             hidden,
             thinned,
@@ -135,16 +135,16 @@ impl Counters {
     }
 }
 
-/// What has left to clients, of some flows.
+/// What some flows have sent to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// How many flows that is.
+    /// Number of these flows.
     pub flows: u64,
     /// Bytes that the clients acknowledged.
     pub bytes: u64,
     /// Segments, retransmissions included.
     pub segments: u64,
-    /// Of these, retransmissions.
+    /// Of these, retransmitted.
     pub retransmits: u64,
 }
 
@@ -157,7 +157,7 @@ impl std::ops::AddAssign for Sent {
     }
 }
 
-/// Why a flow is enforced no more.
+/// Why a flow is no longer enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Both FINs were acknowledged.
@@ -166,18 +166,18 @@ pub enum Ending {
     Reset,
     /// No packet came for the idle time.
     Idle,
-    /// The client acknowledged nothing any more.
+    /// The client no longer acknowledged anything.
     GivenUp,
     /// The same ends opened another connection.
     Replaced,
     /// The client acknowledged nothing for some timeouts, while memory for packets was short.
     Silent,
-    /// Packets have gone another way: what both ends have said and heard is not known here.
+    /// Packets took another path: what both ends have sent and acknowledged is not known here.
     Astray,
 }
 
 impl Ending {
-    /// In a table.
+    /// As a word in a table.
     pub fn as_str(self) -> &'static str {
         match self {
             Ending::Closed => "closed",
@@ -191,34 +191,34 @@ impl Ending {
     }
 }
 
-/// A flow that has ended, or what is known of it up to now.
+/// A flow that has ended, or the state of an open one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The enforced end.
     pub server: End,
-    /// The other.
+    /// The other end.
     pub client: End,
-    /// When its handshake was over.
+    /// End of its handshake.
     pub began: Time,
-    /// When it ended, or was asked for.
+    /// When it ended, or was queried.
     pub ended: Time,
-    /// How; `None`: it is enforced still.
+    /// Its end; `None`: it is still enforced.
     pub ending: Option<Ending>,
-    /// Bytes from the server that the client acknowledged; FIN is one.
+    /// Bytes from the server that the client acknowledged; a FIN counts as one.
     pub bytes_acked: u64,
     /// Segments sent to the client.
     pub data_segments_sent: u32,
-    /// Of these again.
+    /// Of these, retransmitted.
     pub retransmits: u32,
     /// The enforcer's timeouts.
     pub rtos: u32,
-    /// Segments delivered, and of these with an echo of congestion.
+    /// Segments delivered.
     pub delivered: u32,
-    /// Marked on the way.
+    /// Of these, with an ECN echo.
     pub delivered_ce: u32,
     /// Retransmissions of the server that were absorbed.
     pub absorbed: u32,
-    /// ACKs kept from the server.
+    /// ACKs not forwarded to the server.
     pub hidden: u32,
     /// Microseconds.
     pub srtt_us: u32,

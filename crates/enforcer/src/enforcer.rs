@@ -1,4 +1,4 @@
-//! The table of flows, and what happens to a packet.
+//! The table of flows, and the handling of a packet.
 
 use crate::counters::{Counters, Ending, Record, Sent};
 use crate::flow::{Context, Flow, bit};
@@ -15,13 +15,13 @@ use units::Time;
 
 /// Ticks in which idle time is counted.
 const IDLE_TICK: Time = Time::from_secs(4);
-/// For so long nothing has come until a flow rests.
+/// After so long without a packet a flow rests.
 const REST_TICKS: u64 = 2;
-/// A flow whose client has given it up, as it seems, is forgotten after so long: what is on its way now has come by then (RFC 9293 3.4.1).
+/// A flow whose client has apparently closed is forgotten after so long: packets in flight have arrived by then (RFC 9293 3.4.1).
 const ABORTED_IDLE: Time = Time::from_secs(120);
-/// Packets for each of which one flow more is looked at, whether it is idle: each look is a line of memory that nothing else needs.
+/// One more flow is checked for idleness after so many packets: each check loads a cache line that nothing else needs.
 const LOOK_EVERY: usize = 16;
-/// The same for each flow that is opened: flows of few packets must not come faster than they are looked at.
+/// The same for each new flow: short flows must not be opened faster than they are checked.
 const LOOKS_PER_FLOW: usize = 2;
 /// Records that wait to be fetched.
 const RECORDS_MAX: usize = 1 << 16;
@@ -41,23 +41,23 @@ pub struct Enforcer<P> {
     records: VecDeque<Record>,
     counters: Counters,
     buffered: usize,
-    /// The most that was buffered at a time, bytes.
+    /// Most bytes buffered at a time.
     buffered_max: usize,
     kept: Kept,
-    /// The flow that was looked at last, whether it is idle, and packets since.
+    /// The flow that was last checked for idleness, and packets since.
     hand: usize,
     since_look: usize,
 }
 
 impl<P: Packet> Enforcer<P> {
-    /// An enforcer of these rules. `seed` keys its tables, so it should be nobody's guess.
+    /// An enforcer with these rules. `seed` keys its tables, so it should be unpredictable.
     pub fn new(limits: Limits, rules: Vec<Rule>, seed: u64) -> Enforcer<P> {
         Enforcer {
             limits,
             rules: Rules::new(rules),
             seed,
             index: Index::default(),
-            // address space, not memory yet: growing by doubling would copy every flow, and have three times their memory meanwhile
+            // address space, not memory yet: growth by doubling would copy every flow, and need three times their memory meanwhile
             flows: Vec::with_capacity(limits.flows),
             free: Vec::new(),
             half_opens: HalfOpens::new(limits.half_open),
@@ -73,7 +73,7 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Other rules, also for the flows that are open; those that none fits any more go on as they are.
+    /// Replaces the rules, also for open flows; those that no rule matches any more keep their settings.
     pub fn set_rules(&mut self, now: Time, rules: Vec<Rule>) {
         self.rules = Rules::new(rules);
         for slot in 0..self.flows.len() as u32 {
@@ -86,7 +86,7 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Everything that is delayed leaves now: after the end nobody would send it.
+    /// Sends everything that is delayed: after the end nothing would send it.
     pub fn release(&mut self, now: Time) {
         for slot in 0..self.flows.len() as u32 {
             if self.flows[slot as usize].is_some() {
@@ -96,7 +96,7 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Gives up all flows, and handshakes: they have gone another way, and both ends are farther than is known here.
+    /// Forgets all flows and handshakes: their packets took another path, and both ends have advanced beyond what is known here.
     pub fn forget(&mut self, now: Time) {
         for slot in 0..self.flows.len() as u32 {
             self.end(now, slot, Ending::Astray);
@@ -104,12 +104,12 @@ impl<P: Packet> Enforcer<P> {
         self.half_opens = HalfOpens::new(self.limits.half_open);
     }
 
-    /// Whether a rule is for a connection between these ends, by their addresses and ports.
+    /// Whether a rule matches a connection between these ends, by their addresses and ports.
     pub fn is_for(&self, server: End, client: End) -> bool {
         self.rules.config(server, client, 0).is_some()
     }
 
-    /// A packet has come.
+    /// A packet has arrived.
     pub fn on_packet(&mut self, now: Time, direction: Direction, packet: P) -> Action<P> {
         let action = self.judge(now, direction, packet);
         *match action {
@@ -140,7 +140,7 @@ impl<P: Packet> Enforcer<P> {
         let known = self.find(hash, key);
         if header.segment.flags & flags::SYN != 0 {
             let is_answer = self.on_syn(now, direction, (key, hash), &header, known.is_some());
-            // who still has a connection answers another SYN with no SYN (RFC 5961 4)
+            // a host with an open connection does not answer a SYN with a SYN (RFC 5961 4)
             if let Some(slot) = known.filter(|_| is_answer)
                 && self.flow(slot).is_another(direction, &header.segment)
             {
@@ -185,7 +185,7 @@ impl<P: Packet> Enforcer<P> {
         action
     }
 
-    /// SYN or its answer; true: it answers a SYN that has passed. Of ends that have a flow, whatever they do next is noted.
+    /// A SYN or its answer; true: it answers a SYN that has passed. If the ends already have a flow, the flow notes it.
     fn on_syn(
         &mut self,
         now: Time,
@@ -263,7 +263,7 @@ impl<P: Packet> Enforcer<P> {
         Some(slot)
     }
 
-    /// The earliest moment at which [`Enforcer::on_timer`] may have something to do; [`Time::NEVER`] if none.
+    /// The earliest time at which [`Enforcer::on_timer`] may have work; [`Time::NEVER`] if none.
     pub fn poll_timeout(&self) -> Time {
         self.timers.peek().map_or(Time::NEVER, |Reverse((at, _))| *at)
     }
@@ -289,7 +289,7 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// The next packet that leaves, and which way. To be called after every input until it says `None`.
+    /// The next packet to send, and its direction. To be called after every input until it returns `None`.
     #[inline]
     pub fn poll_transmit(&mut self) -> Option<(Direction, P)> {
         self.out.pop_front()
@@ -300,17 +300,17 @@ impl<P: Packet> Enforcer<P> {
         self.records.pop_front()
     }
 
-    /// What is known at `now` of the flows that are enforced.
+    /// The state at `now` of the enforced flows.
     pub fn open_records(&self, now: Time) -> impl Iterator<Item = Record> {
         self.flows.iter().flatten().map(move |flow| record(now, flow, None))
     }
 
-    /// What each of the flows that are enforced runs.
+    /// The algorithm of each enforced flow.
     pub fn algorithms(&self) -> impl Iterator<Item = &'static str> {
         self.flows.iter().flatten().map(|flow| flow.relay.config().algorithm.name())
     }
 
-    /// What was sent so far of each flow that is enforced, by its server.
+    /// What each enforced flow has sent so far, by its server.
     pub fn sent(&self) -> impl Iterator<Item = (End, Sent)> {
         self.flows.iter().flatten().map(|flow| {
             let stats = flow.relay.stats();
@@ -324,27 +324,27 @@ impl<P: Packet> Enforcer<P> {
         })
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Flows that are enforced now.
+    /// Number of enforced flows.
     pub fn flows(&self) -> usize {
         self.flows.len() - self.free.len()
     }
 
-    /// Memory of the packets that are buffered now, bytes.
+    /// Memory of the buffered packets, bytes.
     pub fn buffered_bytes(&self) -> usize {
         self.buffered
     }
 
-    /// The most memory that was taken by packets at a time, bytes.
+    /// Largest memory of buffered packets so far, bytes.
     pub fn buffered_bytes_max(&self) -> usize {
         self.buffered_max
     }
 
-    /// How many packets of a flow were kept at a time.
+    /// Distribution of the number of buffered packets per flow.
     pub fn kept(&self) -> &Kept {
         &self.kept
     }
@@ -358,7 +358,7 @@ impl<P: Packet> Enforcer<P> {
         self.flows[slot as usize].as_mut().expect("the index knows only flows")
     }
 
-    /// A flow, and what it works with.
+    /// A flow, and its environment.
     fn parts(&mut self, now: Time, slot: u32) -> (&mut Flow<P>, Context<'_, P>) {
         let flow = self.flows[slot as usize].as_mut().expect("asked only for flows");
         let cx = Context {
@@ -373,10 +373,10 @@ impl<P: Packet> Enforcer<P> {
         (flow, cx)
     }
 
-    /// Arranges for the flow's next timer. An earlier appointment stands: it will find that there is more time. So does a later one, a
-    /// retransmission's mostly, for when a paced packet has left: or every packet would leave one behind.
+    /// Schedules the flow's next timer. An earlier one stays: it will find that there is more time. So does a later one, mostly
+    /// of a retransmission, while a paced packet leaves: otherwise every packet would leave one behind.
     fn schedule(&mut self, slot: u32) {
-        let flow = self.flows[slot as usize].as_mut().expect("it has just been at work");
+        let flow = self.flows[slot as usize].as_mut().expect("it has just handled a packet");
         let Some(buffer) = &mut flow.buffer else { return };
         let at = flow.relay.poll_timeout();
         let [next, later] = buffer.timers_at;
@@ -388,7 +388,7 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Looks at one flow, so that all are looked at in turn: is it idle?
+    /// Checks one flow for idleness; all are checked in turn.
     fn look_for_idle(&mut self, now: Time) {
         self.hand = if self.hand + 1 < self.flows.len() { self.hand + 1 } else { 0 };
         let Some(Some(flow)) = self.flows.get_mut(self.hand) else { return };
@@ -402,7 +402,7 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// A flow is over: its packets go on untouched.
+    /// A flow has ended: its packets pass untouched.
     fn end(&mut self, now: Time, slot: u32, ending: Ending) {
         let Some(mut flow) = self.flows[slot as usize].take() else { return };
         let hash = flow.key.hash(self.seed);

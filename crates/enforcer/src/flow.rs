@@ -1,4 +1,4 @@
-//! One enforced flow: the sender of its data that is here, and what both ends were shown.
+//! One enforced flow: its sender towards the client, and what both ends have been sent.
 
 use crate::buffer::{Buffer, Newest};
 use crate::counters::{Counters, Ending};
@@ -15,28 +15,29 @@ use units::Time;
 
 /// Bytes of the timestamp option in every segment of a connection that has it.
 const TIMESTAMP_BYTES: u32 = 12;
-/// The window of a SYN's answer at most, of which the first data is sent; it is not scaled.
+/// Largest window of a SYN's answer, which is not scaled; it covers the first data.
 const SYN_WINDOW: u32 = 65_535;
-/// A window of fewer segments is rounded up, lest the server has much more than it.
+/// Windows of fewer segments are rounded up, or else the server could have much more than the window.
 const LARGE_SEGMENTS: u32 = 16;
-/// A flow is offered no more than this part of the memory that is left for packets, so that there is always some for others, but so
-/// many segments even if none is left: they may pass untouched.
+/// A flow is offered no more than this part of the free packet memory, so that there is always some for others, but so
+/// many segments even if none is free: they may pass untouched.
 const SHARE: usize = 16;
 const LEAST_SEGMENTS: u32 = 2;
-/// So much leaves behind a gap that the client waits for, whatever the window says: enough for it to ask for what is missing (RFC 5681
-/// 3.2), of which the server would learn by a timeout otherwise.
+/// So much is sent beyond a gap that the client waits for, whatever the window: enough duplicate ACKs to request it (RFC 5681
+/// 3.2); otherwise the server would notice only by a timeout.
 const BEHIND_GAP_SEGMENTS: u32 = 4;
-/// Consecutive timeouts after which a flow's packets are kept no more, if more than half of the memory for packets is taken.
+/// After so many timeouts in a row a flow's packets are no longer buffered, if more than half of the packet memory is used.
 const SILENT_TIMEOUTS: u8 = 3;
-/// With so many packets under way, of which every second is acknowledged at once, a round trip that is longer than the shortest by
-/// an eighth, within these bounds (RFC 9406 4.2), is a queue's.
+/// With so many packets in flight, of which every second is acknowledged at once, an RTT that exceeds the shortest by
+/// an eighth, within these bounds (RFC 9406 4.2), means a queue.
 const QUEUED_PACKETS: u32 = 10;
 const QUEUED_US: (u32, u32) = (4_000, 16_000);
-/// With so many packets under way, acknowledgments enough follow this one.
+/// With so many packets in flight, enough ACKs follow this one.
 const THINNED_PACKETS: u32 = 16;
-/// A server that has sent nothing else for so long does not just go on beyond its window: it would have sent what is missing again, µs.
+/// After so long a silence, a server's data beyond its window means that others of its packets took another path: it would have
+/// retransmitted lost ones, µs.
 const ASTRAY_US: u64 = 1_000_000;
-/// Time beyond two round trips to the server until it counts as having nothing to send, µs: hosts send in bursts.
+/// Time beyond two RTTs to the server after which it counts as having nothing to send, µs: hosts send in bursts.
 const STARVED_US: u32 = 1_000;
 
 /// Bits of [`Flow::bits`].
@@ -45,16 +46,16 @@ pub(crate) mod bit {
     pub const ECN: u8 = 2;
     pub const SERVER_FIN: u8 = 4;
     pub const CLIENT_FIN: u8 = 8;
-    /// A RST was the last that came of the client, and may be the end.
+    /// The client's last packet was a RST, and may be the end.
     pub const ABORTED: u8 = 0x10;
     pub const SACK: u8 = 0x20;
-    /// The server gets every acknowledgment: its window would not grow by fewer.
+    /// The server gets every ACK: its window would not grow with fewer.
     pub const ALL_ANSWERS: u8 = 0x40;
-    /// The client has acknowledged what did not come by here.
+    /// The client has acknowledged data that did not pass here.
     pub const ASTRAY: u8 = 0x80;
 }
 
-/// What a flow works with beside itself.
+/// The environment of a flow.
 pub(crate) struct Context<'a, P> {
     pub now: Time,
     pub out: &'a mut VecDeque<(Direction, P)>,
@@ -77,26 +78,26 @@ impl<P> Context<'_, P> {
 #[derive(Debug)]
 pub(crate) struct Flow<P> {
     pub relay: Relay,
-    /// There is one while data is under way, and a little longer.
+    /// Present while data is in flight, and a little longer.
     pub buffer: Option<Box<Buffer<P>>>,
     pub key: Key,
-    /// The number after the last that the server may send by the window that it was offered.
+    /// The number after the last that the server may send by its advertised window.
     offered: u32,
-    /// When it began, ms.
+    /// Start, ms.
     pub began_ms: u32,
-    /// The number after the client's FIN, once that was seen.
+    /// The number after the client's FIN, once seen.
     client_end: u32,
     pub hidden: u32,
-    /// More than there is room for are not counted.
+    /// Saturating counters.
     pub absorbed: u16,
-    /// When a packet last came, in the enforcer's ticks.
+    /// Time of the last packet, in the enforcer's ticks.
     pub seen: u16,
-    /// Round trip to the server, ticks.
+    /// RTT to the server, ticks.
     server_rtt_ticks: u16,
     /// Window scales: the server's in the low half.
     scales: u8,
     pub bits: u8,
-    /// The code point of its SYN, by which its rule was found.
+    /// The code point of its SYN, which its rule matched.
     pub dscp: u8,
 }
 
@@ -150,14 +151,14 @@ impl<P: Packet> Flow<P> {
         self.scales & 0xf
     }
 
-    /// Whether a handshake's answer is of another connection: a retransmission would have the number with which this flow began.
+    /// Whether a handshake's answer is of a new connection: a retransmission would have this flow's initial number.
     pub fn is_another(&self, direction: Direction, answer: &Segment) -> bool {
         let server_next = if direction == Direction::Out { answer.seq.wrapping_add(1) } else { answer.ack };
         let sock = self.relay.sock();
         server_next != sock.snd_una.wrapping_sub(sock.bytes_acked as u32)
     }
 
-    /// A packet of the client.
+    /// A packet from the client.
     pub fn inward(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let segment = Segment { window: packet.window(self.client_scale()), ..*segment };
         if segment.flags & flags::RST != 0 {
@@ -196,14 +197,14 @@ impl<P: Packet> Flow<P> {
         self.tell_twice(cx, &segment, action)
     }
 
-    /// The client acknowledges what was not sent to it from here.
+    /// The client acknowledges data that was not sent from here.
     fn unsent(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         if !after(segment.ack, self.nxt()) {
             // the server has sent that, but the client cannot have it
             cx.counters.optimistic_dropped += 1;
             return Action::Dropped;
         }
-        // either nobody has sent that, and the server will say so, or it went another way
+        // either it was never sent, and the server will reject it, or it took another path
         if self.relay.accepts(segment) {
             self.bits |= bit::ASTRAY;
         }
@@ -211,15 +212,15 @@ impl<P: Packet> Flow<P> {
         Action::Forward(packet)
     }
 
-    /// What the server sees of an acknowledgment.
+    /// The ACK that the server sees.
     fn answer_server(&mut self, cx: &mut Context<P>, una: u32, segment: &Segment, packet: P) -> Action<P> {
         let (prior, has_sack) = (self.offered, self.has(bit::SACK));
         let duplicate = segment.seq_len() == 0 && !after(segment.ack, una);
         let buffer = self.buffer.as_deref_mut().filter(|buffer| !buffer.is_empty());
         if let (true, Some(buffer)) = (duplicate, buffer) {
             if buffer.gaps > 0 && (has_sack || buffer.lacks_next()) {
-                // what is missing was lost before it came here: the server's own recovery is called for; without SACK it takes
-                // what is retransmitted from here for reordering, and waits for more duplicates ever after
+                // the gap is before the enforcer: only the server can repair it; without SACK it takes our
+                // retransmissions for reordering, and raises its duplicate threshold for good
                 let window = self.offer(segment, 0);
                 self.note_answer(cx, segment.ack);
                 return self.rewritten(cx, segment, window, packet);
@@ -245,8 +246,8 @@ impl<P: Packet> Flow<P> {
         self.rewritten(cx, segment, window, packet)
     }
 
-    /// Whether the server is better off without an acknowledgment (`answers`): it is late, what the server sent waits here, and more
-    /// acknowledgments follow.
+    /// Whether to drop a late ACK (`answers`): the server's data waits here, and more
+    /// ACKs follow.
     fn is_spare(&mut self, cx: &Context<P>) -> bool {
         let sock = self.relay.sock();
         if self.has(bit::ALL_ANSWERS) || sock.packets_out < THINNED_PACKETS {
@@ -262,10 +263,10 @@ impl<P: Packet> Flow<P> {
             && (buffer.answers.is_in_pause(now_us, min_rtt_us) || is_late && buffer.answers.is_spare(now_us, rtt_us))
     }
 
-    /// An acknowledgment goes on to the server.
+    /// An ACK is forwarded to the server.
     fn note_answer(&mut self, cx: &Context<P>, ack: u32) {
         let Some(buffer) = &mut self.buffer else { return };
-        // what is offered is rounded up by a segment
+        // the window is rounded up by a segment
         let is_full = room(self.offered, buffer.nxt) < 2 * self.relay.sock().mss_cache;
         buffer.owes_ack = false;
         if !buffer.answers.note(cx.now_us(), ack, buffer.nxt, is_full) {
@@ -273,15 +274,15 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    /// Has what was acknowledged last taken longer than without a queue here or on the way?
+    /// Whether the newest RTT is longer than without a queue, here or on the path.
     fn is_late(&self, cx: &Context<P>) -> bool {
         let min_rtt_us = self.relay.sock().min_rtt_us();
         let short_us = min_rtt_us.saturating_add(queued_us(min_rtt_us) / 2);
         self.buffer.as_ref().is_some_and(|buffer| cx.now_us().wrapping_sub(buffer.acked_came_us) > short_us)
     }
 
-    /// Reports to the server what it has sent twice, with an acknowledgment that passes (RFC 2883): a probe or a timeout for which there
-    /// was no need costs it a part of its window until it knows (RFC 3708; RFC 8985 7.4.2).
+    /// Adds a D-SACK (RFC 2883) for what the server has sent twice to a passing ACK: an unnecessary probe or timeout
+    /// costs the server a part of its window until it knows (RFC 3708; RFC 8985 7.4.2).
     fn tell_twice(&mut self, cx: &mut Context<P>, segment: &Segment, mut action: Action<P>) -> Action<P> {
         let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps == 0) else { return action };
         let Some(block) = buffer.twice(segment.ack) else { return action };
@@ -297,11 +298,11 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    /// The window to offer with this acknowledgment, bytes: what the algorithm's window leaves, never less than was offered
+    /// The window to advertise with this ACK, bytes: the rest of the algorithm's window, never less than before
     /// and never more than the client's.
     fn window(&mut self, cx: &Context<P>, segment: &Segment) -> u32 {
         if before(segment.ack, self.relay.sock().snd_una) {
-            // overtaken: its window counts for nothing, but the server may not have seen the newer one
+            // reordered: its window does not count, but the server may not have seen the newer one
             return self.offer(segment, 0);
         }
         let mss = self.relay.sock().mss_cache;
@@ -309,14 +310,14 @@ impl<P: Packet> Flow<P> {
         let share = u32::try_from(share).unwrap_or(u32::MAX).max(LEAST_SEGMENTS * mss);
         let allowed = room(self.relay.window_edge(), segment.ack).min(share);
         let unit = 1_u32 << self.client_scale();
-        // a server that fills its window to the last byte would make a tiny segment of what is rounded up, each time; of nearly one
-        // more it makes nearly a full one, which waits here
+        // a server that fills its window to the last byte would make a tiny segment of each rounding; of nearly one segment
+        // more it makes a nearly full one, which waits here
         let is_large = allowed >= LARGE_SEGMENTS * mss && unit <= mss;
         let allowed = if is_large { allowed.saturating_add(mss) & !(unit - 1) } else { allowed };
         self.offer(segment, allowed)
     }
 
-    /// Offers that many bytes from this acknowledgment on, or what was offered before if that is more, rounded up; no more than the
+    /// Advertises that many bytes from this ACK on, or the previous edge if that is further, rounded up; no more than the
     /// client does.
     fn offer(&mut self, segment: &Segment, bytes: u32) -> u32 {
         let unit = 1_u32 << self.client_scale();
@@ -326,13 +327,13 @@ impl<P: Packet> Flow<P> {
         let reported = self.buffer.as_ref().map_or(una, |buffer| buffer.answers.reported);
         // rounded up in turn from the newest edge that the server was offered and from an older one, the edge would creep away
         if !before(segment.ack, reported) {
-            // of two acknowledgments that have changed places, the server may go by the one that lets it send more
+            // of two reordered ACKs, the server may use the one that allows it more
             self.offered = later(self.offered, segment.ack.wrapping_add(window));
         }
         window
     }
 
-    /// What is left of the window that was offered at this acknowledgment, bytes; not rounded to more than was offered.
+    /// The rest of the advertised window at this ACK, bytes; not rounded beyond the edge.
     fn offered_at(&self, segment: &Segment) -> u32 {
         let unit = 1_u32 << self.client_scale();
         (room(self.offered, segment.ack) & !(unit - 1)).min(segment.window)
@@ -357,7 +358,7 @@ impl<P: Packet> Flow<P> {
         if changed { Action::Rewritten(packet) } else { Action::Forward(packet) }
     }
 
-    /// A packet of the server.
+    /// A packet from the server.
     pub fn outward(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         if !self.is_near(cx, segment) {
             return self.stray(cx, segment, packet);
@@ -368,13 +369,13 @@ impl<P: Packet> Flow<P> {
         }
         if segment.flags & flags::ACK != 0 {
             if !self.relay.may_acknowledge(segment.ack) {
-                // the client refuses it, and must not be sent its data with another acknowledgment
+                // the client refuses it, and must not get its data with another acknowledgment number
                 cx.counters.others_forwarded += 1;
                 return Action::Forward(packet);
             }
             self.relay.note_receiver(segment.ack, window);
         }
-        // what is kept leaves with the newest that the server has said
+        // buffered packets leave with the server's newest header fields
         let window = (window >> self.server_scale()) as u16;
         let newest = Newest { tsecr: segment.tsecr, window, link: packet.link() };
         let is_newest = segment.ack == self.relay.rcv_nxt();
@@ -402,7 +403,7 @@ impl<P: Packet> Flow<P> {
         self.take_new(cx, segment, packet)
     }
 
-    /// Whether the client may take it: what it says of the connection counts. Another one is old, or of somebody who guesses.
+    /// Whether the client may accept it: then its header fields count. Otherwise it is old, or from a guesser.
     fn is_near(&self, cx: &Context<P>, segment: &Segment) -> bool {
         let furthest = later(self.offered, self.nxt()).wrapping_add(cx.limits.beyond_window_bytes);
         // a keep-alive is one before what was acknowledged
@@ -410,7 +411,7 @@ impl<P: Packet> Flow<P> {
         !before(segment.end_seq(), oldest) && !after(segment.seq, furthest)
     }
 
-    /// A packet of the server that is not near: data from beyond the window goes no further, the rest is the client's to judge.
+    /// A packet of the server far from the window: data beyond the window is dropped, the rest passes for the client to judge.
     fn stray(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let is_data = segment.flags & flags::RST == 0 && segment.seq_len() > 0;
         if is_data && after(segment.seq, self.relay.sock().snd_una) {
@@ -423,7 +424,7 @@ impl<P: Packet> Flow<P> {
         Action::Forward(packet)
     }
 
-    /// The server sends what the client has: it lacks an acknowledgment. The client's answer, and that there was no need, is let through.
+    /// The server retransmits what the client has: it lacks an ACK. The client's next ACK passes, with a D-SACK.
     fn owe_answer(&mut self, segment: &Segment) {
         let has_sack = self.has(bit::SACK);
         let Some(buffer) = &mut self.buffer else { return };
@@ -433,8 +434,8 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    /// Data of the server from beyond what it was offered, and not next to what is here: either it cheats, or both ends are farther than
-    /// what came by here, for packets have gone another way for a while.
+    /// Data of the server beyond its window, and not adjacent to the buffer: either it ignores the window, or packets
+    /// have taken another path for a while, and both ends have advanced.
     fn beyond(&mut self, cx: &mut Context<P>, packet: P) -> Action<P> {
         if self.has(bit::ASTRAY) {
             cx.ending = Some(Ending::Astray);
@@ -443,7 +444,7 @@ impl<P: Packet> Flow<P> {
         }
         let silent_us = cx.now.as_us().saturating_sub(self.relay.sock().delivered_mstamp);
         if self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty()) && silent_us > ASTRAY_US {
-            // the client's answer to a keep-alive (RFC 9293 3.8.4) will tell what it has
+            // the client's answer to a keep-alive (RFC 9293 3.8.4) will show what it has
             cx.counters.beyond_window_asked += 1;
             let mut ask = packet.bare();
             ask.set_seq(self.relay.sock().snd_una.wrapping_sub(1));
@@ -458,10 +459,10 @@ impl<P: Packet> Flow<P> {
         self.buffer.as_ref().map_or(self.relay.sock().snd_nxt, |buffer| buffer.nxt)
     }
 
-    /// The server gives the connection up: what was delayed goes first.
+    /// The server resets the connection: delayed data is sent first.
     fn reset_by_server(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let una = self.relay.sock().snd_una;
-        // it comes behind all data, or where the client's acknowledgment was; elsewhere somebody guesses
+        // it comes behind all data, or where the client's acknowledgment was; anything else is a guess
         if segment.seq != una && before(segment.seq, self.nxt()) {
             cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
@@ -476,7 +477,7 @@ impl<P: Packet> Flow<P> {
         Action::Held
     }
 
-    /// What is delayed leaves, as it came. False: nothing is.
+    /// Sends delayed data unchanged. False: there is none.
     pub fn release(&self, cx: &mut Context<P>) -> bool {
         let snd_nxt = self.relay.sock().snd_nxt;
         let Some(buffer) = self.buffer.as_ref().filter(|buffer| !buffer.holds_nothing_back()) else { return false };
@@ -488,7 +489,7 @@ impl<P: Packet> Flow<P> {
         true
     }
 
-    /// A segment of what the client is not sent by the relay has passed: the client may hold its timestamp for the newest, if it takes
+    /// A segment that the relay does not send has passed to the client, which may hold its timestamp as the newest, if it accepts
     /// it (RFC 7323 4.3).
     fn note_passed(&mut self, segment: &Segment) {
         let sock = self.relay.sock();
@@ -497,14 +498,14 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    /// What lies behind a segment in the stream must not have an older timestamp than that.
+    /// Data after a segment in the stream must not have an older timestamp.
     fn raise_floor(&mut self, segment: &Segment) {
         if let (true, Some(buffer)) = (segment.has_timestamp, &mut self.buffer) {
             buffer.raise_floor(segment.tsval);
         }
     }
 
-    /// The server retransmits something, or that and more.
+    /// The server retransmits data, perhaps with new data after it.
     fn take_again(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let una = self.relay.sock().snd_una;
         let end = segment.end_seq();
@@ -531,7 +532,7 @@ impl<P: Packet> Flow<P> {
         }
         let each = packet.each();
         if !full && buffer.has_larger((segment.seq, known_end), each, each == u32::from(segment.len)) {
-            // a hop behind takes no packets as large as before, and the server has learnt it (RFC 1191; RFC 8201)
+            // a later hop has a smaller MTU, and the server has learnt it (RFC 1191; RFC 8201)
             let prior = buffer.bytes;
             buffer.forget((segment.seq, known_end));
             *cx.buffered = *cx.buffered - prior + buffer.bytes;
@@ -557,7 +558,7 @@ impl<P: Packet> Flow<P> {
         self.take_new(cx, &Segment { seq: nxt, len, ..*segment }, rest)
     }
 
-    /// What is missing here of `[segment.seq, end)` is now here. True: something was.
+    /// Gaps in `[segment.seq, end)` can be filled. True: one was.
     fn fill_gaps(&mut self, cx: &mut Context<P>, segment: &Segment, end: u32, packet: &P) -> bool {
         let snd_nxt = self.relay.sock().snd_nxt;
         let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.gaps > 0) else { return false };
@@ -577,12 +578,12 @@ impl<P: Packet> Flow<P> {
         if awaited > 0 {
             self.relay.on_filled(cx.now, segment.seq, end);
         }
-        // what the server had sent behind the gap is older, whether it was forwarded already or not
+        // what the server had sent beyond the gap is older, forwarded or not
         self.raise_floor(segment);
         true
     }
 
-    /// Data that was not here before.
+    /// New data.
     fn take_new(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
         let buffer = self.buffer.as_mut().expect("made before");
         let (len, end) = (segment.seq_len(), segment.end_seq());
@@ -632,7 +633,7 @@ impl<P: Packet> Flow<P> {
         if !buffer.holds_nothing_back() {
             cx.counters.data_held += 1;
             if after(segment.ack, buffer.acked_to_client) {
-                // the data waits; what it acknowledges need not
+                // the data waits, its acknowledgment need not
                 buffer.acked_to_client = segment.ack;
                 cx.counters.acks_ahead += 1;
                 cx.out.extend(buffer.last().map(|packet| (Direction::Out, packet.bare())));
@@ -641,9 +642,9 @@ impl<P: Packet> Flow<P> {
         Action::Held
     }
 
-    /// Has the server let pass an opportunity to send? It could have filled an older edge long ago and did not. Where a queue has
-    /// formed, the network delivers all that it can, and a server whose own window was the limit (as CUBIC's is after a slow start that
-    /// ended at the first sign of that queue) has let nothing pass.
+    /// Whether the server has failed to use an opportunity to send: it could have filled an older edge long ago. Where a queue has
+    /// formed, the network delivers all that it can, and a server limited by its own window (as CUBIC after a slow start that
+    /// ended at the first sign of that queue) has missed nothing.
     fn is_starved(&mut self, cx: &Context<P>) -> bool {
         let now_us = cx.now_us();
         let grace_us = 2 * RTT_TICK_US * u32::from(self.server_rtt_ticks) + STARVED_US;
@@ -691,7 +692,7 @@ impl<P: Packet> Flow<P> {
             };
             let (out, counters) = (&mut *cx.out, &mut *cx.counters);
             buffer.copy(leave.seq, leave.len, |packet, tsval| {
-                let count = if leave.fresh { &mut counters.sent } else { &mut counters.sent_again };
+                let count = if leave.fresh { &mut counters.sent } else { &mut counters.retransmitted };
                 *count += 1;
                 out.push_back((Direction::Out, dress.put_on(packet, tsval)));
             });
@@ -699,19 +700,19 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    /// The clock has come to [`Relay::poll_timeout`].
+    /// The time of [`Relay::poll_timeout`] has come.
     pub fn on_timer(&mut self, cx: &mut Context<P>) {
         self.relay.on_timer(cx.now);
         self.drain(cx);
         if self.relay.is_given_up() {
             cx.ending = Some(Ending::GivenUp);
         } else if self.relay.backoff() >= SILENT_TIMEOUTS && *cx.buffered > cx.limits.buffer_bytes / 2 {
-            // its server has all that is kept of it
+            // its server has all buffered data
             cx.ending = Some(Ending::Silent);
         }
     }
 
-    /// Have both ends said that they are done, and been heard?
+    /// Whether both ends have sent FINs that were acknowledged.
     pub fn is_over(&self) -> bool {
         const BOTH: u8 = bit::SERVER_FIN | bit::CLIENT_FIN;
         self.bits & BOTH == BOTH
@@ -720,22 +721,22 @@ impl<P: Packet> Flow<P> {
     }
 }
 
-/// Is there no room for this packet?
+/// Whether the buffers lack room for this packet.
 fn is_full<P: Packet>(cx: &Context<P>, packet: &P) -> bool {
     *cx.buffered + packet.bytes() > cx.limits.buffer_bytes
 }
 
-/// By how much a round trip is longer than the shortest if there is a queue, µs.
+/// By how much an RTT exceeds the shortest if there is a queue, µs.
 fn queued_us(min_rtt_us: u32) -> u32 {
     (min_rtt_us / 8).clamp(QUEUED_US.0, QUEUED_US.1)
 }
 
-/// From an acknowledgment to the right edge of a window, bytes.
+/// From an ACK to the right edge of a window, bytes.
 fn room(edge: u32, ack: u32) -> u32 {
     if after(edge, ack) { edge.wrapping_sub(ack) } else { 0 }
 }
 
-/// What changes on a packet that was kept.
+/// The header fields that change on a buffered packet.
 #[derive(Clone, Copy)]
 struct Dress {
     leave: Leave,
@@ -748,8 +749,8 @@ struct Dress {
 }
 
 impl Dress {
-    /// The acknowledgment and window are the server's newest; the timestamp is the packet's own unless the client would
-    /// refuse it as old, and then it is one that the server has sent since.
+    /// Acknowledgment number and window are the server's newest. The timestamp is the packet's own; if the client would
+    /// refuse that as old, it is a later one of the server.
     fn put_on<P: Packet>(&self, mut packet: P, tsval: u32) -> P {
         packet.set_link(self.newest.link);
         if self.not_ect {

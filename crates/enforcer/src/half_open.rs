@@ -1,17 +1,17 @@
-//! Connections whose handshake is under way, in a table that does not grow.
+//! Connections in their handshake, in a table that does not grow.
 //!
-//! A flood of SYNs costs twenty bytes each, up to the table's size, and then each pushes out the oldest of the few that share its
-//! place. A handshake is lost, and its flow let through untouched, if that happens within its round trip: with the
+//! A flood of SYNs costs twenty bytes each, up to the table's size; then each SYN evicts the oldest of the few entries in its
+//! set. A real handshake is lost, and its flow passes untouched, if that happens within its RTT: with the
 //! default of 2^20 places, at a million spoofed SYNs a second and 200 ms, one in some thousand.
 
 use crate::packet::Header;
 use tcp::{Segment, flags};
 
-/// Entries that share a place.
+/// Entries per set.
 const WAYS: usize = 8;
-/// The MSS of one who announces none (RFC 9293 3.7.1).
+/// The default MSS (RFC 9293 3.7.1).
 const MSS_DEFAULT: u16 = 536;
-/// Least MSS that is believed: RFC 791's 68-byte datagrams hold no less than this; less would be an attack.
+/// Smallest MSS that is accepted: RFC 791's 68-byte datagrams hold no less; a smaller one would be an attack.
 const MSS_MIN: u16 = 48;
 /// Ticks of the server's round trip.
 pub(crate) const RTT_TICK_US: u32 = 16;
@@ -34,20 +34,20 @@ mod bit {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct HalfOpen {
-    /// What of the hash does not say its place.
+    /// The part of the hash that does not select its set.
     tag: u32,
     /// Sequence number of the SYN.
     syn_seq: u32,
-    /// Of its answer.
+    /// Sequence number of its answer.
     answer_seq: u32,
-    /// When the one that came last passed, µs.
+    /// Time of the last packet, µs.
     at_us: u32,
-    /// The smaller of the two announced.
+    /// The smaller of the two announced MSS.
     mss: u16,
     bits: u8,
     /// Window scales: the server's in the low half.
     scales: u8,
-    /// From SYN to answer, ticks.
+    /// From SYN to its answer, ticks.
     rtt_ticks: u16,
     /// The code point of the SYN.
     dscp: u8,
@@ -55,11 +55,11 @@ pub(crate) struct HalfOpen {
 
 const _: () = assert!(size_of::<HalfOpen>() <= 24);
 
-/// What a handshake has agreed on.
+/// What a handshake has negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "each option is agreed on by itself")]
+#[allow(clippy::struct_excessive_bools, reason = "each option is negotiated by itself")]
 pub(crate) struct Agreed {
-    /// The first sequence number after the server's SYN, and after the client's.
+    /// The first sequence number after the server's SYN.
     pub server_next: u32,
     pub client_next: u32,
     pub mss: u16,
@@ -71,16 +71,16 @@ pub(crate) struct Agreed {
     pub client_scale: u8,
     /// The enforced host opened the connection.
     pub by_server: bool,
-    /// Between enforcer and server and back, ticks of 16 µs.
+    /// RTT between enforcer and server, ticks of 16 µs.
     pub server_rtt_ticks: u16,
-    /// Between enforcer and client and back, µs.
+    /// RTT between enforcer and client, µs.
     pub client_rtt_us: Option<u32>,
 }
 
 /// The table.
 #[derive(Debug)]
 pub(crate) struct HalfOpens {
-    /// Sets of [`WAYS`], the newest first; made when the first SYN comes.
+    /// Sets of [`WAYS`], the newest first; allocated at the first SYN.
     entries: Vec<HalfOpen>,
     sets: usize,
 }
@@ -99,7 +99,7 @@ impl HalfOpens {
         (&mut self.entries[first..first + WAYS], (hash >> 32) as u32)
     }
 
-    /// A SYN, new or again. True: another handshake was pushed out.
+    /// A SYN, new or repeated. True: another handshake was evicted.
     pub fn on_syn(&mut self, hash: u64, now_us: u32, by_server: bool, header: &Header) -> bool {
         let syn = &header.segment;
         let (set, tag) = self.set(hash);
@@ -121,11 +121,11 @@ impl HalfOpens {
         };
         let same = |old: &HalfOpen| old.bits & bit::USED != 0 && old.tag == tag;
         if let Some(other) = set.iter().position(|old| same(old) && (old.bits & bit::BY_SERVER != 0) != by_server) {
-            // both have sent a SYN: which options hold cannot be known here
+            // both have sent a SYN: which options hold is unknown here
             set[other] = HalfOpen::default();
             return false;
         }
-        // a SYN of another number does not push out the one that came before: it may be a stranger's
+        // a SYN with another number does not replace an earlier one: it may be spoofed
         let found = set.iter().position(|old| same(old) && old.syn_seq == syn.seq);
         if let Some(found) = found {
             // retransmitted; the answer to the first may be on its way
@@ -139,7 +139,7 @@ impl HalfOpens {
         pushes_out
     }
 
-    /// The answer to a SYN. False: to none that is here.
+    /// The answer to a SYN. False: its SYN is not in the table.
     pub fn on_answer(&mut self, hash: u64, now_us: u32, by_server: bool, answer: &Segment) -> bool {
         let (set, tag) = self.set(hash);
         // of what it acknowledges, how much is not the SYN itself (RFC 7413)
@@ -152,7 +152,7 @@ impl HalfOpens {
             return set.iter().any(|entry| data(entry).is_some_and(|bytes| bytes <= u32::from(entry.mss)));
         };
         if entry.bits & bit::ANSWERED != 0 {
-            // of two answers to one SYN that is not answered again, the first is believed
+            // of two different answers to one SYN, the first counts
             if answer.seq == entry.answer_seq || entry.bits & bit::AGAIN != 0 {
                 entry.bits |= bit::AGAIN;
                 entry.answer_seq = answer.seq;
@@ -182,7 +182,7 @@ impl HalfOpens {
         true
     }
 
-    /// Data of the server has passed untouched: what comes after it cannot be enforced.
+    /// Data of the server has passed untouched: the flow can no longer be enforced.
     pub fn on_passed(&mut self, hash: u64) {
         if self.entries.is_empty() {
             return;
@@ -191,7 +191,7 @@ impl HalfOpens {
         set.iter_mut().filter(|entry| entry.tag == tag).for_each(|entry| *entry = HalfOpen::default());
     }
 
-    /// The opener's first segment after the answer: the handshake is over, and what it agreed on is returned.
+    /// The opener's first segment after the answer: the handshake is over; returns what it negotiated.
     pub fn on_open(&mut self, hash: u64, now_us: u32, by_server: bool, segment: &Segment) -> Option<Agreed> {
         if self.entries.is_empty() {
             return None;
@@ -232,7 +232,7 @@ fn mss_of(syn: &Segment) -> u16 {
     if syn.mss == 0 { MSS_DEFAULT } else { syn.mss.max(MSS_MIN) }
 }
 
-/// RFC 7323 2.3: more than 14 is taken for 14.
+/// RFC 7323 2.3: a shift above 14 counts as 14.
 fn scale_of(syn: &Segment) -> u8 {
     syn.window_scale.saturating_sub(1).min(14)
 }

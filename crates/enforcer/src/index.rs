@@ -1,10 +1,10 @@
-//! Where in the table a flow is: a hash table of slots, open addressing with linear probing.
+//! The slot of a flow: a hash table of slots, open addressing with linear probing.
 //!
-//! The hash is keyed, or whoever can choose ports could fill one place of the table.
+//! The hash is keyed; otherwise an attacker who chooses ports could fill one place of the table.
 
 use crate::packet::End;
 
-/// The two ends of a flow, the enforced one first, and where they are.
+/// The two ends of a flow, the enforced one first, and their VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub server: End,
@@ -31,9 +31,9 @@ impl Key {
     }
 }
 
-/// No slot here.
+/// Marks an empty place.
 const EMPTY: u32 = u32::MAX;
-/// Least places of a table.
+/// Smallest table.
 const PLACES_MIN: usize = 64;
 
 /// Slots by the hashes of their keys.
@@ -45,7 +45,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The slot with this hash for which `is` holds.
+    /// The slot with this hash that satisfies `is`.
     #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let mut place = self.first(hash)?;
@@ -61,9 +61,9 @@ impl Index {
         }
     }
 
-    /// Enters a slot that is not there. `hash_of` tells the hashes of others when the table grows.
+    /// Adds a new slot. `hash_of` returns the hashes of others when the table grows.
     pub fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
-        // at most three of four places are taken, so that ways stay short
+        // at most three of four places are used, so that probing stays short
         if (self.len + 1) * 4 > self.places.len() * 3 {
             let places = (self.places.len() * 2).max(PLACES_MIN);
             let old = std::mem::replace(&mut self.places, vec![EMPTY; places]);
@@ -75,7 +75,7 @@ impl Index {
         self.len += 1;
     }
 
-    /// Takes a slot out that is there; what was put behind it for its sake moves up.
+    /// Removes a slot; slots that it had displaced move up.
     pub fn remove(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
         let Some(mut hole) = self.first(hash) else { return };
         while self.places[hole] != slot {

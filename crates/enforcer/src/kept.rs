@@ -1,13 +1,13 @@
-//! How many packets are kept of a flow.
+//! The number of buffered packets per flow.
 
-/// Numbers above this count as this.
+/// Larger numbers count as this.
 const MOST: usize = 1 << 16;
 
-/// The distribution, over all of the servers' packets that came and were kept, of how many of their flow were then kept, the
+/// For each buffered packet of a server, the number of packets of its flow that were then buffered, the
 /// new one included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// By number of packets, as far as numbers have come.
+    /// By number of packets, up to the largest seen.
     counts: Vec<u64>,
 }
 
@@ -20,7 +20,7 @@ impl Kept {
         self.counts[packets] += 1;
     }
 
-    /// The number that `share` of the packets found at most; 0 if none came.
+    /// The quantile `share`; 0 without packets.
     pub fn quantile(&self, share: f64) -> u32 {
         let all: u64 = self.counts.iter().sum();
         let mut left = (all as f64 * share).ceil() as u64;
@@ -33,12 +33,12 @@ impl Kept {
         self.max()
     }
 
-    /// The most.
+    /// The maximum.
     pub fn max(&self) -> u32 {
         self.counts.len().saturating_sub(1) as u32
     }
 
-    /// The mean; 0 if none came.
+    /// The mean; 0 without packets.
     pub fn mean(&self) -> f64 {
         let all: u64 = self.counts.iter().sum();
         let sum: f64 = self.counts.iter().enumerate().map(|(packets, count)| packets as f64 * *count as f64).sum();

@@ -1,24 +1,24 @@
-//! What an enforcer may take: flows, memory, time.
+//! An enforcer's limits: flows, memory, time.
 
 use units::Time;
 
-/// What the enforcer may take.
+/// Limits of the enforcer.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Flows that are enforced at a time; others are let through untouched.
+    /// Flows that are enforced at a time; others pass untouched.
     pub flows: usize,
     /// Handshakes at a time, 24 bytes each.
     pub half_open: usize,
     /// Memory of all buffered packets, bytes.
     pub buffer_bytes: usize,
-    /// How far beyond the window that it was offered a server's data is still held, bytes; what lies beyond that is dropped.
+    /// How far beyond its advertised window a server's data is still buffered, bytes; data beyond that is dropped.
     pub beyond_window_bytes: u32,
-    /// A flow without packets for so long is forgotten.
+    /// A flow without packets for this long is forgotten.
     pub idle: Time,
 }
 
 impl Default for Limits {
-    /// A million flows of 512 bytes and 1 GiB of packets at most; idle time as RFC 5382's least for NATs.
+    /// A million flows of 512 bytes and 1 GiB of packets at most; idle time as RFC 5382's minimum for NATs.
     fn default() -> Limits {
         Limits {
             flows: 1 << 20,

@@ -1,27 +1,27 @@
-//! What the enforcer asks of a packet, and what it answers.
+//! The enforcer's interface to packets.
 
 use std::net::{IpAddr, Ipv6Addr};
 use tcp::{Ecn, SackBlock, Segment};
 
-/// Which way a packet goes.
+/// Direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the hosts whose sending is enforced, the servers, to the others.
+    /// From servers, whose sending is enforced, to clients.
     Out,
-    /// From the others, the clients, to them.
+    /// From clients to servers.
     In,
 }
 
-/// What becomes of a packet that was handed in.
+/// What to do with a packet that was passed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<P> {
-    /// It goes on as it came.
+    /// Forward it unchanged.
     Forward(P),
-    /// It goes on with another window, or without what the server must not see.
+    /// Forward it with another window, or without what the server must not see.
     Rewritten(P),
-    /// The enforcer has it: it leaves by [`crate::Enforcer::poll_transmit`] when its time has come, or its like already has.
+    /// The enforcer has taken it: [`crate::Enforcer::poll_transmit`] returns it in time, or its copy was already sent.
     Held,
-    /// It goes no further.
+    /// Drop it.
     Dropped,
 }
 
@@ -44,80 +44,80 @@ impl End {
         End { address, port }
     }
 
-    /// The address as it was written.
+    /// The address in its own family.
     pub fn ip(&self) -> IpAddr {
         self.address.to_canonical()
     }
 }
 
-/// What the headers of a TCP packet say.
+/// The headers of a TCP packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
-    /// Who sent it.
+    /// The sender.
     pub source: End,
-    /// Whom to.
+    /// The receiver.
     pub destination: End,
     /// Its VLAN, 0 for none: the same ends in two VLANs are two connections.
     pub vlan: u16,
     /// The differentiated services code point.
     pub dscp: u8,
-    /// It is signed (TCP-MD5, RFC 2385; TCP-AO, RFC 5925): changed it would be refused. Or it is a SYN that asks for what acknowledgments
-    /// carry beside their number (Multipath TCP, RFC 8684; accurate ECN, RFC 9768), so that none may be kept from the server.
+    /// It is signed (TCP-MD5, RFC 2385; TCP-AO, RFC 5925): a changed one would be refused. Or it is a SYN for options that use ACKs
+    /// for more than their number (Multipath TCP, RFC 8684; accurate ECN, RFC 9768), so that no ACK may be dropped.
     pub untouchable: bool,
-    /// The TCP header and its options. The window is asked for apart ([`Packet::window`]), since it takes the connection's
-    /// scale. Payload of a super-packet counts whole.
+    /// The TCP header and its options. The window has a method of its own ([`Packet::window`]), since it needs the connection's
+    /// scale. Payload of a super-segment counts whole.
     pub segment: Segment,
 }
 
-/// A packet that the enforcer can look at, change, keep and cut. What it changes, checksums follow.
+/// A packet that the enforcer can read, change, buffer and cut. Changes update its checksums.
 pub trait Packet: Clone {
-    /// What it is; `None` if it is not TCP, is a fragment, is malformed or its checksum is wrong.
+    /// Its headers; `None` if it is not TCP, is a fragment, is malformed or its checksum is wrong.
     fn header(&self) -> Option<Header>;
 
-    /// The window, bytes, of a connection with this scale.
+    /// The window of a connection with this scale, bytes.
     fn window(&self, scale: u8) -> u32;
 
-    /// Another window, as it is written in the header, of a connection with this scale.
+    /// Sets the window, of a connection with this scale.
     fn set_window(&mut self, written: u16, scale: u8);
 
-    /// Another sequence number.
+    /// Sets the sequence number.
     fn set_seq(&mut self, seq: u32);
 
-    /// Another acknowledgment number.
+    /// Sets the acknowledgment number.
     fn set_ack(&mut self, ack: u32);
 
-    /// Other timestamps, of a packet that has them.
+    /// Sets the timestamps of a packet that has them.
     fn set_timestamps(&mut self, tsval: u32, tsecr: u32);
 
-    /// Other flags ([`tcp::flags`]).
+    /// Sets the flags ([`tcp::flags`]).
     fn set_flags(&mut self, flags: u8);
 
-    /// Another ECN field.
+    /// Sets the ECN field.
     fn set_ecn(&mut self, ecn: Ecn);
 
-    /// Payload bytes of each of the packets that it will be on the way, but for a shorter last one.
+    /// Payload bytes of each wire packet that it becomes, except a shorter last one.
     fn each(&self) -> u32;
 
-    /// Addresses of the link, destination and source.
+    /// Link addresses, destination and source.
     fn link(&self) -> [u8; 12];
 
-    /// Other ones.
+    /// Sets them.
     fn set_link(&mut self, link: [u8; 12]);
 
-    /// Takes the SACK blocks out.
+    /// Removes the SACK blocks.
     fn strip_sack(&mut self);
 
-    /// This SACK block alone, of a packet without payload whose options leave room for it; false: there is none.
+    /// Sets this SACK block alone, on a packet without payload whose options have room for it; false: there is none.
     fn set_sack(&mut self, block: SackBlock) -> bool;
 
-    /// The `len` sequence numbers from the `from`th on, FIN being the last: header and a part of the payload.
+    /// The `len` sequence numbers from the `from`th on, a FIN being the last: header and a part of the payload.
     #[must_use]
     fn part(&self, from: u32, len: u32) -> Self;
 
-    /// Its header with no payload, and with no flag but ACK.
+    /// Its header without payload, and with only the flag ACK.
     #[must_use]
     fn bare(&self) -> Self;
 
-    /// The memory that it takes, bytes.
+    /// Its memory, bytes.
     fn bytes(&self) -> usize;
 }

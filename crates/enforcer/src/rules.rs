@@ -1,27 +1,27 @@
-//! Which algorithm for which flow.
+//! Which algorithm each flow runs.
 
 use crate::packet::End;
 use policy::Prefix;
 use std::sync::Arc;
 use tcp::Config;
 
-/// One rule: which flows, and what they run. What is absent is not asked for.
+/// One rule: its match, and its algorithm. An absent field matches everything.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// The enforced hosts.
     pub servers: Option<Prefix>,
-    /// Those at the other end.
+    /// The clients.
     pub clients: Option<Prefix>,
     /// A port of either end.
     pub port: Option<u16>,
     /// The code point of the SYN.
     pub dscp: Option<u8>,
-    /// The algorithm and its settings; `None`: such flows are let through untouched.
+    /// The algorithm and its settings; `None`: such flows pass untouched.
     pub config: Option<Arc<Config>>,
 }
 
 impl Rule {
-    /// All flows run this.
+    /// Matches all flows.
     pub fn all(config: &Arc<Config>) -> Rule {
         Rule { servers: None, clients: None, port: None, dscp: None, config: Some(Arc::clone(config)) }
     }
@@ -34,7 +34,7 @@ impl Rule {
     }
 }
 
-/// The rules: the first that fits holds; flows that none fits are let through untouched.
+/// The rules: the first match counts; flows without a match pass untouched.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     rules: Vec<Rule>,
@@ -43,14 +43,14 @@ pub(crate) struct Rules {
 impl Rules {
     pub fn new(mut rules: Vec<Rule>) -> Rules {
         for config in rules.iter_mut().filter_map(|rule| rule.config.as_mut()) {
-            // what waits here has been written already
-            // nor is a frame that a host has made cut for less than its last segment
+            // buffered data has left the server's socket already
+            // nor is a host's super-segment cut for less than its last segment
             *config = Arc::new(Config { send_buffer: u32::MAX, tso_segments: 64, ..Config::clone(config) });
         }
         Rules { rules }
     }
 
-    /// What a new flow runs.
+    /// The algorithm of a new flow.
     pub fn config(&self, server: End, client: End, dscp: u8) -> Option<&Arc<Config>> {
         self.rules.iter().find(|rule| rule.fits(server, client, dscp))?.config.as_ref()
     }

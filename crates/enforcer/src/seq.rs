@@ -1,12 +1,12 @@
 //! Sequence numbers compare modulo 2^32 (RFC 9293 3.4).
 
-/// Is `a` before `b`?
+/// Whether `a` is before `b`.
 #[inline]
 pub(crate) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// Is `a` after `b`?
+/// Whether `a` is after `b`.
 #[inline]
 pub(crate) fn after(a: u32, b: u32) -> bool {
     before(b, a)

@@ -6,9 +6,9 @@ use tcp::{Ecn, SackBlock, Segment, flags};
 /// A simulated packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulated {
-    /// Who sent it.
+    /// The sender.
     pub source: End,
-    /// Whom to.
+    /// The receiver.
     pub destination: End,
     /// The differentiated services code point.
     pub dscp: u8,

@@ -1,4 +1,4 @@
-//! Floods, storms and nonsense: memory stays bounded, nothing panics, and real connections go on.
+//! Floods, storms and nonsense: memory stays bounded, nothing panics, and real connections continue.
 
 #[path = "support/rig.rs"]
 mod rig;
@@ -13,12 +13,12 @@ use units::Time;
 const S: u32 = SERVER_ISS + 1;
 const C: u32 = CLIENT_ISS + 1;
 
-/// A flood of SYNs, each answered and then acknowledged by a guess.
+/// A flood of SYNs, each answered, then acknowledged with a guessed number.
 struct Flood {
     syns: u64,
-    /// Between two of them.
+    /// Interval of the SYNs.
     every: Time,
-    /// How far the real clients are, of which every thousandth SYN is.
+    /// RTT of the real clients, which send every thousandth SYN.
     rtt: Time,
     /// The SYNs come from the side of the servers.
     by_servers: bool,
@@ -26,7 +26,7 @@ struct Flood {
     in_their_name: bool,
 }
 
-/// Whether 99 of 100 real connections that are opened during the flood are enforced, and nothing else is.
+/// Whether 99 of 100 real connections that open during the flood are enforced, and nothing else is.
 fn is_withstood(flood: &Flood) {
     let mut rig = rig("bbr", Limits::default(), STACK);
     let mut random = Random(5);
@@ -96,7 +96,7 @@ fn connections_opened_during_a_flood_from_the_servers_are_enforced() {
 }
 
 #[test]
-fn a_syn_in_somebodys_name_does_not_push_out_his_handshake() {
+fn a_spoofed_syn_does_not_evict_the_real_handshake() {
     is_withstood(&Flood { syns: 200_000, rtt: Time::from_ms(20), in_their_name: true, ..FLOOD });
 }
 
@@ -117,7 +117,7 @@ fn a_client_that_repeats_its_syn_amid_a_flood_is_enforced() {
 }
 
 #[test]
-fn a_flow_goes_on_through_a_flood() {
+fn a_flow_continues_during_a_flood() {
     let mut rig = rig("newreno", Limits::default(), STACK);
     rig.open(0);
     let syn = rig.syn(CLIENT_ISS);
@@ -125,7 +125,7 @@ fn a_flow_goes_on_through_a_flood() {
         for spoofed in 0..100 {
             rig.client(1 + n * 100 + spoofed, syn);
         }
-        // in its own name too
+        // also spoofed with its own addresses
         rig.client(0, rig.syn(n));
         let data = segment(S + n * 1448, C, 1448);
         assert_eq!(rig.server(0, data).iter().map(|s| s.seq).collect::<Vec<_>>(), [data.seq]);
@@ -148,8 +148,8 @@ fn flows_beyond_the_limit_pass_untouched() {
 
 #[test]
 fn clients_that_give_up_at_once_do_not_fill_the_table() {
-    // twenty a second; those that are seen to have given up are forgotten after two minutes, so that 2,400 are to be expected, and what
-    // the search for them adds
+    // twenty a second; closed ones are forgotten after two minutes, so 2,400 are expected, and those that
+    // the search has not reached yet
     let mut rig = rig("newreno", Limits { flows: 5000, ..Limits::default() }, STACK);
     for n in 0..30_000 {
         rig.open(n);
@@ -174,18 +174,18 @@ fn stalled_clients_do_not_exceed_the_cap_of_buffers() {
     let counters = *rig.enforcer.counters();
     assert!(rig.enforcer.buffered_bytes() > CAP / 2);
     assert!(counters.passed_buffers_full > 0 && counters.buffers_full_dropped > 0, "{counters:?}");
-    // what has no copy here is the server's to send again: it is let see the duplicates
+    // the server must retransmit what has no copy here, so it sees the duplicates
     let mut duplicate = segment(C, S, 0);
     duplicate.sack[0] = SackBlock { start: S + 1448, end: S + 2896 };
     duplicate.sack_count = 1;
     assert_eq!(rig.client(199, duplicate).map(|s| s.sack_count), Some(1));
-    // the clients answer: everything is given back
+    // the clients answer: all memory is freed
     for n in 0..200 {
         rig.client(n, segment(C, S + 10 * 1448, 0));
         rig.leaves();
     }
     rig.wait(Time::from_secs(2000));
-    assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (0, 0), "given up, after all that time");
+    assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (0, 0), "closed as unanswered");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn optimistic_acknowledgments_do_not_reach_the_server() {
 }
 
 #[test]
-fn a_client_that_takes_its_window_back_is_believed() {
+fn a_client_may_shrink_its_window() {
     let mut rig = rig("newreno", Limits::default(), STACK);
     rig.open(0);
     for n in 0..4 {
@@ -255,7 +255,7 @@ fn a_client_that_takes_its_window_back_is_believed() {
 }
 
 #[test]
-fn clients_that_stall_leave_memory_to_others() {
+fn stalled_clients_leave_memory_to_others() {
     const CAP: usize = 8 << 20;
     let mut rig =
         rig("newreno", Limits { buffer_bytes: CAP, beyond_window_bytes: 1 << 24, ..Limits::default() }, STACK);
@@ -268,7 +268,7 @@ fn clients_that_stall_leave_memory_to_others() {
     }
     let full = rig.enforcer.buffered_bytes();
     assert!(full > CAP - 4096, "{full}");
-    // sent again, what was not kept is not kept either
+    // retransmitted data that was not buffered is not buffered now either
     for n in 1..20 {
         for i in 0..600 {
             rig.server(n, segment(S + i * 1448, C, 1448));
@@ -279,7 +279,7 @@ fn clients_that_stall_leave_memory_to_others() {
     let counters = *rig.enforcer.counters();
     assert!(rig.enforcer.buffered_bytes() <= CAP / 2 && counters.flows_silent > 0, "{counters:?}");
     assert!(rig.enforcer.flows() > 5, "the rest may be kept");
-    // somebody else gets on, at the rate of his own window
+    // another flow continues, at the rate of its own window
     rig.open(0);
     for n in 0..100 {
         let end = S + (n + 1) * 1448;
@@ -289,7 +289,7 @@ fn clients_that_stall_leave_memory_to_others() {
     }
 }
 
-/// Anything that headers can say, near what makes sense as often as not.
+/// Random headers, about half of them nearly plausible.
 fn nonsense(random: &mut Random, n: u32) -> (Direction, Simulated) {
     let out = random.below(2) == 0;
     let [server, client] = ends(n);

@@ -12,7 +12,7 @@ use units::{Rate, Time};
 use world::World;
 
 const BYTES: u64 = 10_000_000;
-/// Of a file that is over soon after the start.
+/// Of a file that ends soon after the start.
 const SHORT: u64 = 1_700_000;
 
 fn linux(name: &str) -> Arc<Config> {
@@ -27,7 +27,7 @@ struct Path {
     loss: f64,
 }
 
-/// Seconds until the client has all `bytes`, and how many packets were sent again, of one download.
+/// Completion time of one download, seconds, and the number of retransmissions.
 fn download(path: Path, bytes: u64, server: &str, enforced: Option<&str>, seed: u64) -> (f64, u64) {
     let near = Wire::new(Faults::clean(Time::from_us(100)));
     let back = Wire::new(Faults::clean(path.rtt / 2));
@@ -53,7 +53,7 @@ fn download(path: Path, bytes: u64, server: &str, enforced: Option<&str>, seed: 
         }
     }
     let by_server = u64::from(world.ends[0].stats().retransmits);
-    (world.now.as_secs_f64(), world.enforcer.map_or(by_server, |enforcer| enforcer.counters().sent_again))
+    (world.now.as_secs_f64(), world.enforcer.map_or(by_server, |enforcer| enforcer.counters().retransmitted))
 }
 
 /// Means over `n` seeds: cubic and bbr on the server, bbr enforced on a cubic server.
@@ -64,7 +64,7 @@ fn means(path: Path, n: u64) -> [f64; 3] {
     [mean("cubic", None), mean("bbr", None), mean("cubic", Some("bbr"))]
 }
 
-/// Repetitions; `ENFORCER_REPETITIONS` asks for more.
+/// Repetitions; `ENFORCER_REPETITIONS` sets more.
 fn repetitions() -> u64 {
     std::env::var("ENFORCER_REPETITIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(3)
 }
@@ -90,11 +90,11 @@ fn bbr_enforced_keeps_its_gain_on_a_path_of_180_ms() {
 
 #[test]
 fn a_server_whose_own_window_is_the_limit_does_not_keep_bbr_in_its_startup() {
-    // CUBIC's slow start ends as a queue forms, with a window that is less than BBR's of three times the path: samples that
-    // counted as limited by the server would hide from BBR that the path is full, and it would go on to overflow the queue
+    // CUBIC's slow start ends as a queue forms, with a window that is less than BBR's of three times the path: samples that would
+    // count as limited by the server would hide from BBR that the path is full, and it would overflow the queue
     let path = Path { rate: Rate::from_bps(2_500_000), rtt: Time::from_ms(180), loss: 0.0 };
     let (_, native) = download(path, SHORT, "bbr", None, 1);
     let (_, enforced) = download(path, SHORT, "cubic", Some("bbr"), 1);
-    println!("sent again: {native} by the server, {enforced} by the enforcer");
+    println!("retransmitted: {native} by the server, {enforced} by the enforcer");
     assert!(enforced <= native + native / 5, "{enforced} {native}");
 }

@@ -1,4 +1,4 @@
-//! What a flow costs that rests after a loss.
+//! The memory of a flow that rests after a loss.
 
 #[path = "support/rig.rs"]
 mod rig;
@@ -39,12 +39,12 @@ fn a_flow_that_rests_after_a_loss_takes_no_more_than_one_that_had_none() {
         rig.client(n, segment(c, s + 10 * MSS, 0));
     }
     rig.wait(Time::from_secs(10));
-    // a packet of anybody makes it look at flows
+    // any packet makes it check flows for idleness
     (0..32 * FLOWS).for_each(|_| drop(rig.server(0, segment(s + 10 * MSS, c, 0))));
     assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (FLOWS as usize, 0));
     let retransmits: u32 = rig.enforcer.open_records(rig.now).map(|record| record.retransmits).sum();
-    assert_eq!(retransmits, FLOWS, "what was counted is not forgotten");
+    assert_eq!(retransmits, FLOWS, "the counters remain");
     let each = (in_use() - before) / FLOWS as usize;
-    // and its part of the timers
+    // with its share of the timers
     assert!(each <= 544, "{each} bytes a flow");
 }

@@ -1,5 +1,5 @@
-//! A server that cuts its stream anew whenever it sends, as Linux does when it sends small segments again: what is missing here never has
-//! the boundaries that were reckoned with. Packets get lost on every way, many in a row on the one to the enforcer.
+//! A server that cuts its stream anew in each transmission, as Linux does when it retransmits small segments: gaps never have
+//! the expected boundaries. Packets are lost on every path, many in a row before the enforcer.
 
 #[path = "support/rig.rs"]
 mod rig;
@@ -16,28 +16,28 @@ const MSS: u32 = 1448;
 /// The first byte of each end.
 const S: u32 = SERVER_ISS + 1;
 const C: u32 = CLIENT_ISS + 1;
-/// From the enforcer to the client, or back.
+/// Delay between the enforcer and the client, one way.
 const WAY: Time = Time::from_ms(20);
 const TICK: Time = Time::from_ms(1);
-/// The server's time-out; it does not grow.
+/// The server's RTO; it does not grow.
 const RTO: Time = Time::from_ms(300);
 /// One packet in so many is lost from the enforcer to the client, and one acknowledgment from it to the server.
 const LOST: u64 = 5;
-/// What the server sends begins to be lost once in so many ticks, and no longer is after so many, on average.
+/// The server's packets begin to be lost once in so many ticks, and cease to be after so many, on average.
 const CUT: (u64, u64) = (40, 10);
 const LONGEST_PAUSE: Time = Time::from_secs(60);
 
-/// Both ends, and what is on its way to and from the client.
+/// Both ends, and packets between enforcer and client.
 struct Ends {
     rig: Rig,
     random: Random,
-    /// Of the server: what was acknowledged and sent, and what it may send.
+    /// The server: acknowledged, sent, and allowed by the window.
     una: u32,
     nxt: u32,
     edge: u32,
     heard_at: Time,
     is_cut: bool,
-    /// Of the client: which bytes it has, and all up to which.
+    /// The client: which bytes it has, and the end of the contiguous ones.
     has: Vec<bool>,
     end: usize,
     to_client: VecDeque<(Time, Segment)>,
@@ -71,7 +71,7 @@ impl Ends {
         }
     }
 
-    /// The server sends from `seq` on, at most up to `to`; how much.
+    /// The server sends from `seq` on, at most up to `to`; returns the number of bytes.
     fn send(&mut self, seq: u32, to: u32) -> u32 {
         let len = (1 + self.random.below(u64::from(MSS)) as u32).min(to - seq);
         if !self.is_cut {
@@ -101,7 +101,7 @@ impl Ends {
         }
     }
 
-    /// The client takes a segment and acknowledges it.
+    /// The client receives a segment and acknowledges it.
     fn client(&mut self, came: &Segment) {
         let at = |seq: u32| (seq - S) as usize;
         self.has[at(came.seq)..at(came.end_seq())].fill(true);
@@ -139,7 +139,7 @@ impl Ends {
     }
 }
 
-/// What has arrived by now.
+/// Processes the arrivals until now.
 fn due(way: &mut VecDeque<(Time, Segment)>, now: Time) -> Option<Segment> {
     way.front().is_some_and(|(at, _)| *at <= now).then(|| way.pop_front().expect("just seen").1)
 }
@@ -166,7 +166,7 @@ fn a_stream_that_is_cut_anew_each_time_arrives() {
         assert_eq!(
             ends.rig.enforcer.counters().optimistic_dropped,
             0,
-            "seed {seed}: nobody acknowledges what did not come"
+            "seed {seed}: only arrived data is acknowledged"
         );
     }
 }

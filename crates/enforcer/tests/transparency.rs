@@ -1,7 +1,7 @@
 //! Random connections through an enforcer, over wires that lose, reorder, duplicate, corrupt and mark: every byte arrives, both
-//! ends close, and neither is told what the other did not say.
+//! ends close, and neither is sent what the other did not send.
 //!
-//! A few hundred connections; `ENFORCER_TRANSFERS` asks for more, and `ENFORCER_SEED` for one of them.
+//! A few hundred connections; `ENFORCER_TRANSFERS` sets more, and `ENFORCER_SEED` selects one of them.
 
 #[path = "support/world.rs"]
 mod world;
@@ -16,13 +16,13 @@ use units::{Rate, Time};
 use world::World;
 
 const TRANSFERS: u64 = 1_000;
-/// Longer than a timeout can be: then nothing will come any more.
+/// Longer than any RTO: then nothing more will come.
 const QUIET: Time = Time::from_secs(60);
 /// A run without the enforcer may take that long; it is then not compared.
 const LONGEST: Time = Time::from_secs(20_000);
-/// A few of the longest time-outs in a row.
+/// A few of the longest RTOs in a row.
 const SLOWEST: Time = Time::from_secs(600);
-/// So often is tried whether a connection stands still without the enforcer too.
+/// How often to try whether a connection stalls without the enforcer too.
 const LUCKS: u64 = 200;
 
 /// How a connection ends.
@@ -30,16 +30,16 @@ const LUCKS: u64 = 200;
 enum Finish {
     /// Each end closes when it has written all.
     Each,
-    /// The client closes at once, and goes on to receive.
+    /// The client closes at once, and continues to receive.
     ClientFirst,
-    /// Somebody resets it.
+    /// A RST from either end.
     Reset { by: usize, at: Time },
 }
 
 #[derive(Clone, Debug)]
 struct Case {
     seed: u64,
-    /// What the wires do, of all that they may do.
+    /// The probabilities of the links' faults.
     luck: u64,
     configs: [Config; 2],
     enforced: &'static Algorithm,
@@ -50,32 +50,32 @@ struct Case {
     back: [Wire; 2],
     finish: Finish,
     iss: [u32; 2],
-    /// Of the enforcer.
+    /// The enforcer's limits.
     buffer_bytes: usize,
-    /// What happens meanwhile, in order.
+    /// Events, in order.
     events: Vec<(Time, Event)>,
 }
 
-/// What happens while a connection lasts.
+/// Events during a connection.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Nothing gets through the wires of a hop, or it does again. 0: the server's.
+    /// The links of a hop fail, or recover. 0: the server's.
     Cut { hop: usize, on: bool },
-    /// The client is that far from the enforcer from now on.
+    /// The client's RTT to the enforcer changes.
     Away(Time),
-    /// An end does not write, or does again.
+    /// An end stops writing, or resumes.
     Mute { end: usize, on: bool },
-    /// An end does not read, or does again.
+    /// An end stops reading, or resumes.
     Deaf { end: usize, on: bool },
-    /// Flows are to run another algorithm.
+    /// The flows' algorithm changes.
     Rule(&'static Algorithm),
-    /// The enforcer is gone with all that it held, and another that knows nothing is in its place.
+    /// The enforcer is replaced by an empty one: everything that it buffered is lost.
     Crash,
-    /// It lets go what it holds; from now on there is none.
+    /// The enforcer is removed; what it buffered is sent.
     Stop,
 }
 
-/// Of everything, now and then.
+/// All faults, at moderate rates.
 fn any_events(random: &mut Random) -> Vec<(Time, Event)> {
     let mut events = Vec::new();
     for _ in 0..=random.below(4) {
@@ -127,7 +127,7 @@ fn any_config(random: &mut Random) -> Config {
     }
 }
 
-/// Log-uniform up to `most`; one in eight nothing at all.
+/// Log-uniform up to `most`; one in eight is zero.
 fn any_size(random: &mut Random, most: u64) -> u64 {
     if random.below(8) == 0 {
         return 0;
@@ -180,19 +180,19 @@ fn case(seed: u64) -> Case {
         out,
         back,
         finish,
-        // near the wrap as often as not
+        // near the wrap half of the time
         iss: [random.next() as u32, (random.below(100_000) as u32).wrapping_neg()],
         buffer_bytes: if random.below(8) == 0 { 3_000 << random.below(8) } else { Limits::default().buffer_bytes },
         events: Vec::new(),
     }
 }
 
-/// The same connection in harder times.
+/// The same connection with more faults.
 fn hard_case(seed: u64) -> Case {
     Case { events: any_events(&mut Random(seed ^ 0xbad)), ..case(seed) }
 }
 
-/// What a run came to.
+/// A run's result.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     received: [u64; 2],
@@ -215,7 +215,7 @@ struct Run {
     mute: [bool; 2],
     deaf: [bool; 2],
     reset: bool,
-    /// How many of the events were.
+    /// The number of executed events.
     events: usize,
 }
 
@@ -246,7 +246,7 @@ fn begin(case: &Case, enforced: bool) -> Run {
 }
 
 impl Run {
-    /// The applications do what they can.
+    /// Lets the applications write and read.
     fn work(&mut self, case: &Case) {
         for end in 0..2 {
             let state = self.world.ends[end].state();
@@ -277,7 +277,7 @@ impl Run {
         }
     }
 
-    /// What is to happen by now.
+    /// Executes due events.
     fn befall(&mut self, case: &Case) {
         while let Some((_, event)) = case.events.get(self.events).filter(|(at, _)| *at <= self.world.now) {
             self.events += 1;
@@ -305,7 +305,7 @@ impl Run {
         self.world.alarm = case.events.get(self.events).map_or(Time::NEVER, |(at, _)| *at);
     }
 
-    /// Grows when something goes on, or begins to.
+    /// Grows when there is progress, or a phase begins.
     fn progress(&self) -> [u64; 5] {
         let [a, b] = &self.world.ends;
         let [of_a, of_b] = [a, b].map(|end| end.received() + end.acked());
@@ -349,17 +349,17 @@ fn run(case: &Case, enforced: bool) -> Outcome {
     }
 }
 
-/// What the enforcer did.
+/// The enforcer's counters.
 ///
-/// Ends without SACK or timestamps stand still at times by themselves: what stands still with an enforcer must be seen to do so without
-/// one, though it may take other luck on the wires.
+/// Connections without SACK or timestamps sometimes stall by themselves: one that stalls with an enforcer must also stall without
+/// one, perhaps with other random faults.
 fn is_transparent(seed: u64) -> Outcome {
     let case = case(seed);
     let enforced = run(&case, true);
     if enforced.stands_still() {
         let direct = |luck| run(&Case { luck, ..case.clone() }, false);
         let too = (0..LUCKS).any(|luck| direct(luck).stands_still());
-        assert!(too, "seed {seed} stands still, though never without the enforcer: {enforced:?}\n{case:#?}");
+        assert!(too, "seed {seed} stalls, but never without the enforcer: {enforced:?}\n{case:#?}");
     }
     enforced
 }
@@ -376,12 +376,12 @@ fn connections_go_through_as_if_there_were_no_enforcer() {
     let still = outcomes.iter().filter(|outcome| outcome.stands_still()).count() as u64;
     println!("{} of {many} went through without a pause of a minute", many - still);
     assert!(still * 1000 <= many, "{still}");
-    // the cases are such that all that can happen to a flow does
+    // the cases cover everything that can happen to a flow
     assert!(sum(|c| c.flows_opened) * 100 >= many * 90, "{}", sum(|c| c.flows_opened));
     for (what, count) in [
         ("closed", sum(|c| c.flows_closed)),
         ("reset", sum(|c| c.flows_reset)),
-        ("sent again", sum(|c| c.sent_again)),
+        ("retransmitted", sum(|c| c.retransmitted)),
         ("absorbed", sum(|c| c.absorbed)),
         ("hidden", sum(|c| c.hidden)),
         ("echoes hidden", sum(|c| c.ece_hidden)),
@@ -399,7 +399,7 @@ fn connections_go_through_as_if_there_were_no_enforcer() {
 }
 
 #[test]
-fn connections_go_through_hard_times_as_well_as_without_an_enforcer() {
+fn connections_survive_outages_as_well_as_without_an_enforcer() {
     let many = asked("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
     let seeds = asked("ENFORCER_SEED").map_or(0..many, |seed| seed..seed + 1);
     let (mut pauses, mut without) = (0, 0);
@@ -408,7 +408,7 @@ fn connections_go_through_hard_times_as_well_as_without_an_enforcer() {
         let (enforced, direct) = (run(&case, true), run(&case, false));
         assert!(
             enforced.finished || !direct.finished,
-            "seed {seed} ends without an enforcer only: {enforced:?}\n{case:#?}"
+            "seed {seed} ends only without an enforcer: {enforced:?}\n{case:#?}"
         );
         pauses += u64::from(enforced.longest_quiet > QUIET);
         without += u64::from(direct.longest_quiet > QUIET);
@@ -419,14 +419,14 @@ fn connections_go_through_hard_times_as_well_as_without_an_enforcer() {
 }
 
 #[test]
-fn connections_go_through_whatever_an_algorithm_says() {
+fn connections_complete_whatever_the_algorithm_returns() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/nonsense.c");
     let nonsense = Algorithm::load(&file).unwrap_or_else(|error| panic!("{error}"));
     let many = asked("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS);
     for seed in 0..many {
         let case = Case { enforced: nonsense, ..case(seed) };
         let enforced = run(&case, true);
-        // a byte a second takes its time, but not a time-out that was doubled without end
+        // a byte a second is slow but allowed, an RTO doubled without limit is not
         let goes_on = enforced.took > LONGEST && enforced.longest_quiet < SLOWEST;
         assert!(enforced.finished || goes_on || !run(&case, false).finished, "seed {seed}: {enforced:?}\n{case:#?}");
     }

@@ -1,7 +1,7 @@
-//! Whether the server's own window stands in the way of the algorithm's: what is lost behind the enforcer, and for longer than the
-//! server waits, must not collapse it.
+//! Whether the server's own window limits the algorithm's: losses behind the enforcer, even longer than the
+//! server's RTO, must not collapse it.
 //!
-//! Three downloads a path; `ENFORCER_REPETITIONS` asks for more, `ENFORCER_BYTES` for longer ones.
+//! Three downloads a path; `ENFORCER_REPETITIONS` sets more, `ENFORCER_BYTES` longer ones.
 
 #[path = "support/world.rs"]
 mod world;
@@ -16,14 +16,14 @@ use world::World;
 
 const RTT: Time = Time::from_ms(180);
 const LOSS: f64 = 0.01;
-/// The server's first slow start: until then its window is as small as anyone's, and grows no faster than the client acknowledges.
+/// The server's first slow start: until then its window is small, and grows no faster than the client acknowledges.
 const GROWTH: Time = Time::from_secs(8);
 
-/// How long the server had something to send, was offered room for it, and its own window forbade it.
+/// How long the server had data and receive window, but was limited by its own window.
 #[derive(Debug, Default)]
 struct Limited {
     since: Option<Time>,
-    /// At a time, while its window grows first, and after that.
+    /// The longest such time: while its window first grows, and after that.
     longest: [Time; 2],
     total: Time,
 }
@@ -62,7 +62,7 @@ fn download(rate: Rate, bytes: u64, server: Config, seed: u64) -> Limited {
     world.enforcer = Some(Enforcer::new(Limits::default(), vec![Rule::all(&Arc::new(linux("bbr")))], seed));
     world.act(1, |_, _| ());
     while !world.ends[0].is_established() {
-        assert!(world.step(), "the handshake stands still");
+        assert!(world.step(), "the handshake stalls");
     }
     world.act(0, |end, now| end.write_all(now, bytes));
     let mut limited = Limited::default();
@@ -72,8 +72,8 @@ fn download(rate: Rate, bytes: u64, server: Config, seed: u64) -> Limited {
     }
     let (stats, counters) = (world.ends[0].stats(), *world.enforcer.as_ref().expect("there is one").counters());
     println!(
-        "{rate:?}, seed {seed}, {:.1} s: limited {limited:?}; the server: {} probes, {} time-outs, ssthresh {}; absorbed {}, \
-         of these time-outs {}, probes {}, told {}",
+        "{rate:?}, seed {seed}, {:.1} s: limited {limited:?}; the server: {} probes, {} timeouts, ssthresh {}; absorbed {}, \
+         of these timeouts {}, probes {}, reported {}",
         world.now.as_secs_f64(),
         stats.tlp_probes,
         stats.rtos,
@@ -88,8 +88,8 @@ fn download(rate: Rate, bytes: u64, server: Config, seed: u64) -> Limited {
     limited
 }
 
-/// Once the server's window has grown, it is in the way for no longer than a round trip at a time.
-fn stays_out_of_the_way(change: impl Fn(&mut Config)) {
+/// Once the server's window has grown, it is the limit for no longer than an RTT at a time.
+fn is_not_the_limit(change: impl Fn(&mut Config)) {
     for rate in [2_500_000, 10_000_000] {
         for seed in 1..=asked("ENFORCER_REPETITIONS").unwrap_or(3) {
             let mut server = linux("cubic");
@@ -101,11 +101,11 @@ fn stays_out_of_the_way(change: impl Fn(&mut Config)) {
 }
 
 #[test]
-fn the_window_of_a_server_is_not_in_the_way_of_the_algorithms() {
-    stays_out_of_the_way(|_| ());
+fn the_servers_window_does_not_limit_the_algorithms() {
+    is_not_the_limit(|_| ());
 }
 
 #[test]
-fn nor_is_that_of_a_server_without_timestamps() {
-    stays_out_of_the_way(|server| server.timestamps = false);
+fn the_window_of_a_server_without_timestamps_does_not_limit_the_algorithms() {
+    is_not_the_limit(|server| server.timestamps = false);
 }

@@ -1,7 +1,7 @@
-//! The BPF file system, whose files keep what is loaded beyond the process that loaded it.
+//! The BPF file system, whose files keep loaded programs beyond the process that loaded them.
 //!
 //! `ip netns exec` and services with private mounts may not see the machine's. What must last is refused there
-//! ([`mount_to_last`]); what may end with its process gets a file system of its own ([`mount_for_process`]).
+//! ([`mount_to_last`]); what may end with its process is pinned in a file system of its own ([`mount_for_process`]).
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -10,13 +10,13 @@ use std::fs;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 
-/// Where every Linux tool looks for it.
+/// Where every Linux tool expects it.
 pub const BPFFS: &str = "/sys/fs/bpf";
 
-/// Why there is no BPF file system to use.
+/// Why there is no BPF file system.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// There is no place to mount one.
+    /// There is nowhere to mount one.
     #[error(
         "there is no folder {BPFFS}: the kernel has no BPF file system (CONFIG_BPF_SYSCALL), or /sys is not mounted"
     )]
@@ -32,7 +32,7 @@ pub enum MountError {
     /// The process runs under `ip netns exec`.
     #[error(
         "`ip netns exec {namespace}` hides the machine's BPF file system behind a /sys of its own, where what is loaded is lost \
-         when the command ends: start the command by `nsenter --net=/run/netns/{namespace}` instead"
+         when the command ends: start the command with `nsenter --net=/run/netns/{namespace}` instead"
     )]
     NetworkNamespace {
         /// The network namespace.
@@ -49,7 +49,7 @@ pub enum MountError {
     Elsewhere(PathBuf),
 }
 
-/// How long what is pinned lasts.
+/// How long a pinned file lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasts {
     /// Until it is removed, or the machine restarts.
@@ -63,7 +63,7 @@ pub fn is_mounted() -> bool {
     is_bpffs(Path::new(BPFFS))
 }
 
-/// Mounts one in the usual place if there is none, as other BPF tools do; whether it was necessary.
+/// Mounts one in the usual place if there is none, as other BPF tools do; whether that was necessary.
 ///
 /// # Errors
 /// It cannot be mounted, or would not outlive the caller.
@@ -83,8 +83,8 @@ pub fn mount_to_last() -> Result<bool, MountError> {
     mount_here().map(|()| true)
 }
 
-/// Sees that `folder` is in a BPF file system, for what may end with this process. Where none that lasts can be had, the calling
-/// thread, and every thread that it starts afterwards, gets mounts of its own with one, which nobody else sees and which end with them.
+/// Makes sure that `folder` is in a BPF file system, for what may end with this process. Where none that lasts is available, the calling
+/// thread, and every thread that it starts afterwards, gets mounts of its own with one, which are private and end with them.
 ///
 /// # Errors
 /// It cannot be mounted, or `folder` is somewhere else.
@@ -102,13 +102,13 @@ pub fn mount_for_process(folder: &Path) -> Result<Lasts, MountError> {
     }
     let refused = |errno: nix::Error| MountError::Mount { reason: errno.desc().to_string() };
     unshare(CloneFlags::CLONE_NEWNS).map_err(refused)?;
-    // what is mounted here is to be seen here alone
+    // mounts made here must not propagate to others
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_SLAVE | MsFlags::MS_REC, none).map_err(refused)?;
     mount_here().map(|()| Lasts::WithProcess)
 }
 
-/// Why what others have pinned cannot be seen here, though they may have pinned something: the process runs under `ip netns exec`.
+/// Why pinned files of others cannot be seen here, though there may be some: the process runs under `ip netns exec`.
 pub fn hidden() -> Option<MountError> {
     if is_mounted() {
         return None;
@@ -134,13 +134,13 @@ fn network_namespace_of_sys() -> Option<String> {
     known.then(|| source.to_string())
 }
 
-/// The source of what is mounted on /sys last, which is what is seen there.
+/// The source of the last mount on /sys, which is the visible one.
 fn source_of_sys(mountinfo: &str) -> Option<&str> {
     let mut on_sys = mountinfo.lines().filter(|line| line.split(' ').nth(4) == Some("/sys"));
     on_sys.next_back()?.split_once(" - ")?.1.split(' ').nth(1)
 }
 
-/// Whether the first process, or the one that started this one, sees other mounts; not, if that cannot be known.
+/// Whether process 1, or the parent, sees other mounts; false if that is unknown.
 fn has_private_mounts() -> bool {
     let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     let Some(own) = of("self") else { return false };

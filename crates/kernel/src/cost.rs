@@ -1,7 +1,7 @@
-//! What it costs that an algorithm is a BPF program: throughput against another algorithm, and time in each hook.
+//! The cost of an algorithm as a BPF program: throughput compared with another algorithm, and time in each hook.
 //!
-//! Both are measured over a cable between two network namespaces without names, which nothing slows down, so that the
-//! processor is the bottleneck. They go away with the measurement, however it ends. Needs root and iproute2's `ip`.
+//! Both are measured over a cable between two network namespaces without names, with no rate limit, so that the
+//! CPU is the bottleneck. They vanish with the measurement, however it ends. Needs root and iproute2's `ip`.
 
 mod cable;
 mod retuning;
@@ -25,10 +25,10 @@ pub enum CostError {
     /// The namespaces could not be made.
     #[error("no pair of network namespaces to measure in: {0}")]
     Cable(String),
-    /// A connection did not come about, or broke.
+    /// A connection could not be opened, or broke.
     #[error("{algorithm}: {source}")]
     Transfer {
-        /// The algorithm that it was to use.
+        /// The connection's algorithm.
         algorithm: String,
         /// The system call's error.
         source: io::Error,
@@ -38,7 +38,7 @@ pub enum CostError {
     Statistics(io::Error),
 }
 
-/// How long to measure.
+/// How long to measure, and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Pairs of runs, one of each algorithm, at least 1. Which of the two goes first alternates.
@@ -47,13 +47,13 @@ pub struct Plan {
     pub run: Duration,
 }
 
-/// Two algorithms, run by turns.
+/// Two algorithms, run alternately.
 #[derive(Clone, Debug)]
 pub struct Throughput {
     /// Goodput (ours, theirs) of each pair, Mbit/s.
     pub pairs_mbit: Vec<(f64, f64)>,
-    /// Processor time of both ends (ours, theirs) of each pair, ns per 1000 bytes received. On a busy machine, where
-    /// goodput tells mostly what others left, this still tells what the algorithm costs.
+    /// CPU time of both ends (ours, theirs) of each pair, ns per 1000 bytes received. On a busy machine, goodput mostly
+    /// shows what other programs left; this still shows the algorithm's cost.
     pub pairs_cpu_ns_per_kb: Vec<(f64, f64)>,
 }
 
@@ -63,13 +63,13 @@ impl Throughput {
         median_ratio(&self.pairs_mbit)
     }
 
-    /// The same of processor time: 1.02 is a cost of 2 %.
+    /// The same of CPU time: 1.02 is a cost of 2 %.
     pub fn median_cpu_ratio(&self) -> f64 {
         median_ratio(&self.pairs_cpu_ns_per_kb)
     }
 }
 
-/// Of the first of each pair to the second.
+/// The ratio of the first of each pair to the second.
 fn median_ratio(pairs: &[(f64, f64)]) -> f64 {
     let mut ratios: Vec<f64> = pairs.iter().map(|(ours, theirs)| ours / theirs).collect();
     ratios.sort_by(f64::total_cmp);
@@ -77,8 +77,8 @@ fn median_ratio(pairs: &[(f64, f64)]) -> f64 {
     if ratios.len() % 2 == 1 { ratios[middle] } else { f64::midpoint(ratios[middle - 1], ratios[middle]) }
 }
 
-/// Goodput and processor time of one connection that uses `ours`, and of one that uses `theirs`, by turns. Both are the kernel's names, and
-/// in the kernel.
+/// Goodput and CPU time of one connection that uses `ours`, and of one that uses `theirs`, alternately. Both are kernel names of loaded
+/// algorithms.
 ///
 /// # Errors
 /// No namespaces, or no connection.
@@ -106,14 +106,14 @@ pub fn throughput(ours: &str, theirs: &str, plan: Plan) -> Result<Throughput, Co
     Ok(measured)
 }
 
-/// What a hook took.
+/// The cost of a hook.
 #[derive(Clone, Debug)]
 pub struct HookTime {
     /// The C function's name, of which the kernel keeps 15 characters.
     pub program: String,
     /// Calls counted.
     pub calls: u64,
-    /// Mean time of a call, ns; about 60 of it are an empty program's.
+    /// Mean time of a call, ns; about 60 ns of it are the cost of an empty program.
     pub mean_ns: f64,
 }
 

@@ -6,9 +6,9 @@ pub enum Error {
     /// `name` is not a built-in algorithm.
     #[error("there is no algorithm {name:?}; there are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The built-in names.
         known: String,
     },
     /// libbpf cannot read the object file.
@@ -20,7 +20,7 @@ pub enum Error {
         log: String,
     },
     /// The object holds none, or more than one, table of operations.
-    #[error("{label} declares {found} algorithms; exactly one CC_OPS(...) is needed")]
+    #[error("{label} declares {found} algorithms; it needs exactly one CC_OPS(...)")]
     NotOneAlgorithm {
         /// The object.
         label: String,
@@ -39,8 +39,8 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// The same, where the table's `name` was written by hand and only its beginning is there.
-    #[error("{label} names its algorithm {begin:?} and on; the kernel takes 15 characters: shorten its .name")]
+    /// The same, where the table's `name` was written by hand and only its beginning is known.
+    #[error("{label} names its algorithm {begin:?}...; the kernel takes 15 characters: shorten its .name")]
     TableNameTooLong {
         /// The object.
         label: String,
@@ -55,7 +55,7 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// The table lacks hooks that Linux asks of every algorithm.
+    /// The table lacks hooks that Linux requires of every algorithm.
     #[error("{label} lacks {missing} in its table of operations")]
     Incomplete {
         /// The object.
@@ -76,13 +76,13 @@ pub enum Error {
     Refused {
         /// The object.
         label: String,
-        /// What the verifier says of it: the hook, the lines of source and instructions before the refusal, the reason.
+        /// The verifier's message: the hook, the last lines of source with their instructions, the reason.
         log: String,
     },
     /// The kernel has an algorithm of that name.
     #[error(
         "the kernel already has an algorithm {name:?}: another process has loaded it, or a socket still uses an older \
-         one; `opentcp cc unload {name}` takes out what `opentcp cc load` has loaded"
+         one; `opentcp cc unload {name}` removes what `opentcp cc load` has loaded"
     )]
     Exists {
         /// The kernel's name of the algorithm.

@@ -1,4 +1,4 @@
-//! What algorithms can ask of a kernel.
+//! What a kernel offers to algorithms.
 
 /// What this machine's kernel offers.
 #[derive(Clone, Debug, PartialEq, Eq)]

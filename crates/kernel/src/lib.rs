@@ -3,14 +3,14 @@
 //! The build compiles each file of `cc/` for BPF and embeds the object. [`Kernel::probe`] says whether this machine can
 //! take them, [`Kernel::load`] puts one into the kernel under the name `ot_NAME` (`struct_ops` congestion control): from
 //! then on sockets may choose it by `TCP_CONGESTION`, a route by `congctl`, a namespace by its sysctl. Dropping the
-//! [`Loaded`] takes the name away again; sockets that use the algorithm keep it until they choose another or close.
+//! [`Loaded`] removes the name; sockets that use the algorithm keep it until they choose another or close.
 //!
-//! [`Kernel::verify`] only asks the verifier, and [`Kernel::load_object`] takes an object that a user compiled.
+//! [`Kernel::verify`] only runs the verifier, and [`Kernel::load_object`] takes an object that a user compiled.
 //!
 //! What is to outlive its loader goes through [`Kernel::prepare`] to [`Pins::load`], which also replaces a loaded
-//! algorithm by another version while connections run. [`running()`] tells what the kernel has. [`cost`] measures what
-//! running an algorithm as a BPF program costs. [`retune`] sets TCP's parameters of other programs' connections, and [`steer`]
-//! hands packets of an interface to a program.
+//! algorithm by another version while connections run. [`running()`] lists the kernel's algorithms. [`cost`] measures the
+//! cost of running an algorithm as a BPF program. [`retune`] sets TCP's parameters of other programs' connections, and [`steer`]
+//! redirects packets of an interface to a program.
 
 pub mod bpffs;
 pub mod cost;
@@ -44,10 +44,10 @@ use std::io;
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
-/// What a file's id is prefixed with to make the kernel's name of the algorithm, so that Linux's own are not met.
+/// Prefix that makes a file's id the kernel's name of the algorithm, so that it never collides with Linux's own.
 pub const NAME_PREFIX: &str = "ot_";
 
-/// What names of Linux's own algorithms begin with in scenarios and policies.
+/// Prefix of Linux's own algorithms in scenarios and policies.
 pub const KERNEL_PREFIX: &str = "kernel:";
 
 /// The algorithms that sockets can choose now, by their names in scenarios and policies: `kernel:NAME` is Linux's own, `NAME` one that
@@ -78,8 +78,8 @@ pub fn object(name: &str) -> Option<&'static [u8]> {
     OBJECTS.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
 }
 
-/// The name in the kernel of the algorithm in a BPF object file. `label` is what errors call the object; the kernel is
-/// not asked.
+/// The name in the kernel of the algorithm in a BPF object file. `label` names the object in errors. Needs nothing
+/// from the kernel.
 ///
 /// # Errors
 /// Not an algorithm's object.

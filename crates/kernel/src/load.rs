@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// An algorithm that is in the kernel as long as this lives.
 ///
-/// Dropping it takes the name away: no further socket can choose the algorithm, those that have chosen it keep it.
+/// Dropping it removes the name: no further socket can choose the algorithm, those that have chosen it keep it.
 #[derive(Debug)]
 #[must_use = "dropping it removes the algorithm from the kernel"]
 pub struct Loaded {
@@ -32,7 +32,7 @@ impl Loaded {
     /// The kernel's number of the registration (a BPF link), as `bpftool link` shows it.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel's query fails.
     pub fn link_id(&self) -> Result<u32, libbpf_rs::Error> {
         Ok(self.link.info()?.id)
     }
@@ -55,7 +55,7 @@ pub struct Program {
     pub instructions: usize,
 }
 
-/// What the verifier accepted.
+/// A verified algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     /// The kernel's name of the algorithm.
@@ -87,13 +87,13 @@ impl Prepared {
         Ok(Loaded { name: self.name, link, object: self.object })
     }
 
-    /// Registers it in the place of the algorithm of the same name that `link` registered.
+    /// Registers it in place of the algorithm of the same name that `link` registered.
     ///
     /// # Errors
     /// `link` is of another name, or was detached.
     pub(crate) fn replace(mut self, link: BorrowedFd<'_>) -> io::Result<()> {
-        // The table must be ready before a link can take it up, and what makes it ready is the attempt to register it:
-        // the name is taken, so it gets no further than that.
+        // A link can only take up a table that is ready, and only the attempt to register it makes it ready. The name is in
+        // use, so the attempt fails.
         match self.link() {
             Err(Error::Exists { .. }) => sys::update_link(link, ops_of(&mut self.object).as_fd()),
             Err(error) => Err(io::Error::other(error.to_string())),
@@ -121,7 +121,7 @@ pub(crate) fn builtin(name: &str) -> Result<&'static [u8], Error> {
     })
 }
 
-/// The name that the object's algorithm will have in the kernel. Asks nothing of the kernel.
+/// The name that the object's algorithm will have in the kernel. Needs nothing from the kernel.
 pub(crate) fn name(bytes: &[u8], label: &str) -> Result<String, Error> {
     open(bytes, label).map(|opened| opened.name)
 }
@@ -176,7 +176,7 @@ fn open(bytes: &[u8], label: &str) -> Result<Opened, Error> {
     }
     layout.open_to_all(table);
     let has_cong_control = layout.has(table, "cong_control");
-    // A table in SEC(".struct_ops") would be registered without a link: nothing to pin, replace or take away with.
+    // A table in SEC(".struct_ops") would be registered without a link: nothing to pin, replace or detach.
     map.set_map_flags(map.map_flags() | BPF_F_LINK).expect("a table that is not loaded yet");
     Ok(Opened { name, has_cong_control, object })
 }

@@ -1,13 +1,13 @@
-//! What libbpf says while it works: kept for error messages instead of printed.
+//! libbpf's messages: kept for error messages instead of printed.
 
 use libbpf_rs::{PrintLevel, set_print};
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 
-/// Lines of a log that an error carries: the verifier says at the end why it refuses.
+/// Lines of a log that an error carries: the verifier gives its reason at the end.
 const LINES: usize = 16;
 
-/// What libbpf writes around the verifier's log of a program.
+/// The lines that libbpf writes around the verifier's log of a program.
 const LOG_BEGINS: &str = "-- BEGIN PROG LOAD LOG --";
 const LOG_ENDS: &str = "-- END PROG LOAD LOG --";
 
@@ -15,10 +15,10 @@ thread_local! {
     static MESSAGES: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// libbpf has one place for its callback: who captures holds this.
+/// libbpf has one global callback: capturing takes this lock.
 static CAPTURING: Mutex<()> = Mutex::new(());
 
-/// Runs `work` and returns with its result what libbpf had to warn of on the way.
+/// Runs `work` and returns its result with libbpf's warnings.
 pub(crate) fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     let guard = CAPTURING.lock().unwrap_or_else(PoisonError::into_inner);
     MESSAGES.with_borrow_mut(String::clear);
@@ -29,8 +29,8 @@ pub(crate) fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     (result, MESSAGES.take())
 }
 
-/// Of libbpf's messages what tells why a program was refused: the program, the last lines of source with their
-/// instructions, and the verifier's reason, which is the last line. All of the messages' end where no program was.
+/// The part of libbpf's messages that explains a refusal: the program, the last lines of source with their
+/// instructions, and the verifier's reason, which is the last line. Without a program, the end of the messages.
 pub(crate) fn relevant(messages: &str) -> String {
     let Some((before, rest)) = messages.split_once(LOG_BEGINS) else {
         return last(&messages.lines().collect::<Vec<_>>()).join("\n");
@@ -38,12 +38,12 @@ pub(crate) fn relevant(messages: &str) -> String {
     let program = before.rsplit('\'').nth(1).unwrap_or_default();
     let log = rest.split(LOG_ENDS).next().unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| tells_something(line)).collect();
-    let mut told = vec![format!("in the hook {program}:")];
-    told.extend(last(&lines).iter().map(|line| format!("  {line}")));
-    told.join("\n")
+    let mut report = vec![format!("in the hook {program}:")];
+    report.extend(last(&lines).iter().map(|line| format!("  {line}")));
+    report.join("\n")
 }
 
-/// Statistics, and what libbpf writes behind the log, say nothing of the reason.
+/// Statistics, and what libbpf writes after the log: not part of the reason.
 fn tells_something(line: &str) -> bool {
     let noise = ["processed ", "libbpf: ", "verification time ", "stack depth ", "insns processed "];
     !line.trim().is_empty() && !noise.iter().any(|start| line.starts_with(start))

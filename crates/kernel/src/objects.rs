@@ -1,4 +1,4 @@
-//! Objects of `bpf/` whose maps may outlive their loader, by files in a folder.
+//! Objects of `bpf/` whose maps may outlive their loader, pinned in a folder.
 
 use crate::log::captured;
 use libbpf_rs::{MapCore as _, Object, ObjectBuilder, OpenObject};
@@ -6,18 +6,18 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Puts an object into the kernel, with the maps that are in `folder`, if there are.
+/// Loads an object into the kernel, with the maps that are pinned in `folder`, if any.
 ///
 /// # Errors
-/// What the kernel said of it.
+/// The kernel's messages.
 pub fn load(bytes: &[u8], folder: Option<&Path>) -> Result<Object, String> {
     load_as(bytes, folder, |_| {})
 }
 
-/// The same, as `prepare` has made it ready.
+/// The same, after `prepare` has configured it.
 ///
 /// # Errors
-/// What the kernel said of it.
+/// The kernel's messages.
 pub fn load_as(bytes: &[u8], folder: Option<&Path>, prepare: impl FnOnce(&mut OpenObject)) -> Result<Object, String> {
     let open_and_load = || {
         let mut object = ObjectBuilder::default().open_memory(bytes)?;
@@ -34,10 +34,10 @@ pub fn load_as(bytes: &[u8], folder: Option<&Path>, prepare: impl FnOnce(&mut Op
     object.map_err(|_| log)
 }
 
-/// Makes the maps stay, by files in `folder`.
+/// Pins the maps in `folder`.
 ///
 /// # Errors
-/// The system's: the folder must be in a BPF file system.
+/// `folder` is not in a BPF file system, or cannot be written.
 pub fn pin_maps(object: &mut Object, folder: &Path) -> Result<(), String> {
     for mut map in object.maps_mut() {
         let pin = folder.join(map.name());
@@ -48,7 +48,7 @@ pub fn pin_maps(object: &mut Object, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes out what files in `folder` hold; whether there was anything.
+/// Removes the pinned files in `folder`; whether there were any.
 ///
 /// # Errors
 /// A file cannot be removed.

@@ -1,8 +1,8 @@
 //! Algorithms that outlive the program that loaded them.
 //!
 //! An algorithm is registered as long as somebody holds its BPF link. [`Pins`] gives the link a file in bpffs,
-//! `/sys/fs/bpf/opentcp/cc/ot_NAME`, which holds it until it is removed or the machine restarts. The file is all that is
-//! kept: which algorithms are loaded is read there and from the kernel, never from a list of our own that could be wrong.
+//! `/sys/fs/bpf/opentcp/cc/ot_NAME`, which holds it until it is removed or the machine restarts. There is no other
+//! record: the loaded algorithms are read there and from the kernel, never from a list of our own that could be wrong.
 
 use crate::bpffs::{self, BPFFS, MountError};
 use crate::error::Error;
@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 /// Our folder in it.
 const FOLDER: &str = "/sys/fs/bpf/opentcp/cc";
 
-/// Longest wait for the kernel to forget a name; it is gone within one RCU grace period, some milliseconds.
+/// Longest wait for the kernel to free a name; it does within one RCU grace period, some milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why an algorithm was not kept in the kernel, or not removed from it.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// There is no BPF file system, and none that would last can be had.
+    /// There is no BPF file system, and none that lasts can be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
     /// The folder in bpffs cannot be used.
@@ -37,16 +37,16 @@ pub enum PinError {
         /// The system call's error.
         reason: String,
     },
-    /// Nothing of that name is loaded.
+    /// No algorithm of that name is loaded.
     #[error("{name} is not loaded; {}", what_is(loaded))]
     NotLoaded {
-        /// What was to be unloaded.
+        /// The name to unload.
         name: String,
-        /// What is loaded.
+        /// The loaded names.
         loaded: Vec<String>,
     },
     /// Another program holds it.
-    #[error("{name} is in the kernel, but not by a file in {FOLDER}: the program that loaded it must let go of it")]
+    #[error("{name} is in the kernel, but not pinned in {FOLDER}: the program that loaded it must unload it")]
     NotOurs {
         /// The algorithm.
         name: String,
@@ -54,7 +54,7 @@ pub enum PinError {
     /// The algorithm itself was refused.
     #[error(transparent)]
     Load(#[from] Error),
-    /// The kernel kept the version that was loaded.
+    /// The kernel kept the version loaded before.
     #[error("{name} could not be replaced, the version loaded before stays: {reason}")]
     Replace {
         /// The algorithm.
@@ -74,12 +74,12 @@ fn what_is(loaded: &[String]) -> String {
     if loaded.is_empty() { "nothing is".to_string() } else { format!("loaded: {}", loaded.join(", ")) }
 }
 
-/// What [`Pins::load`] did.
+/// The effect of [`Pins::load`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The name is new in the kernel.
     Loaded,
-    /// It has taken the place of the version loaded before; connections that use that one keep it.
+    /// It has replaced the version loaded before; connections that use that one keep it.
     Replaced,
 }
 
@@ -131,10 +131,10 @@ impl Pins {
         self.mounted
     }
 
-    /// Puts an algorithm into the kernel, for good, or in the place of the version loaded before.
+    /// Loads and pins an algorithm, new or in place of the version loaded before.
     ///
     /// # Errors
-    /// The kernel has the name from somebody else, or refuses the registration. Then everything is as before.
+    /// Somebody else has loaded the name, or the kernel refuses the registration. Then everything is as before.
     pub fn load(&self, mut algorithm: Prepared) -> Result<Change, PinError> {
         let path = pin_of(algorithm.name());
         let mut link = match algorithm.link() {
@@ -143,17 +143,17 @@ impl Pins {
             Err(error) => return Err(error.into()),
         };
         fs::create_dir_all(FOLDER).map_err(|error| in_folder(FOLDER, &error))?;
-        // A file of that name whose algorithm the kernel no longer has was detached by other means.
+        // A pinned file whose algorithm is no longer in the kernel: it was detached by other means.
         let _ = fs::remove_file(&path);
         link.pin(&path).map_err(|error| PinError::Folder { path, reason: error.to_string() })?;
         Ok(Change::Loaded)
     }
 
-    /// Takes an algorithm out of the kernel: no further socket can choose it, those that use it keep it. When this
+    /// Unloads an algorithm: no further socket can choose it, those that use it keep it. When this
     /// returns, the name is free.
     ///
     /// # Errors
-    /// It is not pinned, or the kernel does not let go of it.
+    /// It is not pinned, or the kernel does not free the name.
     pub fn unload(&self, name: &str) -> Result<(), PinError> {
         let path = pin_of(name);
         if !path.exists() {
@@ -161,7 +161,7 @@ impl Pins {
         }
         let link =
             Link::open(&path).map_err(|error| PinError::Folder { path: path.clone(), reason: error.to_string() })?;
-        // Where links of algorithms cannot be detached (before Linux 6.11), letting go of the last reference does it.
+        // Where links of algorithms cannot be detached (before Linux 6.11), dropping the last reference does it.
         let _ = link.detach();
         fs::remove_file(&path).map_err(|error| in_folder(&path, &error))?;
         drop(link);
@@ -170,7 +170,7 @@ impl Pins {
     }
 }
 
-/// Why `name` cannot be unloaded though there may be such an algorithm.
+/// Why `name` cannot be unloaded although such an algorithm may exist.
 pub fn not_pinned(name: &str) -> PinError {
     let name = name.to_string();
     let known = available().unwrap_or_default().contains(&name);
@@ -185,7 +185,7 @@ fn replace(algorithm: Prepared, path: &Path) -> Result<Change, PinError> {
     Ok(Change::Replaced)
 }
 
-/// The name is not in use from here on by anyone but us, so only the kernel's own delay is waited for.
+/// Waits for the kernel's own delay: nobody but us holds the name now.
 fn wait_until_gone(name: &str) -> Result<(), PinError> {
     let start = Instant::now();
     while available().is_ok_and(|names| names.iter().any(|known| known == name)) {
@@ -201,7 +201,7 @@ fn pin_of(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
 }
 
-/// The folders go with the last file in them; a folder that holds something is not removed.
+/// Removes the folders that are now empty.
 fn remove_empty_folders() {
     let folder = Path::new(FOLDER);
     for folder in [Some(folder), folder.parent()].into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Can this machine run algorithms in its kernel?
+//! Whether this machine can run algorithms in its kernel.
 
 use crate::error::Error;
 use crate::features::Features;
@@ -15,7 +15,7 @@ const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 /// Why this machine cannot run algorithms in its kernel.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    /// The process has not the right to load programs.
+    /// The process lacks the rights to load programs.
     #[error(
         "loading algorithms into the kernel needs root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
     )]
@@ -33,14 +33,14 @@ pub enum Missing {
     StructOpsLink,
 }
 
-/// A kernel that takes algorithms. The way to it is [`Kernel::probe`].
+/// A kernel that takes algorithms. [`Kernel::probe`] makes it.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     features: Features,
 }
 
 impl Kernel {
-    /// Looks whether this process may load algorithms into this machine's kernel; loads nothing.
+    /// Checks whether this process may load algorithms into this machine's kernel; loads nothing.
     ///
     /// # Errors
     /// The first thing that is missing.
@@ -51,7 +51,7 @@ impl Kernel {
         Kernel::look()
     }
 
-    /// What the kernel offers to a process with the rights, whether this one has them or not.
+    /// What the kernel offers to a process with the rights, whether this process has them or not.
     ///
     /// # Errors
     /// The first thing that is missing.
@@ -84,8 +84,8 @@ impl Kernel {
         self.load_object(load::builtin(name)?, name)
     }
 
-    /// Loads the algorithm of a BPF object file; the kernel knows it by the name that its `CC_OPS` gives. `label` is what
-    /// errors call the object.
+    /// Loads the algorithm of a BPF object file; the kernel knows it by the name that its `CC_OPS` gives. `label` is its
+    /// name in errors.
     ///
     /// # Errors
     /// Not an algorithm's object, refused by the verifier, or the kernel has an algorithm of that name already.
@@ -93,7 +93,7 @@ impl Kernel {
         self.prepare(bytes, label)?.register()
     }
 
-    /// Hands the programs of a BPF object file to the verifier and keeps them, ready to be registered. `label` as above.
+    /// Verifies the programs of a BPF object file and keeps them, ready to be registered. `label` as above.
     ///
     /// # Errors
     /// Not an algorithm's object, or refused by the verifier.
@@ -101,7 +101,7 @@ impl Kernel {
         load::prepare(&self.features, bytes, label)
     }
 
-    /// Hands the programs of a BPF object file to the verifier, and removes them again. `label` as above.
+    /// Verifies the programs of a BPF object file, and removes them. `label` as above.
     ///
     /// # Errors
     /// Not an algorithm's object, or refused by the verifier.

@@ -1,7 +1,7 @@
 //! TCP's parameters of other programs' connections: `bpf/agent.c`, attached to a cgroup.
 //!
-//! [`Retuner::set`] gives the kernel a list of rules; from then on new connections are made by them and open ones follow at
-//! their next round trip. Each rule has a deadline, after which the kernel gives back by itself what it set.
+//! [`Retuner::set`] gives the kernel a list of rules; from then on new connections start with them, and open ones adopt them at
+//! their next round trip. Each rule has a deadline, after which the kernel by itself restores what the rule changed.
 
 use crate::objects::{self, pin_maps};
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
@@ -26,23 +26,23 @@ const ITERATOR: &str = "adopt";
 /// The file that holds the attachment.
 const LINK: &str = "link";
 
-/// Most rules at a time; those that differ only in their namespaces are one, if their order allows it.
+/// Most rules at a time; rules that differ only in their namespaces count as one, if their order allows it.
 pub const RULES_MAX: usize = 32;
 /// Bytes of a congestion-control name in the kernel, with its final zero.
 const ALGORITHM_MAX: usize = 16;
-/// Of `struct settings`, `struct rule`, `struct table` and `struct record`.
+/// Sizes of `struct settings`, `struct rule`, `struct table` and `struct record`.
 const SETTINGS_BYTES: usize = 56;
 const RULE_BYTES: usize = 56 + SETTINGS_BYTES;
 const TABLE_BYTES: usize = 8 + RULES_MAX * RULE_BYTES;
 const RECORD_BYTES: usize = 136;
 
-/// Why TCP is not retuned.
+/// Why TCP cannot be retuned.
 #[derive(Debug, thiserror::Error)]
 pub enum RetuneError {
-    /// The kernel does not take the program.
+    /// The kernel refuses the program.
     #[error("the kernel does not take the agent's program:\n{0}")]
     Refused(String),
-    /// Nor attach it.
+    /// The program cannot be attached.
     #[error("{}: the agent's program cannot be attached to this cgroup: {reason}; it takes root and the folder of a cgroup of version 2, such as /sys/fs/cgroup", path.display())]
     Attach {
         /// The cgroup's folder, of version 2.
@@ -50,7 +50,7 @@ pub enum RetuneError {
         /// The system call's error.
         reason: String,
     },
-    /// The files by which it stays cannot be made, used or removed.
+    /// The pinned files cannot be made, used or removed.
     #[error("{}: {reason}", path.display())]
     Folder {
         /// The folder.
@@ -58,10 +58,10 @@ pub enum RetuneError {
         /// The system call's error.
         reason: String,
     },
-    /// More than it has room for.
+    /// More rules than the kernel's table holds.
     #[error("{0} rules, of which the kernel holds {RULES_MAX}: join those that set the same")]
     TooMany(usize),
-    /// No name of a congestion-control algorithm in the kernel.
+    /// Not a possible name of a congestion-control algorithm in the kernel.
     #[error("{0:?} is not a name that the kernel can have: it takes 1 to 15 characters")]
     Name(String),
     /// A map could not be read or written.
@@ -69,82 +69,82 @@ pub enum RetuneError {
     Map(#[from] libbpf_rs::Error),
 }
 
-/// Which sessions a rule is for.
+/// The sessions to which a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sessions {
-    /// The network namespace, by its cookie; none: all that the cgroup's programs are in.
+    /// The network namespace, by its cookie; `None`: every one.
     pub netns: Option<u64>,
-    /// The other end's address and how many of its leading bits count.
+    /// The remote address and the length of its prefix.
     pub remote: (IpAddr, u8),
     /// The server's port.
     pub port: Option<u16>,
 }
 
-/// What is set; what is absent stays as it is.
+/// The settings of a rule; an absent one stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
-    /// Segments; of connections that are made from now on.
+    /// Initial window, segments; of new connections only.
     pub initial_cwnd: Option<u32>,
-    /// Least retransmission time-out, microseconds, of which it [keeps](kept) whole ticks and refuses one or less, 4000 at 250 Hz. When it is
-    /// given back, the time-out of an open connection stays low until its round trips vary.
+    /// Minimum RTO, microseconds. The kernel [keeps](kept) whole ticks and refuses one or less (4000 at 250 Hz). After its
+    /// restoration, an open connection's RTO stays low until its round trips vary.
     pub rto_min_us: Option<u32>,
-    /// Longest wait of a delayed acknowledgment, microseconds; the same holds.
+    /// Longest delay of an ACK, microseconds; kept in ticks as well.
     pub delack_max_us: Option<u32>,
-    /// Most segments in the congestion window.
+    /// Largest congestion window, segments.
     pub cwnd_clamp: Option<u32>,
-    /// Most that a receiver advertises, bytes.
+    /// Largest receive window, bytes.
     pub window_clamp: Option<u32>,
-    /// Most that a connection sends, bytes a second, of which Linux takes 2^32 - 2; paces, which lasts until the connection
+    /// Largest sending rate, bytes a second; Linux takes up to 2^32 - 2. It makes the connection pace until it
     /// closes.
     pub pacing_rate: Option<u64>,
     /// The kernel's name of a congestion-control algorithm.
     pub algorithm: Option<String>,
-    /// It needs ECN: open connections that did not agree on it keep theirs.
+    /// It needs ECN: open connections that did not agree on it keep their algorithm.
     pub needs_ecn: bool,
 }
 
-/// One line of the kernel's table.
+/// A row of the kernel's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// A number that comes back with each connection that the rule was the first to touch.
+    /// Recorded with each connection to which the rule was the first to apply.
     pub number: u32,
-    /// Whom it is for.
+    /// Where it applies.
     pub sessions: Sessions,
     /// What it sets.
     pub tuning: Tuning,
-    /// Until when, on the clock of [`boot_time`].
+    /// Its deadline, on the clock of [`boot_time`].
     pub deadline: Duration,
 }
 
-/// What the kernel's half has done since it was attached.
+/// The program's counters since it was attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Times that a connection was given settings.
+    /// Times that a connection was set.
     pub applied: u64,
-    /// That it was given its own back.
+    /// Times that a connection's own settings were restored.
     pub reverted: u64,
     /// Algorithms that were withheld because the connection had not agreed on ECN.
     pub ecn_refused: u64,
     /// Settings that the kernel refused.
     pub failed: u64,
-    /// Connections whose record was lost because nobody had read the earlier ones.
+    /// Connections whose record was lost because the buffer was full.
     pub records_lost: u64,
 }
 
-/// A connection that has ended.
+/// An ended connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Cookie of its network namespace.
     pub netns: u64,
-    /// On the clock of [`boot_time`].
+    /// Start, on the clock of [`boot_time`].
     pub began: Duration,
-    /// The same.
+    /// End, on the same clock.
     pub ended: Duration,
-    /// Sent and acknowledged; as the kernel counts, in which SYN and FIN are a byte each.
+    /// Bytes acknowledged; as the kernel counts, SYN and FIN are a byte each.
     pub bytes_acked: u64,
-    /// Received in order.
+    /// Bytes received in order.
     pub bytes_received: u64,
-    /// The other end.
+    /// The remote end.
     pub remote: IpAddr,
     /// Port here.
     pub local_port: u16,
@@ -152,42 +152,42 @@ pub struct Record {
     pub remote_port: u16,
     /// It was opened here, as opposed to accepted.
     pub active: bool,
-    /// [`Rule::number`] of the first rule that it had last; 0 if it had none.
+    /// [`Rule::number`] of the first rule that applied to it last; 0 for none.
     pub rule: u32,
     /// Segments sent.
     pub segs_out: u32,
-    /// Of these with data.
+    /// Data segments sent.
     pub data_segs_out: u32,
-    /// Sent again.
+    /// Segments retransmitted.
     pub retransmits: u32,
-    /// Delivered, and of these marked on the way.
+    /// Segments delivered.
     pub delivered: u32,
-    /// Marked on the way.
+    /// Of these, marked with CE.
     pub delivered_ce: u32,
     /// Microseconds.
     pub srtt_us: u32,
     /// Microseconds.
     pub min_rtt_us: u32,
-    /// Segments.
+    /// Congestion window at the end, segments.
     pub cwnd: u32,
-    /// Segments: the window that it began with, read back; `None` of a connection that was open before the program saw it.
+    /// Initial window, segments, as read from the socket; `None` for a connection that was open before the program was attached.
     pub initial_cwnd: Option<u32>,
     /// Congestion control at the end.
     pub algorithm: String,
 }
 
-/// The program in the kernel, for as long as this lives.
+/// The program in the kernel, attached as long as this lives.
 #[must_use = "dropping it detaches the program"]
 pub struct Retuner {
     // Fields drop in this order.
     _link: Link,
     object: Object,
     generation: u64,
-    /// Where records come from, once somebody has asked.
+    /// The reader of records, once one was requested.
     records: Mutex<Option<Records>>,
 }
 
-/// The kernel's buffer of records, mapped, and what it has given.
+/// The kernel's buffer of records, mapped, and the records read from it.
 struct Records {
     buffer: RingBuffer<'static>,
     given: Receiver<Record>,
@@ -200,22 +200,22 @@ impl fmt::Debug for Retuner {
 }
 
 impl Retuner {
-    /// Attaches the program to the cgroup (version 2) whose folder is `cgroup`: to all sockets that are made in it and below.
+    /// Attaches the program to the cgroup (version 2) whose folder is `cgroup`: to all sockets that are created in it and below.
     /// It sets nothing yet.
     ///
     /// # Errors
-    /// No right to, no cgroup of version 2, or a kernel that refuses the program.
+    /// No right to do so, no cgroup of version 2, or a kernel that refuses the program.
     pub fn attach(cgroup: &Path) -> Result<Retuner, RetuneError> {
         let mut object = objects::load(OBJECT, None).map_err(RetuneError::Refused)?;
         let link = attach(&mut object, cgroup)?;
         Ok(Retuner { _link: link, object, generation: 0, records: Mutex::default() })
     }
 
-    /// As [`Retuner::attach`], but the program stays when this is dropped, by files in `folder`, which must be in a BPF file
-    /// system; and it takes over from one that stayed there before, with all that connections have of it.
+    /// As [`Retuner::attach`], but the program stays when this is dropped, pinned in `folder`, which must be in a BPF file
+    /// system. It replaces one that was pinned there before, and takes over what that one has set.
     ///
     /// # Errors
-    /// As there, or the files cannot be made.
+    /// As there, or the files cannot be pinned.
     pub fn attach_for_good(cgroup: &Path, folder: &Path) -> Result<Retuner, RetuneError> {
         let in_folder =
             |error: &dyn fmt::Display| RetuneError::Folder { path: folder.into(), reason: error.to_string() };
@@ -239,11 +239,11 @@ impl Retuner {
         Ok(retuner)
     }
 
-    /// Ends all rules of what [`Retuner::attach_for_good`] left in `folder`, without loading anything: connections go back at their next
+    /// Ends all rules that [`Retuner::attach_for_good`] left in `folder`, without loading anything: connections are restored at their next
     /// round trip.
     ///
     /// # Errors
-    /// There is nothing, or the kernel's.
+    /// Nothing is pinned there, or the kernel fails.
     pub fn end_rules(folder: &Path) -> Result<(), RetuneError> {
         let map = |name: &str| MapHandle::from_pinned_path(folder.join(name));
         let generation = map("generation")?;
@@ -254,8 +254,8 @@ impl Retuner {
         Ok(())
     }
 
-    /// Takes out what [`Retuner::attach_for_good`] left in `folder`; whether there was anything. Connections keep what they have
-    /// of it: let rules end first.
+    /// Removes what [`Retuner::attach_for_good`] left in `folder`; whether there was anything. Connections keep their
+    /// settings: end the rules first.
     ///
     /// # Errors
     /// A file cannot be removed.
@@ -263,12 +263,12 @@ impl Retuner {
         objects::remove(folder).map_err(|error| RetuneError::Folder { path: folder.into(), reason: error.to_string() })
     }
 
-    /// Lets all connections of the calling thread's network namespace follow the rules now: also those that were there before the
-    /// program, and those that are idle, which would follow when they are used next. About a microsecond each.
-    /// Sockets of other cgroups are left alone.
+    /// Applies the rules to all connections of the calling thread's network namespace now: also to those that are older than the
+    /// program, and to idle ones, which otherwise follow when they are next used. About a microsecond each.
+    /// Sockets of other cgroups are skipped.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel fails.
     pub fn adopt(&mut self) -> Result<(), RetuneError> {
         let program = self.object.progs_mut().find(|program| program.name() == ITERATOR).expect("agent.c has it");
         let link = program.attach()?;
@@ -276,16 +276,16 @@ impl Retuner {
         Ok(())
     }
 
-    /// From now on these rules hold, and no others: of those that fit a session, each setting is the first's that has it. Rules
-    /// that differ only in their namespaces take up the place of one.
+    /// Replaces all rules. Of the rules that apply to a session, the first that has a setting decides it. Rules
+    /// that differ only in their namespaces take one row.
     ///
     /// # Errors
-    /// [`RetuneError::TooMany`], [`RetuneError::Name`], or the kernel's.
+    /// [`RetuneError::TooMany`], [`RetuneError::Name`], or the kernel fails.
     pub fn set(&mut self, rules: &[Rule]) -> Result<(), RetuneError> {
         let joined = Joined::of(rules);
         let table = table(&joined.rules)?;
         let next = self.generation + 1;
-        // first the table that does not count, then that it does
+        // write the inactive table, then switch to it
         self.map("tables")?.update(&((next & 1) as u32).to_ne_bytes(), &table, MapFlags::ANY)?;
         self.set_namespaces(joined.namespaces, (next & 1) as usize)?;
         self.map("generation")?.update(&0_u32.to_ne_bytes(), &next.to_ne_bytes(), MapFlags::ANY)?;
@@ -293,7 +293,7 @@ impl Retuner {
         Ok(())
     }
 
-    /// Says in the half `which` of each entry which rules are for the namespace; the other half counts meanwhile and stays.
+    /// Writes into the half `which` of each entry which rules apply to the namespace; the other half is active meanwhile.
     fn set_namespaces(&self, mut new: BTreeMap<u64, u32>, which: usize) -> Result<(), RetuneError> {
         let map = self.map("namespaces")?;
         for key in map.keys().collect::<Vec<_>>() {
@@ -313,10 +313,10 @@ impl Retuner {
         Ok(())
     }
 
-    /// What has been done.
+    /// The program's counters.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel's query fails.
     pub fn counts(&self) -> Result<Counts, RetuneError> {
         let map = self.map("counters")?;
         let count = |which: u32| -> Result<u64, RetuneError> {
@@ -332,7 +332,7 @@ impl Retuner {
         })
     }
 
-    /// Hands the connections that have ended since the last call to `take`, in the order in which they ended.
+    /// Calls `take` with each connection that has ended since the last call, in order of their ends.
     ///
     /// # Errors
     /// The kernel's buffer cannot be mapped.
@@ -352,7 +352,7 @@ impl Retuner {
         let map = self.map("records")?;
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, move |bytes| {
-            // who takes it lives as long as the buffer
+            // the callback lives as long as the buffer
             let _ = give.send(Record::of(bytes));
             0
         })?;
@@ -382,14 +382,14 @@ fn attach(object: &mut Object, cgroup: &Path) -> Result<Link, RetuneError> {
     program.attach_cgroup(folder.as_raw_fd()).map_err(|error| failed(error.to_string()))
 }
 
-/// The clock of deadlines: the time since the machine started, that in which it slept included.
+/// The clock of deadlines: the time since boot, suspended time included.
 pub fn boot_time() -> Duration {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME);
     now.map_or(Duration::ZERO, Duration::from)
 }
 
-/// What the kernel keeps of a least time-out or a longest delay of an acknowledgment that a rule sets: it counts in ticks of its clock, and
-/// takes two at least (TCP_TIMEOUT_MIN).
+/// The value that the kernel keeps of a minimum RTO or a longest ACK delay that a rule sets: it counts in ticks of its clock, at
+/// least two (TCP_TIMEOUT_MIN).
 pub fn kept(asked: Duration) -> Duration {
     let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
     in_ticks(asked, tick.map_or(Duration::from_millis(10), Duration::from))
@@ -402,25 +402,25 @@ fn in_ticks(asked: Duration, tick: Duration) -> Duration {
 /// The cookie of the calling thread's network namespace.
 ///
 /// # Errors
-/// The kernel's: before 5.14 it has none.
+/// The kernel is older than 5.14.
 pub fn netns_cookie() -> io::Result<u64> {
     let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     crate::sys::netns_cookie(any.as_fd())
 }
 
-/// Rules without those that say the same of another namespace.
+/// The rules, those that differ only in their namespaces joined.
 #[derive(Debug, Default)]
 struct Joined {
-    /// `netns` of those that are for single namespaces is any of them.
+    /// A joined rule has the `netns` of any of its members.
     rules: Vec<Rule>,
-    /// Which of these are for a namespace, a bit each.
+    /// Which of the joined rules apply to a namespace, a bit each.
     namespaces: BTreeMap<u64, u32>,
 }
 
 impl Joined {
     fn of(rules: &[Rule]) -> Joined {
         let mut joined = Joined::default();
-        // by namespace: where its next rule may stand at the earliest; and where that of one without any
+        // by namespace: the earliest row of its next rule; and that of a namespace without rules
         let mut next: BTreeMap<u64, usize> = BTreeMap::new();
         let mut everywhere = 0;
         for rule in rules {
@@ -440,7 +440,7 @@ impl Joined {
                 known.push(rule.clone());
             }
             next.insert(netns, place + 1);
-            // more than there is room for is told by `table`
+            // `table` reports an excess
             *joined.namespaces.entry(netns).or_default() |= 1_u32.checked_shl(place as u32).unwrap_or(0);
         }
         joined
@@ -489,7 +489,7 @@ fn settings(rule: &Rule, bytes: &mut Vec<u8>) -> Result<(), RetuneError> {
     for number in numbers {
         bytes.extend(number.unwrap_or(0).to_ne_bytes());
     }
-    // the largest number stands for no limit
+    // the largest number means no limit
     bytes.extend(pacing_rate.map_or(0, |rate| rate.min(u64::from(u32::MAX - 1)) as u32).to_ne_bytes());
     bytes.extend(u32::from(*needs_ecn).to_ne_bytes());
     let name = algorithm.as_deref().unwrap_or("");
@@ -504,7 +504,7 @@ fn settings(rule: &Rule, bytes: &mut Vec<u8>) -> Result<(), RetuneError> {
     Ok(())
 }
 
-/// A prefix as IPv6, zero behind its length, and its mask.
+/// A prefix as IPv6, zero beyond its length, and its mask.
 fn masked((address, bits): (IpAddr, u8)) -> (u128, u128) {
     let (address, bits) = match address {
         IpAddr::V4(v4) => (v4.to_ipv6_mapped(), u32::from(bits) + 96),
@@ -515,7 +515,7 @@ fn masked((address, bits): (IpAddr, u8)) -> (u128, u128) {
 }
 
 impl Record {
-    /// Of the bytes of `struct record`.
+    /// From the bytes of a `struct record`.
     fn of(bytes: &[u8]) -> Record {
         assert!(bytes.len() >= RECORD_BYTES, "agent.c writes whole records");
         let long = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().expect("within the record"));
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn time_outs_are_whole_ticks_two_at_least() {
+    fn timeouts_are_whole_ticks_at_least_two() {
         let kept =
             |us: u64, tick_us: u64| in_ticks(Duration::from_micros(us), Duration::from_micros(tick_us)).as_micros();
         assert_eq!([kept(1, 4000), kept(2000, 4000), kept(8000, 4000), kept(8001, 4000)], [8000, 8000, 8000, 12_000]);
@@ -587,7 +587,7 @@ mod tests {
         assert_eq!(joined(&[(1, 7), (2, 7), (1, 8), (2, 8)]), (vec![7, 8], vec![(1, 3), (2, 3)]));
         // the second namespace has them the other way round
         assert_eq!(joined(&[(1, 7), (1, 8), (2, 8), (2, 7)]), (vec![7, 8, 7], vec![(1, 3), (2, 6)]));
-        // what is for all stands where it stood
+        // rules for all namespaces keep their place
         assert_eq!(joined(&[(1, 7), (0, 9), (2, 7)]), (vec![7, 9, 7], vec![(1, 1), (2, 4)]));
         let many: Vec<(u64, u32)> = (1..=64).flat_map(|host| [(host, 1), (host, 2), (host, 3)]).collect();
         assert_eq!(joined(&many).0, [1, 2, 3]);

@@ -1,4 +1,4 @@
-//! What this process may do: its effective capabilities.
+//! The rights of this process: its effective capabilities.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ pub enum Capability {
     NetAdmin = 12,
     /// Raw and AF_XDP sockets.
     NetRaw = 13,
-    /// Memory that stays where it is.
+    /// Locked memory.
     IpcLock = 14,
     /// Mounts and namespaces; before Linux 5.8 also BPF.
     SysAdmin = 21,
@@ -39,7 +39,7 @@ impl Capability {
 pub struct Rights(u64);
 
 impl Rights {
-    /// Those of this process; none, if that cannot be known.
+    /// The capabilities of this process; none if unknown.
     pub fn effective() -> Rights {
         Rights::read(&fs::read_to_string("/proc/self/status").unwrap_or_default())
     }
@@ -49,19 +49,19 @@ impl Rights {
         Rights(effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0))
     }
 
-    /// Whether one is among them. CAP_SYS_ADMIN stands for those that were split off from it.
+    /// Whether it contains `right`. CAP_SYS_ADMIN includes those that were split off from it.
     pub fn has(self, capability: Capability) -> bool {
         let bit = |capability: Capability| self.0 & (1 << capability as u32) != 0;
         let split_off = matches!(capability, Capability::Bpf | Capability::Perfmon);
         bit(capability) || (split_off && bit(Capability::SysAdmin))
     }
 
-    /// Of `needed`, those that are not among them.
+    /// The members of `needed` that it lacks.
     pub fn lacking(self, needed: &[Capability]) -> Vec<Capability> {
         needed.iter().copied().filter(|capability| !self.has(*capability)).collect()
     }
 
-    /// Whether programs of congestion control may be loaded.
+    /// Whether it may load programs of congestion control.
     pub fn may_load_programs(self) -> bool {
         self.lacking(&[Capability::NetAdmin, Capability::Bpf, Capability::Perfmon]).is_empty()
     }

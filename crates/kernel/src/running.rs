@@ -1,4 +1,4 @@
-//! What the running kernel has: which algorithms, from where, and used by how many sockets.
+//! The running kernel's algorithms: their origin, and how many sockets use each.
 
 use crate::{NAME_PREFIX, bpffs, pins, sockets};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
@@ -16,7 +16,7 @@ pub enum Origin {
     Loaded,
     /// A BPF program that somebody else has loaded, or that is not pinned.
     OtherBpf,
-    /// It was unloaded; sockets that chose it before still use it.
+    /// Unloaded; sockets that chose it before still use it.
     Unloaded,
 }
 
@@ -40,20 +40,20 @@ pub struct Running {
     pub name: String,
     /// Where it comes from.
     pub origin: Origin,
-    /// Sockets of the caller's network namespace that use it; `None` if the kernel does not say.
+    /// Sockets of the caller's network namespace that use it; `None` if the kernel does not report it.
     pub sockets: Option<usize>,
 }
 
-/// The algorithms of the running kernel, sorted by name. Where pinned files or BPF programs cannot be seen, for want of
-/// bpffs or of the right to look, names with our prefix count as this program's.
+/// The algorithms of the running kernel, sorted by name. Without bpffs, or without the right to see pinned files or BPF
+/// programs, names with our prefix count as this program's.
 ///
 /// # Errors
-/// The kernel does not list its algorithms (/proc is not mounted).
+/// The kernel's list cannot be read (/proc is not mounted).
 pub fn running() -> io::Result<Vec<Running>> {
     let available = sockets::available()?;
     let sockets = sockets::sockets_by_algorithm().ok();
     let (pinned, bpf, modules) = (pins::pinned(), bpf_names(), modules());
-    // Where the files cannot be seen, our prefix must do: without bpffs, or without the right to look into it.
+    // Without bpffs, or without the right to read it, our prefix must do.
     let blind = !bpffs::is_mounted() || bpf.is_empty();
     let origin = |name: &String| {
         if !available.contains(name) {

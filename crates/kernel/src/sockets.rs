@@ -1,4 +1,4 @@
-//! What the sockets of this network namespace may choose, are and use, asked of the kernel over netlink (sock_diag(7)).
+//! This network namespace's sockets and available algorithms, queried from the kernel over netlink (sock_diag(7)).
 
 use netlink_packet_core::{
     Emitable, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload, Parseable,
@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::{fs, io};
 
-/// The older of the kernel's two questions for sockets. It goes through the table of all connections once for both families; the
-/// younger one, SOCK_DIAG_BY_FAMILY, does for each, and on a large machine that is most of what the answer costs.
+/// The older of the kernel's two requests for sockets. It scans the table of all connections once for both families; the
+/// newer one, SOCK_DIAG_BY_FAMILY, scans it once for each, and on a large machine the scan is most of the cost.
 const TCPDIAG_GETSOCK: u16 = 18;
 /// Length of a request, bytes: netlink's header and `struct inet_diag_req`.
 const REQUEST_BYTES: usize = 16 + 60;
 /// Bit of `tcpi_options`: both ends agreed on ECN.
 const TCPI_OPT_ECN: u8 = 8;
 
-/// An open connection, as the kernel shows it.
+/// An open connection, as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The other end.
+    /// The remote end.
     pub remote: IpAddr,
     /// Port here.
     pub local_port: u16,
@@ -31,23 +31,23 @@ pub struct Connection {
     pub remote_port: u16,
     /// The kernel's name of its congestion control.
     pub algorithm: String,
-    /// Retransmission time-out, microseconds.
+    /// RTO, microseconds.
     pub rto_us: u32,
-    /// Longest wait of the next delayed ACK, microseconds.
+    /// Longest delay of the next ACK, microseconds.
     pub ato_us: u32,
     /// Smoothed round-trip time, microseconds.
     pub srtt_us: u32,
     /// Congestion window, segments.
     pub cwnd: u32,
-    /// What it may receive at most before it says so, bytes.
+    /// Largest receive window that it advertises now, bytes.
     pub rcv_ssthresh: u32,
-    /// Most that it sends, bytes a second; the largest number: no limit.
+    /// Largest sending rate, bytes a second; the largest number: no limit.
     pub max_pacing_rate: u64,
     /// Both ends agreed on ECN.
     pub ecn: bool,
 }
 
-/// The names that a socket may choose now.
+/// The names that a socket can choose now.
 pub(crate) fn available() -> io::Result<Vec<String>> {
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
     Ok(names.split_whitespace().map(str::to_string).collect())
@@ -93,7 +93,7 @@ fn connection(response: InetResponse) -> Option<Connection> {
 }
 
 /// Sockets of the network namespace that the calling thread is in, by the kernel's name of their algorithm. Listening
-/// sockets count; those in TIME_WAIT, and those that are neither bound nor connected, have none that the kernel tells.
+/// sockets count. Sockets in TIME_WAIT, and those neither bound nor connected, have none that the kernel reports.
 ///
 /// # Errors
 /// The kernel has no socket diagnosis (CONFIG_INET_DIAG), or answers with an error.
@@ -109,7 +109,7 @@ pub fn sockets_by_algorithm() -> io::Result<BTreeMap<String, usize>> {
     Ok(counts)
 }
 
-/// Does something with every socket.
+/// Calls `take` with every socket.
 fn each(extensions: &ExtensionFlags, states: &StateFlags, mut take: impl FnMut(InetResponse)) -> io::Result<()> {
     let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
     socket.bind_auto()?;
@@ -123,7 +123,7 @@ fn each(extensions: &ExtensionFlags, states: &StateFlags, mut take: impl FnMut(I
     }
 }
 
-/// Takes the sockets that a datagram tells of; whether it was the last one.
+/// Reads the sockets in a datagram; whether it was the last one.
 fn take_datagram(mut rest: &[u8], take: &mut impl FnMut(InetResponse)) -> io::Result<bool> {
     while !rest.is_empty() {
         let message = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?;
@@ -136,13 +136,13 @@ fn take_datagram(mut rest: &[u8], take: &mut impl FnMut(InetResponse)) -> io::Re
                 _ => {}
             }
         }
-        // Messages stand at multiples of four bytes.
+        // Messages are aligned to four bytes.
         rest = rest.get((message.length() as usize).next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(false)
 }
 
-/// Asks for all sockets (`struct inet_diag_req` of linux/inet_diag.h).
+/// Requests all sockets (`struct inet_diag_req` of linux/inet_diag.h).
 fn request(extensions: &ExtensionFlags, states: &StateFlags) -> [u8; REQUEST_BYTES] {
     let mut bytes = [0; REQUEST_BYTES];
     let mut header = NetlinkHeader::default();

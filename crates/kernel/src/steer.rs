@@ -1,8 +1,8 @@
-//! TCP's packets that come in at an interface, handed to a program: `bpf/enforce.c`.
+//! Redirects TCP packets that arrive at an interface to a program: `bpf/enforce.c`.
 //!
-//! The kernel hands them to the sockets (AF_XDP) that [`Steering::hand_to`] was given; whatever it has no socket for goes on as if
-//! nothing were there. A socket is out of it with its process, and everything goes on so while that does not say that it is at work
-//! ([`Steering::say_at_work`]).
+//! The kernel redirects them to the AF_XDP sockets of [`Steering::hand_to`]. Packets without a socket pass as if the program
+//! were absent: a socket vanishes with its process, and all packets pass while the process has not reported that it is alive
+//! ([`Steering::beat`]).
 
 use crate::objects::{self, pin_maps};
 use libbpf_rs::libbpf_sys::{BPF_F_XDP_DEV_BOUND_ONLY, BPF_F_XDP_HAS_FRAGS};
@@ -20,34 +20,34 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.bpf.o")
 
 /// Names in enforce.c.
 const PROGRAM: &str = "enforce";
-/// The program that takes up tags which are beside their frames, of kernels and drivers that tell of them.
+/// The program that restores VLAN tags which the driver has removed from the frames, on kernels that report them.
 const PROGRAM_TAGGED: &str = "enforce_tagged";
 const SOCKETS: &str = "sockets";
 const OWN: &str = "own";
-const AT_WORK: &str = "at_work";
+const HEARTBEAT: &str = "heartbeat";
 const BRIDGED: &str = "bridged";
-/// The file that holds the attachment.
+/// The pinned attachment.
 const LINK: &str = "link";
 
-/// Queues of an interface that have a place; packets of others go their own way.
+/// Queues of an interface that can have a socket; packets of others bypass the enforcer.
 pub const QUEUES_MAX: u32 = 64;
-/// After so long without a word from their process, packets go their own way; enforce.c has the same.
+/// After so long without a heartbeat of their process, packets bypass the enforcer; enforce.c has the same value.
 pub const PATIENCE: Duration = Duration::from_secs(1);
-/// Addresses that [`Steering::attach`] takes.
+/// Addresses that [`Steering::attach`] accepts.
 pub const OWN_MAX: usize = 4;
 
-/// Why packets are not handed over.
+/// Why packets cannot be redirected.
 #[derive(Debug, thiserror::Error)]
 pub enum SteerError {
-    /// The kernel does not take the program.
+    /// The kernel refuses the program.
     #[error("the kernel does not take the enforcer's program:\n{0}")]
     Refused(String),
-    /// Nor attach it.
+    /// The program cannot be attached.
     #[error(
-        "{0}; it takes root, and no other XDP program there (`ip link show` tells of one, `ip link set dev NAME xdp off` takes it out)"
+        "{0}; it needs root, and no other XDP program there (`ip link show` lists one, `ip link set dev NAME xdp off` removes it)"
     )]
     Attach(String),
-    /// The files by which it stays cannot be made, used or removed.
+    /// The pinned files cannot be made, used or removed.
     #[error("{}: {reason}", path.display())]
     Folder {
         /// The folder.
@@ -60,7 +60,7 @@ pub enum SteerError {
     Map(#[from] libbpf_rs::Error),
 }
 
-/// Whether what a file holds is the attachment of this interface, which is not gone.
+/// Whether a pinned file is the attachment of this interface, and still attached.
 fn is_at(link: &Link, interface: u32) -> bool {
     let known = link.info().map(|link| link.info);
     matches!(known, Ok(LinkTypeInfo::Xdp(XdpLinkInfo { ifindex, .. })) if ifindex == interface)
@@ -77,24 +77,24 @@ impl fmt::Debug for Steering {
     }
 }
 
-/// Where the program is attached, and what it looks at.
+/// Where the program is attached, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Attachment<'a> {
     /// The interface's index.
     pub interface: u32,
-    /// Hardware addresses of this machine, [`OWN_MAX`] at most: packets to them are left alone.
+    /// Hardware addresses of this machine, [`OWN_MAX`] at most: packets to them pass.
     pub own: &'a [[u8; 6]],
-    /// In a BPF file system; its files hold the program.
+    /// Folder of the pinned files, in a BPF file system.
     pub folder: &'a Path,
-    /// Frames may be longer than a page, which takes Linux 5.18.
+    /// Frames may be longer than a page, which needs Linux 5.18.
     pub fragments: bool,
 }
 
 impl Steering {
-    /// Attaches the program for good: it outlives this process, and takes over from one that stayed there before.
+    /// Attaches the program for good: it outlives this process, and replaces one that was pinned there before.
     ///
     /// # Errors
-    /// No right to, another program is there, or a kernel that refuses the program.
+    /// No right to do so, another program is there, or a kernel that refuses the program.
     pub fn attach(to: Attachment<'_>) -> Result<Steering, SteerError> {
         let attach = |name| Steering::attach_program(name, to);
         attach(PROGRAM_TAGGED).or_else(|_| attach(PROGRAM))
@@ -133,7 +133,7 @@ impl Steering {
                 link.update_prog(&program).map_err(|error| in_folder(&error))?;
                 return Ok(Steering { object });
             }
-            // of an interface that had this one's name before it
+            // left by an earlier interface of the same name
             fs::remove_file(&pin).map_err(|error| in_folder(&error))?;
         }
         let attached = program.attach_xdp(interface as i32);
@@ -142,30 +142,30 @@ impl Steering {
         Ok(Steering { object })
     }
 
-    /// Packets of this queue of the interface come to `socket` from now on.
+    /// Redirects packets of this queue to `socket` from now on.
     ///
     /// # Errors
-    /// It is no such socket, or bound to another queue, or there is no place for the queue.
+    /// Not an AF_XDP socket, or bound to another queue, or a queue beyond the limit.
     pub fn hand_to(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), SteerError> {
         let map = self.object.maps().find(|map| map.name() == SOCKETS).expect("enforce.c has it");
         Ok(map.update(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?)
     }
 
-    /// Whoever has the sockets looks into them. To be said well within each [`PATIENCE`].
+    /// A heartbeat of the sockets' owner, needed more often than each [`PATIENCE`].
     ///
     /// # Errors
-    /// The kernel's.
-    pub fn say_at_work(&self) -> Result<(), SteerError> {
+    /// The kernel fails.
+    pub fn beat(&self) -> Result<(), SteerError> {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(io::Error::from).map_err(libbpf_rs::Error::from)?;
         let now_ns = Duration::from(now).as_nanos() as u64;
-        let map = self.object.maps().find(|map| map.name() == AT_WORK).expect("enforce.c has it");
+        let map = self.object.maps().find(|map| map.name() == HEARTBEAT).expect("enforce.c has it");
         Ok(map.update(&0_u32.to_ne_bytes(), &now_ns.to_ne_bytes(), MapFlags::ANY)?)
     }
 
-    /// Frames that went their own way, since the program was first attached.
+    /// Frames that bypassed the enforcer since the program was first attached.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel's query fails.
     pub fn bridged(&self) -> Result<u64, SteerError> {
         let map = self.object.maps().find(|map| map.name() == BRIDGED).expect("enforce.c has it");
         let per_processor = map.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
@@ -173,7 +173,7 @@ impl Steering {
         Ok(numbers.map(|bytes| u64::from_ne_bytes(*bytes)).sum())
     }
 
-    /// They go their own way again.
+    /// Lets the queue's packets bypass the enforcer.
     ///
     /// # Errors
     /// They did so before.
@@ -182,7 +182,7 @@ impl Steering {
         Ok(map.delete(&queue.to_ne_bytes())?)
     }
 
-    /// Takes out what [`Steering::attach`] left in `folder`; whether there was anything.
+    /// Removes what [`Steering::attach`] left in `folder`; whether there was anything.
     ///
     /// # Errors
     /// A file cannot be removed.

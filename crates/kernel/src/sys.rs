@@ -1,4 +1,4 @@
-//! The system calls that the libraries have no safe form of.
+//! The system calls for which the libraries have no safe form.
 
 #![allow(unsafe_code, reason = "foreign functions; each call states why it is sound")]
 
@@ -7,22 +7,22 @@ use nix::libc::{SOL_SOCKET, c_int, getsockopt, socklen_t};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Puts the table of operations `map` in the place of the one that `link` registered, under the same name. Sockets that
+/// Replaces the table of operations that `link` registered by `map`, under the same name. Sockets that
 /// use the old one keep it.
 ///
 /// # Errors
-/// The kernel's: the names differ (EINVAL), the link was detached, the kernel is older than 6.4.
+/// The kernel's error: the names differ (EINVAL), the link was detached, the kernel is older than 6.4.
 pub(crate) fn update_link(link: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: both descriptors are open for the length of the call, and a null pointer stands for no options.
+    // SAFETY: both descriptors are open for the length of the call, and a null pointer means no options.
     let code = unsafe { bpf_link_update(link.as_raw_fd(), map.as_raw_fd(), std::ptr::null()) };
-    // libbpf answers with 0 or the negative error number.
+    // libbpf returns 0 or the negative error number.
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) }
 }
 
-/// Lets the kernel count calls and time of every BPF program until the result is dropped (about 20 ns a call).
+/// Makes the kernel count calls and time of every BPF program until the result is dropped (about 20 ns a call).
 ///
 /// # Errors
-/// The kernel's: not root, or older than 5.8.
+/// The kernel's error: not root, or older than 5.8.
 pub(crate) fn count_run_times() -> io::Result<OwnedFd> {
     // SAFETY: the call takes a number and makes a descriptor.
     let fd = unsafe { bpf_enable_stats(BPF_STATS_RUN_TIME) };
@@ -39,7 +39,7 @@ const SO_NETNS_COOKIE: c_int = 71;
 /// The cookie of a socket's network namespace.
 ///
 /// # Errors
-/// The kernel's: it is older than 5.14.
+/// The kernel's error: it is older than 5.14.
 pub(crate) fn netns_cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let (mut cookie, mut length) = (0_u64, size_of::<u64>() as socklen_t);
     let (value, fd) = ((&raw mut cookie).cast(), socket.as_raw_fd());

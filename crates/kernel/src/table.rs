@@ -1,4 +1,4 @@
-//! The table of operations in an object file, as the compiler left it: the algorithm's name, its flags, its hooks.
+//! The table of operations in an object file, as compiled: the algorithm's name, its flags, its hooks.
 
 use crate::error::Error;
 use libbpf_rs::btf::Btf;
@@ -10,7 +10,7 @@ const NAME_BYTES: usize = 16;
 /// Linux's TCP_CONG_NON_RESTRICTED: every user may choose the algorithm, not root alone.
 const NON_RESTRICTED: u32 = 1;
 
-/// Where the members of an object's own `struct tcp_congestion_ops` stand. The kernel's may stand elsewhere; libbpf
+/// Offsets of the members in an object's own `struct tcp_congestion_ops`. The kernel's may differ; libbpf
 /// matches the two by name.
 pub(crate) struct Layout {
     /// Name and offset in bytes.
@@ -66,7 +66,7 @@ impl Layout {
         Ok(name)
     }
 
-    /// Lets every user choose the algorithm. Without it a namespace's sysctl refuses the name for all but root.
+    /// Allows every user to choose the algorithm. Without it a namespace's sysctl refuses the name for all but root.
     pub(crate) fn open_to_all(&self, table: &mut [u8]) {
         let flags = self.range("flags", size_of::<u32>()).and_then(|range| table.get_mut(range));
         if let Some(flags) = flags.and_then(|bytes| <&mut [u8; 4]>::try_from(bytes).ok()) {
@@ -74,7 +74,7 @@ impl Layout {
         }
     }
 
-    /// What the table lacks of what Linux asks of every algorithm, in words.
+    /// What the table lacks of what Linux requires of every algorithm, as text.
     pub(crate) fn lacks(&self, table: &[u8]) -> Vec<&'static str> {
         let has = |hook: &str| self.has(table, hook);
         let required = [

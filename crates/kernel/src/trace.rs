@@ -12,7 +12,7 @@ use std::os::fd::AsFd as _;
 
 include!(concat!(env!("OUT_DIR"), "/traced.rs"));
 
-/// What a file's id is prefixed with to make the name of the traced algorithm.
+/// Prefix that makes a file's id the kernel's name of the traced algorithm.
 const TRACE_PREFIX: &str = "tr_";
 
 /// A traced algorithm that is in the kernel as long as this lives: the same source as [`Kernel::load`]'s, every hook wrapped
@@ -75,7 +75,7 @@ impl Trace {
         &self.name
     }
 
-    /// The way to the records: `record` is called with the bytes of each, in the order of the calls of a socket.
+    /// A reader of the records: it calls `record` with the bytes of each, in the order of a socket's calls.
     ///
     /// # Errors
     /// The kernel's buffer cannot be mapped.
@@ -92,7 +92,7 @@ impl Trace {
     /// Calls that left no record because the buffer was full.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel's query fails.
     pub fn lost(&self) -> Result<u64, libbpf_rs::Error> {
         let counters = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss")).expect("a global");
         let value = counters.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
@@ -102,7 +102,7 @@ impl Trace {
     /// Calls that the kernel skipped by its own count (a program is not run within itself).
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel's query fails.
     pub fn skipped(&self) -> Result<u64, libbpf_rs::Error> {
         let ids =
             self.object.progs().map(|program| Program::id_from_fd(program.as_fd())).collect::<Result<Vec<_>, _>>()?;
@@ -117,7 +117,7 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Hands on what has been recorded since the last call.
+    /// Passes on what has been recorded since the last call.
     ///
     /// # Errors
     /// The kernel's buffer cannot be read.

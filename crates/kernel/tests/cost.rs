@@ -1,4 +1,4 @@
-//! The measurements measure: short runs, whose numbers are plausible. What they are is the benchmark's to print.
+//! The measurements work: short runs give plausible numbers. The benchmark prints the real ones.
 
 mod support;
 
@@ -14,7 +14,7 @@ fn throughput_is_compared_in_pairs_and_hooks_are_timed() {
     let measured = throughput(cubic.name(), "cubic", plan).unwrap_or_else(|error| panic!("{error}"));
     println!("{measured:?}: {:.3}", measured.median_ratio());
     assert_eq!(measured.pairs_mbit.len(), 3);
-    // Two cores carry gigabits; a connection that waits for time-outs does not.
+    // Two cores carry gigabits; a connection that waits for timeouts does not.
     assert!(measured.pairs_mbit.iter().all(|&(ours, theirs)| ours > 100.0 && theirs > 100.0), "{measured:?}");
     // Two cores at 100 Mbit/s are 160 ns a byte; no memory is copied faster than at 0.001 ns a byte.
     let plausible = |ns_per_kb: f64| ns_per_kb > 1.0 && ns_per_kb < 160_000.0;

@@ -1,4 +1,4 @@
-//! Algorithms that stay in the kernel: loaded, replaced, unloaded, and gone without a trace.
+//! Algorithms that stay in the kernel: loaded, replaced, and unloaded without a trace.
 
 mod support;
 
@@ -67,7 +67,7 @@ fn replacing_an_algorithm_under_a_hundred_flows_breaks_none() {
         for round in 1..=10 {
             // Every flow has carried something since the last replacement.
             let reached = eventually(|| rounds.load(Ordering::Relaxed) >= round * FLOWS);
-            assert!(reached || flows.iter().any(thread::ScopedJoinHandle::is_finished), "the flows stand still");
+            assert!(reached || flows.iter().any(thread::ScopedJoinHandle::is_finished), "the flows stall");
             let (id, table) = pinned_link();
             let change = if round % 2 == 1 { kernel.load_object(&other) } else { kernel.load("cubic") };
             assert_eq!(change, Change::Replaced);
@@ -85,7 +85,7 @@ fn replacing_an_algorithm_under_a_hundred_flows_breaks_none() {
     assert_eq!(left_behind(&before), [""; 0]);
 }
 
-/// Sends blocks until told to stop; each byte is checked at the other end.
+/// Sends blocks until stopped; each byte is checked at the other end.
 fn carry_until(mut flow: Connection, stop: &AtomicBool, rounds: &AtomicUsize) {
     while !stop.load(Ordering::Relaxed) {
         flow.carry(100_000);
@@ -123,7 +123,7 @@ fn new_connections_get_the_version_that_replaced_the_old_one() {
 }
 
 #[test]
-fn a_file_whose_algorithm_was_detached_by_other_means_does_not_hinder_loading() {
+fn a_pinned_file_of_a_detached_algorithm_does_not_hinder_loading() {
     let Some(kernel) = support::pinning() else { return };
     assert_eq!(kernel.load("vegas"), Change::Loaded);
     Link::open("/sys/fs/bpf/opentcp/cc/ot_vegas").and_then(|link| link.detach()).expect("Linux 6.11 can");
@@ -132,7 +132,7 @@ fn a_file_whose_algorithm_was_detached_by_other_means_does_not_hinder_loading() 
 }
 
 #[test]
-fn what_another_program_holds_is_neither_replaced_nor_unloaded() {
+fn another_programs_algorithm_is_neither_replaced_nor_unloaded() {
     let Some(kernel) = support::pinning() else { return };
     let theirs = kernel.kernel.load("bic").unwrap_or_else(|error| panic!("{error}"));
     let object = kernel::object("bic").expect("a built-in algorithm");
@@ -150,21 +150,21 @@ fn what_another_program_holds_is_neither_replaced_nor_unloaded() {
 const AS_NOBODY: &str = "OPENTCP_TEST_AS_NOBODY";
 
 #[test]
-fn a_user_without_rights_may_choose_what_is_loaded() {
+fn a_user_without_rights_may_choose_a_loaded_algorithm() {
     if let Ok(names) = env::var(AS_NOBODY) {
         return choose_each(&names);
     }
     let Some(kernel) = support::pinning() else { return };
     kernel.load("dctcp");
-    // Without a word of its own on who may choose it.
+    // Without flags of its own on who may choose it.
     kernel.load_object(&support::compile("other_cubic", OTHER_CUBIC));
 
-    // Nobody may not enter the folder that this program stands in.
+    // The user nobody may not enter this program's folder.
     let program = env::temp_dir().join(format!("opentcp-as-nobody-{}", std::process::id()));
     fs::copy(env::current_exe().expect("a program has a path"), &program).expect("there is room");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let mut test = Command::new(&program);
-    test.args(["--exact", "a_user_without_rights_may_choose_what_is_loaded", "--nocapture"]);
+    test.args(["--exact", "a_user_without_rights_may_choose_a_loaded_algorithm", "--nocapture"]);
     let output = test.current_dir("/").env(AS_NOBODY, "ot_dctcp ot_cubic").uid(65534).gid(65534).output();
     let _ = fs::remove_file(&program);
     let output = output.expect("a copy of this program runs");

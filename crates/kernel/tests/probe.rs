@@ -1,4 +1,4 @@
-//! What is said on kernels that cannot take algorithms. The kernel is this one; what it says of its types is not.
+//! The errors on kernels that cannot take algorithms. The kernel is this one; its description of its types is not.
 
 mod support;
 
@@ -20,7 +20,7 @@ struct bpf_struct_ops_link { int id; } link;
 ";
 
 #[test]
-fn a_kernel_that_does_not_describe_its_types_is_told_so() {
+fn a_kernel_without_btf_is_reported() {
     let Some(_kernel) = support::kernel() else { return };
     let missing = with_sys_kernel_btf(None, Kernel::probe).expect_err("there is no BTF");
     assert_eq!(missing, Missing::Btf);
@@ -28,7 +28,7 @@ fn a_kernel_that_does_not_describe_its_types_is_told_so() {
 }
 
 #[test]
-fn a_kernel_without_struct_ops_or_their_links_is_told_what_it_lacks() {
+fn a_kernel_without_struct_ops_or_their_links_is_reported() {
     let Some(_kernel) = support::kernel() else { return };
     let cases = [
         ("bpf_struct_ops_tcp_congestion_ops", Missing::StructOps, "congestion control as BPF programs"),
@@ -51,7 +51,7 @@ fn a_kernel_with_two_arguments_of_cong_control_refuses_those_algorithms_that_hav
     let error = older.load("bbr").expect_err("bbr has the hook");
     assert!(matches!(error, Error::CongControl { .. }), "{error}");
     assert!(error.to_string().contains("needs Linux 6.10"), "{error}");
-    // The others are not concerned: this kernel takes them.
+    // This kernel takes the others.
     drop(older.load("cubic").unwrap_or_else(|error| panic!("{error}")));
 }
 

@@ -1,4 +1,4 @@
-//! Real connections that are retuned in the running kernel. Only root can try.
+//! Real connections that are retuned in the running kernel. Root only.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn retuner_with(kernel: support::Exclusive) -> Option<(support::Exclusive, Retun
     Some((kernel, Retuner::attach(or_skip(cgroups())?).unwrap_or_else(|error| panic!("{error}"))))
 }
 
-/// Runs `work` in a network namespace of its own, in which a loopback interface is all there is.
+/// Runs `work` in a network namespace of its own, with only a loopback interface.
 fn in_a_namespace<T: Send>(work: impl FnOnce(u64) -> T + Send) -> T {
     let body = || {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
@@ -56,7 +56,7 @@ fn algorithm(socket: &TcpStream) -> String {
     getsockopt(socket, TcpCongestion).unwrap().to_string_lossy().trim_end_matches('\0').to_string()
 }
 
-/// What `ss` shows of the connection of `socket`.
+/// Output of `ss` for the connection of `socket`.
 fn shown_in_all(socket: &TcpStream) -> String {
     let port = socket.local_addr().unwrap().port();
     let out = Command::new("ss").args(["-Htin", "sport", &port.to_string()]).output().unwrap();
@@ -87,7 +87,7 @@ fn new_connections_get_what_the_rules_say_and_others_do_not() {
         retuner.set(&[rule(netns, "10.0.0.0", tuning.clone(), LONG)]).unwrap();
         assert_ne!(algorithm(&connection().0), "reno", "another prefix");
         retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), Duration::ZERO)]).unwrap();
-        assert_ne!(algorithm(&connection().0), "reno", "its time is over");
+        assert_ne!(algorithm(&connection().0), "reno", "its deadline has passed");
 
         retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
         let limited = connection();
@@ -106,7 +106,7 @@ fn new_connections_get_what_the_rules_say_and_others_do_not() {
 }
 
 #[test]
-fn open_connections_follow_and_go_back_when_the_time_is_over() {
+fn open_connections_follow_and_are_restored_after_the_deadline() {
     let Some((_kernel, mut retuner)) = retuner() else { return };
     in_a_namespace(|netns| {
         retuner.set(&[]).unwrap();
@@ -131,29 +131,29 @@ fn open_connections_follow_and_go_back_when_the_time_is_over() {
 }
 
 sockopt_impl!(
-    /// Most that the socket sends, bytes a second.
+    /// The socket's largest sending rate, bytes a second.
     MaxPacingRate, Both, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64
 );
 sockopt_impl!(
-    /// Most that it advertises, bytes.
+    /// Its largest receive window, bytes.
     WindowClamp, Both, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, u32
 );
 
 /// TCP_RTO_MIN_US of linux/tcp.h, since 6.15; the libc crate does not have it yet.
 const TCP_RTO_MIN_US: libc::c_int = 45;
 sockopt_impl!(
-    /// Least time-out that the kernel keeps for the socket, microseconds.
+    /// The socket's minimum RTO, microseconds.
     LeastTimeOut, GetOnly, libc::IPPROTO_TCP, TCP_RTO_MIN_US, u32
 );
 
 #[test]
-fn a_least_time_out_is_what_is_said_to_be_kept_of_it() {
+fn the_kernel_keeps_a_minimum_rto_as_predicted() {
     let Some((_kernel, mut retuner)) = retuner() else { return };
     in_a_namespace(|netns| {
         retuner.set(&[]).unwrap();
         let open = connection();
         let Ok(own) = getsockopt(&open.0, LeastTimeOut) else {
-            println!("skipped: this kernel does not tell a socket's least time-out");
+            println!("skipped: this kernel does not report a socket's minimum RTO");
             return;
         };
         assert_eq!(own, 200_000);
@@ -165,7 +165,7 @@ fn a_least_time_out_is_what_is_said_to_be_kept_of_it() {
             assert_eq!([&made.0, &made.1].map(|end| getsockopt(end, LeastTimeOut).unwrap()), [kept; 2], "{asked:?}");
             talk(&made);
             let (rto, rtt) = (shown(&made.0, "rto"), shown(&made.0, "rtt"));
-            println!("{asked:?} asked, {kept} us kept, time-out {rto} ms of a round trip of {rtt} ms");
+            println!("{asked:?} set, {kept} us kept, RTO {rto} ms at an RTT of {rtt} ms");
             assert!(rto >= f64::from(kept) / 1e3 + rtt, "{rto} ms of {rtt} ms");
         }
         assert_eq!(retuner.counts().unwrap().failed, 0);
@@ -173,22 +173,22 @@ fn a_least_time_out_is_what_is_said_to_be_kept_of_it() {
 }
 
 #[test]
-fn what_a_program_has_set_itself_is_what_it_gets_back() {
+fn an_applications_own_settings_are_restored() {
     const RATE: u64 = 5_000_000;
     const NO_RATE: u64 = u64::MAX;
     const CLAMP: u32 = 30_000;
     let Some((_kernel, mut retuner)) = retuner() else { return };
     in_a_namespace(|netns| {
         retuner.set(&[]).unwrap();
-        // the congestion window's clamp is a route's to set, no program's
+        // a route can set the congestion window's clamp, a program cannot
         let route = "route replace local 127.0.0.1 dev lo table local cwnd lock 40";
         assert!(Command::new("ip").args(route.split(' ')).status().unwrap().success());
-        // Linux takes it for connections to an address of which it knows something
+        // Linux takes it for connections to an address of which it has metrics
         talk(&connection());
         let limits =
             |socket: &TcpStream| (getsockopt(socket, MaxPacingRate).unwrap(), getsockopt(socket, WindowClamp).unwrap());
         let open = connection();
-        // of a buffer that may grow Linux raises the clamp, also a program's own
+        // when a buffer grows Linux raises the clamp, also an application's own
         for end in [&open.0, &open.1] {
             setsockopt(end, RcvBuf, &100_000).unwrap();
         }
@@ -209,7 +209,7 @@ fn what_a_program_has_set_itself_is_what_it_gets_back() {
         retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
         talk(&open);
         assert_eq!([&open.0, &open.1].map(limits), [(2_000_000, 20_000); 2]);
-        // another rule with the same says nothing new of what was there before
+        // another rule with the same setting does not change the saved value
         retuner
             .set(&[rule(netns, "127.0.0.0", Tuning { pacing_rate: Some(3_000_000), ..tuning.clone() }, LONG)])
             .unwrap();
@@ -221,7 +221,7 @@ fn what_a_program_has_set_itself_is_what_it_gets_back() {
         retuner.set(&[]).unwrap();
         talk(&open);
         talk(&made);
-        assert_eq!((limits(&open.0), limits(&open.1)), (own, others), "given back");
+        assert_eq!((limits(&open.0), limits(&open.1)), (own, others), "restored");
         let (first, second) = (limits(&made.0), limits(&made.1));
         assert!(
             first.0 == NO_RATE && second.0 == NO_RATE && first.1 > CLAMP && second.1 > CLAMP,
@@ -231,7 +231,7 @@ fn what_a_program_has_set_itself_is_what_it_gets_back() {
         assert_eq!((clamped, shown(&open.0, "ssthresh")), (15.0, 40.0), "the route's clamp");
         assert_eq!(retuner.counts().unwrap().failed, 0);
 
-        // a limit that came while a rule was in force is not the rule's to take away
+        // a limit set while a rule was in force is not removed with the rule
         retuner.set(&[rule(netns, "127.0.0.0", tuning.clone(), LONG)]).unwrap();
         talk(&open);
         setsockopt(&open.0, MaxPacingRate, &(2 * RATE)).unwrap();
@@ -242,7 +242,7 @@ fn what_a_program_has_set_itself_is_what_it_gets_back() {
 }
 
 #[test]
-fn a_record_tells_of_a_connection_that_has_ended() {
+fn an_ended_connection_has_a_record() {
     let Some((_kernel, mut retuner)) = retuner() else { return };
     in_a_namespace(|netns| {
         retuner.set(&[rule(netns, "127.0.0.0", Tuning { initial_cwnd: Some(12), ..Tuning::default() }, LONG)]).unwrap();
@@ -264,7 +264,7 @@ fn a_record_tells_of_a_connection_that_has_ended() {
 }
 
 #[test]
-fn an_algorithm_that_needs_ecn_is_withheld_from_who_did_not_agree_on_it() {
+fn an_algorithm_that_needs_ecn_is_withheld_without_ecn() {
     let Some((_kernel, mut retuner)) = retuner() else { return };
     in_a_namespace(|netns| {
         retuner.set(&[]).unwrap();
@@ -280,7 +280,7 @@ fn an_algorithm_that_needs_ecn_is_withheld_from_who_did_not_agree_on_it() {
 }
 
 #[test]
-fn connections_that_were_there_before_are_adopted() {
+fn earlier_connections_are_adopted() {
     let Some(kernel) = support::kernel() else { return };
     in_a_namespace(|netns| {
         let open = connection();
@@ -290,7 +290,7 @@ fn connections_that_were_there_before_are_adopted() {
         let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
         retuner.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
         talk(&open);
-        assert_eq!(algorithm(&open.0), before, "nobody has told the kernel to look at it");
+        assert_eq!(algorithm(&open.0), before, "the iterator has not run");
         retuner.adopt().unwrap();
         assert_eq!((algorithm(&open.0).as_str(), algorithm(&open.1).as_str()), ("reno", "reno"), "idle as they are");
         retuner.set(&[]).unwrap();
@@ -331,7 +331,7 @@ fn adopting_reaches_the_cgroups_own_sockets_by_their_servers_port() {
     });
 }
 
-/// A cgroup that goes with the test.
+/// A cgroup that is removed after the test.
 struct Folder(std::path::PathBuf);
 
 impl Drop for Folder {
@@ -340,7 +340,7 @@ impl Drop for Folder {
     }
 }
 
-/// What stays in the kernel by files in this folder of bpffs; it goes with the test, and the folder above if nobody else uses it.
+/// A folder of bpffs for pinned files; removed after the test, with the folder above if it is empty.
 struct Pinned(&'static Path);
 
 impl Drop for Pinned {
@@ -351,7 +351,7 @@ impl Drop for Pinned {
 }
 
 #[test]
-fn a_program_that_stays_is_taken_over_with_what_connections_have_of_it() {
+fn a_pinned_program_is_taken_over_with_its_connections_settings() {
     let Some(_kernel) = support::kernel() else { return };
     let Some(cgroup) = or_skip(cgroups()) else { return };
     let _pins = kernel::Pins::open().unwrap();
@@ -370,7 +370,7 @@ fn a_program_that_stays_is_taken_over_with_what_connections_have_of_it() {
         assert_eq!(algorithm(&connection().0), "reno", "with its rules");
         second.set(&[]).unwrap();
         talk(&open);
-        assert_ne!(algorithm(&open.0), "reno", "what the first gave is given back by the second");
+        assert_ne!(algorithm(&open.0), "reno", "the second restores what the first has set");
         second.set(&[rule(netns, "127.0.0.0", tuning, LONG)]).unwrap();
         drop(second);
         Retuner::end_rules(folder).unwrap();
@@ -381,7 +381,7 @@ fn a_program_that_stays_is_taken_over_with_what_connections_have_of_it() {
 }
 
 #[test]
-fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
+fn a_thousand_active_connections_change_over_and_lose_no_byte() {
     const CONNECTIONS: usize = 1000;
     const WORKERS: usize = 4;
     const BLOCK: usize = 1000;
@@ -394,7 +394,7 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
         let mut open: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS).map(|_| connection()).collect();
         let over = AtomicBool::new(false);
         let blocks = AtomicUsize::new(0);
-        // each worker sends on all of its connections before it reads what has arrived, so that there is always something under way
+        // each worker writes to all of its connections before it reads any, so that data is always in flight
         let work = |chunk: &mut [(TcpStream, TcpStream)]| {
             let mut round = 0;
             let mut bytes = [0; BLOCK];
@@ -419,7 +419,7 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
             let flowing = |than| eventually(|| blocks.load(Ordering::Relaxed) > than);
             assert!(flowing(CONNECTIONS));
             let stop = Stop(&over);
-            // there and back until once it was quick enough: others use the machine, too
+            // repeated until it was quick enough once: other programs use the machine, too
             let mut took = [Duration::MAX; 2];
             for _ in 0..ATTEMPTS {
                 let mut change = |rules: &[Rule], is_over: &dyn Fn(usize) -> bool| {
@@ -433,10 +433,10 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
                 };
                 let tuning = Tuning { algorithm: Some("reno".to_string()), ..Tuning::default() };
                 let there = change(&[rule(netns, "127.0.0.0", tuning, LONG)], &|reno| reno == 2 * CONNECTIONS);
-                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "they go on");
+                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "data still flows");
                 let back = change(&[], &|reno| reno == 0);
-                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "they go on");
-                println!("{CONNECTIONS} connections at work changed over in {there:.1?} and back in {back:.1?}");
+                assert!(flowing(blocks.load(Ordering::Relaxed) + CONNECTIONS), "data still flows");
+                println!("{CONNECTIONS} active connections changed over in {there:.1?} and back in {back:.1?}");
                 took = [took[0].min(there), took[1].min(back)];
                 if took.iter().all(|took| *took < AT_ONCE) {
                     break;
@@ -451,7 +451,7 @@ fn a_thousand_connections_at_work_change_over_and_lose_no_byte() {
     });
 }
 
-/// Lets the workers end when it goes, also by a failing test.
+/// Ends the workers when dropped, also by a failing test.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -460,7 +460,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Pseudo-random: a block that is lost, repeated or of another connection does not pass for the right one.
+/// Pseudo-random: a block that is lost, repeated or of another connection does not match.
 fn pattern(connection: usize, round: usize, at: usize) -> u8 {
     let number = (connection << 40 | round << 12 | at) as u64;
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8

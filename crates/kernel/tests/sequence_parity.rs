@@ -1,7 +1,7 @@
 //! Sequence parity, live: the running kernel's TCP calls the hooks of an algorithm as the simulator's TCP does.
 //!
 //! Seventeen scripts (`parity/script.rs`: losses, marks, reordering, idle times, a bottleneck) are played to a kernel socket
-//! by a peer that is written in the test. The hooks that the kernel calls are recorded by the algorithm's tracing build. What
+//! by a peer that the test implements. The algorithm's tracing build records the hooks' calls. What
 //! arrived at the kernel is then replayed to a `tcp::Endpoint` with the native build, whose hooks must come in the
 //! same order with the same counters.
 
@@ -33,8 +33,8 @@ use std::fmt::Write as _;
 /// Times that a script is played again when the kernel has skipped a hook, or the machine stalled.
 const TRIES: usize = 40;
 
-/// Times that a script is played in which a timer and an ACK come within microseconds of each other: that both hosts take them in
-/// the same order is chance. Only a paced sender has such timers, and a difference that is not chance shows every time.
+/// Repetitions of a script in which a timer and an ACK come within microseconds of each other: their order in
+/// both hosts is chance. Only a paced sender has such timers, and a real difference shows every time.
 fn chances(algorithm: &str) -> usize {
     if algorithm == "bbr" { 5 } else { 1 }
 }

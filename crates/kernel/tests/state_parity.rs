@@ -1,10 +1,10 @@
-//! State parity: what an algorithm does in the kernel, its native build does to the byte.
+//! State parity: an algorithm's native build does exactly what it does in the kernel, to the byte.
 //!
 //! The tracing build of each algorithm (`bpf/trace.c`) records every call of its hooks on live connections: many of random
 //! sizes, with pauses and changes of algorithm, through rates and queues that change, losses and marks. Each record is
-//! replayed by the native build, which must write the same bytes, give the same answers, and ask the same of its host.
+//! replayed by the native build, which must write the same bytes, return the same values, and call the same services.
 //!
-//! Set OPENTCP_PARITY_CALLS to the number of calls that each algorithm is to be compared over (10,000 without).
+//! OPENTCP_PARITY_CALLS sets the number of compared calls per algorithm (10,000 by default).
 
 mod support;
 
@@ -57,7 +57,7 @@ fn size(random: &mut Random) -> usize {
     (base + random.below(base)) as usize
 }
 
-/// What the replay of one algorithm has found.
+/// The replay's findings for one algorithm.
 struct Tally {
     algorithm: &'static Algorithm,
     watch: Watch,
@@ -129,7 +129,7 @@ fn totals(tallies: &[RefCell<Tally>]) -> Vec<(&'static str, u64)> {
     tallies.iter().map(|tally| tally.borrow()).map(|tally| (tally.algorithm.name(), tally.total())).collect()
 }
 
-/// Says what was compared, and what could not be.
+/// Prints the number of compared calls, and of those that could not be.
 fn report(traces: &[Trace], tallies: &[RefCell<Tally>], took: Duration) {
     println!("state parity in {:.1} s", took.as_secs_f64());
     for (trace, tally) in traces.iter().zip(tallies) {
@@ -147,7 +147,7 @@ fn report(traces: &[Trace], tallies: &[RefCell<Tally>], took: Duration) {
     }
 }
 
-/// One connection of each algorithm after the other, all algorithms at once, along a path of the given weather.
+/// One connection of each algorithm after the other, all algorithms at once, on such a path.
 fn play(round: u64, weather: &Weather, traces: &[Trace], drain: &dyn Fn()) {
     let path = Path::new(weather.rate_mbit, weather.queue_bytes);
     // Bursts of single segments: more ACKs, and losses of one.
@@ -193,7 +193,7 @@ fn play(round: u64, weather: &Weather, traces: &[Trace], drain: &dyn Fn()) {
     drain();
 }
 
-/// One connection: at times with a pause, at times with a detour to another algorithm.
+/// One connection: sometimes with a pause, sometimes with a change to another algorithm and back.
 fn carry(path: &Path, name: &str, names: &[&str], random: &mut Random) {
     let mut connection = path.connect(name, name);
     connection.carry(size(random));
@@ -214,8 +214,8 @@ fn carry(path: &Path, name: &str, names: &[&str], random: &mut Random) {
     connection.close();
 }
 
-/// Has it an init? One without does not notice that a connection was another's for a while, and the watch would call
-/// that skipped ACKs.
+/// Whether it has an init. One without does not notice that a connection belonged to another algorithm for a while, and the
+/// check would count skipped ACKs.
 fn begins(name: &str) -> bool {
     let name = name.strip_prefix("tr_").expect("a traced algorithm's name");
     Algorithm::named(name).expect("it is built in").ops().init.is_some()

@@ -66,7 +66,7 @@ fn a_live_connection_can_change_from_each_algorithm_to_the_next() {
 }
 
 #[test]
-fn dctcp_echoes_the_marks_that_the_path_made_and_no_more() {
+fn dctcp_echoes_exactly_the_paths_marks() {
     let Some(kernel) = support::kernel() else { return };
     let path = Path::new(400, 1_000_000);
     let marker = support::compile_to_file("marker", include_str!("marker.bpf.c"));

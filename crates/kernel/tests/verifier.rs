@@ -19,7 +19,7 @@ fn every_algorithm_passes_the_verifier() {
 }
 
 #[test]
-fn what_is_no_object_file_is_told_so() {
+fn a_file_that_is_no_object_is_reported() {
     let Some(kernel) = support::kernel() else { return };
     let error = kernel.verify(b"int main(void) { return 0; }", "mine.o").expect_err("text is no object file");
     assert!(matches!(error, Error::Object { .. }), "{error}");
@@ -27,7 +27,7 @@ fn what_is_no_object_file_is_told_so() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_those_known() {
+fn an_unknown_name_is_reported_with_the_known_ones() {
     let Some(kernel) = support::kernel() else { return };
     let error = kernel.load("bbrr").expect_err("there is no bbrr");
     assert!(error.to_string().contains("bbr, "), "{error}");
@@ -66,12 +66,12 @@ fn a_name_may_have_fifteen_characters_and_no_more() {
 }
 
 #[test]
-fn a_table_that_lacks_a_hook_is_told_which() {
+fn a_missing_hook_is_named() {
     let Some(kernel) = support::kernel() else { return };
     let source = allowed("lacking").replace(".ssthresh = forbidden_ssthresh, ", "");
     let unused = "CC_HOOK(u32, forbidden_ssthresh, struct sock *sk) { (void)sk; return 2; }";
     let object = support::compile("lacking", &source.replace(unused, ""));
-    let error = kernel.verify(&object, "lacking.c").expect_err("Linux asks for ssthresh");
+    let error = kernel.verify(&object, "lacking.c").expect_err("Linux requires ssthresh");
     assert_eq!(error.to_string(), "lacking.c lacks ssthresh in its table of operations");
 }
 
@@ -91,7 +91,7 @@ fn a_refusal_carries_the_hook_its_source_and_the_reason() {
 }
 
 #[test]
-fn an_object_without_an_algorithm_is_told_so() {
+fn an_object_without_an_algorithm_is_reported() {
     let Some(kernel) = support::kernel() else { return };
     let object = support::compile("nothing", "int nothing;");
     let error = kernel.verify(&object, "nothing.c").expect_err("there is no CC_OPS");
@@ -99,7 +99,7 @@ fn an_object_without_an_algorithm_is_told_so() {
 }
 
 #[test]
-fn a_name_is_there_once() {
+fn a_name_exists_once() {
     let Some(kernel) = support::kernel() else { return };
     let first = kernel.load("newreno").unwrap_or_else(|error| panic!("{error}"));
     let error = kernel.load("newreno").expect_err("the name is taken");

@@ -1,6 +1,6 @@
-//! Questions to the kernel about interfaces, addresses and routes (rtnetlink(7)), one after the other.
+//! Requests to the kernel about interfaces, addresses and routes (rtnetlink(7)), one at a time.
 //!
-//! The messages are those of `netlink-packet-route`; this is the conversation.
+//! The messages are those of `netlink-packet-route`; this crate sends them and reads the answers.
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
@@ -9,7 +9,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
 
-/// A conversation with the kernel about the network namespace in which it was opened.
+/// A netlink socket of the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -20,7 +20,7 @@ impl Netlink {
     /// Opens it in the calling thread's namespace.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn open() -> io::Result<Netlink> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -28,14 +28,14 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0 })
     }
 
-    /// Asks, with `NLM_F_*` flags, and waits for all of the answer; a change that is made has none.
+    /// Sends a request, with `NLM_F_*` flags, and waits for the whole answer; a successful change has an empty one.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn ask(&mut self, flags: u16, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
-        // a dump has an end of its own
+        // a dump has an end message
         let end = if flags & NLM_F_DUMP == NLM_F_DUMP { 0 } else { NLM_F_ACK };
         header.flags = NLM_F_REQUEST | flags | end;
         header.sequence_number = self.sequence;
@@ -51,7 +51,7 @@ impl Netlink {
             while !rest.is_empty() {
                 let length = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?.length() as usize;
                 let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(io::Error::other)?;
-                // messages stand at multiples of four bytes
+                // messages are aligned to four bytes
                 rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
                 match answer.payload {
                     _ if answer.header.sequence_number != self.sequence => {}

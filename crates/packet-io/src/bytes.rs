@@ -1,4 +1,4 @@
-//! Words of headers, in the network's order of bytes.
+//! Words of headers, in network byte order.
 
 pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])

@@ -1,8 +1,8 @@
-//! The Internet checksum: RFC 1071, and RFC 1624 for changing a word of what was summed.
+//! The Internet checksum: RFC 1071, and its incremental update: RFC 1624.
 
 /// The sum of 16-bit big-endian words, folded. An odd last byte counts as if a zero followed it.
 ///
-/// It is summed in the machine's order of bytes, which swaps them in the sum too (RFC 1071 2 (B)), and by double words: 2^16 is 1
+/// It is summed in the machine's byte order, which swaps the bytes of the sum too (RFC 1071 2 (B)), and by double words: 2^16 is 1
 /// modulo 2^16 - 1. At most 64 KB are added: 2^14 × 2^32 fits in 64 bits.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();

@@ -14,15 +14,15 @@ const PACKETS_MAX: usize = 64;
 /// The longest IP packet, in bytes.
 const IP_BYTES_MAX: usize = 65_535;
 
-/// Flags that every packet of a train may bear. The others belong to one packet, and would be lost or repeated.
+/// Flags that every packet of a train may have. The others belong to one packet, and would be lost or repeated.
 const EVERYWHERE: TcpFlags = TcpFlags(TcpFlags::ACK.0 | TcpFlags::ECE.0 | TcpFlags::AE.0);
 
-/// Joins consecutive packets of one flow into super-frames, so that a host takes many with one system call and one passage
-/// through its stack. For links above 2.5 Gbit/s only: it makes a host acknowledge by trains, as at such rates hosts do.
+/// Joins consecutive packets of one flow into super-segments, so that a host takes many with one system call and one pass
+/// through its stack. For links above 2.5 Gbit/s only: a host then acknowledges by trains, as hosts do at such rates.
 ///
 /// It joins nothing that [`segment`](crate::segment) would not restore byte by byte: the packets follow each other without a
 /// gap, and agree in everything but lengths, sequence and identification numbers, so in ECN bits, flags, window and
-/// options; each has its checksum partial, as cut packets do. Everything else passes as it is. The order never changes.
+/// options; each has a partial checksum, as cut packets do. Everything else passes unchanged. The order never changes.
 ///
 /// Made for one batch: [`push`](Glue::push) what leaves now, in order, then [`flush`](Glue::flush).
 pub struct Glue<'p> {
@@ -40,7 +40,7 @@ struct Train<'p> {
     count: usize,
 }
 
-/// A packet that may be part of a train.
+/// A packet that may belong to a train.
 #[derive(Clone, Copy)]
 struct Car<'p> {
     headers: &'p [u8],
@@ -60,11 +60,11 @@ impl<'p> Glue<'p> {
         Glue { train: None, payloads: [&[]; PACKETS_MAX] }
     }
 
-    /// The next packet. What it does not continue is sent before: `send` is handed a frame in pieces, as
-    /// [`Tap::write`](crate::Tap::write) takes it.
+    /// The next packet. If it does not continue the train, the train is sent first: `send` gets a frame in pieces, as
+    /// [`Tap::write`](crate::Tap::write) does.
     ///
     /// # Errors
-    /// What `send` says. What it refused is lost.
+    /// The error of `send`; what it refused is lost.
     pub fn push(
         &mut self,
         header: VnetHeader,
@@ -82,10 +82,10 @@ impl<'p> Glue<'p> {
         Ok(())
     }
 
-    /// The same of a frame that is kept.
+    /// The same for an owned frame.
     ///
     /// # Errors
-    /// See there.
+    /// As [`push`](Self::push).
     pub fn push_frame(
         &mut self,
         frame: &'p OwnedFrame,
@@ -102,7 +102,7 @@ impl<'p> Glue<'p> {
         Ok(())
     }
 
-    /// Is it the train's next packet? Then it is in.
+    /// Appends the packet to the train if it is the next one.
     fn joins(&mut self, header: &VnetHeader, (headers, payload): (&'p [u8], &'p [u8])) -> bool {
         let Some(train) = self.train.as_mut().filter(|train| train.is_next(header, headers, payload)) else {
             return false;
@@ -113,7 +113,7 @@ impl<'p> Glue<'p> {
         true
     }
 
-    /// May it be a train's first packet? Then it is.
+    /// Starts a train with the packet if that is possible.
     fn begins(&mut self, header: VnetHeader, car: Car<'p>) -> bool {
         let sums = Sums::of(car.headers, car.layout);
         if !car.is_ordinary(&header) || !car.sums_are(&sums) {
@@ -125,18 +125,18 @@ impl<'p> Glue<'p> {
         true
     }
 
-    /// Sends what is joined if no more can be.
+    /// Sends the train if it cannot grow.
     fn flush_full(&mut self, send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>) -> io::Result<()> {
-        // A short packet is a train's last, as a super-frame's is.
+        // A short packet is a train's last, as a super-segment's is.
         let is_full =
             |train: &Train<'_>| train.count == PACKETS_MAX || self.payloads[train.count - 1].len() < train.size;
         if self.train.as_ref().is_some_and(is_full) { self.flush(send) } else { Ok(()) }
     }
 
-    /// Sends what is joined.
+    /// Sends the train.
     ///
     /// # Errors
-    /// What `send` says.
+    /// The error of `send`.
     pub fn flush(&mut self, send: &mut impl FnMut(&VnetHeader, &[&[u8]]) -> io::Result<()>) -> io::Result<()> {
         let Some(train) = self.train.take() else { return Ok(()) };
         if train.count == 1 {
@@ -154,7 +154,7 @@ impl<'p> Glue<'p> {
 impl<'p> Train<'p> {
     /// Whether a packet continues it.
     ///
-    /// The packet need not be parsed: where its headers agree with the first one's, what was found out of that holds for it.
+    /// The packet need not be parsed: where its headers equal the first one's, the same holds for it.
     fn is_next(&self, header: &VnetHeader, headers: &'p [u8], payload: &'p [u8]) -> bool {
         let layout = self.first.layout;
         let Layout { is_v4, ip, tcp, payload: at } = layout;
@@ -171,7 +171,7 @@ impl<'p> Train<'p> {
         follows && fits && is_whole && car.sums_are(&self.sums)
     }
 
-    /// Writes the super-frame's headers; returns what stands before it.
+    /// Writes the super-segment's headers; returns the virtio header.
     fn write_headers(&self, headers: &mut [u8; HEADERS_BYTES_MAX]) -> VnetHeader {
         let Layout { is_v4, ip, tcp, payload: payload_at } = self.first.layout;
         let headers = &mut headers[..payload_at];
@@ -191,9 +191,9 @@ impl<'p> Train<'p> {
 }
 
 impl<'p> Car<'p> {
-    /// `None` for what is no whole packet of TCP.
+    /// `None` if it is not a whole TCP packet.
     fn parse(header: &VnetHeader, bytes: &'p [u8]) -> Option<Car<'p>> {
-        // most that are no part of a train show it here
+        // most packets outside of trains fail here
         if header.is_gso() || !header.needs_csum() {
             return None;
         }
@@ -206,13 +206,13 @@ impl<'p> Car<'p> {
         whole.then(|| Car { headers: &bytes[..layout.payload], payload: tcp.payload(), layout })
     }
 
-    /// The same.
+    /// The same for IPv6.
     fn of(frame: &'p OwnedFrame) -> Option<Car<'p>> {
         let [headers, payload] = frame.parts();
         frame.layout().map(|layout| Car { headers, payload, layout })
     }
 
-    /// False for what can be no part of a train, whatever the others are.
+    /// False for a packet that cannot be part of a train.
     fn is_ordinary(&self, header: &VnetHeader) -> bool {
         let tcp = self.layout.tcp;
         let flags = TcpFlags(word(self.headers, tcp + 12) & TcpFlags::ALL.0);
@@ -230,7 +230,7 @@ impl<'p> Car<'p> {
         word(self.headers, self.layout.ip + 4)
     }
 
-    /// Whether the checksums are what cutting would write. A wrong one is not made right in passing.
+    /// Whether the checksums are those that cutting would write. A wrong one is never corrected.
     fn sums_are(&self, sums: &Sums) -> bool {
         let Layout { is_v4, ip, tcp, .. } = self.layout;
         let ip_is_right = !is_v4
@@ -241,7 +241,7 @@ impl<'p> Car<'p> {
     }
 }
 
-/// Whether two packets' headers, laid out alike in the first, agree in all that a super-frame has once.
+/// Whether two packets with equal layouts agree in all fields that a super-segment has once.
 fn same_headers(a: &[u8], b: &[u8], layout: Layout) -> bool {
     let Layout { is_v4, ip, tcp, payload } = layout;
     let same = |from: usize, to: usize| a[from..to] == b[from..to];

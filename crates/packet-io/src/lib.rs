@@ -1,14 +1,14 @@
-//! Packets of real hosts: how they come in, what is in them, and how they are cut and joined.
+//! Packets of real hosts: reception, parsing, segmentation and joining.
 //!
-//! A host hands its packets over through a [`Tap`]: an interface whose other end is a file. Linux's TCP gives a network
-//! card packets of up to 64 KB ("super-frames") and leaves it to the card to cut them, and to fill in their checksums; the
-//! [`VnetHeader`] before each frame says what was left. [`segment`] cuts, [`Glue`] joins again what is about to leave
-//! together, and the checksums may stay unfinished all the way, as no wire is involved that could damage anything.
-//! [`Ethernet`] and the types that it leads to read headers in place; [`Pcap`] records packets for Wireshark.
+//! A host's packets come through a [`Tap`]: an interface whose other end is a file. Linux's TCP gives a network
+//! card packets of up to 64 KB ("super-segments") and leaves it to the card to cut them, and to fill in their checksums; the
+//! [`VnetHeader`] before each frame says what was left to do. [`segment`] cuts, [`Glue`] joins packets that leave
+//! together, and checksums may stay partial all the way, since no physical link can damage anything.
+//! [`Ethernet`] and its related types read headers in place; [`Pcap`] records packets for Wireshark.
 //!
-//! Where the hosts are not ours, an [`XdpSocket`] has the packets of an interface.
+//! Where the hosts are not ours, an [`XdpSocket`] receives the packets of an interface.
 //!
-//! Nothing here reads a clock. On the packets' way nothing is allocated, and no packet, however malformed, is a panic.
+//! Nothing here reads a clock. Forwarding allocates nothing, and no packet, however malformed, causes a panic.
 
 #![allow(
     unsafe_code,

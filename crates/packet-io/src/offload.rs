@@ -4,11 +4,11 @@ use crate::checksum::{fold, sum};
 use crate::view::{Ethernet, Ip};
 use crate::vnet::VnetHeader;
 
-/// Where UDP's checksum is, from its header on.
+/// Offset of UDP's checksum in its header.
 const UDP_CHECKSUM_AT: u16 = 6;
 
-/// The folded sum of the pseudo-header of TCP or UDP over `ip`, for `length` bytes from the transport header on. It is what
-/// stands in a partial checksum's place.
+/// The folded sum of the pseudo-header of TCP or UDP over `ip`, for `length` bytes from the transport header on. A partial
+/// checksum holds this value.
 pub(crate) fn pseudo_header(ip: &Ip<'_>, protocol: u8, length: usize) -> u16 {
     let addresses = match ip {
         Ip::V4(ip) => sum(&ip.bytes()[12..20]),
@@ -17,8 +17,8 @@ pub(crate) fn pseudo_header(ip: &Ip<'_>, protocol: u8, length: usize) -> u16 {
     fold(addresses + u64::from(protocol) + length as u64)
 }
 
-/// Fills in what `header` says is missing: the checksum of TCP or UDP. Anything else is left as it is, and so is a frame that
-/// `header` does not fit. A super-frame gets the checksum of the one long packet that it looks like.
+/// Completes the checksum of TCP or UDP as `header` requires. Any other frame stays as it is, and so does one that
+/// `header` does not fit. A super-segment gets the checksum of the one long packet that it looks like.
 pub fn complete(header: &VnetHeader, frame: &mut [u8]) {
     let (start, at) = (header.csum_start as usize, header.csum_start as usize + header.csum_offset as usize);
     if !header.needs_csum() {

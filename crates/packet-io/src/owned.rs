@@ -1,4 +1,4 @@
-//! A frame that somebody keeps, and may change on its way: what an enforcer works on.
+//! A frame that an enforcer buffers and changes.
 
 use crate::bytes::{put_word, word};
 use crate::checksum::{fold, sum, updated};
@@ -27,35 +27,35 @@ mod option {
     pub const MPTCP: u8 = 30;
 }
 
-/// What the length of TCP's header leaves for options.
+/// Largest length of TCP options.
 const OPTIONS_BYTES_MAX: usize = 40;
 
-/// Where fields of TCP's header are.
+/// Offsets in TCP's header.
 const SEQ_AT: usize = 4;
 const ACK_AT: usize = 8;
 const FLAGS_AT: usize = 12;
 const WINDOW_AT: usize = 14;
 const URGENT_AT: usize = 18;
 
-/// A frame from its Ethernet header on, and what was left to a network card. As [`enforcer::Packet`] its headers are changed in place, and
-/// its checksums with them: those that are whole by the words that change (RFC 1624), a partial one of TCP only where the length does.
-/// A super-frame is one long packet, and a part of it one as far as it is longer than its packets are to be.
+/// A frame from its Ethernet header on, and the work left to a network card. As [`enforcer::Packet`] its headers are changed in place, and
+/// its checksums with them: complete ones incrementally (RFC 1624), a partial one of TCP only when the length changes.
+/// A super-segment is one long packet, and a part of it one as far as it is longer than its packets are to be.
 ///
-/// Headers are its own; what follows them is never changed, and is shared by its copies and its parts.
+/// The headers are its own; the payload is never changed, and is shared by copies and parts.
 #[derive(Clone, Debug)]
 pub struct OwnedFrame {
-    /// Apart, since frames are moved more often than they are copied.
+    /// Boxed, since frames are moved more often than copied.
     own: Box<Own>,
     rest: Shared,
 }
 
-/// What no two frames share.
+/// The part that frames do not share.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     header: VnetHeader,
-    /// Of a packet of TCP that is whole and right; anything else is not looked into.
+    /// Of a whole and correct TCP packet; other frames are not parsed.
     layout: Option<Layout>,
-    /// As many of them are headers as `layout` says.
+    /// The first bytes are headers, as `layout` says.
     headers: [u8; HEADERS_BYTES_MAX],
 }
 
@@ -68,7 +68,7 @@ impl Own {
     }
 }
 
-/// Some bytes of a buffer that others may use too.
+/// A range of a buffer that may be shared.
 #[derive(Clone, Debug, Default)]
 struct Shared {
     buffer: Option<Arc<[u8]>>,
@@ -93,20 +93,20 @@ impl Shared {
         Shared { buffer, range: self.range.start + start as u32..self.range.start + end as u32 }
     }
 
-    /// All of the buffer, as if nobody else used it.
+    /// The whole buffer, which must not be shared.
     fn memory(&self) -> usize {
         self.buffer.as_ref().map_or(0, |buffer| buffer.len())
     }
 }
 
 impl OwnedFrame {
-    /// A copy of the frame `bytes`, of which was left to do what `header` says.
+    /// A copy of the frame `bytes`, whose offload work is in `header`.
     pub fn new(header: VnetHeader, bytes: &[u8]) -> OwnedFrame {
         let layout = understood(&header, bytes);
         OwnedFrame { own: Own::boxed(header, layout, bytes), rest: Shared::copied(&bytes[headers_bytes(layout)..]) }
     }
 
-    /// The frame that is a `range` of the buffer, where it stays.
+    /// The frame in a `range` of the buffer, which is not copied.
     pub fn within(header: VnetHeader, buffer: Arc<[u8]>, range: Range<usize>) -> OwnedFrame {
         let bytes = &buffer[range.clone()];
         let layout = understood(&header, bytes);
@@ -115,8 +115,8 @@ impl OwnedFrame {
         OwnedFrame { own, rest: Shared { buffer: Some(buffer), range } }
     }
 
-    /// A frame that has come in. `local`: no wire was involved, so its sender may have left the checksum to be filled in without
-    /// saying so (as hosts behind a veth do). What pads a short packet is left out.
+    /// A received frame. `local`: no physical link was involved, so its sender may have left the checksum partial without
+    /// marking it so (as hosts behind a veth do). Padding of a short packet is removed.
     pub fn received(bytes: &[u8], local: bool) -> OwnedFrame {
         let Some((layout, ip, _)) = parse(bytes) else { return OwnedFrame::new(VnetHeader::default(), bytes) };
         let segment = ip.payload();
@@ -134,7 +134,7 @@ impl OwnedFrame {
         OwnedFrame { own: Own::boxed(header, layout, bytes), rest: Shared::copied(&bytes[headers_bytes(layout)..]) }
     }
 
-    /// What was left to do.
+    /// The work left to do.
     pub fn vnet_header(&self) -> &VnetHeader {
         &self.own.header
     }
@@ -154,7 +154,7 @@ impl OwnedFrame {
         self.headers_bytes() + self.rest.range.len()
     }
 
-    /// Where its headers are; `None` if it is not looked into.
+    /// Offsets of its headers; `None` if it is not parsed.
     pub(crate) fn layout(&self) -> Option<Layout> {
         self.own.layout
     }
@@ -171,7 +171,7 @@ impl OwnedFrame {
         u32::from(word(&self.own.headers, at)) << 16 | u32::from(word(&self.own.headers, at + 2))
     }
 
-    /// Writes a word of TCP's header or options, which is at `at` from the start of the frame.
+    /// Writes a word of TCP's header or options at offset `at` of the frame.
     fn put(&mut self, tcp: usize, at: usize, value: u16) {
         let old = word(&self.own.headers, at);
         put_word(&mut self.own.headers, at, value);
@@ -182,7 +182,7 @@ impl OwnedFrame {
         }
     }
 
-    /// The same for bytes that may begin anywhere.
+    /// The same for bytes at any offset.
     fn put_bytes(&mut self, tcp: usize, at: usize, bytes: &[u8]) {
         if (at - tcp).is_multiple_of(2)
             && let (words, []) = bytes.as_chunks()
@@ -201,14 +201,14 @@ impl OwnedFrame {
         }
     }
 
-    /// Writes a word of IPv4's header, which is at `at` from the start of the frame.
+    /// Writes a word of IPv4's header at offset `at` of the frame.
     fn put_in_ipv4(&mut self, ip: usize, at: usize, value: u16) {
         let checksum = updated(word(&self.own.headers, ip + 10), word(&self.own.headers, at), value);
         put_word(&mut self.own.headers, at, value);
         put_word(&mut self.own.headers, ip + 10, checksum);
     }
 
-    /// Makes its headers those of a packet of so much payload as it has, and its flags those.
+    /// Adapts its headers to the length of its payload and to its flags.
     fn fit(&mut self, layout: Layout, flags: u8) {
         let Layout { is_v4, ip, tcp, payload: at } = layout;
         let payload = self.rest.range.len();
@@ -225,7 +225,7 @@ impl OwnedFrame {
         self.sum_up(layout);
     }
 
-    /// Of a super-frame's packets only the first is to bear CWR.
+    /// Of a super-segment's packets only the first is to bear CWR.
     fn note_cwr(&mut self, flags: u8) {
         if self.own.header.is_gso() {
             let cwr = if flags & flags::CWR == 0 { 0 } else { GSO_ECN };
@@ -233,7 +233,7 @@ impl OwnedFrame {
         }
     }
 
-    /// Writes TCP's checksum anew: whole, or partial where that is what was left to do.
+    /// Computes TCP's checksum anew: complete, or partial if that was left to do.
     fn sum_up(&mut self, layout: Layout) {
         let at = layout.tcp + TCP_CHECKSUM_AT;
         let header = &self.own.headers[layout.tcp..layout.payload];
@@ -242,19 +242,19 @@ impl OwnedFrame {
             pseudo
         } else {
             let own = u64::from(word(&self.own.headers, at));
-            // what stands in its own place does not count: its complement cancels it
+            // the old value in its place cancels out with its complement
             !fold(u64::from(pseudo) + sum(header) + sum(self.rest.bytes()) + (0xffff - own))
         };
         put_word(&mut self.own.headers, at, checksum);
     }
 }
 
-/// How many bytes of a frame are headers that may be changed.
+/// Length of the headers that may be changed.
 fn headers_bytes(layout: Option<Layout>) -> usize {
     layout.map_or(0, |layout| layout.payload)
 }
 
-/// Where the headers are of a packet of TCP that is whole and right.
+/// The header offsets of a whole and correct TCP packet.
 fn understood(header: &VnetHeader, bytes: &[u8]) -> Option<Layout> {
     let (layout, ip, _) = parse(bytes)?;
     let is_whole = layout.ip + ip.bytes().len() == bytes.len();
@@ -270,13 +270,13 @@ fn parse(bytes: &[u8]) -> Option<(Layout, Ip<'_>, Tcp<'_>)> {
     Some((Layout::of(&ethernet, &ip, &tcp)?, ip, tcp))
 }
 
-/// The sum of a segment of TCP; all ones if it is intact.
+/// The sum of a TCP segment; all ones if it is intact.
 fn sum_of(ip: &Ip<'_>) -> u16 {
     let segment = ip.payload();
     fold(u64::from(pseudo_header(ip, protocol::TCP, segment.len())) + sum(segment))
 }
 
-/// A copy whose header its receiver refuses would be retransmitted in vain for ever.
+/// Copied, so that a corrupt header is never used: a packet that its receiver refuses would be retransmitted for ever.
 fn is_valid_header(ip: &Ip<'_>) -> bool {
     match ip {
         Ip::V4(v4) => fold(sum(&v4.bytes()[..v4.headers_bytes()])) == u16::MAX,
@@ -431,7 +431,7 @@ impl enforcer::Packet for OwnedFrame {
         let seq = self.double_word(tcp + SEQ_AT).wrapping_add(from);
         part.own.headers[tcp + SEQ_AT..][..4].copy_from_slice(&seq.to_be_bytes());
         if all_flags.contains(TcpFlags::URG) && from > 0 {
-            // it counts from the sequence number, which is further on
+            // it is relative to the sequence number, which is larger now
             let urgent = u32::from(word(&self.own.headers, tcp + URGENT_AT)).saturating_sub(from) as u16;
             put_word(&mut part.own.headers, tcp + URGENT_AT, urgent);
             flags &= if urgent > 0 { 0xff } else { !(TcpFlags::URG.0 as u8) };
@@ -471,7 +471,7 @@ fn ecn(bits: Ecn) -> tcp::Ecn {
     }
 }
 
-/// The options one after the other: where each begins, and its bytes; `None` for one that does not fit, which is the last.
+/// The options in order: offset and bytes of each; `None` for one that does not fit, which is the last.
 fn options(options: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -490,12 +490,12 @@ fn options(options: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
     })
 }
 
-/// Where the option of this kind begins.
+/// Offset of the option of this kind.
 fn find(all: &[u8], kind: u8) -> Option<usize> {
     options(all).flatten().find(|(_, bytes)| bytes[0] == kind).map(|(at, _)| at)
 }
 
-/// Puts what options say into `header`; `None` if one is malformed.
+/// Parses the options into `header`; `None` if one is malformed.
 fn read_options(all: &[u8], header: &mut Header) -> Option<()> {
     let segment = &mut header.segment;
     let double_word = |bytes: &[u8]| u32::from(word(bytes, 0)) << 16 | u32::from(word(bytes, 2));
@@ -504,7 +504,7 @@ fn read_options(all: &[u8], header: &mut Header) -> Option<()> {
         let data = &bytes[2..];
         match (bytes[0], data.len()) {
             (option::MSS, 2) => segment.mss = word(data, 0),
-            // RFC 7323 2.3: more counts as 14
+            // RFC 7323 2.3: a larger one counts as 14
             (option::WINDOW_SCALE, 1) => segment.window_scale = data[0].min(14) + 1,
             (option::SACK_PERMITTED, 0) => segment.sack_permitted = true,
             (option::TIMESTAMPS, 8) => {

@@ -1,4 +1,4 @@
-//! Captures that Wireshark, tshark and tcpdump read: the classic pcap format, with nanoseconds.
+//! Captures for Wireshark, tshark and tcpdump: the classic pcap format, with nanoseconds.
 
 use crate::offload;
 use crate::vnet::VnetHeader;
@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The format's number when its times are in nanoseconds.
+/// The magic number for times in nanoseconds.
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const LINKTYPE_ETHERNET: u32 = 1;
 const RECORD_HEADER_BYTES: usize = 16;
 
-/// How often the writer looks for work. It is not woken: that would cost the packets' own thread a system call each.
+/// The writer's polling interval. It is not woken: that would cost the forwarding thread a system call each.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What of the packets is kept, and how much may wait for the disk.
+/// Limits of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct PcapOptions {
     /// Bytes kept of each packet.
     pub snap_bytes: usize,
-    /// Bytes that may wait to be written. What comes when they are used up is not recorded, but counted.
+    /// Bytes that may wait to be written. Beyond that packets are not recorded, but counted.
     pub buffer_bytes: usize,
 }
 
@@ -33,17 +33,17 @@ impl Default for PcapOptions {
     }
 }
 
-/// What became of the packets.
+/// Packet counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PcapTotals {
     /// In the file.
     pub recorded: u64,
-    /// Left out, since the disk was too slow.
+    /// Not recorded, because the disk was too slow.
     pub dropped: u64,
 }
 
-/// A capture being written. [`record`](Pcap::record) only copies into memory; a thread of its own writes the file, so that a
-/// slow disk costs packets of the capture, never the network's time.
+/// A capture in progress. [`record`](Pcap::record) only copies into memory; a thread of its own writes the file, so that a
+/// slow disk costs records, never the network's time.
 #[derive(Debug)]
 pub struct Pcap {
     shared: Arc<Shared>,
@@ -61,7 +61,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     waiting: Vec<u8>,
-    /// Bytes that the writer has taken but not yet written: they count against the bound too.
+    /// Bytes that the writer has taken but not yet written: they count towards the limit too.
     in_writing: usize,
     is_over: bool,
     has_failed: bool,
@@ -69,7 +69,7 @@ struct State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is whole between any two statements, so another thread's panic has not harmed it.
+        // The state is consistent between any two statements, so another thread's panic has not corrupted it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,15 +110,15 @@ impl Pcap {
         self.totals.recorded += 1;
     }
 
-    /// Packets left out so far.
+    /// Packets not recorded so far.
     pub fn dropped(&self) -> u64 {
         self.totals.dropped
     }
 
-    /// Writes what waits, and closes the file.
+    /// Writes the rest, and closes the file.
     ///
     /// # Errors
-    /// The first that writing met; the file then ends there.
+    /// The first write error; the file ends there.
     pub fn finish(mut self) -> io::Result<PcapTotals> {
         self.close()?;
         Ok(self.totals)
@@ -134,12 +134,12 @@ impl Pcap {
 
 impl Drop for Pcap {
     fn drop(&mut self) {
-        // Who wants to know of errors calls `finish`.
+        // `finish` reports errors.
         let _ = self.close();
     }
 }
 
-/// The writer's life: takes what waits and writes it, until there will be no more.
+/// The writer's loop: takes records and writes them, until the capture ends.
 fn write_all_of(shared: &Shared, mut file: File) -> io::Result<()> {
     let mut batch = Vec::new();
     loop {
@@ -165,7 +165,7 @@ fn write_all_of(shared: &Shared, mut file: File) -> io::Result<()> {
 
 fn file_header(snap_bytes: usize) -> [u8; 24] {
     let mut header = [0; 24];
-    // In this machine's order of bytes, which readers tell by the number. Version 2.4; the zone's offset and accuracy are zero
+    // In this machine's byte order, which readers detect by the number. Version 2.4; the zone's offset and accuracy are zero
     // in every file.
     header[0..4].copy_from_slice(&MAGIC_NANOSECONDS.to_ne_bytes());
     header[4..6].copy_from_slice(&2u16.to_ne_bytes());

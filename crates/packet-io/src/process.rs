@@ -1,4 +1,4 @@
-//! What a process of a host needs from us: to end with us.
+//! Child processes that end with us.
 
 use nix::libc;
 use nix::sys::prctl;
@@ -8,8 +8,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Lets the process that `command` will start be killed (SIGKILL) when the *thread* that starts it ends, be it because
-/// our process was killed. Processes that it starts in turn are not bound by that.
+/// Has the process that `command` will start killed (SIGKILL) when the *thread* that starts it ends, for example because
+/// our process was killed. Processes that it starts in turn are not covered.
 pub fn die_with_this_thread(command: &mut Command) {
     let parent = getpid();
     // SAFETY: between fork and exec only async-signal-safe calls may be made, and nothing may be allocated: these are two

@@ -1,4 +1,4 @@
-//! Cutting a super-frame into packets, as a network card does.
+//! Cutting a super-segment into packets, as a network card does.
 
 use crate::bytes::{put_word, word};
 use crate::checksum;
@@ -6,20 +6,20 @@ use crate::transport::{Tcp, TcpFlags};
 use crate::view::{Ethernet, Ip, protocol};
 use crate::vnet::{GSO_ECN, GSO_TCPV4, GSO_TCPV6, VnetHeader};
 
-/// The longest headers of a packet cut from a super-frame: Ethernet with two tags, IPv4 and TCP with all their options.
+/// The longest headers of a packet cut from a super-segment: Ethernet with two tags, IPv4 and TCP with all their options.
 pub const HEADERS_BYTES_MAX: usize = 14 + 8 + 60 + 60;
 
-/// Where TCP's checksum is, from its header on.
+/// Offset of TCP's checksum in its header.
 pub(crate) const TCP_CHECKSUM_AT: usize = 16;
 
-/// A packet that goes onto a link. Its bytes are the two slices, one behind the other; only the first was copied.
+/// A packet for a link. Its bytes are the two slices in order; only the first was copied.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// What is left to do when it reaches a host. Never a super-frame.
+    /// The work left for the receiving host. Never a super-segment.
     pub header: VnetHeader,
-    /// The headers; the whole frame, if it was no super-frame.
+    /// The headers; the whole frame, if it was no super-segment.
     pub headers: &'a [u8],
-    /// The rest: a part of the super-frame.
+    /// The rest: a part of the super-segment.
     pub payload: &'a [u8],
 }
 
@@ -36,19 +36,19 @@ impl Segment<'_> {
     }
 }
 
-/// Why a frame cannot go onto a link.
+/// Why a frame does not fit a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Its headers contradict themselves or the [`VnetHeader`], or it is a super-frame that was not asked for.
+    /// Its headers contradict themselves or the [`VnetHeader`], or it is an unexpected super-segment.
     Malformed,
     /// It is longer than the MTU and may not be cut.
     TooLong,
 }
 
-/// Cuts `frame` into packets of at most `mtu` bytes from the IP header on, and hands them to `out` in order. A frame that is no
-/// super-frame is handed on as it is.
+/// Cuts `frame` into packets of at most `mtu` bytes from the IP header on, and passes them to `out` in order. A frame that is no
+/// super-segment is passed as it is.
 ///
-/// As a card does it: sequence numbers and IP identifications count on, every packet but the last carries the same number of
+/// As a card does: sequence numbers and IP identifications continue, every packet but the last carries the same number of
 /// bytes, PSH and FIN are on the last only and CWR on the first. Checksums of TCP stay partial, that of IPv4 is whole.
 /// Returns the number of packets.
 ///
@@ -84,14 +84,14 @@ fn check_plain(header: &VnetHeader, frame: &[u8], mtu: usize) -> Result<(), Refu
     if length > mtu { Err(Refused::TooLong) } else { Ok(()) }
 }
 
-/// What the packets of a super-frame share.
+/// What the packets of a super-segment share.
 struct Template<'a> {
     headers: [u8; HEADERS_BYTES_MAX],
     payload: &'a [u8],
     /// Bytes of payload in each packet but the last.
     size: usize,
     layout: Layout,
-    /// Of the super-frame, and so of its first packet.
+    /// Of the super-segment, and so of its first packet.
     seq: u32,
     id: u16,
     flags: TcpFlags,
@@ -108,7 +108,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// `None` for what cannot be a packet of a super-frame: extension headers of IPv6 are among it.
+    /// `None` for what cannot be a packet of a super-segment, such as one with IPv6 extension headers.
     pub(crate) fn of(ethernet: &Ethernet<'_>, ip: &Ip<'_>, tcp: &Tcp<'_>) -> Option<Layout> {
         let at = ethernet.headers_bytes();
         let tcp_at = at + ip.headers_bytes();
@@ -146,7 +146,7 @@ impl Sums {
         !checksum::fold(self.ip + u64::from(length) + u64::from(id))
     }
 
-    /// What stands in the place of TCP's checksum, for `length` bytes from TCP's header on.
+    /// The partial checksum of TCP, for `length` bytes from TCP's header on.
     pub(crate) fn tcp_partial(&self, length: usize) -> u16 {
         checksum::fold(self.pseudo_header + length as u64)
     }

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The buffer that [`Tap::read`] wants: a header, an Ethernet header with two tags, and the longest IP packet.
+/// The buffer size for [`Tap::read`]: a header, an Ethernet header with two tags, and the longest IP packet.
 pub const READ_BYTES_MAX: usize = VnetHeader::LEN + 14 + 8 + 65_535;
 
 /// Pieces of one frame: a packet of 64 KB at an Ethernet MTU has 45.
@@ -32,21 +32,21 @@ mod ioctl {
     nix::ioctl_write_ptr_bad!(tunsetvnethdrsz, nix::request_code_write!(b'T', 216, INT), libc::c_int);
 }
 
-/// The near end of a TAP interface. An interface that it has made is gone when this is dropped, or its process ends; one that was made
-/// to stay (`ip tuntap add`) has no carrier then.
+/// The near end of a TAP interface. An interface that it has created vanishes when this is dropped, or its process ends; a persistent
+/// one (`ip tuntap add`) loses its carrier then.
 ///
 /// It is opened in the calling thread's network namespace and then works from any thread. Reading never waits: poll it
-/// through its file descriptor (level-triggered), or ask again. Its host's TCP leaves segmentation and checksums to us.
+/// through its file descriptor (level-triggered), or retry. Its host's TCP leaves segmentation and checksums to us.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
 }
 
 impl Tap {
-    /// Makes the interface `name` (at most 15 bytes), still down and without an address, or takes the near end of one that is there.
+    /// Creates the interface `name` (at most 15 bytes), still down and without an address, or attaches to an existing one.
     ///
     /// # Errors
-    /// No right to (EPERM), no TAP driver (ENOENT), another program has the near end (EBUSY), the name is none that Linux takes, or
+    /// No right to (EPERM), no TAP driver (ENOENT), another program is attached (EBUSY), Linux refuses the name, or
     /// the interface is of another kind (EINVAL).
     pub fn open(name: &str) -> io::Result<Tap> {
         let request = interface_request(name)?;
@@ -66,7 +66,7 @@ impl Tap {
         Ok(Tap { file })
     }
 
-    /// Whether the interface is still there; one that stays without us may be deleted.
+    /// Whether the interface still exists; a persistent one may be deleted.
     pub fn is_there(&self) -> bool {
         // SAFETY: zero is a value of each of its fields; the kernel writes a whole one.
         unsafe {
@@ -75,11 +75,11 @@ impl Tap {
         }
     }
 
-    /// The next frame that the host has sent; `None` if there is none now. `buffer` must be of [`READ_BYTES_MAX`] bytes,
+    /// The next frame from the host; `None` if there is none now. `buffer` must have [`READ_BYTES_MAX`] bytes,
     /// or long frames are cut.
     ///
     /// # Errors
-    /// What `read(2)` says, but for EAGAIN. A frame too short to be one is `InvalidData`.
+    /// The error of `read(2)`, except EAGAIN. A truncated frame is `InvalidData`.
     pub fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<Option<Frame<'b>>> {
         let length = match self.file.read(buffer) {
             Ok(length) => length,
@@ -91,15 +91,15 @@ impl Tap {
         Ok(Some(Frame { header: VnetHeader::from_bytes(*header), bytes }))
     }
 
-    /// Hands the host one frame, whose pieces are `parts`. The host's stack runs before this returns, unless the
+    /// Sends the host one frame, whose pieces are `parts`. The host's stack runs before this returns, unless the
     /// interface's packets are steered to another CPU.
     ///
     /// # Errors
-    /// What `writev(2)` says: EIO when the interface is down, EINVAL for a header that does not fit the frame. More than
+    /// The error of `writev(2)`: EIO when the interface is down, EINVAL for a header that does not fit the frame. More than
     /// 127 parts are `InvalidInput`.
     pub fn write(&mut self, header: &VnetHeader, parts: &[&[u8]]) -> io::Result<()> {
         let header = header.to_bytes();
-        // The short list is the usual one, and need not pay for clearing the long one.
+        // The short list is the common one, and avoids clearing the long one.
         match parts {
             [one] => self.file.write_vectored(&[IoSlice::new(&header), IoSlice::new(one)])?,
             [one, two] => self.file.write_vectored(&[IoSlice::new(&header), IoSlice::new(one), IoSlice::new(two)])?,

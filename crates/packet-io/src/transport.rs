@@ -25,12 +25,12 @@ impl<'a> Tcp<'a> {
         word(self.bytes, 2)
     }
 
-    /// The number of the first byte of the payload, or of the SYN.
+    /// The sequence number: of the first byte of the payload, or of the SYN.
     pub fn seq(&self) -> u32 {
         self.double_word(4)
     }
 
-    /// The number of the byte that is expected next.
+    /// The acknowledgment number: the next expected byte.
     pub fn ack(&self) -> u32 {
         self.double_word(8)
     }
@@ -40,7 +40,7 @@ impl<'a> Tcp<'a> {
         TcpFlags(word(self.bytes, 12) & TcpFlags::ALL.0)
     }
 
-    /// The advertised window as it is written, unscaled.
+    /// The advertised window as written, unscaled.
     pub fn window(&self) -> u16 {
         word(self.bytes, 14)
     }
@@ -50,12 +50,12 @@ impl<'a> Tcp<'a> {
         (self.bytes[12] >> 4) as usize * 4
     }
 
-    /// The options as they are written.
+    /// The options as written.
     pub fn options(&self) -> &'a [u8] {
         &self.bytes[20..self.header_bytes()]
     }
 
-    /// What it carries.
+    /// The payload.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header_bytes()..]
     }
@@ -74,21 +74,21 @@ impl TcpFlags {
     pub const FIN: TcpFlags = TcpFlags(0x001);
     /// Opens the connection.
     pub const SYN: TcpFlags = TcpFlags(0x002);
-    /// Refuses or gives up the connection.
+    /// Resets the connection.
     pub const RST: TcpFlags = TcpFlags(0x004);
-    /// To be handed to the receiver at once.
+    /// Deliver to the application at once.
     pub const PSH: TcpFlags = TcpFlags(0x008);
-    /// The acknowledgment counts.
+    /// The acknowledgment number is valid.
     pub const ACK: TcpFlags = TcpFlags(0x010);
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: TcpFlags = TcpFlags(0x020);
-    /// A mark was seen.
+    /// ECN echo.
     pub const ECE: TcpFlags = TcpFlags(0x040);
     /// The sender has reduced its window.
     pub const CWR: TcpFlags = TcpFlags(0x080);
     /// The third ECN bit (once the nonce, now accurate ECN).
     pub const AE: TcpFlags = TcpFlags(0x100);
-    /// All that there are.
+    /// All flags.
     pub const ALL: TcpFlags = TcpFlags(0x1ff);
 
     /// Whether all of `flags` are set.
@@ -133,7 +133,7 @@ impl<'a> Udp<'a> {
         word(self.bytes, 2)
     }
 
-    /// What it carries.
+    /// The payload.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[8..]
     }

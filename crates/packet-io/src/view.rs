@@ -1,7 +1,7 @@
 //! Ethernet and IP headers, read in place.
 //!
-//! `parse` gives `None` for what is cut short or contradicts itself, so that what it gives can be asked anything. Checksums are
-//! not looked at: between a host and us nothing is damaged, and they may be partial.
+//! `parse` returns `None` for headers that are truncated or contradict themselves, so accessors never fail. Checksums are
+//! not verified: between a host and us nothing is damaged, and they may be partial.
 
 use crate::bytes::{put_word, word};
 use crate::checksum;
@@ -47,17 +47,17 @@ impl<'a> Ethernet<'a> {
         (bytes.len() >= at + 2).then_some(Ethernet { bytes, ethertype_at: at })
     }
 
-    /// Who is to have it.
+    /// The destination.
     pub fn destination(&self) -> Mac {
         [0, 1, 2, 3, 4, 5].map(|at| self.bytes[at])
     }
 
-    /// Who has sent it.
+    /// The source.
     pub fn source(&self) -> Mac {
         [6, 7, 8, 9, 10, 11].map(|at| self.bytes[at])
     }
 
-    /// Its VLAN, 0 for none; `None` where there is more to it than one tag of 802.1Q.
+    /// Its VLAN, 0 for none; `None` if it has more than one 802.1Q tag.
     pub fn vlan(&self) -> Option<u16> {
         match self.ethertype_at - ADDRESSES_BYTES {
             0 => Some(0),
@@ -69,27 +69,27 @@ impl<'a> Ethernet<'a> {
         }
     }
 
-    /// What it carries.
+    /// The type of its payload.
     pub fn ethertype(&self) -> u16 {
         word(self.bytes, self.ethertype_at)
     }
 
-    /// Whether it says that it carries IP, be that malformed or not.
+    /// Whether its type is IP, malformed or not.
     pub fn is_ip(&self) -> bool {
         [ETHERTYPE_IPV4, ETHERTYPE_IPV6].contains(&self.ethertype())
     }
 
-    /// Bytes before what it carries: 14, or 4 more for each tag.
+    /// Length of the header: 14, and 4 for each tag.
     pub fn headers_bytes(&self) -> usize {
         self.ethertype_at + 2
     }
 
-    /// What it carries, with what pads a short frame.
+    /// The payload, with padding of a short frame.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.headers_bytes()..]
     }
 
-    /// The IP packet that it carries; `None` if it carries none or a malformed one.
+    /// Its IP packet; `None` if it has none or a malformed one.
     pub fn ip(&self) -> Option<Ip<'a>> {
         match self.ethertype() {
             ETHERTYPE_IPV4 => Ipv4::parse(self.payload()).map(Ip::V4),
@@ -102,13 +102,13 @@ impl<'a> Ethernet<'a> {
 /// The two ECN bits (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// 00: its sender does not understand marks.
+    /// 00: Not-ECT.
     NotEct,
     /// 01: ECT(1), for L4S.
     Ect1,
-    /// 10: ECT(0), the usual one.
+    /// 10: ECT(0), the common one.
     Ect0,
-    /// 11: marked.
+    /// 11: CE, marked.
     Ce,
 }
 
@@ -139,7 +139,7 @@ pub enum Ip<'a> {
 }
 
 impl<'a> Ip<'a> {
-    /// Who has sent it.
+    /// The source.
     pub fn source(&self) -> IpAddr {
         match self {
             Ip::V4(ip) => ip.source().into(),
@@ -147,7 +147,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Who is to have it.
+    /// The destination.
     pub fn destination(&self) -> IpAddr {
         match self {
             Ip::V4(ip) => ip.destination().into(),
@@ -171,7 +171,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Whether it is a part of a packet only, and so has no transport header to be read.
+    /// Whether it is a fragment, and so has no transport header.
     pub fn is_fragment(&self) -> bool {
         match self {
             Ip::V4(ip) => ip.is_fragment(),
@@ -179,7 +179,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// The whole packet, without what pads a short frame.
+    /// The whole packet, without padding of a short frame.
     pub fn bytes(&self) -> &'a [u8] {
         match self {
             Ip::V4(ip) => ip.bytes,
@@ -232,12 +232,12 @@ impl<'a> Ipv4<'a> {
         self.bytes
     }
 
-    /// Who has sent it.
+    /// The source.
     pub fn source(&self) -> Ipv4Addr {
         Ipv4Addr::from([12, 13, 14, 15].map(|at| self.bytes[at]))
     }
 
-    /// Who is to have it.
+    /// The destination.
     pub fn destination(&self) -> Ipv4Addr {
         Ipv4Addr::from([16, 17, 18, 19].map(|at| self.bytes[at]))
     }
@@ -247,12 +247,12 @@ impl<'a> Ipv4<'a> {
         Ecn::from_bits(self.bytes[1])
     }
 
-    /// The identification, by which fragments are put together.
+    /// The identification, for reassembly.
     pub fn id(&self) -> u16 {
         word(self.bytes, 4)
     }
 
-    /// More fragments follow, or it is not the first.
+    /// It is a fragment.
     pub fn is_fragment(&self) -> bool {
         word(self.bytes, 6) & 0x3fff != 0
     }
@@ -296,7 +296,7 @@ impl<'a> Ipv6<'a> {
             let extension = bytes.get(ip.headers_bytes..ip.headers_bytes + length)?;
             ip.protocol = extension[0];
             ip.headers_bytes += length;
-            // A fragment that is the whole packet (RFC 6946) is none.
+            // An atomic fragment (RFC 6946) is a whole packet.
             if is_fragment && word(extension, 2) & 0xfff9 != 0 {
                 ip.is_fragment = true;
                 return Some(ip);
@@ -309,12 +309,12 @@ impl<'a> Ipv6<'a> {
         self.bytes
     }
 
-    /// Who has sent it.
+    /// The source.
     pub fn source(&self) -> Ipv6Addr {
         Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|at| self.bytes[8 + at]))
     }
 
-    /// Who is to have it.
+    /// The destination.
     pub fn destination(&self) -> Ipv6Addr {
         Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|at| self.bytes[24 + at]))
     }
@@ -329,18 +329,18 @@ impl<'a> Ipv6<'a> {
         self.protocol
     }
 
-    /// A part of a packet only.
+    /// It is a fragment.
     pub fn is_fragment(&self) -> bool {
         self.is_fragment
     }
 }
 
-/// What tells a flow from others, in one direction. Ports are zero where there are none.
+/// The key of a flow, in one direction. Ports are zero where there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tuple {
-    /// Who sends.
+    /// The source.
     pub source: IpAddr,
-    /// Who receives.
+    /// The destination.
     pub destination: IpAddr,
     /// The sender's port.
     pub source_port: u16,
@@ -367,8 +367,8 @@ pub fn tuple(frame: &[u8]) -> Option<Tuple> {
     })
 }
 
-/// Marks a frame (RFC 3168: Congestion Experienced), if its sender understands marks. Returns whether it now bears the
-/// mark; a frame that must not be marked, or is no IP, is left as it is. Of a super-frame every packet is marked.
+/// Marks a frame (RFC 3168: Congestion Experienced), if its sender supports ECN. Returns whether it now has the
+/// mark; a frame that must not be marked, or is no IP, is left as it is. Of a super-segment every packet is marked.
 pub fn set_ce(frame: &mut [u8]) -> bool {
     let Some(ethernet) = Ethernet::parse(frame) else { return false };
     let Some(ip) = ethernet.ip() else { return false };

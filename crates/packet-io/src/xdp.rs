@@ -10,20 +10,20 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of the piece of memory that a frame has: the first that is enough. In short ones frames begin at more different places of
-/// the caches, which makes a packet a fifth cheaper.
+/// Size of a frame's piece of memory: the first that is large enough. In small pieces frames start at more different cache
+/// sets, which makes a packet a fifth cheaper.
 const PIECES: [usize; 2] = [2048, 4096];
-/// The kernel begins a received frame this far into its piece.
+/// Offset of a received frame in its piece.
 const HEADROOM: usize = 256;
-/// Frames that wait to be read, and to be sent, at most. What a thousand flows send at once is more than 512, and often more than 1024.
+/// Largest number of frames waiting to be read, and to be sent. A thousand flows send more than 512 at once, and often more than 1024.
 const FRAMES: u32 = 2048;
-/// What of a frame fits one of the larger pieces. A longer frame needs several, which takes Linux 6.6 and a program that knows of them.
+/// Bytes of a frame that fit one of the larger pieces. A longer frame needs several, which needs Linux 6.6 and a program for multi-buffer.
 pub const XDP_PIECE_BYTES_MAX: usize = PIECES[1] - HEADROOM;
 /// Pieces of one frame, at most: enough for an MTU of 9,600 bytes and more.
 const FRAME_PIECES_MAX: usize = 3;
-/// Longest frame.
+/// Longest frame, bytes.
 pub const XDP_FRAME_BYTES_MAX: usize = FRAME_PIECES_MAX * XDP_PIECE_BYTES_MAX;
-/// So often the kernel is asked in a row to send what waits: it takes 32 at a time.
+/// How often in a row the kernel is called to send waiting frames: it takes 32 at a time.
 const KICKS: u32 = 2 * FRAMES / 32;
 
 /// A piece of memory that is shared with the kernel.
@@ -33,11 +33,11 @@ struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: the memory belongs to no thread; who may write where is the rings' agreement with the kernel.
+// SAFETY: the memory belongs to no thread; the rings' protocol says who may write where.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Of a file from `offset` on, or of nobody's.
+    /// Maps a file from `offset` on, or anonymous memory.
     fn new(fd: Option<BorrowedFd<'_>>, offset: i64, bytes: usize) -> io::Result<Mapping> {
         let kind =
             if fd.is_some() { libc::MAP_SHARED | libc::MAP_POPULATE } else { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS };
@@ -51,7 +51,7 @@ impl Mapping {
         NonNull::new(start.cast()).map(|start| Mapping { start, bytes }).ok_or_else(|| io::ErrorKind::Other.into())
     }
 
-    /// So that its addresses need few entries in the CPU's TLB. What the kernel says does not matter.
+    /// Huge pages, so that addresses need few TLB entries. The kernel's answer does not matter.
     fn prefer_large_pages(&self) {
         // SAFETY: it is ours, whole, and its contents stay.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, libc::MADV_HUGEPAGE) };
@@ -73,7 +73,7 @@ struct Ring<T> {
     consumer: usize,
     flags: usize,
     entries: usize,
-    /// Our own side's position, of which the kernel may not yet know.
+    /// Our own side's position, which may not be published to the kernel yet.
     at: u32,
     _entries: std::marker::PhantomData<T>,
 }
@@ -94,7 +94,7 @@ impl<T: Copy> Ring<T> {
 
     fn word(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at + 4 <= self.mapping.bytes);
-        // SAFETY: the kernel said that a 32-bit word is there, inside of the mapping, which both sides use atomically.
+        // SAFETY: the kernel's offset is of a 32-bit word inside of the mapping, which both sides use atomically.
         unsafe { AtomicU32::from_ptr(self.mapping.start.as_ptr().add(at).cast()) }
     }
 
@@ -104,7 +104,7 @@ impl<T: Copy> Ring<T> {
         unsafe { self.mapping.start.as_ptr().add(self.entries).cast::<T>().add(index) }
     }
 
-    /// The entries that the kernel has put there, up to `most`; they are the kernel's again after [`Ring::give_back`].
+    /// The kernel's entries, up to `most`; they return to the kernel by [`Ring::give_back`].
     fn filled(&self, most: u32) -> impl Iterator<Item = T> {
         let there = self.word(self.producer).load(Ordering::Acquire).wrapping_sub(self.at).min(most);
         let from = self.at;
@@ -117,12 +117,12 @@ impl<T: Copy> Ring<T> {
         self.word(self.consumer).store(self.at, Ordering::Release);
     }
 
-    /// Puts an entry there that the kernel sees after [`Ring::publish`]; false if there is no place.
+    /// Adds an entry that the kernel sees after [`Ring::publish`]; false if the ring is full.
     fn put(&mut self, entry: T) -> bool {
         if self.at.wrapping_sub(self.word(self.consumer).load(Ordering::Acquire)) >= FRAMES {
             return false;
         }
-        // SAFETY: past what the kernel has taken, entries are ours to write.
+        // SAFETY: entries that the kernel has consumed are ours to write.
         unsafe { self.entry(self.at).write(entry) };
         self.at = self.at.wrapping_add(1);
         true
@@ -132,7 +132,7 @@ impl<T: Copy> Ring<T> {
         self.word(self.producer).store(self.at, Ordering::Release);
     }
 
-    /// Does the kernel want a call when there is something?
+    /// Whether the kernel needs a system call to see new entries.
     fn wants_wakeup(&self) -> bool {
         self.word(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
@@ -142,7 +142,7 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-/// A socket for the frames of one queue of an interface. What it gets, a program at the interface decides; poll it through its
+/// A socket for the frames of one queue of an interface. An XDP program decides which frames it gets; poll it through its
 /// file descriptor.
 #[derive(Debug)]
 pub struct XdpSocket {
@@ -159,7 +159,7 @@ pub struct XdpSocket {
     pieces_max: usize,
     /// Pieces that may be sent from.
     free: Vec<u64>,
-    /// The beginning of a frame whose other pieces follow.
+    /// The start of a frame whose other pieces follow.
     joined: Vec<u8>,
 }
 
@@ -175,7 +175,7 @@ impl XdpSocket {
         }
         let piece = PIECES.into_iter().find(|piece| longest + HEADROOM <= *piece).unwrap_or(PIECES[1]);
         let pieces_max = if longest + HEADROOM <= piece { 1 } else { FRAME_PIECES_MAX };
-        // SAFETY: it takes numbers and gives a file descriptor that is nobody else's, or -1.
+        // SAFETY: it takes numbers and returns a new file descriptor, or -1.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
@@ -193,7 +193,7 @@ impl XdpSocket {
             tx_metadata_len: 0,
         };
         set(&fd, libc::XDP_UMEM_REG, &region)?;
-        // all that fits the ring may be on its way in a card; where that is refused, fewer are
+        // a card may hold a ring's worth of frames; where that is refused, fewer
         let _ = setsockopt(&fd, SndBufForce, &(FRAMES as usize * piece));
         for ring in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING] {
             set(&fd, ring, &FRAMES)?;
@@ -233,12 +233,12 @@ impl XdpSocket {
         if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
     }
 
-    /// Frames that are longer do not come.
+    /// Longer frames do not arrive.
     pub fn frame_bytes_max(&self) -> usize {
         self.pieces_max * (self.piece as usize - HEADROOM)
     }
 
-    /// Hands frames that have come to `take`, in at most `most` pieces; how many pieces that were.
+    /// Passes received frames to `take`, in at most `most` pieces; returns the number of pieces.
     pub fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
         let mut n = 0;
         for piece in self.receive.filled(most) {
@@ -277,8 +277,8 @@ impl XdpSocket {
         n
     }
 
-    /// Takes a copy of a frame that stands in two parts, and does what `header` says is left to do. It leaves with the next
-    /// [`XdpSocket::flush`]. False: it is too long, or too many wait.
+    /// Queues a copy of a frame in two parts, with the work of `header` done. It leaves with the next
+    /// [`XdpSocket::flush`]. False: it is too long, or the queue is full.
     pub fn send(&mut self, header: &VnetHeader, parts: [&[u8]; 2]) -> bool {
         let len = parts[0].len() + parts[1].len();
         let pieces = len.div_ceil(self.piece as usize);
@@ -298,7 +298,7 @@ impl XdpSocket {
         frame[..first.len()].copy_from_slice(first);
         frame[first.len()..].copy_from_slice(second);
         complete(header, frame);
-        // there is a place for each piece
+        // the ring has room for each piece
         self.send.put(libc::xdp_desc { addr: piece, len: len as u32, options: 0 })
     }
 
@@ -326,7 +326,7 @@ impl XdpSocket {
         unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr().add(piece as usize), len) }
     }
 
-    /// Has the kernel send what waits, and says how many frames the driver had no room for. What it does not take now is taken the next
+    /// Has the kernel send waiting frames, and returns how many the driver had no room for. The rest is sent the next
     /// time.
     pub fn flush(&mut self) -> u64 {
         let mut lost = 0;
@@ -339,10 +339,10 @@ impl XdpSocket {
             let sent = unsafe { libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
             match io::Error::last_os_error().kind() {
                 _ if sent >= 0 => {}
-                // there is more
+                // more frames wait
                 io::ErrorKind::WouldBlock => {}
                 io::ErrorKind::ResourceBusy => lost += 1,
-                // whatever else hinders may be over the next time
+                // other errors may be temporary
                 _ => break,
             }
         }
@@ -350,12 +350,12 @@ impl XdpSocket {
         lost
     }
 
-    /// Is there something that the kernel has not taken yet?
+    /// Whether frames wait that the kernel has not taken yet.
     pub fn is_waiting(&self) -> bool {
         self.send.waits_for_kernel()
     }
 
-    /// Frames that were for this socket, and for which there was no room.
+    /// Frames for this socket that were dropped for lack of room.
     pub fn missed(&self) -> u64 {
         // SAFETY: it is numbers alone.
         let mut statistics: libc::xdp_statistics = unsafe { std::mem::zeroed() };
@@ -368,7 +368,7 @@ impl XdpSocket {
         if done < 0 { 0 } else { statistics.rx_dropped + statistics.rx_ring_full }
     }
 
-    /// Pieces whose frames have left are free for reuse.
+    /// Frees pieces whose frames have left.
     fn reap(&mut self) {
         let mut n = 0;
         for place in self.complete.filled(FRAMES) {
@@ -399,7 +399,7 @@ fn set<T>(fd: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Where things are in the rings.
+/// Offsets in the rings.
 fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
     // SAFETY: it is numbers alone.
     let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };

@@ -1,7 +1,7 @@
-//! An enforcer under real frames that make no sense: headers broken anywhere, options cut off, odd lengths, checksums right and wrong. Nothing panics,
-//! memory stays bounded, and a connection in the midst of it goes on. Options under which nothing may be changed are respected.
+//! An enforcer under malformed frames: headers broken anywhere, options cut off, odd lengths, checksums right and wrong. Nothing panics,
+//! memory stays bounded, and a connection among them continues. Packets whose options forbid changes pass unchanged.
 //!
-//! `ENFORCER_FUZZ` asks for more frames, `ENFORCER_SEED` for others.
+//! `ENFORCER_FUZZ` sets more frames, `ENFORCER_SEED` others.
 
 mod support;
 
@@ -21,7 +21,7 @@ const CLIENTS: u64 = 8;
 const FLOWS_MAX: usize = 6;
 const CAP: usize = 1 << 20;
 const PAYLOAD: usize = 100;
-/// Timestamps; then what a SYN says: MSS, SACK, scale 7.
+/// Timestamps; then a SYN's options: MSS, SACK, scale 7.
 const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
 const OPENING: [u8; 20] = [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
 /// Two SACK blocks.
@@ -56,7 +56,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Puts a frame in; what goes on to the other side at once or for its sake, first that itself.
+    /// Passes a frame in; returns the frames that leave to the other side because of it, itself first.
     fn put(&mut self, direction: Direction, bytes: &[u8]) -> Vec<OwnedFrame> {
         let action = self.enforcer.on_packet(self.now, direction, OwnedFrame::received(bytes, false));
         let mut got: Vec<OwnedFrame> = match action {
@@ -102,7 +102,7 @@ impl Rig {
     }
 }
 
-/// A packet near what makes sense as often as not; those of the real connection are of somebody who cannot see it.
+/// A nearly plausible packet; those with the real connection's addresses are from an off-path attacker.
 fn nonsense(random: &mut Random, reached: u32) -> (Direction, Vec<u8>) {
     let (client, by_server) = (random.below(CLIENTS), random.below(2) == 0);
     let (seq, ack) = if by_server { (SERVER_ISS, CLIENT_ISS) } else { (CLIENT_ISS, SERVER_ISS) };
@@ -139,14 +139,14 @@ fn nonsense(random: &mut Random, reached: u32) -> (Direction, Vec<u8>) {
     (direction, broken(random, &plan))
 }
 
-/// Its frame, in half of the cases broken: bytes changed, cut off, appended; of these half are summed up anew.
+/// Its frame, broken in half of the cases: bytes changed, cut off, appended; half of these with new checksums.
 fn broken(random: &mut Random, plan: &Plan) -> Vec<u8> {
     let mut bytes = frame(plan);
     if random.below(2) == 0 {
         return bytes;
     }
     let (tcp, is_real) = (plan.tcp_at(), plan.hosts.0 == 2 || plan.hosts.1 == 2);
-    // who cannot see the real connection does not hit its numbers by changing them either
+    // an off-path attacker does not hit the real numbers by changes either
     let from = if is_real { tcp + 12 } else { 12 };
     for _ in 0..=random.below(3) {
         let at = from + random.below((bytes.len() - from) as u64) as usize;
@@ -192,7 +192,7 @@ fn frames_that_make_no_sense_are_survived_and_a_connection_goes_on() {
     }
     let counters = *rig.enforcer.counters();
     println!("{exchanged} packets of the connection went through; {counters:?}");
-    // all kinds of what can be were among it
+    // all kinds of packets occurred
     assert!(counters.passed_malformed * 10 > frames && counters.data_taken > u64::from(exchanged), "{counters:?}");
     assert!(
         counters.beyond_window_dropped > 0 && counters.outside_window > 0 && counters.flows_reset > 0,
@@ -210,7 +210,7 @@ fn option(kind: u8, length: u8) -> Vec<u8> {
 
 #[test]
 fn connections_whose_acknowledgments_are_signed_or_say_more_pass_untouched() {
-    // TCP-MD5, TCP-AO, Multipath TCP; accurate ECN is asked for by flags alone
+    // TCP-MD5, TCP-AO, Multipath TCP; accurate ECN is requested by flags alone
     let (ecn, none) = (TcpFlags::AE | TcpFlags::CWR | TcpFlags::ECE, TcpFlags(0));
     for (added, asked) in [(option(19, 18), none), (option(29, 16), none), (option(30, 12), none), (vec![], ecn)] {
         let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));

@@ -1,4 +1,4 @@
-//! Captures: their bytes, their bound, and what Wireshark's reader makes of them.
+//! Captures: their bytes, their limit, and Wireshark's reading of them.
 
 mod support;
 
@@ -49,8 +49,8 @@ fn what_the_buffer_cannot_hold_is_left_out_and_counted() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_ends_the_capture() {
-    // Linux's own disk that is always full.
+fn a_full_disk_is_reported_and_ends_the_capture() {
+    // Linux's device that is always full.
     if let Ok(mut pcap) = Pcap::create("/dev/full", PcapOptions::default()) {
         pcap.record(0, &VnetHeader::default(), &[&[1; 1000]]);
         assert!(pcap.finish().is_err());

@@ -1,4 +1,4 @@
-//! Header views: what they read, what they refuse, and how a mark is set.
+//! Header views: what they parse, what they refuse, and how a mark is set.
 
 mod support;
 
@@ -77,7 +77,7 @@ fn udp_is_read_up_to_its_own_length() {
     assert!(ip.tcp().is_none());
     frame[39] = 12;
     let ip = Ethernet::parse(&frame).and_then(|ethernet| ethernet.ip()).expect("an IP packet");
-    assert!(ip.udp().is_none(), "12 bytes are said, 11 are there");
+    assert!(ip.udp().is_none(), "12 bytes are announced, 11 are there");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Frames that are changed on their way: what they say afterwards, and that their checksums are right.
+//! Frames changed in transit: their fields afterwards, and their checksums.
 
 mod support;
 
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn parts_of_a_super_frame_cut_into_the_same_packets_as_the_whole(
+    fn parts_of_a_super_segment_cut_into_the_same_packets_as_the_whole(
         plan in plans(),
         payload in proptest::collection::vec(any::<u8>(), 300..900),
         packets in 0..10_u32,
@@ -129,7 +129,7 @@ proptest! {
         const SIZE: u16 = 100;
         let cwr = if has_cwr { TcpFlags::CWR } else { TcpFlags::default() };
         let plan = Plan { payload, flags: plan.flags | cwr, ..plan };
-        let (header, bytes) = plan.super_frame(SIZE);
+        let (header, bytes) = plan.super_segment(SIZE);
         let header = VnetHeader { gso_type: header.gso_type | if has_cwr { GSO_ECN } else { 0 }, ..header };
         let packets_of = |frame: &OwnedFrame| {
             let mut packets = Vec::new();
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_bit_makes_a_packet_nobody_understands(plan in plans(), at: proptest::sample::Index, bit in 0..8_u32) {
+    fn a_packet_with_a_flipped_bit_is_not_parsed(plan in plans(), at: proptest::sample::Index, bit in 0..8_u32) {
         let whole = frame(&plan, false);
         let (header, mut bytes) = (*whole.vnet_header(), whole.to_vec());
         // no checksum covers the header of IPv6, but for its addresses
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_a_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), plan in plans(), keep in 0..120_usize) {
+    fn no_bytes_cause_a_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), plan in plans(), keep in 0..120_usize) {
         let (header, good) = plan.packet();
         // half of the time headers that begin well
         let n = keep.min(good.len()).min(bytes.len());
@@ -186,7 +186,7 @@ proptest! {
 }
 
 #[test]
-fn a_syn_tells_its_options() {
+fn a_syns_options_are_parsed() {
     let options = vec![2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7];
     let plan = Plan { flags: TcpFlags::SYN, options, ..Plan::default() };
     let header = frame(&plan, true).header().expect("a SYN");
@@ -226,7 +226,7 @@ fn copies_and_parts_of_a_frame_share_its_payload() {
 }
 
 #[test]
-fn a_tag_tells_the_vlan_and_two_tags_are_not_for_an_enforcer() {
+fn a_tag_names_the_vlan_and_frames_with_two_tags_pass() {
     let vlan_of = |tags: usize, tag: [u8; 2]| {
         let (header, mut bytes) = Plan { tags, ..Plan::default() }.packet();
         if tags > 0 {

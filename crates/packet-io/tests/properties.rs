@@ -1,4 +1,4 @@
-//! What holds for every packet: nothing panics, and cutting undoes joining.
+//! Properties of every packet: nothing panics, and cutting undoes joining.
 
 mod support;
 
@@ -97,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_bytes_are_a_panic(header in vnet_header(), mut frame in nearly_a_frame(), mtu in 0usize..2000) {
+    fn no_bytes_cause_a_panic(header in vnet_header(), mut frame in nearly_a_frame(), mtu in 0usize..2000) {
         ask_everything(&frame);
         let _ = cut(&header, &frame, mtu);
         let joined = glued(&[(header, frame.clone()), (header, frame.clone())]);
@@ -121,7 +121,7 @@ proptest! {
         plan in plan(1usize..20_000), gso_size in 1u16..3000, mtu in 150usize..3000,
     ) {
         prop_assume!(plan.payload.len() / usize::from(gso_size) < 400);
-        let (header, frame) = plan.super_frame(gso_size);
+        let (header, frame) = plan.super_segment(gso_size);
         let packets = cut(&header, &frame, mtu).expect("150 bytes hold the headers");
         let (mut at, last) = (0usize, packets.len() - 1);
         for (index, (header, mut bytes)) in packets.into_iter().enumerate() {
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn joining_undoes_cutting(mut plan in plan(1usize..30_000), gso_size in 500u16..3000) {
         plan.flags = TcpFlags::ACK;
-        let (header, frame) = plan.super_frame(gso_size);
+        let (header, frame) = plan.super_segment(gso_size);
         let packets = cut(&header, &frame, 9000).expect("it fits");
         let expected = if packets.len() == 1 { packets.clone() } else { vec![(header, frame)] };
         prop_assert_eq!(glued(&packets), expected);
@@ -190,5 +190,5 @@ fn batches_of_the_property_are_joined_at_all() {
         packets += batch.len();
         frames += glued(&batch).len();
     }
-    assert!(frames * 5 < packets * 4, "{packets} packets made {frames} frames: the property would be about nothing");
+    assert!(frames * 5 < packets * 4, "{packets} packets made {frames} frames: the property would be vacuous");
 }

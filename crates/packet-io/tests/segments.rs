@@ -19,10 +19,10 @@ fn row(frame: &[u8]) -> (u32, u16, TcpFlags, usize) {
 }
 
 #[test]
-fn a_super_frame_is_numbered_as_a_card_numbers_it() {
+fn super_segments_are_numbered_as_by_a_card() {
     let flags = TcpFlags::ACK | TcpFlags::PSH | TcpFlags::FIN | TcpFlags::CWR | TcpFlags::ECE;
     let plan = Plan { seq: u32::MAX - 999, id: 0xffff, flags, payload: counting(3000), ..Plan::default() };
-    let (mut header, frame) = plan.super_frame(1448);
+    let (mut header, frame) = plan.super_segment(1448);
     header.gso_type |= GSO_ECN;
     let packets = cut(&header, &frame, 1500).expect("it fits");
     let (ack, ece) = (TcpFlags::ACK, TcpFlags::ECE);
@@ -47,7 +47,7 @@ fn a_super_frame_is_numbered_as_a_card_numbers_it() {
 
 #[test]
 fn packets_are_never_longer_than_the_links_mtu() {
-    let (header, frame) = Plan { payload: counting(5000), ..Plan::default() }.super_frame(8948);
+    let (header, frame) = Plan { payload: counting(5000), ..Plan::default() }.super_segment(8948);
     // 1000 of IP less 20 and 32 of headers
     let sizes: Vec<_> = cut(&header, &frame, 1000).expect("it fits").iter().map(|(_, packet)| row(packet).3).collect();
     assert_eq!(sizes, [948, 948, 948, 948, 948, 260]);
@@ -66,8 +66,8 @@ fn a_plain_frame_passes_unless_it_is_too_long() {
 }
 
 #[test]
-fn what_is_malformed_is_refused_before_anything_comes_out() {
-    let (header, frame) = Plan { payload: counting(3000), ..Plan::default() }.super_frame(1448);
+fn malformed_frames_are_refused_before_any_output() {
+    let (header, frame) = Plan { payload: counting(3000), ..Plan::default() }.super_segment(1448);
     let refused = |header: VnetHeader, frame: &[u8]| {
         let mut count = 0;
         assert_eq!(segment(&header, frame, 1500, &mut |_| count += 1), Err(Refused::Malformed));
@@ -88,10 +88,10 @@ fn what_is_malformed_is_refused_before_anything_comes_out() {
 }
 
 #[test]
-fn a_train_of_equal_packets_becomes_the_super_frame_it_was() {
+fn a_train_of_equal_packets_becomes_the_super_segment_it_was() {
     for v6 in [false, true] {
         let plan = Plan { v6, payload: counting(44 * 1448 + 5), ..Plan::default() };
-        let (header, frame) = plan.super_frame(1448);
+        let (header, frame) = plan.super_segment(1448);
         let packets = cut(&header, &frame, if v6 { 1520 } else { 1500 }).expect("it fits");
         assert_eq!(packets.len(), 45);
         assert_eq!(glued(&packets), vec![(header, frame)]);
@@ -99,7 +99,7 @@ fn a_train_of_equal_packets_becomes_the_super_frame_it_was() {
 }
 
 #[test]
-fn a_super_frame_never_exceeds_what_ip_can_say() {
+fn a_super_segment_never_exceeds_ips_length_field() {
     // 52 bytes of headers and 45 × 1448 are 65,212; one packet more would be 66,660
     let packets: Vec<_> = (0..100u32)
         .map(|index| {
@@ -153,7 +153,7 @@ fn packets_that_differ_in_more_than_their_numbers_are_not_joined() {
 }
 
 #[test]
-fn what_was_sent_whole_or_bears_a_wrong_sum_passes_untouched() {
+fn packets_with_complete_or_wrong_checksums_pass_untouched() {
     let packets: Vec<_> = (0..3u32)
         .map(|index| Plan { seq: index * 100, id: index as u16, payload: counting(100), ..Plan::default() }.packet())
         .collect();

@@ -1,23 +1,23 @@
-//! Where nodes stand: switches by level, hosts in rows.
+//! Positions of nodes: switches by level, hosts in rows.
 
 use net::{NodeId, NodeKind, Tier, Topology};
 
-/// Hosts up to which each has a row of its own.
+/// Up to so many hosts, each has a row of its own.
 const ROWS_OF_HOSTS_MAX: usize = 24;
 
 /// A row: hosts of one switch, in their order.
 pub struct Row {
     /// The switch.
     pub switch: NodeId,
-    /// One, or all of the switch.
+    /// One host, or all of the switch.
     pub hosts: Vec<NodeId>,
 }
 
-/// The places of everything.
+/// The layout.
 pub struct Layout {
     /// From top to bottom.
     pub rows: Vec<Row>,
-    /// Switches by level: first those that hosts are at, last the farthest from hosts.
+    /// Switches by level: first those with hosts, last the farthest from hosts.
     pub levels: Vec<Vec<NodeId>>,
 }
 
@@ -49,7 +49,7 @@ pub fn hosts_of(topology: &Topology, switch: NodeId) -> Vec<NodeId> {
     ends.filter(|node| topology.node(*node).kind == NodeKind::Host).collect()
 }
 
-/// How far each node is from the hosts, in a tree as its tiers say, elsewhere by the shortest way.
+/// Distance of each node from the hosts: in a tree by its tiers, otherwise by the shortest path.
 fn levels(topology: &Topology) -> Vec<usize> {
     let mut level: Vec<usize> = topology.nodes().iter().map(|node| known_level(node.tier)).collect();
     // switches of no known tier: those with hosts are at 1, their neighbours at 2, and so on

@@ -1,7 +1,7 @@
-//! What a scenario is, before it runs: its network and who sends what to whom, as a picture in a page, and as text.
+//! A scenario before it runs: its network, and who sends what to whom, as a picture in a page, and as text.
 //!
 //! Hosts are on the right, a row each (or a row for all hosts of a switch, where there are many); switches are to the left of
-//! them, a column for each level; beside the hosts each entry of the traffic has a lane, in which senders and receivers are marked.
+//! them, a column for each level; beside the hosts each traffic entry has a lane, in which senders and receivers are marked.
 #![forbid(unsafe_code)]
 
 mod layout;
@@ -15,7 +15,7 @@ use net::{NetError, Topology};
 use scenario::Scenario;
 use words::{Ends, Links};
 
-/// A scenario that is to be shown.
+/// A scenario to show.
 pub struct Sketch<'a> {
     scenario: &'a Scenario,
     topology: Topology,
@@ -49,7 +49,7 @@ impl<'a> Sketch<'a> {
         )
     }
 
-    /// A page that needs nothing but a browser.
+    /// A self-contained HTML page.
     pub fn page(&self) -> String {
         page::page(self)
     }

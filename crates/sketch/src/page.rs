@@ -5,7 +5,7 @@ use crate::picture::{escaped, picture};
 use crate::words::{remarks, sentence};
 use std::fmt::Write as _;
 
-/// What the picture needs beyond the style of reports.
+/// Style of the picture, added to that of reports.
 const STYLE: &str = "figure.network{max-width:38rem}.cable{stroke:var(--dim);stroke-opacity:.45;fill:none}\
 .fails{stroke:var(--c3);stroke-opacity:1;stroke-dasharray:4 3}.switch{fill:var(--tint);stroke:var(--dim)}\
 .switch.enforces{stroke:var(--c8);stroke-width:2}text.enforces{font-weight:700}\

@@ -26,7 +26,7 @@ const LANES: usize = 6;
 const LETTER: f64 = 6.2;
 /// Letters of a name that are shown.
 const LETTERS: usize = 9;
-/// Switches up to which a picture says more than the numbers.
+/// Up to so many switches a picture is clearer than the numbers.
 const SWITCHES_MAX: usize = 400;
 
 /// The picture, unless the network is too large for one.
@@ -217,7 +217,7 @@ fn shortened(name: &str) -> String {
     name.chars().take(LETTERS - 1).chain(['…']).collect()
 }
 
-/// For HTML.
+/// Escapes text for HTML.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

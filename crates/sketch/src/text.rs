@@ -1,4 +1,4 @@
-//! The same for a terminal.
+//! The sketch as text for a terminal.
 
 use crate::Sketch;
 use crate::layout::hosts_of;
@@ -6,7 +6,7 @@ use crate::words::{range, remarks, sentence};
 use net::NodeId;
 use std::fmt::Write as _;
 
-/// Switches with hosts that have a line each.
+/// Up to so many switches with hosts have a line each.
 const LINES: usize = 24;
 
 /// All lines.
@@ -31,7 +31,7 @@ pub fn text(sketch: &Sketch<'_>) -> String {
     text
 }
 
-/// Switches from the top, each level in a line; those with hosts a line each, with what is above and below.
+/// Switches from the top, each level in a line; those with hosts have a line each, with the neighbours above and below.
 fn network(sketch: &Sketch<'_>) -> Vec<String> {
     let topology = &sketch.topology;
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! What links and traffic are, in words, and which hosts an entry of the traffic is about.
+//! Links and traffic in words, and the hosts of a traffic entry.
 
 use net::{LinkTier, NodeId, Topology};
 use scenario::{
@@ -22,7 +22,7 @@ pub struct Links {
     pub queue: String,
 }
 
-/// The cables, those that are alike together.
+/// The cables, equal ones grouped.
 pub fn links(scenario: &Scenario, topology: &Topology) -> Vec<Links> {
     if let Shape::Explicit { links, .. } = &scenario.network.topology {
         let mut kinds: Vec<Links> = Vec::new();
@@ -88,9 +88,9 @@ fn amount(limit: Limit) -> String {
 
 /// The hosts of an entry of the traffic.
 pub struct Ends {
-    /// By host's number: may it send?
+    /// By host number: whether it sends.
     pub sends: Vec<bool>,
-    /// May it receive?
+    /// Whether it receives.
     pub receives: Vec<bool>,
 }
 
@@ -180,7 +180,7 @@ fn what(kind: &TrafficKind) -> String {
         TrafficKind::Trace { file, flows } => {
             format!("{} of {}", plural(flows.len() as u64, "flow"), file.file.written)
         }
-        TrafficKind::Idle { flows } => format!("{} on which nothing is sent", plural(u64::from(*flows), "connection")),
+        TrafficKind::Idle { flows } => format!("{} without traffic", plural(u64::from(*flows), "connection")),
     }
 }
 
@@ -200,8 +200,8 @@ fn rounds(collective: &Collective) -> String {
     let jobs = if collective.jobs == 1 { String::new() } else { format!(" in {} jobs", collective.jobs) };
     let think = match collective.think {
         None => String::new(),
-        Some(Think::Exponential(mean)) => format!(", {mean} of computing between (mean)"),
-        Some(Think::Fixed(time)) => format!(", {time} of computing between"),
+        Some(Think::Exponential(mean)) => format!(", {mean} of computing in between (mean)"),
+        Some(Think::Fixed(time)) => format!(", {time} of computing in between"),
     };
     format!("{} a message, {} rounds{jobs}{think}", sizes.join(", "), collective.rounds)
 }
@@ -213,7 +213,7 @@ fn source(sizes: &Sizes) -> &str {
     }
 }
 
-/// What else there is to know, a line each.
+/// Failures, losses, the enforcer and the policy, a line each.
 pub fn remarks(scenario: &Scenario) -> Vec<String> {
     let mut remarks = Vec::new();
     for failure in &scenario.network.failure {

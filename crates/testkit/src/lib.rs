@@ -1,13 +1,13 @@
-//! What the tests of several crates share. Only tests and benchmarks depend on it.
+//! Shared by the tests of several crates. Only tests and benchmarks depend on it.
 //!
-//! - A test of the kernel, or in real time: [`root`] and [`or_skip`] say why it is skipped, [`Machine::take`] has tests wait for each
-//!   other, [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`eventually`] waits for what it does.
-//! - A test of a scenario: [`scenario()`] reads one from text, [`LossyDownload`] writes a usual one.
-//! - A test by chance: [`Random`] gives a seed's numbers, [`Wire`] does to packets what wires do, [`asked`] reads how many cases somebody
-//!   wants.
+//! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] serialises tests,
+//! [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`eventually`] waits for an effect.
+//! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one.
+//! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
+//! cases to run.
 //!
-//! What needs a crate of ours beside those that read scenarios is that crate's tests' own: a crate whose tests use this one must not be
-//! among its dependencies.
+//! Helpers that need one of our crates, other than the scenario parser, belong to that crate's tests: this one must not depend on a
+//! crate whose tests use it.
 #![forbid(unsafe_code)]
 
 mod asked;

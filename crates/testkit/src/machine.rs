@@ -1,4 +1,4 @@
-//! The machine that a test runs on: whether it offers what the test needs, and the lock that gives it to one test at a time.
+//! The machine of a test: whether it offers what the test needs, and the lock that serialises tests.
 
 use nix::fcntl::{Flock, FlockArg};
 use std::env;
@@ -9,8 +9,8 @@ use std::path::Path;
 /// Where cgroups of version 2 are mounted.
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
-/// The machine, for one test of the kernel or in real time at a time, of all crates. It is released when dropped.
-#[must_use = "dropping it lets the next test begin"]
+/// The lock of all crates' tests of the kernel or in real time. Dropping it releases the machine.
+#[must_use = "dropping it starts the next test"]
 pub struct Machine {
     _lock: Flock<File>,
 }
@@ -25,7 +25,7 @@ impl Machine {
     }
 }
 
-/// What a test needs; or `None`, and a printed reason why the test is skipped.
+/// The requirement of a test; or `None`, and a printed reason why the test is skipped.
 pub fn or_skip<T, E: Display>(needed: Result<T, E>) -> Option<T> {
     needed.inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
 }

@@ -11,11 +11,11 @@ use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-/// The names of network namespaces, which are there until it is dropped, also by a failing test.
+/// Names of network namespaces, which are deleted when this is dropped, also by a failing test.
 pub struct Namespaces<const N: usize>([String; N]);
 
 impl<const N: usize> Namespaces<N> {
-    /// Makes them; to each name is added what no other test has.
+    /// Creates them; each name gets a unique suffix.
     pub fn new(names: [&str; N]) -> Namespaces<N> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let own = format!("{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -38,7 +38,7 @@ impl<const N: usize> Deref for Namespaces<N> {
 impl<const N: usize> Drop for Namespaces<N> {
     fn drop(&mut self) {
         for name in &self.0 {
-            // not ip(): a panic while panicking would abort, and leave the others behind
+            // not ip(): a panic while panicking would abort, and leave the others undeleted
             let _ = Command::new("ip").args(["netns", "delete", name]).status();
         }
     }
@@ -47,11 +47,11 @@ impl<const N: usize> Drop for Namespaces<N> {
 /// One end of a cable.
 #[derive(Clone, Copy)]
 pub struct End<'a> {
-    /// The namespace that it is in.
+    /// Its namespace.
     pub host: &'a str,
-    /// What its interface is called there.
+    /// Its interface's name.
     pub name: &'a str,
-    /// Its address with the prefix's length, if it has one.
+    /// Its address with prefix length, if any.
     pub address: Option<&'a str>,
 }
 
@@ -59,7 +59,7 @@ pub struct End<'a> {
 pub fn cable([a, b]: [End<'_>; 2]) {
     ip(&format!("-n {} link add {} type veth peer name {} netns {}", a.host, a.name, b.name, b.host));
     for End { host, name, address } in [a, b] {
-        // no IPv6 address by itself, which would come later
+        // no automatic IPv6 address, which would appear later
         ip(&format!("-n {host} link set {name} addrgenmode none"));
         if let Some(address) = address {
             ip(&format!("-n {host} address add {address} dev {name}"));
@@ -68,7 +68,7 @@ pub fn cable([a, b]: [End<'_>; 2]) {
     }
 }
 
-/// Runs `work` on a thread of its own, in a namespace: sockets that it opens are there.
+/// Runs `work` on a thread of its own in a namespace: sockets that it opens belong there.
 pub fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     let enter = || {
         let file = File::open(Path::new("/run/netns").join(namespace)).expect("the namespace exists");
@@ -94,12 +94,12 @@ pub fn set_sysctl(name: &str, value: &str) {
     fs::write(format!("/proc/sys/{name}"), value).unwrap_or_else(|error| panic!("{name} = {value}: {error}"));
 }
 
-/// Runs `ip ARGUMENTS`: what it prints.
+/// Runs `ip ARGUMENTS`; returns its output.
 pub fn ip(arguments: &str) -> String {
     command("ip", arguments)
 }
 
-/// Runs a command, which must succeed: what it prints.
+/// Runs a command, which must succeed; returns its output.
 pub fn command(program: &str, arguments: &str) -> String {
     let output = Command::new(program).args(arguments.split_whitespace()).output();
     let output = output.unwrap_or_else(|error| panic!("{program} cannot be run: {error}"));

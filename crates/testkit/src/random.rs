@@ -1,12 +1,12 @@
-//! Numbers from a seed.
+//! Random numbers from a seed.
 
-/// A generator whose numbers are its seed's (SplitMix64, Steele 2014).
+/// A generator (SplitMix64, Steele 2014).
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// Any number.
-    #[expect(clippy::should_implement_trait, reason = "it has no end, so it is no iterator")]
+    /// Any 64-bit number.
+    #[expect(clippy::should_implement_trait, reason = "it is endless, so it is no iterator")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

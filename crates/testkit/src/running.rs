@@ -1,4 +1,4 @@
-//! A program that runs while a test goes on.
+//! A program that runs during a test.
 
 use crate::network::inside;
 use crate::wait::eventually;
@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-/// A process, killed when dropped, also by a failing test. What it says on stderr goes into a file.
+/// A process, killed when dropped, also by a failing test. Its stderr goes into a file.
 pub struct Running {
     child: Child,
     log: PathBuf,
@@ -17,7 +17,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program in a network namespace; its stderr is added to the file `log`.
+    /// Starts a program in a network namespace; its stderr is appended to the file `log`.
     pub fn start(namespace: &str, command: &mut Command, log: PathBuf) -> Running {
         let file = File::options().append(true).create(true).open(&log);
         let file = file.unwrap_or_else(|error| panic!("{}: {error}", log.display()));
@@ -32,12 +32,12 @@ impl Running {
         self.child.id()
     }
 
-    /// What it has said.
+    /// Its stderr so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).map(|log| log[self.before..].to_string()).unwrap_or_default()
     }
 
-    /// Stops it where it is, or lets it go on.
+    /// Suspends it, or resumes it.
     pub fn pause(&self, on: bool) {
         self.signal(if on { Signal::SIGSTOP } else { Signal::SIGCONT });
     }
@@ -47,19 +47,19 @@ impl Running {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// Ends it as a service manager does; it must say that all went well.
+    /// Ends it as a service manager does; its exit code must be 0.
     pub fn stop(self) {
         self.end(Signal::SIGTERM);
     }
 
-    /// Ends it as Ctrl-C does; it must say that all went well.
+    /// Ends it as Ctrl-C does; its exit code must be 0.
     pub fn interrupt(self) {
         self.end(Signal::SIGINT);
     }
 
-    /// Waits until it has failed by itself: what it said.
+    /// Waits until it has failed by itself; returns its stderr.
     pub fn fails(mut self) -> String {
-        assert!(eventually(|| self.has_ended()), "it goes on: {}", self.said());
+        assert!(eventually(|| self.has_ended()), "it still runs: {}", self.said());
         assert_eq!(self.child.wait().expect("it is ours").code(), Some(1), "{}", self.said());
         self.said()
     }

@@ -1,4 +1,4 @@
-//! Scenarios from text, with all algorithms that there are: those of `cc/`, and the kernel's own.
+//! Scenarios from text, with all available algorithms: those of `cc/`, and the kernel's own.
 
 use congestion::Algorithm;
 use policy::{AlgorithmFacts, Measures};
@@ -15,13 +15,13 @@ pub fn scenario(text: &str) -> Scenario {
     scenario_with(text, &[])
 }
 
-/// The same with values put in, as by `--set`: `network.rate=10 Gbit/s`.
+/// The same with overrides, as by `--set`: `network.rate=10 Gbit/s`.
 pub fn scenario_set(text: &str, sets: &[&str]) -> Scenario {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     read(text, &sets, &Given(BTreeMap::new()))
 }
 
-/// The same with files that it names, each a name and a text.
+/// The same with the files that it names, each a name and a text.
 pub fn scenario_with(text: &str, files: &[(&str, &str)]) -> Scenario {
     read(text, &[], &Given(files.iter().copied().collect()))
 }
@@ -62,7 +62,7 @@ impl Files for Given<'_> {
     }
 }
 
-/// A download from `left1` to `right1` through a bottleneck of 50 packets that loses data on its way.
+/// A download from `left1` to `right1` through a bottleneck of 50 packets that loses data packets.
 #[derive(Clone, Debug)]
 pub struct LossyDownload<'a> {
     /// `60 s`.
@@ -71,17 +71,17 @@ pub struct LossyDownload<'a> {
     pub seed: u64,
     /// Of the bottleneck: `10 Mbit/s`.
     pub rate: &'a str,
-    /// Of the bottleneck, one way; the two links beside it have 50 us each.
+    /// Of the bottleneck, one way; the two adjacent links have 50 us each.
     pub delay: &'a str,
-    /// Probability that a packet with data is lost: `1 %`.
+    /// Probability that a data packet is lost: `1 %`.
     pub loss: &'a str,
     /// The server's algorithm.
     pub cc: &'a str,
     /// `10 MB`.
     pub bytes: &'a str,
-    /// Of both hosts, if not what they have by default.
+    /// Of both hosts, if not the default.
     pub buffers: Option<&'a str>,
-    /// The node where BBR is enforced on what the server sends, if anywhere.
+    /// The node where BBR is enforced on the server's data, if any.
     pub enforced_at: Option<&'a str>,
 }
 

@@ -1,15 +1,15 @@
-//! Waiting for what others do.
+//! Waiting for an effect.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No wait of a test lasts longer.
+/// The longest wait of a test.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks.
+/// Interval of checks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Waits until `done`; false when it did not come within [`PATIENCE`].
+/// Waits until `done`; false if that takes longer than [`PATIENCE`].
 pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !done() {
@@ -21,7 +21,7 @@ pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// The same, where the test fails if it does not come. `what` is said then.
+/// The same, and fails the test if it takes longer. `what` is for the message.
 #[track_caller]
 pub fn until(what: &str, done: impl FnMut() -> bool) {
     assert!(eventually(done), "waited in vain: {what}");

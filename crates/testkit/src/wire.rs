@@ -1,42 +1,42 @@
-//! What happens to packets on their way.
+//! Simulated faults of a link.
 
 use crate::random::Random;
 use std::collections::VecDeque;
 use units::{Rate, Time};
 
-/// How much later than its turn a packet may come that is reordered or duplicated, µs.
+/// Largest extra delay of a packet that is reordered or duplicated, µs.
 const LATE_US: u64 = 5_000;
 
-/// What a wire does to packets: probabilities where nothing else is said.
+/// The faults of a link: probabilities unless noted.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// From one end to the other.
+    /// Delay, one way.
     pub delay: Time,
     /// Bottleneck and its queue in packets, the one in service included.
     pub rate: Option<(Rate, usize)>,
-    /// It is gone.
+    /// Loss.
     pub loss: f64,
-    /// It comes later than its turn.
+    /// Extra delay.
     pub reorder: f64,
-    /// It comes a second time.
+    /// Duplication.
     pub duplicate: f64,
-    /// A bit of it is flipped.
+    /// A bit is flipped.
     pub corrupt: f64,
-    /// It is marked with CE.
+    /// A CE mark.
     pub mark: f64,
 }
 
 impl Faults {
-    /// None, but for the time that it takes.
+    /// No faults, only a delay.
     pub fn clean(delay: Time) -> Faults {
         Faults { delay, ..Faults::default() }
     }
 }
 
-/// One direction of a wire. What corrupting and marking mean is its owner's, who knows what a packet is.
+/// One direction of a link. Its owner, who knows the packet's type, implements corruption and marks.
 #[derive(Clone, Debug, Default)]
 pub struct Wire {
-    /// What it does.
+    /// Its faults.
     pub faults: Faults,
     /// Nothing gets through.
     pub cut: bool,
@@ -49,14 +49,14 @@ impl Wire {
         Wire { faults, cut: false, bottleneck: Bottleneck::default() }
     }
 
-    /// When a packet that comes at `now` leaves its bottleneck; `None`: it is lost.
+    /// When a packet that arrives at `now` leaves the bottleneck; `None`: it is lost.
     pub fn pass(&mut self, now: Time, random: &mut Random, bytes: u64) -> Option<Time> {
         let sent = self.faults.rate.map_or(Some(now), |rate| self.bottleneck.pass(now, rate, bytes))?;
         let is_lost = random.chance(self.faults.loss) || self.cut;
         (!is_lost).then_some(sent)
     }
 
-    /// When copies of a packet arrive that left the bottleneck at `sent`.
+    /// Arrival times of the copies of a packet that left the bottleneck at `sent`.
     pub fn arrivals(&self, sent: Time, random: &mut Random) -> Vec<Time> {
         let late = |random: &mut Random| Time::from_us(random.below(LATE_US));
         let arrival = sent + self.faults.delay;
@@ -69,12 +69,12 @@ impl Wire {
     }
 }
 
-/// The queue at the slowest place of a wire: when the packets that are in it will have left.
+/// The queue at a link's bottleneck: when its packets will have left.
 #[derive(Clone, Debug, Default)]
 pub struct Bottleneck(VecDeque<Time>);
 
 impl Bottleneck {
-    /// When a packet that comes at `now` has left, at this rate; `None`: `most` are there already, the one in service included.
+    /// When a packet that arrives at `now` will have left, at this rate; `None`: the queue has `most` packets, the one in service included.
     pub fn pass(&mut self, now: Time, (rate, most): (Rate, usize), bytes: u64) -> Option<Time> {
         while self.0.front().is_some_and(|&at| at <= now) {
             self.0.pop_front();

@@ -1,4 +1,4 @@
-//! What a test has made is gone afterwards, also when the test failed.
+//! Everything that a test has created is deleted, also when the test failed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

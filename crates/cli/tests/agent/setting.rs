@@ -160,7 +160,7 @@ fn without_bpf_routes_do_what_they_can() {
     let seen = world.seen(&world.connection(THERE).0);
     assert_eq!((seen.algorithm.as_str(), seen.cwnd), ("reno", 20), "by the route");
     assert!(!world.pins().exists(), "nothing is in bpffs");
-    assert!(eventually(|| agent.said().contains("pacing is not set: it takes BPF")), "{}", agent.said());
+    assert!(eventually(|| agent.said().contains("pacing is not set: it needs BPF")), "{}", agent.said());
     agent.interrupt();
     world.assert_as_before();
 }
@@ -173,7 +173,7 @@ fn without_bpf_an_agent_reports_it_uses_routes_and_restores_everything() {
     let agent = world.agent_as(refused, &mut oracle, &[]);
     let lacks = |text: &str| {
         text.contains("the kernel does not take the agent's program")
-            && text.contains("routes and sysctls alone are set")
+            && text.contains("only routes and sysctls are set")
     };
     assert!(lacks(&agent.said()), "{}", agent.said());
     let kept = world.connection(THERE);
@@ -190,7 +190,7 @@ fn without_bpf_an_agent_reports_it_uses_routes_and_restores_everything() {
     // the report has what was found, not what was asked for
     let report = oracle.wait_for_reports(&agent);
     assert!(report.notes.iter().any(|note| lacks(note)), "{:?}", report.notes);
-    assert!(report.notes.iter().any(|note| note.contains("pacing is not set: it takes BPF")), "{:?}", report.notes);
+    assert!(report.notes.iter().any(|note| note.contains("pacing is not set: it needs BPF")), "{:?}", report.notes);
     assert!(
         eventually(|| {
             let status = world.status();

@@ -126,7 +126,7 @@ fn losses_behind_the_enforcer_do_not_reach_the_server() {
         check(&mut client, LONG, &seen);
     });
     let status = world.status();
-    let again = status["counters"]["sent_again"].as_u64().expect("it is counted");
+    let again = status["counters"]["retransmitted"].as_u64().expect("it is counted");
     let by_server = world.retransmits(&server);
     println!("1 % lost: the enforcer retransmitted {again} packets, the server {by_server}");
     assert!(again > (LONG / 1460 / 200) as u64, "{status}");

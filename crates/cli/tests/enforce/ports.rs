@@ -32,7 +32,7 @@ fn an_ipv6_flow_is_enforced_and_its_losses_made_good() {
     let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
     assert_eq!((counter("flows_opened"), counter("passed_malformed")), (1, 0), "{status}");
     assert!(counter("data_taken") > (LONG / 1440) as u64, "{status}");
-    assert!(counter("sent_again") > (LONG / 1440 / 200) as u64, "{status}");
+    assert!(counter("retransmitted") > (LONG / 1440 / 200) as u64, "{status}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn jumbo_frames_are_enforced_and_their_losses_repaired() {
         // segments are full: 52 bytes of an IP packet are headers and timestamps
         let segments = (LONG / (mtu as usize - 52)) as u64;
         assert!((segments..segments * 5 / 4).contains(&counter("data_taken")), "{segments} segments: {status}");
-        assert!(counter("sent_again") > segments / 200, "{status}");
+        assert!(counter("retransmitted") > segments / 200, "{status}");
     }
     let Some(world) = World::new() else { return };
     world.set_mtu(11_499);

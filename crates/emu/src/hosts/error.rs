@@ -1,4 +1,4 @@
-//! Why a host cannot be made.
+//! Why a host cannot be created.
 
 use std::io;
 
@@ -11,18 +11,18 @@ pub enum Error {
     )]
     NotRoot,
     /// The kernel made no namespace, or no thread to hold it.
-    #[error("cannot make a network namespace: {0}")]
+    #[error("cannot create a network namespace: {0}")]
     Namespace(#[source] io::Error),
-    /// A setting that no kernel would take.
+    /// A setting that no kernel accepts.
     #[error("host {host}: {problem}")]
     Setting {
         /// The host's name.
         host: String,
-        /// What is wrong, and what would be right.
+        /// The mistake, and its correction.
         problem: String,
     },
-    /// No TAP.
-    #[error("host {host} gets no network card: {source}")]
+    /// The TAP cannot be created.
+    #[error("host {host}: cannot create its network card: {source}")]
     Tap {
         /// The host's name.
         host: String,
@@ -34,34 +34,34 @@ pub enum Error {
     Network {
         /// The host's name.
         host: String,
-        /// What was asked.
+        /// What was refused.
         what: String,
         /// What the kernel says.
         source: io::Error,
     },
-    /// A sysctl that the kernel does not have, or not with this value.
+    /// A sysctl that the kernel lacks, or whose value it refuses.
     #[error("host {host}: the kernel refuses {name} = {value}: {source}")]
     Sysctl {
         /// The host's name.
         host: String,
         /// As `sysctl` writes it.
         name: String,
-        /// What it was to be.
+        /// The value.
         value: String,
         /// What the kernel says.
         source: io::Error,
     },
-    /// No such congestion control.
+    /// The kernel lacks the congestion control.
     #[error(
         "host {host}: the kernel has no congestion control '{name}'; see net.ipv4.tcp_available_congestion_control"
     )]
     Algorithm {
         /// The host's name.
         host: String,
-        /// The one that was asked for.
+        /// Its name.
         name: String,
     },
-    /// A failure once the host runs.
+    /// A failure of a running host.
     #[error("host {host}: {source}")]
     Io {
         /// The host's name.

@@ -1,4 +1,4 @@
-//! Finding hosts from outside: those of running runs, to enter them, and what is left of dead ones, to end it.
+//! Finds hosts from outside: those of live runs, to enter them, and remains of dead ones, to end them.
 
 use crate::hosts::namespace::inside;
 use crate::hosts::netlink::{LOOPBACK, Network};
@@ -20,25 +20,25 @@ const PREFIX: &str = "opentcp-";
 /// A killed process is gone when its memory is freed: large ones take a moment.
 const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
-/// Whose something is. A namespace's is written as the alias of its loopback interface, where it lasts as long as the namespace; a
-/// control group's is its name.
+/// An owner's mark. For a namespace it is the alias of its loopback interface, which lasts as long as the namespace; for a
+/// control group it is the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     owner: u32,
-    /// In the kernel's ticks since it booted: tells the owner from a later process of the same number.
+    /// In the kernel's ticks since boot: distinguishes the owner from a later process of the same number.
     owner_started: u64,
     host: String,
 }
 
 impl Mark {
-    /// Of what this process makes for `host`.
+    /// For `host` of this process.
     pub fn of_this_process(host: &str) -> io::Result<Mark> {
         let owner = process::id();
         let owner_started = started(owner).ok_or(io::ErrorKind::NotFound)?;
         Ok(Mark { owner, owner_started, host: host.to_owned() })
     }
 
-    /// As it is written, if that is one.
+    /// Parses a mark, if `text` is one.
     pub fn parse(text: &str) -> Option<Mark> {
         let mut parts = text.strip_prefix(PREFIX)?.splitn(3, '-');
         let owner = parts.next()?.parse().ok()?;
@@ -46,7 +46,7 @@ impl Mark {
         Some(Mark { owner, owner_started, host: parts.next()?.to_owned() })
     }
 
-    /// Whether the process that made it goes on.
+    /// Whether its owner is still alive.
     pub fn owner_lives(&self) -> bool {
         started(self.owner) == Some(self.owner_started)
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// A host of a run that is going on, maybe another process's.
+/// A host of a live run, possibly of another process.
 #[derive(Clone, Debug)]
 pub struct Found {
     name: String,
@@ -72,12 +72,12 @@ impl Found {
         &self.name
     }
 
-    /// The process that runs it.
+    /// The process that owns it.
     pub fn owner(&self) -> u32 {
         self.owner
     }
 
-    /// The file by which it can be entered, while the run goes on.
+    /// The file by which it can be entered during the run.
     pub fn namespace(&self) -> &Path {
         &self.namespace
     }
@@ -94,10 +94,10 @@ impl Found {
     }
 }
 
-/// The hosts of all runs that are going on, by owner and name.
+/// The hosts of all live runs, by owner and name.
 ///
 /// # Errors
-/// /proc cannot be read. Namespaces that may not be entered are not told.
+/// /proc cannot be read. Namespaces that may not be entered are skipped.
 pub fn list() -> io::Result<Vec<Found>> {
     let mut hosts: Vec<_> = marked_namespaces()?
         .into_iter()
@@ -108,7 +108,7 @@ pub fn list() -> io::Result<Vec<Found>> {
     Ok(hosts)
 }
 
-/// The host `name` of the run that started last.
+/// The host `name` of the latest run.
 ///
 /// # Errors
 /// As [`list`]; `NotFound` when no run has such a host.
@@ -118,19 +118,19 @@ pub fn find(name: &str) -> io::Result<Found> {
     latest.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no run has a host '{name}'")))
 }
 
-/// What [`clean`] has ended.
+/// The result of [`clean`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Hosts of dead runs.
     pub hosts: usize,
-    /// Processes that had kept them.
+    /// Processes that kept them alive.
     pub processes: usize,
     /// Control groups of dead runs.
     pub cgroups: usize,
 }
 
-/// Ends the processes that runs, themselves dead, have left in their hosts; the hosts go with them. Others' hosts, and those
-/// of runs that live, are not touched. Dead runs' control groups are removed. Where no run lives, this session no longer goes before others either.
+/// Ends the processes that dead runs have left in their hosts; the hosts vanish with them. Other hosts, and those
+/// of live runs, are not touched. Removes dead runs' control groups. If no run is alive, restores this session's scheduling priority.
 ///
 /// # Errors
 /// /proc cannot be read.
@@ -152,10 +152,10 @@ pub fn clean() -> io::Result<Cleaned> {
     Ok(cleaned)
 }
 
-/// Kills the processes whose main thread is in the namespace of this inode, and waits for them to end. Returns their number.
+/// Kills the processes whose main thread is in the namespace of this inode, and waits for their end. Returns their number.
 pub(super) fn end_processes_in(inode: u64) -> usize {
     let mut ended = 0;
-    // What they start meanwhile is found by looking again; who never stops starting some must be stopped otherwise.
+    // Repeated, since they may start others meanwhile; endless forking is beyond this.
     for _ in 0..10 {
         let Ok(all) = tasks() else { break };
         let killed = all.iter().filter(|task| task.is_main() && task.inode == inode && kill(task)).count();
@@ -167,7 +167,7 @@ pub(super) fn end_processes_in(inode: u64) -> usize {
     ended
 }
 
-/// Kills a process, unless its number has passed to another meanwhile. Returns whether it was there and is gone.
+/// Kills a process, unless its number has been reused meanwhile. Returns whether it existed and is gone.
 fn kill(task: &Task) -> bool {
     let Some(pid) = Pid::from_raw(task.process as i32) else { return false };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
@@ -195,7 +195,7 @@ impl Task {
     }
 }
 
-/// The namespaces that bear our mark, each with the threads that are in it.
+/// The namespaces with our mark, each with its threads.
 fn marked_namespaces() -> io::Result<Vec<(Mark, Vec<Task>)>> {
     let own = inode_of(Path::new("/proc/thread-self/ns/net"));
     let mut namespaces: BTreeMap<u64, Vec<Task>> = BTreeMap::new();
@@ -220,7 +220,7 @@ fn read_mark() -> Option<Mark> {
 fn tasks() -> io::Result<Vec<Task>> {
     let mut all = Vec::new();
     for process in numbers_in(Path::new("/proc"))? {
-        // It may end while it is being looked at.
+        // It may end meanwhile.
         let Ok(threads) = numbers_in(&Path::new("/proc").join(process.to_string()).join("task")) else { continue };
         all.extend(
             threads
@@ -244,10 +244,10 @@ fn inode_of(namespace: &Path) -> Option<u64> {
     fs::metadata(namespace).ok().map(|file| file.ino())
 }
 
-/// When a process was started, in ticks since the machine was; `None` if it has ended, though its parent may not have looked.
+/// Start of a process, in ticks since boot; `None` if it has ended, though its parent may not have reaped it.
 fn started(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is the program's name in parentheses, and may hold anything. Of those behind it the first is the state,
+    // The second field is the program's name in parentheses, and may hold any character. After it the first field is the state,
     // and this the 20th.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let has_ended = matches!(fields.next()?, "Z" | "X");

@@ -1,4 +1,4 @@
-//! A host: made, used, gone.
+//! A host's lifetime.
 
 use crate::hosts::found::{Mark, end_processes_in};
 use crate::hosts::namespace::Namespace;
@@ -25,39 +25,39 @@ pub fn mac_of(address: Ipv4Addr) -> Mac {
     [2, 0, a, b, c, d]
 }
 
-/// What a host's interface has counted; "tx" is what the host sends, and so what its TAP gives.
+/// Counters of a host's interface; "tx" is what the host sends, and so what its TAP returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames sent; a super-frame is one.
+    /// Frames sent; a super-segment is one.
     pub tx_packets: u64,
     /// Frames lost because the TAP was not read in time.
     pub tx_dropped: u64,
     /// Frames received.
     pub rx_packets: u64,
-    /// Frames that the host had no room for.
+    /// Frames for which the host had no room.
     pub rx_dropped: u64,
 }
 
-/// A host's route to the others, to be changed while the host is at work.
+/// A host's route to the others, which can change while the host runs.
 #[derive(Clone, Debug)]
 pub struct HostRoute {
     index: u32,
     address: Ipv4Addr,
     prefix_len: u8,
-    /// What TCP reads from it.
+    /// The metrics that TCP reads from it.
     metrics: Vec<RouteMetric>,
-    /// What it has read from it since it was changed first.
+    /// The metrics that it has read since the first change.
     kept: Vec<Vec<RouteMetric>>,
 }
 
-/// Where nobody is (RFC 5737).
+/// An unused address (RFC 5737).
 const NOWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 0);
 
 impl HostRoute {
-    /// Sets the initial window that TCP takes from it, segments; `None`: what the host was made with. For a thread in the host's namespace.
+    /// Sets the initial window that TCP reads from it, segments; `None`: the host's original one. For a thread in the host's namespace.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel refuses it.
     pub fn set_initial_cwnd(&mut self, segments: Option<u32>) -> io::Result<()> {
         let mut metrics = self.metrics.clone();
         if let Some(segments) = segments {
@@ -65,8 +65,8 @@ impl HostRoute {
             metrics.push(RouteMetric::InitCwnd(segments));
         }
         let mut netlink = Network::open()?;
-        // Connections learn of a change when they send next. Until then they ask the route that was, and if nothing holds that any more, its
-        // interface has an MTU of 68 and their segments 36 bytes. So what was is held by a route to nowhere, which Linux shares it with.
+        // A connection notices a change when it next sends. Until then it uses the old route, and if nothing references that any more, its
+        // interface has an MTU of 68 and segments 36 bytes. So a route to an unused address keeps the old metrics, which Linux shares.
         for was in [&self.metrics, &metrics] {
             if !self.kept.contains(was) {
                 let nowhere = Ipv4Addr::from_bits(NOWHERE.to_bits() + self.kept.len() as u32);
@@ -80,8 +80,8 @@ impl HostRoute {
 
 /// A network namespace with a loopback interface, and a TAP named [`INTERFACE`].
 ///
-/// When it is dropped, its programs are killed. The namespace is gone when the TAP, the threads and the sockets made inside
-/// are gone as well.
+/// Dropping it kills its programs. The namespace vanishes when the TAP, the threads and the sockets made inside
+/// have ended as well.
 #[derive(Debug)]
 pub struct Host {
     name: String,
@@ -92,7 +92,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Makes a host that is ready to talk.
+    /// Creates a host with its network configured.
     ///
     /// # Errors
     /// [`Error`]; nothing is left behind then.
@@ -126,12 +126,12 @@ impl Host {
         mac_of(self.route.address)
     }
 
-    /// The other end of its network cable; the first time only. The interface is gone when it is dropped.
+    /// The other end of its network cable; only once. The interface vanishes when it is dropped.
     pub fn take_tap(&mut self) -> Option<Tap> {
         self.tap.take()
     }
 
-    /// Runs `job` on the host's own thread, and waits for it; jobs come one after the other. Sockets that it makes are the
+    /// Runs `job` on the host's own thread, and waits for it; jobs run one after the other. Sockets that it makes are the
     /// host's, wherever they are used.
     ///
     /// # Errors
@@ -145,16 +145,16 @@ impl Host {
     /// # Errors
     /// No thread can be made.
     pub fn spawn<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
-        // A thread is born into the namespace of the one that makes it.
+        // A thread inherits the namespace of its creator.
         let name = format!("{}-job", self.name);
         self.namespace.enter(move || thread::Builder::new().name(name).spawn(job))?
     }
 
     /// Starts the program `argv[0]` with its arguments inside the host, on this process's terminal. It is killed when the host
-    /// is dropped, or this process is.
+    /// is dropped, or this process ends.
     ///
     /// # Errors
-    /// `argv` is empty, or what starting the program says.
+    /// `argv` is empty, or the program cannot be started.
     pub fn command(&self, argv: &[impl AsRef<OsStr>]) -> io::Result<Child> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -162,10 +162,10 @@ impl Host {
         self.start(command)
     }
 
-    /// The same for a command of the caller's making, with its own files, folder or environment.
+    /// The same for a prepared command, with its own files, folder or environment.
     ///
     /// # Errors
-    /// What starting it says.
+    /// It cannot be started.
     pub fn start(&self, mut command: Command) -> io::Result<Child> {
         self.has_run_programs.store(true, Ordering::Relaxed);
         self.namespace.enter(move || {
@@ -174,10 +174,10 @@ impl Host {
         })?
     }
 
-    /// What its interface has counted.
+    /// The counters of its interface.
     ///
     /// # Errors
-    /// The kernel does not say, as when the TAP is gone.
+    /// The kernel has none, for example when the TAP is gone.
     pub fn counters(&self) -> Result<Counters, Error> {
         let index = self.route.index;
         let answer = self.namespace.enter(move || Network::open()?.link(index)).and_then(|answer| answer);
@@ -207,7 +207,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Those that it has started itself die with its thread. Programs of programs are sought, which takes time.
+        // Programs that it has started itself die with its thread. Their descendants must be searched for, which takes time.
         if self.has_run_programs.load(Ordering::Relaxed)
             && let Ok(file) = fs::metadata(self.namespace.path())
         {
@@ -216,16 +216,16 @@ impl Drop for Host {
     }
 }
 
-/// Makes a fresh namespace, the calling thread's, into a host.
+/// Makes the calling thread's fresh namespace a host.
 fn furnish(host: &str, settings: &HostSettings) -> Result<(Tap, HostRoute), Error> {
     let refused = |what: &str| {
         let (host, what) = (host.to_owned(), what.to_owned());
         move |source| Error::Network { host, what, source }
     };
-    // Before there is an interface that could announce itself. A kernel without IPv6 needs no telling.
+    // Before there is an interface that could announce itself. A kernel without IPv6 lacks the sysctl.
     let _ = set_sysctl("net.ipv6.conf.default.disable_ipv6", "1");
     let mut netlink = Network::open().map_err(refused("netlink"))?;
-    let mark = Mark::of_this_process(host).map_err(refused("a look at /proc"))?;
+    let mark = Mark::of_this_process(host).map_err(refused("reading /proc"))?;
     netlink
         .set_link_up(LOOPBACK, vec![LinkAttribute::IfAlias(mark.to_string())])
         .map_err(refused("the loopback interface"))?;
@@ -270,7 +270,7 @@ fn choose(algorithm: &str, netlink: &mut Network, route: &mut HostRoute) -> io::
     if set_sysctl("net.ipv4.tcp_congestion_control", algorithm).is_ok() {
         return Ok(());
     }
-    // Namespaces may make their default only what the machine allows everyone. A route may name any.
+    // A namespace's default must be one that the machine allows every user. A route may name any.
     route.metrics.push(RouteMetric::CcAlgo(algorithm.to_owned()));
     netlink.set_route(route.index, (route.address, route.prefix_len), route.address, &route.metrics)
 }

@@ -1,4 +1,4 @@
-//! Hosts' names for their programs: an /etc/hosts that only these see.
+//! Hosts' names for their programs: an /etc/hosts that only they see.
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -10,14 +10,14 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
-/// Where programs look names up before they ask anybody.
+/// The file that programs read before they ask a name server.
 const HOSTS: &str = "/etc/hosts";
 
-/// Runs `job` on a passing thread for which, and for the programs that it starts, /etc/hosts has these names before the machine's
-/// own. `file` holds the text meanwhile. `job` runs in any case, and gets whether that could be done.
+/// Runs `job` on a temporary thread for which, and for the programs that it starts, /etc/hosts has these names before the machine's
+/// own. `file` holds the text meanwhile. `job` runs in any case, and gets whether that succeeded.
 ///
 /// # Errors
-/// There is no thread to be had.
+/// No thread can be started.
 pub fn with_names<T: Send>(
     names: &[(&str, Ipv4Addr)],
     file: &Path,
@@ -33,12 +33,12 @@ fn give(names: &[(&str, Ipv4Addr)], file: &Path) -> io::Result<()> {
     fs::write(file, table(names, &fs::read_to_string(HOSTS)?))?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
-    // what is mounted here is to be seen here alone
+    // mounts made here must not propagate to others
     mount(none, "/", none, MsFlags::MS_SLAVE | MsFlags::MS_REC, none)?;
     Ok(mount(Some(file), HOSTS, none, MsFlags::MS_BIND, none)?)
 }
 
-/// The first line with a name counts, so the network's stand before the machine's.
+/// The first line with a name counts, so the network's come before the machine's.
 fn table(names: &[(&str, Ipv4Addr)], machine: &str) -> String {
     let mut text = String::new();
     for (name, address) in names {

@@ -1,4 +1,4 @@
-//! A thread in a network namespace of its own, which does there what it is asked to.
+//! A thread in a network namespace of its own, which runs jobs there.
 
 use crate::hosts::Error;
 use nix::errno::Errno;
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The namespace, held by its thread. Dropping it ends the thread; the namespace lives on as long as anything else is in it.
+/// The namespace, held by its thread. Dropping it ends the thread; the namespace remains while anything else is in it.
 #[derive(Debug)]
 pub struct Namespace {
     jobs: Option<Sender<Job>>,
@@ -23,24 +23,24 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new namespace, with nothing in it but a loopback interface that is down.
+    /// A new namespace, with only a loopback interface that is down.
     pub fn create(thread_name: &str) -> Result<Namespace, Error> {
         let (jobs, queue) = mpsc::channel::<Job>();
-        let (tell, told) = mpsc::channel();
+        let (reply, answer) = mpsc::channel();
         let thread = thread::Builder::new()
             .name(thread_name.to_owned())
             .spawn(move || {
-                // Only this thread changes its namespace, and threads and processes that it starts.
+                // This changes the namespace of this thread only, and of threads and processes that it starts.
                 let entered = unshare(CloneFlags::CLONE_NEWNET).map(|()| nix::unistd::gettid().as_raw());
                 let is_in = entered.is_ok();
-                if tell.send(entered).is_ok() && is_in {
+                if reply.send(entered).is_ok() && is_in {
                     for job in queue {
                         job();
                     }
                 }
             })
             .map_err(Error::Namespace)?;
-        let thread_id = match told.recv() {
+        let thread_id = match answer.recv() {
             Ok(Ok(thread_id)) => thread_id,
             Ok(Err(Errno::EPERM)) => return Err(Error::NotRoot),
             Ok(Err(errno)) => return Err(Error::Namespace(errno.into())),
@@ -49,15 +49,15 @@ impl Namespace {
         Ok(Namespace { jobs: Some(jobs), thread: Some(thread), thread_id })
     }
 
-    /// Lets the namespace's thread run `job`, and waits for it. A panic of the job is the caller's.
+    /// Runs `job` on the namespace's thread, and waits for it. A panic of the job continues in the caller.
     pub fn enter<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-        let (tell, told) = mpsc::channel::<Result<T, Box<dyn Any + Send>>>();
+        let (reply, answer) = mpsc::channel::<Result<T, Box<dyn Any + Send>>>();
         let job: Job = Box::new(move || {
-            // Nobody waits any more only if the caller's thread was torn down: then there is nobody to tell.
-            let _ = tell.send(catch_unwind(AssertUnwindSafe(job)));
+            // The receiver is gone only if the caller's thread has ended.
+            let _ = reply.send(catch_unwind(AssertUnwindSafe(job)));
         });
         self.jobs.as_ref().ok_or_else(ended)?.send(job).map_err(|_| ended())?;
-        match told.recv().map_err(|_| ended())? {
+        match answer.recv().map_err(|_| ended())? {
             Ok(result) => Ok(result),
             Err(panic) => resume_unwind(panic),
         }
@@ -73,13 +73,13 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // It has caught its jobs' panics.
+            // It catches its jobs' panics.
             let _ = thread.join();
         }
     }
 }
 
-/// Runs `job` on a passing thread inside the namespace of the file `namespace`.
+/// Runs `job` on a temporary thread inside the namespace of the file `namespace`.
 pub fn inside<T: Send>(namespace: &Path, job: impl FnOnce() -> T + Send) -> io::Result<T> {
     let file = File::open(namespace)?;
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What is asked of the kernel about interfaces, addresses and routes (rtnetlink), one question after the other.
+//! Interfaces, addresses and routes, over rtnetlink, one request at a time.
 
 use netlink::Netlink;
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
@@ -26,12 +26,12 @@ const TC_LINKLAYER_ETHERNET: u8 = 1;
 pub struct Network(Netlink);
 
 impl Network {
-    /// The calling thread's namespace's.
+    /// Those of the calling thread's namespace.
     pub fn open() -> io::Result<Network> {
         Netlink::open().map(Network)
     }
 
-    /// Changes an interface, and puts it up.
+    /// Changes an interface, and brings it up.
     pub fn set_link_up(&mut self, index: u32, attributes: Vec<LinkAttribute>) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
@@ -41,7 +41,7 @@ impl Network {
         self.change(0, RouteNetlinkMessage::SetLink(message))
     }
 
-    /// All that the kernel says of an interface.
+    /// All attributes of an interface.
     pub fn link(&mut self, index: u32) -> io::Result<Vec<LinkAttribute>> {
         let mut message = LinkMessage::default();
         message.header.index = index;
@@ -65,7 +65,7 @@ impl Network {
         self.change(NLM_F_CREATE | NLM_F_EXCL, RouteNetlinkMessage::NewAddress(message))
     }
 
-    /// The route of the host with `address` to a subnet of its cable, with what TCP is to read from it; replaces the one that is there.
+    /// Sets the host's on-link route to its subnet, with the metrics that TCP is to read from it; replaces an existing one.
     pub fn set_route(
         &mut self,
         index: u32,
@@ -95,7 +95,7 @@ impl Network {
         self.change(NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewRoute(message))
     }
 
-    /// Says for good which Ethernet address a host has.
+    /// Sets a permanent neighbour entry.
     pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: Mac) -> io::Result<()> {
         let mut message = NeighbourMessage::default();
         message.header.family = AddressFamily::Inet;
@@ -108,8 +108,8 @@ impl Network {
         self.change(NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewNeighbour(message))
     }
 
-    /// Lets an interface send at most `rate` bytes of frames a second, after a pause at most `burst` bytes at once; what waits
-    /// for that, up to `limit` bytes, waits in the host (a token bucket, `tc-tbf(8)`).
+    /// Limits an interface to `rate` bytes of frames a second, after a pause at most `burst` bytes at once; up to `limit` bytes
+    /// wait for that in the host (a token bucket, `tc-tbf(8)`).
     pub fn set_card_rate(&mut self, index: u32, rate: u32, burst: u32, limit: u32) -> io::Result<()> {
         let mut message = TcMessage::with_index(index as i32);
         message.header.parent = TcHandle::ROOT;
@@ -129,7 +129,7 @@ impl Network {
     }
 }
 
-/// `struct tc_tbf_qopt`: two times `struct tc_ratespec`, limit, and two sizes for which attributes of their own stand.
+/// `struct tc_tbf_qopt`: twice `struct tc_ratespec`, limit, and two sizes that have attributes of their own.
 fn token_bucket(rate: u32, limit: u32) -> Vec<u8> {
     // cell_log, linklayer, overhead, cell_align, mpu; then the rate
     let mut bytes = vec![0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0];

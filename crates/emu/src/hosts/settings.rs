@@ -1,4 +1,4 @@
-//! How a host's Linux is set: sysctls of its namespace, and what its route tells TCP.
+//! A host's Linux settings: sysctls of its namespace, and metrics of its route.
 
 use crate::hosts::{Error, INTERFACE};
 use netlink_packet_route::route::RouteMetric;
@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a host is to be. What is `None` stays as the kernel has it for new namespaces.
+/// Settings of a host. `None` keeps the kernel's default for new namespaces.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
     /// Its address.
@@ -19,14 +19,14 @@ pub struct HostSettings {
     pub prefix_len: u8,
     /// Longest IP packet in bytes.
     pub mtu: u32,
-    /// Hosts that it is to reach. Others it cannot: nobody answers questions for Ethernet addresses.
+    /// Hosts that it can reach; other addresses have no neighbour entry.
     pub neighbours: Vec<Ipv4Addr>,
-    /// `tcp_ecn`: 0 off, 1 asked for and granted, 2 granted only.
+    /// `tcp_ecn`: 0 off, 1 requested and accepted, 2 accepted only.
     pub ecn: Option<u8>,
     /// The congestion control of connections that choose none. Linux lets a namespace choose only some by its sysctl; any
     /// other is put into the route, and then wins over what a program chose before it connected.
     pub congestion_control: Option<String>,
-    /// The shortest retransmission time-out. Linux takes whole milliseconds (it is rounded up) and counts in its own ticks, of
+    /// Minimum RTO. Linux takes whole milliseconds (it is rounded up) and counts in its own ticks, of
     /// 1 to 10 ms.
     pub rto_min: Option<Duration>,
     /// The initial congestion window in segments.
@@ -35,22 +35,22 @@ pub struct HostSettings {
     pub initial_rwnd: Option<u32>,
     /// Every segment is acknowledged at once, not every second one.
     pub quick_ack: bool,
-    /// Most segments that TCP hands over in one super-frame.
+    /// Largest number of segments in one super-segment.
     pub gso_max_segs: Option<u32>,
-    /// `tcp_rmem`: least, default and largest receive buffer of a connection in bytes.
+    /// `tcp_rmem`: minimum, default and largest receive buffer of a connection in bytes.
     pub rmem: Option<[u32; 3]>,
-    /// `tcp_wmem`: least, default and largest send buffer of a connection in bytes.
+    /// `tcp_wmem`: minimum, default and largest send buffer of a connection in bytes.
     pub wmem: Option<[u32; 3]>,
-    /// Nothing that one connection has learnt of a path is kept for the next.
+    /// Connections do not start from metrics that earlier ones saved.
     pub no_metrics_save: bool,
     /// Further sysctls, such as `("net.ipv4.tcp_sack", "0")`; they are set last.
     pub sysctls: Vec<(String, String)>,
     /// The CPUs (a bit each) that run the host's receiving half. Without it the thread that writes to the TAP does.
     pub rps_cpus: Option<u64>,
-    /// What the interface may send. What it may not send yet waits in the host, where TCP sees it and keeps the rest in the
+    /// The interface's rate. Excess waits in the host, where TCP sees it and keeps the rest in the
     /// socket. `None`: everything leaves at once.
     pub card: Option<CardRate>,
-    /// Frames, up to 64 KB each, that may wait for the TAP to be read; what comes on top is lost
+    /// Frames, up to 64 KB each, that may wait for the TAP to be read; further ones are lost
     /// ([`Counters::tx_dropped`](crate::hosts::Counters)).
     pub tx_queue_frames: u32,
 }
@@ -65,7 +65,7 @@ pub struct CardRate {
 }
 
 impl HostSettings {
-    /// A host on 10.0.0.0/8 with an Ethernet's MTU, a long queue, and Linux's own settings otherwise, but for remembering paths.
+    /// A host on 10.0.0.0/8 with Ethernet's MTU, a long queue, and otherwise Linux's defaults, except that it saves no metrics.
     pub fn new(address: Ipv4Addr) -> HostSettings {
         HostSettings {
             address,
@@ -89,7 +89,7 @@ impl HostSettings {
         }
     }
 
-    /// What is wrong before any kernel is asked.
+    /// Checks the settings before the kernel sees them.
     pub(super) fn check(&self, host: &str) -> Result<(), Error> {
         let wrong = |problem: String| Err(Error::Setting { host: host.to_owned(), problem });
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
@@ -99,7 +99,7 @@ impl HostSettings {
         if !(1..=30).contains(&self.prefix_len) {
             return wrong(format!("a subnet has 1 to 30 bits, not {}", self.prefix_len));
         }
-        // The least that IPv4 may have (RFC 791), and what a TAP may.
+        // The minimum of IPv4 (RFC 791), and the maximum of a TAP.
         if !(68..=65_521).contains(&self.mtu) {
             return wrong(format!("an MTU is 68 to 65521 bytes, not {}", self.mtu));
         }
@@ -112,7 +112,7 @@ impl HostSettings {
         }
         for (name, _) in &self.sysctls {
             if !name.starts_with("net.") || name.contains('/') || name.contains("..") {
-                return wrong(format!("'{name}' is no sysctl of a network namespace; such begin with 'net.'"));
+                return wrong(format!("'{name}' is no sysctl of a network namespace; those begin with 'net.'"));
             }
         }
         Ok(())
@@ -136,11 +136,11 @@ impl HostSettings {
         own.chain(self.sysctls.iter().cloned()).collect()
     }
 
-    /// What TCP is to read from the route.
+    /// The metrics that TCP is to read from the route.
     pub(super) fn route_metrics(&self) -> Vec<RouteMetric> {
         let mut metrics = Vec::new();
         if let Some(rto_min) = self.rto_min {
-            // Linux reads this one only where the route insists on it.
+            // Linux reads this one only where the route locks it.
             metrics.push(RouteMetric::Lock(1 << RTAX_RTO_MIN));
             metrics.push(RouteMetric::RtoMin(rto_min.as_micros().div_ceil(1000).max(1) as u32));
         }
@@ -156,26 +156,26 @@ impl HostSettings {
 /// Its number in linux/rtnetlink.h.
 const RTAX_RTO_MIN: u32 = 13;
 
-/// What may wait for a card, bytes. TCP has far less there; more would be lost.
+/// Bytes that may wait for a card. TCP queues far less there; more would be lost.
 pub(super) const CARD_QUEUE_BYTES: u32 = 1 << 30;
 
 /// Sets a sysctl of the calling thread's namespace.
 pub fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
     let path = Path::new("/proc/sys").join(name.replace('.', "/"));
-    // It is there or it is not: nothing is to be made.
+    // It exists or not: never create a file.
     let mut file = fs::OpenOptions::new().write(true).open(path)?;
     file.write_all(value.as_bytes())
 }
 
 /// Lets the CPUs of `mask` run the receiving half of the calling thread's namespace.
 pub(super) fn set_rps(mask: u64) -> io::Result<()> {
-    // /sys shows the namespace of whoever mounted it; so it is mounted once more, nowhere, and is gone with its descriptor.
+    // /sys shows the namespace of its mounter, so mount another, detached one, which vanishes with its descriptor.
     let context = fsopen("sysfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
     let sysfs = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
     let path = format!("class/net/{INTERFACE}/queues/rx-0/rps_cpus");
     let file = openat(&sysfs, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-    // Groups of 32 bits, the highest first. Linux refuses groups beyond its CPUs, be they zero.
+    // Groups of 32 bits, the highest first. Linux refuses groups beyond its CPUs, even zero ones.
     let text = match mask >> 32 {
         0 => format!("{mask:x}"),
         high => format!("{high:x},{:08x}", mask & 0xffff_ffff),

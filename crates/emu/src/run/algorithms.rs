@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An algorithm that was just unloaded is gone when its last socket is, which the kernel frees in its own time.
+/// An unloaded algorithm remains until its last socket is freed, which the kernel does in its own time.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is loaded, and what each traffic entry uses.
+/// The loaded algorithms, and what each traffic entry uses.
 pub struct Algorithms {
     entries: Vec<EntryStack>,
-    /// By entry: the name that results use.
+    /// By entry: its name in the results.
     labels: Vec<String>,
     _loaded: Vec<Loaded>,
 }
@@ -25,7 +25,7 @@ impl Algorithms {
     /// Loads what the traffic of `scenario` needs, and what its policy may set.
     ///
     /// # Errors
-    /// The kernel takes no algorithms, or not one of these.
+    /// The kernel takes no algorithms, or refuses one of these.
     pub fn load(scenario: &Scenario) -> Result<Algorithms, EmuError> {
         let mut names: BTreeMap<&Algorithm, String> = BTreeMap::new();
         let mut loaded = Vec::new();
@@ -46,7 +46,7 @@ impl Algorithms {
         }
         // those that the policy may set
         let names_loaded: BTreeSet<String> = loaded.iter().map(|algorithm| algorithm.name().to_string()).collect();
-        // others are the kernel's own, or a user's, which stays loaded
+        // the others are the kernel's own, or a user's, which stay loaded
         let ours = |name: &&str| kernel::object(name).is_some();
         for name in policy_algorithms(scenario).filter(ours).collect::<BTreeSet<_>>() {
             if !names_loaded.contains(&format!("{NAME_PREFIX}{name}")) {
@@ -58,18 +58,18 @@ impl Algorithms {
         Ok(Algorithms { entries: algorithms(scenario).map(entry).collect(), labels, _loaded: loaded })
     }
 
-    /// By traffic entry: what sockets choose.
+    /// By traffic entry: the names that sockets choose.
     pub fn entries(&self) -> &[EntryStack] {
         &self.entries
     }
 
-    /// What results call the algorithm of an entry.
+    /// The name of an entry's algorithm in the results.
     pub fn label(&self, entry: u32) -> &str {
         &self.labels[entry as usize]
     }
 }
 
-/// The kernel, asked once whether it takes algorithms.
+/// The kernel, probed once.
 fn probed(kernel: &mut Option<Kernel>) -> Result<&Kernel, EmuError> {
     match kernel {
         Some(kernel) => Ok(kernel),

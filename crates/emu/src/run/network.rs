@@ -28,13 +28,13 @@ use units::Time;
 
 /// Ethernet's header.
 const ETHERNET_BYTES: u32 = 14;
-/// A super-frame of 64 KB, with the headers of all its packets, by which Linux counts.
+/// A super-segment of 64 KB, with the headers of all its packets, as Linux counts it.
 const SUPER_FRAME_BYTES: u64 = 70_000;
 
-/// What the engine's thread hands back.
+/// The result of the engine's thread.
 pub type Ran = Result<(Counted, Trouble), EmuError>;
 
-/// Hosts that are ready to talk, and nothing between them yet.
+/// Hosts with their network configured, and no network between them yet.
 pub struct Network {
     hosts: Vec<Host>,
     topology: Topology,
@@ -49,7 +49,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes the hosts of `topology`. `helped`: the other processors do the hosts' receiving half. `entries`: for how many traffic entries packets are told apart by flow; 0 for none.
+    /// Makes the hosts of `topology`. `helped`: the other CPUs do the hosts' receiving half. `entries`: number of traffic
+    /// entries whose packets are distinguished by flow.
     ///
     /// # Errors
     /// [`EmuError`]: no right to make namespaces, or Linux refuses a setting.
@@ -82,7 +83,7 @@ impl Network {
             };
             let mut host = Host::new(&topology.node(topology.host(i as usize)).name, &settings)?;
             taps.extend(host.take_tap());
-            // what is started in the host stays off the engine's processor
+            // programs started in the host stay off the engine's CPU
             let spared = cpus.clone();
             host.enter(move || spared.take_others()).map_err(|error| EmuError::Io("a host", error))?;
             hosts.push(host);
@@ -118,29 +119,29 @@ impl Network {
         self.hosts.iter().map(open).collect::<io::Result<_>>().map_err(|error| EmuError::Io("a namespace", error))
     }
 
-    /// Where the traffic says which ports are which flow's.
+    /// The map of ports to flows, for the traffic to write.
     pub(crate) fn flow_ports(&self) -> Arc<FlowPorts> {
         self.flows.clone()
     }
 
-    /// Where another thread learns what links have counted, once the engine runs.
+    /// The links' counters for another thread, once the engine runs.
     pub(crate) fn gauges(&self) -> Arc<Gauges> {
         self.gauges.clone()
     }
 
-    /// Keeps the calling thread, and what it starts, off the engine's processor.
+    /// Keeps the calling thread, and threads that it starts, off the engine's CPU.
     pub(super) fn leave_the_engine_alone(&self) {
         self.cpus.take_others();
     }
 
-    /// The same for the thread of the hosts' applications, which goes before other programs: a receiver that reads late
-    /// acknowledges late, as Linux puts off what would offer a smaller window until the application has read.
+    /// The same for the thread of the hosts' applications, which has priority over other programs: a receiver that reads late
+    /// acknowledges late, as Linux delays an ACK that would shrink the window until the application has read.
     pub fn serve_the_hosts(&self) {
         self.cpus.take_others();
         go_first();
     }
 
-    /// Starts the engine on a thread of `scope`; once only. It ends at `end` or when `stop` is set.
+    /// Starts the engine on a thread of `scope`; only once. It ends at `end` or when `stop` is set.
     ///
     /// # Errors
     /// The ports cannot be polled, or a capture cannot be begun.
@@ -199,15 +200,15 @@ impl Network {
 }
 
 /// The rate of host number `host`'s network card: that of its link, whose packets are `framing` bytes longer than IP's, and
-/// which is modelled. What the host were to send faster would wait in the model, and TCP would take it for sent.
+/// which is modelled. Faster sending would queue in the model, where TCP would count it as sent.
 fn card(topology: &Topology, host: u32, framing: u32, mtu: u32) -> Option<CardRate> {
     let node = topology.host(host as usize);
     let rate = topology.links().iter().find(|link| link.from == node)?.rate;
     let (frame, on_wire) = (u64::from(mtu + ETHERNET_BYTES), u64::from(mtu + framing));
     let exact = rate.as_bps() / 8 * frame / on_wire;
-    // what comes late in the machine stays queued in the model, unless the host is a little slower than the model
+    // a little slower than the model: else packets that the machine delayed stay queued in the model
     let bytes_per_second = exact - exact / 512;
-    // Linux hands over about a millisecond's worth at once, 64 KB at most; and what its timers are late must not be lost
+    // Linux sends about a millisecond's worth at once, 64 KB at most; and lateness of its timers must not cost rate
     let at_once = (exact / 800).clamp(2 * frame, SUPER_FRAME_BYTES) + exact / 3000;
     Some(CardRate { bytes_per_second: bytes_per_second.try_into().ok()?, burst_bytes: at_once as u32 })
 }

@@ -1,4 +1,4 @@
-//! [`open`]: the network of a scenario without its traffic, for programs that somebody runs in its hosts.
+//! [`open`]: the network of a scenario without its traffic, for a user's programs in its hosts.
 
 use super::algorithms::Algorithms;
 use super::network::Network;
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use units::Time;
 
-/// Opens the network of `scenario`, runs `work` while packets go through it, and closes it. Failures come at their times; the
-/// scenario's algorithms are in the kernel. With `pcap`, what each host sends and receives is captured in that folder. With what `work`
-/// returns comes what the network counted. `work` has a thread of its own, which like all that it starts is off the engine's processor.
+/// Opens the network of `scenario`, runs `work` while it forwards packets, and closes it. Failures come at their times; the
+/// scenario's algorithms are in the kernel. With `pcap`, what each host sends and receives is captured in that folder. Returns the result
+/// of `work` and the network's counters. `work` has a thread of its own, which like its children is off the engine's CPU.
 ///
 /// # Errors
 /// [`EmuError`]; in every case nothing is left behind.
@@ -24,13 +24,13 @@ pub fn open<T: Send>(
     pcap: Option<PathBuf>,
     work: impl FnOnce(&Network) -> T + Send,
 ) -> Result<(T, Counted), EmuError> {
-    // a network that nobody measures is open as long as anybody likes
+    // a network without measurements is open until `work` returns
     let measure = Measure { links: None, queues: Queues::Links(Vec::new()), ..scenario.measure.clone() };
     let scenario = Scenario { measure, ..scenario.clone() };
     let topology = plan::topology(&scenario)?;
     let stack = super::agreed(limits::of_network(&scenario, &topology), linux::stack(&scenario))?;
     let _algorithms = Algorithms::load(&scenario)?;
-    // what will be sent is not known; this fast it may be more than one processor does
+    // the load is unknown; at this rate it may be too much for one CPU
     let helped = limits::glues(&topology);
     let network = Network::create(&scenario, &topology, &stack, helped, 0, pcap)?;
     let stop = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! A row for each flow: what the kernel said of its sender, and what the network saw of its packets.
+//! A row for each flow: the kernel's counters of its sender, and the network's of its packets.
 
 use super::algorithms::Algorithms;
 use crate::engine::Counted;
@@ -56,7 +56,7 @@ pub fn flows(
             data_packets_sent: u64::from(info.data_segs_out.wrapping_sub(base.data_segs_out)),
             retransmits: u64::from(info.total_retrans.wrapping_sub(base.total_retrans)),
             rtos: u64::from(info.total_rto.wrapping_sub(base.total_rto)),
-            // the kernel does not tell a connection's probes apart from its other retransmissions
+            // the kernel does not count a connection's probes apart from other retransmissions
             tlp_probes: 0,
             ce_marks: count.forward.signals,
             ece_acks: count.backward.signals,

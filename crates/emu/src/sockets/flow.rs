@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use units::Time;
 
 /// A connection, both of whose ends are ours.
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "they are independent")]
 pub struct Flow {
     /// The traffic entry that opened it.
     pub entry: u32,
@@ -17,19 +17,19 @@ pub struct Flow {
     pub src: u32,
     /// See `src`.
     pub dst: u32,
-    /// In a run with a policy: that of the sending host when it was opened.
+    /// In a run with a policy: the sending host's arm when it was opened.
     pub arm: Option<Arm>,
     /// When it was opened.
     pub start: Time,
     /// When its last byte arrived.
     pub end: Option<Time>,
-    /// Application bytes asked for; [`UNLIMITED`].
+    /// Application bytes requested; [`UNLIMITED`].
     pub bytes: u64,
     /// Of those, not yet written.
     pub unwritten: u64,
     /// Application bytes that the kernel took.
     pub written: u64,
-    /// No more will be asked for: after the last byte comes the FIN.
+    /// No more will be requested: after the last byte comes the FIN.
     pub closing: bool,
     /// The sender's socket; none once it is closed.
     pub sender: Option<TcpStream>,
@@ -37,15 +37,15 @@ pub struct Flow {
     pub connected: bool,
     /// The receiver's socket; none before it is accepted and after it is closed.
     pub receiver: Option<TcpStream>,
-    /// The receiver's application has done with it.
+    /// The receiver's application has closed it.
     pub finished: bool,
-    /// It is kept for messages, which are what is completed.
+    /// Kept open for messages, whose completions count.
     pub has_messages: bool,
     /// Application bytes that arrived.
     pub received: u64,
-    /// How many of those the application wants to hear of.
+    /// How many of those the application is waiting for.
     pub notify_at: u64,
-    /// What the kernel last said of the sender.
+    /// The sender's last `tcp_info`.
     pub info: Info,
     /// In a run with a policy: the kernel's name of the sender's congestion control at its end.
     pub algorithm: Option<String>,
@@ -80,14 +80,14 @@ impl Flow {
         }
     }
 
-    /// Asks the kernel how the sender is; the last answer stays when it is gone.
+    /// Reads the sender's `tcp_info`; a closed sender keeps the last one.
     pub fn look(&mut self) {
         if let Some(info) = self.sender.as_ref().and_then(|sender| Info::of(sender).ok()) {
             self.info = info;
         }
     }
 
-    /// Looks for the last time: also which algorithm it has, where a policy may have changed that.
+    /// Reads it for the last time, with the algorithm, which a policy may have changed.
     pub fn look_last(&mut self) {
         self.look();
         if let Some(sender) = self.sender.as_ref().filter(|_| self.arm.is_some()) {
@@ -96,7 +96,7 @@ impl Flow {
         }
     }
 
-    /// What is left of it when the run ends.
+    /// The record of it at the run's end.
     pub fn end(mut self) -> FlowEnd {
         self.look_last();
         FlowEnd {
@@ -125,22 +125,22 @@ pub struct FlowEnd {
     pub src: u32,
     /// See `src`.
     pub dst: u32,
-    /// In a run with a policy: that of the sending host when it was opened.
+    /// In a run with a policy: the sending host's arm when it was opened.
     pub arm: Option<Arm>,
     /// When it was opened.
     pub start: Time,
     /// When its last byte arrived.
     pub end: Option<Time>,
-    /// Application bytes asked for; none if it sends as long as it may.
+    /// Application bytes requested; `None` if unlimited.
     pub bytes: Option<u64>,
-    /// Its application was not stopped before it had written everything.
+    /// It was not stopped before its application had written everything.
     pub whole: bool,
     /// Application bytes that arrived since counting began.
     pub delivered: u64,
-    /// What the kernel said at the end, or when the sender closed.
+    /// The sender's `tcp_info` at the end, or when it closed.
     pub info: Info,
     /// In a run with a policy: the kernel's name of the sender's congestion control then.
     pub algorithm: Option<String>,
-    /// What it said when counting began.
+    /// The sender's `tcp_info` when counting began.
     pub base: Info,
 }

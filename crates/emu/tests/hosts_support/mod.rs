@@ -42,7 +42,7 @@ pub struct Carried {
     pub frames_out: u64,
     pub refused: u64,
     pub longest_packet: usize,
-    /// What its thread has used, the receiving host's stack included: a write to a TAP runs it.
+    /// CPU time of its thread, the receiving host's stack included: a write to a TAP runs it.
     pub cpu: Duration,
     pub pcap: Option<PcapTotals>,
 }

@@ -1,4 +1,4 @@
-//! What the tests of whole runs share: the machine, and runs that it did not distort.
+//! Shared by the tests of whole runs: the machine, and runs that it did not distort.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use emu::{EmuError, Emulated, Watch, emulate};
@@ -21,7 +21,7 @@ pub fn machine() -> Option<Machine> {
     Some(Machine::take())
 }
 
-/// Lets a run go on, whatever happens.
+/// Lets a run continue in any case.
 struct Unwatched;
 
 impl Watch for Unwatched {
@@ -30,8 +30,7 @@ impl Watch for Unwatched {
     }
 }
 
-/// A run of the scenario, its self-check printed. None, and a printed reason, where there are no control groups of version 2 for
-/// a policy.
+/// A run of the scenario, its self-check printed. None, and a printed reason, where a policy lacks control groups of version 2.
 pub fn any(name: &str, scenario: &Scenario) -> Option<Emulated> {
     attempt(name, emulate(scenario, None, &mut Unwatched))
 }
@@ -50,8 +49,8 @@ fn attempt(name: &str, run: Result<Emulated, EmuError>) -> Option<Emulated> {
     }
 }
 
-/// A valid one of what `run` makes, of which the machine's own host kept no more than `stolen` of its CPUs. None, and a printed
-/// reason, on a machine that lets none be valid: one whose own host takes its CPUs for milliseconds at a time says nothing of the emulator.
+/// A valid result of `run`, during which the machine's own host stole no more than `stolen` of its CPUs. None, and a printed
+/// reason, on a machine where none is valid: one whose host steals CPUs for milliseconds at a time says nothing about the emulator.
 pub fn valid(name: &str, stolen: f64, mut run: impl FnMut() -> Result<Emulated, EmuError>) -> Option<Emulated> {
     for n in 1..=ATTEMPTS {
         await_quiet();
@@ -59,9 +58,9 @@ pub fn valid(name: &str, stolen: f64, mut run: impl FnMut() -> Result<Emulated, 
         if run.check.valid && run.check.cpu_stolen <= stolen {
             return Some(run);
         }
-        println!("{name}: attempt {n} of {ATTEMPTS} was distorted by what else runs on this machine");
+        println!("{name}: attempt {n} of {ATTEMPTS} was distorted by other programs");
     }
-    println!("skipped: no run of {name} was valid here");
+    println!("skipped: no run of {name} was valid on this machine");
     None
 }
 
@@ -86,7 +85,7 @@ fn print(name: &str, run: &Emulated) {
     );
 }
 
-/// Waits, though not for long, until the machine has little else to do; says so if it never has.
+/// Waits briefly until the machine has little else to do; prints a line if it never has.
 fn await_quiet() {
     let ticks = || {
         let stat = std::fs::read_to_string("/proc/stat").expect("Linux has this");

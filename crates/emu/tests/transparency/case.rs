@@ -1,4 +1,4 @@
-//! What a world is like, and each transfer in it: from a seed.
+//! The parameters of a world, and of each transfer in it, from a seed.
 
 use congestion::Algorithm;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use units::{Rate, Time};
 pub enum Finish {
     /// Each end is done when it has written and received all.
     Each,
-    /// Each end is done when it has written all, and goes on to receive.
+    /// Each end is done when it has written all, and continues to receive.
     HalfClosed,
     /// Both ends at the same moment, when all has arrived.
     Together,
-    /// One resets it, whatever is under way.
+    /// One end resets it at any time.
     Reset { by: usize, after: Duration },
 }
 
-/// A host's Linux.
+/// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct HostCase {
     pub mtu: u32,
@@ -26,11 +26,11 @@ pub struct HostCase {
     pub timestamps: bool,
     pub scaling: bool,
     pub ecn: u8,
-    /// Window scale that its largest receive buffer asks for.
+    /// Window scale that its largest receive buffer implies.
     pub scale: u32,
 }
 
-/// One connection; of two of anything the first is the server's, whose sending is enforced.
+/// A connection; in each pair the first is the server's, whose sending is enforced.
 #[derive(Clone, Debug)]
 pub struct TransferCase {
     pub is_v6: bool,
@@ -40,11 +40,11 @@ pub struct TransferCase {
     pub opener: usize,
     pub bytes: [usize; 2],
     pub mss: [Option<u32>; 2],
-    /// As a socket's option: half of it is the window at first.
+    /// The socket's buffer option: half of it is the first window.
     pub receive_buffer: [Option<usize>; 2],
     pub send_buffer: [Option<usize>; 2],
     pub algorithms: [&'static str; 2],
-    /// The end whose application reads now and then only.
+    /// The end whose application reads only now and then.
     pub lazy: Option<usize>,
     pub finish: Finish,
 }
@@ -68,7 +68,7 @@ impl Case {
         let hosts = [host(r), host(r)];
         let near = Time::from_us(10 + r.below(500));
         let far = Time::from_us(50 + r.below(20_000));
-        // most often the far side alone is bad, as in life
+        // most often only the client's side is bad, as in practice
         let bad = *r.any(&[[false, true], [false, true], [true, false], [true, true]]);
         let out = [(bad[0], near), (bad[1], far)].map(|wire| faults(r, wire));
         let back = [(bad[1], far), (bad[0], near)].map(|wire| faults(r, wire));
@@ -142,7 +142,7 @@ fn transfer(r: &mut Random, most: usize, has_v6: bool) -> TransferCase {
     }
 }
 
-/// Log-uniform up to `most`; one in eight nothing at all.
+/// Log-uniform up to `most`; one in eight is zero.
 fn size(r: &mut Random, most: usize) -> usize {
     if r.below(8) == 0 { 0 } else { (r.unit() * (most as f64).log2()).exp2() as usize }
 }

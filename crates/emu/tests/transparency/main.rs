@@ -1,8 +1,8 @@
-//! Random connections of two Linux hosts through an enforcer, over wires that lose, reorder, duplicate, corrupt and mark: every byte
-//! arrives, and neither end is told what the other did not say. Root only.
+//! Random connections of two Linux hosts through an enforcer, over links that lose, reorder, duplicate, corrupt and mark: every byte
+//! arrives, and neither end gets what the other did not send. Root only.
 //!
-//! A hundred connections; `ENFORCER_TRANSFERS` asks for more, and larger ones, `ENFORCER_SEED` for one world of them. A seed
-//! gives the same connections and wires; what the kernels make of them is theirs.
+//! A hundred connections; `ENFORCER_TRANSFERS` sets more, and larger ones, `ENFORCER_SEED` selects one world of them. A seed
+//! gives the same connections and links; the kernels' timing varies.
 
 mod case;
 mod transfer;
@@ -17,11 +17,11 @@ use testkit::{asked, or_skip, root};
 use transfer::{Outcome, Pattern};
 use world::{Run, run};
 
-/// Connections of a world that run side by side, and of the short test.
+/// Parallel connections of a world, and worlds of the short test.
 const SIDE_BY_SIDE: usize = 25;
 const TRANSFERS: usize = 100;
 
-/// What a run with the enforcer came to, after what must not be.
+/// The result of a run with the enforcer, once its violations are checked.
 fn is_transparent(seed: u64, transfers: usize, most: usize, pattern: &Pattern) -> Run {
     let case = Case::new(seed, transfers, most);
     let enforced = run(&case, true, pattern);
@@ -44,7 +44,7 @@ fn is_transparent(seed: u64, transfers: usize, most: usize, pattern: &Pattern) -
 }
 
 #[test]
-fn connections_of_kernels_go_through_as_if_there_were_no_enforcer() {
+fn connections_of_kernels_complete_as_without_an_enforcer() {
     let Some(()) = or_skip(root()) else { return };
     let pattern = &Pattern::new();
     let wanted: Option<usize> = asked("ENFORCER_TRANSFERS");
@@ -59,11 +59,11 @@ fn connections_of_kernels_go_through_as_if_there_were_no_enforcer() {
         let threads: Vec<_> = seeds.map(spawn).collect();
         threads.into_iter().map(|thread| thread.join().expect("its message is above")).collect()
     });
-    tell(&runs, enforceable, wanted.is_some());
+    report(&runs, enforceable, wanted.is_some());
 }
 
-/// Prints what was done, and sees that the cases were such that all that can happen to a flow did.
-fn tell(runs: &[Run], enforceable: usize, is_long: bool) {
+/// Prints the counters, and checks that the cases covered everything that can happen to a flow.
+fn report(runs: &[Run], enforceable: usize, is_long: bool) {
     let outcomes: Vec<&Outcome> = runs.iter().flat_map(|run| &run.outcomes).collect();
     let done = outcomes.iter().filter(|outcome| ***outcome == Outcome::Done).count();
     let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();
@@ -75,7 +75,7 @@ fn tell(runs: &[Run], enforceable: usize, is_long: bool) {
     for (what, count) in [
         ("closed", sum(|c| c.flows_closed)),
         ("reset", sum(|c| c.flows_reset)),
-        ("sent again", sum(|c| c.sent_again)),
+        ("retransmitted", sum(|c| c.retransmitted)),
         ("absorbed", sum(|c| c.absorbed)),
         ("hidden", sum(|c| c.hidden)),
         ("gaps filled", sum(|c| c.gaps_filled)),

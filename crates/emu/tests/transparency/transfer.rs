@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 
 /// The port of transfer number 0; the next ones follow.
 pub const FIRST_PORT: u16 = 10_000;
-/// A connection that stands still for so long hangs.
+/// A connection without progress for so long hangs.
 const QUIET: Duration = Duration::from_secs(60);
 /// How often a lazy application reads, and how much of it then.
 const LAZY: Duration = Duration::from_millis(40);
 const CHUNK: usize = 16 * 1024;
-/// A prime: what is put in a wrong place by less than that does not fit there.
+/// A prime: data misplaced by less than that does not match.
 const PERIOD: usize = 65_537;
 
-/// The bytes that all send, each end and connection from another place on.
+/// The data of all streams; each end of each connection starts at another offset.
 pub struct Pattern(Vec<u8>);
 
 impl Pattern {
@@ -50,18 +50,18 @@ pub fn address(end: usize, is_v6: bool) -> IpAddr {
     }
 }
 
-/// What became of it.
+/// Its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every byte arrived, and the end of both streams.
+    /// Every byte arrived, and both FINs.
     Done,
-    /// It was reset on purpose; what had arrived was right.
+    /// It was reset on purpose; all data before was right.
     Reset,
-    /// It stood still.
+    /// It stalled.
     Stalled(String),
-    /// A host gave it up.
+    /// A host reset it.
     Failed(String),
-    /// Bytes arrived that were not sent there.
+    /// Wrong bytes arrived.
     Wrong(String),
 }
 
@@ -117,7 +117,7 @@ impl Transfer {
         self.case.lazy != Some(end) || now >= self.read_at
     }
 
-    /// What it waits for.
+    /// The events that it waits for.
     pub fn wait_for<'a>(&'a self, now: Instant, fds: &mut Vec<PollFd<'a>>) {
         if self.outcome.is_some() {
             return;
@@ -137,7 +137,7 @@ impl Transfer {
         }
     }
 
-    /// Does what can be done now.
+    /// Does all that is possible without waiting.
     pub fn work(&mut self, now: Instant, pattern: &Pattern) {
         if self.outcome.is_some() {
             return;
@@ -227,7 +227,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Closes what is to be closed.
+    /// Closes the ends that are due.
     fn finish(&mut self, now: Instant) {
         let case = &self.case;
         let is_written = [0, 1].map(|end| self.ends[end].is_open && self.ends[end].sent == case.bytes[end]);
@@ -250,7 +250,7 @@ impl Transfer {
         for (end, shut) in self.ends.iter_mut().zip(shut) {
             if shut && !end.is_shut {
                 end.is_shut = true;
-                // the other may have reset it meanwhile: reading will tell
+                // the other end may have reset it meanwhile: reading shows it
                 let _ = end.stream.as_ref().expect("it is open").shutdown(Shutdown::Write);
             }
         }
@@ -260,7 +260,7 @@ impl Transfer {
     }
 }
 
-/// A socket as the case has it, in the calling thread's namespace.
+/// A socket with the case's options, in the calling thread's namespace.
 fn open_socket(end: usize, case: &TransferCase) -> OwnedFd {
     let family = if case.is_v6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;

@@ -1,13 +1,13 @@
-//! What an observer at both ends has to say against a run.
+//! An observer at both ends; reports violations.
 
 use packet_io::OwnedFrame;
 use std::collections::BTreeMap;
 use tcp::{Segment, flags};
 
-/// What the ends of a connection have said so far.
+/// The state of a connection as sent by its ends.
 #[derive(Clone, Debug, Default)]
 struct Said {
-    /// The highest that the client acknowledged, and the right edge of the windows that it gave.
+    /// The highest number that the client acknowledged, and the right edges of its windows.
     client_ack: Option<u32>,
     client_edge: Option<u32>,
     /// The newest timestamp of the server.
@@ -17,14 +17,14 @@ struct Said {
 }
 
 impl Said {
-    /// The number after the last byte that the client offers room for.
+    /// The right edge of the client's window.
     fn edge(&self, segment: &Segment) -> u32 {
         let is_scaled = segment.flags & flags::SYN == 0 && self.scales.iter().all(|scale| *scale > 0);
         segment.ack.wrapping_add(segment.window << if is_scaled { self.scales[1] - 1 } else { 0 })
     }
 }
 
-/// Of each connection what was said, and the first that should not have been.
+/// The state of each connection, and the first violation.
 #[derive(Debug, Default)]
 pub struct Watch {
     said: BTreeMap<(u16, u16), Said>,
@@ -45,7 +45,7 @@ fn raise(mark: &mut Option<u32>, to: u32) {
     }
 }
 
-/// The ports of server and client, and what the segment says.
+/// The ports of server and client, and the segment's headers.
 fn read(frame: &OwnedFrame, by_server: bool) -> Option<((u16, u16), Segment)> {
     let header = enforcer::Packet::header(frame)?;
     let (source, destination) = (header.source.port, header.destination.port);
@@ -70,7 +70,7 @@ impl Watch {
         }
     }
 
-    /// This goes on to the server.
+    /// A frame is forwarded to the server.
     pub fn on_way_to_server(&mut self, frame: &OwnedFrame) {
         let Some((ports, segment)) = read(frame, false) else { return };
         if segment.flags & flags::ACK == 0 {

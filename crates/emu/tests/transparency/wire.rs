@@ -1,10 +1,10 @@
-//! What a wire does to a frame that is on it.
+//! The faults of a link.
 
 use packet_io::{Ethernet, Ip, set_ce};
 use testkit::{Random, Wire};
 use units::Time;
 
-/// When copies of a frame that is sent now arrive; `bits`: which of a byte the wire flips.
+/// When copies of a frame that is sent now arrive; `bits`: which bits of a byte the link flips.
 pub fn carry(wire: &mut Wire, now: Time, random: &mut Random, bits: Bits, frame: &mut [u8]) -> Vec<Time> {
     let Some(sent) = wire.pass(now, random, frame.len() as u64) else { return Vec::new() };
     if random.chance(wire.faults.mark) {
@@ -16,7 +16,7 @@ pub fn carry(wire: &mut Wire, now: Time, random: &mut Random, bits: Bits, frame:
     wire.arrivals(sent, random)
 }
 
-/// Of a byte. Two wires in a row flip different ones, since two flips of bits that a checksum adds up may cancel each other.
+/// Bit masks. Two links in a row flip different bits, since two flips of bits that a checksum adds up may cancel each other.
 #[derive(Clone, Copy)]
 pub enum Bits {
     Even,

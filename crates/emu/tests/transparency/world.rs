@@ -1,4 +1,4 @@
-//! Two hosts, an enforcer between them, and four wires: in real time, on one thread.
+//! Two hosts, an enforcer between them, and four links: in real time, on one thread.
 
 use crate::case::{Case, HostCase};
 use crate::transfer::{FIRST_PORT, Outcome, Pattern, Transfer};
@@ -17,13 +17,13 @@ use tcp::Config;
 use testkit::{Random, Wire};
 use units::Time;
 
-/// Frames that are taken from a host at a time.
+/// Frames that are read from a host at a time.
 const BATCH: usize = 64;
-/// The loop looks around at least so often.
+/// The longest sleep of the loop.
 const LOOK: Duration = Duration::from_millis(10);
 /// IEEE 802.1Q and 802.1ad.
 const TAGS: [[u8; 4]; 2] = [[0x81, 0, 0, 7], [0x88, 0xa8, 0, 9]];
-/// Where a frame's tags are: behind two addresses.
+/// Offset of a frame's tags: after two addresses.
 const TAGS_AT: usize = 12;
 
 /// Where a frame arrives.
@@ -34,7 +34,7 @@ enum Place {
     Middle(Direction),
 }
 
-/// What a run came to.
+/// A run's result.
 #[derive(Debug)]
 pub struct Run {
     pub outcomes: Vec<Outcome>,
@@ -43,7 +43,7 @@ pub struct Run {
     pub took: Duration,
 }
 
-/// The middle: what is between two TAPs.
+/// The forwarder between two TAPs.
 struct World {
     case: Case,
     taps: [Tap; 2],
@@ -99,7 +99,7 @@ impl World {
         Time::from_ns(self.began.elapsed().as_nanos() as u64)
     }
 
-    /// Until a frame or a socket is ready, or an appointment has come.
+    /// Waits until a frame or a socket is ready, or a timer is due.
     fn wait(&self, transfers: &[Transfer]) {
         let arrival = self.flying.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
         let timers = self.enforcer.as_ref().map_or(Time::NEVER, Enforcer::poll_timeout);
@@ -112,7 +112,7 @@ impl World {
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: left as i64 })).expect("these can be polled");
     }
 
-    /// Everything that is due.
+    /// Does everything that is due.
     fn work(&mut self) {
         for host in 0..2 {
             for _ in 0..BATCH {
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// What a host sends goes to the enforcer, cut and summed up as by a network card. False: nothing.
+    /// Reads a host's frame and passes it to the enforcer, cut and with checksums as by a network card. False: nothing.
     fn take_in(&mut self, host: usize) -> bool {
         let mtu = self.case.hosts[host].mtu as usize;
         let Some(frame) = self.taps[host].read(&mut self.buffer).expect("a TAP can be read") else { return false };
@@ -233,7 +233,7 @@ fn host(case: &Case, end: usize) -> Host {
             on("sack", sack),
             on("timestamps", timestamps),
             on("window_scaling", scaling),
-            // a host that waits for longer between two attempts would look as if it hung
+            // a longer RTO would look like a hang
             ("net.ipv4.tcp_rto_max_ms".to_string(), "10000".to_string()),
         ],
         ..HostSettings::new(own(end))

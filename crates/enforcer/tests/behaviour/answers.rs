@@ -1,12 +1,12 @@
-//! Of late acknowledgments, a server gets few.
+//! A server gets few late ACKs.
 
 use crate::rig::{Rig, STACK, rig};
 use crate::{MSS, S, ack, burst, sacking};
 use enforcer::Limits;
 use units::Time;
 
-/// The server sends `count` segments at once, and the client acknowledges each after `rtt`; how many acknowledgments the server does
-/// not get.
+/// The server sends `count` segments at once, and the client acknowledges each after `rtt`; returns the number of ACKs that the server
+/// does not get.
 fn round(rig: &mut Rig, sent: &mut u32, count: u32, rtt: Time) -> usize {
     assert_eq!(burst(rig, *sent, *sent + count).len(), count as usize, "the window takes them");
     rig.now += rtt;
@@ -15,12 +15,12 @@ fn round(rig: &mut Rig, sent: &mut u32, count: u32, rtt: Time) -> usize {
     acks.filter(|&segments| rig.client(0, ack(segments)).is_none()).count()
 }
 
-/// A server in slow start, so far from its client, that has had three round trips.
+/// A server in slow start, after three RTTs of this length.
 fn grown_at(rtt: Time) -> (Rig, u32) {
     let (mut rig, mut sent) = (rig("newreno", Limits::default(), STACK), 0);
     rig.open_at(0, rtt);
     for count in [10, 20, 30] {
-        assert_eq!(round(&mut rig, &mut sent, count, rtt), 0, "all that is in time is let through");
+        assert_eq!(round(&mut rig, &mut sent, count, rtt), 0, "all ACKs in time pass");
     }
     (rig, sent)
 }
@@ -32,14 +32,14 @@ fn grown() -> (Rig, u32) {
 #[test]
 fn a_server_that_grows_gets_few_late_acknowledgments_but_the_last_ones() {
     let (mut rig, mut sent) = grown();
-    // the first of a round, and those behind which fewer than 16 packets are under way
+    // the first of a round, and those with fewer than 16 packets in flight
     assert_eq!(round(&mut rig, &mut sent, 30, Time::from_ms(20)), 13);
     assert_eq!(round(&mut rig, &mut sent, 45, Time::from_ms(20)), 28);
     assert_eq!(rig.enforcer.counters().thinned, 13 + 28);
 }
 
 #[test]
-fn a_server_that_does_not_grow_by_fewer_acknowledgments_gets_all() {
+fn a_server_that_grows_less_with_fewer_acks_gets_all() {
     let (mut rig, mut sent) = grown();
     assert_eq!(round(&mut rig, &mut sent, 30, Time::from_ms(20)), 13);
     for _ in 0..3 {
@@ -48,7 +48,7 @@ fn a_server_that_does_not_grow_by_fewer_acknowledgments_gets_all() {
 }
 
 #[test]
-fn late_acknowledgments_of_a_round_are_apart() {
+fn late_acks_of_a_round_are_spaced() {
     let (mut rig, mut sent) = grown();
     burst(&mut rig, sent, sent + 60);
     rig.now += Time::from_ms(20);
@@ -61,11 +61,11 @@ fn late_acknowledgments_of_a_round_are_apart() {
     println!("{got:?}");
     assert!((4..=6).contains(&got.len()) && got[0] == 1, "{got:?}");
     sent += 60;
-    assert!(rig.client(0, ack(sent)).is_some(), "the last one of all is let through");
+    assert!(rig.client(0, ack(sent)).is_some(), "the very last one passes");
 }
 
 #[test]
-fn so_are_those_that_follow_one_that_was_not_late() {
+fn late_acks_after_one_in_time_are_spaced() {
     let (mut rig, sent) = grown();
     burst(&mut rig, sent, sent + 45);
     rig.now += Time::from_ms(10);
@@ -76,7 +76,7 @@ fn so_are_those_that_follow_one_that_was_not_late() {
 }
 
 #[test]
-fn acknowledgments_that_are_not_late_pause() {
+fn acks_in_time_have_pauses() {
     let (mut rig, sent) = grown_at(Time::from_ms(96));
     let (began, apart) = (rig.now, Time::from_us(1500));
     for n in 0..45 {
@@ -103,15 +103,15 @@ fn a_server_without_room_need_not_grow() {
 }
 
 #[test]
-fn a_late_acknowledgment_that_was_kept_is_made_up_for_by_a_duplicate() {
+fn a_duplicate_replaces_a_late_ack_that_was_not_forwarded() {
     let (mut rig, sent) = grown();
     burst(&mut rig, sent, sent + 30);
     rig.now += Time::from_ms(20);
     assert!(rig.client(0, ack(sent + 1)).is_some());
-    assert!(rig.client(0, ack(sent + 5)).is_none(), "it is one too many");
-    // what follows was lost: no more is acknowledged, and the server is to know of those that were
+    assert!(rig.client(0, ack(sent + 5)).is_none(), "it is not forwarded");
+    // the next segments were lost: nothing more is acknowledged, and the server needs the newest ACK
     rig.now += Time::from_ms(10);
-    let got = rig.client(0, sacking(sent + 5, sent + 6, sent + 7)).expect("a duplicate is let through in its place");
+    let got = rig.client(0, sacking(sent + 5, sent + 6, sent + 7)).expect("a duplicate passes in its place");
     assert_eq!((got.ack, got.sack_count), (S + (sent + 5) * MSS, 0));
     assert!(rig.client(0, sacking(sent + 5, sent + 6, sent + 8)).is_none_or(|update| update.window > got.window));
 }

@@ -26,7 +26,7 @@ fn data(n: u32) -> Segment {
     Segment { tsval: 100_000 + n, ..segment(S + n * MSS, C, MSS as u16) }
 }
 
-/// The server sends full segments number `from` to `to`, excluded; what the client gets.
+/// The server sends full segments number `from` to `to`, excluded; returns what the client gets.
 fn burst(rig: &mut Rig, from: u32, to: u32) -> Vec<Segment> {
     (from..to).flat_map(|n| rig.server(0, data(n))).collect()
 }
@@ -55,7 +55,7 @@ fn the_server_is_offered_the_initial_window() {
 
 #[test]
 fn a_large_window_is_never_rounded_to_a_tiny_segment_more() {
-    // Linux with TCP_NODELAY fills a window to its last byte: of what is rounded up it would make a segment each time
+    // Linux with TCP_NODELAY fills a window to its last byte: it would make a segment of each rounding
     let mut rig = newreno();
     let mut sent = 0;
     // slow start doubles ten segments
@@ -64,7 +64,7 @@ fn a_large_window_is_never_rounded_to_a_tiny_segment_more() {
         sent += cwnd;
         rig.now += Time::from_ms(10);
         let seen = rig.client(0, ack(sent)).expect("it acknowledges");
-        // all of the algorithm's, and of one segment more the greater part
+        // all of the algorithm's window, and most of one segment more
         assert_eq!(seen.window, (2 * cwnd + 1) * MSS / 128 * 128, "of {cwnd}");
     }
 }
@@ -86,7 +86,7 @@ fn a_window_is_never_rounded_to_less_than_the_algorithms() {
 }
 
 #[test]
-fn a_gap_takes_nothing_of_the_window_back() {
+fn a_gap_does_not_shrink_the_window() {
     let mut rig = rig("newreno", Limits::default(), Stack { scale: 14, ..STACK });
     rig.open_at(0, Time::from_ms(60));
     burst(&mut rig, 0, 10);
@@ -94,13 +94,13 @@ fn a_gap_takes_nothing_of_the_window_back() {
     rig.client(0, ack(10)).expect("it acknowledges");
     burst(&mut rig, 10, 29);
     rig.now += Time::from_ms(80);
-    let told = rig.client(0, ack(11)).expect("it acknowledges");
+    let before = rig.client(0, ack(11)).expect("it acknowledges");
     assert_eq!(rig.client(0, ack(12)), None, "late, and more follow");
     // segment 29 was lost on the way here
     burst(&mut rig, 30, 31);
     for sack in [14, 15, 16] {
         let seen = rig.client(0, sacking(12, 13, sack)).expect("the server needs it");
-        assert!(seen.ack + seen.window >= told.ack + told.window, "{seen:?}, {told:?}");
+        assert!(seen.ack + seen.window >= before.ack + before.window, "{seen:?}, {before:?}");
     }
 }
 
@@ -112,7 +112,7 @@ fn a_large_window_does_not_grow_by_itself() {
     // twenty segments
     let edge = |seen: Segment| seen.ack + seen.window;
     let first = rig.client(0, ack(10)).map(edge).expect("it acknowledges");
-    // data of the client, that repeats an acknowledgment
+    // the client's data repeats an acknowledgment number
     let again = Segment { len: 10, ..ack(10) };
     for n in 0..10 {
         assert_eq!(rig.client(0, Segment { seq: C + 10 * n, ..again }).map(edge), Some(first));
@@ -120,11 +120,11 @@ fn a_large_window_does_not_grow_by_itself() {
 }
 
 #[test]
-fn an_older_acknowledgment_that_comes_late_takes_no_window_back() {
+fn a_reordered_older_ack_does_not_shrink_the_window() {
     let mut rig = newreno();
     burst(&mut rig, 0, 2);
     rig.client(0, ack(2)).expect("it acknowledges");
-    // of before its buffer had grown
+    // from before its buffer had grown
     rig.client(0, Segment { window: 1448, ..ack(2) });
     assert_eq!(burst(&mut rig, 2, 12).len(), 10);
     assert_eq!(rig.enforcer.counters().beyond_window_held, 0);
@@ -170,11 +170,11 @@ fn a_loss_is_repaired_here_with_the_servers_timestamp_and_hidden_from_it() {
     let edges: Vec<u32> = seen.iter().map(|s| s.ack + s.window).collect();
     assert!(edges.windows(2).all(|pair| pair[0] < pair[1]), "each is a window update, no duplicate: {edges:?}");
     let counters = *rig.enforcer.counters();
-    assert_eq!((counters.sent_again, counters.hidden + seen.len() as u64), (1, 5));
+    assert_eq!((counters.retransmitted, counters.hidden + seen.len() as u64), (1, 5));
 }
 
 #[test]
-fn what_is_sent_again_bears_no_mark_that_it_may_be_marked() {
+fn retransmissions_are_not_ecn_capable() {
     let mut rig = rig("newreno", Limits::default(), Stack { ecn: true, ..STACK });
     rig.open(0);
     let able = Segment { ecn: Ecn::Ect0, ..data(0) };
@@ -185,11 +185,11 @@ fn what_is_sent_again_bears_no_mark_that_it_may_be_marked() {
 }
 
 #[test]
-fn a_server_that_has_learnt_of_a_smaller_path_is_followed() {
+fn a_servers_smaller_path_mtu_is_adopted() {
     const SMALL: u32 = 1000;
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
-    // no packet of 1448 bytes gets through; of those of 1000, the last is a rest
+    // no packet of 1448 bytes gets through; of those of 1000, the last is a remainder
     let (end, mut got) = (4 * MSS, Vec::new());
     for from in (0..end).step_by(SMALL as usize) {
         let len = SMALL.min(end - from);
@@ -197,8 +197,8 @@ fn a_server_that_has_learnt_of_a_smaller_path_is_followed() {
     }
     assert!(got.iter().all(|s| u32::from(s.len) <= SMALL), "{got:?}");
     let there: u32 = got.iter().map(|s| u32::from(s.len)).sum();
-    assert!(there >= end - MSS, "all but a rest that might be anybody's leaves at once: {there} of {end}");
-    // and what is sent again from here is small
+    assert!(there >= end - MSS, "all but an ambiguous remainder leaves at once: {there} of {end}");
+    // and retransmissions are small
     let again = rig.wait(Time::from_secs(2));
     assert!(again.iter().any(|s| s.seq == S) && again.iter().all(|s| u32::from(s.len) <= SMALL), "{again:?}");
     assert_eq!(rig.client(0, ack(4)).map(|s| s.ack), Some(S + end));
@@ -206,7 +206,7 @@ fn a_server_that_has_learnt_of_a_smaller_path_is_followed() {
 }
 
 #[test]
-fn packets_that_went_another_way_for_a_while_are_not_missed() {
+fn packets_that_took_another_path_for_a_while_are_not_awaited() {
     // the client acknowledges first; or the server sends, and a keep-alive asks the client
     for client_first in [true, false] {
         let mut rig = newreno();
@@ -215,7 +215,7 @@ fn packets_that_went_another_way_for_a_while_are_not_missed() {
         let far = 1000;
         if client_first {
             let beyond = Segment { window: 1 << 20, ..ack(far) };
-            assert_eq!(rig.client(0, beyond), Some(beyond), "the server's to judge");
+            assert_eq!(rig.client(0, beyond), Some(beyond), "for the server to judge");
         } else {
             assert_eq!(burst(&mut rig, far, far + 1), [], "it might cheat");
             rig.wait(Time::from_secs(1) + Time::from_us(1));
@@ -224,14 +224,14 @@ fn packets_that_went_another_way_for_a_while_are_not_missed() {
             let answer = segment(C, S + far * MSS, 0);
             assert_eq!(rig.client(0, answer), Some(answer));
         }
-        assert_eq!(rig.enforcer.flows(), 1, "one end's word is not enough");
+        assert_eq!(rig.enforcer.flows(), 1, "one end alone is not enough");
         assert_eq!(burst(&mut rig, far, far + 2), [data(far), data(far + 1)]);
         assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().flows_astray), (0, 1));
     }
 }
 
 #[test]
-fn a_client_that_is_back_in_step_has_not_gone_astray() {
+fn a_client_that_is_in_sequence_again_stays_enforced() {
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
     rig.client(0, ack(1000));
@@ -241,7 +241,7 @@ fn a_client_that_is_back_in_step_has_not_gone_astray() {
 }
 
 #[test]
-fn what_the_server_sends_again_is_absorbed_and_the_next_answer_passes() {
+fn the_servers_retransmission_is_absorbed_and_the_next_ack_passes() {
     let mut rig = newreno();
     burst(&mut rig, 0, 3);
     assert_eq!(rig.server(0, data(0)), []);
@@ -250,7 +250,7 @@ fn what_the_server_sends_again_is_absorbed_and_the_next_answer_passes() {
     let duplicate = Segment { window: 14_592, ..ack(0) };
     assert!(rig.client(0, duplicate).is_some(), "the server waits for an answer");
     assert_eq!(rig.client(0, duplicate), None, "once");
-    // beyond what is here, what it sends is new
+    // beyond the buffered data, its data is new
     let longer = Segment { len: 2 * MSS as u16, ..data(2) };
     let sent: Vec<_> = rig.server(0, longer).iter().map(|s| (s.seq, s.len)).collect();
     assert_eq!(sent, [(S + 3 * MSS, 1448)]);
@@ -262,14 +262,14 @@ fn a_sender_that_ignores_its_window_is_held_then_dropped() {
     let got = burst(&mut rig, 0, 200);
     assert_eq!(got.len(), 10, "ten leave");
     let counters = *rig.enforcer.counters();
-    // 14,592 offered and 65,536 more: 55 segments are taken, of which the window holds ten
+    // 14,592 offered and 65,536 more: 55 segments are accepted, and the window has room for ten
     assert_eq!((counters.data_taken, counters.beyond_window_dropped), (55, 145));
     assert_eq!(rig.client(0, ack(2)).map(|s| s.ack), Some(S + 2 * MSS));
-    assert_eq!(rig.leaves().len(), 4, "slow start lets two for one go");
+    assert_eq!(rig.leaves().len(), 4, "slow start sends two for one");
 }
 
 #[test]
-fn data_of_other_hands_and_flows_that_began_before_pass_untouched() {
+fn unmatched_flows_and_flows_that_began_before_pass_untouched() {
     let mut rig = rig("bbr", Limits::default(), STACK);
     let strange = segment(77, 88, 1448);
     assert_eq!(rig.server(3, strange), [strange]);
@@ -293,12 +293,12 @@ fn a_connection_that_both_ends_open_passes_untouched() {
 }
 
 #[test]
-fn a_syn_that_is_repeated_after_its_answer_does_not_undo_it() {
+fn a_syn_repeated_after_its_answer_does_not_undo_it() {
     let mut rig = rig("newreno", Limits::default(), STACK);
     let (syn, answer) = (rig.syn(CLIENT_ISS), rig.answer());
     rig.client(0, syn);
     rig.server(0, answer);
-    // sent again before the answer had arrived
+    // retransmitted before the answer had arrived
     rig.client(0, syn);
     rig.client(0, segment(C, S, 0));
     assert_eq!(rig.enforcer.flows(), 1);
@@ -308,10 +308,10 @@ fn a_syn_that_is_repeated_after_its_answer_does_not_undo_it() {
 }
 
 #[test]
-fn a_flow_whose_data_has_passed_untouched_passes_on() {
+fn a_flow_whose_data_has_passed_untouched_stays_untouched() {
     let mut rig = rig("newreno", Limits::default(), STACK);
     let (syn, answer) = (rig.syn(CLIENT_ISS), rig.answer());
-    // of the handshake, this is seen only once the server has sent data
+    // this packet of the handshake arrives only after the server's data
     rig.client(0, syn);
     burst(&mut rig, 0, 3);
     rig.server(0, answer);
@@ -320,7 +320,7 @@ fn a_flow_whose_data_has_passed_untouched_passes_on() {
 }
 
 #[test]
-fn echoes_of_congestion_end_here_and_are_answered_here() {
+fn ecn_echoes_are_removed_and_answered() {
     let mut rig = rig("newreno", Limits::default(), Stack { ecn: true, ..STACK });
     rig.open(0);
     burst(&mut rig, 0, 4);
@@ -330,7 +330,7 @@ fn echoes_of_congestion_end_here_and_are_answered_here() {
     assert_eq!(seen.flags, flags::ACK);
     rig.client(0, ack(4));
     let next = burst(&mut rig, 4, 6);
-    assert_eq!(next[0].flags & flags::CWR, flags::CWR, "the client is told that the window was reduced");
+    assert_eq!(next[0].flags & flags::CWR, flags::CWR, "CWR confirms the reduction to the client");
     assert_eq!(next[1].flags & flags::CWR, 0, "once");
 }
 
@@ -348,7 +348,7 @@ fn only_an_exact_reset_ends_a_flow() {
 }
 
 #[test]
-fn a_client_that_gives_up_before_its_request_is_acknowledged_is_soon_forgotten() {
+fn a_client_that_resets_before_its_request_is_acknowledged_is_soon_forgotten() {
     let reset = |seq: u32| Segment { flags: flags::RST, ..segment(seq, 0, 0) };
     let flows_after = |last: &[Segment]| {
         let mut rig = newreno();
@@ -366,28 +366,28 @@ fn a_client_that_gives_up_before_its_request_is_acknowledged_is_soon_forgotten()
         rig.enforcer.flows()
     };
     assert_eq!(flows_after(&[reset(C + 10)]), 0);
-    assert_eq!(flows_after(&[reset(C + 10), segment(C + 10, S, 0)]), 1, "a stranger's guess: the client goes on");
+    assert_eq!(flows_after(&[reset(C + 10), segment(C + 10, S, 0)]), 1, "a guess: the client continues");
     assert_eq!(flows_after(&[reset(C + 70_000)]), 1, "outside of the window");
 }
 
 #[test]
-fn a_server_that_gives_up_has_said_what_it_had_to_say() {
+fn a_servers_reset_follows_its_delayed_data() {
     let mut rig = newreno();
     burst(&mut rig, 0, 14);
     let reset = Segment { flags: flags::RST, ..segment(S + 14 * MSS, 0, 0) };
     let got: Vec<u32> = rig.server(0, reset).iter().map(|s| s.seq).collect();
-    assert_eq!(got, [10, 11, 12, 13, 14].map(|n| S + n * MSS), "what was held back goes before");
+    assert_eq!(got, [10, 11, 12, 13, 14].map(|n| S + n * MSS), "delayed data is sent first");
     assert_eq!((rig.enforcer.flows(), rig.enforcer.buffered_bytes()), (0, 0));
 }
 
 #[test]
-fn strangers_change_nothing() {
+fn spoofed_packets_change_nothing() {
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
-    let told = |rig: &Rig| (rig.enforcer.flows(), rig.enforcer.buffered_bytes());
-    let before = told(&rig);
+    let state = |rig: &Rig| (rig.enforcer.flows(), rig.enforcer.buffered_bytes());
+    let before = state(&rig);
     let blind = [
-        // acknowledges what was never sent
+        // acknowledges data that was never sent
         segment(C, S + 5 * MSS, 0),
         segment(C, S + 0x4000_0000, 0),
         // in a window that the server never offered
@@ -398,16 +398,16 @@ fn strangers_change_nothing() {
     ];
     let far = segment(S + 0x1000_0000, C, 1000);
     assert_eq!(rig.server(0, far), [], "data far from the window changes nothing");
-    assert_eq!(told(&rig), before);
+    assert_eq!(state(&rig), before);
     for stranger in blind {
         rig.client(0, stranger);
-        assert_eq!(told(&rig), before, "{stranger:?}");
+        assert_eq!(state(&rig), before, "{stranger:?}");
     }
-    assert!(rig.client(0, ack(4)).is_some_and(|s| s.ack == S + 4 * MSS), "the flow goes on");
+    assert!(rig.client(0, ack(4)).is_some_and(|s| s.ack == S + 4 * MSS), "the flow continues");
     assert_eq!(rig.enforcer.buffered_bytes(), 0);
 }
 
-/// The client acknowledges what it has, and the server what that carries: the flow is in step.
+/// The client acknowledges what it has, and the server what that carries: the flow is in sequence.
 fn goes_on(rig: &mut Rig, from: u32) {
     let got: Vec<_> = burst(rig, from, from + 2).iter().map(|s| (s.seq, s.tsval)).collect();
     assert_eq!(got, [from, from + 1].map(|n| (S + n * MSS, 100_000 + n)));
@@ -416,25 +416,25 @@ fn goes_on(rig: &mut Rig, from: u32) {
 }
 
 #[test]
-fn strangers_in_the_servers_name_change_nothing() {
+fn packets_spoofed_as_the_servers_change_nothing() {
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
     rig.client(0, ack(2));
     let newest = 0x4000_0000;
     for seq in [S.wrapping_sub(0x4000_0000), S - 4000, S + 0x0010_0000, S + 0x4000_0000] {
-        // acknowledges what the client never sent, and would make its timestamps old
+        // acknowledges data that the client never sent, and would make its timestamps old
         let ack = Segment { tsval: newest, window: 0, ..segment(seq, C + 0x1000_0000, 0) };
-        assert_eq!(rig.server(0, ack), [ack], "the client's to judge");
+        assert_eq!(rig.server(0, ack), [ack], "for the client to judge");
         rig.server(0, Segment { len: 1448, ..ack });
         let reset = Segment { flags: flags::RST, ..ack };
         assert_eq!(rig.server(0, reset), [reset]);
     }
-    // a reset amid what is under way is a guess too
+    // a reset within the data in flight is a guess too
     let reset = Segment { flags: flags::RST, ..segment(S + 3 * MSS + 7, 0, 0) };
     assert_eq!((rig.server(0, reset), rig.enforcer.flows()), (vec![reset], 1));
     rig.client(0, ack(4));
     goes_on(&mut rig, 4);
-    // what is sent again has the server's timestamp, acknowledgment and window, not the stranger's
+    // retransmissions have the server's timestamp, acknowledgment number and window, not the spoofed ones
     burst(&mut rig, 6, 7);
     let again = rig.wait(Time::from_secs(1));
     let said: Vec<_> = again.iter().map(|s| (s.tsval, s.ack, s.window)).collect();
@@ -442,12 +442,12 @@ fn strangers_in_the_servers_name_change_nothing() {
 }
 
 #[test]
-fn who_acknowledges_in_the_servers_name_what_was_not_sent_changes_nothing() {
+fn a_spoofed_server_ack_of_unsent_data_changes_nothing() {
     let mut rig = newreno();
     burst(&mut rig, 0, 1);
     for ack in [C.wrapping_add(0x1000_0000), C.wrapping_sub(0x1000_0000)] {
         let bare = segment(S + 3000, ack, 0);
-        assert_eq!(rig.server(0, bare), [bare], "the client's to judge");
+        assert_eq!(rig.server(0, bare), [bare], "for the client to judge");
         let data = Segment { ack, ..data(1) };
         assert_eq!(rig.server(0, data), [data], "with its own acknowledgment");
     }
@@ -456,13 +456,13 @@ fn who_acknowledges_in_the_servers_name_what_was_not_sent_changes_nothing() {
 }
 
 #[test]
-fn strangers_in_the_clients_name_change_nothing_of_the_window() {
+fn packets_spoofed_as_the_clients_do_not_change_the_window() {
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
     let outside = Segment { window: 0, ..segment(C + 0x1000_0000, S + MSS, 0) };
-    let seen = rig.client(0, outside).expect("the server's to judge");
+    let seen = rig.client(0, outside).expect("for the server to judge");
     assert_eq!((seen.window, rig.enforcer.counters().outside_window), (0, 1));
-    // all that was offered may still be sent, and is taken
+    // the whole window may still be sent, and is accepted
     assert_eq!(burst(&mut rig, 4, 10).len(), 6);
     let counters = *rig.enforcer.counters();
     assert_eq!((counters.beyond_window_held, counters.beyond_window_dropped), (0, 0));
@@ -471,12 +471,12 @@ fn strangers_in_the_clients_name_change_nothing_of_the_window() {
 }
 
 #[test]
-fn a_gap_before_the_enforcer_is_the_servers_to_repair() {
+fn the_server_repairs_a_gap_before_the_enforcer() {
     let mut rig = newreno();
     burst(&mut rig, 0, 2);
     // segment 2 was lost on the way here
     let got: Vec<u32> = burst(&mut rig, 3, 6).iter().map(|s| s.seq).collect();
-    assert_eq!(got, [3, 4, 5].map(|n| S + n * MSS), "what came goes on");
+    assert_eq!(got, [3, 4, 5].map(|n| S + n * MSS), "arrived data is forwarded");
     let seen = rig.client(0, sacking(2, 3, 4)).expect("the server needs it");
     assert_eq!(seen.sack_count, 1);
     let seen = rig.client(0, sacking(2, 3, 5)).expect("and this");
@@ -484,14 +484,14 @@ fn a_gap_before_the_enforcer_is_the_servers_to_repair() {
     let repaired = Segment { tsval: 100_500, ..data(2) };
     assert_eq!(rig.server(0, repaired).iter().map(|s| s.seq).collect::<Vec<_>>(), [S + 2 * MSS]);
     assert_eq!((rig.enforcer.counters().gaps, rig.enforcer.counters().gaps_filled), (1, 1));
-    // from now on the client holds 100500 for recent: what is sent again must not look older (RFC 7323 5)
+    // the client's newest timestamp is 100500 from now on: retransmissions must not be older (RFC 7323 5)
     rig.client(0, ack(4));
     let again = rig.wait(Time::from_secs(2));
     assert!(!again.is_empty() && again.iter().all(|s| s.tsval == 100_500), "{again:?}");
 }
 
 #[test]
-fn a_client_is_sent_no_more_of_a_gap_than_is_known_to_have_left() {
+fn no_more_of_a_gap_is_forwarded_than_is_known_to_be_sent() {
     const LEN: u32 = 1000;
     let mut rig = newreno();
     let small = |n: u32| segment(S + n * LEN, C, LEN as u16);
@@ -499,12 +499,12 @@ fn a_client_is_sent_no_more_of_a_gap_than_is_known_to_have_left() {
     // 7 to 11 were lost on the way here, and are five packets; the window of ten leaves room for three, of full size for all that is known
     assert_eq!(rig.server(0, small(12)), []);
     let got: Vec<Segment> = (7..12).flat_map(|n| rig.server(0, small(n))).collect();
-    let end = got.iter().map(Segment::end_seq).max().expect("what was awaited goes on");
+    let end = got.iter().map(Segment::end_seq).max().expect("awaited data is forwarded");
     assert!(end > S + 10 * LEN && end < S + 12 * LEN, "some of it waits: {got:?}");
     assert_eq!(
         rig.client(0, segment(C, end, 0)).map(|seen| seen.ack),
         Some(end),
-        "what it was sent it may acknowledge"
+        "it may acknowledge what it was sent"
     );
     let got = rig.leaves();
     assert_eq!(got.first().map(|s| s.seq), Some(end));
@@ -513,11 +513,11 @@ fn a_client_is_sent_no_more_of_a_gap_than_is_known_to_have_left() {
 }
 
 #[test]
-fn what_lies_behind_a_gap_that_was_filled_early_does_not_look_older() {
+fn data_after_a_gap_that_was_filled_early_has_no_older_timestamp() {
     let mut rig = newreno();
     burst(&mut rig, 0, 10);
     rig.client(0, ack(2));
-    // nothing more is heard of the client: a time-out leaves less of the window than was offered
+    // the client is silent: a timeout leaves less of the window than was offered
     rig.wait(Time::from_secs(1));
     // number 10 is lost on the way here; what follows waits, and then number 10 comes with a newer timestamp
     assert_eq!(burst(&mut rig, 11, 14), []);
@@ -532,7 +532,7 @@ fn what_lies_behind_a_gap_that_was_filled_early_does_not_look_older() {
 }
 
 #[test]
-fn what_the_client_would_refuse_as_old_bears_a_timestamp_that_it_takes() {
+fn data_that_the_client_would_refuse_as_old_gets_a_newer_timestamp() {
     for (echo, tsval) in [(100_500, 100_500), (200_000, 100_001)] {
         let mut rig = newreno();
         // number 0 was lost on the way here, and came again after number 1 was sent, which is lost behind
@@ -545,20 +545,20 @@ fn what_the_client_would_refuse_as_old_bears_a_timestamp_that_it_takes() {
 }
 
 #[test]
-fn behind_a_gap_leaves_enough_for_the_client_to_ask_for_it() {
+fn enough_is_sent_after_a_gap_for_duplicate_acks() {
     let mut rig = newreno();
     burst(&mut rig, 0, 1);
-    // the client does not answer: a time-out leaves a window of one
+    // the client does not answer: a timeout leaves a window of one
     rig.wait(Time::from_secs(1));
     // number 1 is lost on the way here
     assert_eq!(burst(&mut rig, 2, 9), []);
     rig.client(0, ack(1));
     let got: Vec<u32> = rig.leaves().iter().map(|s| s.seq).collect();
-    assert_eq!(got, [2, 3, 4, 5].map(|n| S + n * MSS), "a window of two would leave the server to its time-out");
+    assert_eq!(got, [2, 3, 4, 5].map(|n| S + n * MSS), "a window of two would leave only the server's timeout");
 }
 
 #[test]
-fn pacing_makes_nothing_wait_for_longer_than_ten_seconds() {
+fn pacing_delays_nothing_for_longer_than_ten_seconds() {
     let mut rig = rig("newreno", Limits::default(), STACK);
     let crawling = Config { max_pacing_rate: 1, pacing: PacingMode::On, ..Config::clone(&config("newreno")) };
     rig.enforcer.set_rules(rig.now, vec![Rule::all(&Arc::new(crawling))]);
@@ -569,16 +569,16 @@ fn pacing_makes_nothing_wait_for_longer_than_ten_seconds() {
     while sent < 20 {
         rig.client(0, ack(sent));
         let next: Vec<u32> = rig.wait(Time::from_secs(10)).iter().map(|s| s.seq).collect();
-        assert_eq!(next.first(), Some(&(S + sent * MSS)), "one byte a second is asked for");
+        assert_eq!(next.first(), Some(&(S + sent * MSS)), "the rate is one byte a second");
         sent += next.len() as u32;
     }
 }
 
 #[test]
-fn the_server_is_told_of_what_it_sent_twice_once_the_client_has_it() {
+fn duplicates_are_reported_to_the_server_once_acknowledged() {
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
-    // a probe of its tail, then its time-out: neither is a loss
+    // a probe of its tail, then its timeout: neither is a loss
     rig.server(0, data(3));
     rig.server(0, data(0));
     let counters = *rig.enforcer.counters();
@@ -590,7 +590,7 @@ fn the_server_is_told_of_what_it_sent_twice_once_the_client_has_it() {
     let with_data = Segment { len: 10, ..ack(4) };
     assert_eq!(d_sack(rig.client(0, with_data)), Some(vec![]), "a full packet has no room");
     assert_eq!(rig.enforcer.counters().undos, 1);
-    // of one who does not understand SACK nothing changes
+    // without SACK nothing changes
     let mut rig = self::rig("newreno", Limits::default(), Stack { sack: false, ..STACK });
     rig.open(0);
     burst(&mut rig, 0, 2);
@@ -599,15 +599,15 @@ fn the_server_is_told_of_what_it_sent_twice_once_the_client_has_it() {
 }
 
 #[test]
-fn a_server_that_was_not_told_what_the_client_has_gets_its_answer() {
+fn a_server_that_missed_an_ack_gets_another() {
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
-    assert!(rig.client(0, ack(2)).is_some(), "and is lost on its way");
-    assert_eq!(rig.server(0, data(0)).len(), 1, "the server's time-out");
+    assert!(rig.client(0, ack(2)).is_some(), "it passes, and is lost");
+    assert_eq!(rig.server(0, data(0)).len(), 1, "the server's timeout");
     assert_eq!((rig.enforcer.counters().others_forwarded, rig.enforcer.counters().absorbed), (1, 0));
     let answer = rig.client(0, ack(2)).expect("a duplicate, but what the server waits for");
     assert_eq!((answer.sack_count, answer.sack[0]), (1, SackBlock { start: S, end: S + MSS }), "there was no need");
-    assert!(rig.client(0, ack(2)).is_none(), "another is one too many");
+    assert!(rig.client(0, ack(2)).is_none(), "another one does not pass");
 }
 
 #[test]
@@ -621,13 +621,13 @@ fn fins_of_both_ends_end_a_flow() {
     rig.client(0, Segment { flags: flags::FIN | flags::ACK, ..segment(C, S + MSS + 1, 5) });
     rig.server(0, segment(S + MSS + 1, C + 6, 0));
     assert_eq!(rig.enforcer.flows(), 0);
-    let record = rig.enforcer.poll_record().expect("it tells of the flow");
+    let record = rig.enforcer.poll_record().expect("it describes the flow");
     assert_eq!((record.ending, record.bytes_acked, record.algorithm.as_str()), (Some(Ending::Closed), 1449, "newreno"));
     assert_eq!(record.ended.saturating_sub(record.began), Time::from_ms(10));
 }
 
 #[test]
-fn the_same_ends_may_begin_anew() {
+fn the_same_ends_may_open_a_new_connection() {
     let mut rig = newreno();
     burst(&mut rig, 0, 13);
     let (syn, answer) = anew(&rig);
@@ -647,7 +647,7 @@ fn anew(rig: &Rig) -> (Segment, Segment) {
 }
 
 #[test]
-fn a_connection_that_takes_anothers_place_but_cannot_be_enforced_passes_untouched() {
+fn an_unenforceable_connection_of_the_same_ends_passes_untouched() {
     let mut rig = newreno();
     // the client is gone and comes back, and no rule is for it any more
     burst(&mut rig, 0, 13);
@@ -677,7 +677,7 @@ fn another_connection_whose_syn_carries_data_ends_the_one_before() {
 }
 
 #[test]
-fn who_opens_in_anothers_name_alone_does_not_end_a_flow_nor_slow_it() {
+fn a_spoofed_syn_neither_ends_nor_slows_a_flow() {
     let mut rig = newreno();
     burst(&mut rig, 0, 10);
     let (syn, answer) = anew(&rig);
@@ -697,7 +697,7 @@ fn who_opens_in_anothers_name_alone_does_not_end_a_flow_nor_slow_it() {
     for counters in [rig.enforcer.counters(), other.enforcer.counters()] {
         assert_eq!((counters.flows_replaced, counters.passed_unknown), (0, 0));
     }
-    // where the server opens, its SYN and the client's answer to it tell
+    // where the server opens, its SYN and the client's answer show it
     other.client(0, ours);
     assert_eq!(other.enforcer.counters().flows_replaced, 1);
 }
@@ -714,8 +714,8 @@ fn keep_alives_and_probes_of_a_closed_window_pass_and_so_do_their_answers() {
     // of a stack that probes with a byte
     let byte = segment(S + MSS, C, 1);
     assert_eq!(rig.server(0, byte).iter().map(|s| s.seq).collect::<Vec<_>>(), [S + MSS]);
-    assert_eq!(rig.client(0, closed), None, "refused, which is no news");
-    assert_eq!(rig.server(0, byte), [], "it is sent again from here");
+    assert_eq!(rig.client(0, closed), None, "refused, nothing changed");
+    assert_eq!(rig.server(0, byte), [], "it is retransmitted from here");
     assert_eq!(rig.client(0, closed), Some(closed));
     let open = ack(1);
     assert!(rig.client(0, open).is_some_and(|s| s.window > 0));
@@ -726,7 +726,7 @@ fn keep_alives_and_probes_of_a_closed_window_pass_and_so_do_their_answers() {
 fn a_flow_without_packets_is_forgotten() {
     let mut rig = newreno();
     rig.wait(Limits::default().idle + Time::from_secs(8));
-    // others' packets are what moves the search on
+    // other packets advance the search
     for _ in 0..40 {
         rig.client(7, segment(1, 1, 0));
     }
@@ -735,7 +735,7 @@ fn a_flow_without_packets_is_forgotten() {
 }
 
 #[test]
-fn other_rules_are_for_open_flows_too() {
+fn new_rules_apply_to_open_flows_too() {
     let mut rig = newreno();
     burst(&mut rig, 0, 12);
     let shown =
@@ -750,10 +750,10 @@ fn other_rules_are_for_open_flows_too() {
 }
 
 #[test]
-fn a_flow_that_no_rule_is_for_any_more_goes_on() {
+fn a_flow_without_a_matching_rule_any_more_continues() {
     let mut rig = newreno();
     rig.enforcer.set_rules(rig.now, Vec::new());
-    assert_eq!(burst(&mut rig, 0, 12).len(), 10, "the first goes on");
+    assert_eq!(burst(&mut rig, 0, 12).len(), 10, "the first ten segments pass");
     rig.open(1);
     assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().passed_by_rule), (1, 1));
     assert!(Enforcer::<enforcer::Simulated>::new(Limits::default(), Vec::new(), 1).poll_timeout() == Time::NEVER);
@@ -763,7 +763,7 @@ fn a_flow_that_no_rule_is_for_any_more_goes_on() {
 fn the_rule_is_chosen_by_the_code_point_of_the_syn() {
     let mut rig = newreno();
     rig.enforcer.set_rules(rig.now, vec![Rule { dscp: Some(46), ..Rule::all(&config("cubic")) }]);
-    // marked by the client, and for its SYN alone
+    // set by the client, and only on its SYN
     for (n, [syn, rest]) in [(1, [46, 0]), (2, [0, 46])] {
         let (first, answer) = (rig.syn(CLIENT_ISS), rig.answer());
         rig.dscp = syn;

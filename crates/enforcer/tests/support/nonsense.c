@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* An algorithm that says anything, as somebody's own file may. */
+/* An algorithm with arbitrary return values, as a faulty file may have. */
 #include "tcp.h"
 
 struct nonsense {

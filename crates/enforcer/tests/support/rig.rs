@@ -1,4 +1,4 @@
-//! An enforcer alone: packets are put in by hand, and what comes of each is looked at.
+//! An enforcer alone: tests pass in packets by hand, and examine the results.
 
 use congestion::Algorithm;
 use enforcer::{Action, Direction, End, Enforcer, Limits, Rule, Simulated};
@@ -9,7 +9,7 @@ use units::Time;
 pub const SERVER_ISS: u32 = 5_000;
 pub const CLIENT_ISS: u32 = 90_000;
 
-/// What the ends say in their SYNs.
+/// The ends' options.
 #[derive(Clone, Copy)]
 pub struct Stack {
     pub mss: u16,
@@ -27,7 +27,7 @@ pub struct Rig {
     pub stack: Stack,
     /// The code point of every packet.
     pub dscp: u8,
-    /// Packets that were put in, and that left later.
+    /// Packets that were passed in, and that left later.
     given: u64,
     left: u64,
 }
@@ -66,7 +66,7 @@ impl Rig {
         self.enforcer.on_packet(self.now, direction, packet)
     }
 
-    /// The server of connection `n` sends; what the client gets of it, and of what waited.
+    /// The server of connection `n` sends; returns what the client gets, delayed packets included.
     pub fn server(&mut self, n: u32, segment: Segment) -> Vec<Segment> {
         let action = self.put(n, Direction::Out, segment);
         let mut got: Vec<Segment> = forwarded(action).into_iter().collect();
@@ -74,7 +74,7 @@ impl Rig {
         got
     }
 
-    /// The client sends; what the server gets of it.
+    /// The client sends; returns what the server gets.
     pub fn client(&mut self, n: u32, segment: Segment) -> Option<Segment> {
         forwarded(self.put(n, Direction::In, segment))
     }
@@ -138,7 +138,7 @@ impl Rig {
 }
 
 impl Drop for Rig {
-    /// Whatever a test has done, all of it was counted, and once.
+    /// In every test, each packet was counted exactly once.
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;
@@ -151,7 +151,7 @@ impl Drop for Rig {
         assert_eq!(passed + for_want_of_room + c.handshakes + c.unchanged + c.others_forwarded, c.forwarded, "{c:?}");
         let from_clients = c.hidden + c.thinned + c.optimistic_dropped;
         assert_eq!(from_clients + c.beyond_window_dropped + c.buffers_full_dropped, c.dropped, "{c:?}");
-        assert_eq!(c.sent + c.sent_again + c.acks_ahead, self.left, "{c:?}");
+        assert_eq!(c.sent + c.retransmitted + c.acks_ahead, self.left, "{c:?}");
     }
 }
 

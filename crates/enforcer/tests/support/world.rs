@@ -1,4 +1,4 @@
-//! A server, an enforcer, a client, and the wires between them: in virtual time, from a seed.
+//! A server, an enforcer, a client, and the links between them: in virtual time, from a seed.
 
 use enforcer::{Action, Direction, End, Enforcer, Simulated};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use tcp::{Ecn, Endpoint, Segment, flags};
 use testkit::{Random, Wire};
 use units::Time;
 
-/// When copies of a packet that is sent now arrive.
+/// Arrival times of the copies of a packet that is sent now.
 fn carry(wire: &mut Wire, now: Time, random: &mut Random, packet: &mut Simulated) -> Vec<Time> {
     let Some(sent) = wire.pass(now, random, u64::from(packet.segment.ip_bytes())) else { return Vec::new() };
     if random.chance(wire.faults.corrupt) {
@@ -39,21 +39,21 @@ enum Place {
     Middle(Direction),
 }
 
-/// What an observer at the ends has to say against a run; the first of it.
+/// An observer at both ends; holds the first violation.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// The highest that the client acknowledged, that the server sent, and the newest timestamp of the server.
+    /// The highest number that the client acknowledged, that the server sent, and the server's newest timestamp.
     client_ack: Option<u32>,
     server_end: Option<u32>,
     server_tsval: Option<u32>,
-    /// The right edges that the client gave away, and that the server was told.
+    /// The right edges that the client has shrunk, and that the server was offered.
     client_edge: Option<u32>,
     pub server_edge: Option<u32>,
-    /// What the newest acknowledgment that went on to the server says, and the furthest edge.
-    told: Option<(u32, u32)>,
+    /// Acknowledgment number and edge of the newest ACK forwarded to the server, and the furthest edge.
+    forwarded: Option<(u32, u32)>,
     /// The newest timestamp of a segment in sequence that the client holds (RFC 7323 4.3).
     client_recent: Option<u32>,
-    /// What the client sent last.
+    /// The client's last segment.
     client_last: Segment,
     pub complaint: Option<String>,
 }
@@ -86,21 +86,21 @@ impl Watch {
         }
     }
 
-    /// An acknowledgment goes on to the server, and may have been changed.
+    /// An ACK is forwarded to the server, perhaps changed.
     fn on_answer(&mut self, now: Time, sent: &Segment, seen: &Segment) {
         let edge = |segment: &Segment| segment.ack.wrapping_add(segment.window);
-        let is_newest = self.told.is_none_or(|(ack, _)| !after(ack, seen.ack));
+        let is_newest = self.forwarded.is_none_or(|(ack, _)| !after(ack, seen.ack));
         if seen.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK || !is_newest {
             return;
         }
-        let mut furthest = self.told.map_or(edge(seen), |(_, edge)| edge);
+        let mut furthest = self.forwarded.map_or(edge(seen), |(_, edge)| edge);
         if after(furthest, edge(seen)) && after(edge(sent), edge(seen)) {
             self.complain(now, "the server is offered less than before, though not by the client", seen);
         }
         if after(edge(seen), furthest) {
             furthest = edge(seen);
         }
-        self.told = Some((seen.ack, furthest));
+        self.forwarded = Some((seen.ack, furthest));
     }
 
     /// Whether the client refuses a segment for its timestamp (PAWS, RFC 7323 5), which an endpoint does not.
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// The next thing happens; false: nothing ever will.
+    /// Runs the next event; false: there is none.
     pub fn step(&mut self) -> bool {
         let arrival = self.flying.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
         let timers = self.enforcer.as_ref().map_or(Time::NEVER, Enforcer::poll_timeout);
@@ -203,7 +203,7 @@ impl World {
         true
     }
 
-    /// Does something with one end, now, and sends what comes of it.
+    /// Calls one end now, and sends its packets.
     pub fn act<R>(&mut self, end: usize, action: impl FnOnce(&mut Endpoint, Time) -> R) -> R {
         let result = action(&mut self.ends[end], self.now);
         let mut segment = Segment::default();
@@ -219,7 +219,7 @@ impl World {
         self.inject(end, segment);
     }
 
-    /// The same, of a stranger who pretends to be it.
+    /// The same, of a spoofer with its address.
     pub fn inject(&mut self, end: usize, segment: Segment) {
         let (source, destination) = (self.addresses[end], self.addresses[1 - end]);
         let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment };
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// Sends what the enforcer has to send.
+    /// Sends the enforcer's packets.
     pub fn drain(&mut self) {
         while let Some((direction, packet)) = self.enforcer.as_mut().and_then(Enforcer::poll_transmit) {
             self.leave(direction, packet);

@@ -16,29 +16,29 @@ use std::time::{Duration, Instant};
 const SENDER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);
 
-/// A connection that stands still this long is broken.
+/// A connection without progress for this long is broken.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes written and read at once.
 const BLOCK_BYTES: usize = 1 << 17;
 
-/// What a connection did.
+/// Result of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried {
     /// Goodput, Mbit/s.
     pub mbit: f64,
-    /// Processor time of both ends, ns per 1000 bytes received.
+    /// CPU time of both ends, ns per 1000 bytes received.
     pub cpu_ns_per_kb: f64,
 }
 
-/// Two hosts, as long as this lives: a namespace that nobody has a descriptor of is gone, with its interfaces.
+/// Two hosts, as long as this lives: without an open descriptor a namespace vanishes, with its interfaces.
 pub(super) struct Cable {
     sender: File,
     receiver: File,
 }
 
 impl Cable {
-    /// Both ends up, with addresses. The error is in words.
+    /// Both ends up, with addresses. The error is a text.
     pub(super) fn new() -> Result<Cable, String> {
         let cable = Cable { sender: namespace()?, receiver: namespace()? };
         let peer = format!("/proc/{}/fd/{}", std::process::id(), cable.receiver.as_raw_fd());
@@ -47,7 +47,7 @@ impl Cable {
             inside(host, || {
                 ip(&format!("address add {address}/24 dev cable"))?;
                 ip("link set cable up")?;
-                // What one connection has learnt of the path is not for the next one's.
+                // No connection may start from the metrics that an earlier one saved.
                 fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").map_err(|error| error.to_string())
             })?;
         }
@@ -83,7 +83,7 @@ impl Cable {
 }
 
 impl Cable {
-    /// So many connections after each other: `rounds` times a block each way, then the end.
+    /// A number of connections, one after the other: each sends `rounds` blocks each way, and closes.
     pub(super) fn exchange(&self, connections: usize, rounds: usize) -> io::Result<()> {
         let listener = inside(&self.receiver, || TcpListener::bind((RECEIVER, 0)))?;
         let address = listener.local_addr()?;
@@ -105,7 +105,7 @@ impl Cable {
 }
 
 impl Cable {
-    /// So many connections after each other: `bytes` one way, then the end.
+    /// A number of connections, one after the other: each sends `bytes` one way, and closes.
     pub(super) fn send(&self, connections: usize, bytes: usize) -> io::Result<()> {
         let listener = inside(&self.receiver, || TcpListener::bind((RECEIVER, 0)))?;
         let address = listener.local_addr()?;
@@ -121,7 +121,7 @@ impl Cable {
     }
 }
 
-/// Sends until the time has come; the processor time that it took.
+/// Sends until the deadline; returns the CPU time used.
 fn send_until(mut source: TcpStream, end: Instant) -> io::Result<Duration> {
     let block = vec![0; BLOCK_BYTES];
     while Instant::now() < end {
@@ -131,7 +131,7 @@ fn send_until(mut source: TcpStream, end: Instant) -> io::Result<Duration> {
     processor_time()
 }
 
-/// Bytes until the other side closes, and the processor time that it took.
+/// Bytes until the other side closes, and the CPU time used.
 fn receive_all(mut sink: TcpStream) -> io::Result<(u64, Duration)> {
     let mut block = vec![0; BLOCK_BYTES];
     let mut received = 0;
@@ -143,12 +143,12 @@ fn receive_all(mut sink: TcpStream) -> io::Result<(u64, Duration)> {
     }
 }
 
-/// Of this thread since it began: in the kernel too, and for packets that arrived while it ran.
+/// CPU time of this thread since it began, kernel time and packet reception included.
 fn processor_time() -> io::Result<Duration> {
     Ok(Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?))
 }
 
-/// A new network namespace: a thread moves into it, and its descriptor stays when the thread has ended.
+/// A new network namespace: a thread creates it, and its descriptor keeps it when the thread has ended.
 fn namespace() -> Result<File, String> {
     let made = thread::spawn(|| -> io::Result<File> {
         unshare(CloneFlags::CLONE_NEWNET)?;
@@ -162,7 +162,7 @@ fn namespace() -> Result<File, String> {
 fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            setns(namespace, CloneFlags::CLONE_NEWNET).expect("who made a namespace may enter it");
+            setns(namespace, CloneFlags::CLONE_NEWNET).expect("the creator of a namespace may enter it");
             work()
         });
         worker.join().expect("the work does not panic")

@@ -1,4 +1,4 @@
-//! What the agent's program costs a connection.
+//! The cost of the agent's program per connection.
 
 use super::CostError;
 use super::cable::Cable;
@@ -14,12 +14,12 @@ use std::time::Duration;
 pub const BULK_BYTES: usize = 10_000_000;
 /// Of a very long one.
 const ENDLESS_BYTES: usize = 10 * BULK_BYTES;
-/// Blocks each way on a connection that talks.
+/// Blocks each way on a request-response connection.
 const ROUNDS: usize = 20_000;
-/// For each long connection so many short ones, for each very long one so many long ones.
+/// Short connections per long one, and long ones per very long one.
 const FEWER: usize = 10;
 
-/// Time in the program, mean.
+/// Mean time in the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     /// From a connection's first packet to its end, ns, at both of its ends together.
@@ -28,21 +28,21 @@ pub struct Taken {
     pub calls: f64,
 }
 
-/// What it took.
+/// The measured costs.
 #[derive(Clone, Copy, Debug)]
 pub struct RetuneTime {
     /// A connection that carries a block of 1000 bytes each way.
     pub small: Taken,
     /// One that carries [`BULK_BYTES`] one way.
     pub bulk: Taken,
-    /// A measured round trip of one that talks and talks, ns.
+    /// Per round trip of a request-response connection, ns.
     pub talking_ns: f64,
-    /// Of one that sends as fast as it can, ns: its bytes have driven what the program needs out of the processor's caches.
+    /// Per round trip of one that sends as fast as it can, ns: its data evicts the program's from the CPU's caches.
     pub sending_ns: f64,
 }
 
-/// Time in the program of connections that are made, carry something and are closed, while a rule sets their window, time-out and algorithm.
-/// There are `connections` short ones. Connections of others in the cgroup meanwhile are counted as well.
+/// Time in the program of connections that open, send and close, while a rule sets their window, RTO and algorithm.
+/// There are `connections` short ones. Other connections in the cgroup meanwhile are counted as well.
 ///
 /// # Errors
 /// No namespaces, a kernel that does not take the program or does not count, or no connection.
@@ -72,7 +72,7 @@ pub fn retune_time(cgroup: &Path, connections: usize) -> Result<RetuneTime, Cost
         let mean = |from: u64, to: u64| (to - from) as f64 / n as f64;
         Ok(Taken { ns: mean(before.0, after.0), calls: mean(before.1, after.1) })
     };
-    // what a connection takes by itself is known from one that is shorter
+    // subtract the cost of a shorter connection
     let more = |short: Taken, long: Taken| (long.ns - short.ns) / (long.calls - short.calls);
     cable.exchange(connections / FEWER, 1).map_err(failed)?;
     let counting = sys::count_run_times().map_err(CostError::Statistics)?;

@@ -1,8 +1,8 @@
-//! The kernel's side: a socket of its own sends a script's data to a peer that is written here, packet by packet.
+//! The kernel's side: a socket of its own sends a script's data to a peer that this test implements, packet by packet.
 //!
 //! Two namespaces, a pair of interfaces between them. In the second no TCP runs: the peer sees every frame by a packet
-//! socket and answers by a raw one, from an address that is nobody's. Everything happens on one thread, so that an ACK is
-//! taken up by the kernel as it is sent, and never waits for a socket that its application has locked.
+//! socket and answers by a raw one, from an unused address. Everything happens on one thread, so that the kernel processes an ACK
+//! as it is sent, and never waits for a socket that its application has locked.
 
 use crate::packet::{self, Ends};
 use crate::peer::{MSS, Peer};
@@ -33,14 +33,14 @@ const PEER: Ipv4Addr = Ipv4Addr::new(10, 79, 9, 9);
 
 /// Each way.
 pub const ONE_WAY: Time = Time::from_ms(10);
-/// What a frame has beside its IP packet, as the recorded scripts count: header, preamble, checksum, gap.
+/// Bytes that a frame adds to its IP packet, as the recorded scripts count: header, preamble, checksum, gap.
 const FRAME_BYTES: u64 = 14 + 24;
-/// An ACK that was sent later than this after its time: the machine was busy with something else.
+/// Largest lateness of an ACK: beyond that the machine was busy with something else.
 const STALL: Time = Time::from_us(800);
-/// No script takes longer.
+/// Upper bound of a script's length.
 const PATIENCE: Time = Time::from_secs(10);
 
-/// What happened to a sender, since its SYN left.
+/// Events of a sender after its SYN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Happening {
     SynAck,
@@ -54,7 +54,7 @@ pub enum Happening {
     },
 }
 
-/// A script as it went.
+/// A played script.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub happenings: Vec<(Time, Happening)>,
@@ -62,14 +62,14 @@ pub struct Recording {
     pub transmissions: Vec<(Time, u32)>,
     /// When the SYN left, µs of the kernel's own clock.
     start_us: u64,
-    /// For each happening, when the system call that made it had returned.
+    /// For each event, when its system call had returned.
     returned: Vec<Time>,
-    /// Something happened later than the path would have it.
+    /// An event was later than the path would have it.
     pub stalled: bool,
 }
 
 impl Recording {
-    /// Corrects the times by what the hooks tell: between a look at the clock and what it is looked at for, timers may go off
+    /// Corrects the times by the hooks' records: between a clock reading and its use, timers may expire
     /// and other processes run.
     pub fn correct(&mut self, calls: &[Call]) {
         for ((at, _), returned) in self.happenings.iter_mut().zip(&self.returned) {
@@ -79,7 +79,7 @@ impl Recording {
                 *at = Time::from_us(clock - self.start_us);
             }
         }
-        // every call knows how many transmissions came before it
+        // every call records how many transmissions came before it
         for call in calls {
             let clock = Time::from_us(call.read.tcp_mstamp.saturating_sub(self.start_us));
             let before = (call.read.bytes_sent / u64::from(MSS)) as usize;
@@ -87,7 +87,7 @@ impl Recording {
                 *at = if i < before { (*at).min(clock) } else { (*at).max(clock + Time::from_us(1)) };
             }
         }
-        // and the size of a burst is asked for right before it leaves
+        // and the size of a burst is computed right before it leaves
         for call in calls.iter().filter(|call| call.hook == Hook::MinTsoSegs) {
             let clock = Time::from_us(call.read.tcp_mstamp.saturating_sub(self.start_us));
             if let Some((at, _)) = self.transmissions.get_mut((call.read.bytes_sent / u64::from(MSS)) as usize) {
@@ -97,7 +97,7 @@ impl Recording {
     }
 }
 
-/// Do ACKs cause it, and nothing else?
+/// Whether only ACKs cause it.
 fn of_ack(call: &Call) -> bool {
     matches!(call.hook, Hook::PktsAcked | Hook::InAckEvent | Hook::CongControl | Hook::CongAvoid)
 }
@@ -108,8 +108,8 @@ fn clock_us() -> u64 {
     now.tv_sec() as u64 * 1_000_000 + now.tv_nsec() as u64 / 1000
 }
 
-/// The two namespaces; removed when dropped. The thread runs before all ordinary ones as long as it lives: on a busy machine
-/// the peer's path would have the length of other processes' turns.
+/// The two namespaces; removed when dropped. The thread has priority over ordinary ones as long as it lives: on a busy machine
+/// the peer's delay would otherwise include other processes' turns.
 pub struct Bench {
     /// Sender, peer.
     hosts: Namespaces<2>,
@@ -149,7 +149,7 @@ impl Bench {
         Bench { hosts, frames, packets, port: 5000 }
     }
 
-    /// Runs a script with the algorithm of that (kernel's) name. Returns how it went, and the socket: closing it resets the
+    /// Runs a script with the algorithm of that (kernel's) name. Returns its events, and the socket: closing it resets the
     /// connection, which calls hooks too.
     pub fn run(&mut self, script: &Script, algorithm: &str) -> Result<(Recording, OwnedFd), String> {
         self.port += 1;
@@ -192,14 +192,14 @@ impl Drop for Bench {
     }
 }
 
-/// Gives this thread another policy; where that is not allowed, it stays as it is, and more scripts are played again.
+/// Gives this thread another policy; where that is refused, it keeps its own, and more scripts are repeated.
 fn schedule(policy: &str, priority: u32) {
     let thread = fs::read_link("/proc/thread-self").expect("Linux has it");
     let id = thread.file_name().expect("it names the thread").to_string_lossy().into_owned();
     let _ = Command::new("chrt").args([policy, "--pid", &priority.to_string(), &id]).status();
 }
 
-/// What the peer is to do when it is time.
+/// The peer's timers.
 enum Due {
     SynAck(Segment),
     Arrival { number: u32, transmission: usize, tsval: u32, ce: bool, cwr: bool },
@@ -210,7 +210,7 @@ struct Run<'a> {
     bench: &'a Bench,
     script: &'a Script,
     sender: OwnedFd,
-    /// ECE tells of each segment's mark, as DCTCP's receiver does; else until a CWR arrives.
+    /// ECE echoes each segment's mark, as DCTCP's receiver does; else until a CWR arrives.
     precise_echo: bool,
     /// When the SYN left; before, when the script began.
     begin_us: u64,
@@ -220,7 +220,7 @@ struct Run<'a> {
     peer: Peer,
     scale: u8,
     due: BTreeMap<(Time, usize), Due>,
-    /// When the bottleneck has sent what it holds.
+    /// When the bottleneck's queue is empty.
     idle_at: Time,
     echo: bool,
     established: Option<Time>,
@@ -272,7 +272,7 @@ impl Run<'_> {
     fn take(&mut self, ends: Ends, segment: &Segment) -> Result<(), String> {
         if segment.flags & flags::SYN != 0 {
             if self.ends.is_some() {
-                return Err("the SYN is sent again".to_string());
+                return Err("the SYN is retransmitted".to_string());
             }
             self.begin_us = clock_us();
             self.recording.start_us = self.begin_us;
@@ -319,7 +319,7 @@ impl Run<'_> {
         self.due.insert((at, order), due);
     }
 
-    /// What is due.
+    /// Timers that are due.
     fn act(&mut self, now: Time) -> Result<(), String> {
         while let Some(entry) = self.due.first_entry()
             && entry.key().0 <= now
@@ -346,14 +346,14 @@ impl Run<'_> {
             let returned = self.now();
             self.recording.returned.push(returned);
             self.recording.stalled |= returned > at + STALL;
-            // what the ACK let go is to be seen before the next one leaves
+            // packets released by the ACK must be seen before the next ACK leaves
             self.receive()?;
         }
         Ok(())
     }
 
     fn send(&self, segment: &Segment) -> Result<(), String> {
-        let ends = self.ends.expect("the SYN has told");
+        let ends = self.ends.expect("the SYN has named them");
         let packet = packet::build(&ends, segment, self.scale);
         let to = SockaddrIn::from(SocketAddrV4::new(ends.to.0, 0));
         let sent = sendto(self.bench.packets.as_raw_fd(), &packet, &to, MsgFlags::empty());

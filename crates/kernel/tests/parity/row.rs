@@ -1,4 +1,4 @@
-//! A call of a hook as both sides see it, and the algorithm that writes the simulator's down.
+//! A hook's call as both sides see it, and the algorithm that records the simulator's.
 
 use congestion::Hook;
 use congestion::replay::Call;
@@ -42,7 +42,7 @@ impl fmt::Display for Row {
 /// Bit of in_ack_event's flags that does not depend on the receiver's window.
 const ECE: u32 = congestion::sock::ack_flags::ECE;
 
-/// The kernel's rows, of the hooks that belong to TCP's machine: how often bursts and buffers are sized is the host's affair.
+/// The kernel's rows, of the hooks that belong to TCP's state machine: the sizes of bursts and buffers are the host's matter.
 pub fn of_kernel(calls: &[Call]) -> Vec<Row> {
     let begin = calls.first().map_or(0, |call| call.read.tcp_mstamp);
     calls
@@ -80,17 +80,17 @@ thread_local! {
     static NOW: Cell<Time> = const { Cell::new(Time::ZERO) };
 }
 
-/// Says when the following calls are.
+/// Sets the time of the following calls.
 pub fn enter(now: Time) {
     NOW.set(now);
 }
 
-/// Takes what this thread's recorder has written down.
+/// Takes the records of this thread's recorder.
 pub fn take() -> Vec<Row> {
     ROWS.take()
 }
 
-/// `algorithm`, whose calls on this thread are written down before they are made.
+/// `algorithm`, whose calls on this thread are recorded before they are made.
 pub fn recorder(algorithm: &'static Algorithm) -> &'static Algorithm {
     let ops = algorithm.ops();
     INNER.set(Some(ops));

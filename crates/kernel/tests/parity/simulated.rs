@@ -12,14 +12,14 @@ use units::Time;
 /// The zero of a recording, on the endpoint's clock.
 const EPOCH: Time = Time::from_secs(1);
 
-/// The longest that Linux's timers lag behind exact ones: a probe's slack is two ticks of 4 ms where it is 2 ms here, the
+/// The longest lag of Linux's timers behind exact ones: a probe's slack is two ticks of 4 ms where it is 2 ms here, the
 /// timeout after it is rounded up to a tick, and each of the two starts within the tick after its own.
 const TIMER_LAG: Time = Time::from_ms(18);
 
-/// How close two events must be for their order to be a matter of chance.
+/// Events closer than this may come in either order.
 const CLOSE: Time = Time::from_us(100);
 
-/// A difference that is no lag of a timer.
+/// A difference beyond any timer's lag.
 const JITTER: Time = Time::from_ms(1);
 
 struct Replay<'a> {
@@ -29,9 +29,9 @@ struct Replay<'a> {
     recording: &'a Recording,
     /// The endpoint's own transmissions: segment and timestamp.
     sent: Vec<(u32, u32)>,
-    /// By how much timers have come before (−) or after (+) Linux's, µs.
+    /// By how much timers expired before (−) or after (+) Linux's, µs.
     shift_us: i64,
-    /// When something last happened to the endpoint.
+    /// Time of the endpoint's last event.
     now: Time,
 }
 
@@ -83,7 +83,7 @@ impl Replay<'_> {
         self.sent.iter().filter(|sent| sent.0 == number).nth(transmission - 1).map(|sent| sent.1)
     }
 
-    /// Lets time go on until something happens; if that is an ACK, then at least until what it acknowledges was sent.
+    /// Advances to the next event; if that is an ACK, at least until what it acknowledges was sent.
     fn until(&mut self, at: Time, happening: Happening) -> Result<(), String> {
         while self.next_timer() <= self.time(at) || self.is_close(at) {
             self.timer()?;
@@ -102,8 +102,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// When the next timer goes off. One of Linux's that sent the next segment may have been late by a little, a pacing timer
-    /// in the first place, and ACKs may have come in that time: this one is late by as much.
+    /// When the next timer expires. One of Linux's that sent the next segment may have been slightly late, a pacing timer
+    /// above all, and ACKs may have come in that time: this one is late by as much.
     fn next_timer(&self) -> Time {
         let exact = self.endpoint.poll_timeout();
         let Some(&(sent, _)) = self.recording.transmissions.get(self.sent.len()) else { return exact };
@@ -111,14 +111,14 @@ impl Replay<'_> {
         if exact < late && late <= exact + JITTER { late } else { exact }
     }
 
-    /// Did Linux's timer send just before `at` what the endpoint's will send just after it? The clocks of two hosts are
-    /// never the same to the microsecond; the order is what counts.
+    /// Whether Linux's timer sent just before `at` what the endpoint's will send just after it. The clocks of two hosts are
+    /// never equal to the microsecond; only the order counts.
     fn is_close(&self, at: Time) -> bool {
         let next = self.recording.transmissions.get(self.sent.len());
         next.is_some_and(|&(sent, _)| sent <= at) && self.endpoint.poll_timeout() <= self.time(at) + CLOSE
     }
 
-    /// The next timer. Where it sends again what Linux's own timer sent again, the rest of the recording moves along.
+    /// The next timer. If it retransmits what Linux's own timer retransmitted, the rest of the recording shifts along.
     fn timer(&mut self) -> Result<(), String> {
         let now = self.next_timer().max(self.now);
         let known = self.sent.len();

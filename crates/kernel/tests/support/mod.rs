@@ -1,4 +1,4 @@
-//! What the tests share: the kernel, a path of network namespaces, a transfer along it.
+//! Shared by the tests: the kernel, a path of network namespaces, a transfer along it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use kernel::{Change, Kernel, Pins};
@@ -22,7 +22,7 @@ use testkit::{End, Machine, Namespaces, PATIENCE, cable, command, eventually, in
 
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
 
-/// The kernel, for one test at a time: its algorithms' names are there once.
+/// The kernel, for one test at a time: its algorithms' names are unique.
 pub struct Exclusive {
     kernel: Kernel,
     _machine: Machine,
@@ -46,10 +46,10 @@ pub struct Pinning {
     pub pins: Pins,
 }
 
-/// As [`kernel()`], for a test that pins. What somebody has loaded on this machine is not the test's to remove.
+/// As [`kernel()`], for a test that pins. The test must not remove what a user has loaded on this machine.
 pub fn pinning() -> Option<Pinning> {
     let kernel = kernel()?;
-    assert_eq!(kernel::pinned(), [""; 0], "first take out what is loaded here: opentcp cc unload all");
+    assert_eq!(kernel::pinned(), [""; 0], "first unload the algorithms of this machine: opentcp cc unload all");
     let pins = Pins::open().unwrap_or_else(|error| panic!("{error}"));
     Some(Pinning { kernel, pins })
 }
@@ -74,14 +74,14 @@ impl Pinning {
 impl Drop for Pinning {
     fn drop(&mut self) {
         for name in kernel::pinned() {
-            // A failing test has said what is wrong already.
+            // A failing test has reported its error already.
             let _ = self.pins.unload(&name);
         }
     }
 }
 
-/// What the kernel holds of algorithms, in words: names that can be chosen; registrations, programs, tables and
-/// constants, each with the number that it alone has.
+/// The kernel's algorithms, as text: names that can be chosen; registrations, programs, tables and
+/// constants, each with its number.
 pub fn holdings() -> BTreeSet<String> {
     let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("Linux has it");
     let links = LinkInfoIter::default().filter(|link| matches!(link.info, LinkTypeInfo::StructOps(_)));
@@ -94,8 +94,8 @@ pub fn holdings() -> BTreeSet<String> {
     names.chain(links).chain(programs).chain(maps.map(|map| format!("map {} {}", map.id, map.name.display()))).collect()
 }
 
-/// What is held that was not held before, once the kernel has had the time to free what nobody uses. What an earlier
-/// test left may have gone meanwhile, so there may well be less.
+/// What was added, once the kernel has had the time to free unused objects. An earlier
+/// test's objects may have gone meanwhile, so there may be less.
 pub fn left_behind(before: &BTreeSet<String>) -> Vec<String> {
     let left = || -> Vec<String> { holdings().difference(before).cloned().collect() };
     eventually(|| left().is_empty());
@@ -132,7 +132,7 @@ pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
 ///                                       the bottleneck
 /// ```
 ///
-/// The bottleneck is not the sender's own interface: a host whose own queue drops does not count that as loss.
+/// The bottleneck is not the sender's own interface: a host does not count drops of its own queue as losses.
 pub struct Path {
     /// Sender, router, receiver.
     hosts: Namespaces<3>,
@@ -150,7 +150,7 @@ impl Path {
                 End { host: router, name: near, address: Some(&here) },
             ]);
             ip(&format!("-n {host} route add default via 10.77.{subnet}.2"));
-            // What one test's connections have learnt of the path is not for the next one's.
+            // No connection may start from the metrics that an earlier one saved.
             inside(host, || set_sysctl("net/ipv4/tcp_no_metrics_save", "1"));
         }
         inside(router, || set_sysctl("net/ipv4/ip_forward", "1"));
@@ -177,7 +177,7 @@ impl Path {
         inside(&self.hosts[0], work)
     }
 
-    /// What `ss` says of the sender's connections.
+    /// Output of `ss` for the sender's connections.
     pub fn sender_sockets(&self) -> String {
         command("ss", &format!("-N {} -tinoH", self.hosts[0]))
     }
@@ -200,8 +200,8 @@ impl Path {
         let address = SockaddrIn::from(SocketAddrV4::new(RECEIVER, port));
         connect(source.as_raw_fd(), &address).expect("the receiver listens");
         let (sink, _) = listener.accept().expect("a connection waits");
-        source.set_write_timeout(Some(PATIENCE)).expect("a socket takes a time-out");
-        sink.set_read_timeout(Some(PATIENCE)).expect("a socket takes a time-out");
+        source.set_write_timeout(Some(PATIENCE)).expect("a socket takes a timeout");
+        sink.set_read_timeout(Some(PATIENCE)).expect("a socket takes a timeout");
         Connection { source, sink }
     }
 }
@@ -229,7 +229,7 @@ impl Connection {
     pub fn close(mut self) {
         self.source.shutdown(Shutdown::Write).expect("an open connection");
         let rest = self.sink.read(&mut [0; 16]).expect("the end arrives");
-        assert_eq!(rest, 0, "nothing was sent but what was checked");
+        assert_eq!(rest, 0, "only checked bytes were sent");
     }
 }
 
@@ -239,17 +239,17 @@ pub fn algorithm(socket: &impl AsFd) -> String {
     name.to_string_lossy().trim_end_matches('\0').to_string()
 }
 
-/// Lets a socket change to another algorithm.
+/// Changes a socket's algorithm.
 pub fn choose(socket: &impl AsFd, name: &str) -> nix::Result<()> {
     setsockopt(socket, TcpCongestion, &OsString::from(name))
 }
 
-/// The number after `key` in what `ss` prints.
+/// The number after `key` in the output of `ss`.
 pub fn number(text: &str, key: &str) -> Option<u64> {
     text.split_whitespace().find_map(|word| word.strip_prefix(key)).and_then(|number| number.parse().ok())
 }
 
-/// Lets this process open so many files. Root may.
+/// Raises this process's limit of open files. Root may.
 pub fn allow_open_files(wanted: u64) {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("Linux has it");
     if soft < wanted {
@@ -279,7 +279,7 @@ pub fn namespaces() -> Vec<String> {
     names
 }
 
-/// Pseudo-random but reproducible: a repeated or lost block does not pass for another.
+/// Pseudo-random but reproducible: a repeated or lost block does not match.
 fn pattern(position: usize) -> u8 {
     ((position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }

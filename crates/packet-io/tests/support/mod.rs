@@ -73,8 +73,8 @@ impl Plan {
         (VnetHeader::partial(self.tcp_at() as u16, 16), frame)
     }
 
-    /// The same as a super-frame whose packets are to carry `gso_size` bytes.
-    pub fn super_frame(&self, gso_size: u16) -> (VnetHeader, Vec<u8>) {
+    /// The same as a super-segment whose packets are to carry `gso_size` bytes.
+    pub fn super_segment(&self, gso_size: u16) -> (VnetHeader, Vec<u8>) {
         let (header, frame) = self.packet();
         let gso_type = if self.v6 { packet_io::GSO_TCPV6 } else { packet_io::GSO_TCPV4 };
         (VnetHeader { gso_type, gso_size, hdr_len: self.headers_bytes() as u16, ..header }, frame)

@@ -224,7 +224,7 @@ fn measure(all: &Lanes, monitor: Monitor<'_>) -> Result<Compared, Failure> {
          (99 %) at most {late}; CPUs {:.0} % busy, {:.1} % stolen.",
         paths.join(" and "),
         counters.sent,
-        counters.sent_again,
+        counters.retransmitted,
         counters.absorbed,
         cpu.busy * 100.0,
         cpu.stolen * 100.0
