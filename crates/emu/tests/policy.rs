@@ -86,7 +86,7 @@ fn a_rule_can_set_linuxs_own_algorithm() {
         duration = "3 s"
         [network]
         topology = { star = { hosts = 2 } }
-        rate = "20 Mbit/s"
+        rate = "100 Mbit/s"   # with a full queue an RTT is 3 ms, and a decision needs T above 100 RTTs
         delay = "100 us"
         queue = { drop_tail = { packets = 20 } }
         [tcp]
@@ -147,7 +147,8 @@ fn a_rule_is_in_force_while_its_condition_holds_and_half_of_the_hosts_are_treate
     assert!(withheld.iter().any(|at| (4.8..6.2).contains(at)), "{withheld:?}");
     assert!(
         sent.iter().any(|at| (0.8..3.2).contains(at)) && sent.iter().any(|at| (7.8..10.0).contains(at)),
-        "{sent:?}"
+        "{sent:?}, withheld {:?}",
+        cues.iter().filter(|row| row.event == CueEvent::Withheld).map(|row| &*row.reason).collect::<Vec<_>>()
     );
     assert!(!sent.iter().any(|at| (4.2..6.1).contains(at)), "{sent:?}");
     let taken: Vec<&str> = cues.iter().filter(|row| row.event == CueEvent::Taken).map(|row| &*row.host).collect();
