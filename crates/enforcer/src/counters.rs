@@ -150,10 +150,11 @@ pub struct Sent {
 
 impl std::ops::AddAssign for Sent {
     fn add_assign(&mut self, other: Sent) {
-        self.flows += other.flows;
-        self.bytes += other.bytes;
-        self.segments += other.segments;
-        self.retransmits += other.retransmits;
+        // peers decide how large these get
+        self.flows = self.flows.saturating_add(other.flows);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.segments = self.segments.saturating_add(other.segments);
+        self.retransmits = self.retransmits.saturating_add(other.retransmits);
     }
 }
 
