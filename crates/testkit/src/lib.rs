@@ -1,10 +1,10 @@
 //! Shared by the tests of several crates. Only tests and benchmarks depend on it.
 //!
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] serialises tests,
-//! [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`eventually`] waits for an effect.
+//!   [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`eventually`] waits for an effect.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
-//! cases to run.
+//!   cases to run.
 //!
 //! Helpers that need one of our crates, other than the scenario parser, belong to that crate's tests: this one must not depend on a
 //! crate whose tests use it.

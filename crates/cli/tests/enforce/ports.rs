@@ -120,7 +120,10 @@ fn an_enforcer_ends_with_its_interfaces_and_when_their_mtu_grows_beyond_its_limi
     let mut both = world.connection();
     let enforcer = world.enforce(&["--rule", "bbr"]);
     world.set_mtu(3000);
-    assert!(enforcer.fails().contains("has an MTU of 3000 now; this enforcer takes up to 17"), "the message names the limit");
+    assert!(
+        enforcer.fails().contains("has an MTU of 3000 now; this enforcer takes up to 17"),
+        "the message names the limit"
+    );
     // the bridge carries it, and a new enforcer fits the MTU
     download(&mut both, SHORT);
     world.add_tap_in_between("third");
