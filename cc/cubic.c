@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * CUBIC: the window as a cubic function of the time since the last loss; with HyStart++ to leave slow start early.
+ * CUBIC: the window as a cubic function of the time since the last loss; with HyStart to leave slow start early. As in Linux.
  *
  * NewReno needs W/2 round trips to regain what one loss took, which on a long fast path is hours. CUBIC's window
  * follows a clock instead of the ACKs: fast back to near where the loss was, flat around it, then fast again, searching:
@@ -19,32 +19,41 @@
  * paths, though, the cubic is slower than NewReno. There CUBIC follows an estimate of what an AIMD flow with the same
  * decrease would have, and takes it when it is the larger (the Reno-friendly region):
  *
- *   W_est += alpha x segments_acked / cwnd,   alpha = 3 (1 - 0.7) / (1 + 0.7) = 9/17,                      RFC 9438 (4)
- *                                             1 once W_est has reached the window of before the loss
+ *   W_est += alpha x segments_acked / cwnd,   alpha = 3 (1 - 0.7) / (1 + 0.7) = 9/17                       RFC 9438 (4)
  *
  * In a data centre, K is seconds and a round trip microseconds: nearly all is the Reno-friendly region there.
  *
- * HyStart++ (RFC 9406) ends the first slow start before its overshoot loses half of a window. It watches the least RTT
- * of each round; when that has grown, slow start becomes four times slower ("conservative", CSS), and after five such
- * rounds ends. If the RTT falls back, the growth was jitter and slow start continues:
+ * HyStart ends slow start before its overshoot loses half of a window, by either of two signs within one round:
  *
- *      SLOW START --- RTT grew by an eighth, 4 to 16 ms ---> CSS --- 5 rounds ---> ssthresh = cwnd
- *          ^                                                  |
- *          +------------ RTT below CSS's first one -----------+
+ *   ACK train    slow start sends a window in one burst, so ACKs come without a gap. When they have done so for half of
+ *                the shortest RTT, the burst is as long as the path holds in one direction:
  *
- * The growth must be 4 ms at least. Where the RTT is below a millisecond, a queue of 4 ms is seldom possible (at
- * 10 Gbit/s it is 3,300 packets), and slow start then ends by loss as without HyStart++. Fewer than 4 ms could not be
- * distinguished from timers and interrupts on the paths that RFC 9406 is for, so it is left as it is.
+ *                   data  |=========>            |     the round began, ACKs less than 2 ms apart since,
+ *                   ACKs  |-----------------.....|     now - begin > min_rtt / 2
+ *                         begin        min_rtt/2  min_rtt
  *
- * Papers: RFC 9438; RFC 9406; Ha, Rhee, Xu, "CUBIC: A New TCP-Friendly High-Speed TCP Variant", OSR 42(5), 2008.
+ *   delay        a queue grows: the least RTT of the round, of eight ACKs at least, exceeds the shortest RTT by an
+ *                eighth of it, 4 ms at least and 16 ms at most.
  *
- * Differences from the RFCs
+ * A host that sends in bursts of TSO lengthens the train by itself, so a burst's time at the pacing rate, four times over
+ * and 1 ms at most, is added to min_rtt; a host that paces spreads the train over the RTT, and the whole of it counts.
+ *
+ * Papers: RFC 9438; Ha, Rhee, Xu, "CUBIC: A New TCP-Friendly High-Speed TCP Variant", OSR 42(5), 2008; Ha, Rhee,
+ * "Taming the elephants: New TCP slow start", Computer Networks 55(9), 2011 (HyStart).
+ *
+ * Differences from RFC 9438
+ *   - alpha stays 9/17 when W_est has reached the window of before the loss, where the RFC has 1; and slow start ends by
+ *     HyStart, not by HyStart++ (RFC 9406). Both are as in Linux. With the RFC's alpha, four flows at 50 Mbit/s and 10 ms
+ *     have half as many drops again.
  *   - Windows count segments. ssthresh is 0.7 of cwnd, not of the flight size, the choice that RFC 9438, 4.6, leaves.
  *   - cwnd goes to W_est by at most one segment per segment acknowledged: after a pause, in which the host has reduced
  *     cwnd, it would otherwise jump.
  *   - An application-limited flow stops growing, and a pause in sending stops the clock (5.8); a flow that keeps sending
  *     below its window lets the clock run, held by the limit of 1.5 x cwnd.
- *   - HyStart++'s rounds and samples are taken per ACK that gives an RTT, a retransmitted segment giving none.
+ *
+ * Differences from Linux
+ *   - Linux looks at the cubic once per tick and once per 31 ms, with 0.1 % of rounding in beta, C and K.
+ *   - An undone reduction brings the cubic back, as in the RFC; Linux restores the window alone.
  */
 #include "tcp.h"
 
@@ -60,7 +69,7 @@
 #define CONVERGE_NUM 17u
 #define CONVERGE_DEN 20u
 
-/* alpha = 9/17 below the window of before the loss, 17/17 from there (4.3) */
+/* alpha = 9/17 (4.3) */
 #define ALPHA_NUM 9u
 #define ALPHA_DEN 17u
 
@@ -84,16 +93,21 @@
 /* Largest W_max - cwnd that K is computed from: x 2.5 x 2^42 stays within 2^63.4. */
 #define DEFICIT_MAX (1u << 20)
 
-/* HyStart++ (RFC 9406, 4.3) */
-#define HYSTART_MIN_THRESH_US 4000u	/* us: more than jitter */
-#define HYSTART_MAX_THRESH_US 16000u	/* us: on a long path an eighth would be too deep a queue */
-#define HYSTART_DIVISOR 8u		/* the RTT's growth that counts: an eighth */
+/* Growth while no loss is known: a segment for 20, 5 % per round trip at least. */
+#define SEARCH_MAX 20u
+
+/* HyStart */
+#define HYSTART_WINDOW_MIN 16u		/* segments: below, a burst says nothing */
+#define HYSTART_TRAIN_GAP_US 2000u	/* ACKs further apart do not belong to one train */
+#define HYSTART_BURSTS 4u		/* bursts at the pacing rate by which a train may be longer, */
+#define HYSTART_BURSTS_MAX_US 1000u	/* within this */
+#define HYSTART_DELAY_MIN_US 4000u	/* more than jitter */
+#define HYSTART_DELAY_MAX_US 16000u	/* on a long path an eighth would be too deep a queue */
+#define HYSTART_DELAY_DIVISOR 8u
 #define HYSTART_SAMPLES 8u		/* RTTs before a round's least one counts */
-#define CSS_GROWTH_DIVISOR 4u		/* of slow start's growth */
-#define CSS_ROUNDS 5u			/* rounds in CSS before slow start ends */
-#define HYSTART_ACK_LIMIT 8u		/* L, segments of growth per ACK; none if paced, when no burst follows */
 
 #define NO_RTT 0xffffffffu
+#define NEVER 0xffffffffu
 
 /* ---- Private state ---- */
 
@@ -101,9 +115,9 @@
 struct cubic_epoch {
 	u64 start_us;		/* tcp_mstamp when congestion avoidance began; 0: has not since the last reduction */
 	u32 k_us;		/* K: time from `start_us` to W_max */
-	u32 w_max;		/* segments; 0: none known */
+	u32 origin;		/* segments: where this cubic is flat */
+	u32 w_max;		/* segments: window of the last loss; 0: none known */
 	u32 w_est;		/* segments: the AIMD flow's window */
-	u32 cwnd_prior;		/* segments: cwnd before the last reduction */
 };
 
 struct cubic {
@@ -111,14 +125,14 @@ struct cubic {
 	struct cubic_epoch undo;
 	u64 last_ack_us;	/* tcp_mstamp of the last ACK */
 	u32 est_credit;		/* progress of w_est to its next segment, in 1/ALPHA_DEN acknowledged segments */
-	u32 round_end;		/* HyStart++: snd_nxt when the round began */
-	u32 last_min_rtt_us;	/* least RTT of the last round; NO_RTT: none */
-	u32 min_rtt_us;		/* least RTT of this round; NO_RTT: none */
-	u32 css_rtt_us;		/* least RTT when CSS began; 0: not in CSS */
+	u32 min_rtt_us;		/* shortest RTT; NO_RTT: none */
+	u32 round_end;		/* HyStart: snd_nxt when the round began */
+	u32 round_start_us;	/* when that was, low 32 bits of tcp_mstamp */
+	u32 train_us;		/* last ACK of the train */
+	u32 round_rtt_us;	/* least RTT of the round; NO_RTT: none */
 	u8 rtt_samples;		/* RTTs in this round, up to HYSTART_SAMPLES */
-	u8 css_rounds;		/* rounds begun in CSS */
-	u8 css_credit;		/* segments acknowledged in CSS towards the next one of growth */
-	u8 pad;
+	bool found;		/* HyStart has ended slow start */
+	u8 pad[6];
 };
 CC_ASSERT_STATE_FITS(struct cubic);
 
@@ -176,8 +190,7 @@ CC_INLINE u64 cubic_target(u64 w_cubic, u32 cwnd)
  */
 CC_INLINE void cubic_grow_estimate(struct cubic *ca, u32 cwnd, u32 acked)
 {
-	u32 alpha = ca->epoch.w_est >= ca->epoch.cwnd_prior ? ALPHA_DEN : ALPHA_NUM;
-	u64 credit = ca->est_credit + (u64)acked * alpha;
+	u64 credit = ca->est_credit + (u64)acked * ALPHA_NUM;
 	u64 price = (u64)cwnd * ALPHA_DEN;
 	u64 grown = price ? credit / price : 0;
 
@@ -185,94 +198,67 @@ CC_INLINE void cubic_grow_estimate(struct cubic *ca, u32 cwnd, u32 acked)
 	ca->est_credit = (u32)(credit - grown * price);
 }
 
-/* RttThresh = clamp(lastRoundMinRTT / 8, 4 ms, 16 ms)                                                   RFC 9406, 4.2 */
-CC_INLINE u32 hystart_threshold_us(u32 last_min_rtt_us)
-{
-	return clamp_u32(last_min_rtt_us / HYSTART_DIVISOR, HYSTART_MIN_THRESH_US, HYSTART_MAX_THRESH_US);
-}
-
-/* ---- HyStart++ ---- */
-
-/* Only the first slow start ends at an unknown window; later ones end at an ssthresh set by a loss (RFC 9406, 4.2). */
-CC_INLINE bool hystart_is_on(const struct tcp_sock *tp)
-{
-	return tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH;
-}
+/* ---- HyStart ---- */
 
 CC_INLINE void hystart_begin_round(const struct tcp_sock *tp, struct cubic *ca)
 {
 	ca->round_end = tp->snd_nxt;
-	ca->last_min_rtt_us = ca->min_rtt_us;
-	ca->min_rtt_us = NO_RTT;
+	ca->round_start_us = (u32)tp->tcp_mstamp;
+	ca->train_us = (u32)tp->tcp_mstamp;
+	ca->round_rtt_us = NO_RTT;
 	ca->rtt_samples = 0;
 }
 
-CC_INLINE void hystart_reset(const struct tcp_sock *tp, struct cubic *ca)
+/* The time for which ACKs come without a gap once the burst fills the path, us. */
+CC_INLINE u32 hystart_train_max_us(const struct sock *sk, u32 min_rtt_us)
 {
-	ca->round_end = tp->snd_nxt;
-	ca->last_min_rtt_us = NO_RTT;
-	ca->min_rtt_us = NO_RTT;
-	ca->css_rtt_us = 0;
-	ca->rtt_samples = 0;
-	ca->css_rounds = 0;
-	ca->css_credit = 0;
+	u64 rate = sk->sk_pacing_rate;
+	u64 bursts_us = rate ? (u64)sk->sk_gso_max_size * HYSTART_BURSTS * US_PER_SEC / rate : 0;
+	u32 whole = min_rtt_us + (u32)min_u64(bursts_us, HYSTART_BURSTS_MAX_US);
+
+	return sk->sk_pacing_status == SK_PACING_NONE ? whole / 2 : whole;
 }
 
-/* An RTT of this round: has the queue grown, or was CSS a mistake? */
-CC_INLINE void hystart_judge(struct cubic *ca)
+/* Has the train of ACKs become as long as the path? */
+CC_INLINE bool hystart_train_is_long(const struct sock *sk, struct cubic *ca)
 {
-	if (ca->rtt_samples < HYSTART_SAMPLES)
-		return;
-	if (ca->css_rtt_us) {
-		if (ca->min_rtt_us < ca->css_rtt_us)
-			ca->css_rtt_us = 0;
-		return;
-	}
-	if (ca->last_min_rtt_us == NO_RTT)
-		return;
-	if (ca->min_rtt_us >= ca->last_min_rtt_us + hystart_threshold_us(ca->last_min_rtt_us)) {
-		ca->css_rtt_us = ca->min_rtt_us;
-		ca->css_rounds = 0;
-		ca->css_credit = 0;
-	}
+	u32 now_us = (u32)tcp_sk(sk)->tcp_mstamp;
+
+	if (now_us - ca->train_us > HYSTART_TRAIN_GAP_US)
+		return false;
+	ca->train_us = now_us;
+	return now_us - ca->round_start_us > hystart_train_max_us(sk, ca->min_rtt_us);
 }
 
-CC_INLINE void hystart_sample(struct tcp_sock *tp, struct cubic *ca, s32 rtt_us)
+/* Has the least RTT of the round grown by an eighth? */
+CC_INLINE bool hystart_rtt_has_grown(struct cubic *ca, u32 rtt_us)
 {
-	if (!before(tp->snd_una, ca->round_end)) {
-		hystart_begin_round(tp, ca);
-		if (ca->css_rtt_us) {
-			ca->css_rounds++;
-			if (ca->css_rounds >= CSS_ROUNDS) {
-				ca->css_rtt_us = 0;
-				tp->snd_ssthresh = tp->snd_cwnd;
-				return;
-			}
-		}
-	}
-	if (rtt_us < 0)
-		return;
-	/* 0 stands for "not in CSS"; a microsecond more does no harm */
-	ca->min_rtt_us = min_u32(ca->min_rtt_us, max_u32((u32)rtt_us, 1));
-	if (ca->rtt_samples < HYSTART_SAMPLES)
+	u32 growth_us = clamp_u32(ca->min_rtt_us / HYSTART_DELAY_DIVISOR, HYSTART_DELAY_MIN_US, HYSTART_DELAY_MAX_US);
+
+	ca->round_rtt_us = min_u32(ca->round_rtt_us, rtt_us);
+	if (ca->rtt_samples < HYSTART_SAMPLES) {
 		ca->rtt_samples++;
-	hystart_judge(ca);
+		return false;
+	}
+	return ca->round_rtt_us > ca->min_rtt_us + growth_us;
 }
 
-/* Growth of the first slow start: at most L segments per ACK, a quarter of that in CSS (RFC 9406, 4.2). */
-CC_INLINE void hystart_grow(struct sock *sk, struct cubic *ca, u32 acked)
+/* An RTT of slow start. */
+CC_INLINE void hystart_sample(struct sock *sk, struct cubic *ca, u32 rtt_us)
 {
-	u32 grown = acked;
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool train, grown;
 
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		grown = min_u32(grown, HYSTART_ACK_LIMIT);
-	if (ca->css_rtt_us) {
-		u32 credit = ca->css_credit + grown;
-
-		grown = credit / CSS_GROWTH_DIVISOR;
-		ca->css_credit = (u8)(credit % CSS_GROWTH_DIVISOR);
+	if (after(tp->snd_una, ca->round_end))
+		hystart_begin_round(tp, ca);
+	if (tp->snd_cwnd < HYSTART_WINDOW_MIN)
+		return;
+	train = hystart_train_is_long(sk, ca);
+	grown = hystart_rtt_has_grown(ca, rtt_us);
+	if (train || grown) {
+		ca->found = true;
+		tp->snd_ssthresh = tp->snd_cwnd;
 	}
-	tcp_slow_start(tcp_sk(sk), grown);
 }
 
 /* ---- Congestion avoidance ---- */
@@ -285,36 +271,39 @@ CC_INLINE void cubic_begin_epoch(struct tcp_sock *tp, struct cubic *ca)
 	ca->epoch.w_est = cwnd;
 	ca->est_credit = 0;
 	tp->snd_cwnd_cnt = 0;
-	if (ca->epoch.w_max > cwnd) {
-		ca->epoch.k_us = cubic_k_us(ca->epoch.w_max - cwnd);
-	} else {	/* no loss, or a timeout: search upwards from here (RFC 9438, 4.8, 4.10) */
-		ca->epoch.k_us = 0;
-		ca->epoch.w_max = cwnd;
-	}
+	/* with no loss, or a timeout: search upwards from here (RFC 9438, 4.8, 4.10) */
+	ca->epoch.origin = max_u32(ca->epoch.w_max, cwnd);
+	ca->epoch.k_us = cubic_k_us(ca->epoch.origin - cwnd);
 }
 
 CC_INLINE void cubic_avoid(struct tcp_sock *tp, struct cubic *ca, u32 acked)
 {
 	u32 cwnd = tp->snd_cwnd;
-	u64 t_us, w_cubic, excess;
+	u64 t_us, w_cubic, excess, per_segment;
 
 	if (!ca->epoch.start_us)
 		cubic_begin_epoch(tp, ca);
 	cubic_grow_estimate(ca, cwnd, acked);
 
 	t_us = tp->tcp_mstamp > ca->epoch.start_us ? tp->tcp_mstamp - ca->epoch.start_us : 0;
-	w_cubic = cubic_window(t_us, ca->epoch.k_us, ca->epoch.w_max);
+	w_cubic = cubic_window(t_us, ca->epoch.k_us, ca->epoch.origin);
 	if (w_cubic < (u64)ca->epoch.w_est << WINDOW_SCALE) {	/* Reno-friendly */
-		if (ca->epoch.w_est > cwnd)
+		if (ca->epoch.w_est > cwnd) {
 			tp->snd_cwnd = min_u32(min_u32(ca->epoch.w_est, cwnd + acked), tp->snd_cwnd_clamp);
-		return;
+			return;
+		}
+		if (ca->epoch.w_max)
+			return;
 	}
 
 	/* cwnd += (target - cwnd) / cwnd per segment acknowledged: one segment per cwnd / (target - cwnd) of them */
-	w_cubic = cubic_window(t_us + (tp->srtt_us >> 3), ca->epoch.k_us, ca->epoch.w_max);
+	w_cubic = cubic_window(t_us + (tp->srtt_us >> 3), ca->epoch.k_us, ca->epoch.origin);
 	excess = cubic_target(w_cubic, cwnd) - ((u64)cwnd << WINDOW_SCALE);
-	if (excess)
-		tcp_cong_avoid_ai(tp, (u32)min_u64(((u64)cwnd << WINDOW_SCALE) / excess, NO_RTT), acked);
+	per_segment = excess ? min_u64(((u64)cwnd << WINDOW_SCALE) / excess, NEVER) : NEVER;
+	if (!ca->epoch.w_max)
+		per_segment = min_u64(per_segment, SEARCH_MAX);
+	if (per_segment < NEVER)
+		tcp_cong_avoid_ai(tp, (u32)per_segment, acked);
 }
 
 /* ---- Hooks ---- */
@@ -322,23 +311,30 @@ CC_INLINE void cubic_avoid(struct tcp_sock *tp, struct cubic *ca, u32 acked)
 CC_HOOK(void, cubic_init, struct sock *sk)
 {
 	struct cubic *ca = inet_csk_ca(sk);
-	struct cubic_epoch none = { .start_us = 0, .k_us = 0, .w_max = 0, .w_est = 0, .cwnd_prior = 0 };
+	struct cubic_epoch none = { .start_us = 0, .k_us = 0, .origin = 0, .w_max = 0, .w_est = 0 };
 
 	ca->epoch = none;
 	ca->undo = none;
 	ca->last_ack_us = tcp_sk(sk)->tcp_mstamp;
 	ca->est_credit = 0;
-	hystart_reset(tcp_sk(sk), ca);
+	ca->min_rtt_us = NO_RTT;
+	ca->found = false;
+	hystart_begin_round(tcp_sk(sk), ca);
 }
 
 CC_HOOK(void, cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct cubic *ca = inet_csk_ca(sk);
+	u32 rtt_us;
 
 	ca->last_ack_us = tp->tcp_mstamp;
-	if (hystart_is_on(tp))
-		hystart_sample(tp, ca, sample->rtt_us);
+	if (sample->rtt_us < 0)
+		return;
+	rtt_us = max_u32((u32)sample->rtt_us, 1);
+	ca->min_rtt_us = min_u32(ca->min_rtt_us, rtt_us);
+	if (!ca->found && tcp_in_slow_start(tp))
+		hystart_sample(sk, ca, rtt_us);
 }
 
 CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -350,10 +346,6 @@ CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (!tcp_is_cwnd_limited(sk))
 		return;
 	if (tcp_in_slow_start(tp)) {
-		if (hystart_is_on(tp)) {
-			hystart_grow(sk, ca, acked);
-			return;
-		}
 		acked = tcp_slow_start(tp, acked);
 		if (!acked)
 			return;
@@ -369,7 +361,6 @@ CC_HOOK(u32, cubic_ssthresh, struct sock *sk)
 
 	ca->undo = ca->epoch;
 	ca->epoch.start_us = 0;
-	ca->epoch.cwnd_prior = cwnd;
 	if (cwnd < ca->epoch.w_max)
 		ca->epoch.w_max = (u32)((u64)cwnd * CONVERGE_NUM / CONVERGE_DEN);
 	else
@@ -381,9 +372,12 @@ CC_HOOK(void, cubic_set_state, struct sock *sk, u8 new_state)
 {
 	struct cubic *ca = inet_csk_ca(sk);
 
-	if (new_state == TCP_CA_Loss) {	/* after a timeout the old window means nothing (4.8) */
+	if (new_state == TCP_CA_Loss) {	/* after a timeout the old window means nothing (4.8), and slow start begins anew */
 		ca->epoch.start_us = 0;
 		ca->epoch.w_max = 0;
+		ca->min_rtt_us = NO_RTT;
+		ca->found = false;
+		hystart_begin_round(tcp_sk(sk), ca);
 	}
 }
 
@@ -413,7 +407,7 @@ CC_HOOK(u32, cubic_undo_cwnd, struct sock *sk)
 CC_INFO(cubic,
 	.title = "CUBIC",
 	.environment = "wired, high bandwidth, any delay; the Internet's default",
-	.reference = "RFC 9438; RFC 9406 (HyStart++); Ha, Rhee, Xu, OSR 42(5), 2008",
+	.reference = "RFC 9438; Ha, Rhee, Xu, OSR 42(5), 2008; Ha, Rhee, Computer Networks 55(9), 2011 (HyStart)",
 	.category = CC_LOSS_BASED,
 	.measures = CC_MEASURES_LOSS);
 

@@ -1,7 +1,7 @@
 //! Each algorithm's equations, worked out by hand in the comments.
 
 use crate::flow::{MSS, socket};
-use congestion::sock::{TCP_CA_LOSS, TCP_CA_OPEN, TCP_INFINITE_SSTHRESH, ack_flags};
+use congestion::sock::{SK_PACING_NEEDED, TCP_CA_LOSS, TCP_CA_OPEN, TCP_INFINITE_SSTHRESH, ack_flags};
 use congestion::{AckSample, Algorithm, CaEvent, TcpSock};
 
 fn builtin(name: &str) -> &'static Algorithm {
@@ -372,6 +372,58 @@ fn cubic_follows_its_curve() {
         }
         assert!(sock.snd_cwnd.abs_diff(segments) <= 2, "at {t_us} µs: {}, not {segments}", sock.snd_cwnd);
     }
+}
+
+/// With W_max unknown: W_est is 5 % per RTT at least.
+#[test]
+fn cubic_searches_by_a_twentieth_while_no_loss_is_known() {
+    let mut sock = avoiding("cubic", 100);
+    sock.srtt_us = 1000 << 3;
+    // 100 segments acknowledged within a millisecond, in which the cubic does not move: W_est alone grows by 9/17
+    (0..100).for_each(|_| sock.ca_cong_avoid(0, 1));
+    assert_eq!(sock.snd_cwnd, 105);
+}
+
+/// When HyStart ends slow start, us after a round began. The shortest RTT is 40 ms; this round's ACKs come `gap_us` apart and
+/// have this RTT.
+fn hystart_ends_at(sock: &mut TcpSock, gap_us: u64, rtt_us: i32) -> Option<u64> {
+    sample(sock, 40_000);
+    sock.snd_una = sock.snd_nxt.wrapping_add(MSS);
+    sock.snd_nxt = sock.snd_una.wrapping_add(100 * MSS);
+    let begin = sock.tcp_mstamp;
+    for _ in 0..100 {
+        sample(sock, rtt_us);
+        if sock.snd_ssthresh < TCP_INFINITE_SSTHRESH {
+            assert_eq!(sock.snd_ssthresh, sock.snd_cwnd);
+            return Some(sock.tcp_mstamp - begin);
+        }
+        sock.tcp_mstamp += gap_us;
+    }
+    None
+}
+
+#[test]
+fn hystart_ends_slow_start_by_a_train_of_acks_as_long_as_half_the_rtt() {
+    let slow_start = |cwnd| socket(builtin("cubic"), cwnd, TCP_INFINITE_SSTHRESH);
+    assert_eq!(hystart_ends_at(&mut slow_start(100), 1000, 40_000), Some(21_000), "more than 20 ms");
+    assert_eq!(hystart_ends_at(&mut slow_start(15), 1000, 40_000), None, "a burst of 15 segments says nothing");
+    assert_eq!(hystart_ends_at(&mut slow_start(100), 2500, 40_000), None, "ACKs 2.5 ms apart are no train");
+    let mut paced = slow_start(100);
+    paced.sk_pacing_status = SK_PACING_NEEDED;
+    assert_eq!(hystart_ends_at(&mut paced, 1000, 40_000), Some(41_000), "more than 40 ms");
+    // four bursts of 64 KiB at 500 MB/s are 524 us, half of which counts; at 50 MB/s they are over 1 ms
+    for (rate, end_us) in [(500_000_000, 20_400), (50_000_000, 20_700)] {
+        let mut bursts = slow_start(100);
+        bursts.sk_pacing_rate = rate;
+        assert_eq!(hystart_ends_at(&mut bursts, 300, 40_000), Some(end_us));
+    }
+}
+
+#[test]
+fn hystart_ends_slow_start_when_the_least_of_eight_rtts_has_grown_by_an_eighth() {
+    let ends = |rtt_us| hystart_ends_at(&mut socket(builtin("cubic"), 100, TCP_INFINITE_SSTHRESH), 2500, rtt_us);
+    assert_eq!(ends(45_001), Some(8 * 2500), "with the ninth sample");
+    assert_eq!(ends(45_000), None, "not more than an eighth");
 }
 
 #[test]
