@@ -154,6 +154,8 @@ struct Cold {
     buffer: Option<u32>,
     /// Losses of the line.
     loss: Option<Loss>,
+    /// What delays the packets at the far end.
+    jitter: Option<Jitter>,
     dropped: u64,
     dropped_bytes: u64,
     lost: u64,
@@ -165,6 +167,15 @@ struct Cold {
 struct Loss {
     probability: f64,
     random: SplitMix64,
+}
+
+/// A far end that takes a random time for each packet, and takes them in order.
+#[derive(Debug, Clone)]
+struct Jitter {
+    most: Time,
+    random: SplitMix64,
+    /// When it is done with the last packet.
+    done: Time,
 }
 
 #[derive(Debug, Clone)]
@@ -246,6 +257,16 @@ impl LinkTable {
     pub fn lose(&mut self, link: LinkId, probability: f64, seed: u64) {
         let i = link.index();
         self.cold[i].loss = Some(Loss { probability, random: SplitMix64::new(seed, Loss::STREAMS + i as u64) });
+        self.warm[i].plain = false;
+        self.hot[i].trigger = 0;
+    }
+
+    /// From now on each packet of `link` arrives later by a random time, uniform from zero to `most`, but never before the
+    /// packet that was sent before it. `seed` is the run's; each link draws from its own stream.
+    pub fn vary(&mut self, link: LinkId, most: Time, seed: u64) {
+        let i = link.index();
+        self.cold[i].jitter =
+            Some(Jitter { most, random: SplitMix64::new(seed, Jitter::STREAMS + i as u64), done: Time::ZERO });
         self.warm[i].plain = false;
         self.hot[i].trigger = 0;
     }
@@ -352,6 +373,7 @@ impl LinkTable {
         }
         let serialization = hot.serialization(len, self.cold[i].rate);
         let Sent { departs, arrives, epoch } = hot.accept(now, len, serialization, &mut self.rings);
+        let arrives = self.cold[i].jitter.as_mut().map_or(arrives, |jitter| jitter.delayed(arrives));
         Outcome::Accepted { departs, arrives, marked, epoch }
     }
 
@@ -648,6 +670,7 @@ impl Cold {
             aqm,
             buffer: None,
             loss: None,
+            jitter: None,
             dropped: 0,
             dropped_bytes: 0,
             lost: 0,
@@ -663,6 +686,18 @@ impl Loss {
     /// Is the next packet lost?
     fn strikes(&mut self) -> bool {
         self.random.unit() < self.probability
+    }
+}
+
+impl Jitter {
+    /// Streams of random numbers after those of losses.
+    const STREAMS: u64 = 2 << 32;
+
+    /// When the packet whose last bit arrives at `at` has been taken.
+    fn delayed(&mut self, at: Time) -> Time {
+        let extra = Time::from_ps((self.random.unit() * self.most.as_ps() as f64) as u64);
+        self.done = self.done.max(at + extra);
+        self.done
     }
 }
 

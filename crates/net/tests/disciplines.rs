@@ -3,7 +3,7 @@
 mod common;
 
 use common::{LINK, gbps8, offer, offer_ecn, one_link};
-use net::{BufferSpec, Ecn, LinkId, LinkTable, QueueSpec, RedSpec, Topology};
+use net::{BufferSpec, Ecn, LinkId, LinkTable, Outcome, QueueSpec, RedSpec, Topology};
 use units::{Bytes, Time};
 
 /// 1000 bytes at 8 Gbit/s.
@@ -210,6 +210,34 @@ fn a_line_loses_its_share_and_other_packets_are_unaffected() {
     let counters = links.counters(LINK);
     assert_eq!((counters.dropped, counters.accepted), (lost, n - lost));
     assert_eq!(counters, again.counters(LINK), "the same seed loses the same");
+}
+
+#[test]
+fn jitter_delays_arrivals_uniformly_and_in_order_and_leaves_departures_alone() {
+    const MOST: Time = Time::from_us(20);
+    let n = 100_000_u64;
+    // a packet time of 1 us, so that many draws would change the order; and one of 50 us, where none can
+    for gap in [Time::from_us(1), Time::from_us(50)] {
+        let mut links = one_link(gbps8(), QueueSpec::unlimited());
+        links.vary(LINK, MOST, 7);
+        let (mut last, mut sum) = (Time::ZERO, Time::ZERO);
+        for i in 0..n {
+            let now = gap * i;
+            let Outcome::Accepted { departs, arrives, .. } = links.offer(LINK, now, 1000, Ecn::NotEct) else {
+                panic!("the queue has no limit")
+            };
+            assert_eq!(departs, now + PACKET);
+            let late = arrives - departs - links.delay(LINK);
+            assert!(late <= MOST && arrives >= last, "{late} late");
+            (last, sum) = (arrives, sum + late);
+        }
+        let mean = (sum / n).as_ns() as f64;
+        if gap > MOST {
+            assert!((mean / 10_000.0 - 1.0).abs() < 0.02, "half of the largest: {mean} ns");
+        } else {
+            assert!(mean > 12_500.0, "the latest so far delays those behind it: {mean} ns");
+        }
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub fn topology(scenario: &Scenario) -> Result<Topology, NetError> {
     Ok(topology)
 }
 
-/// The links of `topology`, idle; some of them lose packets.
+/// The links of `topology`, idle; some of them lose packets, those to hosts may have jitter.
 ///
 /// # Errors
 /// What the network model refuses.
@@ -65,6 +65,12 @@ pub fn links(scenario: &Scenario, topology: &Topology) -> Result<LinkTable, NetE
     for loss in &scenario.network.loss {
         for link in find_links(topology, &loss.link) {
             links.lose(link, loss.probability.fraction(), scenario.seed);
+        }
+    }
+    if let Some(most) = scenario.network.host_jitter {
+        let to_hosts = (0..topology.links().len() as u32).map(LinkId);
+        for link in to_hosts.filter(|link| topology.link(*link).tier == LinkTier::ToHost) {
+            links.vary(link, most, scenario.seed);
         }
     }
     Ok(links)

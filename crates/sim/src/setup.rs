@@ -79,6 +79,7 @@ fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
         syn_rto: tcp.syn_rto,
         rto_initial: tcp.rto_initial,
         syn_retries: tcp.syn_retries,
+        timer_tick: tcp.timer_tick.unwrap_or(Time::ZERO),
         sack: tcp.sack,
         timestamps: tcp.timestamps,
         window_scaling: tcp.window_scaling,

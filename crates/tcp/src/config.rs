@@ -66,6 +66,8 @@ pub struct Config {
     pub rto_initial: Time,
     /// Retransmissions of a SYN before giving up.
     pub syn_retries: u32,
+    /// The kernel's clock tick, to which timeouts are rounded up; zero: timers are exact.
+    pub timer_tick: Time,
     /// Selective acknowledgments (RFC 2018), with D-SACK.
     pub sack: bool,
     /// Timestamps (RFC 7323).
@@ -120,6 +122,7 @@ impl Config {
             syn_rto: Time::from_secs(1),
             rto_initial: Time::from_secs(1),
             syn_retries: 6,
+            timer_tick: Time::ZERO,
             sack: true,
             timestamps: true,
             window_scaling: true,

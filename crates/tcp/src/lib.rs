@@ -32,8 +32,8 @@
 //! `tests/` compares with seventeen recorded scripts: the same hooks, in the same order, with the same columns. Each
 //! [`Config`] switch is one in which stacks differ; [`Config::linux`] has 6.18's defaults. Known differences:
 //!
-//! - Timers are exact. Linux's fire on ticks (4 ms at HZ = 250) that round up and start up to a tick late: its timeouts
-//!   come 2 to 8 ms later than theirs are set, a probe and a timeout in a row up to 16 ms (script 5).
+//! - Timers are exact, without [`Config::timer_tick`]. Linux's fire on ticks (4 ms at HZ = 250) that round up and start up to a tick
+//!   late: its timeouts come 2 to 8 ms later than theirs are set, a probe and a timeout in a row up to 16 ms (script 5).
 //! - The receive buffer is constant, as the send buffer is: no autotuning. The window is what is free of it.
 //! - Every segment is processed by itself: the kernel may merge segments before TCP sees them (GRO) and duplicate ACKs
 //!   in the backlog of a busy socket (script 3), and it compresses the SACKs of a long gap; here each is answered.

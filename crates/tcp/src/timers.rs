@@ -5,6 +5,12 @@ use units::Time;
 
 /// Minimum time of a probe or a reordering timeout beyond its RTTs, µs (Linux: two ticks or 2 ms).
 pub(crate) const TIMEOUT_MIN_US: u64 = 2_000;
+/// When a timer that is set at `now` fires by a clock that ticks: the delay counts in whole ticks, and the tick that has begun does not count.
+fn on_tick(now: Time, delay: Time, tick: Time) -> Time {
+    let ticks = now.as_ps() / tick.as_ps() + delay.as_ps().div_ceil(tick.as_ps()) + 1;
+    Time::from_ps(ticks.saturating_mul(tick.as_ps()))
+}
+
 /// Timeout of a probe before the first RTT sample, µs.
 const PROBE_INITIAL_US: u64 = 1_000_000;
 /// Retransmission timeouts in a row until the connection is given up (Linux: tcp_retries2).
@@ -38,8 +44,12 @@ impl Endpoint {
     pub(crate) fn arm(&mut self, kind: TimerKind, now: Time, delay_us: u64) {
         let paced_ns = self.sock.tcp_wstamp_ns.saturating_sub(self.sock.tcp_clock_cache);
         self.timer = kind;
-        self.busy.make(&self.sock).timer_at =
-            now.saturating_add(Time::from_ps(delay_us.saturating_mul(1_000_000) + paced_ns * 1_000));
+        let delay = Time::from_ps(delay_us.saturating_mul(1_000_000) + paced_ns * 1_000);
+        self.busy.make(&self.sock).timer_at = if self.config.timer_tick == Time::ZERO {
+            now.saturating_add(delay)
+        } else {
+            on_tick(now, delay, self.config.timer_tick)
+        };
     }
 
     #[inline]
@@ -192,5 +202,19 @@ impl Endpoint {
     #[inline]
     pub(crate) fn rto_ms(&self) -> u32 {
         (self.rto_us() / 1000) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_on_ticks_fires_after_its_delay_within_two_ticks() {
+        let at =
+            |now_us, delay_us| on_tick(Time::from_us(now_us), Time::from_us(delay_us), Time::from_ms(4)).as_ns() / 1000;
+        // the shortest reordering timeout, 2 ms and something, takes 4 to 8 ms
+        assert_eq!([at(0, 2_100), at(1, 2_100), at(3_999, 2_100), at(4_000, 2_100)], [8_000, 8_000, 8_000, 12_000]);
+        assert_eq!([at(0, 4_000), at(0, 4_001)], [8_000, 12_000]);
     }
 }

@@ -18,6 +18,9 @@ pub struct Network {
     pub queue: Queue,
     /// Queue of a host's network card; default: drop-tail, 1000 packets (Linux's transmit queue length).
     pub nic_queue: Queue,
+    /// A host takes a time for each packet that it receives, drawn uniformly from zero to this; it keeps their order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_jitter: Option<Time>,
     /// How a path is chosen.
     pub routing: Routing,
     /// Which bytes of a packet take time on a link.

@@ -29,6 +29,9 @@ pub struct Tcp {
     pub syn_rto: Time,
     /// How often a SYN is retransmitted before the connection fails.
     pub syn_retries: u32,
+    /// The kernel's clock tick, to which timeouts are rounded up; none: timers are exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_tick: Option<Time>,
     /// Selective acknowledgements, RFC 2018.
     pub sack: bool,
     /// RFC 7323.

@@ -39,6 +39,7 @@ impl Reader<'_, '_> {
         let standard = link_settings(&section, &standard, frame_bytes);
         let nic_queue =
             section.get("nic_queue", |r, n| r.queue(n, frame_bytes)).unwrap_or(Queue::DropTail(Limit::Packets(1000)));
+        let host_jitter = section.get("host_jitter", Self::span);
         let routing = section
             .get("routing", |r, n| r.word(n, &[("ecmp", Routing::Ecmp), ("single-path", Routing::SinglePath)]))
             .unwrap_or(Routing::Ecmp);
@@ -57,8 +58,21 @@ impl Reader<'_, '_> {
             Some(node) => self.each(node, |r, n| r.loss(n, &topology))?,
             None => Vec::new(),
         };
-        let LinkSettings { rate, delay, queue } = standard;
-        Some(Network { topology, rate, delay, queue, nic_queue, routing, framing, buffer, tier, failure, loss })
+        let network = Network {
+            topology,
+            rate: standard.rate,
+            delay: standard.delay,
+            queue: standard.queue,
+            nic_queue,
+            host_jitter,
+            routing,
+            framing,
+            buffer,
+            tier,
+            failure,
+            loss,
+        };
+        Some(network)
     }
 
     fn topology(&self, node: &Node, standard: &LinkSettings, frame_bytes: u64) -> Option<Topology> {

@@ -67,6 +67,7 @@ fn linux() -> Tcp {
         rto_initial: Time::from_secs(1),
         syn_rto: Time::from_secs(1),
         syn_retries: 6,
+        timer_tick: None,
         sack: true,
         timestamps: true,
         window_scaling: true,
@@ -176,6 +177,7 @@ fn read_timeouts(section: &Section, tcp: &mut Tcp) {
     set(&mut tcp.rto_initial, section.get("rto_initial", timeout));
     set(&mut tcp.syn_rto, section.get("syn_rto", timeout));
     set(&mut tcp.syn_retries, section.get("syn_retries", |r, n| r.count(n, 0, 127)));
+    tcp.timer_tick = section.get("timer_tick", timeout);
     if tcp.rto_min > tcp.rto_max {
         let key = if section.has("rto_min") { "rto_min" } else { "rto_max" };
         let message = format!("`rto_min` ({}) is above `rto_max` ({})", tcp.rto_min, tcp.rto_max);

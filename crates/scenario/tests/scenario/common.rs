@@ -58,6 +58,7 @@ queue = { threshold_ecn = { mark_bytes = "30 kB", bytes = "150 kB" } }
 buffer = { shared = { bytes = "1 MB", alpha = 0.5 } }
 routing = "single-path"
 framing = "ip"
+host_jitter = "20 us"
 
 [network.tier.core]
 rate = "2.5 Gbit/s"
