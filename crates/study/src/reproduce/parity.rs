@@ -19,12 +19,13 @@ use case::{Case, Host};
 use compare::Outcome;
 use kernel::Kernel;
 use record::Record;
-use results::{RunResults, SelfCheck, Story, SweepWriter, write_run};
+use results::{RunResults, Story, SweepWriter, write_run};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use units::Time;
 
 /// The study.
 pub const STUDY: Study = Study {
@@ -42,6 +43,9 @@ pub struct Options {
 
 /// Minimum number of repetitions of each case of the full study.
 const FULL_SEEDS: u32 = 3;
+
+/// How often the runs that are not valid are repeated.
+const ROUNDS: usize = 6;
 
 /// The folder of records, in the output folder.
 const KEPT: &str = "kept";
@@ -81,6 +85,8 @@ struct Run {
     case: usize,
     host: Host,
     job: Job,
+    /// A longer pause of the machine invalidates it.
+    pause_max: Time,
 }
 
 /// Every run: case by case, in each all `hosts`.
@@ -91,7 +97,8 @@ fn runs(request: &Request, cases: &[Case], hosts: &[Host], seeds: u32) -> Result
         for &host in hosts {
             let Some(algorithm) = algorithm_on(host, case.algorithm, &of_kernel) else { continue };
             for seed in 1..=seeds {
-                runs.push(Run { case: number, host, job: case.job(request, host, algorithm, seed)? });
+                let job = case.job(request, host, algorithm, seed)?;
+                runs.push(Run { case: number, host, job, pause_max: case.pause_max() });
             }
         }
     }
@@ -115,17 +122,17 @@ fn simulate(
     monitor: Monitor<'_>,
     records: &mut BTreeMap<usize, Record>,
 ) -> Result<(), Failure> {
-    let (numbers, jobs) = missing(runs, records, |host| host == Host::Simulator);
+    let (numbers, jobs) = missing(runs, records, Host::is_simulated);
     let mut numbers = numbers.into_iter();
     sweep::run_all(&jobs, workers, monitor, |run| {
         // results come in the order of the jobs
         let number = numbers.next().expect("one result for each job");
-        records.insert(number, folder.take(&run, None)?);
+        records.insert(number, folder.take(Record::of(&run, None), &run)?);
         Ok(())
     })
 }
 
-/// Runs on the kernel what has no record, one run after the other.
+/// Runs on the kernel what has no valid record, one run after the other. What is still not valid after some rounds stays so.
 fn emulate(
     runs: &[Run],
     sets: &[String],
@@ -133,19 +140,33 @@ fn emulate(
     monitor: Monitor<'_>,
     records: &mut BTreeMap<usize, Record>,
 ) -> Result<(), Failure> {
-    let (numbers, jobs) = missing(runs, records, |host| host != Host::Simulator);
-    let mut numbers = numbers.into_iter();
     let origin = Origin { path: Path::new(case::NAME), sets };
-    emu::run_all(&jobs, origin, monitor, jobs.len() as u32 / 4, |run, check| {
-        let number = numbers.next().expect("one result for each job");
-        records.insert(number, folder.take(&run, Some(check))?);
-        Ok(())
-    })
+    for round in 0..=ROUNDS {
+        let (numbers, jobs) = missing(runs, records, |host| !host.is_simulated());
+        if jobs.is_empty() {
+            break;
+        }
+        if round > 0 {
+            monitor
+                .note(&format!("the machine disturbed {} runs; they are repeated ({round} of {ROUNDS})", jobs.len()));
+        }
+        let mut numbers = numbers.into_iter();
+        emu::run_all(&jobs, origin, monitor, 0, |run, check| {
+            let number = numbers.next().expect("one result for each job");
+            let record = Record::of(&run, Some(check)).without_pauses_over(runs[number].pause_max);
+            records.insert(number, folder.take(record, &run)?);
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
-/// The runs on some hosts that have no record: their numbers and jobs.
+/// The runs on some hosts that have no valid record: their numbers and jobs.
 fn missing(runs: &[Run], records: &BTreeMap<usize, Record>, on: impl Fn(Host) -> bool) -> (Vec<usize>, Vec<Job>) {
-    let missing = runs.iter().enumerate().filter(|(number, run)| on(run.host) && !records.contains_key(number));
+    let missing = runs
+        .iter()
+        .enumerate()
+        .filter(|(number, run)| on(run.host) && !records.get(number).is_some_and(Record::is_valid));
     missing.map(|(number, run)| (number, run.job.clone())).unzip()
 }
 
@@ -193,14 +214,13 @@ impl Folder {
     /// The record of a run. The simulator's runs take seconds and are always repeated, by the current program.
     fn find(&self, run: &Run) -> Option<Record> {
         let scenario = run.job.scenario.bundle().toml;
-        let kept = || Record::find(&self.kept, &run.job.name, &scenario);
-        (run.host != Host::Simulator).then(kept).flatten()
+        let kept = || Record::find(&self.kept, &run.job.name, &scenario, run.pause_max);
+        (!run.host.is_simulated()).then(kept).flatten()
     }
 
     /// Writes a run's tables and its record.
-    fn take(&self, run: &RunResults, check: Option<SelfCheck>) -> Result<Record, Failure> {
+    fn take(&self, record: Record, run: &RunResults) -> Result<Record, Failure> {
         write_run(&self.out.join(&run.name), run, None).map_err(|error| Failure::writing(&error))?;
-        let record = Record::of(run, check);
         record.keep(&self.kept)?;
         Ok(record)
     }

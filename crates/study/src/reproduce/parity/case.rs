@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::sweep::Job;
 use scenario::{Disk, Input, Known, Scenario};
 use std::path::PathBuf;
+use units::Time;
 
 /// The scenario that all cases vary; `opentcp run` takes it as well.
 pub const NAME: &str = "scenarios/parity.toml";
@@ -16,6 +17,14 @@ const PACKET_BITS: u64 = 1538 * 8;
 const QUEUE_MIN: u64 = 40;
 /// The minimum DCTCP threshold, of its paper for 1 Gbit/s.
 const MARK_MIN: u64 = 20;
+/// Processing time of a simulated host: up to so much for a packet. Real hosts have jitter of their own; without it a single flow overflows
+/// the queue by the same number of packets each time, which one depends on a packet of queue more or less.
+const HOST_JITTER: &str = "20 us";
+/// Clock tick of the kernels that this is compared with: HZ = 250.
+const TIMER_TICK: &str = "4 ms";
+/// A pause of the machine of this share of the time that the full queue takes to drain changes what is dropped: all that hosts sent meanwhile
+/// arrives as one burst.
+const PAUSE_SHARE: u64 = 3;
 
 /// Duration of a case.
 const SECONDS: u64 = 10;
@@ -65,6 +74,11 @@ impl Host {
             Host::Kernel => "kernel",
             Host::Own => "kernel’s own",
         }
+    }
+
+    /// Is it the simulator?
+    pub fn is_simulated(self) -> bool {
+        self == Host::Simulator
     }
 
     fn short(self) -> &'static str {
@@ -127,8 +141,13 @@ impl Case {
         self.queue.unwrap_or_else(|| self.bdp_packets().max(QUEUE_MIN))
     }
 
+    /// The longest pause of the machine that leaves a run valid.
+    pub fn pause_max(&self) -> Time {
+        Time::from_ns(self.limit() * PACKET_BITS * 1000 / self.rate_mbps / PAUSE_SHARE)
+    }
+
     /// The case as overrides of the scenario.
-    fn sets(&self, algorithm: &str, seed: u32) -> Vec<String> {
+    fn sets(&self, host: Host, algorithm: &str, seed: u32) -> Vec<String> {
         let limit = self.limit();
         let mark = (limit / 6).max(MARK_MIN);
         let queue = if self.ecn {
@@ -156,6 +175,10 @@ impl Case {
         if self.ecn {
             sets.push("tcp.ecn=on".to_string());
         }
+        if host.is_simulated() {
+            sets.push(format!("network.host_jitter={HOST_JITTER}"));
+            sets.push(format!("tcp.timer_tick={TIMER_TICK}"));
+        }
         if self.seconds != SECONDS {
             sets.push(format!("duration={} s", self.seconds));
         }
@@ -167,7 +190,7 @@ impl Case {
     /// # Errors
     /// The user's overrides are wrong.
     pub fn job(&self, request: &Request, host: Host, algorithm: &str, seed: u32) -> Result<Job, Failure> {
-        let mut sets = self.sets(algorithm, seed);
+        let mut sets = self.sets(host, algorithm, seed);
         sets.extend(request.sets.iter().cloned());
         // paths in --set are relative to the working directory
         let files = Disk { base: PathBuf::new() };

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use units::Time;
 
 /// The compared queue.
 const BOTTLENECK: &str = "s1->s2";
@@ -178,13 +179,31 @@ impl Record {
         }
     }
 
-    /// The valid record of a run named `name` with this `scenario`, if there is one.
-    pub fn find(folder: &Path, name: &str, scenario: &str) -> Option<Record> {
+    /// Did the machine leave it undisturbed?
+    pub fn is_valid(&self) -> bool {
+        self.check.as_ref().is_none_or(|check| check.valid)
+    }
+
+    /// The record, not valid if a packet was later than `most`.
+    #[must_use]
+    pub fn without_pauses_over(mut self, most: Time) -> Record {
+        let most_us = most.as_ns() as f64 / 1e3;
+        if let Some(check) = self.check.as_mut().filter(|check| check.valid && check.lateness_max_us > most_us) {
+            check.valid = false;
+            check
+                .reasons
+                .push(format!("the machine paused for {:.1} ms, and {most} were allowed", check.lateness_max_us / 1e3));
+        }
+        self
+    }
+
+    /// The valid record of a run named `name` with this `scenario`, without a pause over `pause_max`, if there is one.
+    pub fn find(folder: &Path, name: &str, scenario: &str, pause_max: Time) -> Option<Record> {
         let text = fs::read_to_string(file(folder, name)).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
         let same = record.scenario == scenario && record.version == env!("CARGO_PKG_VERSION");
-        let valid = record.check.as_ref().is_none_or(|check| check.valid);
-        (same && valid).then_some(record)
+        let record = record.without_pauses_over(pause_max);
+        (same && record.is_valid()).then_some(record)
     }
 
     /// Stores it atomically.
@@ -318,12 +337,18 @@ mod tests {
         let record = Record::of(&run, None);
         assert_eq!((record.measured.queue_mean, record.measured.drops, record.measured.goodput_mbps), (4.0, 7.0, 9.0));
         record.keep(folder.path()).expect("the folder is there");
-        assert_eq!(Record::find(folder.path(), "one", "seed = 1"), Some(record));
-        assert_eq!(Record::find(folder.path(), "one", "seed = 2"), None);
-        assert_eq!(Record::find(folder.path(), "two", "seed = 1"), None);
+        let find = |name, scenario| Record::find(folder.path(), name, scenario, Time::from_ms(4));
+        assert_eq!(find("one", "seed = 1"), Some(record));
+        assert_eq!(find("one", "seed = 2"), None);
+        assert_eq!(find("two", "seed = 1"), None);
         let distorted = Record::of(&run, Some(SelfCheck::default()));
         distorted.keep(folder.path()).expect("the folder is there");
-        assert_eq!(Record::find(folder.path(), "one", "seed = 1"), None, "it must be repeated");
+        assert_eq!(find("one", "seed = 1"), None, "it must be repeated");
+        for (lateness_max_us, valid) in [(4000.0, true), (4001.0, false)] {
+            let check = SelfCheck { valid: true, lateness_max_us, ..SelfCheck::default() };
+            Record::of(&run, Some(check)).keep(folder.path()).expect("the folder is there");
+            assert_eq!(find("one", "seed = 1").is_some(), valid, "a pause of {lateness_max_us} us");
+        }
     }
 
     /// Two samples of the queue, 3 and 5 packets, 7 drops, 9 Mbit/s, one flow with a window of 12.
