@@ -1,4 +1,4 @@
-//! `opentcp demo`: the policy loop on a small network of real kernels, in two minutes; simulated without the rights for that.
+//! `opentcp demo`: the policy loop on a small network of real kernels, in three minutes; simulated without the rights for that.
 
 use crate::failure::Failure;
 use crate::options::Options;

@@ -63,7 +63,7 @@ enum Command {
     Scenario(scenarios::Command),
     /// Run a scenario file and write its results
     Run(run::Args),
-    /// The policy loop on a small network of real kernels, in two minutes; without root, simulated
+    /// The policy loop on a small network of real kernels, in three minutes; without root, simulated
     Demo(demo::Args),
     /// Reproduce a paper's tables and figures and compare them with the paper's
     Reproduce(reproduce::Args),

@@ -48,6 +48,9 @@ fn without_rights_the_demonstration_is_simulated_and_labelled_so() {
     for run in runs {
         let [low, value, high] = ["low", "value", "high"].map(|key| run["p99_reduction"][key].as_f64().unwrap());
         assert!(low <= value && value <= high, "{}", run["p99_reduction"]);
+        // of the simulated draws, seed 1 is this very run
+        let draws: Vec<f64> = run["draws"].as_array().unwrap().iter().map(|draw| draw.as_f64().unwrap()).collect();
+        assert!(draws.len() == 20 && draws.is_sorted() && draws.contains(&value), "{draws:?}, {value}");
         for group in ["default", "treated"] {
             assert!(run[group]["flows"].as_u64().unwrap() > 5000, "{}", run[group]);
         }

@@ -75,6 +75,8 @@ pub struct Compared {
     pub treated: Group,
     /// Reduction of the 99th percentile by treatment, %.
     pub p99_reduction: Estimate,
+    /// The same reduction, simulated with many seeds, which draw jobs and treated hosts; ascending.
+    pub draws: Vec<f64>,
     /// The periods.
     pub turns: Vec<Turn>,
     /// Mean utilization of all links.
@@ -106,15 +108,14 @@ impl Compared {
         let policy = parameter("policy");
         let [default, treated] = [Arm::Control, Arm::Treated].map(|arm| blocks(run, arm));
         let resampled = resampled(&default, &treated);
-        let reduction = |[before, after]: [f64; 2]| (1.0 - after / before) * 100.0;
-        let p99 = [quantile(all(&default), 0.99), quantile(all(&treated), 0.99)];
         let reductions = resampled.iter().map(|sample| reduction([sample[0].p99, sample[1].p99])).collect();
         Compared {
             baseline: parameter("baseline"),
             default: group("default", &default, &resampled, 0),
             treated: group(&policy, &treated, &resampled, 1),
             policy,
-            p99_reduction: estimate(reduction(p99), reductions),
+            p99_reduction: estimate(p99_reduction_of([&default, &treated]), reductions),
+            draws: Vec::new(),
             turns: turns(&run.cues),
             mean_utilization: mean(run.link_series.iter().map(|sample| sample.utilization)),
             busiest: busiest(run),
@@ -123,6 +124,21 @@ impl Compared {
             distorted: check.filter(|check| !check.valid).map(|check| check.reasons.join("; ")),
         }
     }
+}
+
+/// Reduction of the 99th percentile by treatment, %.
+pub fn p99_reduction(run: &RunResults) -> f64 {
+    let [default, treated] = [Arm::Control, Arm::Treated].map(|arm| blocks(run, arm));
+    p99_reduction_of([&default, &treated])
+}
+
+fn p99_reduction_of(arms: [&[Block]; 2]) -> f64 {
+    reduction(arms.map(|blocks| quantile(all(blocks), 0.99)))
+}
+
+/// From control group to treated hosts, %.
+fn reduction([before, after]: [f64; 2]) -> f64 {
+    (1.0 - after / before) * 100.0
 }
 
 /// The flows of one arm by the block of time in which they started.

@@ -15,6 +15,8 @@ pub fn text(runs: &[Compared], findings: &[String], simulated: bool) -> String {
         text.push_str("SIMULATED\n\n");
     }
     text.push_str(&groups(runs));
+    let _ =
+        write!(text, "\nThe same reduction, simulated with other draws of jobs and treated hosts:\n{}", draws(runs));
     if let Some(run) = shown(runs) {
         let _ = write!(text, "\nThe Oracle's decisions, {}/{}:\n{}", run.baseline, run.policy, timeline(&run.turns));
     }
@@ -59,6 +61,20 @@ fn groups(runs: &[Compared]) -> String {
     table.render()
 }
 
+/// The reductions over the simulated draws, ascending: lowest, median, highest, and how many are above zero.
+fn draws(runs: &[Compared]) -> String {
+    let mut table =
+        Table::new(["baseline", "policy", "draws", "p99 shorter by %: median", "lowest", "highest", "shorter in"]);
+    for run in runs.iter().filter(|run| !run.draws.is_empty()) {
+        let (all, shorter) = (&run.draws, run.draws.iter().filter(|reduction| **reduction > 0.0).count());
+        let mut cells = vec![run.baseline.clone(), run.policy.clone(), all.len().to_string()];
+        cells.extend([all[all.len() / 2], all[0], all[all.len() - 1]].map(|reduction| format!("{reduction:.0}")));
+        cells.push(format!("{shorter} of {}", all.len()));
+        table.row(cells);
+    }
+    table.render()
+}
+
 fn interval(estimate: Estimate, digits: usize) -> String {
     format!("[{:.digits$}, {:.digits$}]", estimate.low, estimate.high)
 }
@@ -98,6 +114,17 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
             run.treated.p99_ms.value, run.default.p99_ms.value, reduction.value, reduction.low, reduction.high
         ));
     }
+    let drawn = runs.iter().filter(|run| !run.draws.is_empty()).map(|run| {
+        let (draws, shorter) = (&run.draws, run.draws.iter().filter(|reduction| **reduction > 0.0).count());
+        let (lowest, median, highest) = (draws[0], draws[draws.len() / 2], draws[draws.len() - 1]);
+        let (baseline, policy, all) = (&run.baseline, &run.policy, draws.len());
+        format!("{baseline}/{policy} {median:.0} % ({lowest:.0} to {highest:.0} %; shorter in {shorter} of {all})")
+    });
+    list.push(format!(
+        "One run is one draw of which hosts share a job and which are treated. Over simulated draws the 99th percentile is shorter by, in \
+         the median: {}.",
+        drawn.collect::<Vec<_>>().join(", ")
+    ));
     for run in runs {
         let count = |of: fn(&Turn) -> usize| run.turns.iter().map(of).sum::<usize>();
         let sent = run.turns.iter().filter(|turn| turn.hosts > 0).count();
