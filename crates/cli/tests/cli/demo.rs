@@ -51,7 +51,7 @@ fn without_rights_the_demonstration_is_simulated_and_labelled_so() {
         // of the simulated draws, seed 1 is this very run
         let draws: Vec<f64> = run["draws"].as_array().unwrap().iter().map(|draw| draw.as_f64().unwrap()).collect();
         assert!(draws.len() == 20 && draws.is_sorted() && draws.contains(&value), "{draws:?}, {value}");
-        for group in ["default", "treated"] {
+        for group in ["control", "treated"] {
             assert!(run[group]["flows"].as_u64().unwrap() > 5000, "{}", run[group]);
         }
     }

@@ -30,7 +30,7 @@ pub struct Estimate {
 /// One half of the hosts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
-    /// `default`, or the policy.
+    /// `control`, or the policy.
     pub name: String,
     /// Number of compared flows.
     pub flows: usize,
@@ -70,7 +70,7 @@ pub struct Compared {
     /// The treated hosts' policy: `opentcp1` or `opentcp2`.
     pub policy: String,
     /// The control group.
-    pub default: Group,
+    pub control: Group,
     /// The treated hosts.
     pub treated: Group,
     /// Reduction of the 99th percentile by treatment, %.
@@ -106,15 +106,15 @@ impl Compared {
     pub fn of(run: &RunResults, check: Option<&SelfCheck>) -> Compared {
         let parameter = |key: &str| run.parameter(key).unwrap_or_default().to_string();
         let policy = parameter("policy");
-        let [default, treated] = [Arm::Control, Arm::Treated].map(|arm| blocks(run, arm));
-        let resampled = resampled(&default, &treated);
+        let [control, treated] = [Arm::Control, Arm::Treated].map(|arm| blocks(run, arm));
+        let resampled = resampled(&control, &treated);
         let reductions = resampled.iter().map(|sample| reduction([sample[0].p99, sample[1].p99])).collect();
         Compared {
             baseline: parameter("baseline"),
-            default: group("default", &default, &resampled, 0),
+            control: group("control", &control, &resampled, 0),
             treated: group(&policy, &treated, &resampled, 1),
             policy,
-            p99_reduction: estimate(p99_reduction_of([&default, &treated]), reductions),
+            p99_reduction: estimate(p99_reduction_of([&control, &treated]), reductions),
             draws: Vec::new(),
             turns: turns(&run.cues),
             mean_utilization: mean(run.link_series.iter().map(|sample| sample.utilization)),
@@ -128,8 +128,8 @@ impl Compared {
 
 /// Reduction of the 99th percentile by treatment, %.
 pub fn p99_reduction(run: &RunResults) -> f64 {
-    let [default, treated] = [Arm::Control, Arm::Treated].map(|arm| blocks(run, arm));
-    p99_reduction_of([&default, &treated])
+    let [control, treated] = [Arm::Control, Arm::Treated].map(|arm| blocks(run, arm));
+    p99_reduction_of([&control, &treated])
 }
 
 fn p99_reduction_of(arms: [&[Block]; 2]) -> f64 {
@@ -180,12 +180,12 @@ impl Numbers {
 }
 
 /// Both arms with blocks drawn with replacement. The draws are the same for both, since disturbances affect both.
-fn resampled(default: &[Block], treated: &[Block]) -> Vec<[Numbers; 2]> {
+fn resampled(control: &[Block], treated: &[Block]) -> Vec<[Numbers; 2]> {
     let mut random = SplitMix64::new(1, 0);
-    let n = default.len();
+    let n = control.len();
     let mut sample = || {
         let drawn: Vec<usize> = (0..n).map(|_| ((random.unit() * n as f64) as usize).min(n - 1)).collect();
-        [default, treated].map(|blocks| Numbers::of(drawn.iter().map(|block| &blocks[*block])))
+        [control, treated].map(|blocks| Numbers::of(drawn.iter().map(|block| &blocks[*block])))
     };
     (0..RESAMPLINGS).map(|_| sample()).collect()
 }
@@ -287,13 +287,13 @@ mod tests {
 
     #[test]
     fn an_interval_contains_its_value_and_is_deterministic() {
-        let default: Vec<Block> = (0..40).map(|i| block(&[10.0 + f64::from(i % 7), 20.0])).collect();
+        let control: Vec<Block> = (0..40).map(|i| block(&[10.0 + f64::from(i % 7), 20.0])).collect();
         let treated: Vec<Block> = (0..40).map(|i| block(&[5.0 + f64::from(i % 7), 10.0])).collect();
         let numbers = |sample: &[Numbers; 2]| sample.map(|arm| arm.p50.to_bits());
-        let first: Vec<[u64; 2]> = resampled(&default, &treated).iter().map(numbers).collect();
-        let again: Vec<[u64; 2]> = resampled(&default, &treated).iter().map(numbers).collect();
+        let first: Vec<[u64; 2]> = resampled(&control, &treated).iter().map(numbers).collect();
+        let again: Vec<[u64; 2]> = resampled(&control, &treated).iter().map(numbers).collect();
         assert_eq!(first, again);
-        let of = group("default", &default, &resampled(&default, &treated), 0);
+        let of = group("control", &control, &resampled(&control, &treated), 0);
         assert!(of.p50_ms.low <= of.p50_ms.value && of.p50_ms.value <= of.p50_ms.high && of.flows == 80);
         assert_eq!((of.p99_ms.value, of.retransmitted.value), (20.0, 1.0));
     }

@@ -47,8 +47,8 @@ fn groups(runs: &[Compared]) -> String {
     ];
     let mut table = Table::new(headings);
     for run in runs {
-        for group in [&run.default, &run.treated] {
-            let reduction = (group.name != run.default.name).then_some(run.p99_reduction);
+        for group in [&run.control, &run.treated] {
+            let reduction = (group.name != run.control.name).then_some(run.p99_reduction);
             let mut cells = vec![run.baseline.clone(), group.name.clone(), group.flows.to_string()];
             for (estimate, digits) in [(group.p50_ms, 1), (group.p99_ms, 1), (group.retransmitted, 2)] {
                 cells.extend([format!("{:.digits$}", estimate.value), interval(estimate, digits)]);
@@ -111,7 +111,7 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
         list.push(format!(
             "{baseline}: with {policy} the 99th percentile of completion times is {:.1} ms, {sure} the {:.1} ms of the control \
              group at 95 % confidence: {:.0} % shorter ({:.0} to {:.0} %).",
-            run.treated.p99_ms.value, run.default.p99_ms.value, reduction.value, reduction.low, reduction.high
+            run.treated.p99_ms.value, run.control.p99_ms.value, reduction.value, reduction.low, reduction.high
         ));
     }
     let drawn = runs.iter().filter(|run| !run.draws.is_empty()).map(|run| {
@@ -155,7 +155,7 @@ pub fn story(runs: &[Compared], findings: &[String], simulated: bool) -> Story {
         lead: "Sixteen hosts in six jobs exchange 64 kB from each to each, with pauses and two congestion episodes. Half of them follow \
                the CUEs of opentcp1 or opentcp2 (initial window 20, minimum RTO 2 ms or the kernel's nearest above, while every link \
                is under 70 %; opentcp2’s hosts revert when they retransmit over 0.1 %), half do not and are the control group \
-               (default). Baselines: paper (BIC, initial window 3) and today (CUBIC, 10), both with a minimum RTO of 200 ms. Intervals are of 95 %, by \
+               (control). Baselines: paper (BIC, initial window 3) and today (CUBIC, 10), both with a minimum RTO of 200 ms. Intervals are of 95 %, by \
                resampling blocks of half a second."
             .to_string(),
         figures: vec![distributions(runs), timelines(runs)],
@@ -166,13 +166,13 @@ pub fn story(runs: &[Compared], findings: &[String], simulated: bool) -> Story {
 
 fn distributions(runs: &[Compared]) -> Figure {
     let panels = |run: &Compared| {
-        let groups = [&run.default, &run.treated].map(|group| (group.name.as_str(), group.fct_ms.as_slice()));
+        let groups = [&run.control, &run.treated].map(|group| (group.name.as_str(), group.fct_ms.as_slice()));
         let title = format!("{}, {}", run.baseline, run.policy);
         Panel::distributions(&title, "completion time (ms)", "messages", &groups)
     };
     Figure {
         title: "Completion times".to_string(),
-        text: "Share of the messages that completed within this time, from treated hosts and from the control group; the second chart of a pair shows the tail."
+        text: "Share of the messages that completed within this time, from treated hosts and from the control group; the second chart of each shows the tail."
             .to_string(),
         panels: runs.iter().flat_map(panels).collect(),
     }
