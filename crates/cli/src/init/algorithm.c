@@ -33,16 +33,9 @@ CC_HOOK(void, NAME_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	(void)ack;
-	/* a flow that does not use its window learns nothing about the path */
-	if (!tcp_is_cwnd_limited(sk))
-		return;
-	if (tcp_in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
 	/* one segment more per so many acknowledged; cwnd of them are acknowledged in a round trip */
-	tcp_cong_avoid_ai(tp, max_u32((u32)((u64)tp->snd_cwnd * 100u / INCREASE_PERCENT), 1), acked);
+	if (tcp_past_slow_start(sk, &acked))
+		tcp_cong_avoid_ai(tp, max_u32((u32)((u64)tp->snd_cwnd * 100u / INCREASE_PERCENT), 1), acked);
 }
 
 CC_HOOK(u32, NAME_undo_cwnd, struct sock *sk)
