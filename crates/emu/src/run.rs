@@ -21,7 +21,7 @@ use crate::{address, limits, linux};
 use algorithms::Algorithms;
 use net::Router;
 use plan::Control;
-use results::{Identity, RunResults, SelfCheck, Summary};
+use results::{RunResults, SelfCheck, Summary};
 use scenario::{Objection, Scenario};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -185,14 +185,7 @@ fn results(
 ) -> RunResults {
     let links = counted.series.rows(&counted.links, topology, &counted.under_way, counted.ended);
     let flows = rows::flows(scenario, topology, algorithms, counted, &report.sockets.flows);
-    let identity = Identity {
-        scenario: scenario.name.clone(),
-        seed: scenario.seed,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
-        end_ns: scenario.duration.as_ns(),
-    };
-    let mut summary = Summary::of(identity, &flows, &links);
+    let mut summary = Summary::of(plan::identity(scenario), &flows, &links);
     for (name, value) in report.extra {
         summary.insert(name, value);
     }

@@ -1,14 +1,13 @@
 //! Whatever an agent or an Oracle is handed, it takes bounded memory and does not panic.
 
 use policy::{
-    Addressees, Agent, Cue, CueError, CueScope, Expression, Gate, HELD_MAX, History, Host, Identity, Known, Link,
-    NetworkView, OracleKey, Place, Policy, RackPair, Sessions, Settings, decide,
+    Agent, Cue, CueError, CueScope, Expression, Gate, HELD_MAX, History, Host, Identity, Known, Link,
+    NetworkView, OracleKey, Place, Policy, RackPair, Settings, decide,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Stats, StatsAlloc};
 use std::alloc::System;
-use std::collections::BTreeMap;
 use units::{Rate, Time};
 
 #[global_allocator]
@@ -27,7 +26,6 @@ fn allocated(act: impl FnOnce()) -> usize {
 }
 
 fn cue(epoch: u64, id: u32, rule: String) -> Cue {
-    let sessions = Sessions::default();
     Cue {
         epoch,
         id,
@@ -35,7 +33,7 @@ fn cue(epoch: u64, id: u32, rule: String) -> Cue {
         rule,
         rank: 0,
         lifetime: Time::from_ps(u64::MAX),
-        scope: CueScope { hosts: Addressees::All, names: Vec::new(), labels: BTreeMap::new(), sessions },
+        scope: CueScope::default(),
         set: Settings { initial_cwnd: Some(20), ..Settings::default() },
         guard: None,
         reason: String::new(),

@@ -5,14 +5,21 @@ use bus::Bus as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use policy::{Cue, Settings};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
-use testkit::{eventually, talk};
+use testkit::{Running, eventually, talk};
 use units::Time;
 
 /// Reno, a larger window, and ECN by sysctl.
 fn all() -> Settings {
     Settings { ecn: Some(true), ..reno() }
+}
+
+/// Waits until [`all`] is set, on the open connection too.
+fn until_set(world: &World, open: &(TcpStream, TcpStream), agent: &Running) {
+    let is_set = || world.uses(&open.0, "reno") && world.ip("route show").contains("initcwnd");
+    assert!(eventually(is_set), "{}", agent.said());
 }
 
 #[test]
@@ -27,11 +34,7 @@ fn after_the_agent_is_killed() -> Option<Duration> {
     let agent = world.agent(&mut oracle, &[]);
     let open = world.connection(THERE);
     oracle.send(&cue(1, all()));
-    assert!(
-        eventually(|| world.uses(&open.0, "reno") && world.ip("route show").contains("initcwnd")),
-        "{}",
-        agent.said()
-    );
+    until_set(&world, &open, &agent);
     let killed = Instant::now();
     agent.kill();
     let log = world.path("log-agent");
@@ -52,11 +55,7 @@ fn what_a_killed_guardian_leaves_ends_with_its_cue_and_by_reset() {
     let agent = world.agent(&mut oracle, &[]);
     let open = world.connection(THERE);
     oracle.send(&Cue { lifetime: Time::from_secs(2), ..cue(1, all()) });
-    assert!(
-        eventually(|| world.uses(&open.0, "reno") && world.ip("route show").contains("initcwnd")),
-        "{}",
-        agent.said()
-    );
+    until_set(&world, &open, &agent);
     kill(Pid::from_raw(guardian(&agent)), Signal::SIGKILL).unwrap();
     agent.kill();
     thread::sleep(Duration::from_secs(2));
@@ -77,11 +76,7 @@ fn a_restarted_agent_takes_over_and_remembers_the_epochs_it_has_seen() {
     let agent = world.agent(&mut oracle, &[]);
     let open = world.connection(THERE);
     let old = oracle.send(&cue(7, all()));
-    assert!(
-        eventually(|| world.uses(&open.0, "reno") && world.ip("route show").contains("initcwnd")),
-        "{}",
-        agent.said()
-    );
+    until_set(&world, &open, &agent);
     kill(Pid::from_raw(guardian(&agent)), Signal::SIGKILL).unwrap();
     agent.kill();
     assert!(world.uses(&open.0, "reno"));

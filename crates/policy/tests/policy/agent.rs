@@ -30,12 +30,7 @@ fn cue(epoch: u64, rank: u16, set: Settings) -> Cue {
         rule: format!("rule {rank}"),
         rank,
         lifetime: s(90),
-        scope: CueScope {
-            hosts: Addressees::All,
-            names: Vec::new(),
-            labels: BTreeMap::new(),
-            sessions: Sessions::default(),
-        },
+        scope: CueScope::default(),
         set,
         guard: Some(CueGuard { revert_if: "host.drop_rate > 0.001".into(), hold: s(60) }),
         reason: String::new(),
