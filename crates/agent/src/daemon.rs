@@ -104,7 +104,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     }
     outcome?;
     given_back?.iter().for_each(|note| say(note));
-    say("all settings are restored");
+    say("all settings were restored");
     Ok(())
 }
 
@@ -134,7 +134,7 @@ pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&
         }
         plan.notes.iter().for_each(|note| print(&format!("  {note}")));
         if plan == Plan::default() {
-            print("  nothing: every setting as the host has it");
+            print("  nothing: the host has all of these settings");
         }
     }
     Ok(())
@@ -206,7 +206,7 @@ impl Mind {
         match UnixAgent::connect(&config.socket) {
             Ok(bus) => {
                 self.bus = Some(bus);
-                say("the Oracle is there");
+                say("connected to the Oracle");
                 return true;
             }
             Err(error) if first => say(&format!("no Oracle yet: {error}")),

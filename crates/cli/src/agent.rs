@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, print_json, talk};
+use crate::terminal::{print, print_json, note};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
 use congestion::Algorithm;
 use policy::{Identity, Prefix};
@@ -151,7 +151,7 @@ pub fn agent(args: Args) -> Result<(), Failure> {
         Some(Command::Reset { places }) => {
             let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
             if let Some(hidden) = kernel::bpffs::hidden() {
-                eprintln!("routes and sysctls were looked at, the BPF program could not be: {hidden}");
+                eprintln!("routes and sysctls were checked, but not the BPF program: {hidden}");
             }
             print(&words(&reset))
         }
@@ -213,7 +213,7 @@ fn run(run: Run) -> Result<(), Failure> {
     let outcome = if run.dry {
         agent::dry_run(&config, &stopped, &mut |line| drop(print(&format!("{line}\n"))))
     } else {
-        agent::run(config, &stopped, &mut |line| talk!("agent: {line}"))
+        agent::run(config, &stopped, &mut |line| note!("agent: {line}"))
     };
     outcome.map_err(|error| failure(&error))
 }
@@ -257,7 +257,7 @@ fn text(status: &Status) -> String {
         status.applied, status.reverted, status.ecn_refused, status.failed
     ));
     if status.records_lost > 0 {
-        line(format!("not counted: {} connections, because too many ended at a time", status.records_lost));
+        line(format!("not counted: {} connections, because too many ended at once", status.records_lost));
     }
     if report.in_force.is_empty() {
         line("in force: nothing".to_string());

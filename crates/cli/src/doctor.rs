@@ -8,7 +8,7 @@ use std::io;
 
 /// Say what this machine can do, and what to do about what is missing
 ///
-/// Looks at cores, rights, the kernel (BTF, struct_ops, AF_XDP), mounts (BPF file system, control groups), TAPs and compilers, by
+/// Looks at cores, rights, the kernel (BTF, struct_ops, AF_XDP), mounts (BPF file system, cgroup v2), TAPs and compilers, by
 /// trying each as the commands would. Each line says which commands need it. Nothing that lasts is changed; it takes half a second.
 ///
 /// Exit codes: 0 the simulator works here (`opentcp run` without root, whatever else is missing), 1 it does not. Whether

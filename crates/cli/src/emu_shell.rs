@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, talk};
+use crate::terminal::{print, note};
 use ::emu::{Network, hosts};
 use scenario::{Known, Scenario};
 use std::fs;
@@ -95,7 +95,7 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let loaded = Scenario::load(origin.path, origin.sets, known);
     let mut runs = loaded.map_err(|diagnostic| Failure::Located(vec![diagnostic]))?.runs;
     if runs.len() > 1 {
-        talk!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
+        note!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }
     let scenario = runs.remove(0).scenario;
     // Ctrl-C is meant for the program in the shell
@@ -104,10 +104,10 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let (status, counted) = opened.map_err(|error| failure(error, *origin))?;
     let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;
     let totals = counted.totals;
-    talk!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
+    note!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
     if let Some(gate) = &counted.gate {
         for (name, count) in gate.counters().named().iter().filter(|(_, count)| *count > 0) {
-            talk!("enforcer: {name} {count}");
+            note!("enforcer: {name} {count}");
         }
     }
     if command.is_some() && !status.success() {
@@ -134,9 +134,9 @@ fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::Ex
         process.arg("-c").arg(command);
     } else {
         for host in network.hosts() {
-            talk!("{:<12} {}", host.name(), host.address());
+            note!("{:<12} {}", host.name(), host.address());
         }
-        talk!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
+        note!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
     }
     let names: Vec<_> = network.hosts().iter().map(|host| (host.name(), host.address())).collect();
     let mut child = hosts::with_names(&names, &folder.names(), |given| {

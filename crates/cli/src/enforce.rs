@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, print_json, talk};
+use crate::terminal::{print, print_json, note};
 use enforced::{Behalf, Config, EnforceError, Places, Status};
 use enforcer::{Limits, Rule};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         let removed = enforced::reset(&args.socket, &args.pins).map_err(|error| failure(&error))?;
         return print(if removed { "the program was removed\n" } else { "there was no program to remove\n" });
     }
-    let mut say = |line: &str| talk!("{line}");
+    let mut say = |line: &str| note!("{line}");
     let mut rule =
         |text: &String| enforced::rule(text, &mut say).map_err(|why| Failure::Input(format!("--rule '{text}': {why}")));
     let rules: Vec<Rule> = args.rules.iter().map(&mut rule).collect::<Result<_, _>>()?;

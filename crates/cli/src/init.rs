@@ -1,7 +1,7 @@
 //! `opentcp init`: a commented file to begin with, that runs as it is.
 
 use crate::failure::Failure;
-use crate::terminal::{print, talk};
+use crate::terminal::{print, note};
 use congestion::Algorithm;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -80,7 +80,7 @@ pub fn init(args: &Args) -> Result<(), Failure> {
     let files: Vec<(String, String)> =
         kind.files().iter().map(|(ending, text)| (format!("{name}{ending}"), text.replace("NAME", name))).collect();
     if let Some((there, _)) = files.iter().find(|(file, _)| Path::new(file).symlink_metadata().is_ok()) {
-        return Err(Failure::Input(format!("{there} is there already, and is not overwritten; choose another name")));
+        return Err(Failure::Input(format!("{there} already exists and is not overwritten; choose another name")));
     }
     for (i, (file, text)) in files.iter().enumerate() {
         if let Err(error) = File::create_new(file).and_then(|mut new| new.write_all(text.as_bytes())) {
@@ -89,7 +89,7 @@ pub fn init(args: &Args) -> Result<(), Failure> {
         }
     }
     let names: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
-    talk!("wrote {}; next:", names.join(" and "));
+    note!("wrote {}; next:", names.join(" and "));
     print(&kind.next().replace("NAME", name))
 }
 
@@ -98,7 +98,7 @@ fn file_name(name: &str) -> Result<(), String> {
     if !name.is_empty() && name.chars().all(fits) && !name.starts_with('-') {
         return Ok(());
     }
-    Err(format!("`{name}` cannot be the name of a file here: use letters, digits, `-` and `_`"))
+    Err(format!("`{name}` is not a valid name: use letters, digits, `-` and `_`"))
 }
 
 fn algorithm_name(name: &str) -> Result<(), String> {
@@ -108,11 +108,11 @@ fn algorithm_name(name: &str) -> Result<(), String> {
         || name.len() > ALGORITHM_LETTERS_MAX
     {
         return Err(format!(
-            "`{name}` cannot be the name of an algorithm: a small letter, then small letters, digits and `_`, {ALGORITHM_LETTERS_MAX} at most"
+            "`{name}` is not a valid name of an algorithm: use lower-case letters, digits and `_`, a letter first, at most {ALGORITHM_LETTERS_MAX} characters"
         ));
     }
     if Algorithm::named(name).is_some() {
-        return Err(format!("`{name}` is an algorithm of this program; choose another name"));
+        return Err(format!("`{name}` is a built-in algorithm; choose another name"));
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ mod terminal;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
-use terminal::{Colour, Manner};
+use terminal::{Colour, Output};
 use tikv_jemallocator::Jemalloc;
 
 /// Congestion control of whole networks: simulated, measured, compared.
@@ -86,7 +86,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    terminal::set_manner(Manner { quiet: cli.quiet, colour: cli.color });
+    terminal::set_output(Output { quiet: cli.quiet, colour: cli.color });
     let outcome: Result<(), Failure> = match cli.command {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Init(args) => init::init(&args),

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, talk};
+use crate::terminal::{print, note};
 use oracle::{Config, OracleError, run};
 use serde::Serialize;
 use std::fs;
@@ -66,7 +66,7 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         let json = serde_json::to_string(&Line { decision, verdict, status }).map_err(io::Error::other)?;
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
-    let mut say = |line: &str| talk!("oracle: {line}");
+    let mut say = |line: &str| note!("oracle: {line}");
     let config = Config { policy, text, key, socket, state, view };
     run(config, &|| stop.is_set(), &mut decided, &mut say).map_err(|error| match error {
         OracleError::File(_) | OracleError::Bus(bus::BusError::Socket { .. }) => Failure::Input(error.to_string()),

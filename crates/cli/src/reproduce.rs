@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json, talk};
+use crate::terminal::{Terminal, print, print_json, note};
 use clap::builder::PossibleValuesParser;
 use results::Comparison;
 use serde::Serialize;
@@ -150,7 +150,7 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let (terminal, stop) = (Terminal::default(), stop::on_signals());
     let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
     for study in &wanted {
-        talk!("{}: {}", study.name, study.about);
+        note!("{}: {}", study.name, study.about);
         let out = match &args.options.out {
             Some(out) if wanted.len() > 1 => out.join(study.name),
             _ => args.options.folder(study.name),
@@ -160,7 +160,7 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
             print(&done.tables)?;
         }
         let report = out.join("report.html");
-        talk!("report: {}", report.display());
+        note!("report: {}", report.display());
         output.comparisons.extend(done.comparisons);
         let (wall_s, findings) = (done.wall_s, done.findings);
         output.studies.push(StudyOutput { name: study.name, out, report, wall_s, findings });
@@ -179,7 +179,7 @@ impl Args {
             return Err(Failure::Input("--backend needs one of the studies dctcp, opentcp and tcon".into()));
         }
         if self.parity.grid && !has("parity") {
-            return Err(Failure::Input("--grid is of the study parity, which was not asked for".into()));
+            return Err(Failure::Input("--grid needs the study parity".into()));
         }
         if self.tcon.downloads.is_some() && !has("tcon") {
             return Err(Failure::Input("--downloads needs the study tcon".into()));

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json, talk};
+use crate::terminal::{Terminal, print, print_json, note};
 use results::{RunInfo, RunSummary, SelfCheck, Slowdown, SlowdownOf, Summary};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -74,8 +74,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             print(&format!("\nFCT slowdown by flow size\n{table}"))?;
         }
     }
-    talk!("{}", done.info.words());
-    talk!("report: {}", report.display());
+    note!("{}", done.info.words());
+    note!("report: {}", report.display());
     judge(&done.info.emulations, args.allow_distorted)
 }
 

@@ -1,7 +1,7 @@
 //! `opentcp scenario`: whether a scenario file is right, and what it describes.
 
 use crate::failure::Failure;
-use crate::terminal::{print, talk};
+use crate::terminal::{print, note};
 use scenario::{Known, Run, Scenario};
 use sketch::Sketch;
 use std::fs;
@@ -79,7 +79,7 @@ fn check(files: &[PathBuf], sets: &[String]) -> Result<(), Failure> {
 fn show(file: &Path, sets: &[String], html: Option<&Path>) -> Result<(), Failure> {
     let runs = load(file, sets)?;
     if runs.len() > 1 {
-        talk!("this scenario is a sweep; what is shown is its first run, {}", runs[0].name);
+        note!("this scenario is a sweep; what is shown is its first run, {}", runs[0].name);
     }
     let sketch = sketch(&runs[0].scenario)?;
     if let Some(page) = html {
@@ -87,7 +87,7 @@ fn show(file: &Path, sets: &[String], html: Option<&Path>) -> Result<(), Failure
     }
     print(&sketch.text())?;
     if let Some(page) = html {
-        talk!("picture: {}", page.display());
+        note!("picture: {}", page.display());
     }
     Ok(())
 }

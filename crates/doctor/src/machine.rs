@@ -142,7 +142,7 @@ pub fn cgroup() -> Check {
     let Some(place) = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next()) else {
         let mount = "boot with systemd's unified hierarchy, or run `mount -t cgroup2 none DIR` as root";
         let advice = how_to_see_sys().unwrap_or_else(|| mount.to_string());
-        let without = "without, `agent --means routes`, and no policy on `run --backend emu`";
+        let without = "without it: `agent --means routes`, and `run --backend emu` without a policy";
         return check.missing("not mounted", format!("{advice}; {without}"));
     };
     if statfs(place).is_ok_and(|info| info.filesystem_type() != CGROUP2_SUPER_MAGIC) {
@@ -163,7 +163,7 @@ pub fn compilers() -> [Check; 2] {
     let clang = match congestion::bpf_compiler() {
         Some(name) => clang.ok(name),
         None => {
-            clang.missing("none", "install clang (any of clang-16, clang-19, clang); built-in algorithms load without")
+            clang.missing("none", "install clang (any of clang-16, clang-19, clang); the built-in algorithms do not need it")
         }
     };
     [native, clang]

@@ -1,4 +1,4 @@
-//! A control group (version 2) of the run, so that programs attached to it see only the run's sockets.
+//! A cgroup (version 2) of the run, so that programs attached to it see only the run's sockets.
 //!
 //! A socket belongs to the cgroup of the process that made it, and Linux keeps a process's threads together. So the whole
 //! process is in this cgroup during the run, below the one where it was, with no further limits.
@@ -14,11 +14,11 @@ use std::process;
 pub enum CgroupError {
     /// The machine has no cgroups of version 2.
     #[error(
-        "a scenario with a policy needs a control group of version 2 on real kernels, and none is mounted: mount -t cgroup2 none /sys/fs/cgroup"
+        "a scenario with a policy on real kernels needs cgroup v2, which is not mounted: mount -t cgroup2 none /sys/fs/cgroup"
     )]
     Absent,
     /// It cannot be made or entered.
-    #[error("{}: a scenario with a policy needs a control group of its own on real kernels: {source}", path.display())]
+    #[error("{}: cannot create the cgroup that a scenario with a policy needs on real kernels: {source}", path.display())]
     Refused {
         /// Its folder.
         path: PathBuf,

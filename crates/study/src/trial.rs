@@ -159,7 +159,7 @@ fn silent(policy: &Policy, rows: &[RuleRow], scenario: &Scenario) -> Vec<String>
     let period = scenario.policy.as_ref().map_or(policy.period, |control| control.policy.period);
     if period >= scenario.duration {
         lines.push(format!(
-            "T = {period}, and a run lasts {}: the only decision is the one at its start, when nothing is measured yet. Set \
+            "T = {period}, and a run lasts {}: so the only decision is at its start, before anything is measured. Set \
              \"policy.period\", such as --set \"policy.period={}\"",
             scenario.duration,
             scenario.duration / 20
@@ -182,9 +182,9 @@ fn reasons(rule: &Rule, row: &RuleRow) -> String {
         never => never,
     };
     let counted = [
-        (row.off, format!("`{when}` was false, or held off: {}", seen(true))),
+        (row.off, format!("`{when}` was false, or the hold time kept it off: {}", seen(true))),
         (row.unknown, format!("`{when}` was not known: {unknown}")),
-        (row.no_host, "no host was treated that it matches".to_string()),
+        (row.no_host, "it matched no treated host".to_string()),
         (row.left_out, "no host had what the algorithm needs".to_string()),
         (row.withheld, format!("withheld: {}", row.withheld_why)),
     ];

@@ -64,7 +64,7 @@ fn a_name_that_cannot_be_one_is_refused() {
     for (kind, name, words) in [
         ("algorithm", "Mine", "a small letter"),
         ("algorithm", "a_name_too_long", "12 at most"),
-        ("algorithm", "cubic", "is an algorithm of this program"),
+        ("algorithm", "cubic", "is a built-in algorithm"),
         ("scenario", "../a", "letters, digits"),
         ("policy", "", "letters, digits"),
     ] {
