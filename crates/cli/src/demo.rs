@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json, note};
+use crate::terminal::{Terminal, note, print, print_json};
 use serde::Serialize;
 use std::path::Path;
 use study::{Compared, Monitor, Words as _};

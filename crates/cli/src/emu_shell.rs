@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, note};
+use crate::terminal::{note, print};
 use ::emu::{Network, hosts};
 use scenario::{Known, Scenario};
 use std::fs;
@@ -16,9 +16,9 @@ use study::emu::{Origin, algorithm_names, failure};
 pub const EXAMPLES: &str = "\
 Examples:
   opentcp emu shell scenarios/dctcp-star.toml                 then, in the shell:
-      h3 iperf3 -s -D; h1 iperf3 -c h3 -C ot_dctcp            h1, h2, ... run a program in that host; $h3 is its address
-  opentcp emu shell scenarios/dumbbell.toml --pcap captures   with a capture of every host, for Wireshark
-  opentcp emu clean                                           end programs that a killed run left running";
+      h3 iperf3 -s -D; h1 iperf3 -c h3 -C ot_dctcp
+  opentcp emu shell scenarios/dumbbell.toml --pcap captures   with captures for Wireshark
+  opentcp emu clean                                           after a killed run or shell";
 
 /// Prefix of the folder of a shell's host commands, before its process ID.
 const FOLDER_PREFIX: &str = "opentcp-emu-";
@@ -28,8 +28,8 @@ pub enum Command {
     /// Open a scenario's network and start a shell
     ///
     /// The network exists until the shell ends: a network namespace for each host, the scenario's links, queues and failures, and its
-    /// algorithms in the kernel (`ot_NAME`). The scenario's traffic is not generated: that is yours. Each host is a command that runs a
-    /// program in it, a name that all hosts resolve (`h1 ping h3`), and a variable with its address. Needs root.
+    /// algorithms in the kernel (`ot_NAME`). The scenario's traffic is not generated. `h1 PROGRAM` runs a program in host h1; all hosts
+    /// resolve the name h1, and the variable $h1 is its address. Needs root.
     #[command(after_help = EXAMPLES)]
     Shell {
         /// The scenario file (TOML)
@@ -37,16 +37,16 @@ pub enum Command {
         /// Set a key of the scenario, dotted; may be given many times
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
-        /// Folder for a capture of each host, HOST.pcap
+        /// Capture the packets of each host into DIR/HOST.pcap
         #[arg(long, value_name = "DIR")]
         pcap: Option<PathBuf>,
-        /// A command to run instead of an interactive shell
+        /// Run this command instead of an interactive shell
         #[arg(short, long, value_name = "COMMAND")]
         command: Option<String>,
     },
     /// End programs that a killed run left in its hosts
     ///
-    /// Nothing else remains of a killed run: only programs that the user's programs had put into the background, and folders of shells.
+    /// It also removes the run's cgroup and the temporary folders of killed shells. A killed run leaves nothing else.
     Clean,
 }
 

@@ -1,7 +1,7 @@
-//! `opentcp init`: a commented file to begin with, that runs as it is.
+//! `opentcp init`: writes a first scenario, policy or algorithm, commented and ready to run.
 
 use crate::failure::Failure;
-use crate::terminal::{print, note};
+use crate::terminal::{note, print};
 use congestion::Algorithm;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,19 +10,20 @@ use std::path::Path;
 /// Letters of an algorithm's name: the kernel takes 15, and `ot_` comes before it.
 const ALGORITHM_LETTERS_MAX: usize = 12;
 
-/// Write a file to begin with, which runs as it is
+/// Write a first scenario, policy or algorithm, ready to run
 ///
-/// scenario: NAME.toml, two flows on one bottleneck. policy: NAME.toml, larger initial windows while the network is calm, and
-/// NAME-network.toml to try it on. algorithm: NAME.c, additive increase and multiplicative decrease with two parameters, and
-/// NAME.toml, which compares it with NewReno. Files go into the current folder; what is there is never overwritten.
+/// A scenario is NAME.toml: two flows on one bottleneck. A policy is NAME.toml, which sets larger initial windows while no link is
+/// busy, and NAME-network.toml, a network to try it on. An algorithm is NAME.c, additive increase and multiplicative decrease with
+/// two parameters, and NAME.toml, which compares it with NewReno. The files go into the current folder. Existing files are never
+/// overwritten.
 ///
-/// Exit codes: 0 done, 2 a file is there already, or the name cannot be one.
+/// Exit codes: 0 done, 2 a file exists already, or the name is not valid.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  opentcp init scenario first && opentcp run first.toml\n  \
                         opentcp init policy calm && opentcp policy try calm.toml --scenario calm-network.toml\n  \
                         opentcp init algorithm mine && opentcp run mine.toml")]
 pub struct Args {
-    /// What to begin
+    /// What to write
     #[arg(value_enum)]
     kind: Kind,
     /// Its name
@@ -34,9 +35,9 @@ pub struct Args {
 enum Kind {
     /// A network and its traffic
     Scenario,
-    /// Rules by which an Oracle changes hosts' TCP
+    /// Rules by which the Oracle changes hosts' TCP
     Policy,
-    /// Congestion control in C
+    /// A congestion-control algorithm in C
     Algorithm,
 }
 

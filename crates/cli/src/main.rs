@@ -29,13 +29,13 @@ use std::process::ExitCode;
 use terminal::{Colour, Output};
 use tikv_jemallocator::Jemalloc;
 
-/// Congestion control of whole networks: simulated, measured, compared.
+/// TCP congestion control for whole networks: simulate it, emulate it, and set it on hosts by policy.
 #[derive(Debug, Parser)]
 #[command(name = "opentcp", version, propagate_version = true, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Say nothing on stderr but errors: no progress, no notes
+    /// Print only errors on stderr: no progress, no notes
     #[arg(long, short, global = true)]
     quiet: bool,
     /// When output is coloured: auto, always or never; auto respects NO_COLOR

@@ -2,7 +2,7 @@
 
 use crate::Cli;
 use crate::failure::Failure;
-use crate::terminal::{print, note};
+use crate::terminal::{note, print};
 use clap::CommandFactory as _;
 use clap_complete::{Shell, generate};
 use std::fs;

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json, note};
+use crate::terminal::{Terminal, note, print, print_json};
 use clap::builder::PossibleValuesParser;
 use results::Comparison;
 use serde::Serialize;
@@ -13,16 +13,16 @@ use units::Time;
 
 const EXAMPLES: &str = "\
 Examples:
-  opentcp reproduce cfi16                      one seed, both routings
-  opentcp reproduce cfi16 --seeds 5            medians and ranges of five seeds
-  opentcp reproduce cfi16 --full               also the experiments that explain deviations
-  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'
-  sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root only the simulator
+  opentcp reproduce cfi16                              one seed, both routings
+  opentcp reproduce cfi16 --seeds 5                    medians and ranges of five seeds
+  opentcp reproduce cfi16 --full                       also experiments that explain deviations
+  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[].ours'
+  sudo opentcp reproduce dctcp                         also on real kernels, ten minutes
   opentcp reproduce dctcp --figure 12 --backend sim
-  sudo opentcp reproduce opentcp --backend kernel   only the small network, on real kernels, two minutes
-  sudo opentcp reproduce parity --grid --seeds 3   an hour; resumes where it was stopped
-  opentcp reproduce tcon --backend sim --downloads 100   a minute; the default of 10,000 downloads is for the tails
-  sudo opentcp reproduce tcon                  also nginx and curl on real kernels, fourteen minutes more";
+  sudo opentcp reproduce opentcp --backend kernel      on real kernels alone, two minutes
+  sudo opentcp reproduce parity --grid --seeds 3       an hour; resumes after an interruption
+  opentcp reproduce tcon --backend sim --downloads 100 a minute, for a first look
+  sudo opentcp reproduce tcon                          also nginx and curl on real kernels, 18 minutes";
 
 /// The studies, then the examples.
 fn after_help() -> String {

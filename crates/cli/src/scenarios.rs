@@ -1,7 +1,7 @@
 //! `opentcp scenario`: whether a scenario file is right, and what it describes.
 
 use crate::failure::Failure;
-use crate::terminal::{print, note};
+use crate::terminal::{note, print};
 use scenario::{Known, Run, Scenario};
 use sketch::Sketch;
 use std::fs;
@@ -13,13 +13,13 @@ pub const EXAMPLES: &str = "\
 Examples:
   opentcp scenario check scenarios/dumbbell.toml
   opentcp scenario show scenarios/cfi16-fat-tree.toml
-  opentcp scenario show scenarios/dumbbell.toml --html dumbbell.html     the picture, in a page for a browser";
+  opentcp scenario show scenarios/dumbbell.toml --html dumbbell.html   with a picture";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Check scenario files
     ///
-    /// Every mistake is shown with its line and what to write instead; nothing is run. Exit codes: 0 all are right, 2 one is not.
+    /// Shows every mistake with its line and what to write instead. Runs nothing. Exit codes: 0 all files are correct, 2 one is not.
     #[command(
         after_help = "Examples:\n  opentcp scenario check *.toml\n  opentcp scenario check a.toml --set tcp.cc=bbr"
     )]
@@ -33,8 +33,8 @@ pub enum Command {
     },
     /// Show a scenario's network and traffic
     ///
-    /// As text: switches with their hosts, kinds of cables, and who sends what to whom. With --html also as a page with a picture,
-    /// which needs a browser and nothing else. Of a sweep the first run is shown.
+    /// Prints the switches with their hosts, the kinds of cables, and who sends what to whom. With --html it also writes a page with a
+    /// picture, for any browser. It shows the first run of a sweep.
     #[command(after_help = "Examples:\n  opentcp scenario show a.toml\n  opentcp scenario show a.toml --html a.html")]
     Show {
         /// The scenario file (TOML)
@@ -42,7 +42,7 @@ pub enum Command {
         /// Set a key, dotted; may be given many times
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
-        /// Write the page there, in the place of what is there
+        /// Write the page to this file; an existing file is replaced
         #[arg(long, value_name = "PAGE")]
         html: Option<PathBuf>,
     },

@@ -41,7 +41,7 @@ pub enum Colour {
     Never,
 }
 
-/// What the user wants to see on stderr.
+/// What is printed on stderr, and in which colours.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Output {
     /// Errors only: no messages, no progress.
@@ -61,12 +61,12 @@ fn output() -> Output {
     OUTPUT.get().copied().unwrap_or_default()
 }
 
-/// Whether stderr shall have errors only.
+/// Whether only errors go to stderr.
 pub fn is_quiet() -> bool {
     output().quiet
 }
 
-/// Whether stderr is a terminal, and shall have more than errors.
+/// Whether stderr is a terminal, and more than errors goes there.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal() && !is_quiet()
 }
@@ -83,7 +83,7 @@ pub fn is_coloured(stream: &impl IsTerminal) -> bool {
     }
 }
 
-/// Prints a message to stderr, unless it shall have errors only.
+/// Prints a message to stderr, unless only errors go there.
 macro_rules! note {
     ($($words:tt)*) => {
         if !$crate::terminal::is_quiet() {

@@ -88,7 +88,10 @@ impl fmt::Display for Fault {
             }
             Fault::Signal { signal: libc::SIGFPE } => write!(f, "it divided by zero (SIGFPE)"),
             Fault::Signal { signal: libc::SIGILL } => {
-                write!(f, "it reached code that the compiler considered unreachable, such as a division by zero (SIGILL)")
+                write!(
+                    f,
+                    "it reached code that the compiler considered unreachable, such as a division by zero (SIGILL)"
+                )
             }
             Fault::Signal { signal: libc::SIGSEGV } => write!(f, "it accessed memory outside its own (SIGSEGV)"),
             Fault::Signal { signal } => write!(f, "it died of signal {signal}"),

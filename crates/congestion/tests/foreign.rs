@@ -225,7 +225,10 @@ fn an_unknown_helper_is_named_with_those_there_are() {
 
 #[test]
 fn maps_timers_locks_and_storage_are_refused_at_their_line() {
-    refused_in_body("tp->snd_cwnd = !!bpf_map_lookup_elem(sk, &ack);", &["bpf_map_lookup_elem: maps are not supported"]);
+    refused_in_body(
+        "tp->snd_cwnd = !!bpf_map_lookup_elem(sk, &ack);",
+        &["bpf_map_lookup_elem: maps are not supported"],
+    );
     refused_in_body("tp->snd_cwnd = bpf_timer_start(sk, 1, 0);", &["bpf_timer_start: timers are not supported"]);
     refused_in_body("tp->snd_cwnd = bpf_spin_lock(sk);", &["bpf_spin_lock: locks are not supported"]);
     let made = "tp->snd_cwnd = !!bpf_sk_storage_get(tp, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);";

@@ -162,9 +162,10 @@ pub fn compilers() -> [Check; 2] {
     let clang = Check::new("clang", &[Need::OwnAlgorithm]);
     let clang = match congestion::bpf_compiler() {
         Some(name) => clang.ok(name),
-        None => {
-            clang.missing("none", "install clang (any of clang-16, clang-19, clang); the built-in algorithms do not need it")
-        }
+        None => clang.missing(
+            "none",
+            "install clang (any of clang-16, clang-19, clang); the built-in algorithms do not need it",
+        ),
     };
     [native, clang]
 }

@@ -206,11 +206,7 @@ impl<'a> Checker<'a> {
             LiteralValue::UInt(value) => *value.inner() as f64,
             LiteralValue::Double(value) => *value.inner(),
             LiteralValue::Null | LiteralValue::Bytes(_) => {
-                return self.error(
-                    node,
-                    "an expression cannot contain this",
-                    "write a number, a text or a variable",
-                );
+                return self.error(node, "an expression cannot contain this", "write a number, a text or a variable");
             }
         };
         self.emit(node, Op::Constant(number))?;
@@ -492,8 +488,12 @@ impl<'a> Checker<'a> {
             return Ok(Unit::Fraction);
         }
         let message = format!("cannot {verb} {} with {}", left.unit.described(), right.unit.described());
-        let help =
-            format!("write {1} on the other side of `{0}`, such as `{2}`", self.words(a), left.unit.described(), left.unit.example());
+        let help = format!(
+            "write {1} on the other side of `{0}`, such as `{2}`",
+            self.words(a),
+            left.unit.described(),
+            left.unit.example()
+        );
         Err(ExpressionError { message, span: self.span(node), help: Some(help) })
     }
 
@@ -559,7 +559,11 @@ impl<'a> Checker<'a> {
             return self.error(node, "this macro is inside another one", "`exists` and `all` cannot be nested");
         }
         if self.place == Place::Guard {
-            return self.error(node, "a guard cannot use `links`, `hosts` or `groups`: the host checks it by itself", "use variables of `host.…`");
+            return self.error(
+                node,
+                "a guard cannot use `links`, `hosts` or `groups`: the host checks it by itself",
+                "use variables of `host.…`",
+            );
         }
         let variable = Some((loop_.iter_var.as_str(), over));
         let mut inner = Checker {

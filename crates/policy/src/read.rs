@@ -412,7 +412,8 @@ impl<'a> Reader<'a> {
         if first_at_once && stages.windows(2).all(|pair| pair[0].after < pair[1].after) {
             return Some(stages);
         }
-        let help = "the first stage has no `after`; each further stage has a larger one than the stage before".to_string();
+        let help =
+            "the first stage has no `after`; each further stage has a larger one than the stage before".to_string();
         self.problem(&node.at, "the stages are not in order of time", help)
     }
 

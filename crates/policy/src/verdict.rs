@@ -348,8 +348,9 @@ impl QuantityReport {
             None => "no bound yet".to_string(),
         };
         let plural = if self.pairs == 1 { "" } else { "s" };
-        let past =
-            self.control_against_past.map(|change| format!("; the control group changed by {} since no host was treated", percent(change)));
+        let past = self
+            .control_against_past
+            .map(|change| format!("; the control group changed by {} since no host was treated", percent(change)));
         let past = past.unwrap_or_default();
         format!("{} {} ({interval}) over {} pair{plural}{past}", self.name, percent(change), self.pairs)
     }

@@ -1,8 +1,8 @@
 //! Whatever an agent or an Oracle is handed, it takes bounded memory and does not panic.
 
 use policy::{
-    Agent, Cue, CueError, CueScope, Expression, Gate, HELD_MAX, History, Host, Identity, Known, Link,
-    NetworkView, OracleKey, Place, Policy, RackPair, Settings, decide,
+    Agent, Cue, CueError, CueScope, Expression, Gate, HELD_MAX, History, Host, Identity, Known, Link, NetworkView,
+    OracleKey, Place, Policy, RackPair, Settings, decide,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

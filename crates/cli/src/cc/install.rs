@@ -1,7 +1,7 @@
 //! `opentcp cc load` and `unload`: algorithms in the running kernel.
 
 use crate::failure::Failure;
-use crate::terminal::{print, note};
+use crate::terminal::{note, print};
 use congestion::compile_for_bpf;
 use kernel::{Change, Kernel, NAME_PREFIX, PinError, Pins, Prepared, not_pinned, pinned};
 use std::borrow::Cow;

@@ -172,8 +172,7 @@ fn without_bpf_an_agent_reports_it_uses_routes_and_restores_everything() {
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent_as(refused, &mut oracle, &[]);
     let lacks = |text: &str| {
-        text.contains("the kernel refuses the agent's program")
-            && text.contains("only routes and sysctls are set")
+        text.contains("the kernel refuses the agent's program") && text.contains("only routes and sysctls are set")
     };
     assert!(lacks(&agent.said()), "{}", agent.said());
     let kept = world.connection(THERE);

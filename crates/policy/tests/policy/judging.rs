@@ -185,7 +185,10 @@ fn the_control_is_compared_with_its_own_past() {
     let change = p50.control_against_past.unwrap();
     assert!((1.7..2.3).contains(&change), "{change}");
     let reason = verdict.report().reason;
-    assert!(reason.contains("; the control group changed by +") && reason.ends_with(" % since no host was treated"), "{reason}");
+    assert!(
+        reason.contains("; the control group changed by +") && reason.ends_with(" % since no host was treated"),
+        "{reason}"
+    );
 }
 
 #[test]

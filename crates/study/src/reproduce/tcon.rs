@@ -49,7 +49,7 @@ const NEAR: Time = Time::from_us(200);
 /// The study.
 pub const STUDY: Study = Study {
     name: "tcon",
-    about: "TCon (NPC 2017): BBR enforced on CUBIC servers, completion times of files; as root with nginx and curl too",
+    about: "TCon (NPC 2017): BBR enforced on CUBIC servers, completion times of files; as root also with nginx and curl",
     reproduce,
 };
 
