@@ -95,7 +95,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
             live(&config, &mut mind, &mut tuner, stop, say)
         });
     }
-    let given_back = tuner.give_back();
+    let restored = tuner.restore();
     let _ = fs::remove_file(config.places.status());
     if let Some(mut guardian) = guardian {
         // so that it finds nothing to restore
@@ -103,7 +103,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
         let _ = guardian.wait();
     }
     outcome?;
-    given_back?.iter().for_each(|note| say(note));
+    restored?.iter().for_each(|note| say(note));
     say("all settings were restored");
     Ok(())
 }
@@ -502,7 +502,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trip_times_are_told_in_steps() {
+    fn round_trip_times_are_reported_in_steps() {
         let with = |srtt_us| Connection {
             remote: "10.0.0.1".parse().unwrap(),
             local_port: 1,

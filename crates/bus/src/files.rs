@@ -27,7 +27,7 @@ pub enum FileError {
         /// The error.
         source: io::Error,
     },
-    /// It is there already.
+    /// It exists already.
     #[error("{}: the key already exists and is not overwritten: agents would reject CUEs of the new key. Remove it or choose another --out", path.display())]
     Exists {
         /// The file.

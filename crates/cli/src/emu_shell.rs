@@ -4,13 +4,13 @@ use crate::failure::Failure;
 use crate::stop;
 use crate::terminal::{note, print};
 use ::emu::{Network, hosts};
-use scenario::{Known, Scenario};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
-use study::emu::{Origin, algorithm_names, failure};
+use study::Backend;
+use study::emu::{Origin, failure};
 
 /// Shown under `opentcp emu --help`.
 pub const EXAMPLES: &str = "\
@@ -88,12 +88,7 @@ fn remove_dead_folders() -> usize {
 }
 
 fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> Result<(), Failure> {
-    let names = algorithm_names(&study::algorithm_names());
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let facts = study::emulated_algorithm_facts();
-    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-    let loaded = Scenario::load(origin.path, origin.sets, known);
-    let mut runs = loaded.map_err(|diagnostic| Failure::Located(vec![diagnostic]))?.runs;
+    let mut runs = study::load_scenario(origin.path, origin.sets, Backend::Emu)?;
     if runs.len() > 1 {
         note!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }

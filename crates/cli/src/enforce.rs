@@ -16,7 +16,7 @@ use units::Bytes;
 /// the client's ACKs it replaces the receive window by the algorithm's window. Neither servers nor clients are changed.
 ///
 /// All other packets pass through the bridge. When the enforcer ends, for whatever reason, everything passes through the bridge and
-/// flows continue. (Two TAPs have no bridge: they lose their carrier.) After a restart, flows that are already open pass unchanged.
+/// flows continue. (Two TAPs have no bridge: they lose their carrier.) After a restart, flows that are already open pass unenforced.
 ///
 /// Needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK. docs/enforcer.md has the details.
 ///
@@ -33,7 +33,7 @@ pub struct Args {
     between: Vec<String>,
     /// An algorithm, then conditions. The algorithm is a name of `opentcp cc list`, a C file of your own, or `none`. Conditions are
     /// servers=PREFIX, clients=PREFIX, port=NUMBER (of either end) and dscp=NUMBER (of the SYN); all must hold. The first rule that
-    /// matches a flow applies. Flows that no rule matches pass unchanged
+    /// matches a flow applies. Flows that no rule matches pass unenforced
     #[arg(long = "rule", value_name = "RULE", required_unless_present_any = ["hosts", "status", "reset"])]
     rules: Vec<String>,
     /// A server without an agent, for which the enforcer applies the Oracle's CUEs, before any --rule: its name in policies, its
@@ -52,7 +52,7 @@ pub struct Args {
     /// Memory for buffered packets
     #[arg(long, value_name = "BYTES", default_value = "1 GiB")]
     buffer: Bytes,
-    /// The maximum of enforced flows; others pass unchanged
+    /// The maximum of enforced flows; others pass unenforced
     #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     flows: u32,
     /// Print the running enforcer's status and counters

@@ -2,11 +2,11 @@
 
 use crate::failure::Failure;
 use crate::terminal::{note, print};
-use scenario::{Known, Run, Scenario};
+use scenario::{Run, Scenario};
 use sketch::Sketch;
 use std::fs;
 use std::path::{Path, PathBuf};
-use study::emu::algorithm_names;
+use study::Backend;
 
 /// Shown under `opentcp scenario --help`.
 pub const EXAMPLES: &str = "\
@@ -96,12 +96,7 @@ fn sketch(scenario: &Scenario) -> Result<Sketch<'_>, Failure> {
     Sketch::of(scenario).map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// With the algorithms of this program, and the running kernel's own for the emulator.
+/// The emulator's algorithms include the simulator's.
 fn load(file: &Path, sets: &[String]) -> Result<Vec<Run>, Failure> {
-    let names = algorithm_names(&study::algorithm_names());
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let facts = study::algorithm_facts();
-    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-    let loaded = Scenario::load(file, sets, known).map_err(|diagnostic| Failure::Located(vec![diagnostic]))?;
-    Ok(loaded.runs)
+    Ok(study::load_scenario(file, sets, Backend::Emu)?)
 }

@@ -157,13 +157,13 @@ pub fn compilers() -> [Check; 2] {
     let native = Check::new("C compiler", &[Need::OwnAlgorithm]);
     let native = match congestion::native_compiler() {
         Some(words) => native.ok(words.join(" ")),
-        None => native.missing("none", "install gcc and libc6-dev"),
+        None => native.missing("not found", "install gcc and libc6-dev"),
     };
     let clang = Check::new("clang", &[Need::OwnAlgorithm]);
     let clang = match congestion::bpf_compiler() {
         Some(name) => clang.ok(name),
         None => clang.missing(
-            "none",
+            "not found",
             "install clang (any of clang-16, clang-19, clang); the built-in algorithms do not need it",
         ),
     };
@@ -176,6 +176,6 @@ pub fn nsenter() -> Check {
     let path = env::var_os("PATH").unwrap_or_default();
     match env::split_paths(&path).map(|folder| folder.join("nsenter")).find(|file| file.is_file()) {
         Some(file) => check.ok(file.display().to_string()),
-        None => check.missing("none", "install util-linux"),
+        None => check.missing("not found", "install util-linux"),
     }
 }

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_view_that_nobody_writes_any_more_does_not_count() {
+    fn a_view_that_is_no_longer_written_does_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("view.json");
         fs::write(&path, r#"{"links": [{"name": "a", "utilization": 0.5}]}"#).unwrap();

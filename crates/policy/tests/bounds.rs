@@ -43,14 +43,14 @@ fn cue(epoch: u64, id: u32, rule: String) -> Cue {
 /// The tests of this file measure the memory of the whole process, so they are one.
 #[test]
 fn what_comes_from_outside_takes_bounded_memory() {
-    rules_that_nobody_heard_of_are_held_up_to_a_limit();
+    unknown_rules_are_kept_up_to_a_limit();
     bytes_that_are_no_cue_allocate_little();
     a_view_out_of_range_is_refused();
     a_view_at_the_end_of_every_range_is_decided_on();
     expressions_that_are_nested_end_in_an_error();
 }
 
-fn rules_that_nobody_heard_of_are_held_up_to_a_limit() {
+fn unknown_rules_are_kept_up_to_a_limit() {
     let key = OracleKey::from_secret([7; 32]);
     let mut agent = Agent::new(Gate::new(key.public(), Identity { host: "h".into(), ..Identity::default() }, None));
     let before = in_use();

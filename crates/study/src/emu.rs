@@ -14,7 +14,7 @@ use std::path::Path;
 use units::Time;
 
 /// The algorithms of emulated scenarios: ours, and the running kernel's own as `kernel:NAME`.
-pub fn algorithm_names(ours: &[&str]) -> Vec<String> {
+pub(crate) fn algorithm_names(ours: &[&str]) -> Vec<String> {
     let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let own = available.split_whitespace().filter(|name| !name.starts_with(kernel::NAME_PREFIX));
     let own = own.map(|name| format!("{}{name}", ::emu::linux::KERNEL_PREFIX));

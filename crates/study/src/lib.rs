@@ -24,10 +24,10 @@ mod trial;
 
 pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
 pub use failure::Failure;
-pub use known::{algorithm_facts, algorithm_names, emulated_algorithm_facts, load_policy};
+pub use known::{load_policy, load_scenario};
 pub use monitor::{Event, Monitor, Sink};
 pub use reproduce::{DctcpOptions, ParityOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
-pub use request::{all_cores, results_folder};
-pub use run::{Backend, Done, Kept, RunRequest, Words, run};
+pub use request::{Backend, all_cores, results_folder};
+pub use run::{Done, Kept, RunRequest, Words, run};
 pub use stop::Stop;
 pub use trial::{TrialRequest, Tried, try_policy};

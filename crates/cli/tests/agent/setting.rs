@@ -108,7 +108,7 @@ fn pause((one, other): &mut (TcpStream, TcpStream), world: &World) -> (u32, u32)
 }
 
 #[test]
-fn a_connection_that_was_idle_begins_again_with_the_rules_window_and_afterwards_with_its_own() {
+fn a_connection_restarts_after_idle_with_the_rules_window_and_afterwards_with_its_own() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);

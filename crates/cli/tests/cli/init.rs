@@ -52,7 +52,7 @@ fn nothing_is_ever_overwritten() {
     for args in [["init", "algorithm", "mine"], ["init", "scenario", "mine"], ["init", "policy", "mine"]] {
         let done = place.opentcp(&args);
         assert_eq!(done.code, Some(2), "{}", done.stderr);
-        assert!(done.stderr.contains("mine.toml is there already"), "{}", done.stderr);
+        assert!(done.stderr.contains("mine.toml already exists"), "{}", done.stderr);
     }
     assert_eq!(place.entries(), ["mine.toml"]);
     assert_eq!(fs::read_to_string(place.join("mine.toml")).unwrap(), "mine");

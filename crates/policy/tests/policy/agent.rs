@@ -5,7 +5,6 @@ use policy::{
     Addressees, Agent, AgentCounts, Cue, CueError, CueGuard, CueScope, Gate, Host, Identity, OracleKey, Sessions,
     Settings,
 };
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use units::Time;
 
