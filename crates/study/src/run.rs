@@ -153,16 +153,13 @@ fn execute(
     let hops = runs.iter().map(|run| run.summary.packet_hops).sum::<u64>();
     let hops = hops + single.as_ref().map_or(0, |run| run.summary.packet_hops);
     let info = RunInfo { emulations, ..speed(began, hops, workers) };
-    let written = match &single {
-        Some(run) => {
-            drop(sweep);
-            write_run(out, run, Some(&info))
-        }
-        None => {
-            let scenario = &jobs[0].scenario;
-            let title = scenario.title.as_ref().unwrap_or(&scenario.name);
-            sweep.finish(&Story::new(title), Some(&info))
-        }
+    let written = if let Some(run) = &single {
+        drop(sweep);
+        write_run(out, run, Some(&info))
+    } else {
+        let scenario = &jobs[0].scenario;
+        let title = scenario.title.as_ref().unwrap_or(&scenario.name);
+        sweep.finish(&Story::new(title), Some(&info))
     };
     written.map_err(|error| Failure::writing(&error))?;
     runs.extend(single.map(Kept::of));
