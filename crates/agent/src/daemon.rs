@@ -18,6 +18,7 @@ use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -255,7 +256,7 @@ impl Mind {
             needs_ecn: &config.needs_ecn,
             tick: tick(),
             clock: self.clock,
-            cgroup: cgroup_name(&config.cgroup.display().to_string()),
+            cgroup: cgroup_name(&config.cgroup),
         };
         Ok(Plan::of(&self.agent.rules(), &host, &mut self.names))
     }
@@ -486,15 +487,11 @@ fn available() -> io::Result<Vec<String>> {
 }
 
 /// A cgroup as policies write it, from where it is mounted.
-fn cgroup_name(folder: &str) -> String {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let roots = mounts.lines().filter_map(|line| {
-        let mut words = line.split(' ');
-        let place = words.nth(1)?;
-        (words.next() == Some("cgroup2")).then_some(place)
-    });
-    let below = roots.filter_map(|root| folder.strip_prefix(root)).min_by_key(|below| below.len());
-    format!("/{}", below.unwrap_or_default().trim_matches('/'))
+fn cgroup_name(folder: &Path) -> String {
+    let mounts = kernel::cgroup_mounts();
+    let below = mounts.iter().filter_map(|root| folder.strip_prefix(root).ok());
+    let below = below.min_by_key(|below| below.as_os_str().len()).unwrap_or(Path::new(""));
+    format!("/{}", below.display())
 }
 
 #[cfg(test)]
