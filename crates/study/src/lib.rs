@@ -17,6 +17,7 @@ mod monitor;
 mod reproduce;
 mod request;
 mod run;
+mod statistics;
 mod stop;
 mod sweep;
 pub mod table;

@@ -1,7 +1,8 @@
 //! The study's measurements of a run.
 
-use super::analysis::{binned, converged, jain, mean, median, period, quantile, turns, variation};
+use super::analysis::{binned, converged, jain, period, turns, variation};
 use super::cases::{CONVERGENCE_FLOWS, Case, Kind, STAGE_SAMPLES, STAGES};
+use crate::statistics::{mean, median, quantile};
 use results::{Curve, RunResults, SelfCheck};
 use units::Time;
 

@@ -4,6 +4,7 @@ use super::measured::Run;
 use crate::failure::Failure;
 use crate::known::parse_scenario;
 use crate::reproduce::Request;
+use crate::statistics::median;
 use crate::sweep::Job;
 use scenario::{Disk, FileRef, Files};
 use std::io;
@@ -145,10 +146,7 @@ impl Case {
 
     /// The median over seeds.
     pub fn median(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
-        let mut values: Vec<f64> = self.runs.iter().filter_map(of).collect();
-        values.sort_by(f64::total_cmp);
-        let n = values.len();
-        (n > 0).then(|| f64::midpoint(values[(n - 1) / 2], values[n / 2]))
+        median(&self.runs.iter().filter_map(of).collect::<Vec<f64>>())
     }
 }
 
