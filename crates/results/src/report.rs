@@ -83,7 +83,10 @@ fn definitions() -> Markup {
             "Delay",
             "From the IP send at the host, its own queue included, to the IP receive; mean over the data packets that arrived. Delay per flow is the mean of the flows’ own means.",
         ),
-        ("Drops", "Packets that the queues of switches refused; drops in the hosts' own queues are counted separately."),
+        (
+            "Drops",
+            "Packets that the queues of switches refused; drops in the hosts' own queues are counted separately.",
+        ),
         (
             "FCT",
             "Flow completion time: from opening a flow to the delivery of its last byte, over the flows that finished.",
