@@ -29,7 +29,8 @@ mod tests {
 
     #[test]
     fn a_mean_is_of_values_or_references() {
-        assert_eq!((mean([1.0, 2.0, 6.0]), mean(&[4.0, 5.0]), mean::<f64>([])), (Some(3.0), Some(4.5), None));
+        let values = [1.0, 2.0, 6.0];
+        assert_eq!((mean(values), mean(values.iter()), mean::<f64>([])), (Some(3.0), Some(3.0), None));
     }
 
     #[test]

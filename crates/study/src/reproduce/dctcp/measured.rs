@@ -189,7 +189,7 @@ impl Measured {
         let each: Vec<f64> = flows.iter().filter_map(|flow| variation(flow)).collect();
         let name = "coefficient of variation";
         self.add(name, "", None, mean(&each), "of a flow's throughput in intervals of 100 ms, mean over the flows");
-        let shares: Vec<f64> = flows.iter().filter_map(|flow| mean(flow)).collect();
+        let shares: Vec<f64> = flows.iter().filter_map(mean).collect();
         self.add("Jain index", "", Some(1.0), jain(&shares), "over the whole run after the warm-up; fair: 1");
     }
 }
