@@ -305,7 +305,7 @@ fn the_tables_members_and_name_are_the_kernels() {
     let error = refusal("\"whole\"", "\"\"");
     assert!(error.contains("has no .name"), "{error}");
     let error = refusal("\"whole\"", "\"sixteen_letters_\"");
-    assert!(error.contains("up to 15 characters"), "{error}");
+    assert!(error.contains("use 1 to 15 characters"), "{error}");
 }
 
 #[test]

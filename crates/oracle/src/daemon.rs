@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(base(Some(&path), Time::from_secs(60)).unwrap().links.len(), 1);
         let old = SystemTime::now() - Duration::from_secs(121);
         File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
-        assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("was not written for 2 periods"));
+        assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("is older than 2 periods"));
         File::create(&path).unwrap().set_len(VIEW_MAX + 1).unwrap();
         assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("of at most"));
         fs::write(&path, "{").unwrap();

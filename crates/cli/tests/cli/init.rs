@@ -62,8 +62,8 @@ fn nothing_is_ever_overwritten() {
 fn a_name_that_cannot_be_one_is_refused() {
     let place = Place::new();
     for (kind, name, words) in [
-        ("algorithm", "Mine", "a small letter"),
-        ("algorithm", "a_name_too_long", "12 at most"),
+        ("algorithm", "Mine", "lower-case letters"),
+        ("algorithm", "a_name_too_long", "at most 12 characters"),
         ("algorithm", "cubic", "is a built-in algorithm"),
         ("scenario", "../a", "letters, digits"),
         ("policy", "", "letters, digits"),

@@ -64,7 +64,12 @@ const CASES: &[Case] = &[
     ),
     case((WHEN, "network.live_flows = 5"), (14, 28), "`=` is not part of the language", "`==`"),
     case((WHEN, "network.live_flows <"), (14, 29), "the expression is incomplete", "both sides"),
-    case((WHEN, "link.utilization < 0.7"), (14, 9), "`link.utilization` needs a word", "links.exists(x, x.utilization"),
+    case(
+        (WHEN, "link.utilization < 0.7"),
+        (14, 9),
+        "`link.utilization` exists once for each member of `links`",
+        "links.exists(x, x.utilization",
+    ),
     case(
         (WHEN, "links.exists(l, l.utilisation < 0.7)"),
         (14, 25),

@@ -39,7 +39,7 @@ fn what_it_has_not_is_refused_in_its_own_words() {
         ("host.name == host.rack", "one side is a variable"),
         ("network.live_flows > 1 / 0", "divides by zero"),
         ("network.fct_p99 * network.fct_p99 > duration('1 s')", "cannot multiply"),
-        ("links.map(l, l.marks)", "`exists` and `all` are understood"),
+        ("links.map(l, l.marks)", "only `exists` and `all` are supported"),
         ("links.exists(l, hosts.exists(h, h.live_flows > 3))", "this macro is inside another one"),
         ("links.exists(l, host.live_flows > 3)", "cannot be used inside"),
         ("racks.exists(r, r.x)", "there is no list `racks`"),
