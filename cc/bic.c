@@ -118,14 +118,8 @@ CC_HOOK(void, bic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	(void)ack;
-	if (!tcp_is_cwnd_limited(sk))
-		return;
-	if (tcp_in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	tcp_cong_avoid_ai(tp, bic_segments_per_increase(tp->snd_cwnd, bic->w_max), acked);
+	if (tcp_past_slow_start(sk, &acked))
+		tcp_cong_avoid_ai(tp, bic_segments_per_increase(tp->snd_cwnd, bic->w_max), acked);
 }
 
 /* Products of windows and 1024ths are made in 64 bits, for windows of any size. */

@@ -90,14 +90,8 @@ CC_HOOK(void, highspeed_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	(void)ack;
-	if (!tcp_is_cwnd_limited(sk))
-		return;
-	if (tcp_in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	tcp_cong_avoid_ai(tp, tp->snd_cwnd, highspeed_a(tp->snd_cwnd) * acked);
+	if (tcp_past_slow_start(sk, &acked))
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, highspeed_a(tp->snd_cwnd) * acked);
 }
 
 /* (1 - b) x cwnd; the product in 64 bits: 2^32 segments times 2^15 */

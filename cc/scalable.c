@@ -39,14 +39,8 @@ CC_HOOK(void, scalable_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	(void)ack;
-	if (!tcp_is_cwnd_limited(sk))
-		return;
-	if (tcp_in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	tcp_cong_avoid_ai(tp, min_u32(tp->snd_cwnd, SCALABLE_SEGMENTS_PER_INCREASE), acked);
+	if (tcp_past_slow_start(sk, &acked))
+		tcp_cong_avoid_ai(tp, min_u32(tp->snd_cwnd, SCALABLE_SEGMENTS_PER_INCREASE), acked);
 }
 
 CC_HOOK(u32, scalable_ssthresh, struct sock *sk)

@@ -550,18 +550,28 @@ CC_INLINE u32 tcp_reno_undo_cwnd(const struct sock *sk)
 	return max_u32(tp->snd_cwnd, tp->prior_cwnd);
 }
 
-CC_INLINE void tcp_reno_cong_avoid(struct sock *sk, u32 acked)
+/*
+ * Grow by slow start below ssthresh. True if congestion avoidance is to grow the window by what is then left in *acked. A flow
+ * that does not use its window learns nothing about the path, and grows by neither.
+ */
+CC_INLINE bool tcp_past_slow_start(struct sock *sk, u32 *acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (!tcp_is_cwnd_limited(sk))
-		return;
-	if (tcp_in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+		return false;
+	if (!tcp_in_slow_start(tp))
+		return true;
+	*acked = tcp_slow_start(tp, *acked);
+	return *acked > 0;
+}
+
+CC_INLINE void tcp_reno_cong_avoid(struct sock *sk, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tcp_past_slow_start(sk, &acked))
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 }
 
 /* ---- Maximum over a sliding window, in constant space ---- */

@@ -91,7 +91,5 @@ pub fn host_name() -> String {
 
 /// Where cgroups of version 2 are mounted, or would be.
 pub fn cgroup_mount() -> PathBuf {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let place = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next());
-    place.unwrap_or("/sys/fs/cgroup").into()
+    kernel::cgroup_mounts().into_iter().next().unwrap_or_else(|| "/sys/fs/cgroup".into())
 }

@@ -18,6 +18,7 @@ use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -95,7 +96,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
             live(&config, &mut mind, &mut tuner, stop, say)
         });
     }
-    let given_back = tuner.give_back();
+    let restored = tuner.restore();
     let _ = fs::remove_file(config.places.status());
     if let Some(mut guardian) = guardian {
         // so that it finds nothing to restore
@@ -103,8 +104,8 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
         let _ = guardian.wait();
     }
     outcome?;
-    given_back?.iter().for_each(|note| say(note));
-    say("all settings are restored");
+    restored?.iter().for_each(|note| say(note));
+    say("all settings were restored");
     Ok(())
 }
 
@@ -134,7 +135,7 @@ pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&
         }
         plan.notes.iter().for_each(|note| print(&format!("  {note}")));
         if plan == Plan::default() {
-            print("  nothing: every setting as the host has it");
+            print("  nothing: the host has all of these settings");
         }
     }
     Ok(())
@@ -206,7 +207,7 @@ impl Mind {
         match UnixAgent::connect(&config.socket) {
             Ok(bus) => {
                 self.bus = Some(bus);
-                say("the Oracle is there");
+                say("connected to the Oracle");
                 return true;
             }
             Err(error) if first => say(&format!("no Oracle yet: {error}")),
@@ -255,7 +256,7 @@ impl Mind {
             needs_ecn: &config.needs_ecn,
             tick: tick(),
             clock: self.clock,
-            cgroup: cgroup_name(&config.cgroup.display().to_string()),
+            cgroup: cgroup_name(&config.cgroup),
         };
         Ok(Plan::of(&self.agent.rules(), &host, &mut self.names))
     }
@@ -486,15 +487,11 @@ fn available() -> io::Result<Vec<String>> {
 }
 
 /// A cgroup as policies write it, from where it is mounted.
-fn cgroup_name(folder: &str) -> String {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let roots = mounts.lines().filter_map(|line| {
-        let mut words = line.split(' ');
-        let place = words.nth(1)?;
-        (words.next() == Some("cgroup2")).then_some(place)
-    });
-    let below = roots.filter_map(|root| folder.strip_prefix(root)).min_by_key(|below| below.len());
-    format!("/{}", below.unwrap_or_default().trim_matches('/'))
+fn cgroup_name(folder: &Path) -> String {
+    let mounts = kernel::cgroup_mounts();
+    let below = mounts.iter().filter_map(|root| folder.strip_prefix(root).ok());
+    let below = below.min_by_key(|below| below.as_os_str().len()).unwrap_or(Path::new(""));
+    format!("/{}", below.display())
 }
 
 #[cfg(test)]
@@ -502,7 +499,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trip_times_are_told_in_steps() {
+    fn round_trip_times_are_reported_in_steps() {
         let with = |srtt_us| Connection {
             remote: "10.0.0.1".parse().unwrap(),
             local_port: 1,

@@ -28,7 +28,7 @@ pub enum AgentError {
     )]
     NotRoot,
     /// Another agent runs.
-    #[error("{}: an agent runs there already; a second one on this host needs a --state, --pins and --cgroup of its own", .0.display())]
+    #[error("{}: another agent is running; a second one on this host needs its own --state, --pins and --cgroup", .0.display())]
     Running(PathBuf),
     /// A name, a label or a list from the operator does not fit a report.
     #[error("this host cannot be reported: {0}")]

@@ -176,7 +176,7 @@ impl Journal {
                     None => None,
                     Some(bytes) => Some(from_bytes(&bytes.0).ok_or_else(|| FileError::Io {
                         path: self.path.clone(),
-                        source: io::Error::new(io::ErrorKind::InvalidData, "a route in it is none"),
+                        source: io::Error::new(io::ErrorKind::InvalidData, "it contains an invalid route"),
                     })?),
                 };
                 base.put_back(name, before);
@@ -198,7 +198,7 @@ impl Journal {
             match sysctl(name) {
                 Ok(now) if entry.ours.contains(&now) => notes.extend(set_sysctl(name, &entry.before)),
                 Ok(now) if now == entry.before => {}
-                _ => notes.push(format!("sysctl {name} is left as it is: it has been changed by others")),
+                _ => notes.push(format!("sysctl {name} is not restored: something else has changed it")),
             }
         }
         for (name, entry) in &after.sysctls {
@@ -220,7 +220,7 @@ impl Journal {
                 }
                 (None, None) => {}
                 (Some(now), Some(before)) if essence(&now) == essence(&before) => {}
-                _ => notes.push(format!("route {name} is left as it is: it has been changed by others")),
+                _ => notes.push(format!("route {name} is not restored: something else has changed it")),
             }
         }
         for (name, change) in changes {

@@ -102,7 +102,7 @@ impl Tuner {
     ///
     /// # Errors
     /// The kernel's, or the journal's.
-    pub fn give_back(mut self) -> Result<Vec<String>, AgentError> {
+    pub fn restore(mut self) -> Result<Vec<String>, AgentError> {
         let rules = self.set_rules(&Plan::default());
         let notes = self.journal.undo()?;
         rules?;

@@ -3,7 +3,7 @@
 use crate::Row;
 use policy::{
     Addressees, AlgorithmFacts, Cue, CueGuard, CueScope, Gate, History, Host, Identity, Known, Link, NetworkView,
-    OracleKey, Policy, Sessions, Settings, decide,
+    OracleKey, Policy, Settings, decide,
 };
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -110,12 +110,7 @@ fn cues() -> Vec<Row> {
         rule: "calm network".into(),
         rank: 0,
         lifetime: Time::from_secs(90),
-        scope: CueScope {
-            hosts: Addressees::UpTo(u64::MAX),
-            names: Vec::new(),
-            labels: BTreeMap::new(),
-            sessions: Sessions::default(),
-        },
+        scope: CueScope { hosts: Addressees::UpTo(u64::MAX), ..CueScope::default() },
         set: Settings { initial_cwnd: Some(20), rto_min: Some(Time::from_ms(2)), ..Settings::default() },
         guard: Some(CueGuard { revert_if: "host.drop_rate > 0.001".into(), hold: Time::from_secs(60) }),
         reason: "network.max_link_utilization = 0.42".into(),

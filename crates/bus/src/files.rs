@@ -27,8 +27,8 @@ pub enum FileError {
         /// The error.
         source: io::Error,
     },
-    /// It is there already.
-    #[error("{}: it is there already, and is not overwritten: CUEs that were signed with it would be worth nothing. Remove it or choose another --out", path.display())]
+    /// It exists already.
+    #[error("{}: the key already exists and is not overwritten: agents would reject CUEs of the new key. Remove it or choose another --out", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum FileError {
         source: KeyError,
     },
     /// No number.
-    #[error("{}: it does not hold the number of an epoch; nobody but this program writes it. Remove it only if the Oracle's key is new", path.display())]
+    #[error("{}: not the number of an epoch; only this program writes this file. Remove it only if the Oracle's key is new", path.display())]
     Epoch {
         /// The file.
         path: PathBuf,
@@ -101,7 +101,7 @@ fn create(path: &Path, mode: u32, text: &str) -> Result<(), FileError> {
 /// # Errors
 /// It cannot be read, others may read it, or it is none.
 pub fn secret_key(path: &Path) -> Result<OracleKey, FileError> {
-    let text = owned(path, OTHERS, "others may read it or change it", "600")?;
+    let text = owned(path, OTHERS, "other users can read or change it", "600")?;
     OracleKey::from_hex(&text).map_err(|source| FileError::Key { path: path.to_path_buf(), source })
 }
 
@@ -110,7 +110,7 @@ pub fn secret_key(path: &Path) -> Result<OracleKey, FileError> {
 /// # Errors
 /// It cannot be read, others may change it, or it is none.
 pub fn public_key(path: &Path) -> Result<PublicKey, FileError> {
-    let text = owned(path, OTHERS_WRITE, "others may change it, and so send CUEs", "600")?;
+    let text = owned(path, OTHERS_WRITE, "other users can change it, and so send CUEs", "600")?;
     PublicKey::from_hex(&text).map_err(|source| FileError::Key { path: path.to_path_buf(), source })
 }
 

@@ -80,7 +80,7 @@ pub enum BusError {
     #[error("a message of {0} bytes: the bus carries at most {MESSAGE_MAX}")]
     Long(usize),
     /// The other end is not there, or dropped this one.
-    #[error("the other end of the bus is gone")]
+    #[error("the other end of the bus has closed")]
     Gone,
     /// The other end has not read what was sent before.
     #[error("the other end of the bus does not read")]

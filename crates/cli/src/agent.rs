@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, print_json, talk};
+use crate::terminal::{note, print, print_json};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
 use congestion::Algorithm;
 use policy::{Identity, Prefix};
@@ -18,7 +18,7 @@ use units::Rate;
 ///
 /// Takes CUEs signed with the Oracle's key, sets TCP's parameters of new and open connections, watches the guards, and reports the
 /// effect of each setting. A CUE that is not renewed expires, and its settings end. When the agent ends, even if killed, everything
-/// is restored; docs/agent.md says what, how, and what stays on a connection until it closes.
+/// is restored, except for settings that stay on a connection until it closes (docs/agent.md lists them).
 ///
 /// Needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN. If the kernel refuses BPF, the agent sets only routes and
 /// sysctls, which needs only CAP_NET_ADMIN, and reports what it cannot set.
@@ -47,11 +47,11 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Restore what an agent that no longer runs has set; for boot, and after a kill
+    /// Restore what a dead agent has left
     ///
-    /// Routes, sysctls and the parameters of open connections become what they were, and the BPF program is removed. What something else
-    /// has changed since is left alone and reported. A second reset does nothing. Exit codes: 0 done, 1 the kernel failed, 2 an agent
-    /// runs.
+    /// Restores routes, sysctls and the parameters of open connections, and removes the BPF program. A value that another program has
+    /// changed since is reported and not restored. A second reset does nothing. Exit codes: 0 done, 1 the kernel failed, 2 an agent is
+    /// running.
     Reset {
         #[command(flatten)]
         places: PlaceArgs,
@@ -96,13 +96,13 @@ struct Run {
     /// A label of this host, for `match.labels` of policies
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
     labels: Vec<(String, String)>,
-    /// The racks of other hosts, by their addresses; telemetry is grouped by rack
+    /// The rack of other hosts, by address; reports are grouped by rack
     #[arg(long = "remote-rack", value_name = "PREFIX=NAME", value_parser = rack)]
     racks: Vec<(Prefix, String)>,
-    /// An interface and its rate, to report its utilization as a link's
+    /// An interface and its rate; the agent reports its utilization
     #[arg(long = "link", value_name = "INTERFACE=RATE", value_parser = link)]
     links: Vec<(String, Rate)>,
-    /// The means by which TCP is changed
+    /// How TCP is changed
     #[arg(long, value_name = "MEANS", value_enum, default_value_t = MeansArg::Both)]
     means: MeansArg,
     /// Take CUEs, print what they would change, and change nothing
@@ -112,11 +112,11 @@ struct Run {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum MeansArg {
-    /// The BPF program, and routes and sysctls for what it cannot set; these alone if BPF is not available
+    /// By a BPF program, and by routes and sysctls for the rest; if BPF is not available, by these alone
     Both,
-    /// The BPF program alone
+    /// By the BPF program alone
     Bpf,
-    /// Routes and sysctls alone
+    /// By routes and sysctls alone
     Routes,
 }
 
@@ -151,7 +151,7 @@ pub fn agent(args: Args) -> Result<(), Failure> {
         Some(Command::Reset { places }) => {
             let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
             if let Some(hidden) = kernel::bpffs::hidden() {
-                eprintln!("routes and sysctls were looked at, the BPF program could not be: {hidden}");
+                eprintln!("routes and sysctls were checked, but not the BPF program: {hidden}");
             }
             print(&words(&reset))
         }
@@ -213,7 +213,7 @@ fn run(run: Run) -> Result<(), Failure> {
     let outcome = if run.dry {
         agent::dry_run(&config, &stopped, &mut |line| drop(print(&format!("{line}\n"))))
     } else {
-        agent::run(config, &stopped, &mut |line| talk!("agent: {line}"))
+        agent::run(config, &stopped, &mut |line| note!("agent: {line}"))
     };
     outcome.map_err(|error| failure(&error))
 }
@@ -257,7 +257,7 @@ fn text(status: &Status) -> String {
         status.applied, status.reverted, status.ecn_refused, status.failed
     ));
     if status.records_lost > 0 {
-        line(format!("not counted: {} connections, because too many ended at a time", status.records_lost));
+        line(format!("not counted: {} connections, because too many ended at once", status.records_lost));
     }
     if report.in_force.is_empty() {
         line("in force: nothing".to_string());

@@ -19,10 +19,9 @@ Examples:
 pub enum Command {
     /// List the algorithms, and what the running kernel has
     ///
-    /// For each built-in algorithm of this program: its name in scenarios, its kind, which signals it takes as congestion, whether its
-    /// connections must negotiate ECN, whether it is loaded into the running kernel and how many sockets of this network namespace use
-    /// it there, the environment it was designed for, and the paper or RFC that describes it.
-    /// A second table shows what else the running kernel has: its own algorithms, and users' files that are loaded.
+    /// For each built-in algorithm: its name in scenarios, its category, its congestion signals, whether it needs ECN, whether it is
+    /// loaded into the running kernel and how many sockets of this network namespace use it there, the environment it was designed for,
+    /// and the paper or RFC that describes it. A second table lists the kernel's other algorithms: its own, and loaded files of users.
     #[command(after_help = "Examples:\n  opentcp cc list\n  opentcp cc list --json\n  nsenter --net=/run/netns/h1 \
                             opentcp cc list     sockets of another network namespace")]
     List {
@@ -48,7 +47,7 @@ pub enum Command {
     /// Load algorithms into the running kernel
     ///
     /// Each becomes a TCP congestion control of the running kernel, under the name ot_NAME, for every network namespace
-    /// and every user: by the socket option TCP_CONGESTION, `ip route ... congctl`, or a namespace's sysctl. It stays
+    /// and every user. Choose it by the socket option TCP_CONGESTION, by `ip route ... congctl`, or by a namespace's sysctl. It stays
     /// until `opentcp cc unload` or a restart; its BPF link is the file /sys/fs/bpf/opentcp/cc/ot_NAME.
     ///
     /// An algorithm that is already loaded is replaced in one step: new connections use the new version, open ones keep the version
@@ -65,8 +64,8 @@ pub enum Command {
     },
     /// Unload algorithms from the running kernel
     ///
-    /// No further socket can choose them; open connections keep what they use until they close. `all` means everything
-    /// that `opentcp cc load` has loaded, users' files too.
+    /// New connections can no longer choose them; open connections keep theirs until they close. `all` means everything that
+    /// `opentcp cc load` has loaded, users' files included.
     #[command(after_help = "Examples:\n  opentcp cc unload cubic\n  opentcp cc unload all")]
     Unload {
         /// Names, `all`, or C files

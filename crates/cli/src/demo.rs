@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json, talk};
+use crate::terminal::{Terminal, note, print, print_json};
 use serde::Serialize;
 use std::path::Path;
 use study::{Compared, Monitor, Words as _};
@@ -39,7 +39,7 @@ pub fn demo(args: &Args) -> Result<(), Failure> {
     } else {
         print(&done.tables)?;
     }
-    talk!("{}", done.info.words());
-    talk!("report: {}", report.display());
+    note!("{}", done.info.words());
+    note!("report: {}", report.display());
     Ok(())
 }

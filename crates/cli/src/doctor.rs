@@ -6,13 +6,13 @@ use ::doctor::{Ability, Check, Examination, Need, State, examine};
 use std::fmt::Write as _;
 use std::io;
 
-/// Say what this machine can do, and what to do about what is missing
+/// Check what this machine can do, and how to get what is missing
 ///
-/// Looks at cores, rights, the kernel (BTF, struct_ops, AF_XDP), mounts (BPF file system, control groups), TAPs and compilers, by
-/// trying each as the commands would. Each line says which commands need it. Nothing that lasts is changed; it takes half a second.
+/// Tries cores, rights, the kernel (BTF, struct_ops, AF_XDP), mounts (BPF file system, cgroup v2), TAPs and compilers as the
+/// commands use them. Each line names the commands that need it. It takes half a second and leaves nothing behind.
 ///
-/// Exit codes: 0 the simulator works here (`opentcp run` without root, whatever else is missing), 1 it does not. Whether
-/// another command works is in the last lines, and with --json in `commands`.
+/// Exit codes: 0 the simulator works here (`opentcp run`), whatever else is missing; 1 it does not. The last lines, with --json the
+/// key `commands`, say which other commands work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  opentcp doctor\n  sudo opentcp doctor                 what root can do here\n  \
                         opentcp doctor --json | jq '.commands[] | select(.command == \"enforce\").works'")]

@@ -2,23 +2,23 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, talk};
+use crate::terminal::{note, print};
 use ::emu::{Network, hosts};
-use scenario::{Known, Scenario};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
-use study::emu::{Origin, algorithm_names, failure};
+use study::Backend;
+use study::emu::{Origin, failure};
 
 /// Shown under `opentcp emu --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   opentcp emu shell scenarios/dctcp-star.toml                 then, in the shell:
-      h3 iperf3 -s -D; h1 iperf3 -c h3 -C ot_dctcp            h1, h2, ... run a program in that host; $h3 is its address
-  opentcp emu shell scenarios/dumbbell.toml --pcap captures   with a capture of every host, for Wireshark
-  opentcp emu clean                                           end programs that a killed run left running";
+      h3 iperf3 -s -D; h1 iperf3 -c h3 -C ot_dctcp
+  opentcp emu shell scenarios/dumbbell.toml --pcap captures   with captures for Wireshark
+  opentcp emu clean                                           after a killed run or shell";
 
 /// Prefix of the folder of a shell's host commands, before its process ID.
 const FOLDER_PREFIX: &str = "opentcp-emu-";
@@ -28,8 +28,8 @@ pub enum Command {
     /// Open a scenario's network and start a shell
     ///
     /// The network exists until the shell ends: a network namespace for each host, the scenario's links, queues and failures, and its
-    /// algorithms in the kernel (`ot_NAME`). The scenario's traffic is not generated: that is yours. Each host is a command that runs a
-    /// program in it, a name that all hosts resolve (`h1 ping h3`), and a variable with its address. Needs root.
+    /// algorithms in the kernel (`ot_NAME`). The scenario's traffic is not generated. `h1 PROGRAM` runs a program in host h1; all hosts
+    /// resolve the name h1, and the variable $h1 is its address. Needs root.
     #[command(after_help = EXAMPLES)]
     Shell {
         /// The scenario file (TOML)
@@ -37,16 +37,16 @@ pub enum Command {
         /// Set a key of the scenario, dotted; may be given many times
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
-        /// Folder for a capture of each host, HOST.pcap
+        /// Capture the packets of each host into DIR/HOST.pcap
         #[arg(long, value_name = "DIR")]
         pcap: Option<PathBuf>,
-        /// A command to run instead of an interactive shell
+        /// Run this command instead of an interactive shell
         #[arg(short, long, value_name = "COMMAND")]
         command: Option<String>,
     },
     /// End programs that a killed run left in its hosts
     ///
-    /// Nothing else remains of a killed run: only programs that the user's programs had put into the background, and folders of shells.
+    /// It also removes the run's cgroup and the temporary folders of killed shells. A killed run leaves nothing else.
     Clean,
 }
 
@@ -88,14 +88,9 @@ fn remove_dead_folders() -> usize {
 }
 
 fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> Result<(), Failure> {
-    let names = algorithm_names(&study::algorithm_names());
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let facts = study::emulated_algorithm_facts();
-    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-    let loaded = Scenario::load(origin.path, origin.sets, known);
-    let mut runs = loaded.map_err(|diagnostic| Failure::Located(vec![diagnostic]))?.runs;
+    let mut runs = study::load_scenario(origin.path, origin.sets, Backend::Emu)?;
     if runs.len() > 1 {
-        talk!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
+        note!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }
     let scenario = runs.remove(0).scenario;
     // Ctrl-C is meant for the program in the shell
@@ -104,10 +99,10 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let (status, counted) = opened.map_err(|error| failure(error, *origin))?;
     let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;
     let totals = counted.totals;
-    talk!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
+    note!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
     if let Some(gate) = &counted.gate {
         for (name, count) in gate.counters().named().iter().filter(|(_, count)| *count > 0) {
-            talk!("enforcer: {name} {count}");
+            note!("enforcer: {name} {count}");
         }
     }
     if command.is_some() && !status.success() {
@@ -134,9 +129,9 @@ fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::Ex
         process.arg("-c").arg(command);
     } else {
         for host in network.hosts() {
-            talk!("{:<12} {}", host.name(), host.address());
+            note!("{:<12} {}", host.name(), host.address());
         }
-        talk!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
+        note!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
     }
     let names: Vec<_> = network.hosts().iter().map(|host| (host.name(), host.address())).collect();
     let mut child = hosts::with_names(&names, &folder.names(), |given| {

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, print_json, talk};
+use crate::terminal::{note, print, print_json};
 use enforced::{Behalf, Config, EnforceError, Places, Status};
 use enforcer::{Limits, Rule};
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use units::Bytes;
 /// Enforce congestion control on the path between servers and their clients
 ///
 /// Stands between two interfaces: two ports of one Linux bridge, or two TAPs that no other program has open. For each TCP flow
-/// that a rule matches, it forwards the server's data as the rule's algorithm allows, rewrites the receive window that the server
-/// sees to that algorithm's window, and retransmits from its buffer what is lost behind it. Servers and clients stay unchanged.
+/// that a rule matches, it buffers the server's data, forwards them as the rule's algorithm allows, and retransmits what is lost. In
+/// the client's ACKs it replaces the receive window by the algorithm's window. Neither servers nor clients are changed.
 ///
-/// All other packets pass through the bridge, and so does everything when the enforcer ends, however it ended: flows continue.
-/// (Between TAPs it is the wire.) After a restart, flows that it has not seen begin pass untouched.
+/// All other packets pass through the bridge. When the enforcer ends, for whatever reason, everything passes through the bridge and
+/// flows continue. (Two TAPs have no bridge: they lose their carrier.) After a restart, flows that are already open pass unenforced.
 ///
 /// Needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK. docs/enforcer.md has the details.
 ///
@@ -31,13 +31,13 @@ pub struct Args {
     /// The interface on the servers' side, then the one on the clients' side
     #[arg(long, num_args = 2, value_names = ["SERVERS", "CLIENTS"], required_unless_present_any = ["status", "reset"])]
     between: Vec<String>,
-    /// An algorithm and the flows it is for; the first rule that matches a flow applies. A name of `opentcp cc list`, a file of your
-    /// own, or `none`; then conditions: servers=PREFIX, clients=PREFIX, port=NUMBER (of either end), dscp=NUMBER (of the SYN).
-    /// Flows that no rule matches pass untouched
+    /// An algorithm, then conditions. The algorithm is a name of `opentcp cc list`, a C file of your own, or `none`. Conditions are
+    /// servers=PREFIX, clients=PREFIX, port=NUMBER (of either end) and dscp=NUMBER (of the SYN); all must hold. The first rule that
+    /// matches a flow applies. Flows that no rule matches pass unenforced
     #[arg(long = "rule", value_name = "RULE", required_unless_present_any = ["hosts", "status", "reset"])]
     rules: Vec<String>,
-    /// A server without an agent: the Oracle's CUEs for it apply here, before the rules. Its name in policies, its addresses, and
-    /// labels: 'db1=10.0.0.7/32 role=storage'
+    /// A server without an agent, for which the enforcer applies the Oracle's CUEs, before any --rule: its name in policies, its
+    /// addresses and its labels, such as 'db1=10.0.0.7/32 role=storage'
     #[arg(long = "host", value_name = "NAME=PREFIX [KEY=VALUE]...", value_parser = behalf)]
     hosts: Vec<Behalf>,
     /// The socket where the Oracle listens
@@ -46,13 +46,13 @@ pub struct Args {
     /// The Oracle's public key; only root may be able to write it
     #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key.pub")]
     key: PathBuf,
-    /// The folder of the highest epoch seen
+    /// The state folder: the highest epoch seen
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/enforce")]
     state: PathBuf,
-    /// Memory for packets that are buffered until they are acknowledged
+    /// Memory for buffered packets
     #[arg(long, value_name = "BYTES", default_value = "1 GiB")]
     buffer: Bytes,
-    /// Flows enforced at a time; others pass untouched
+    /// The maximum of enforced flows; others pass unenforced
     #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     flows: u32,
     /// Print the running enforcer's status and counters
@@ -61,7 +61,7 @@ pub struct Args {
     /// One JSON object on stdout instead of text
     #[arg(long, requires = "status")]
     json: bool,
-    /// Remove the program that a killed enforcer left in the kernel; it does nothing by itself
+    /// Remove the program that a killed enforcer left in the kernel, which does nothing by itself
     #[arg(long, conflicts_with_all = ["between", "rules"])]
     reset: bool,
     /// The status socket
@@ -88,7 +88,7 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         let removed = enforced::reset(&args.socket, &args.pins).map_err(|error| failure(&error))?;
         return print(if removed { "the program was removed\n" } else { "there was no program to remove\n" });
     }
-    let mut say = |line: &str| talk!("{line}");
+    let mut say = |line: &str| note!("{line}");
     let mut rule =
         |text: &String| enforced::rule(text, &mut say).map_err(|why| Failure::Input(format!("--rule '{text}': {why}")));
     let rules: Vec<Rule> = args.rules.iter().map(&mut rule).collect::<Result<_, _>>()?;

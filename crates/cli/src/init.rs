@@ -1,7 +1,7 @@
-//! `opentcp init`: a commented file to begin with, that runs as it is.
+//! `opentcp init`: writes a first scenario, policy or algorithm, commented and ready to run.
 
 use crate::failure::Failure;
-use crate::terminal::{print, talk};
+use crate::terminal::{note, print};
 use congestion::Algorithm;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,19 +10,20 @@ use std::path::Path;
 /// Letters of an algorithm's name: the kernel takes 15, and `ot_` comes before it.
 const ALGORITHM_LETTERS_MAX: usize = 12;
 
-/// Write a file to begin with, which runs as it is
+/// Write a first scenario, policy or algorithm, ready to run
 ///
-/// scenario: NAME.toml, two flows on one bottleneck. policy: NAME.toml, larger initial windows while the network is calm, and
-/// NAME-network.toml to try it on. algorithm: NAME.c, additive increase and multiplicative decrease with two parameters, and
-/// NAME.toml, which compares it with NewReno. Files go into the current folder; what is there is never overwritten.
+/// A scenario is NAME.toml: two flows on one bottleneck. A policy is NAME.toml, which sets larger initial windows while no link is
+/// busy, and NAME-network.toml, a network to try it on. An algorithm is NAME.c, additive increase and multiplicative decrease with
+/// two parameters, and NAME.toml, which compares it with NewReno. The files go into the current folder. Existing files are never
+/// overwritten.
 ///
-/// Exit codes: 0 done, 2 a file is there already, or the name cannot be one.
+/// Exit codes: 0 done, 2 a file exists already, or the name is not valid.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  opentcp init scenario first && opentcp run first.toml\n  \
                         opentcp init policy calm && opentcp policy try calm.toml --scenario calm-network.toml\n  \
                         opentcp init algorithm mine && opentcp run mine.toml")]
 pub struct Args {
-    /// What to begin
+    /// What to write
     #[arg(value_enum)]
     kind: Kind,
     /// Its name
@@ -34,9 +35,9 @@ pub struct Args {
 enum Kind {
     /// A network and its traffic
     Scenario,
-    /// Rules by which an Oracle changes hosts' TCP
+    /// Rules by which the Oracle changes hosts' TCP
     Policy,
-    /// Congestion control in C
+    /// A congestion-control algorithm in C
     Algorithm,
 }
 
@@ -80,7 +81,7 @@ pub fn init(args: &Args) -> Result<(), Failure> {
     let files: Vec<(String, String)> =
         kind.files().iter().map(|(ending, text)| (format!("{name}{ending}"), text.replace("NAME", name))).collect();
     if let Some((there, _)) = files.iter().find(|(file, _)| Path::new(file).symlink_metadata().is_ok()) {
-        return Err(Failure::Input(format!("{there} is there already, and is not overwritten; choose another name")));
+        return Err(Failure::Input(format!("{there} already exists and is not overwritten; choose another name")));
     }
     for (i, (file, text)) in files.iter().enumerate() {
         if let Err(error) = File::create_new(file).and_then(|mut new| new.write_all(text.as_bytes())) {
@@ -89,7 +90,7 @@ pub fn init(args: &Args) -> Result<(), Failure> {
         }
     }
     let names: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
-    talk!("wrote {}; next:", names.join(" and "));
+    note!("wrote {}; next:", names.join(" and "));
     print(&kind.next().replace("NAME", name))
 }
 
@@ -98,7 +99,7 @@ fn file_name(name: &str) -> Result<(), String> {
     if !name.is_empty() && name.chars().all(fits) && !name.starts_with('-') {
         return Ok(());
     }
-    Err(format!("`{name}` cannot be the name of a file here: use letters, digits, `-` and `_`"))
+    Err(format!("`{name}` is not a valid name: use letters, digits, `-` and `_`"))
 }
 
 fn algorithm_name(name: &str) -> Result<(), String> {
@@ -108,11 +109,11 @@ fn algorithm_name(name: &str) -> Result<(), String> {
         || name.len() > ALGORITHM_LETTERS_MAX
     {
         return Err(format!(
-            "`{name}` cannot be the name of an algorithm: a small letter, then small letters, digits and `_`, {ALGORITHM_LETTERS_MAX} at most"
+            "`{name}` is not a valid name of an algorithm: use lower-case letters, digits and `_`, a letter first, at most {ALGORITHM_LETTERS_MAX} characters"
         ));
     }
     if Algorithm::named(name).is_some() {
-        return Err(format!("`{name}` is an algorithm of this program; choose another name"));
+        return Err(format!("`{name}` is a built-in algorithm; choose another name"));
     }
     Ok(())
 }

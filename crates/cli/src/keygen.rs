@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Make the Oracle's key
 ///
-/// Writes the secret key, with which the Oracle signs CUEs, to FILE, and the public key for the agents to FILE.pub, both with mode
-/// 0600. Copy FILE.pub to every host, to a place where only root can write: whoever can change it can send CUEs. Existing files
+/// Writes two files with mode 0600: FILE, the secret key with which the Oracle signs CUEs, and FILE.pub, the public key for agents.
+/// Copy FILE.pub to every host. Only root may be able to write it there, because whoever can change it can send CUEs. Existing files
 /// are never overwritten.
 ///
 /// Exit codes: 0 done, 1 a file cannot be written, 2 the file exists.

@@ -26,16 +26,16 @@ mod terminal;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
-use terminal::{Colour, Manner};
+use terminal::{Colour, Output};
 use tikv_jemallocator::Jemalloc;
 
-/// Congestion control of whole networks: simulated, measured, compared.
+/// TCP congestion control for whole networks: simulate it, emulate it, and set it on hosts by policy.
 #[derive(Debug, Parser)]
 #[command(name = "opentcp", version, propagate_version = true, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Say nothing on stderr but errors: no progress, no notes
+    /// Print only errors on stderr: no progress, no notes
     #[arg(long, short, global = true)]
     quiet: bool,
     /// When output is coloured: auto, always or never; auto respects NO_COLOR
@@ -86,7 +86,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    terminal::set_manner(Manner { quiet: cli.quiet, colour: cli.color });
+    terminal::set_output(Output { quiet: cli.quiet, colour: cli.color });
     let outcome: Result<(), Failure> = match cli.command {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Init(args) => init::init(&args),

@@ -2,7 +2,7 @@
 
 use crate::Cli;
 use crate::failure::Failure;
-use crate::terminal::{print, talk};
+use crate::terminal::{note, print};
 use clap::CommandFactory as _;
 use clap_complete::{Shell, generate};
 use std::fs;
@@ -46,6 +46,6 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let folder = &args.folder;
     let written = fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
     written.map_err(|error| Failure::Input(format!("{}: {error}", folder.display())))?;
-    talk!("{}: manual pages, `man {}/opentcp.1`", folder.display(), folder.display());
+    note!("{}: manual pages, `man {}/opentcp.1`", folder.display(), folder.display());
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{print, talk};
+use crate::terminal::{note, print};
 use oracle::{Config, OracleError, run};
 use serde::Serialize;
 use std::fs;
@@ -14,11 +14,13 @@ use study::load_policy;
 ///
 /// Collects the agents' reports, decides at the end of each period T of the policy, and sends signed CUEs. Each decision is one line of
 /// JSON on stdout: the reason for every rule, the comparison of treated hosts with the control group so far (`verdict`), and the Oracle's
-/// own state, with counts of what it refused (`status`). A rollout that does more harm than the policy allows is rolled back. A
-/// restarted Oracle keeps it so, until the policy's file is changed or the file named in the message is removed. A policy in mode
-/// "observe" sends nothing. When the Oracle ends, even if killed, its CUEs expire by themselves, and agents restore the settings.
+/// own state, with counts of what it refused (`status`).
 ///
-/// Hour and weekday are read in the policy's `time_zone`, UTC if it names none, unless the view has them.
+/// A rollout that does more harm than the policy allows is rolled back. A restarted Oracle does not repeat it until the policy's file
+/// is changed, or the file that the message names is removed. With `mode = "observe"` it sends nothing. When the Oracle ends, even if
+/// killed, its CUEs expire and agents restore the settings.
+///
+/// Hour and weekday come from the view, or else from this machine's clock in the policy's `time_zone` (default UTC).
 ///
 /// Exit codes: 0 stopped by a signal, 1 the bus or the disk failed, 2 bad input.
 #[derive(Debug, clap::Args)]
@@ -29,7 +31,7 @@ use study::load_policy;
 pub struct Args {
     /// The policy file (TOML)
     policy: PathBuf,
-    /// The secret key, by `opentcp keygen`
+    /// The secret key, made by `opentcp keygen`
     #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key")]
     key: PathBuf,
     /// The socket where agents reach it
@@ -38,7 +40,7 @@ pub struct Args {
     /// The state folder: the last epoch and the rollout's progress
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/oracle")]
     state: PathBuf,
-    /// Other knowledge of the network, as for `opentcp policy explain`; read each period, and ignored once it is older than two periods
+    /// More measurements of the network, as for `opentcp policy explain`. Read each period; ignored if older than two periods
     #[arg(long, value_name = "VIEW.json")]
     view: Option<PathBuf>,
 }
@@ -66,7 +68,7 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         let json = serde_json::to_string(&Line { decision, verdict, status }).map_err(io::Error::other)?;
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
-    let mut say = |line: &str| talk!("oracle: {line}");
+    let mut say = |line: &str| note!("oracle: {line}");
     let config = Config { policy, text, key, socket, state, view };
     run(config, &|| stop.is_set(), &mut decided, &mut say).map_err(|error| match error {
         OracleError::File(_) | OracleError::Bus(bus::BusError::Socket { .. }) => Failure::Input(error.to_string()),

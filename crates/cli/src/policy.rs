@@ -27,7 +27,7 @@ pub enum Command {
     /// comparison of a rate with a share, a lifetime that ends before the next CUE, algorithms that starve one another.
     /// docs/policies.md is the reference.
     ///
-    /// Exit codes: 0 the policy is right, 2 it is not.
+    /// Exit codes: 0 the policy is correct, 2 it is not.
     #[command(after_help = "Examples:\n  opentcp policy check policies/opentcp1.toml policies/paced.toml\n  opentcp \
                             policy check --list | less")]
     Check {
@@ -58,11 +58,11 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Try a policy in the simulator, compared with the same network without it
+    /// Simulate a network with and without a policy, and compare
     ///
     /// Simulates a scenario with and without the policy, for several seeds. Answers whether the policy helps, hurts or makes no
     /// difference to its objective (percentiles of completion times, or drops), by how much, and with which confidence interval. All
-    /// hosts count, treated or not. For each rule that was never on it says why.
+    /// hosts count, treated or not. For each rule that was never on, it gives the reason.
     #[command(after_help = "Examples:
   opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
   opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json, talk};
+use crate::terminal::{Terminal, note, print, print_json};
 use clap::builder::PossibleValuesParser;
 use results::Comparison;
 use serde::Serialize;
@@ -13,16 +13,16 @@ use units::Time;
 
 const EXAMPLES: &str = "\
 Examples:
-  opentcp reproduce cfi16                      one seed, both routings
-  opentcp reproduce cfi16 --seeds 5            medians and ranges of five seeds
-  opentcp reproduce cfi16 --full               also the experiments that explain deviations
-  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[] | select(.quantity == \"delay\")'
-  sudo opentcp reproduce dctcp                 with real kernels, ten minutes; without root only the simulator
+  opentcp reproduce cfi16                              one seed, both routings
+  opentcp reproduce cfi16 --seeds 5                    medians and ranges of five seeds
+  opentcp reproduce cfi16 --full                       also experiments that explain deviations
+  opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[].ours'
+  sudo opentcp reproduce dctcp                         also on real kernels, ten minutes
   opentcp reproduce dctcp --figure 12 --backend sim
-  sudo opentcp reproduce opentcp --backend kernel   only the small network, on real kernels, two minutes
-  sudo opentcp reproduce parity --grid --seeds 3   an hour; resumes where it was stopped
-  opentcp reproduce tcon --backend sim --downloads 100   a minute; the default of 10,000 downloads is for the tails
-  sudo opentcp reproduce tcon                  also nginx and curl on real kernels, fourteen minutes more";
+  sudo opentcp reproduce opentcp --backend kernel      on real kernels alone, two minutes
+  sudo opentcp reproduce parity --grid --seeds 3       an hour; resumes after an interruption
+  opentcp reproduce tcon --backend sim --downloads 100 a minute, for a first look
+  sudo opentcp reproduce tcon                          also nginx and curl on real kernels, 18 minutes";
 
 /// The studies, then the examples.
 fn after_help() -> String {
@@ -150,7 +150,7 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
     let (terminal, stop) = (Terminal::default(), stop::on_signals());
     let mut output = Output { studies: Vec::new(), comparisons: Vec::new() };
     for study in &wanted {
-        talk!("{}: {}", study.name, study.about);
+        note!("{}: {}", study.name, study.about);
         let out = match &args.options.out {
             Some(out) if wanted.len() > 1 => out.join(study.name),
             _ => args.options.folder(study.name),
@@ -160,7 +160,7 @@ pub fn reproduce(args: &Args) -> Result<(), Failure> {
             print(&done.tables)?;
         }
         let report = out.join("report.html");
-        talk!("report: {}", report.display());
+        note!("report: {}", report.display());
         output.comparisons.extend(done.comparisons);
         let (wall_s, findings) = (done.wall_s, done.findings);
         output.studies.push(StudyOutput { name: study.name, out, report, wall_s, findings });
@@ -179,7 +179,7 @@ impl Args {
             return Err(Failure::Input("--backend needs one of the studies dctcp, opentcp and tcon".into()));
         }
         if self.parity.grid && !has("parity") {
-            return Err(Failure::Input("--grid is of the study parity, which was not asked for".into()));
+            return Err(Failure::Input("--grid needs the study parity".into()));
         }
         if self.tcon.downloads.is_some() && !has("tcon") {
             return Err(Failure::Input("--downloads needs the study tcon".into()));

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json, talk};
+use crate::terminal::{Terminal, note, print, print_json};
 use results::{RunInfo, RunSummary, SelfCheck, Slowdown, SlowdownOf, Summary};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -15,27 +15,31 @@ Examples:
   opentcp run scenarios/dumbbell.toml
   opentcp run scenarios/dumbbell.toml --set traffic.old.cc=vegas --set \"duration=5 s\"
   opentcp run scenarios/incast.toml --jobs 4 --out incast --json > incast.json
-  opentcp run opentcp-results/dumbbell/scenario.toml      the same run again, byte for byte
+  opentcp run opentcp-results/dumbbell/scenario.toml      repeats the run, byte for byte
   opentcp run scenarios/dctcp-star.toml --backend emu     in real time, with real Linux hosts (as root)
 
-In the results folder: report.html for the eye; summary.json, flows.parquet, links.parquet and, if the scenario asks
-for them, link_series.parquet and cwnd.parquet for programs; scenario.toml, every default written out, and files/,
-copies of the files that it names; run.json, how fast it went. A sweep has one folder for each run.";
+The results folder:
+  report.html      charts and tables for a browser
+  summary.json     totals and means
+  *.parquet        flows, links and, if the scenario asks for them, samples and messages
+  scenario.toml    the scenario with every default; files/ has copies of the files that it names
+  run.json         how fast the run was
+A sweep has a folder for each run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The scenario file (TOML); docs/scenarios.md has the reference
     scenario: PathBuf,
-    /// Set a key of the scenario, dotted; may be given many times. A swept key is then no longer swept
+    /// Set a key of the scenario, dotted; may be given many times. A key of the sweep then has this value alone
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
     options: Options,
-    /// The backend
+    /// What runs the scenario
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
-    /// Emulator: accept a run's results even if the machine was too slow for the measurement
+    /// Emulator: exit with 0 even if a run is not valid because the machine was too slow
     #[arg(long)]
     allow_distorted: bool,
 }
@@ -74,8 +78,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             print(&format!("\nFCT slowdown by flow size\n{table}"))?;
         }
     }
-    talk!("{}", done.info.words());
-    talk!("report: {}", report.display());
+    note!("{}", done.info.words());
+    note!("report: {}", report.display());
     judge(&done.info.emulations, args.allow_distorted)
 }
 

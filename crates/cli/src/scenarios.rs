@@ -1,25 +1,25 @@
 //! `opentcp scenario`: whether a scenario file is right, and what it describes.
 
 use crate::failure::Failure;
-use crate::terminal::{print, talk};
-use scenario::{Known, Run, Scenario};
+use crate::terminal::{note, print};
+use scenario::{Run, Scenario};
 use sketch::Sketch;
 use std::fs;
 use std::path::{Path, PathBuf};
-use study::emu::algorithm_names;
+use study::Backend;
 
 /// Shown under `opentcp scenario --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   opentcp scenario check scenarios/dumbbell.toml
   opentcp scenario show scenarios/cfi16-fat-tree.toml
-  opentcp scenario show scenarios/dumbbell.toml --html dumbbell.html     the picture, in a page for a browser";
+  opentcp scenario show scenarios/dumbbell.toml --html dumbbell.html   with a picture";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Check scenario files
     ///
-    /// Every mistake is shown with its line and what to write instead; nothing is run. Exit codes: 0 all are right, 2 one is not.
+    /// Shows every mistake with its line and what to write instead. Runs nothing. Exit codes: 0 all files are correct, 2 one is not.
     #[command(
         after_help = "Examples:\n  opentcp scenario check *.toml\n  opentcp scenario check a.toml --set tcp.cc=bbr"
     )]
@@ -33,8 +33,8 @@ pub enum Command {
     },
     /// Show a scenario's network and traffic
     ///
-    /// As text: switches with their hosts, kinds of cables, and who sends what to whom. With --html also as a page with a picture,
-    /// which needs a browser and nothing else. Of a sweep the first run is shown.
+    /// Prints the switches with their hosts, the kinds of cables, and who sends what to whom. With --html it also writes a page with a
+    /// picture, for any browser. It shows the first run of a sweep.
     #[command(after_help = "Examples:\n  opentcp scenario show a.toml\n  opentcp scenario show a.toml --html a.html")]
     Show {
         /// The scenario file (TOML)
@@ -42,7 +42,7 @@ pub enum Command {
         /// Set a key, dotted; may be given many times
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
-        /// Write the page there, in the place of what is there
+        /// Write the page to this file; an existing file is replaced
         #[arg(long, value_name = "PAGE")]
         html: Option<PathBuf>,
     },
@@ -79,7 +79,7 @@ fn check(files: &[PathBuf], sets: &[String]) -> Result<(), Failure> {
 fn show(file: &Path, sets: &[String], html: Option<&Path>) -> Result<(), Failure> {
     let runs = load(file, sets)?;
     if runs.len() > 1 {
-        talk!("this scenario is a sweep; what is shown is its first run, {}", runs[0].name);
+        note!("this scenario is a sweep; what is shown is its first run, {}", runs[0].name);
     }
     let sketch = sketch(&runs[0].scenario)?;
     if let Some(page) = html {
@@ -87,7 +87,7 @@ fn show(file: &Path, sets: &[String], html: Option<&Path>) -> Result<(), Failure
     }
     print(&sketch.text())?;
     if let Some(page) = html {
-        talk!("picture: {}", page.display());
+        note!("picture: {}", page.display());
     }
     Ok(())
 }
@@ -96,12 +96,7 @@ fn sketch(scenario: &Scenario) -> Result<Sketch<'_>, Failure> {
     Sketch::of(scenario).map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// With the algorithms of this program, and the running kernel's own for the emulator.
+/// The emulator's algorithms include the simulator's.
 fn load(file: &Path, sets: &[String]) -> Result<Vec<Run>, Failure> {
-    let names = algorithm_names(&study::algorithm_names());
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let facts = study::algorithm_facts();
-    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-    let loaded = Scenario::load(file, sets, known).map_err(|diagnostic| Failure::Located(vec![diagnostic]))?;
-    Ok(loaded.runs)
+    Ok(study::load_scenario(file, sets, Backend::Emu)?)
 }

@@ -41,32 +41,32 @@ pub enum Colour {
     Never,
 }
 
-/// What the user wants to see on stderr.
+/// What is printed on stderr, and in which colours.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manner {
+pub struct Output {
     /// Errors only: no messages, no progress.
     pub quiet: bool,
     /// When output is coloured.
     pub colour: Colour,
 }
 
-static MANNER: OnceLock<Manner> = OnceLock::new();
+static OUTPUT: OnceLock<Output> = OnceLock::new();
 
 /// Sets it, before anything is printed.
-pub fn set_manner(manner: Manner) {
-    let _ = MANNER.set(manner);
+pub fn set_output(output: Output) {
+    let _ = OUTPUT.set(output);
 }
 
-fn manner() -> Manner {
-    MANNER.get().copied().unwrap_or_default()
+fn output() -> Output {
+    OUTPUT.get().copied().unwrap_or_default()
 }
 
-/// Whether stderr shall have errors only.
+/// Whether only errors go to stderr.
 pub fn is_quiet() -> bool {
-    manner().quiet
+    output().quiet
 }
 
-/// Whether stderr is a terminal, and shall have more than errors.
+/// Whether stderr is a terminal, and more than errors goes there.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal() && !is_quiet()
 }
@@ -74,7 +74,7 @@ pub fn is_watched() -> bool {
 /// Whether output to this stream may have colours.
 pub fn is_coloured(stream: &impl IsTerminal) -> bool {
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    match manner().colour {
+    match output().colour {
         Colour::Always => true,
         Colour::Never => false,
         Colour::Auto => {
@@ -83,15 +83,15 @@ pub fn is_coloured(stream: &impl IsTerminal) -> bool {
     }
 }
 
-/// Prints a message to stderr, unless it shall have errors only.
-macro_rules! talk {
+/// Prints a message to stderr, unless only errors go there.
+macro_rules! note {
     ($($words:tt)*) => {
         if !$crate::terminal::is_quiet() {
             eprintln!($($words)*);
         }
     };
 }
-pub(crate) use talk;
+pub(crate) use note;
 
 /// Progress on stderr: a bar on a terminal, else a line for each run.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl Sink for Terminal {
             Event::Finished { name, words } => progress.finished(name, words),
             Event::Repeated { name, words } => progress.repeated(name, words),
             Event::Ended => progress.end(),
-            Event::Note(words) => talk!("{words}"),
+            Event::Note(words) => note!("{words}"),
         }
     }
 }
@@ -151,7 +151,7 @@ impl Progress {
     fn finished(&mut self, name: &str, words: &str) {
         self.finished += 1;
         if self.bar.is_none() {
-            talk!("[{}/{}] {name}: {words}", self.finished, self.runs);
+            note!("[{}/{}] {name}: {words}", self.finished, self.runs);
         }
         self.say_count();
     }
@@ -160,7 +160,7 @@ impl Progress {
     fn repeated(&self, name: &str, words: &str) {
         match &self.bar {
             Some(bar) => bar.inc_length(Event::STEPS),
-            None => talk!("{name}, repeated: {words}"),
+            None => note!("{name}, repeated: {words}"),
         }
     }
 

@@ -23,10 +23,10 @@ pub enum LoadError {
         source: io::Error,
     },
     /// No compiler.
-    #[error("no C compiler: $CC is not set, and neither cc nor clang nor gcc is there; install gcc or clang")]
+    #[error("no C compiler: $CC is not set, and neither cc nor clang nor gcc was found; install gcc or clang")]
     NoCompiler,
     /// No compiler for BPF.
-    #[error("no compiler for BPF: neither clang-16 nor clang-19 nor clang is there; install clang")]
+    #[error("no compiler for BPF: neither clang-16 nor clang-19 nor clang was found; install clang")]
     NoClang,
     /// The compiler that `$CC` names, or that was found, cannot be run.
     #[error("{}: cannot run the compiler {compiler}: {source}", path.display())]
@@ -49,7 +49,7 @@ pub enum LoadError {
         message: String,
     },
     /// A file written for libbpf uses something that the host of a native build does not have.
-    #[error("{} uses what is not offered here:{message}", path.display())]
+    #[error("{} uses what is not available here:{message}", path.display())]
     NotOffered {
         /// The file.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// The table lacks a hook, or was compiled against another contract.
-    #[error("{} does not keep the contract: {message}", path.display())]
+    #[error("{} violates the contract: {message}", path.display())]
     Contract {
         /// The file.
         path: PathBuf,

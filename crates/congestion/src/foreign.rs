@@ -129,7 +129,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Our message for a compiler's error in a foreign file, if the error is about something that is not offered. `shown`
+/// Our message for a compiler's error in a foreign file, if the error is about something that is not supported. `shown`
 /// is the file's name in the compiler's messages.
 pub(crate) fn explain(shown: &str, said: &str) -> Option<String> {
     let lines: Vec<&str> = said.lines().collect();
@@ -213,8 +213,8 @@ fn not_offered(words: &str) -> Option<(String, String)> {
     }
     let function = quoted.first()?;
     if words.contains("implicit declaration of function") || words.contains("call to undeclared function") {
-        let what = format!("{function} is not known: neither a helper that is offered nor declared in the file");
-        return Some((what, format!("helpers offered: {HELPERS_OFFERED}")));
+        let what = format!("{function} is not known: neither an available helper nor declared in the file");
+        return Some((what, format!("helpers available: {HELPERS_OFFERED}")));
     }
     if words.contains("deprecated") && words.contains("BPF_CORE_READ_BITFIELD") {
         let what = format!("{function} is a bitfield: read it with BPF_CORE_READ_BITFIELD(object, field)");
@@ -232,7 +232,7 @@ pub(crate) fn explain_header(shown: &str, said: &str) -> Option<String> {
     let name = words.trim_start_matches('\'').split(['\'', ':']).next()?;
     let names: Vec<&str> = HEADERS.iter().map(|(name, _)| *name).collect();
     let line = line_of(shown, &lines, at);
-    missing.then(|| format!("\n  line {line}: the header {name}\nheaders offered: {}", names.join(", ")))
+    missing.then(|| format!("\n  line {line}: the header {name}\nheaders available: {}", names.join(", ")))
 }
 
 /// The kernel function `symbol` that the file declares and the simulator does not have.
@@ -241,7 +241,7 @@ pub(crate) fn missing_kfunc(source: &[u8], symbol: &str) -> String {
     let line = text.lines().position(|line| line.match_indices(symbol).any(|(at, _)| is_whole(line, at, symbol)));
     let line = line.map_or_else(|| "?".to_string(), |line| (line + 1).to_string());
     format!(
-        "\n  line {line}: {symbol}, which the file declares and nothing defines\nof the kernel there is {KFUNCS_OFFERED}"
+        "\n  line {line}: {symbol}, which the file declares and nothing defines\nkernel functions available: {KFUNCS_OFFERED}"
     )
 }
 

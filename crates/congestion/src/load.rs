@@ -91,7 +91,7 @@ fn last_message() -> String {
     // SAFETY: dlerror answers with null or a C string that lives until the next call of the dl family on this thread.
     let message = unsafe { libc::dlerror() };
     if message.is_null() {
-        return "the dynamic linker does not say why".to_string();
+        return "the dynamic linker gives no reason".to_string();
     }
     // SAFETY: not null, see above.
     unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
@@ -102,7 +102,7 @@ fn refusal(path: &Path, message: &str) -> LoadError {
     match message.split_once("undefined symbol: ") {
         Some((_, symbol)) if is_soft_float(symbol.trim()) => LoadError::Contract {
             path,
-            message: format!("it uses floating point ({}); algorithms count in integers", symbol.trim()),
+            message: format!("it uses floating point ({}); algorithms use integers only", symbol.trim()),
         },
         Some((_, symbol)) => LoadError::UndefinedSymbol { path, symbol: symbol.trim().to_string() },
         None => LoadError::Open { path, message: message.to_string() },

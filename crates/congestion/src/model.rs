@@ -78,7 +78,7 @@ impl fmt::Display for Fault {
                 write!(f, "one call raised snd_cwnd from {from} to {to} with {acked} segments acknowledged")
             }
             Fault::Threshold { ssthresh } => write!(f, "the slow-start threshold is {ssthresh}; it is at least 2"),
-            Fault::Undo { cwnd, clamp } => write!(f, "it wants the window back to {cwnd}, not within 1 to {clamp}"),
+            Fault::Undo { cwnd, clamp } => write!(f, "it restored the window to {cwnd}, which is outside 1 to {clamp}"),
             Fault::PacingRateZero => write!(f, "it paces at 0 bytes/s: nothing would ever be sent"),
             Fault::HostField { field } => {
                 write!(f, "it wrote {field}, which belongs to the host, or beyond its 104 bytes of private state")
@@ -88,9 +88,12 @@ impl fmt::Display for Fault {
             }
             Fault::Signal { signal: libc::SIGFPE } => write!(f, "it divided by zero (SIGFPE)"),
             Fault::Signal { signal: libc::SIGILL } => {
-                write!(f, "it came to code that the compiler took for unreachable, such as a division by zero (SIGILL)")
+                write!(
+                    f,
+                    "it reached code that the compiler considered unreachable, such as a division by zero (SIGILL)"
+                )
             }
-            Fault::Signal { signal: libc::SIGSEGV } => write!(f, "it touched memory that is not its own (SIGSEGV)"),
+            Fault::Signal { signal: libc::SIGSEGV } => write!(f, "it accessed memory outside its own (SIGSEGV)"),
             Fault::Signal { signal } => write!(f, "it died of signal {signal}"),
             Fault::TimedOut => write!(f, "it did not return within {CPU_SECONDS_MAX} s of CPU time"),
         }

@@ -72,7 +72,7 @@ fn check_license(elf: &Elf<'_>) -> Result<(), String> {
     let known = LICENSES.map(|license| format!("{license:?}")).join(", ");
     let Some(section) = elf.section("license") else {
         return Err(format!(
-            "it has no licence, without which no kernel takes it: \
+            "it has no licence, and kernels refuse such a program: \
              char license[] SEC(\"license\") = one of {known}"
         ));
     };
@@ -80,7 +80,7 @@ fn check_license(elf: &Elf<'_>) -> Result<(), String> {
     if LICENSES.contains(&text.as_str()) {
         return Ok(());
     }
-    Err(format!("no kernel takes an algorithm of the licence {text:?}; it takes {known}"))
+    Err(format!("kernels refuse an algorithm with the licence {text:?}; they accept {known}"))
 }
 
 fn one_table(symbols: &[Symbol]) -> Result<&Symbol, String> {
@@ -106,7 +106,7 @@ fn check_name(ops: &CongestionOps) -> Result<(), String> {
         return Err("its table of operations has no .name".to_string());
     }
     if name.len() >= ops.name.len() || !name.chars().all(|c| c.is_ascii_graphic()) {
-        return Err(format!("its name {name:?} is not one of the kernel's: up to 15 characters, without spaces"));
+        return Err(format!("the kernel does not accept its name {name:?}: use 1 to 15 characters, without spaces"));
     }
     Ok(())
 }
@@ -127,7 +127,7 @@ fn check_hooks(ops: &CongestionOps, hooks: &[ForeignHook]) -> Result<(), String>
     for (hook, function) in Hook::ALL.into_iter().zip(members(ops)).filter(|&(_, function)| function != 0) {
         let (parameters, answers) = signature(hook);
         let Some(entry) = hooks.iter().find(|entry| entry.function == function) else {
-            return Err(format!("its .{} is no function that BPF_PROG declares", hook.name()));
+            return Err(format!("its .{} is not a function declared by BPF_PROG", hook.name()));
         };
         let words = parameters.split(',').count();
         if usize::from(entry.words) != words {

@@ -242,5 +242,5 @@ fn a_compiler_that_is_missing_or_cannot_run_is_reported() {
     let said = say("no-such-compiler -v", "/usr/bin:/bin");
     assert!(said.contains("cannot run the compiler no-such-compiler -v: No such file"), "{said}");
     let said = say("", "/nonexistent");
-    assert!(said.contains("no C compiler: $CC is not set, and neither cc nor clang nor gcc is there"), "{said}");
+    assert!(said.contains("no C compiler: $CC is not set, and neither cc nor clang nor gcc was found"), "{said}");
 }

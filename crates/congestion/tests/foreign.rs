@@ -1,4 +1,4 @@
-//! Files written for libbpf: what runs natively unmodified, and in which words the rest is refused.
+//! Files written for libbpf: what runs natively unmodified, and how the rest is refused.
 
 use congestion::{Algorithm, LoadError, TcpSock, check_invariants, compile_for_bpf};
 use std::fs;
@@ -106,7 +106,7 @@ fn load(text: &str) -> Result<&'static Algorithm, LoadError> {
 /// WHOLE with one piece replaced, refused.
 fn refusal(piece: &str, other: &str) -> String {
     assert!(WHOLE.contains(piece), "{piece}");
-    load(&WHOLE.replace(piece, other)).expect_err("a file that uses what is not offered").to_string()
+    load(&WHOLE.replace(piece, other)).expect_err("a file that uses what is not supported").to_string()
 }
 
 fn line_of(text: &str, piece: &str) -> usize {
@@ -220,16 +220,19 @@ fn several_lines_are_reported_at_once() {
 
 #[test]
 fn an_unknown_helper_is_named_with_those_there_are() {
-    refused_in_body("bpf_redirect(1, 0);", &["bpf_redirect is not known", "helpers offered: bpf_jiffies64"]);
+    refused_in_body("bpf_redirect(1, 0);", &["bpf_redirect is not known", "helpers available: bpf_jiffies64"]);
 }
 
 #[test]
 fn maps_timers_locks_and_storage_are_refused_at_their_line() {
-    refused_in_body("tp->snd_cwnd = !!bpf_map_lookup_elem(sk, &ack);", &["bpf_map_lookup_elem: maps are not offered"]);
-    refused_in_body("tp->snd_cwnd = bpf_timer_start(sk, 1, 0);", &["bpf_timer_start: timers are not offered"]);
-    refused_in_body("tp->snd_cwnd = bpf_spin_lock(sk);", &["bpf_spin_lock: locks are not offered"]);
+    refused_in_body(
+        "tp->snd_cwnd = !!bpf_map_lookup_elem(sk, &ack);",
+        &["bpf_map_lookup_elem: maps are not supported"],
+    );
+    refused_in_body("tp->snd_cwnd = bpf_timer_start(sk, 1, 0);", &["bpf_timer_start: timers are not supported"]);
+    refused_in_body("tp->snd_cwnd = bpf_spin_lock(sk);", &["bpf_spin_lock: locks are not supported"]);
     let made = "tp->snd_cwnd = !!bpf_sk_storage_get(tp, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);";
-    refused_in_body(made, &["bpf_sk_storage_get: making storage for a socket is not offered"]);
+    refused_in_body(made, &["bpf_sk_storage_get: making storage for a socket is not supported"]);
 }
 
 #[test]
@@ -261,7 +264,7 @@ fn a_licence_of_the_kernels_is_needed() {
     let error = refusal("char _license[] SEC(\"license\") = \"GPL\";", "");
     assert!(error.contains("it has no licence"), "{error}");
     let error = refusal("\"GPL\"", "\"MIT\"");
-    assert!(error.contains("the licence \"MIT\"; it takes \"GPL\""), "{error}");
+    assert!(error.contains("the licence \"MIT\"; they accept \"GPL\""), "{error}");
 }
 
 #[test]
@@ -289,7 +292,7 @@ fn a_hook_takes_what_the_host_passes() {
         refusal("__u32 BPF_PROG(whole_undo, struct sock *sk) { return", "void BPF_PROG(whole_undo, struct sock *sk) {");
     assert!(error.contains("whole_undo is its undo_cwnd, which returns u32"), "{error}");
     let error = refusal("(void *)whole_undo", "(void *)before");
-    assert!(error.contains("its .undo_cwnd is no function that BPF_PROG declares"), "{error}");
+    assert!(error.contains("its .undo_cwnd is not a function declared by BPF_PROG"), "{error}");
 }
 
 #[test]
@@ -302,7 +305,7 @@ fn the_tables_members_and_name_are_the_kernels() {
     let error = refusal("\"whole\"", "\"\"");
     assert!(error.contains("has no .name"), "{error}");
     let error = refusal("\"whole\"", "\"sixteen_letters_\"");
-    assert!(error.contains("up to 15 characters"), "{error}");
+    assert!(error.contains("use 1 to 15 characters"), "{error}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access, geteuid};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, thread};
 
 /// Length of the busy loop.
 const TIMED: Duration = Duration::from_millis(400);
@@ -138,18 +138,19 @@ fn how_to_see_sys() -> Option<String> {
 /// The agent needs cgroups, and so do scenarios with a policy on real kernels; other scenarios do not.
 pub fn cgroup() -> Check {
     let check = Check::new("cgroup v2", &[Need::Agent]);
-    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let Some(place) = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next()) else {
+    let Some(place) = kernel::cgroup_mounts().into_iter().next() else {
         let mount = "boot with systemd's unified hierarchy, or run `mount -t cgroup2 none DIR` as root";
         let advice = how_to_see_sys().unwrap_or_else(|| mount.to_string());
-        let without = "without, `agent --means routes`, and no policy on `run --backend emu`";
+        let without = "without it: `agent --means routes`, and `run --backend emu` without a policy";
         return check.missing("not mounted", format!("{advice}; {without}"));
     };
-    if statfs(place).is_ok_and(|info| info.filesystem_type() != CGROUP2_SUPER_MAGIC) {
-        return check
-            .missing(format!("{place} is hidden by another mount"), "run the command outside of this container");
+    if statfs(&place).is_ok_and(|info| info.filesystem_type() != CGROUP2_SUPER_MAGIC) {
+        return check.missing(
+            format!("{} is hidden by another mount", place.display()),
+            "run the command outside of this container",
+        );
     }
-    check.ok(format!("mounted on {place}"))
+    check.ok(format!("mounted on {}", place.display()))
 }
 
 /// Compilers for the user's own C files.
@@ -157,14 +158,15 @@ pub fn compilers() -> [Check; 2] {
     let native = Check::new("C compiler", &[Need::OwnAlgorithm]);
     let native = match congestion::native_compiler() {
         Some(words) => native.ok(words.join(" ")),
-        None => native.missing("none", "install gcc and libc6-dev"),
+        None => native.missing("not found", "install gcc and libc6-dev"),
     };
     let clang = Check::new("clang", &[Need::OwnAlgorithm]);
     let clang = match congestion::bpf_compiler() {
         Some(name) => clang.ok(name),
-        None => {
-            clang.missing("none", "install clang (any of clang-16, clang-19, clang); built-in algorithms load without")
-        }
+        None => clang.missing(
+            "not found",
+            "install clang (any of clang-16, clang-19, clang); the built-in algorithms do not need it",
+        ),
     };
     [native, clang]
 }
@@ -175,6 +177,6 @@ pub fn nsenter() -> Check {
     let path = env::var_os("PATH").unwrap_or_default();
     match env::split_paths(&path).map(|folder| folder.join("nsenter")).find(|file| file.is_file()) {
         Some(file) => check.ok(file.display().to_string()),
-        None => check.missing("none", "install util-linux"),
+        None => check.missing("not found", "install util-linux"),
     }
 }

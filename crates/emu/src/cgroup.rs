@@ -1,4 +1,4 @@
-//! A control group (version 2) of the run, so that programs attached to it see only the run's sockets.
+//! A cgroup (version 2) of the run, so that programs attached to it see only the run's sockets.
 //!
 //! A socket belongs to the cgroup of the process that made it, and Linux keeps a process's threads together. So the whole
 //! process is in this cgroup during the run, below the one where it was, with no further limits.
@@ -14,11 +14,11 @@ use std::process;
 pub enum CgroupError {
     /// The machine has no cgroups of version 2.
     #[error(
-        "a scenario with a policy needs a control group of version 2 on real kernels, and none is mounted: mount -t cgroup2 none /sys/fs/cgroup"
+        "a scenario with a policy on real kernels needs cgroup v2, which is not mounted: mount -t cgroup2 none /sys/fs/cgroup"
     )]
     Absent,
     /// It cannot be made or entered.
-    #[error("{}: a scenario with a policy needs a control group of its own on real kernels: {source}", path.display())]
+    #[error("{}: cannot create the cgroup that a scenario with a policy needs on real kernels: {source}", path.display())]
     Refused {
         /// Its folder.
         path: PathBuf,
@@ -40,9 +40,8 @@ impl Cgroup {
     /// # Errors
     /// [`CgroupError`]; nothing is left behind then.
     pub fn enter() -> Result<Cgroup, CgroupError> {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let root = root(&read("/proc/self/mountinfo")).ok_or(CgroupError::Absent)?;
-        let before = own(&root, &read("/proc/self/cgroup")).ok_or(CgroupError::Absent)?;
+        let cgroups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let before = root().and_then(|root| own(&root, &cgroups)).ok_or(CgroupError::Absent)?;
         let refused = |path: &Path| {
             let path = path.to_path_buf();
             move |source| CgroupError::Refused { path, source }
@@ -75,8 +74,7 @@ fn move_to(cgroup: &Path) -> io::Result<()> {
 
 /// Removes the cgroups of runs that have died. Returns their number.
 pub fn clean() -> usize {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    root(&mounts).map_or(0, |root| clean_below(&root))
+    root().map_or(0, |root| clean_below(&root))
 }
 
 fn clean_below(folder: &Path) -> usize {
@@ -91,14 +89,8 @@ fn clean_below(folder: &Path) -> usize {
 }
 
 /// Where cgroups of version 2 are mounted.
-fn root(mountinfo: &str) -> Option<PathBuf> {
-    let mut mounts = mountinfo.lines().filter_map(|line| {
-        let (place, system) = line.split_once(" - ")?;
-        let is_cgroup2 = system.split(' ').next()? == "cgroup2";
-        is_cgroup2.then(|| place.split(' ').nth(4)).flatten()
-    });
-    // the last of several: at one place it hides the others
-    mounts.next_back().map(PathBuf::from)
+fn root() -> Option<PathBuf> {
+    kernel::cgroup_mounts().pop()
 }
 
 /// The cgroup of this process, below `root`.
@@ -112,14 +104,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mount_and_the_own_cgroup_are_found() {
-        let mounts = "25 1 0:22 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n\
-                      26 25 0:23 / /sys/fs/cgroup/cpu rw,relatime shared:3 - cgroup cgroup rw,cpu\n\
-                      27 25 0:24 / /sys/fs/cgroup/unified rw,relatime shared:4 - cgroup2 cgroup2 rw\n";
-        let root = root(mounts).unwrap();
-        assert_eq!(root, Path::new("/sys/fs/cgroup/unified"));
-        assert_eq!(own(&root, "1:cpu:/a\n0::/user.slice/b\n").unwrap(), root.join("user.slice/b"));
-        assert_eq!(own(&root, "0::/\n").unwrap(), root.join(""));
-        assert_eq!(own(&root, "1:cpu:/a\n"), None);
+    fn the_own_cgroup_is_found() {
+        let root = Path::new("/sys/fs/cgroup/unified");
+        assert_eq!(own(root, "1:cpu:/a\n0::/user.slice/b\n").unwrap(), root.join("user.slice/b"));
+        assert_eq!(own(root, "0::/\n").unwrap(), root.join(""));
+        assert_eq!(own(root, "1:cpu:/a\n"), None);
     }
 }

@@ -80,15 +80,15 @@ pub fn judge(
     let queues_valid = p99 <= scale.packet_time.saturating_add(scale.packet_time);
     if !throughput_valid {
         let bound = scale.base_rtt / 2;
-        against.push(format!("packets were late by {p99} (99 %), more than half of the base round trip ({bound})"));
+        against.push(format!("the p99 of the lateness was {p99}, more than half of the base RTT ({bound})"));
     } else if scale.queues && !queues_valid {
         let bound = scale.packet_time * 2;
         against.push(format!(
-            "queues are measured, and packets were late by {p99} (99 %), over two packet times ({bound})"
+            "queues are measured, and the p99 of the lateness was {p99}, more than two packet times ({bound})"
         ));
     }
     if applications > APPLICATIONS_LATE_MAX {
-        against.push(format!("the applications' timers were {applications} late (99 %)"));
+        against.push(format!("the p99 of the lateness of the applications' timers was {applications}"));
     }
     if cpu.others_waited > OTHERS_WAITED_MAX {
         let CpuUse { others_ran, others_waited, .. } = cpu;
@@ -98,7 +98,7 @@ pub fn judge(
         ));
     }
     if cpu.stolen > if scale.packet_time < FAST { STOLEN_FAST_MAX } else { STOLEN_MAX } {
-        against.push(format!("the host of this machine stole {:.1} % of its CPU time", cpu.stolen * 100.0));
+        against.push(format!("steal time was {:.1} % of the CPU time", cpu.stolen * 100.0));
     }
     let us = |time: Time| time.as_ns() as f64 / 1e3;
     SelfCheck {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_had_and_waited_for_is_told_from_their_threads() {
+    fn cpu_time_of_others_and_their_waits_are_read_from_their_threads() {
         let begin = Instant::now();
         let end = begin + Duration::from_secs(2);
         let before = look(begin, "cpu  100 0 100 800 0 0 0 0\n", &[(7, "5000000000 1000 3"), (8, "1 1 1")]);

@@ -10,7 +10,7 @@
 
 use crate::agenda::Agenda;
 use crate::flowcount::FlowCounts;
-use crate::gate::{Gate, Passing, Way};
+use crate::gate::{self, Gate, Passing, Way};
 use crate::gauges::Gauges;
 use crate::lateness::Lateness;
 use crate::port::{Clock, Head, Ports};
@@ -190,8 +190,8 @@ impl<P> Engine<P> {
     /// Forwards what the enforcer sends.
     fn leave_gate(&mut self, now: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         while let Some(passing) = self.gate.as_mut().and_then(|gate| gate.poll_transmit()) {
-            let way = passing.way();
-            let packet = ports.lower(passing.frame);
+            let way = gate::leaving(&passing);
+            let packet = ports.lower(passing.packet);
             self.pass_on(now, packet, way, ports, clock);
         }
     }
@@ -207,9 +207,9 @@ impl<P> Engine<P> {
         if !gate.is_at(node) {
             return self.pass_on(now, packet, way, ports, clock);
         }
-        if let Some(passing) = gate.on_packet(now, Passing { frame: ports.lift(packet), way }) {
-            let way = passing.way();
-            let packet = ports.lower(passing.frame);
+        if let Some(passing) = gate.on_packet(now, Passing { packet: ports.lift(packet), note: way }) {
+            let way = gate::leaving(&passing);
+            let packet = ports.lower(passing.packet);
             self.pass_on(now, packet, way, ports, clock);
         }
         self.leave_gate(now, ports, clock);

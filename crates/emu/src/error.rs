@@ -28,7 +28,7 @@ pub enum EmuError {
     /// A system call failed.
     #[error("{0}: {1}")]
     Io(&'static str, #[source] io::Error),
-    /// There is no control group for the run's sockets.
+    /// There is no cgroup for the run's sockets.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
     /// The kernel does not let a policy retune TCP.
@@ -38,7 +38,7 @@ pub enum EmuError {
     #[error("{0} flows could not be opened; the first: {1}")]
     Traffic(u64, String),
     /// A thread of ours panicked: a broken invariant.
-    #[error("the emulator broke an invariant of its own, see above")]
+    #[error("the emulator broke one of its invariants, see above")]
     Broken,
     /// The caller asked to stop.
     #[error("interrupted")]

@@ -3,12 +3,12 @@
 //! It is driven by the model's time, as the links are: the machine's lateness does not change what it does.
 
 use crate::port::{FlowPacket, Head};
-use enforcer::{Action, Counters, Direction, End, Enforcer, Header, Packet, Record};
+use enforcer::{Action, Annotated, Counters, Direction, End, Enforcer, Header, Packet as _, Record};
 use net::{NodeId, Topology};
 use packet_io::OwnedFrame;
 use plan::{Enforcement, RECEIVER_PORT, SENDER_PORT, SENDER_PORTS};
 use results::{EnforcerRow, Summary};
-use tcp::{Ecn, SackBlock};
+use tcp::Ecn;
 use units::Time;
 
 /// Ethernet's header.
@@ -35,29 +35,22 @@ pub struct Way {
     pub hop: u16,
 }
 
-/// A packet at the enforcer.
-#[derive(Clone, Debug)]
-pub struct Passing {
-    /// Its bytes.
-    pub frame: OwnedFrame,
-    /// Its position and description when it arrived.
-    pub way: Way,
-}
+/// A packet at the enforcer: its bytes, and its position and description when it arrived.
+pub type Passing = Annotated<OwnedFrame, Way>;
 
-impl Passing {
-    /// The description of the packet as it leaves.
-    pub fn way(&self) -> Way {
-        let Some(Header { segment, .. }) = self.frame.header() else { return self.way };
-        let flow = self.way.head.flow.map(|flow| FlowPacket { payload: segment.len, ..flow });
-        let ip_len = (self.frame.frame_bytes() - ETHERNET_BYTES) as u16;
-        let ecn = match segment.ecn {
-            Ecn::NotEct => net::Ecn::NotEct,
-            Ecn::Ect1 => net::Ecn::Ect1,
-            Ecn::Ect0 => net::Ecn::Ect0,
-            Ecn::Ce => net::Ecn::Ce,
-        };
-        Way { head: Head { ip_len, ecn, flow, ..self.way.head }, ..self.way }
-    }
+/// The position and description of a packet as it leaves.
+pub fn leaving(passing: &Passing) -> Way {
+    let way = passing.note;
+    let Some(Header { segment, .. }) = passing.header() else { return way };
+    let flow = way.head.flow.map(|flow| FlowPacket { payload: segment.len, ..flow });
+    let ip_len = (passing.packet.frame_bytes() - ETHERNET_BYTES) as u16;
+    let ecn = match segment.ecn {
+        Ecn::NotEct => net::Ecn::NotEct,
+        Ecn::Ect1 => net::Ecn::Ect1,
+        Ecn::Ect0 => net::Ecn::Ect0,
+        Ecn::Ce => net::Ecn::Ce,
+    };
+    Way { head: Head { ip_len, ecn, flow, ..way.head }, ..way }
 }
 
 impl Gate {
@@ -112,11 +105,11 @@ impl Gate {
     /// From the data sender to the receiver, or back: known for the scenario's flows; of another connection the server is the end that a
     /// rule names, and if rules name both, the end with the lower port.
     fn direction(&self, passing: &Passing) -> Option<Direction> {
-        let head = &passing.way.head;
+        let head = &passing.note.head;
         let forward = if let Some(flow) = head.flow {
             flow.forward
         } else {
-            let Some(Header { source, destination, .. }) = passing.frame.header() else {
+            let Some(Header { source, destination, .. }) = passing.header() else {
                 // passes and is counted, whatever its direction
                 return Some(Direction::Out);
             };
@@ -146,71 +139,5 @@ impl Gate {
         };
         let ended = self.records.iter().map(|record| (record.clone(), flow_of(record))).collect();
         plan::summarize((&self.enforcer, now), &self.topology, ended, flow_of, summary)
-    }
-}
-
-impl Packet for Passing {
-    fn header(&self) -> Option<Header> {
-        self.frame.header()
-    }
-
-    fn window(&self, scale: u8) -> u32 {
-        self.frame.window(scale)
-    }
-
-    fn set_window(&mut self, written: u16, scale: u8) {
-        self.frame.set_window(written, scale);
-    }
-
-    fn set_seq(&mut self, seq: u32) {
-        self.frame.set_seq(seq);
-    }
-
-    fn set_ack(&mut self, ack: u32) {
-        self.frame.set_ack(ack);
-    }
-
-    fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
-        self.frame.set_timestamps(tsval, tsecr);
-    }
-
-    fn set_flags(&mut self, flags: u8) {
-        self.frame.set_flags(flags);
-    }
-
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.frame.set_ecn(ecn);
-    }
-
-    fn each(&self) -> u32 {
-        self.frame.each()
-    }
-
-    fn link(&self) -> [u8; 12] {
-        self.frame.link()
-    }
-
-    fn set_link(&mut self, link: [u8; 12]) {
-        self.frame.set_link(link);
-    }
-
-    fn strip_sack(&mut self) {
-        self.frame.strip_sack();
-    }
-
-    fn set_sack(&mut self, block: SackBlock) -> bool {
-        self.frame.set_sack(block)
-    }
-
-    fn part(&self, from: u32, len: u32) -> Passing {
-        Passing { frame: self.frame.part(from, len), way: self.way }
-    }
-
-    fn bare(&self) -> Passing {
-        Passing { frame: self.frame.bare(), way: self.way }
-    }
-
-    fn bytes(&self) -> usize {
-        self.frame.bytes()
     }
 }

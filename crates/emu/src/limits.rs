@@ -69,7 +69,7 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
         found.push(Objection { key: key.to_string(), message, help: Some(help.to_string()) });
     };
     if scenario.traffic.len() > ENTRIES_MAX {
-        object("traffic", format!("at most {ENTRIES_MAX} entries can be emulated"), "join entries");
+        object("traffic", format!("at most {ENTRIES_MAX} entries can be emulated"), "merge entries");
     }
     let connections: u64 = scenario.traffic.iter().map(|entry| connections(&entry.kind, topology)).sum();
     if connections > CONNECTIONS_MAX {

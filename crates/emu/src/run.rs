@@ -21,7 +21,7 @@ use crate::{address, limits, linux};
 use algorithms::Algorithms;
 use net::Router;
 use plan::Control;
-use results::{Identity, RunResults, SelfCheck, Summary};
+use results::{RunResults, SelfCheck, Summary};
 use scenario::{Objection, Scenario};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -150,9 +150,9 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
         }
     };
     count(trouble.lost_in_hosts, "packets were lost in hosts because the network did not take them in time");
-    count(trouble.refused, "packets were not taken by the host that they had reached");
+    count(trouble.refused, "packets were refused by the host that they had reached");
     count(trouble.unreadable, "frames of hosts could not be read");
-    count(report.sockets.absurd, "times the kernel showed a window that no algorithm sets: it skipped hooks");
+    count(report.sockets.absurd, "windows that no algorithm sets: the kernel skipped hooks");
     let refused = report.retuned.as_ref().map_or(0, |retuned| retuned.counts.failed);
     count(refused, "settings of the policy were refused by the kernel");
     if report.waited > WAITED_MAX {
@@ -160,7 +160,7 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
         reasons.push(format!("the hosts' applications waited for a CPU for {waited:.1} % of the run"));
     }
     if totals.entered == 0 && !report.sockets.flows.is_empty() {
-        reasons.push("no packet came out of any host".to_string());
+        reasons.push("no host sent a packet".to_string());
     }
     reasons
 }
@@ -172,7 +172,7 @@ const POLICY_LATE_MAX: f64 = 0.2;
 fn late_policy(scenario: &Scenario, report: &Report) -> Option<String> {
     let (late, period) = (report.retuned.as_ref()?.late, scenario.policy.as_ref()?.policy.period);
     (late.as_secs_f64() > period.as_secs_f64() * POLICY_LATE_MAX)
-        .then(|| format!("the policy was up to {late} late, of a period of {period}"))
+        .then(|| format!("the policy acted up to {late} late, with a period of {period}"))
 }
 
 fn results(
@@ -185,14 +185,7 @@ fn results(
 ) -> RunResults {
     let links = counted.series.rows(&counted.links, topology, &counted.under_way, counted.ended);
     let flows = rows::flows(scenario, topology, algorithms, counted, &report.sockets.flows);
-    let identity = Identity {
-        scenario: scenario.name.clone(),
-        seed: scenario.seed,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
-        end_ns: scenario.duration.as_ns(),
-    };
-    let mut summary = Summary::of(identity, &flows, &links);
+    let mut summary = Summary::of(plan::identity(scenario), &flows, &links);
     for (name, value) in report.extra {
         summary.insert(name, value);
     }

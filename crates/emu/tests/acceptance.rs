@@ -3,9 +3,9 @@
 mod run_support;
 
 use emu::Emulated;
+use results::RunResults;
 use run_support::{ATTEMPTS, machine};
-use std::process::{Child, Command};
-use testkit::scenario;
+use testkit::{Burners, scenario};
 
 /// Largest share of stolen CPU time: a sender's link loses several times
 /// what is stolen, and a card that filled up meanwhile stays full.
@@ -63,6 +63,14 @@ fn unaccounted(run: &Emulated) -> u64 {
         (link.packets).saturating_sub(link.delivered + link.dropped_by_failure + link.in_flight)
     };
     run.results.links.iter().map(missing).sum()
+}
+
+/// Lengths of the sampled queue after the first second, packets, in order.
+fn queue(run: &RunResults) -> Vec<u32> {
+    let samples = run.link_series.iter().filter(|sample| sample.time_ns > 1_000_000_000);
+    let mut lengths: Vec<u32> = samples.map(|sample| sample.queue_packets).collect();
+    lengths.sort_unstable();
+    lengths
 }
 
 /// Packets that left one link of the path and were neither delivered to the next one nor counted as its drops.
@@ -144,9 +152,7 @@ fn a_flow_that_its_own_card_limits_waits_in_its_socket() {
         cwnd = "10 ms"
     "#;
     let Some(run) = valid("a slow card", text).map(|run| run.results) else { return };
-    let mut queue: Vec<u32> =
-        run.link_series.iter().filter(|s| s.time_ns > 1_000_000_000).map(|s| s.queue_packets).collect();
-    queue.sort_unstable();
+    let queue = queue(&run);
     let (median, most) = (queue[queue.len() / 2], queue[queue.len() - 1]);
     let mut srtts: Vec<u32> = run.cwnd.iter().filter_map(|sample| sample.srtt_us).collect();
     srtts.sort_unstable();
@@ -186,20 +192,10 @@ fn sixteen_hosts_talk_over_a_fat_tree() {
     }
 }
 
-/// A program that keeps a CPU busy, ended when dropped.
-struct Burner(Child);
-
-impl Drop for Burner {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_run_is_invalid_while_another_program_keeps_a_cpu_busy() {
     let Some(_machine) = machine() else { return };
-    let burner = Burner(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell"));
+    let burner = Burners::start(1);
     let run = any("fat tree, burner", FAT_TREE);
     drop(burner);
     assert!(!run.check.valid, "{:?}", run.check);
@@ -228,9 +224,7 @@ fn dctcp_holds_the_queue_at_its_threshold() {
         cwnd = "10 ms"
     "#;
     let Some(run) = valid("dctcp", text).map(|run| run.results) else { return };
-    let mut queue: Vec<u32> =
-        run.link_series.iter().filter(|s| s.time_ns > 1_000_000_000).map(|s| s.queue_packets).collect();
-    queue.sort_unstable();
+    let queue = queue(&run);
     let at = |percent: usize| queue[queue.len() * percent / 100];
     let share = run.summary.goodput_bps.expect("the run has a length") / (1e8 * 1448.0 / 1538.0);
     println!(

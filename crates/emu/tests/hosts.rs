@@ -275,7 +275,7 @@ fn mistakes_are_reported_and_leave_nothing() {
     assert!(message("h1", &HostSettings { prefix_len: 0, ..base.clone() }).contains("1 to 30 bits, not 0"));
     let with_sysctl =
         |name: &str, value: &str| HostSettings { sysctls: vec![(name.into(), value.into())], ..base.clone() };
-    assert!(message("h1", &with_sysctl("kernel.hostname", "x")).contains("no sysctl of a network namespace"));
+    assert!(message("h1", &with_sysctl("kernel.hostname", "x")).contains("is not a sysctl of a network namespace"));
     assert!(message("h1", &with_sysctl("net.ipv4.nonsense", "1")).contains("net.ipv4.nonsense = 1"));
     assert!(message("h1", &with_sysctl("net.ipv4.tcp_sack", "maybe")).contains("net.ipv4.tcp_sack = maybe"));
     let unknown = HostSettings { congestion_control: Some("nonesuch".into()), ..base.clone() };

@@ -177,7 +177,7 @@ impl<P: Packet> Buffer<P> {
     }
 
     /// The server has received the report.
-    pub fn told_twice(&mut self, block: SackBlock) {
+    pub fn reported_twice(&mut self, block: SackBlock) {
         self.twice.retain(|other| *other != block);
     }
 

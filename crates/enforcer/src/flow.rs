@@ -290,7 +290,7 @@ impl<P: Packet> Flow<P> {
         if !packet.set_sack(block) {
             return action;
         }
-        buffer.told_twice(block);
+        buffer.reported_twice(block);
         cx.counters.undos += 1;
         match action {
             Action::Forward(packet) => Action::Rewritten(packet),

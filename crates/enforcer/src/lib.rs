@@ -11,7 +11,8 @@
 //!
 //! It reads no clock and does no I/O. Its host passes it packets ([`Enforcer::on_packet`]), each with the time and the direction, and
 //! calls [`Enforcer::on_timer`] at the time that [`Enforcer::poll_timeout`] returns. After each call it sends the packets of
-//! [`Enforcer::poll_transmit`]. A packet is any type of the host's ([`Packet`]); [`Simulated`] is the simulator's.
+//! [`Enforcer::poll_transmit`]. A packet is any type of the host's ([`Packet`]); [`Simulated`] is the simulator's, and
+//! [`Annotated`] adds to one what the host knows of it.
 //!
 //! # The code
 //!
@@ -32,6 +33,7 @@
 //! options.
 #![forbid(unsafe_code)]
 
+mod annotated;
 mod answers;
 mod buffer;
 mod counters;
@@ -46,6 +48,7 @@ mod rules;
 mod seq;
 mod simulated;
 
+pub use annotated::Annotated;
 pub use counters::{Counters, Ending, Record, Sent};
 pub use enforcer::Enforcer;
 pub use kept::Kept;

@@ -23,7 +23,7 @@ pub enum MountError {
     NoFolder,
     /// It could not be mounted.
     #[error(
-        "{BPFFS} is no BPF file system, and mounting one there failed ({reason}): run `mount -t bpf bpf {BPFFS}` as root"
+        "{BPFFS} is not a BPF file system, and mounting one there failed ({reason}): run `mount -t bpf bpf {BPFFS}` as root"
     )]
     Mount {
         /// The system call's error.

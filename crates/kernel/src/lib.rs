@@ -13,6 +13,7 @@
 //! redirects packets of an interface to a program.
 
 pub mod bpffs;
+mod cgroup;
 pub mod cost;
 mod error;
 mod features;
@@ -30,6 +31,7 @@ mod sys;
 mod table;
 mod trace;
 
+pub use cgroup::cgroup_mounts;
 pub use error::Error;
 pub use features::Features;
 pub use load::{Loaded, Prepared, Program, Verified};

@@ -25,7 +25,7 @@ pub enum Missing {
     Btf,
     /// Congestion control cannot be a BPF program.
     #[error(
-        "the kernel does not take congestion control as BPF programs: it needs CONFIG_BPF_JIT=y, CONFIG_BPF_SYSCALL=y"
+        "the kernel does not accept BPF programs as congestion control: it needs CONFIG_BPF_JIT=y, CONFIG_BPF_SYSCALL=y"
     )]
     StructOps,
     /// It can, but would stay loaded when the loader ends.

@@ -40,7 +40,7 @@ const RECORD_BYTES: usize = 136;
 #[derive(Debug, thiserror::Error)]
 pub enum RetuneError {
     /// The kernel refuses the program.
-    #[error("the kernel does not take the agent's program:\n{0}")]
+    #[error("the kernel refuses the agent's program:\n{0}")]
     Refused(String),
     /// The program cannot be attached.
     #[error("{}: the agent's program cannot be attached to this cgroup: {reason}; it takes root and the folder of a cgroup of version 2, such as /sys/fs/cgroup", path.display())]
@@ -59,7 +59,7 @@ pub enum RetuneError {
         reason: String,
     },
     /// More rules than the kernel's table holds.
-    #[error("{0} rules, of which the kernel holds {RULES_MAX}: join those that set the same")]
+    #[error("{0} rules; the kernel holds {RULES_MAX}: merge rules that set the same")]
     TooMany(usize),
     /// Not a possible name of a congestion-control algorithm in the kernel.
     #[error("{0:?} is not a name that the kernel can have: it takes 1 to 15 characters")]

@@ -31,7 +31,7 @@ fn a_kernel_without_btf_is_reported() {
 fn a_kernel_without_struct_ops_or_their_links_is_reported() {
     let Some(_kernel) = support::kernel() else { return };
     let cases = [
-        ("bpf_struct_ops_tcp_congestion_ops", Missing::StructOps, "congestion control as BPF programs"),
+        ("bpf_struct_ops_tcp_congestion_ops", Missing::StructOps, "BPF programs as congestion control"),
         ("bpf_struct_ops_link", Missing::StructOpsLink, "Linux 6.4"),
     ];
     for (lacking, expected, words) in cases {

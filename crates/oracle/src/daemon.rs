@@ -78,12 +78,12 @@ impl Status {
         let Refused { slow, long, turned_away } = self.bus;
         let Intake { refused, hosts_beyond, links_beyond, groups_other, racks_other, .. } = self.reports;
         let counts = [
-            (slow, "agents dropped that did not read"),
-            (long, "agents dropped that sent too long a message"),
-            (turned_away, "processes turned away"),
+            (slow, "agents dropped because they did not read"),
+            (long, "agents dropped because of too long a message"),
+            (turned_away, "processes refused"),
             (refused, "reports refused"),
-            (hosts_beyond, "reports of hosts beyond the limit refused"),
-            (links_beyond, "links beyond the limit left out"),
+            (hosts_beyond, "reports refused: too many hosts"),
+            (links_beyond, "links ignored: too many"),
             (groups_other, "groups counted as `other`"),
             (racks_other, "pairs of racks counted as `other`"),
         ];
@@ -192,7 +192,7 @@ fn base(path: Option<&Path>, period: Time) -> Result<NetworkView, String> {
     let about = fs::metadata(path).map_err(unreadable)?;
     let age = about.modified().and_then(|at| at.elapsed().map_err(io::Error::other)).unwrap_or_default();
     if age > Duration::from_nanos(period.as_ns()) * STALE {
-        return Err(format!("{name} was not written for {STALE} periods: what it says of links no longer counts"));
+        return Err(format!("{name} is older than {STALE} periods and is ignored"));
     }
     if about.len() > VIEW_MAX {
         return Err(format!("{name} has {} bytes, of at most {VIEW_MAX}; links are not known", about.len()));
@@ -214,14 +214,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_view_that_nobody_writes_any_more_does_not_count() {
+    fn a_view_that_is_no_longer_written_does_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("view.json");
         fs::write(&path, r#"{"links": [{"name": "a", "utilization": 0.5}]}"#).unwrap();
         assert_eq!(base(Some(&path), Time::from_secs(60)).unwrap().links.len(), 1);
         let old = SystemTime::now() - Duration::from_secs(121);
         File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
-        assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("was not written for 2 periods"));
+        assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("is older than 2 periods"));
         File::create(&path).unwrap().set_len(VIEW_MAX + 1).unwrap();
         assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("of at most"));
         fs::write(&path, "{").unwrap();

@@ -49,7 +49,7 @@ fn take(gathered: &mut Gathered, host: Host, links: Vec<Link>, telemetry: Vec<Te
 
 /// The tests of this file measure the memory of the whole process, so they are one.
 #[test]
-fn names_that_nobody_knows_take_no_memory_and_sums_do_not_overflow() {
+fn unknown_names_take_no_memory_and_sums_do_not_overflow() {
     a_hundred_thousand_groups_are_one();
     a_hundred_thousand_pairs_of_racks_are_some_thousand();
     a_hundred_thousand_hosts_are_those_that_came_first();

@@ -134,7 +134,7 @@ fn interface_request(name: &str) -> io::Result<libc::ifreq> {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays zero: it ends the name.
     if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains('\0') {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("'{name}' is no name of an interface")));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("'{name}' is not the name of an interface")));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;

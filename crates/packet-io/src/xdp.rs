@@ -104,7 +104,7 @@ impl<T: Copy> Ring<T> {
         unsafe { self.mapping.start.as_ptr().add(self.entries).cast::<T>().add(index) }
     }
 
-    /// The kernel's entries, up to `most`; they return to the kernel by [`Ring::give_back`].
+    /// The kernel's entries, up to `most`; they return to the kernel by [`Ring::release`].
     fn filled(&self, most: u32) -> impl Iterator<Item = T> {
         let there = self.word(self.producer).load(Ordering::Acquire).wrapping_sub(self.at).min(most);
         let from = self.at;
@@ -112,7 +112,7 @@ impl<T: Copy> Ring<T> {
         (0..there).map(move |i| unsafe { self.entry(from.wrapping_add(i)).read() })
     }
 
-    fn give_back(&mut self, n: u32) {
+    fn release(&mut self, n: u32) {
         self.at = self.at.wrapping_add(n);
         self.word(self.consumer).store(self.at, Ordering::Release);
     }
@@ -259,7 +259,7 @@ impl XdpSocket {
             let _there_is_room = self.fill.put(piece.addr & !(self.piece - 1));
             n += 1;
         }
-        self.receive.give_back(n);
+        self.receive.release(n);
         self.fill.publish();
         if n > 0 && self.fill.wants_wakeup() {
             // SAFETY: it takes no memory.
@@ -375,7 +375,7 @@ impl XdpSocket {
             self.free.push(place & !(self.piece - 1));
             n += 1;
         }
-        self.complete.give_back(n);
+        self.complete.release(n);
     }
 }
 

@@ -10,6 +10,7 @@ mod apps;
 mod control;
 mod enforcement;
 mod ideal;
+mod identity;
 mod network;
 mod pairs;
 mod random;
@@ -20,6 +21,7 @@ pub use apps::{Applications, Arrived, Message, Opening, Stage, UNLIMITED, messag
 pub use control::{Completed, Control, FlowState, Managed, Segments};
 pub use enforcement::{Enforcement, algorithm, summarize};
 pub use ideal::{Ideal, IdealTimes, Transfer};
+pub use identity::identity;
 pub use network::{failures, find_links, framing_bytes, links, routing, topology};
 pub use pairs::{Pairing, mean_gap};
 pub use random::{FlowName, Random};

@@ -38,8 +38,8 @@ pub struct Cue {
     pub reason: String,
 }
 
-/// Hosts, and sessions on them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Hosts, and sessions on them. By default all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CueScope {
     /// Which hosts.
@@ -56,10 +56,11 @@ pub struct CueScope {
 }
 
 /// Which hosts a CUE is for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Addressees {
     /// Every host that hears it.
+    #[default]
     All,
     /// Hosts whose [`place_of`] in the policy's order is at most this: the treated share in a few bytes.
     UpTo(u64),

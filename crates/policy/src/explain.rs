@@ -16,7 +16,7 @@ impl Decision {
             Mode::Observe => "observe: nothing is sent",
             Mode::Enforce => "enforce",
         };
-        let resting = if self.treating || self.hosts == 0 { "" } else { "; nobody is treated now" };
+        let resting = if self.treating || self.hosts == 0 { "" } else { "; no host is treated now" };
         line(
             &mut out,
             0,
@@ -37,7 +37,7 @@ impl Decision {
                 &mut out,
                 0,
                 &format!(
-                    "conflict on {hosts}: `{}` counts, {settings} of `{}` gives way",
+                    "conflict on {hosts}: `{}` takes precedence over `{}` for {settings}",
                     conflict.first, conflict.second
                 ),
             );
@@ -61,7 +61,7 @@ impl ConstraintReport {
         let holds = match self.holds {
             Some(true) => "holds",
             Some(false) => "does not hold: nothing is set",
-            None => "is not known, and keeps nothing back",
+            None => "is not known, and withholds nothing",
         };
         out.push('\n');
         line(out, 0, &format!("constraint `{}` {holds}", self.name));
@@ -108,9 +108,9 @@ impl RuleReport {
             (flap_limited, format!("kept off {limited}")),
             (
                 if self.withheld.is_none() { unknown } else { 0 },
-                "off: what the condition asks for is not known".to_string(),
+                "off: a value that the condition needs is not known".to_string(),
             ),
-            (no_ecn, "left out: some hop does not mark (ECN), and the algorithm needs it".to_string()),
+            (no_ecn, "left out: the algorithm needs ECN, and a hop does not mark".to_string()),
             (no_algorithm, self.without_algorithm(rule)),
         ];
         for (hosts, what) in parts.iter().filter(|(hosts, _)| *hosts > 0) {
@@ -136,7 +136,7 @@ impl RuleReport {
             None => "fires host by host",
             Some(Turn::On) => "fires",
             Some(Turn::Off) => "does not fire",
-            Some(Turn::HeldOn) => "fires still",
+            Some(Turn::HeldOn) => "still fires",
             Some(Turn::HeldOff) => "does not fire yet",
             Some(Turn::FlapLimited) => "does not fire: it changes too often",
             Some(Turn::Unknown) => "does not fire: too little is known",
@@ -164,7 +164,7 @@ fn explain_cue(cue: &Cue, out: &mut String) {
     line(out, 2, &format!("set {}", cue.set));
     line(out, 2, &format!("for {} from receipt", cue.lifetime));
     if let Some(guard) = &cue.guard {
-        line(out, 2, &format!("unless {}: then {} at the defaults", guard.revert_if, guard.hold));
+        line(out, 2, &format!("reverts for {1} if {0}", guard.revert_if, guard.hold));
     }
     line(out, 2, &format!("because {}", cue.reason));
     line(out, 2, &format!("{} bytes, signed", cue.to_bytes().len() + SIGNATURE_LENGTH));

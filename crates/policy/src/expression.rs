@@ -186,8 +186,8 @@ impl<'a> Checker<'a> {
             Expr::Comprehension(comprehension) => self.quantifier(node, comprehension),
             Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => self.error(
                 node,
-                "this has no place in a policy's expression",
-                "conditions are made of variables, numbers and comparisons",
+                "an expression cannot contain this",
+                "a condition consists of variables, constants and operators",
             ),
         }
     }
@@ -206,11 +206,7 @@ impl<'a> Checker<'a> {
             LiteralValue::UInt(value) => *value.inner() as f64,
             LiteralValue::Double(value) => *value.inner(),
             LiteralValue::Null | LiteralValue::Bytes(_) => {
-                return self.error(
-                    node,
-                    "this has no place in a policy's expression",
-                    "write a number, a text or a variable",
-                );
+                return self.error(node, "an expression cannot contain this", "write a number, a text or a variable");
             }
         };
         self.emit(node, Op::Constant(number))?;
@@ -245,23 +241,23 @@ impl<'a> Checker<'a> {
             (Scope::Link | Scope::Group, _) => {
                 let set = set_name(variable.scope());
                 (
-                    format!("`{name}` needs a word which one of many is meant"),
+                    format!("`{name}` exists once for each member of `{set}`"),
                     format!("write for example `{set}.exists(x, x.{} …)`", variable.field()),
                 )
             }
             (Scope::Host, Place::Network | Place::Objective) => (
-                format!("`{name}` is a host's; this is about the whole network"),
-                format!("write `hosts.exists(h, h.{} …)`, or ask for `network.…`", variable.field()),
+                format!("`{name}` belongs to one host; this expression is evaluated for the whole network"),
+                format!("write `hosts.exists(h, h.{} …)`, or use a variable of `network.…`", variable.field()),
             ),
             (Scope::Host, _) if self.variable.is_some() => (
-                format!("`{name}` cannot be asked for inside `exists` and `all`"),
-                "inside, only `network.…`, `clock.…` and the loop's own variable are known".to_string(),
+                format!("`{name}` cannot be used inside `exists` and `all`"),
+                "inside, use `network.…`, `clock.…` and the variable that the macro declares".to_string(),
             ),
             (_, Place::Guard) if !variable.at_agent => {
                 let known = Variable::all().iter().filter(|variable| variable.at_agent).map(|variable| variable.name);
                 (
-                    format!("an agent does not know `{name}`; a guard is watched by the host alone"),
-                    format!("it knows {}", list(known)),
+                    format!("a guard cannot use `{name}`: the host checks it by itself"),
+                    format!("a guard can use {}", list(known)),
                 )
             }
             _ => return Ok(()),
@@ -375,7 +371,7 @@ impl<'a> Checker<'a> {
 
     fn texts(&mut self, node: &IdedExpr, left: Typed, right: Typed, op: Op) -> Checked {
         if op != Op::Equal {
-            return self.error(node, "texts have no order here", "compare them with `==` or `!=`");
+            return self.error(node, "texts have no order", "compare them with `==` or `!=`");
         }
         match (left.text, right.text) {
             (Some(TextOf::Variable(variable)), Some(TextOf::Constant(text)))
@@ -432,7 +428,7 @@ impl<'a> Checker<'a> {
             return self.error(node, &message, "divide by a plain number, or by something of the same unit");
         };
         if right.constant == Some(0.0) {
-            return self.error(b, "this divides by zero", "what it gives is never known");
+            return self.error(b, "this divides by zero", "the result would never be known");
         }
         self.emit(node, Op::Divide)?;
         Ok(Typed { unit, constant: left.constant.zip(right.constant).map(|(a, b)| a / b), text: None })
@@ -492,8 +488,12 @@ impl<'a> Checker<'a> {
             return Ok(Unit::Fraction);
         }
         let message = format!("cannot {verb} {} with {}", left.unit.described(), right.unit.described());
-        let help =
-            format!("`{}` goes with {}, such as `{}`", self.words(a), left.unit.described(), left.unit.example());
+        let help = format!(
+            "write {1} on the other side of `{0}`, such as `{2}`",
+            self.words(a),
+            left.unit.described(),
+            left.unit.example()
+        );
         Err(ExpressionError { message, span: self.span(node), help: Some(help) })
     }
 
@@ -535,7 +535,7 @@ impl<'a> Checker<'a> {
         let Some((all, [_, body])) = all.map(|(all, step)| (all, &step.args[..])) else {
             return self.error(
                 node,
-                "of CEL's loops, `exists` and `all` are understood here",
+                "of CEL's macros, only `exists` and `all` are supported",
                 "write for example `links.exists(l, l.utilization > 0.9)`",
             );
         };
@@ -553,13 +553,17 @@ impl<'a> Checker<'a> {
                     );
                 }
             },
-            _ => return self.error(&loop_.iter_range, "this is no list", &format!("lists are {}", list(sets))),
+            _ => return self.error(&loop_.iter_range, "this is not a list", &format!("lists are {}", list(sets))),
         };
         if self.variable.is_some() {
-            return self.error(node, "a loop inside a loop", "`exists` and `all` cannot be nested");
+            return self.error(node, "this macro is inside another one", "`exists` and `all` cannot be nested");
         }
         if self.place == Place::Guard {
-            return self.error(node, "an agent knows its own host only", "a guard asks for `host.…`");
+            return self.error(
+                node,
+                "a guard cannot use `links`, `hosts` or `groups`: the host checks it by itself",
+                "use variables of `host.…`",
+            );
         }
         let variable = Some((loop_.iter_var.as_str(), over));
         let mut inner = Checker {
@@ -584,8 +588,8 @@ impl<'a> Checker<'a> {
             inputs.len() - 1
         });
         if index >= INPUTS_MAX {
-            let message = format!("this expression asks for more than {INPUTS_MAX} things");
-            return self.error(node, &message, "make two rules of it").map(|_| ());
+            let message = format!("this expression uses more than {INPUTS_MAX} variables and lists");
+            return self.error(node, &message, "split it into two rules").map(|_| ());
         }
         self.emit(node, Op::Input(index as u8))
     }
@@ -598,7 +602,7 @@ impl<'a> Checker<'a> {
             _ => self.depth -= 1,
         }
         if self.depth > DEPTH_MAX {
-            return self.error(node, "this expression is nested too deeply", "make two rules of it").map(|_| ());
+            return self.error(node, "this expression is nested too deeply", "split it into two rules").map(|_| ());
         }
         self.program.ops.push(op);
         Ok(())
@@ -701,11 +705,11 @@ fn syntax(text: &str, error: Option<&cel::parser::ParseError>) -> ExpressionErro
             "write a share as a fraction: 0.70 for 70 %".to_string(),
         )
     } else if message.contains("recursion") || message.contains("depth") {
-        ("this expression is nested too deeply".to_string(), "make two rules of it".to_string())
+        ("this expression is nested too deeply".to_string(), "split it into two rules".to_string())
     } else if sign.is_empty() {
         (
-            "the expression ends where something is missing".to_string(),
-            "an operator has a value on both sides, a parenthesis an end".to_string(),
+            "the expression is incomplete".to_string(),
+            "an operator needs a value on both sides, and each parenthesis must be closed".to_string(),
         )
     } else if sign == "=" {
         ("`=` is not part of the language".to_string(), "compare with `==`".to_string())
@@ -717,7 +721,7 @@ fn syntax(text: &str, error: Option<&cel::parser::ParseError>) -> ExpressionErro
             "a quantity is written `duration(\"2 ms\")`, `rate(\"1 Gbit/s\")` or `size(\"64 kB\")`".to_string(),
         )
     } else {
-        (format!("`{sign}` does not belong here"), "this is no expression of CEL".to_string())
+        (format!("`{sign}` does not belong here"), "this is not valid CEL".to_string())
     };
     ExpressionError { message, span: start..start + sign.len(), help: Some(help) }
 }

@@ -131,8 +131,8 @@ impl<'a> Reader<'a> {
         if lifetime > period {
             return Some(lifetime);
         }
-        let message = format!("a CUE that lasts {lifetime} has expired before the next one comes, after {period}");
-        let help = format!("a lifetime is longer than the period, for example \"{}\"", period + period / 2);
+        let message = format!("a CUE that lasts {lifetime} expires before the next one, which comes after {period}");
+        let help = format!("choose a lifetime longer than the period, for example \"{}\"", period + period / 2);
         self.problem(&node.at, message, help)
     }
 
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
     fn rules(&self, node: &Node, period: Time) -> Option<Vec<Rule>> {
         let rules = self.values.each(node, |n| self.rule(n, period))?;
         if rules.is_empty() {
-            return self.problem(&node.at, "a policy has a rule", "write `[[rule]]`".to_string());
+            return self.problem(&node.at, "a policy needs at least one rule", "write `[[rule]]`".to_string());
         }
         if rules.len() > RULES_MAX {
             return self.problem(&node.at, format!("a policy has at most {RULES_MAX} rules"), None);
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         let Value::Array(nodes) = &node.value else { return Some(rules) };
         for (i, rule) in rules.iter().enumerate() {
             if rules[..i].iter().any(|other| other.name == rule.name) {
-                let help = "CUEs and reports tell rules apart by their names".to_string();
+                let help = "CUEs and reports identify rules by name".to_string();
                 self.problem::<()>(name_at(&nodes[i]), format!("a second rule `{}`", rule.name), help);
             }
         }
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
         Some(Rule { name: name?, when: when?, until, hold, hosts, sessions, set: set?, guard })
     }
 
-    /// A short text in one line: it travels in every CUE.
+    /// A short text in one line: every CUE carries it.
     fn rule_name(&self, node: &Node) -> Option<String> {
         const MOST: usize = 64;
         let text = self.text(node)?;
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
         self.problem(
             &node.at,
             format!("a rule's name has 1 to {MOST} bytes in one line"),
-            "it travels in every CUE".to_string(),
+            "every CUE carries it".to_string(),
         )
     }
 
@@ -286,8 +286,8 @@ impl<'a> Reader<'a> {
             if names.is_empty() {
                 return self.problem(
                     &node.at,
-                    "no host at all",
-                    "leave `hosts` out for all that are treated".to_string(),
+                    "an empty list matches no host",
+                    "leave out `hosts` to match all treated hosts".to_string(),
                 );
             }
             return Some(Hosts::Named(names));
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         if text.len() <= TEXT_MAX {
             return Some(text.to_string());
         }
-        self.problem(&node.at, format!("this has more than {TEXT_MAX} bytes"), "it travels in every CUE".to_string())
+        self.problem(&node.at, format!("this has more than {TEXT_MAX} bytes"), "every CUE carries it".to_string())
     }
 
     fn cgroup(&self, node: &Node) -> Option<String> {
@@ -358,7 +358,7 @@ impl<'a> Reader<'a> {
         };
         let complete = section.finish();
         if settings.pacing == Some(false) && settings.max_pacing_rate.is_some() {
-            let help = "a rate is kept by pacing: leave one of the two out".to_string();
+            let help = "pacing enforces the rate: leave out one of the two".to_string();
             section.problem::<()>("max_pacing_rate", "a pacing rate without pacing", help);
         }
         if settings.is_empty() && complete && matches!(&node.value, Value::Table(entries) if entries.is_empty()) {
@@ -387,7 +387,7 @@ impl<'a> Reader<'a> {
         let periods = section.get("periods", |r, n| r.count(n, 1, 100_000));
         if section.has("periods") && !switchback {
             let help = "write `design = \"switchback\"`, or leave `periods` out".to_string();
-            section.problem::<()>("periods", "a split has no periods: treated and control run side by side", help);
+            section.problem::<()>("periods", "`periods` is for the switchback design only", help);
         }
         section.exclusive("fraction", "stages");
         let fraction = section.get("fraction", |r, n| r.number(n, 1.0));
@@ -412,8 +412,9 @@ impl<'a> Reader<'a> {
         if first_at_once && stages.windows(2).all(|pair| pair[0].after < pair[1].after) {
             return Some(stages);
         }
-        let help = "the first stage has no `after`, each further one a later one".to_string();
-        self.problem(&node.at, "these stages do not follow one another", help)
+        let help =
+            "the first stage has no `after`; each further stage has a larger one than the stage before".to_string();
+        self.problem(&node.at, "the stages are not in order of time", help)
     }
 
     /// Reports rules whose algorithms react to different signals.

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_is_told() {
+    fn what_is_not_a_prefix_is_reported() {
         let message = |text: &str| text.parse::<Prefix>().unwrap_err().to_string();
         assert!(message("10.0.0.0").contains("10.0.0.0/8"));
         assert!(message("10.0.0.0/33").contains("32 bits"));

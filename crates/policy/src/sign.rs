@@ -35,7 +35,7 @@ pub enum KeyError {
     #[error("a key is 64 hexadecimal digits")]
     Shape,
     /// Not a point of the curve, or one of low order, for which signatures of any message exist.
-    #[error("these digits are no public key")]
+    #[error("these digits are not a public key")]
     Weak,
 }
 
@@ -141,7 +141,7 @@ pub enum CueError {
     #[error("the Oracle's key did not sign these bytes: they are forged or corrupted")]
     Forged,
     /// Signed, but not of this format.
-    #[error("it is signed, but no CUE: {0}")]
+    #[error("it is signed, but not a CUE: {0}")]
     Wire(WireError),
     /// Of an epoch before one that was taken.
     #[error("it is of epoch {epoch}; epoch {highest} was taken already: it is replayed or late")]
@@ -169,7 +169,7 @@ pub enum CueError {
     #[error("it is of epoch {0}, and the Oracle has not answered yet which epochs are over: it may be replayed")]
     Unanswered(u64),
     /// It has a value that no policy can set.
-    #[error("its {0} is a value that no policy can have")]
+    #[error("its {0} is out of range")]
     Setting(&'static str),
     /// Valid, for other hosts.
     #[error("it is for other hosts")]

@@ -205,7 +205,7 @@ impl Verdict {
     pub fn new(policy: &Policy) -> Verdict {
         let (mut objective, mut without, mut bound) = (None, "the policy has no objective", f64::INFINITY);
         if let Some(of) = &policy.objective {
-            without = "the objective is not one that treated hosts and control can be compared by";
+            without = "treated hosts and control group cannot be compared by this objective";
             objective = QUANTITIES.iter().position(|quantity| quantity.variable == of.of.text() && of.minimize);
             bound = libm::log(1.0 + of.worse_at_most);
         }
@@ -339,7 +339,7 @@ impl Track {
 }
 
 impl QuantityReport {
-    /// `p99 FCT -32 % (-45 % to -15 %) over 12 pairs; the control +3 % against its own past`.
+    /// `p99 FCT -32 % (-45 % to -15 %) over 12 pairs; the control group changed by +3 % since no host was treated`.
     pub fn words(&self) -> String {
         let percent = |share: f64| format!("{:+.1} %", share * 100.0);
         let Some(change) = self.change else { return format!("{}: nothing to compare yet", self.name) };
@@ -348,8 +348,9 @@ impl QuantityReport {
             None => "no bound yet".to_string(),
         };
         let plural = if self.pairs == 1 { "" } else { "s" };
-        let past =
-            self.control_against_past.map(|change| format!("; the control {} against its own past", percent(change)));
+        let past = self
+            .control_against_past
+            .map(|change| format!("; the control group changed by {} since no host was treated", percent(change)));
         let past = past.unwrap_or_default();
         format!("{} {} ({interval}) over {} pair{plural}{past}", self.name, percent(change), self.pairs)
     }

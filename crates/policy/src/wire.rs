@@ -20,7 +20,7 @@ const LIST_MAX: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// They end within a field.
-    #[error("it ends in the middle")]
+    #[error("it is truncated")]
     Short,
     /// They go on behind the last field.
     #[error("{0} bytes are left over")]

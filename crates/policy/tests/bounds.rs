@@ -1,14 +1,13 @@
 //! Whatever an agent or an Oracle is handed, it takes bounded memory and does not panic.
 
 use policy::{
-    Addressees, Agent, Cue, CueError, CueScope, Expression, Gate, HELD_MAX, History, Host, Identity, Known, Link,
-    NetworkView, OracleKey, Place, Policy, RackPair, Sessions, Settings, decide,
+    Agent, Cue, CueError, CueScope, Expression, Gate, HELD_MAX, History, Host, Identity, Known, Link, NetworkView,
+    OracleKey, Place, Policy, RackPair, Settings, decide,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Stats, StatsAlloc};
 use std::alloc::System;
-use std::collections::BTreeMap;
 use units::{Rate, Time};
 
 #[global_allocator]
@@ -27,7 +26,6 @@ fn allocated(act: impl FnOnce()) -> usize {
 }
 
 fn cue(epoch: u64, id: u32, rule: String) -> Cue {
-    let sessions = Sessions::default();
     Cue {
         epoch,
         id,
@@ -35,7 +33,7 @@ fn cue(epoch: u64, id: u32, rule: String) -> Cue {
         rule,
         rank: 0,
         lifetime: Time::from_ps(u64::MAX),
-        scope: CueScope { hosts: Addressees::All, names: Vec::new(), labels: BTreeMap::new(), sessions },
+        scope: CueScope::default(),
         set: Settings { initial_cwnd: Some(20), ..Settings::default() },
         guard: None,
         reason: String::new(),
@@ -45,14 +43,14 @@ fn cue(epoch: u64, id: u32, rule: String) -> Cue {
 /// The tests of this file measure the memory of the whole process, so they are one.
 #[test]
 fn what_comes_from_outside_takes_bounded_memory() {
-    rules_that_nobody_heard_of_are_held_up_to_a_limit();
+    unknown_rules_are_kept_up_to_a_limit();
     bytes_that_are_no_cue_allocate_little();
     a_view_out_of_range_is_refused();
     a_view_at_the_end_of_every_range_is_decided_on();
     expressions_that_are_nested_end_in_an_error();
 }
 
-fn rules_that_nobody_heard_of_are_held_up_to_a_limit() {
+fn unknown_rules_are_kept_up_to_a_limit() {
     let key = OracleKey::from_secret([7; 32]);
     let mut agent = Agent::new(Gate::new(key.public(), Identity { host: "h".into(), ..Identity::default() }, None));
     let before = in_use();

@@ -43,7 +43,7 @@ pub enum Scale {
 
 impl Panel {
     /// How times are distributed, twice on a logarithmic axis of time: the share of `what` (`messages`) that took at most so
-    /// long, and on a logarithmic axis the share that took at least so long, which shows the tail. `x` is quantity and unit.
+    /// long, and on a logarithmic axis the share that took at least this long, which shows the tail. `x` is quantity and unit.
     pub fn distributions(title: &str, x: &str, what: &str, groups: &[(&str, &[f64])]) -> [Self; 2] {
         let panel = |y: String, y_scale, curve: fn(&str, &[f64]) -> Curve| Self {
             title: title.to_owned(),
@@ -54,8 +54,8 @@ impl Panel {
             curves: groups.iter().map(|(name, values)| curve(name, values)).collect(),
         };
         [
-            panel(format!("{what} that took at most so long (%)"), Scale::Linear, Curve::distribution),
-            panel(format!("{what} that took at least so long (%)"), Scale::Log, Curve::tail),
+            panel(format!("{what} that took at most this long (%)"), Scale::Linear, Curve::distribution),
+            panel(format!("{what} that took at least this long (%)"), Scale::Log, Curve::tail),
         ]
     }
 }

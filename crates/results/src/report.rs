@@ -83,14 +83,17 @@ fn definitions() -> Markup {
             "Delay",
             "From the IP send at the host, its own queue included, to the IP receive; mean over the data packets that arrived. Delay per flow is the mean of the flows’ own means.",
         ),
-        ("Drops", "Packets that the queues of switches refused; drops in the hosts' own queues are counted apart."),
+        (
+            "Drops",
+            "Packets that the queues of switches refused; drops in the hosts' own queues are counted separately.",
+        ),
         (
             "FCT",
             "Flow completion time: from opening a flow to the delivery of its last byte, over the flows that finished.",
         ),
         (
             "FCT slowdown",
-            "Completion time over the ideal one: handshake, propagation, every packet stored and forwarded, all packets back to back at \
+            "Completion time divided by the ideal one: handshake, propagation, every packet stored and forwarded, all packets back to back at \
              the rate of the slowest link, headers included. Flows that did not finish count with a lower bound.",
         ),
         ("Packet-hops", "Data and ACK packets that a link sent, summed over all links."),

@@ -47,7 +47,7 @@ pub enum WriteError {
     #[error("{0} is not a folder: choose another --out")]
     NotAFolder(PathBuf),
     /// The place is taken by a folder that no run wrote.
-    #[error("{0} exists and is no results folder (it has no summary.json): choose another --out")]
+    #[error("{0} exists and is not a results folder (it has no summary.json): choose another --out")]
     NotResults(PathBuf),
     /// The results folder to replace holds something else as well.
     #[error("{folder} holds {entry}, which no run wrote: move it away or choose another --out")]
@@ -64,7 +64,7 @@ pub enum WriteError {
     #[error("a run cannot be named {0:?}: use letters, digits, '.', '-' and '_'")]
     BadName(String),
     /// A copy would be outside of its folder.
-    #[error("a copy cannot be kept as {0:?}: the path must be below files/")]
+    #[error("a copy cannot be stored as {0:?}: the path must be below files/")]
     BadCopy(String),
     /// The operating system refused.
     #[error("cannot write {path}: {source}")]

@@ -67,13 +67,13 @@ fn a_sweep_shows_every_section() {
     let runs = common::study(2);
     let html = sweep_html(&runs, &common::story(&runs));
     for heading in [
-        "Beside the paper",
+        "Compared with the paper",
         "Figure 2: drops, packets",
         "The runs compared",
         "<h2>FCT slowdown</h2>",
         "median size",
         "Flow completion times",
-        "at least so long (%), log scale",
+        "at least this long (%), log scale",
         "Queue over time",
         "Congestion windows",
         "What was run",

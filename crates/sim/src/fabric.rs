@@ -121,7 +121,7 @@ impl Fabric {
         let segment = *segment;
         match gate.on_segment(now, socket, segment, event.place(), self.packets.sent(slot)) {
             Some(passing) => {
-                *self.packets.segment(slot) = *passing.segment();
+                *self.packets.segment(slot) = passing.packet.segment;
                 self.pass(now, slot, &passing);
             }
             None => self.packets.give_back(slot),
@@ -140,8 +140,8 @@ impl Fabric {
     fn leave_gate(&mut self, now: Time, mut gate: Box<Gate>) {
         while let Some(passing) = gate.poll_transmit() {
             let slot = self.packets.free_slot();
-            self.packets.take(slot, passing.sent);
-            *self.packets.segment(slot) = *passing.segment();
+            self.packets.take(slot, passing.note.sent);
+            *self.packets.segment(slot) = passing.packet.segment;
             self.pass(now, slot, &passing);
         }
         gate.settle(now, &mut self.calendar);
@@ -150,10 +150,10 @@ impl Fabric {
 
     /// A packet continues along its route.
     fn pass(&mut self, now: Time, slot: u32, passing: &Passing) {
-        let segment = passing.segment();
+        let (segment, place) = (&passing.packet.segment, passing.note.place);
         let len = (segment.ip_bytes() + self.framing) as u16;
-        let event = Event::packet(slot, passing.place, len, segment.ecn as u8);
-        let [_, next] = self.routes.hop(passing.place);
+        let event = Event::packet(slot, place, len, segment.ecn as u8);
+        let [_, next] = self.routes.hop(place);
         if next.is_socket() {
             self.calendar.push(now, event.accepted(0, false, true));
         } else {

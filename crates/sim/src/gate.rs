@@ -6,13 +6,23 @@
 
 use crate::calendar::{Calendar, Event, kind};
 use crate::requests::Opened;
-use enforcer::{Action, Direction, End, Enforcer, Header, Packet, Record, Simulated};
+use enforcer::{Action, Annotated, Direction, End, Enforcer, Record, Simulated};
 use net::{LinkId, Topology};
 use plan::{Enforcement, RECEIVER_PORT, address, sender_port};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use tcp::{Ecn, SackBlock, Segment};
+use tcp::Segment;
 use units::Time;
+
+/// Where a packet at the enforcer is on its route, and when it was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    pub place: u32,
+    pub sent: Time,
+}
+
+/// A packet at the enforcer.
+pub type Passing = Annotated<Simulated, Position>;
 
 /// An enforcer, and the flows that pass it.
 pub struct Gate {
@@ -89,7 +99,7 @@ impl Gate {
         let (direction, source, destination) =
             if forward { (Direction::Out, server, client) } else { (Direction::In, client, server) };
         let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment };
-        match self.enforcer.on_packet(now, direction, Passing { packet, place, sent }) {
+        match self.enforcer.on_packet(now, direction, Annotated { packet, note: Position { place, sent } }) {
             Action::Forward(passing) | Action::Rewritten(passing) => Some(passing),
             Action::Held | Action::Dropped => None,
         }
@@ -125,85 +135,5 @@ impl Gate {
             let flow = self.flows.get(&[record.server, record.client]).copied();
             self.records.push((record, flow));
         }
-    }
-}
-
-/// A packet at the enforcer: what it is, where on its route, and when it was sent.
-#[derive(Clone, Debug)]
-pub struct Passing {
-    packet: Simulated,
-    pub place: u32,
-    pub sent: Time,
-}
-
-impl Passing {
-    pub fn segment(&self) -> &Segment {
-        &self.packet.segment
-    }
-}
-
-impl Packet for Passing {
-    fn header(&self) -> Option<Header> {
-        self.packet.header()
-    }
-
-    fn window(&self, scale: u8) -> u32 {
-        self.packet.window(scale)
-    }
-
-    fn set_window(&mut self, written: u16, scale: u8) {
-        self.packet.set_window(written, scale);
-    }
-
-    fn set_seq(&mut self, seq: u32) {
-        self.packet.set_seq(seq);
-    }
-
-    fn set_ack(&mut self, ack: u32) {
-        self.packet.set_ack(ack);
-    }
-
-    fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
-        self.packet.set_timestamps(tsval, tsecr);
-    }
-
-    fn set_flags(&mut self, flags: u8) {
-        self.packet.set_flags(flags);
-    }
-
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.packet.set_ecn(ecn);
-    }
-
-    fn each(&self) -> u32 {
-        self.packet.each()
-    }
-
-    fn link(&self) -> [u8; 12] {
-        self.packet.link()
-    }
-
-    fn set_link(&mut self, link: [u8; 12]) {
-        self.packet.set_link(link);
-    }
-
-    fn strip_sack(&mut self) {
-        self.packet.strip_sack();
-    }
-
-    fn set_sack(&mut self, block: SackBlock) -> bool {
-        self.packet.set_sack(block)
-    }
-
-    fn part(&self, from: u32, len: u32) -> Passing {
-        Passing { packet: self.packet.part(from, len), ..*self }
-    }
-
-    fn bare(&self) -> Passing {
-        Passing { packet: self.packet.bare(), ..*self }
-    }
-
-    fn bytes(&self) -> usize {
-        self.packet.bytes()
     }
 }

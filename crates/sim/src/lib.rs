@@ -112,13 +112,6 @@ impl Simulation {
         flows.tuning = control.is_some().then(|| Tuning::new(flows.topology.n_hosts()));
         flows.messages = scenario.measure.messages.then(Vec::new);
         let traffic = Traffic::new(scenario, setup::stacks(scenario)?, flows, &mut core);
-        let identity = Identity {
-            scenario: scenario.name.clone(),
-            seed: scenario.seed,
-            version: env!("CARGO_PKG_VERSION").to_string(),
-            duration_ns: (scenario.duration - scenario.measure.warmup).as_ns(),
-            end_ns: scenario.duration.as_ns(),
-        };
         let (warmup, baseline) = (scenario.measure.warmup, Baseline::default());
         Ok(Simulation {
             core,
@@ -130,7 +123,7 @@ impl Simulation {
             baseline,
             ideal: Ideal::of(scenario),
             measure_delay,
-            identity,
+            identity: plan::identity(scenario),
         })
     }
 

@@ -11,13 +11,13 @@ mod tell;
 
 use crate::emu::{self, Origin};
 use crate::failure::Failure;
-use crate::known::{algorithm_facts, algorithm_names};
+use crate::known::parse_scenario;
 use crate::monitor::Monitor;
 use crate::run::speed;
 use crate::sweep::{self, Job};
 pub use compare::{Compared, Estimate, Group, Turn};
 use results::{RunInfo, RunResults, SelfCheck, SweepWriter};
-use scenario::{FileRef, Files, Input, Known, Scenario};
+use scenario::{FileRef, Files};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -128,18 +128,14 @@ fn draw(compared: &mut [Compared], workers: usize, monitor: Monitor<'_>) -> Resu
 
 /// The runs with one seed: each baseline with each policy.
 fn jobs(seed: u64) -> Result<Vec<Job>, Failure> {
-    let facts = algorithm_facts();
-    let known = Known { algorithms: &algorithm_names(), policy: policy::Known { algorithms: &facts } };
     let mut jobs = Vec::new();
     for (baseline, settings) in BASELINES {
         for (policy, _) in POLICIES {
             let mut sets: Vec<String> = settings.iter().map(ToString::to_string).collect();
             sets.push(format!("policy.file=../policies/{policy}.toml"));
             sets.push(format!("seed={seed}"));
-            let input = Input { name: NAME, text: TEXT, sets: &sets, known, files: &BuiltIn };
-            let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
             let parameters = [("baseline", baseline), ("policy", policy)];
-            jobs.extend(loaded.runs.into_iter().map(|run| Job {
+            jobs.extend(parse_scenario(NAME, TEXT, &sets, &BuiltIn)?.into_iter().map(|run| Job {
                 name: format!("{baseline}/{policy}"),
                 parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).to_vec(),
                 scenario: run.scenario,

@@ -9,15 +9,13 @@ use ::emu::hosts::{Host, HostSettings};
 use ::emu::{EmuError, Watch, emulate};
 use results::{RunResults, SelfCheck};
 use scenario::{Bundle, Scenario};
-use std::fs;
 use std::path::Path;
 use units::Time;
 
 /// The algorithms of emulated scenarios: ours, and the running kernel's own as `kernel:NAME`.
-pub fn algorithm_names(ours: &[&str]) -> Vec<String> {
-    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    let own = available.split_whitespace().filter(|name| !name.starts_with(kernel::NAME_PREFIX));
-    let own = own.map(|name| format!("{}{name}", ::emu::linux::KERNEL_PREFIX));
+pub(crate) fn algorithm_names(ours: &[&str]) -> Vec<String> {
+    let of_kernel = kernel::algorithms().unwrap_or_default();
+    let own = of_kernel.into_iter().filter(|name| name.starts_with(kernel::KERNEL_PREFIX));
     ours.iter().map(ToString::to_string).chain(own).collect()
 }
 

@@ -1,11 +1,13 @@
 //! The names that scenarios and policies may use, and checks of their files.
 
+use crate::emu;
 use crate::failure::Failure;
 use crate::monitor::Monitor;
+use crate::request::Backend;
 use crate::sweep::Job;
 use congestion::Algorithm;
-use policy::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, Policy};
-use scenario::Diagnostic;
+use policy::{AlgorithmFacts, KERNEL_PREFIX, Measures, Policy};
+use scenario::{Diagnostic, Files, Input, Known, Run, Scenario};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -43,7 +45,7 @@ pub fn algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
 }
 
 /// The same of those that an emulation runs on this machine's kernel: Linux's own only where the kernel has them.
-pub fn emulated_algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
+fn emulated_algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
     let has = kernel::algorithms().unwrap_or_default();
     let runs = |facts: &AlgorithmFacts<'_>| {
         !facts.name.starts_with(KERNEL_PREFIX) || has.iter().any(|name| name == facts.name)
@@ -81,6 +83,30 @@ fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
     AlgorithmFacts { name: algorithm.name(), measures, needs_ecn: algorithm.needs_ecn() }
 }
 
+/// Reads and checks a scenario with the algorithms of a backend; a sweep has several runs.
+///
+/// # Errors
+/// The file's mistakes.
+pub fn load_scenario(file: &Path, sets: &[String], backend: Backend) -> Result<Vec<Run>, Failure> {
+    let own = algorithm_names();
+    let (names, facts) = match backend {
+        Backend::Sim => (own.iter().map(ToString::to_string).collect(), algorithm_facts()),
+        Backend::Emu => (emu::algorithm_names(&own), emulated_algorithm_facts()),
+    };
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
+    let loaded = Scenario::load(file, sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;
+    Ok(loaded.runs)
+}
+
+/// The same of a scenario that is compiled in, with the simulator's algorithms.
+pub fn parse_scenario(name: &str, text: &str, sets: &[String], files: &dyn Files) -> Result<Vec<Run>, Failure> {
+    let (names, facts) = (algorithm_names(), algorithm_facts());
+    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
+    let loaded = Scenario::parse(&Input { name, text, sets, known, files });
+    Ok(loaded.map_err(|diagnostic| Failure::located(&diagnostic))?.runs)
+}
+
 /// Reads and checks a policy.
 ///
 /// # Errors
@@ -90,7 +116,8 @@ pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
     let text =
         fs::read_to_string(file).map_err(|error| Failure::located(&Diagnostic::unreadable("policy", &name, &error)))?;
     let algorithms = host_algorithm_facts();
-    Policy::parse(&name, &text, Known { algorithms: &algorithms }).map_err(|diagnostic| Failure::located(&diagnostic))
+    Policy::parse(&name, &text, policy::Known { algorithms: &algorithms })
+        .map_err(|diagnostic| Failure::located(&diagnostic))
 }
 
 /// Compiles every algorithm file that the runs name, so that a mistake in one is reported before anything runs.

@@ -1,8 +1,18 @@
-//! Defaults of all requests.
+//! What all requests have in common.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
+
+/// The backends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// The simulator: virtual clock, simulated hosts.
+    #[default]
+    Sim,
+    /// The emulator: real time, Linux hosts in network namespaces; needs root.
+    Emu,
+}
 
 /// The default parent of results folders.
 const RESULTS_FOLDER: &str = "opentcp-results";

@@ -2,12 +2,12 @@
 
 use crate::emu::{self, Origin};
 use crate::failure::Failure;
-use crate::known::{algorithm_facts, algorithm_names, check_algorithm_files, emulated_algorithm_facts};
+use crate::known::{check_algorithm_files, load_scenario};
 use crate::monitor::Monitor;
-use crate::request::{all_cores, results_folder};
+use crate::request::{Backend, all_cores, results_folder};
 use crate::sweep::{Job, run_all};
 use results::{RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, write_run};
-use scenario::{Known, Loaded, Run, Scenario};
+use scenario::{Run, Scenario};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -32,16 +32,6 @@ impl RunRequest {
         let scenario = scenario.into();
         RunRequest { scenario, sets: Vec::new(), out: None, workers: all_cores(), backend: Backend::Sim }
     }
-}
-
-/// The backends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// The simulator: virtual clock, simulated hosts.
-    #[default]
-    Sim,
-    /// The emulator: real time, Linux hosts in network namespaces; needs root.
-    Emu,
 }
 
 /// A scenario's results.
@@ -73,71 +63,12 @@ pub struct Kept {
 /// # Errors
 /// The input is wrong, a run failed, or the user stopped it.
 pub fn run(request: &RunRequest, monitor: Monitor<'_>) -> Result<Done, Failure> {
-    let ours = algorithm_names();
-    let of_emulator = emu::algorithm_names(&ours);
-    let names: Vec<&str> = match request.backend {
-        Backend::Sim => ours,
-        Backend::Emu => of_emulator.iter().map(String::as_str).collect(),
-    };
-    let facts = match request.backend {
-        Backend::Sim => algorithm_facts(),
-        Backend::Emu => emulated_algorithm_facts(),
-    };
-    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-    let loaded =
-        Scenario::load(&request.scenario, &request.sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;
-    let jobs = jobs_of(loaded);
+    let jobs = jobs_of(load_scenario(&request.scenario, &request.sets, request.backend)?);
     check_algorithm_files(&jobs, monitor)?;
     let scenario = &jobs[0].scenario;
     let out = request.out.clone().unwrap_or_else(|| results_folder(&scenario.name));
-    let title = scenario.title.clone().unwrap_or_else(|| scenario.name.clone());
-    let (runs, info) = match request.backend {
-        Backend::Sim => execute(&jobs, &out, &title, &Simulated { workers: request.workers, monitor })?,
-        Backend::Emu => {
-            let origin = Origin { path: &request.scenario, sets: &request.sets };
-            execute(&jobs, &out, &title, &Emulated { origin, monitor })?
-        }
-    };
+    let (runs, info) = execute(request, &jobs, &out, monitor)?;
     Ok(Done { scenario: scenario.name.clone(), out, runs, info })
-}
-
-/// Executes the runs and delivers each one's results and, if emulated, its self-check.
-trait Runner {
-    fn run_all(&self, jobs: &[Job], take: Take<'_>) -> Result<(), Failure>;
-    /// Runs in parallel.
-    fn workers(&self) -> usize;
-}
-
-type Take<'a> = &'a mut dyn FnMut(RunResults, Option<SelfCheck>) -> Result<(), Failure>;
-
-struct Simulated<'a> {
-    workers: usize,
-    monitor: Monitor<'a>,
-}
-
-impl Runner for Simulated<'_> {
-    fn run_all(&self, jobs: &[Job], take: Take<'_>) -> Result<(), Failure> {
-        run_all(jobs, self.workers, self.monitor, |run| take(run, None))
-    }
-
-    fn workers(&self) -> usize {
-        self.workers
-    }
-}
-
-struct Emulated<'a> {
-    origin: Origin<'a>,
-    monitor: Monitor<'a>,
-}
-
-impl Runner for Emulated<'_> {
-    fn run_all(&self, jobs: &[Job], take: Take<'_>) -> Result<(), Failure> {
-        emu::run_all(jobs, self.origin, self.monitor, 0, |run, check| take(run, Some(check)))
-    }
-
-    fn workers(&self) -> usize {
-        1
-    }
 }
 
 impl Kept {
@@ -152,7 +83,7 @@ impl Kept {
 }
 
 /// The runs of a scenario with the parameters by which reports distinguish them.
-fn jobs_of(loaded: Loaded) -> Vec<Job> {
+fn jobs_of(runs: Vec<Run>) -> Vec<Job> {
     let job = |run: Run| {
         let short = |key: &str| match key {
             "tcp.cc" => "algorithm".to_string(),
@@ -164,7 +95,7 @@ fn jobs_of(loaded: Loaded) -> Vec<Job> {
         parameters.push(("seed".to_string(), run.scenario.seed.to_string()));
         Job { name: run.name, parameters, scenario: run.scenario }
     };
-    loaded.runs.into_iter().map(job).collect()
+    runs.into_iter().map(job).collect()
 }
 
 /// Whether no other swept key has this last part.
@@ -186,14 +117,19 @@ fn algorithms(scenario: &Scenario) -> String {
 }
 
 /// Executes the runs and writes the results.
-fn execute(jobs: &[Job], out: &Path, title: &str, runner: &dyn Runner) -> Result<(Vec<Kept>, RunInfo), Failure> {
+fn execute(
+    request: &RunRequest,
+    jobs: &[Job],
+    out: &Path,
+    monitor: Monitor<'_>,
+) -> Result<(Vec<Kept>, RunInfo), Failure> {
     // Created before the first run, so that a bad --out is reported at once; dropped unfinished, it leaves nothing.
     let mut sweep = SweepWriter::create(out).map_err(|error| Failure::bad_out(&error))?;
     let began = Instant::now();
     let mut runs = Vec::new();
     let mut single = None;
     let mut emulations = Vec::new();
-    runner.run_all(jobs, &mut |run, check| {
+    let mut take = |run: RunResults, check: Option<SelfCheck>| {
         emulations.extend(check);
         if jobs.len() > 1 {
             sweep.add(&run).map_err(|error| Failure::writing(&error))?;
@@ -202,16 +138,28 @@ fn execute(jobs: &[Job], out: &Path, title: &str, runner: &dyn Runner) -> Result
             single = Some(run);
         }
         Ok(())
-    })?;
+    };
+    let workers = match request.backend {
+        Backend::Sim => {
+            run_all(jobs, request.workers, monitor, |run| take(run, None))?;
+            request.workers.min(jobs.len())
+        }
+        Backend::Emu => {
+            let origin = Origin { path: &request.scenario, sets: &request.sets };
+            emu::run_all(jobs, origin, monitor, 0, |run, check| take(run, Some(check)))?;
+            1
+        }
+    };
     let hops = runs.iter().map(|run| run.summary.packet_hops).sum::<u64>();
     let hops = hops + single.as_ref().map_or(0, |run| run.summary.packet_hops);
-    let info = RunInfo { emulations, ..speed(began, hops, runner.workers().min(jobs.len())) };
-    let written = match &single {
-        Some(run) => {
-            drop(sweep);
-            write_run(out, run, Some(&info))
-        }
-        None => sweep.finish(&Story::new(title), Some(&info)),
+    let info = RunInfo { emulations, ..speed(began, hops, workers) };
+    let written = if let Some(run) = &single {
+        drop(sweep);
+        write_run(out, run, Some(&info))
+    } else {
+        let scenario = &jobs[0].scenario;
+        let title = scenario.title.as_ref().unwrap_or(&scenario.name);
+        sweep.finish(&Story::new(title), Some(&info))
     };
     written.map_err(|error| Failure::writing(&error))?;
     runs.extend(single.map(Kept::of));

@@ -6,13 +6,13 @@
 //! A rule that was never on has a reason: what its condition asked for, which values were seen, and what withheld it.
 
 use crate::failure::Failure;
-use crate::known::{algorithm_facts, algorithm_names, check_algorithm_files, load_policy};
+use crate::known::{check_algorithm_files, load_policy, load_scenario};
 use crate::monitor::Monitor;
-use crate::request::all_cores;
+use crate::request::{Backend, all_cores};
 use crate::sweep::{Job, run_all};
 use policy::{ArmObservation, Judgement, Mode, PeriodObservation, Policy, Rule, Seen, Verdict, VerdictReport};
 use results::{CueEvent, RuleRow, RunResults};
-use scenario::{Known, Scenario};
+use scenario::Scenario;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -103,16 +103,14 @@ fn jobs(request: &TrialRequest) -> Result<(Vec<Job>, Policy), Failure> {
     let seeds: Vec<String> = (1..=request.seeds).map(|seed| seed.to_string()).collect();
     let mut sets = vec![format!("policy.file={}", path.display()), format!("sweep.seed=[{}]", seeds.join(", "))];
     sets.extend_from_slice(&request.sets);
-    let (names, facts) = (algorithm_names(), algorithm_facts());
-    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-    let loaded = Scenario::load(&request.scenario, &sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;
-    if let Some((key, _)) = loaded.runs.iter().flat_map(|run| &run.parameters).find(|(key, _)| key != "seed") {
+    let runs = load_scenario(&request.scenario, &sets, Backend::Sim)?;
+    if let Some((key, _)) = runs.iter().flat_map(|run| &run.parameters).find(|(key, _)| key != "seed") {
         return Err(Failure::Input(format!(
             "try compares one network with and without a policy: the scenario sweeps `{key}`"
         )));
     }
     let mut jobs = Vec::new();
-    for run in loaded.runs {
+    for run in runs {
         let mut scenario = run.scenario;
         scenario.measure.messages = true;
         let without = Scenario { policy: None, ..scenario.clone() };
@@ -159,7 +157,7 @@ fn silent(policy: &Policy, rows: &[RuleRow], scenario: &Scenario) -> Vec<String>
     let period = scenario.policy.as_ref().map_or(policy.period, |control| control.policy.period);
     if period >= scenario.duration {
         lines.push(format!(
-            "T = {period}, and a run lasts {}: the only decision is the one at its start, when nothing is measured yet. Set \
+            "T = {period}, and a run lasts {}, so the only decision is at its start, before anything is measured. Set \
              \"policy.period\", such as --set \"policy.period={}\"",
             scenario.duration,
             scenario.duration / 20
@@ -182,9 +180,9 @@ fn reasons(rule: &Rule, row: &RuleRow) -> String {
         never => never,
     };
     let counted = [
-        (row.off, format!("`{when}` was false, or held off: {}", seen(true))),
+        (row.off, format!("`{when}` was false, or the hold time kept it off: {}", seen(true))),
         (row.unknown, format!("`{when}` was not known: {unknown}")),
-        (row.no_host, "no host was treated that it matches".to_string()),
+        (row.no_host, "it matched no treated host".to_string()),
         (row.left_out, "no host had what the algorithm needs".to_string()),
         (row.withheld, format!("withheld: {}", row.withheld_why)),
     ];
@@ -196,7 +194,8 @@ fn reasons(rule: &Rule, row: &RuleRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scenario::{Disk, Input};
+    use crate::known::{algorithm_facts, algorithm_names};
+    use scenario::{Disk, Input, Known};
 
     const POLICY: &str = "mode = \"enforce\"\nperiod = \"20 ms\"\n[objective]\nminimize = \"network.fct_p99\"\n[[rule]]\nname = \"r\"\n\
                           when = \"network.max_link_utilization < 0.99\"\nset = { SET }\n";

@@ -1,7 +1,8 @@
 //! Shared by the tests of several crates. Only tests and benchmarks depend on it.
 //!
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] serialises tests,
-//!   [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`eventually`] waits for an effect.
+//!   [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs from it, [`eventually`] waits
+//!   for an effect.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
 //!   cases to run.
@@ -23,7 +24,7 @@ pub use asked::asked;
 pub use machine::{Machine, cgroups, or_skip, root};
 pub use network::{End, Namespaces, cable, command, inside, ip, set_sysctl, talk};
 pub use random::Random;
-pub use running::Running;
+pub use running::{Burners, Running};
 pub use scenarios::{LossyDownload, scenario, scenario_in, scenario_set, scenario_with};
 pub use wait::{PATIENCE, eventually, until};
 pub use wire::{Bottleneck, Faults, Wire};

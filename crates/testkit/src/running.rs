@@ -1,4 +1,4 @@
-//! A program that runs during a test.
+//! Programs that run during a test.
 
 use crate::network::inside;
 use crate::wait::eventually;
@@ -7,6 +7,26 @@ use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command};
+
+/// Programs that keep CPUs busy, killed when dropped.
+pub struct Burners(Vec<Child>);
+
+impl Burners {
+    /// Starts `n`; each takes as much of a CPU as it gets.
+    pub fn start(n: usize) -> Burners {
+        let burn = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell");
+        Burners((0..n).map(burn).collect())
+    }
+}
+
+impl Drop for Burners {
+    fn drop(&mut self) {
+        for burner in &mut self.0 {
+            let _ = burner.kill();
+            let _ = burner.wait();
+        }
+    }
+}
 
 /// A process, killed when dropped, also by a failing test. Its stderr goes into a file.
 pub struct Running {

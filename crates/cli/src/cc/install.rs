@@ -1,7 +1,7 @@
 //! `opentcp cc load` and `unload`: algorithms in the running kernel.
 
 use crate::failure::Failure;
-use crate::terminal::{print, talk};
+use crate::terminal::{note, print};
 use congestion::compile_for_bpf;
 use kernel::{Change, Kernel, NAME_PREFIX, PinError, Pins, Prepared, not_pinned, pinned};
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ pub fn load(wanted: &[String]) -> Result<(), Failure> {
         .map_err(input)?;
     let pins = Pins::open().map_err(input)?;
     if pins.mounted() {
-        talk!("mounted a BPF file system on /sys/fs/bpf");
+        note!("mounted a BPF file system on /sys/fs/bpf");
     }
     for algorithm in prepared {
         let name = algorithm.name().to_string();
@@ -68,7 +68,7 @@ pub fn unload(wanted: &[String]) -> Result<(), Failure> {
         names.extend(loaded);
     }
     if names.is_empty() {
-        talk!("nothing is loaded");
+        note!("nothing is loaded");
     }
     let used = kernel::sockets_by_algorithm().unwrap_or_default();
     for name in names {

@@ -6,14 +6,14 @@
  *   congestion avoidance   cwnd += a             per round trip,   a = INCREASE_PERCENT / 100 segments
  *   loss                   ssthresh = b cwnd,    b = KEEP_PERCENT / 100, at least 2 segments
  *
- * NewReno is a = 1, b = 1/2. A flow that keeps more at a loss must grow less between losses to have the same share beside it:
- * a = 3 (1 - b) / (1 + b), so b = 0.70 goes with a = 0.53. Change one and see the share change.
+ * NewReno is a = 1, b = 1/2. For an equal share beside NewReno, a flow that keeps more at a loss must grow more slowly:
+ * a = 3 (1 - b) / (1 + b), so b = 0.70 needs a = 0.53. Change one of the two and compare the shares.
  *
- *   opentcp run NAME.toml                    beside NewReno, alone and on the same link
- *   opentcp cc check NAME.c                  may it run everywhere?
- *   sudo opentcp cc load NAME.c              in the running kernel, as ot_NAME
+ *   opentcp run NAME.toml                    compare it with NewReno
+ *   opentcp cc check NAME.c                  check it for the simulator and the kernel
+ *   sudo opentcp cc load NAME.c              load it into the running kernel, as ot_NAME
  *
- * The contract is docs/algorithms.md; what there is to call is in cc/include/tcp.h.
+ * The contract is in docs/algorithms.md; cc/include/tcp.h declares what a hook can call.
  */
 #include "tcp.h"
 
@@ -22,7 +22,7 @@
 
 CC_HOOK(u32, NAME_ssthresh, struct sock *sk)
 {
-	/* windows are below 2^32 / 100 segments, but a product of 64 bits needs no such reason */
+	/* in 64 bits, so that no window overflows */
 	u64 kept = (u64)tcp_sk(sk)->snd_cwnd * KEEP_PERCENT / 100u;
 
 	return max_u32((u32)kept, 2);
@@ -33,16 +33,9 @@ CC_HOOK(void, NAME_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	(void)ack;
-	/* a flow that does not use its window learns nothing about the path */
-	if (!tcp_is_cwnd_limited(sk))
-		return;
-	if (tcp_in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
 	/* one segment more per so many acknowledged; cwnd of them are acknowledged in a round trip */
-	tcp_cong_avoid_ai(tp, max_u32((u32)((u64)tp->snd_cwnd * 100u / INCREASE_PERCENT), 1), acked);
+	if (tcp_past_slow_start(sk, &acked))
+		tcp_cong_avoid_ai(tp, max_u32((u32)((u64)tp->snd_cwnd * 100u / INCREASE_PERCENT), 1), acked);
 }
 
 CC_HOOK(u32, NAME_undo_cwnd, struct sock *sk)
@@ -52,7 +45,7 @@ CC_HOOK(u32, NAME_undo_cwnd, struct sock *sk)
 
 CC_INFO(NAME,
 	.title = "NAME",
-	.environment = "where one wants to learn",
+	.environment = "experiments",
 	.reference = "Yang and Lam, General AIMD congestion control, ICNP 2000",
 	.category = CC_LOSS_BASED,
 	.measures = CC_MEASURES_LOSS);

@@ -17,13 +17,13 @@ pub struct Args {
     /// The network and its traffic (TOML); a policy in it is ignored
     #[arg(long, value_name = "FILE")]
     scenario: PathBuf,
-    /// Seeds 1 to N, each run with and without the policy
+    /// Seeds 1 to N; each is run with and without the policy
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(i64::from(TrialRequest::SEEDS_MIN)..=1000))]
     seeds: u32,
     /// Set a key of the scenario, dotted; may be given many times. `policy.period` is T in the simulated network
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Runs at the same time [default: as many as there are cores]. Results do not depend on it
+    /// Runs in parallel [default: the number of CPUs]. Results do not depend on it
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// One JSON object on stdout instead of text

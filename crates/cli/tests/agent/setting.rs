@@ -108,7 +108,7 @@ fn pause((one, other): &mut (TcpStream, TcpStream), world: &World) -> (u32, u32)
 }
 
 #[test]
-fn a_connection_that_was_idle_begins_again_with_the_rules_window_and_afterwards_with_its_own() {
+fn a_connection_restarts_after_idle_with_the_rules_window_and_afterwards_with_its_own() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &[]);
@@ -172,8 +172,7 @@ fn without_bpf_an_agent_reports_it_uses_routes_and_restores_everything() {
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent_as(refused, &mut oracle, &[]);
     let lacks = |text: &str| {
-        text.contains("the kernel does not take the agent's program")
-            && text.contains("only routes and sysctls are set")
+        text.contains("the kernel refuses the agent's program") && text.contains("only routes and sysctls are set")
     };
     assert!(lacks(&agent.said()), "{}", agent.said());
     let kept = world.connection(THERE);

@@ -2,7 +2,7 @@
 
 use bus::{Bus as _, UnixOracle};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
-use policy::{Addressees, Cue, CueGuard, CueScope, OracleKey, Sessions, Settings};
+use policy::{Cue, CueGuard, CueScope, OracleKey, Settings};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -395,12 +395,7 @@ pub fn cue(epoch: u64, set: Settings) -> Cue {
         rule: "rule".into(),
         rank: 0,
         lifetime: Time::from_secs(60),
-        scope: CueScope {
-            hosts: Addressees::All,
-            names: Vec::new(),
-            labels: BTreeMap::new(),
-            sessions: Sessions::default(),
-        },
+        scope: CueScope::default(),
         set,
         guard: None,
         reason: "a test".into(),

@@ -98,7 +98,7 @@ fn an_out_that_cannot_be_written_is_reported_before_anything_runs() {
     std::fs::create_dir(place.join("folder")).unwrap();
     std::fs::write(place.join("folder/precious.txt"), "do not replace").unwrap();
     let said = refusal(&place, &["run", "a.toml", "--out", "folder"]);
-    assert!(said.contains("is no results folder"), "{said}");
+    assert!(said.contains("is not a results folder"), "{said}");
     let said = refusal(&place, &["reproduce", "cfi16", "--out", "taken"]);
     assert!(said.contains("taken is not a folder"), "{said}");
     assert!(place.join("folder/precious.txt").exists());

@@ -43,7 +43,7 @@ fn without_rights_the_simulator_works_and_sudo_is_the_advice() {
 }
 
 #[test]
-fn under_ip_netns_exec_commands_whose_work_must_last_are_told_to_begin_elsewhere() {
+fn under_ip_netns_exec_commands_whose_work_must_last_say_where_to_start_them() {
     let Some(_kernel) = Exclusive::new() else { return };
     let name = format!("otd-{}", std::process::id());
     let ip = |args: &[&str]| assert!(Command::new("ip").args(args).status().unwrap().success());

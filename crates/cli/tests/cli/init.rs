@@ -52,7 +52,7 @@ fn nothing_is_ever_overwritten() {
     for args in [["init", "algorithm", "mine"], ["init", "scenario", "mine"], ["init", "policy", "mine"]] {
         let done = place.opentcp(&args);
         assert_eq!(done.code, Some(2), "{}", done.stderr);
-        assert!(done.stderr.contains("mine.toml is there already"), "{}", done.stderr);
+        assert!(done.stderr.contains("mine.toml already exists"), "{}", done.stderr);
     }
     assert_eq!(place.entries(), ["mine.toml"]);
     assert_eq!(fs::read_to_string(place.join("mine.toml")).unwrap(), "mine");
@@ -62,9 +62,9 @@ fn nothing_is_ever_overwritten() {
 fn a_name_that_cannot_be_one_is_refused() {
     let place = Place::new();
     for (kind, name, words) in [
-        ("algorithm", "Mine", "a small letter"),
-        ("algorithm", "a_name_too_long", "12 at most"),
-        ("algorithm", "cubic", "is an algorithm of this program"),
+        ("algorithm", "Mine", "lower-case letters"),
+        ("algorithm", "a_name_too_long", "at most 12 characters"),
+        ("algorithm", "cubic", "is a built-in algorithm"),
         ("scenario", "../a", "letters, digits"),
         ("policy", "", "letters, digits"),
     ] {

@@ -4,7 +4,7 @@ use crate::loading::{Exclusive, as_nobody};
 use std::process::Command;
 
 #[test]
-fn a_user_without_rights_is_told_which_are_lacking_and_what_to_do() {
+fn without_rights_errors_name_those_that_are_missing_and_what_to_do() {
     let Some(_kernel) = Exclusive::new() else { return };
     let outputs = as_nobody([
         &["agent"],
@@ -26,7 +26,7 @@ fn a_user_without_rights_is_told_which_are_lacking_and_what_to_do() {
 }
 
 #[test]
-fn an_agent_whose_settings_could_not_last_is_told_where_to_start_it() {
+fn an_agent_whose_settings_could_not_last_says_where_to_start_it() {
     let Some(_kernel) = Exclusive::new() else { return };
     let place = tempfile::tempdir().unwrap();
     let name = format!("otl-{}", std::process::id());

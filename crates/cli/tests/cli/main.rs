@@ -8,6 +8,7 @@ mod determinism;
 mod doctor;
 mod emulation;
 mod emulator;
+mod foreign;
 mod init;
 mod interrupt;
 mod lacking;

@@ -162,7 +162,7 @@ fn a_rule_that_is_never_on_gets_the_reason() {
     };
     let busy = tried("500 ms", "network.max_link_utilization > 0.999", "initial_cwnd = 20");
     // of the seven decisions of a run, at 0, 0.5, … 3 s, the first knows nothing
-    let reason = "of 35 decisions `network.max_link_utilization > 0.999` was false, or held off: \
+    let reason = "of 35 decisions `network.max_link_utilization > 0.999` was false, or the hold time kept it off: \
                   network.max_link_utilization was 0.";
     assert!(busy.contains("acted in 0 of 5 seeds") && busy.contains(reason), "{busy}");
     assert!(busy.contains("; in 5 of 35 decisions `network.max_link_utilization > 0.999` was not known"), "{busy}");

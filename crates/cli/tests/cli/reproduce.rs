@@ -54,7 +54,7 @@ fn rows_have_the_schema_and_the_papers_order() {
         assert!(place.join("out").join(file).is_file(), "{file}");
     }
     let report = std::fs::read_to_string(place.join("out/report.html")).unwrap();
-    assert!(report.contains("Beside the paper"), "the report has the comparison");
+    assert!(report.contains("Compared with the paper"), "the report has the comparison");
 }
 
 #[test]

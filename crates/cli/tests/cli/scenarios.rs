@@ -3,7 +3,7 @@
 use crate::common::{Place, SMALL};
 
 #[test]
-fn every_mistake_of_every_file_is_told() {
+fn every_mistake_of_every_file_is_reported() {
     let place = Place::with(SMALL);
     place.write("b.toml", &SMALL.replace("drop_tail", "drop_tial"));
     place.write("c.toml", &SMALL.replace("newreno", "newrene"));
@@ -11,6 +11,15 @@ fn every_mistake_of_every_file_is_told() {
     assert_eq!(done.code, Some(2));
     assert_eq!(done.stdout, "a.toml: good: 4 hosts, 2 switches, 5 cables; 1 run of 1 s\n");
     assert!(done.stderr.contains("drop_tial") && done.stderr.contains("newrene"), "{}", done.stderr);
+}
+
+#[test]
+fn a_policy_may_set_the_kernels_own_algorithm() {
+    let place = Place::with(&format!("{SMALL}[policy]\nfile = \"p.toml\"\nperiod = \"100 ms\"\n"));
+    let rule = "[[rule]]\nname = \"own\"\nwhen = \"network.live_flows >= 1\"\nset = { cc = \"kernel:reno\" }\n";
+    place.write("p.toml", &format!("mode = \"enforce\"\nperiod = \"60 s\"\n{rule}"));
+    place.succeed(&["scenario", "check", "a.toml"]);
+    assert_eq!(place.opentcp(&["run", "a.toml"]).code, Some(2), "the simulator does not have it");
 }
 
 #[test]

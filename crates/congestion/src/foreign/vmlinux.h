@@ -53,6 +53,7 @@ enum {
 #define tcp_cong_avoid_ai cc_native_tcp_cong_avoid_ai
 #define tcp_reno_ssthresh cc_native_tcp_reno_ssthresh
 #define tcp_reno_undo_cwnd cc_native_tcp_reno_undo_cwnd
+#define tcp_past_slow_start cc_native_tcp_past_slow_start
 #define tcp_reno_cong_avoid cc_native_tcp_reno_cong_avoid
 #define minmax_get cc_native_minmax_get
 #define minmax_reset cc_native_minmax_reset
@@ -87,6 +88,7 @@ enum {
 #undef tcp_cong_avoid_ai
 #undef tcp_reno_ssthresh
 #undef tcp_reno_undo_cwnd
+#undef tcp_past_slow_start
 #undef tcp_reno_cong_avoid
 #undef minmax_get
 #undef minmax_reset

@@ -21,7 +21,7 @@ const PREFIX: &str = "opentcp-";
 const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// An owner's mark. For a namespace it is the alias of its loopback interface, which lasts as long as the namespace; for a
-/// control group it is the name.
+/// cgroup it is the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     owner: u32,
@@ -130,7 +130,7 @@ pub struct Cleaned {
 }
 
 /// Ends the processes that dead runs have left in their hosts; the hosts vanish with them. Other hosts, and those
-/// of live runs, are not touched. Removes dead runs' control groups. If no run is alive, restores this session's scheduling priority.
+/// of live runs, are not touched. Removes dead runs' cgroups. If no run is alive, restores this session's scheduling priority.
 ///
 /// # Errors
 /// /proc cannot be read.

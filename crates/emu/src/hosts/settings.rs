@@ -112,7 +112,7 @@ impl HostSettings {
         }
         for (name, _) in &self.sysctls {
             if !name.starts_with("net.") || name.contains('/') || name.contains("..") {
-                return wrong(format!("'{name}' is no sysctl of a network namespace; those begin with 'net.'"));
+                return wrong(format!("'{name}' is not a sysctl of a network namespace; those begin with 'net.'"));
             }
         }
         Ok(())

@@ -30,7 +30,7 @@ impl Watch for Unwatched {
     }
 }
 
-/// A run of the scenario, its self-check printed. None, and a printed reason, where a policy lacks control groups of version 2.
+/// A run of the scenario, its self-check printed. None, and a printed reason, where cgroup v2, which a policy needs, is not available.
 pub fn any(name: &str, scenario: &Scenario) -> Option<Emulated> {
     attempt(name, emulate(scenario, None, &mut Unwatched))
 }

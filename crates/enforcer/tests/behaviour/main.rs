@@ -231,7 +231,7 @@ fn packets_that_took_another_path_for_a_while_are_not_awaited() {
 }
 
 #[test]
-fn a_client_that_is_in_sequence_again_stays_enforced() {
+fn a_client_that_returns_to_sequence_stays_enforced() {
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
     rig.client(0, ack(1000));

@@ -5,7 +5,6 @@ use policy::{
     Addressees, Agent, AgentCounts, Cue, CueError, CueGuard, CueScope, Gate, Host, Identity, OracleKey, Sessions,
     Settings,
 };
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use units::Time;
 
@@ -30,12 +29,7 @@ fn cue(epoch: u64, rank: u16, set: Settings) -> Cue {
         rule: format!("rule {rank}"),
         rank,
         lifetime: s(90),
-        scope: CueScope {
-            hosts: Addressees::All,
-            names: Vec::new(),
-            labels: BTreeMap::new(),
-            sessions: Sessions::default(),
-        },
+        scope: CueScope::default(),
         set,
         guard: Some(CueGuard { revert_if: "host.drop_rate > 0.001".into(), hold: s(60) }),
         reason: String::new(),

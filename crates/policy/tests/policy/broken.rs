@@ -63,8 +63,13 @@ const CASES: &[Case] = &[
         "compare it",
     ),
     case((WHEN, "network.live_flows = 5"), (14, 28), "`=` is not part of the language", "`==`"),
-    case((WHEN, "network.live_flows <"), (14, 29), "the expression ends where something is missing", "both sides"),
-    case((WHEN, "link.utilization < 0.7"), (14, 9), "`link.utilization` needs a word", "links.exists(x, x.utilization"),
+    case((WHEN, "network.live_flows <"), (14, 29), "the expression is incomplete", "both sides"),
+    case(
+        (WHEN, "link.utilization < 0.7"),
+        (14, 9),
+        "`link.utilization` exists once for each member of `links`",
+        "links.exists(x, x.utilization",
+    ),
     case(
         (WHEN, "links.exists(l, l.utilisation < 0.7)"),
         (14, 25),
@@ -75,13 +80,13 @@ const CASES: &[Case] = &[
     case(
         ("host.drop_rate > 0.001", "network.drop_rate > 0.001"),
         (17, 24),
-        "an agent does not know `network.drop_rate`",
+        "a guard cannot use `network.drop_rate`",
         "`host.drop_rate`",
     ),
     case(
         ("network.drop_rate < 0.01", "host.drop_rate < 0.01"),
         (11, 10),
-        "`host.drop_rate` is a host's",
+        "`host.drop_rate` belongs to one host",
         "hosts.exists(h, h.drop_rate",
     ),
     case(
@@ -102,7 +107,7 @@ const CASES: &[Case] = &[
         "`treted` is not known here",
         "did you mean `treated`?",
     ),
-    case(("lifetime = \"90 s\"", "lifetime = \"60 s\""), (3, 12), "has expired before the next one comes", "90 s"),
+    case(("lifetime = \"90 s\"", "lifetime = \"60 s\""), (3, 12), "expires before the next one", "90 s"),
     case(("period = \"60 s\"\n", ""), (1, 1), "the policy lacks `period`", ""),
     case(("mode = \"enforce\"", "mode = \"on\""), (1, 8), "`on` is not known here", "`observe` or `enforce`"),
     case(
@@ -115,14 +120,14 @@ const CASES: &[Case] = &[
     case(
         ("fraction = 0.5", "stages = [{ fraction = 0.1 }, { fraction = 0.5 }]"),
         (19, 10),
-        "these stages do not follow one another",
+        "the stages are not in order of time",
         "`after`",
     ),
     case(
         ("[rollout]", "[[rule]]\nname = \"calm\"\nwhen = \"true\"\nset = { pacing = true }\n[rollout]"),
         (19, 8),
         "a second rule `calm`",
-        "tell rules apart",
+        "identify rules by name",
     ),
     case(
         (

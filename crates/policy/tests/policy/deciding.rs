@@ -271,7 +271,7 @@ fn a_broken_constraint_keeps_everything_back_at_once() {
 }
 
 #[test]
-fn a_broken_constraint_is_told_though_nobody_is_treated() {
+fn a_broken_constraint_is_reported_even_if_no_host_is_treated() {
     let broken = GOOD.replace("network.drop_rate < 0.01", "network.drop_rate < 0.0004");
     let decision = once(&policy(&broken.replace("fraction = 0.5", "fraction = 0.05")), &view(8, 0.1, 0));
     assert_eq!((decision.treated, decision.rules[0].hosts.matched), (0, 0));
@@ -392,7 +392,7 @@ fn a_policy_that_observes_sends_nothing() {
 }
 
 #[test]
-fn an_oracle_that_was_started_again_goes_on_counting() {
+fn a_restarted_oracle_continues_counting() {
     let mut history = History::after(41);
     assert_eq!(decide(&policy(GOOD), &view(8, 0.1, 0), &mut history).epoch, 42);
 }

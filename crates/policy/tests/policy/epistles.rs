@@ -64,7 +64,7 @@ fn a_cue_is_taken_once() {
 }
 
 #[test]
-fn an_agent_that_was_started_again_takes_nothing_of_an_epoch_that_it_has_seen() {
+fn a_restarted_agent_takes_nothing_of_an_epoch_that_it_has_seen() {
     let mut gate = gate(Some(6));
     assert_eq!(gate.highest(), Some(6));
     assert_eq!(gate.take(&key().sign(&cue(6, 9))), Err(CueError::Old { epoch: 6, highest: 6 }));
@@ -135,7 +135,7 @@ fn keys_are_read_as_they_are_written() {
 }
 
 #[test]
-fn a_network_in_json_is_read_again_and_its_mistakes_are_told() {
+fn a_network_in_json_is_parsed_and_its_mistakes_are_reported() {
     let text = r#"{"at": "60 s", "links": [{"name": "a", "utilization": 0.5}], "hosts": [{"name": "h", "srtt_us": [[200, 3]]}],
         "matrix": [{"from": "r1", "to": "r2", "rate": "1 Gbit/s"}], "fct": {"p99": "2 ms"}}"#;
     let view = NetworkView::from_json(text).unwrap();

@@ -29,8 +29,8 @@ pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
     let unit = Quantity::Time.unit(libm::sqrt(low.max(1.0) * high));
     let x = Axis::log(&format!("completion time ({})", unit.unit), low / unit.divisor, high / unit.divisor);
     let rarest = finished().flat_map(|run| run.completion.iter().map(|at| at.at_least)).fold(1.0, f64::min);
-    let at_most = Axis::linear("flows that took at most so long (%)", 100.0);
-    let at_least = Axis::log("flows that took at least so long (%)", rarest * 100.0, 100.0);
+    let at_most = Axis::linear("flows that took at most this long (%)", 100.0);
+    let at_least = Axis::log("flows that took at least this long (%)", rarest * 100.0, 100.0);
     let panels = grouped(finished(), |run| facets.panel(run));
     let lines = |members: &[&Digest], share: fn(&CompletedBy) -> f64| -> Vec<Line> {
         let line = |run: &&Digest| Line {

@@ -17,7 +17,7 @@ pub(super) fn section(rows: &[Comparison]) -> Markup {
     let palette = Palette::of(rows.iter().map(|row| split(&row.case).1));
     let groups = grouped(rows, heading);
     html! {
-        h2 { "Beside the paper" }
+        h2 { "Compared with the paper" }
         p.sub { "Dashed bars are the paper’s numbers, filled bars ours." }
         @for (heading, members) in &groups {
             h3 { (heading) }

@@ -36,7 +36,7 @@ pub(super) fn section(runs: &[Digest], facets: &Facets) -> Markup {
     html! {
         h2 { "FCT slowdown" }
         p.sub {
-            "Completion time over the ideal one, that of the same flow alone on its path: 1 is as fast as the network allows. "
+            "Completion time divided by the ideal one, that of the same flow alone on its path: 1 is as fast as the network allows. "
             (unfinished(&measured))
         }
         @if let ([(run, slowdown)], 1) = (&measured[..], runs.len()) {
@@ -63,7 +63,7 @@ fn unfinished(measured: &[(&Digest, &Slowdown)]) -> String {
         _ => format!("; up to {} % in a run", rounded(most * 100.0)),
     };
     format!(
-        "{} of {} flows ({} %{most}) had not finished when the run ended. They count with the slowdown that they had by then. A percentile that they \
+        "{} of {} flows ({} %{most}) had not finished when the run ended. They count with the slowdown that they had at that time. A percentile that they \
          could raise by more than 5 % is a lower bound: ≥ in tables, an open triangle in charts.",
         number(count as f64),
         number(flows as f64),

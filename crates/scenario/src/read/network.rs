@@ -95,7 +95,7 @@ impl Reader<'_, '_> {
         }
         let entry = self.variant(node, "buffer", &["shared"])?;
         let section = self.section(&entry.value, "buffer `shared`")?;
-        let rule = format!("room for one full packet ({frame_bytes} B) at least, 1 TB at most");
+        let rule = format!("at least one full packet ({frame_bytes} B), 1 TB at most");
         let bytes = section.require("bytes", |r, n| {
             r.within(n, |bytes: &Bytes| (frame_bytes..=1_000_000_000_000).contains(&bytes.get()), &rule)
         });
@@ -374,5 +374,5 @@ fn check_cables(
     }
     let start = names.keys().next().map_or("", String::as_str);
     let message = format!("no path leads from `{start}` to {}", list(lost));
-    section.problem("links", message, Some("every node is within reach of every other".to_string()))
+    section.problem("links", message, Some("each node must be reachable from each other".to_string()))
 }

@@ -29,7 +29,7 @@ impl Reader<'_, '_> {
 fn limit(section: &Section, frame_bytes: u64) -> Option<Limit> {
     section.exclusive("packets", "bytes");
     let packets = section.get("packets", |r, n| r.count(n, 1, PACKETS_MAX).map(Limit::Packets));
-    let rule = format!("room for one full packet ({frame_bytes} B) at least, {BYTES_MAX} at most");
+    let rule = format!("at least one full packet ({frame_bytes} B), {BYTES_MAX} at most");
     let bytes = section.get("bytes", |r, n| {
         r.within(n, |bytes: &Bytes| bytes.get() >= frame_bytes && *bytes <= BYTES_MAX, &rule).map(Limit::Bytes)
     });

@@ -212,7 +212,7 @@ fn workload(section: &Section, mss: u32) -> Option<Workload> {
     if !section.has("on_off") && !section.has("bulk") {
         let help =
             Some("add `bulk = {}` or `on_off = { rate = \"50 Mbit/s\", on = \"1 s\", off = \"1 s\" }`".to_string());
-        return section.reader.problem(&section.at, "these flows do not say what they send", help);
+        return section.reader.problem(&section.at, "this entry does not say what its flows send", help);
     }
     on_off.or(bulk)
 }
@@ -240,8 +240,8 @@ fn permutation(section: &Section, around: &Around) -> Option<TrafficKind> {
         .unwrap_or(Across::Hosts);
     let workload = workload(section, around.mss);
     if across == Across::Pods && around.topology.pods().is_none_or(|pods| pods < 2) {
-        let help = Some("fat trees have pods, and the leaves of a leaf-spine network count as such".to_string());
-        return section.problem("across", "this topology has no two pods", help);
+        let help = Some("use a fat tree or a leaf–spine network, where each leaf is a pod".to_string());
+        return section.problem("across", "this topology has fewer than two pods", help);
     }
     Some(TrafficKind::Permutation { across, workload: workload? })
 }
@@ -303,7 +303,7 @@ fn all_to_all(section: &Section, topology: &Topology) -> Option<TrafficKind> {
 /// `connections` is how many a job of so many hosts has.
 fn collective(section: &Section, topology: &Topology, connections: fn(u128) -> u128) -> Option<Collective> {
     let bytes = section.require("bytes", |r, n| match &n.value {
-        Value::Array(items) if items.is_empty() => r.problem(&n.at, "no message has a size", None),
+        Value::Array(items) if items.is_empty() => r.problem(&n.at, "the list of message sizes is empty", None),
         Value::Array(_) => r.each(n, Reader::flow_bytes),
         _ => r.flow_bytes(n).map(|one| vec![one]),
     });

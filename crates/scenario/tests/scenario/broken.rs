@@ -114,7 +114,7 @@ fn queues_are_checked() {
         (network("queue = { drop_tail = {} }"), "this queue has no limit | say `packets = 100`"),
         (
             network("queue = { drop_tail = { bytes = \"1 kB\" } }"),
-            "4:33 `1 kB` is out of range: room for one full packet (1538 B)",
+            "4:33 `1 kB` is out of range: at least one full packet (1538 B)",
         ),
         (
             network("queue = { threshold_ecn = { mark_packets = 200, packets = 100 } }"),
@@ -180,8 +180,8 @@ fn traffic_is_checked() {
         (traffic("bulc = { from = \"h1\", to = \"h2\" }"), "7:1 this traffic has no key `bulc` | did you mean `bulk`?"),
         (traffic("start = \"1 s\""), "6:1 this traffic does not say what is sent | it has one of `random_pairs`"),
         (traffic(&format!("{BULK}\nidle = {{ flows = 3 }}")), "8:8 this traffic is already `bulk`"),
-        (traffic("permutation = { across = \"pods\", bulk = {} }"), "7:26 this topology has no two pods"),
-        (traffic("random_pairs = { flows = 3 }"), "7:16 these flows do not say what they send | add `bulk = {}`"),
+        (traffic("permutation = { across = \"pods\", bulk = {} }"), "7:26 this topology has fewer than two pods"),
+        (traffic("random_pairs = { flows = 3 }"), "7:16 this entry does not say what its flows send | add `bulk = {}`"),
         (traffic("incast = { senders = 4, bytes = \"1 kB\" }"), "7:22 `4` is out of range: from 1 to 3"),
         (traffic("poisson = { load = \"0 %\", sizes = \"web-search\" }"), "7:20 `0 %` is out of range"),
         (

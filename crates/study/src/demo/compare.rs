@@ -1,5 +1,6 @@
 //! Compares treated hosts with the control group of a run: completion times, retransmissions, and confidence intervals of the difference.
 
+use crate::statistics::{self, mean};
 use net::SplitMix64;
 use results::{Arm, CueEvent, CueRow, FlowRow, RunResults, SelfCheck};
 use serde::Serialize;
@@ -108,16 +109,16 @@ impl Compared {
         let policy = parameter("policy");
         let [control, treated] = [Arm::Control, Arm::Treated].map(|arm| blocks(run, arm));
         let resampled = resampled(&control, &treated);
-        let reductions = resampled.iter().map(|sample| reduction([sample[0].p99, sample[1].p99])).collect();
+        let reductions: Vec<f64> = resampled.iter().map(|sample| reduction([sample[0].p99, sample[1].p99])).collect();
         Compared {
             baseline: parameter("baseline"),
             control: group("control", &control, &resampled, 0),
             treated: group(&policy, &treated, &resampled, 1),
             policy,
-            p99_reduction: estimate(p99_reduction_of([&control, &treated]), reductions),
+            p99_reduction: estimate(p99_reduction_of([&control, &treated]), &reductions),
             draws: Vec::new(),
             turns: turns(&run.cues),
-            mean_utilization: mean(run.link_series.iter().map(|sample| sample.utilization)),
+            mean_utilization: mean(run.link_series.iter().map(|sample| sample.utilization)).unwrap_or_default(),
             busiest: busiest(run),
             following: following(&run.cues),
             set: run.cues.first().map(|row| row.set.to_string()).unwrap_or_default(),
@@ -133,7 +134,7 @@ pub fn p99_reduction(run: &RunResults) -> f64 {
 }
 
 fn p99_reduction_of(arms: [&[Block]; 2]) -> f64 {
-    reduction(arms.map(|blocks| quantile(all(blocks), 0.99)))
+    reduction(arms.map(|blocks| quantile(&all(blocks), 0.99)))
 }
 
 /// From control group to treated hosts, %.
@@ -175,7 +176,7 @@ impl Numbers {
         let fct: Vec<f64> = blocks.clone().flat_map(|block| block.fct_ms.iter().copied()).collect();
         let (sent, retransmitted) = blocks.fold((0, 0), |sum, block| (sum.0 + block.sent, sum.1 + block.retransmitted));
         let share = retransmitted as f64 / sent.max(1) as f64 * 100.0;
-        Numbers { p50: quantile(fct.clone(), 0.5), p99: quantile(fct, 0.99), retransmitted: share }
+        Numbers { p50: quantile(&fct, 0.5), p99: quantile(&fct, 0.99), retransmitted: share }
     }
 }
 
@@ -192,8 +193,10 @@ fn resampled(control: &[Block], treated: &[Block]) -> Vec<[Numbers; 2]> {
 
 fn group(name: &str, blocks: &[Block], resampled: &[[Numbers; 2]], arm: usize) -> Group {
     let own = Numbers::of(blocks.iter());
-    let of =
-        |value: fn(Numbers) -> f64| estimate(value(own), resampled.iter().map(|sample| value(sample[arm])).collect());
+    let of = |value: fn(Numbers) -> f64| {
+        let resampled: Vec<f64> = resampled.iter().map(|sample| value(sample[arm])).collect();
+        estimate(value(own), &resampled)
+    };
     let fct_ms = all(blocks);
     Group {
         name: name.to_string(),
@@ -205,22 +208,13 @@ fn group(name: &str, blocks: &[Block], resampled: &[[Numbers; 2]], arm: usize) -
     }
 }
 
-fn estimate(value: f64, resampled: Vec<f64>) -> Estimate {
-    Estimate { value, low: quantile(resampled.clone(), 0.025), high: quantile(resampled, 0.975) }
+fn estimate(value: f64, resampled: &[f64]) -> Estimate {
+    Estimate { value, low: quantile(resampled, 0.025), high: quantile(resampled, 0.975) }
 }
 
-/// By nearest rank; 0 without values.
-fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    let rank = ((values.len() as f64 * share).ceil() as usize).clamp(1, values.len()) - 1;
-    *values.select_nth_unstable_by(rank, f64::total_cmp).1
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, n) = values.fold((0.0, 0_u64), |(sum, n), value| (sum + value, n + 1));
-    sum / n.max(1) as f64
+/// As [`statistics::quantile`]; 0 without values.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    statistics::quantile(values, share).unwrap_or_default()
 }
 
 fn turns(cues: &[CueRow]) -> Vec<Turn> {
@@ -276,13 +270,6 @@ mod tests {
 
     fn block(fct_ms: &[f64]) -> Block {
         Block { fct_ms: fct_ms.to_vec(), sent: 100, retransmitted: 1 }
-    }
-
-    #[test]
-    fn quantiles_are_by_nearest_rank() {
-        let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!([0.5, 0.99, 1.0].map(|share| quantile(hundred.clone(), share) as u32), [50, 99, 100]);
-        assert_eq!((quantile(vec![7.0], 0.99), quantile(Vec::new(), 0.5)), (7.0, 0.0));
     }
 
     #[test]

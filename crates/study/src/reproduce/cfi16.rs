@@ -12,14 +12,14 @@ mod tables;
 
 use super::{Reproduced, Request, Study};
 use crate::failure::Failure;
-use crate::known::{algorithm_names, check_algorithm_files};
+use crate::known::{check_algorithm_files, parse_scenario};
 use crate::monitor::Monitor;
 use crate::run::{Words as _, speed};
 use crate::sweep::{Job, run_all};
 use experiments::Experiment;
 use measured::{Cases, Measured};
 use results::{Comparison, Story, SweepWriter};
-use scenario::{Disk, Input, Known, Routing, Run, Scenario};
+use scenario::{Disk, Routing, Run, Scenario};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -74,28 +74,19 @@ fn jobs(request: &Request, experiment: Option<&Experiment>) -> Result<Vec<Job>, 
         sets.push(format!("sweep.seed=[{}]", seeds.join(", ")));
     }
     sets.extend(experiment.iter().flat_map(|experiment| experiment.sets).map(ToString::to_string));
-    let names = algorithm_names();
     // paths in --set are relative to the working directory
-    let files = Disk { base: PathBuf::new() };
-    let input = Input {
-        name: NAME,
-        text: TEXT,
-        sets: &sets,
-        known: Known { algorithms: &names, ..Known::default() },
-        files: &files,
-    };
-    let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
+    let runs = parse_scenario(NAME, TEXT, &sets, &Disk { base: PathBuf::new() })?;
     let extra = |run: &Run| {
         let known = ["network.routing", "tcp.cc", "seed"];
         run.parameters.iter().find(|(key, _)| !known.contains(&key.as_str())).map(|(key, _)| key.clone())
     };
-    if let Some(key) = loaded.runs.iter().find_map(extra) {
+    if let Some(key) = runs.iter().find_map(extra) {
         return Err(Failure::Input(format!(
             "reproduce compares routings, variants and seeds; to sweep `{key}` use `opentcp run {NAME}`"
         )));
     }
-    let seeds = loaded.runs.iter().any(|run| run.scenario.seed != loaded.runs[0].scenario.seed);
-    Ok(loaded.runs.into_iter().map(|run| job(run.scenario, experiment, seeds, request.full)).collect())
+    let seeds = runs.iter().any(|run| run.scenario.seed != runs[0].scenario.seed);
+    Ok(runs.into_iter().map(|run| job(run.scenario, experiment, seeds, request.full)).collect())
 }
 
 /// A run's name: `single-path/vegas`, or `queue 25/vegas/3` with an experiment and several seeds.

@@ -29,7 +29,7 @@ use units::Time;
 /// The study.
 pub const STUDY: Study = Study {
     name: "dctcp",
-    about: "DCTCP's queue, sawtooth and convergence (SIGCOMM 2010): Figures 1, 12 and 16; simulated, and as root on kernels",
+    about: "DCTCP's queue, sawtooth and convergence (SIGCOMM 2010): Figures 1, 12 and 16; simulated, as root also on kernels",
     reproduce,
 };
 

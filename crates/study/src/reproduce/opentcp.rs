@@ -29,7 +29,7 @@ use units::Time;
 /// The study.
 pub const STUDY: Study = Study {
     name: "opentcp",
-    about: "OpenTCP in a data centre (HotNets 2012): Figures 1, 4 and 5, windows, jobs; simulated, and in small as root on kernels",
+    about: "OpenTCP in a data centre (HotNets 2012): Figures 1, 4 and 5, windows, jobs; simulated, as root also on kernels (smaller)",
     reproduce,
 };
 

@@ -17,7 +17,7 @@ mod tables;
 
 use super::{Reproduced, Request, Study, Wanted};
 use crate::failure::Failure;
-use crate::known::algorithm_names;
+use crate::known::parse_scenario;
 use crate::monitor::Monitor;
 use crate::run::{Words as _, speed};
 use crate::sweep::{Job, run_all};
@@ -25,7 +25,7 @@ use congestion::Algorithm;
 use load::Load;
 use measured::{Measured, Run};
 use results::{Comparison, Curve, Figure, Panel, Story, SweepWriter};
-use scenario::{Disk, FileRef, Files, Input, Known, Scenario};
+use scenario::{Disk, FileRef, Files};
 use stack::Stack;
 use std::fmt::Write as _;
 use std::io;
@@ -49,7 +49,7 @@ const NEAR: Time = Time::from_us(200);
 /// The study.
 pub const STUDY: Study = Study {
     name: "tcon",
-    about: "TCon (NPC 2017): BBR enforced on CUBIC servers, completion times of files; as root with nginx and curl too",
+    about: "TCon (NPC 2017): BBR enforced on CUBIC servers, completion times of files; as root also with nginx and curl",
     reproduce,
 };
 
@@ -301,13 +301,9 @@ impl Case {
         let mut sets = self.sets();
         sets.push(format!("seed={seed}"));
         sets.extend(request.sets.iter().cloned());
-        let names = algorithm_names();
-        let known = Known { algorithms: &names, ..Known::default() };
         let files = Embedded { trace: self.trace(), disk: Disk { base: PathBuf::new() } };
-        let text = self.text();
-        let input = Input { name: NAME, text: &text, sets: &sets, known, files: &files };
-        let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
-        let [run] = &loaded.runs[..] else {
+        let runs = parse_scenario(NAME, &self.text(), &sets, &files)?;
+        let [run] = &runs[..] else {
             return Err(Failure::Input(format!(
                 "reproduce compares paths, files and seeds; to sweep, use `opentcp run {NAME}`"
             )));

@@ -3,7 +3,7 @@
  * The macros of libbpf and the helpers of BPF, as far as congestion control may call them.
  *
  * Natively a helper is one of three: it reads the socket whose hook runs; it returns what it does in a kernel where
- * nothing else is set up (a warning at its line); or it is not offered (an error at its line, unless it is unreachable).
+ * nothing else is set up (a warning at its line); or it is not supported (an error at its line, unless it is unreachable).
  */
 #ifndef OPENTCP_BPF_HELPERS_H
 #define OPENTCP_BPF_HELPERS_H
@@ -183,10 +183,10 @@ CC_HELPER long bpf_sk_storage_delete(void *map, void *sk)
 /* ---- Not offered ---- */
 
 #define CC_NOT_OFFERED(what) __attribute__((error(what)))
-#define CC_NO_MAPS CC_NOT_OFFERED("maps are not offered; state is 104 bytes per socket, inet_csk_ca(sk), and constants")
-#define CC_NO_TIMERS CC_NOT_OFFERED("timers are not offered; a hook sees the time as tcp_sk(sk)->tcp_mstamp (us)")
-#define CC_NO_LOCKS CC_NOT_OFFERED("locks are not offered; a hook is alone with its socket")
-#define CC_NO_STORAGE CC_NOT_OFFERED("making storage for a socket is not offered; 104 bytes are there, inet_csk_ca(sk)")
+#define CC_NO_MAPS CC_NOT_OFFERED("maps are not supported; state is 104 bytes per socket, inet_csk_ca(sk), and constants")
+#define CC_NO_TIMERS CC_NOT_OFFERED("timers are not supported; a hook sees the time as tcp_sk(sk)->tcp_mstamp (us)")
+#define CC_NO_LOCKS CC_NOT_OFFERED("locks are not supported; a hook is alone with its socket")
+#define CC_NO_STORAGE CC_NOT_OFFERED("making storage for a socket is not supported; 104 bytes are there, inet_csk_ca(sk)")
 #define CC_NO_SYSTEM CC_NOT_OFFERED("there is no system around a simulated socket; only the fields of struct tcp_sock")
 
 extern void *bpf_map_lookup_elem(void *map, const void *key) CC_NO_MAPS;
@@ -207,7 +207,7 @@ extern __u64 bpf_get_current_pid_tgid(void) CC_NO_SYSTEM;
 extern __u64 bpf_get_socket_cookie(void *sk) CC_NO_SYSTEM;
 extern void *cc_stored_value_made(void) CC_NO_STORAGE;
 
-/* A lookup of storage finds none; creating it is not offered. */
+/* A lookup of storage finds none; creating it is not supported. */
 #define bpf_sk_storage_get(map, sk, value, flags) \
 	((void)(map), (void)(value), ((flags) & BPF_SK_STORAGE_GET_F_CREATE) ? cc_stored_value_made() : cc_no_stored_value(sk))
 

@@ -2,6 +2,7 @@
 
 use super::measured::{Case, Cases, Measured};
 use super::paper;
+use crate::statistics::mean;
 use crate::table::number;
 use congestion::Algorithm;
 
@@ -54,11 +55,6 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 
 fn medians(cases: &[&Case], quantity: Of) -> impl Iterator<Item = f64> {
     cases.iter().filter_map(move |case| case.median(quantity)).collect::<Vec<_>>().into_iter()
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
 }
 
 /// Throughput and delay of the loss-based variants against the paper's.

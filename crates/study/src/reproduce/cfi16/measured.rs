@@ -1,5 +1,6 @@
 //! The study's measurements of a run, and their medians over seeds.
 
+use crate::statistics::median;
 use results::{LinkRow, RunResults};
 use scenario::Scenario;
 
@@ -104,8 +105,7 @@ impl Case {
         let mut values: Vec<f64> = self.runs.iter().filter_map(quantity).collect();
         values.sort_by(f64::total_cmp);
         let (low, high) = (*values.first()?, *values.last()?);
-        let (a, b) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-        Some(Spread { median: f64::midpoint(a, b), low, high, seeds: values.len() })
+        Some(Spread { median: median(&values)?, low, high, seeds: values.len() })
     }
 
     /// The median alone.

@@ -1,4 +1,6 @@
-//! Analysis of time series: quantiles, peaks and troughs, period, fairness, variation, convergence.
+//! Analysis of time series: peaks and troughs, period, fairness, variation, convergence.
+
+use crate::statistics::{mean, quantile};
 
 /// A sawtooth flatter than this many packets cannot be distinguished from sampling by single packets: it has no peaks.
 const TOOTH_MIN: f64 = 2.0;
@@ -6,27 +8,6 @@ const TOOTH_MIN: f64 = 2.0;
 const TOOTH_SHARE: f64 = 0.5;
 /// A lower autocorrelation is chance.
 const CORRELATION_MIN: f64 = 0.1;
-
-/// The value that a share `q` of the values does not exceed (nearest rank); `None` without values.
-pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (sorted.len() as f64 * q).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied()
-}
-
-/// The median; of an even number of values, the mean of the middle two.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) })
-}
-
-/// The arithmetic mean; `None` without values.
-pub fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
 
 /// The turning points of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -126,6 +107,7 @@ pub fn binned(values: &[f64], width: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::median;
 
     /// Rises from 10 to 19 by one per step, then drops at once.
     fn sawtooth(teeth: usize) -> Vec<f64> {
@@ -134,15 +116,6 @@ mod tests {
 
     fn close(a: Option<f64>, b: f64) -> bool {
         a.is_some_and(|a| (a - b).abs() < 1e-9)
-    }
-
-    #[test]
-    fn quantiles_are_values_of_the_series() {
-        let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        assert!(close(quantile(&values, 0.05), 5.0) && close(quantile(&values, 0.95), 95.0));
-        assert!(close(quantile(&values, 1.0), 100.0) && close(quantile(&values, 0.0), 1.0));
-        assert_eq!(quantile(&[], 0.5), None);
-        assert!(close(median(&[3.0, 1.0, 2.0]), 2.0) && close(median(&[4.0, 1.0]), 2.5));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::theory::Port;
 use crate::failure::Failure;
-use crate::known::algorithm_names;
+use crate::known::parse_scenario;
 use crate::reproduce::Request;
 use crate::sweep::Job;
-use scenario::{Disk, Framing, Input, Known, Limit, Queue, Scenario};
+use scenario::{Disk, Framing, Limit, Queue, Scenario};
 use std::path::PathBuf;
 use units::Time;
 
@@ -293,12 +293,8 @@ impl Maker<'_> {
             sets.push(format!("seed={}", shape.seed));
         }
         sets.extend(theirs);
-        let names = algorithm_names();
-        let files = Disk { base: PathBuf::new() };
-        let known = Known { algorithms: &names, ..Known::default() };
-        let input = Input { name: file.name, text: file.text, sets: &sets, known, files: &files };
-        let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
-        let scenario = loaded.runs.into_iter().next().expect("a scenario has a run").scenario;
+        let runs = parse_scenario(file.name, file.text, &sets, &Disk { base: PathBuf::new() })?;
+        let scenario = runs.into_iter().next().expect("a scenario has a run").scenario;
         Ok(self.describe(scenario, shape))
     }
 

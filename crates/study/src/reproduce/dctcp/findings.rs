@@ -1,8 +1,8 @@
 //! Which statements of the theory and the paper hold, in sentences computed from the numbers.
 
-use super::analysis::mean;
 use super::cases::{Case, Kind};
 use super::measured::Measured;
+use crate::statistics::mean;
 use crate::table::number;
 
 /// Q_max agrees if it is within these packets, or this share, of the theory.

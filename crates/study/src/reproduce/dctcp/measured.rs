@@ -1,7 +1,8 @@
 //! The study's measurements of a run.
 
-use super::analysis::{binned, converged, jain, mean, median, period, quantile, turns, variation};
+use super::analysis::{binned, converged, jain, period, turns, variation};
 use super::cases::{CONVERGENCE_FLOWS, Case, Kind, STAGE_SAMPLES, STAGES};
+use crate::statistics::{mean, median, quantile};
 use results::{Curve, RunResults, SelfCheck};
 use units::Time;
 
@@ -188,7 +189,7 @@ impl Measured {
         let each: Vec<f64> = flows.iter().filter_map(|flow| variation(flow)).collect();
         let name = "coefficient of variation";
         self.add(name, "", None, mean(&each), "of a flow's throughput in intervals of 100 ms, mean over the flows");
-        let shares: Vec<f64> = flows.iter().filter_map(|flow| mean(flow)).collect();
+        let shares: Vec<f64> = flows.iter().filter_map(mean).collect();
         self.add("Jain index", "", Some(1.0), jain(&shares), "over the whole run after the warm-up; fair: 1");
     }
 }

@@ -1,8 +1,8 @@
 //! The numbers of all runs, over several seeds as medians: for tables, report and `--json`.
 
-use super::analysis::median;
 use super::cases::Backend;
 use super::measured::{Measure, Measured};
+use crate::statistics::median;
 use crate::table::number;
 use results::Comparison;
 

@@ -2,10 +2,11 @@
 
 use super::measured::Run;
 use crate::failure::Failure;
-use crate::known::{algorithm_facts, algorithm_names};
+use crate::known::parse_scenario;
 use crate::reproduce::Request;
+use crate::statistics::median;
 use crate::sweep::Job;
-use scenario::{Disk, FileRef, Files, Input, Known, Scenario};
+use scenario::{Disk, FileRef, Files};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -145,10 +146,7 @@ impl Case {
 
     /// The median over seeds.
     pub fn median(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
-        let mut values: Vec<f64> = self.runs.iter().filter_map(of).collect();
-        values.sort_by(f64::total_cmp);
-        let n = values.len();
-        (n > 0).then(|| f64::midpoint(values[(n - 1) / 2], values[n / 2]))
+        median(&self.runs.iter().filter_map(of).collect::<Vec<f64>>())
     }
 }
 
@@ -213,11 +211,8 @@ pub fn day() -> Result<Job, Failure> {
 }
 
 fn job(name: String, ((file, text), sets): (Part, &[String]), files: &Embedded, variant: &str) -> Result<Job, Failure> {
-    let (algorithms, facts) = (algorithm_names(), algorithm_facts());
-    let known = Known { algorithms: &algorithms, policy: policy::Known { algorithms: &facts } };
-    let loaded = Scenario::parse(&Input { name: file, text, sets, known, files })
-        .map_err(|diagnostic| Failure::located(&diagnostic))?;
-    let [run] = &loaded.runs[..] else {
+    let runs = parse_scenario(file, text, sets, files)?;
+    let [run] = &runs[..] else {
         return Err(Failure::Input(format!(
             "reproduce compares policies and seeds; to sweep, use `opentcp run {file}`"
         )));

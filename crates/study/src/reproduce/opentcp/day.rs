@@ -1,5 +1,6 @@
 //! Figure 1: a core link over a day, with the policy `diurnal`.
 
+use crate::statistics::mean;
 use results::{Arm, Comparison, CueEvent, Curve, Figure, FlowRow, Panel, RunResults};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,11 +160,6 @@ impl Day {
 
 fn hour(ns: u64) -> f64 {
     ns as f64 / HOUR_NS as f64
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, n) = values.fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
-    (n > 0).then(|| sum / f64::from(n))
 }
 
 /// For each rule, the number of following hosts after each change, as steps.

@@ -3,6 +3,7 @@
 use super::cases::{Case, Cases, PAPER, Variant};
 use super::measured::Run;
 use super::paper;
+use crate::statistics::median;
 use results::Comparison;
 
 /// The tail: the 99th percentile. The paper does not say where its tail begins.
@@ -12,11 +13,9 @@ pub const TAIL: f64 = 0.99;
 pub fn reduction(cases: &Cases, case: &Case, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
     let default = cases.default_of(case)?;
     let reductions = case.runs.iter().zip(&default.runs);
-    let mut reductions: Vec<f64> =
+    let reductions: Vec<f64> =
         reductions.map(|(ours, default)| Some((1.0 - of(ours)? / of(default)?) * 100.0)).collect::<Option<_>>()?;
-    reductions.sort_by(f64::total_cmp);
-    let n = reductions.len();
-    (n > 0).then(|| f64::midpoint(reductions[(n - 1) / 2], reductions[n / 2]))
+    median(&reductions)
 }
 
 /// Reduction of the tail of a case's treated hosts against the default's, percent.

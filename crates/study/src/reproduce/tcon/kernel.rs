@@ -11,14 +11,14 @@ use super::nginx::{self, Site, ended};
 use super::{BBR, Case, Compared, File, Host, LOSSES, Path, Stack, Variant};
 use crate::emu::{self, Origin, failure};
 use crate::failure::Failure;
-use crate::known::algorithm_names;
+use crate::known::parse_scenario;
 use crate::monitor::{Monitor, Progress};
 use crate::stop::Stop;
 use ::emu::Network;
 use ::emu::check::STOLEN_MAX;
 use ::emu::cpu::Look;
 use ::kernel::NAME_PREFIX;
-use scenario::{Disk, Input, Known, Scenario};
+use scenario::Disk;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -182,12 +182,8 @@ pub fn downloads(full: bool, most: u32, monitor: Monitor<'_>) -> Result<Compared
 
 fn measure(all: &Lanes, monitor: Monitor<'_>) -> Result<Compared, Failure> {
     let (text, lanes) = (all.text(), &all.0);
-    let names = algorithm_names();
-    let known = Known { algorithms: &names, ..Known::default() };
-    let files = Disk { base: PathBuf::new() };
-    let input = Input { name: "downloads.toml", text: &text, sets: &[], known, files: &files };
-    let loaded = Scenario::parse(&input).map_err(|diagnostic| Failure::located(&diagnostic))?;
-    let scenario = &loaded.runs[0].scenario;
+    let runs = parse_scenario("downloads.toml", &text, &[], &Disk { base: PathBuf::new() })?;
+    let scenario = &runs[0].scenario;
     let (progress, stop) = (Progress::of(monitor, lanes.len()), monitor.stop());
     let _ = ::emu::hosts::clean();
     let before = Look::now();

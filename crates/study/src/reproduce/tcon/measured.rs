@@ -1,6 +1,7 @@
 //! The study's measurements of a run.
 
 use super::Case;
+use crate::statistics::{mean, quantile};
 use results::RunResults;
 
 /// One run.
@@ -66,21 +67,13 @@ impl Measured {
 
     /// The mean completion time, seconds.
     pub fn mean(&self) -> Option<f64> {
-        let n = self.seconds.len();
-        (n > 0).then(|| self.seconds.iter().sum::<f64>() / n as f64)
+        mean(&self.seconds)
     }
 
     /// The completion time that this share of downloads does not exceed, by nearest rank, seconds.
     pub fn at(&self, share: f64) -> Option<f64> {
-        nearest_rank(&self.seconds, share)
+        quantile(&self.seconds, share)
     }
-}
-
-fn nearest_rank(values: &[f64], share: f64) -> Option<f64> {
-    let mut rising = values.to_vec();
-    rising.sort_by(f64::total_cmp);
-    let rank = (share * rising.len() as f64).ceil() as usize;
-    rising.get(rank.max(1) - 1).copied()
 }
 
 /// The three variants of a setting.
@@ -114,7 +107,7 @@ impl Setting<'_> {
     /// Relative to the same server's direct downloads: the median over pairs adjacent in time.
     pub fn over_direct(&self) -> Option<f64> {
         let pairs = self.tcon.seconds.iter().zip(&self.cubic.seconds);
-        nearest_rank(&pairs.map(|(tcon, cubic)| tcon / cubic).collect::<Vec<_>>(), 0.5)
+        quantile(&pairs.map(|(tcon, cubic)| tcon / cubic).collect::<Vec<_>>(), 0.5)
     }
 
     /// The reduction of the mean against CUBIC's, and the same relative to the shorter one, percent.

@@ -1,25 +1,24 @@
 //! Algorithms written for libbpf, unmodified, through the program: checked, and run in scenarios.
 
+use crate::common::Place;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::{fs, str};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../congestion/tests/foreign").join(name)
 }
 
-fn opentcp(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_opentcp")).args(args).current_dir(folder).output().expect("it runs")
+/// A scenario with the algorithm of a file.
+fn place(scenario: &str, algorithm: &str) -> Place {
+    let place = Place::with(scenario);
+    place.write("theirs.c", algorithm);
+    place
 }
 
-/// Runs a scenario with the algorithm of a file; returns the run's `--json`.
+/// Runs a scenario with the algorithm of a file; returns the run's summary.
 fn run(scenario: &str, algorithm: &str) -> serde_json::Value {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    fs::write(folder.path().join("a.toml"), scenario).expect("written");
-    fs::write(folder.path().join("theirs.c"), algorithm).expect("written");
-    let done = opentcp(folder.path(), &["run", "a.toml", "--json"]);
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let said: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let done = place(scenario, algorithm).succeed(&["run", "a.toml", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
     said["runs"][0]["summary"].clone()
 }
 
@@ -96,11 +95,9 @@ fn dctcp_fills_a_link_and_keeps_the_queue_at_the_marking_threshold() {
 
 #[test]
 fn all_pass_the_check() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let place = Place::new();
     for file in ["cubic.c", "dctcp.c", "before_6_10.c"] {
-        let done = opentcp(folder.path(), &["cc", "check", fixture(file).to_str().expect("UTF-8")]);
-        let said = str::from_utf8(&done.stdout).expect("UTF-8");
-        assert!(done.status.success(), "{said}");
+        let said = place.succeed(&["cc", "check", fixture(file).to_str().expect("UTF-8")]).stdout;
         for step in ["native build", "BPF build", "invariants"] {
             assert!(said.lines().any(|line| line.starts_with(step) && line.contains("  ok  ")), "{step}: {said}");
         }
@@ -109,16 +106,12 @@ fn all_pass_the_check() {
 
 #[test]
 fn a_field_that_is_not_supported_is_bad_input() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let text = fs::read_to_string(fixture("cubic.c"))
-        .expect("readable")
-        .replace("tp->snd_cwnd, acked)", "tp->prr_out, acked)");
-    fs::write(folder.path().join("theirs.c"), text).expect("written");
-    fs::write(folder.path().join("a.toml"), LOSS).expect("written");
+    let cubic = fs::read_to_string(fixture("cubic.c")).expect("readable");
+    let place = place(LOSS, &cubic.replace("tp->snd_cwnd, acked)", "tp->prr_out, acked)"));
     for args in [["cc", "check", "theirs.c"], ["run", "a.toml", "--json"]] {
-        let done = opentcp(folder.path(), &args);
-        let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-        assert_eq!(done.status.code(), Some(2), "{said}");
+        let done = place.opentcp(&args);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert_eq!(done.code, Some(2), "{said}");
         assert!(said.contains("struct tcp_sock has no field prr_out"), "{said}");
     }
 }
