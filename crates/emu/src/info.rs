@@ -26,9 +26,14 @@ const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 /// that its caller then takes for the hook's result is far above, or zero.
 pub const ABSURD_WINDOW: u32 = 5_000_000;
 
+/// `TCP_CLOSE` of Linux.
+const CLOSE: u8 = 7;
+
 /// The fields that are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Info {
+    /// `sk_state`.
+    pub tcp_state: u8,
     /// `icsk_ca_state`.
     pub ca_state: u8,
     /// Window, segments.
@@ -79,6 +84,7 @@ impl Info {
         let u32_at = |at: usize| raw[at..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
         let u64_at = |at: usize| raw[at..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         Info {
+            tcp_state: raw[offset_of!(tcp_info, tcpi_state)],
             ca_state: raw[offset_of!(tcp_info, tcpi_ca_state)],
             snd_cwnd: u32_at(offset_of!(tcp_info, tcpi_snd_cwnd)),
             snd_ssthresh: u32_at(offset_of!(tcp_info, tcpi_snd_ssthresh)),
@@ -97,6 +103,11 @@ impl Info {
             busy_us: u64_at(offset_of!(tcp_info, tcpi_busy_time)),
             rwnd_limited_us: u64_at(offset_of!(tcp_info, tcpi_rwnd_limited)),
         }
+    }
+
+    /// Whether the connection has ended, or was never begun: no packet changes its counters any more.
+    pub fn is_closed(&self) -> bool {
+        self.tcp_state == CLOSE
     }
 
     /// Segments in the network.
@@ -135,6 +146,7 @@ mod tests {
     #[test]
     fn an_info_is_read_field_by_field() {
         let mut raw = [0; LEN];
+        raw[0] = 7;
         raw[1] = 3;
         raw[76..80].copy_from_slice(&INFINITE_SSTHRESH.to_ne_bytes());
         raw[68..72].copy_from_slice(&500u32.to_ne_bytes());
@@ -145,7 +157,7 @@ mod tests {
         let info = Info::read(&raw);
         assert_eq!((info.snd_cwnd, info.in_flight(), info.total_rto), (20, 5, 2));
         assert_eq!((info.ssthresh(), info.state()), (None, CaState::Recovery));
-        assert!(!info.is_absurd());
+        assert!(!info.is_absurd() && info.is_closed());
         assert!(Info { snd_cwnd: 90_000_000, ..info }.is_absurd());
         assert!(Info { snd_cwnd: 0, ..info }.is_absurd() && Info { snd_ssthresh: 0, ..info }.is_absurd());
         assert!(!Info::default().is_absurd(), "a connection that is being opened has no values yet");
@@ -156,7 +168,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is up");
         let stream = std::net::TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
         match Info::of(&stream) {
-            Ok(info) => assert!(info.snd_cwnd > 0 && info.snd_cwnd < 1000, "{info:?}"),
+            Ok(info) => assert!(info.snd_cwnd > 0 && info.snd_cwnd < 1000 && !info.is_closed(), "{info:?}"),
             Err(error) => panic!("{error}"),
         }
     }

@@ -306,10 +306,7 @@ impl<'a> Sockets<'a> {
 
     /// Starts counting.
     pub fn begin_counting(&mut self) {
-        for flow in &mut self.flows {
-            flow.look();
-            flow.base = (flow.received, flow.info);
-        }
+        self.flows.iter_mut().for_each(Flow::begin_counting);
     }
 
     /// Ends the traffic, which was to end at `ended`: sockets close with their hosts.
@@ -377,8 +374,9 @@ impl<'a> Sockets<'a> {
             Err(error) => return Err(error),
         }
         self.epoll.add(&fd, EpollEvent::new(EpollFlags::EPOLLOUT, kind::SENDER << 32 | u64::from(flow)))?;
-        let arm = self.arms.get(src as usize).copied();
-        self.flows.push(Flow { arm, ..Flow::opening(entry, (src, dst), start, TcpStream::from(fd)) });
+        let mut opening = Flow::opening(entry, (src, dst), start, TcpStream::from(fd));
+        opening.arm = self.arms.get(src as usize).copied();
+        self.flows.push(opening);
         Ok(flow)
     }
 
@@ -402,12 +400,12 @@ impl<'a> Sockets<'a> {
 
     fn on_sender(&mut self, number: u32, events: EpollFlags) {
         let flow = &mut self.flows[number as usize];
-        flow.connected |= events.contains(EpollFlags::EPOLLOUT);
+        if events.contains(EpollFlags::EPOLLOUT) {
+            flow.connect();
+        }
         let over = EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
         if events.intersects(over) || (events.contains(EpollFlags::EPOLLIN) && flow.closing && flow.unwritten == 0) {
-            // both sides have closed, or the connection has failed
-            flow.look_last();
-            flow.sender = None;
+            self.settle(number);
             return;
         }
         if events.contains(EpollFlags::EPOLLOUT) {
@@ -415,11 +413,25 @@ impl<'a> Sockets<'a> {
         }
     }
 
+    /// Both ends of a flow have closed, or it has failed. Its counters are final when the FIN, too, is acknowledged.
+    fn settle(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        flow.look_last();
+        if flow.info.is_closed() {
+            flow.sender = None;
+        } else if let Some(sender) = flow.sender.as_ref().filter(|_| !flow.over) {
+            flow.over = true;
+            // this event lasts, and the next one is of interest
+            let mut next = EpollEvent::new(EpollFlags::EPOLLET, kind::SENDER << 32 | u64::from(number));
+            let _ = self.epoll.modify(sender, &mut next);
+        }
+    }
+
     /// Writes pending data, at most `chunks`, and sets what the socket waits for.
     fn push(&mut self, number: u32, chunks: usize) {
         let flow = &mut self.flows[number as usize];
         let Some(sender) = &flow.sender else { return };
-        if !flow.connected {
+        if !flow.connected || flow.over {
             return;
         }
         for _ in 0..chunks {
@@ -517,7 +529,7 @@ impl Stage for Sockets<'_> {
     /// Tries at any time: a write that fails costs about as much as a notification of free space.
     fn write_what_fits(&mut self, flow: u32, bytes: u64) {
         let state = &mut self.flows[flow as usize];
-        let Some(sender) = &state.sender else { return };
+        let Some(sender) = state.sender.as_ref().filter(|_| state.connected) else { return };
         let length = bytes.min(CHUNK as u64) as usize;
         if let Ok(sent) = send(sender.as_raw_fd(), &self.zeros[..length], MsgFlags::MSG_NOSIGNAL) {
             state.bytes += sent as u64;
@@ -571,6 +583,8 @@ impl Stage for Sockets<'_> {
             let (src, entry) = (flow.src, flow.entry);
             self.completed.push(Completed { src, entry, bytes: message.bytes, took: end - message.begun, arm });
         }
-        self.messages.iter_mut().for_each(|messages| messages.push(Arrived { message, end, retransmits: None }));
+        if let Some(messages) = &mut self.messages {
+            messages.push(Arrived { message, end, retransmits: flow.retransmits_of_message() });
+        }
     }
 }

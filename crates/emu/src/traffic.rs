@@ -76,8 +76,10 @@ pub fn run(
     // events due from here on are dropped
     let ended = clock.now().min(scenario.duration);
     let waited = waited().saturating_sub(waited_before).as_secs_f64() / (clock.now() - began).as_secs_f64().max(1e-3);
+    // the flows' records first: the rest takes a while
+    let sockets = sockets.finish(ended);
     let retuned = retuning.map(Retuning::finish).transpose()?;
-    Ok(Report { sockets: sockets.finish(ended), extra: applications.extra(), waited, retuned })
+    Ok(Report { sockets, extra: applications.extra(), waited, retuned })
 }
 
 /// How long the calling thread has been ready and did not run; zero where Linux does not count it.

@@ -86,8 +86,8 @@ pub struct Arrived {
     pub message: Message,
     /// When its last byte arrived.
     pub end: Time,
-    /// Segments that its connection has retransmitted since the previous message arrived; `None` if not known.
-    pub retransmits: Option<u64>,
+    /// Segments that its connection has retransmitted since the previous message arrived.
+    pub retransmits: u64,
 }
 
 /// The table `messages`: those that were begun after `warmup`, in order of their ends.

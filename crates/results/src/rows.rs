@@ -33,12 +33,12 @@ pub struct FlowRow {
     pub delivered_bytes: u64,
     /// Data packets sent, retransmissions included.
     pub data_packets_sent: u64,
-    /// Data packets retransmitted, tail-loss probes included.
+    /// Packets retransmitted, tail-loss probes and a FIN included; not a SYN.
     pub retransmits: u64,
-    /// Retransmission timeouts (RTOs).
+    /// Retransmission timeouts (RTOs); not those of a SYN.
     pub rtos: u64,
-    /// Tail-loss probes sent.
-    pub tlp_probes: u64,
+    /// Tail-loss probes sent, with new data or old; `None` if the backend does not know.
+    pub tlp_probes: Option<u64>,
     /// Congestion-experienced marks that the receiver saw on data packets.
     pub ce_marks: u64,
     /// ACKs that carried ECN-Echo to the sender.
@@ -171,8 +171,8 @@ pub struct MessageRow {
     pub end_ns: u64,
     /// Payload.
     pub bytes: u64,
-    /// Segments that the connection has retransmitted since the message before arrived; `None` where that is not known.
-    pub retransmits: Option<u64>,
+    /// Segments that the connection has retransmitted since the message before arrived.
+    pub retransmits: u64,
 }
 
 /// A flow that an enforcer handled. Table `enforcer`.

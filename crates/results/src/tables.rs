@@ -149,7 +149,7 @@ pub(crate) fn write_flows(path: &Path, rows: &[FlowRow], origin: &Summary) -> Re
         Of::int("data_packets_sent", |row| row.data_packets_sent),
         Of::int("retransmits", |row| row.retransmits),
         Of::int("rtos", |row| row.rtos),
-        Of::int("tlp_probes", |row| row.tlp_probes),
+        Of::int_or_null("tlp_probes", |row| row.tlp_probes),
         Of::int("ce_marks", |row| row.ce_marks),
         Of::int("ece_acks", |row| row.ece_acks),
         Of::int("packets_received", |row| row.packets_received),
@@ -232,7 +232,7 @@ pub(crate) fn write_messages(path: &Path, rows: &[MessageRow], origin: &Summary)
         Of::int("end_ns", |row| row.end_ns),
         Of::int("fct_ns", |row| row.end_ns - row.start_ns),
         Of::int("bytes", |row| row.bytes),
-        Of::int_or_null("retransmits", |row| row.retransmits),
+        Of::int("retransmits", |row| row.retransmits),
     ];
     write(path, rows, &columns, origin)
 }

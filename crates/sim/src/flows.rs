@@ -212,7 +212,7 @@ impl Flows {
             tuning.complete(Completed { src, entry, bytes: message.bytes, took: end - message.begun, arm });
         }
         if let Some(messages) = &mut self.messages {
-            messages.push(Arrived { message, end, retransmits: Some(retransmits - before) });
+            messages.push(Arrived { message, end, retransmits: retransmits - before });
         }
     }
 

@@ -56,8 +56,8 @@ pub fn flows(
             data_packets_sent: u64::from(info.data_segs_out.wrapping_sub(base.data_segs_out)),
             retransmits: u64::from(info.total_retrans.wrapping_sub(base.total_retrans)),
             rtos: u64::from(info.total_rto.wrapping_sub(base.total_rto)),
-            // the kernel does not count a connection's probes apart from other retransmissions
-            tlp_probes: 0,
+            // the kernel counts them for a whole host only
+            tlp_probes: None,
             ce_marks: count.forward.signals,
             ece_acks: count.backward.signals,
             packets_received: count.forward.packets,

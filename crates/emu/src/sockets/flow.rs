@@ -33,8 +33,10 @@ pub struct Flow {
     pub closing: bool,
     /// The sender's socket; none once it is closed.
     pub sender: Option<TcpStream>,
-    /// The handshake is over.
+    /// The handshake is over, or has failed.
     pub connected: bool,
+    /// Both ends have closed, but the last ACK may be missing.
+    pub over: bool,
     /// The receiver's socket; none before it is accepted and after it is closed.
     pub receiver: Option<TcpStream>,
     /// The receiver's application has closed it.
@@ -45,12 +47,16 @@ pub struct Flow {
     pub received: u64,
     /// How many of those the application is waiting for.
     pub notify_at: u64,
-    /// The sender's last `tcp_info`.
+    /// The sender's last `tcp_info`, without what its SYN has added to retransmissions and RTOs.
     pub info: Info,
+    /// Retransmissions and RTOs of the SYN.
+    syn: (u32, u16),
+    /// Retransmissions when the last message arrived.
+    reported: u32,
     /// In a run with a policy: the kernel's name of the sender's congestion control at its end.
     pub algorithm: Option<String>,
     /// `received` and `info` when counting began.
-    pub base: (u64, Info),
+    base: (u64, Info),
 }
 
 impl Flow {
@@ -69,22 +75,37 @@ impl Flow {
             closing: false,
             sender: Some(sender),
             connected: false,
+            over: false,
             receiver: None,
             finished: false,
             has_messages: false,
             received: 0,
             notify_at: u64::MAX,
             info: Info::default(),
+            syn: (0, 0),
+            reported: 0,
             algorithm: None,
             base: (0, Info::default()),
         }
     }
 
+    /// The sender can write, or has failed. Nothing has been written before.
+    pub fn connect(&mut self) {
+        if !self.connected {
+            self.look();
+            self.connected = true;
+        }
+    }
+
     /// Reads the sender's `tcp_info`; a closed sender keeps the last one.
     pub fn look(&mut self) {
-        if let Some(info) = self.sender.as_ref().and_then(|sender| Info::of(sender).ok()) {
-            self.info = info;
+        let Some(info) = self.sender.as_ref().and_then(|sender| Info::of(sender).ok()) else { return };
+        if !self.connected {
+            self.syn = (info.total_retrans, info.total_rto);
         }
+        let total_retrans = info.total_retrans.wrapping_sub(self.syn.0);
+        let total_rto = info.total_rto.wrapping_sub(self.syn.1);
+        self.info = Info { total_retrans, total_rto, ..info };
     }
 
     /// Reads it for the last time, with the algorithm, which a policy may have changed.
@@ -94,6 +115,19 @@ impl Flow {
             let name = getsockopt(sender, TcpCongestion).ok();
             self.algorithm = name.map(|name| name.to_string_lossy().trim_end_matches('\0').to_string());
         }
+    }
+
+    /// Starts counting.
+    pub fn begin_counting(&mut self) {
+        self.look();
+        self.base = (self.received, self.info);
+    }
+
+    /// Retransmissions since the last call, at the arrival of a message.
+    pub fn retransmits_of_message(&mut self) -> u64 {
+        self.look();
+        let before = std::mem::replace(&mut self.reported, self.info.total_retrans);
+        u64::from(self.info.total_retrans.wrapping_sub(before))
     }
 
     /// The record of it at the run's end.
@@ -137,7 +171,7 @@ pub struct FlowEnd {
     pub whole: bool,
     /// Application bytes that arrived since counting began.
     pub delivered: u64,
-    /// The sender's `tcp_info` at the end, or when it closed.
+    /// The sender's `tcp_info` at the end, or when the last packet had closed it; without the SYN's retransmissions and RTOs.
     pub info: Info,
     /// In a run with a policy: the kernel's name of the sender's congestion control then.
     pub algorithm: Option<String>,

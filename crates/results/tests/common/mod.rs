@@ -43,7 +43,7 @@ fn flow(number: u64, algorithm: &str, fill: f64, noise: &mut Noise) -> FlowRow {
         data_packets_sent: packets + 30,
         retransmits: (60.0 * fill * noise.next()) as u64,
         rtos: (4.0 * fill * noise.next()) as u64,
-        tlp_probes: number % 3,
+        tlp_probes: Some(number % 3),
         ce_marks: 0,
         ece_acks: 0,
         packets_received: packets,

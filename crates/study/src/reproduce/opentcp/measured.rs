@@ -103,7 +103,7 @@ impl Run {
                 continue;
             }
             group.fct_ms.push(ms);
-            group.drops_of_messages.extend(message.retransmits.map(|drops| drops as f64));
+            group.drops_of_messages.push(message.retransmits as f64);
             messages.entry(message.job).or_default().push(ms);
             let round = rounds.entry((message.job, message.round)).or_insert((message.start_ns, 0));
             round.1 = round.1.max(message.end_ns);

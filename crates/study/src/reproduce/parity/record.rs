@@ -285,7 +285,7 @@ fn named(flow: u64, (src, dst): &(String, String)) -> FlowRow {
         data_packets_sent: 0,
         retransmits: 0,
         rtos: 0,
-        tlp_probes: 0,
+        tlp_probes: None,
         ce_marks: 0,
         ece_acks: 0,
         packets_received: 0,
