@@ -83,12 +83,9 @@ impl Place {
         let bridge_of = |interface: &Interface| {
             all.iter().find(|bridge| bridge.is_bridge && Some(bridge.index) == interface.controller)
         };
-        if let Some(tap) = interfaces.iter().find(|interface| interface.is_tap) {
-            return Err(format!(
-                "{} is a virtual machine's TAP: its packets lack checksums and segmentation, and AF_XDP does not report that; \
-                 give the machine a bridge of its own, and join that to this bridge by a veth pair",
-                tap.name
-            ));
+        if let Some(at) = interfaces.iter().position(|interface| interface.is_tap) {
+            let bridge = bridge_of(&interfaces[at]).map_or("br0", |bridge| bridge.name.as_str());
+            return Err(virtual_machines(&interfaces[at].name, bridge, &interfaces[1 - at].name));
         }
         for interface in &interfaces {
             if bridge_of(interface).is_none() {
@@ -122,6 +119,18 @@ impl Place {
         };
         Ok([open(servers)?, open(clients)?])
     }
+}
+
+fn virtual_machines(tap: &str, bridge: &str, other: &str) -> String {
+    format!(
+        "{tap} is a virtual machine's TAP: the machine leaves segmentation to it, and AF_XDP loses its packets of up to 64 KB; join {bridge} to \
+         a bridge of the enforcer's own by a veth pair, for example:\n  \
+         ip link add br1 type bridge && ip link set br1 up\n  \
+         ip link add vms type veth peer name to-br1\n  \
+         ip link set to-br1 master {bridge} up && ip link set vms master br1 up\n  \
+         ip link set {other} master br1\n\
+         and name vms instead of {tap}"
+    )
 }
 
 fn third_port(name: &str, bridge: &str) -> String {

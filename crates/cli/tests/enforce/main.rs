@@ -9,6 +9,8 @@ mod mounts;
 mod ovs;
 mod ports;
 mod tags;
+mod vm;
+mod wire;
 mod world;
 
 use bus::{Bus as _, Report, UnixOracle};

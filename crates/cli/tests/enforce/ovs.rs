@@ -1,27 +1,35 @@
 //! An Open vSwitch that steers the flows of chosen servers through an enforcer, as in docs/enforcer.md.
 
-use crate::world::World;
+use crate::wire::Wire;
+use crate::world::{World, connect};
 use crate::{LONG, SHORT, check, exchange, send};
-use std::net::{TcpStream, UdpSocket};
+use nix::sys::socket::SockProtocol;
+use packet_io::tuple;
+use serde_json::json;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use testkit::{PATIENCE, eventually};
+use testkit::{End, Namespaces, PATIENCE, cable, eventually, ip};
 
 /// The port whose flows take the detour; the others do not.
 const STEERED: u16 = 7001;
 const DIRECT: u16 = 7002;
+/// Its flows take the detour, and a rule of the enforcer exempts them.
+const EXEMPT: u16 = 7003;
 
-/// A switch between the hosts: ports `s` and `c`, and the detour's `to-es` and `to-ec`.
+/// A switch between hosts, with the detour's ports `to-es` and `to-ec`.
 struct Switch<'a> {
     world: &'a World,
     daemons: Vec<Child>,
 }
 
 impl Switch<'_> {
-    /// Or a printed reason why the test is skipped.
-    fn between_hosts_of(world: &World) -> Option<Switch<'_>> {
+    /// Between these ports, of which `s` and `c` were the bridge's; or a printed reason why the test is skipped.
+    fn between<'a>(world: &'a World, ports: &[&str]) -> Option<Switch<'a>> {
         for (program, package) in [("ovs-vswitchd", "openvswitch-switch"), ("ethtool", "ethtool")] {
             let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();
             if found.is_err() {
@@ -49,10 +57,9 @@ impl Switch<'_> {
         switch.set("--no-wait init");
         switch.start(&format!("ovs-vswitchd unix:{socket}"));
         switch.set("add-br sw -- set bridge sw datapath_type=netdev");
-        for port in ["s", "c", "to-es tag=4001", "to-ec tag=4002"] {
+        for port in ports.iter().chain(&["to-es tag=4001", "to-ec tag=4002"]) {
             switch.set(&format!("add-port sw {port}"));
         }
-        switch.steer();
         Some(switch)
     }
 
@@ -90,6 +97,31 @@ impl Switch<'_> {
         }
     }
 
+    /// The same for several servers, IPv4 and IPv6. What returns is output to the port of the host that it is for, by a rule of higher priority.
+    fn steer_all(&self, servers: &[Host], clients: &[Host]) {
+        let mut flows = Vec::new();
+        for (hosts, detour) in [(servers, "to-es"), (clients, "to-ec")] {
+            for host in hosts {
+                let (address, port) = (host.hardware_address(), host.port);
+                flows.push(format!("priority=30,in_port={detour},dl_dst={address},actions=output:{port}"));
+            }
+        }
+        for server in servers {
+            for (protocol, field, address) in [("tcp", "nw", server.ipv4()), ("tcp6", "ipv6", server.ipv6())] {
+                for port in [STEERED, EXEMPT] {
+                    flows.push(format!(
+                        "priority=20,{protocol},{field}_src={address},tp_src={port},actions=output:to-es"
+                    ));
+                    flows.push(format!(
+                        "priority=20,{protocol},{field}_dst={address},tp_dst={port},actions=output:to-ec"
+                    ));
+                }
+            }
+        }
+        fs::write(self.world.path("flows"), flows.join("\n")).expect("there is room");
+        self.change_flows("add-flows", &self.file("flows"));
+    }
+
     fn change_flows(&self, how: &str, flow: &str) {
         self.world.run(1, &format!("ovs-ofctl {how} unix:{} {flow}", self.file("sw.mgmt")));
     }
@@ -102,6 +134,68 @@ impl Drop for Switch<'_> {
             let _ = daemon.wait();
         }
     }
+}
+
+/// A host at a port of the switch. Its number ends its addresses.
+struct Host {
+    namespace: String,
+    port: &'static str,
+    number: u8,
+}
+
+impl Host {
+    fn ipv4(&self) -> IpAddr {
+        Ipv4Addr::new(10, 97, 0, self.number).into()
+    }
+
+    fn ipv6(&self) -> IpAddr {
+        Ipv6Addr::new(0xfd97, 0, 0, 0, 0, 0, 0, self.number.into()).into()
+    }
+
+    fn hardware_address(&self) -> String {
+        format!("02:97:00:00:00:{:02x}", self.number)
+    }
+}
+
+/// Three servers and three clients, of which the last two are in a VLAN.
+fn hosts(world: &World, more: &Namespaces<4>) -> [[Host; 3]; 2] {
+    let [server, between, client] = world.hosts();
+    let host = |namespace: &String, port, number| Host { namespace: namespace.clone(), port, number };
+    let servers = [host(server, "s", 1), host(&more[0], "s2", 3), host(&more[1], "s3", 5)];
+    let clients = [host(client, "c", 2), host(&more[2], "c2", 4), host(&more[3], "c3", 6)];
+    for Host { namespace, port, number } in servers[1..].iter().chain(&clients[1..]) {
+        let address = format!("10.97.0.{number}/24");
+        let there = End { host: namespace, name: "eth0", address: Some(&address) };
+        cable([there, End { host: between, name: port, address: None }]);
+        ip(&format!("netns exec {namespace} ethtool -K eth0 tx off"));
+    }
+    for host in servers.iter().chain(&clients) {
+        let on = format!("-n {}", host.namespace);
+        ip(&format!("{on} link set eth0 address {}", host.hardware_address()));
+        ip(&format!("{on} address add {}/64 dev eth0 nodad", host.ipv6()));
+    }
+    world.put_in_vlan([&servers[2].namespace, &clients[2].namespace]);
+    [servers, clients]
+}
+
+/// Frames of this port's connections that both ends sent, and those that an end received but the other did not send.
+fn compared([server, client]: [&Wire; 2], port: u16) -> [usize; 2] {
+    let frames = |wire: &Wire, by_server: bool| {
+        let is_its = |frame: &&Vec<u8>| {
+            tuple(frame).is_some_and(|ends| port == if by_server { ends.source_port } else { ends.destination_port })
+        };
+        wire.seen.iter().filter(is_its).cloned().collect::<Vec<Vec<u8>>>()
+    };
+    let mut both = [0, 0];
+    for (by_server, [from, to]) in [(true, [server, client]), (false, [client, server])] {
+        let [sent, received] = [from, to].map(|wire| frames(wire, by_server));
+        let least = if by_server { SHORT / 1460 } else { 1 };
+        assert!(received.len() >= least, "port {port}, by the server: {by_server}: {} frames", received.len());
+        both[0] += sent.len();
+        let sent: HashSet<Vec<u8>> = sent.into_iter().collect();
+        both[1] += received.iter().filter(|frame| !sent.contains(*frame)).count();
+    }
+    both
 }
 
 /// Broadcasts of the client reach the server once: the detour is no second path.
@@ -132,7 +226,8 @@ fn send_while(server: &mut TcpStream, client: &mut TcpStream, act: impl FnOnce()
 #[test]
 fn flows_that_an_open_vswitch_steers_are_enforced_and_outlive_the_enforcer() {
     let Some(world) = World::new() else { return };
-    let Some(switch) = Switch::between_hosts_of(&world) else { return };
+    let Some(switch) = Switch::between(&world, &["s", "c"]) else { return };
+    switch.steer();
     assert_broadcasts_come_once(&world);
     let enforcer = world.enforce_between(["es", "ec"], &["--rule", "bbr"]);
     let (mut client, mut server) = world.connection_to(STEERED);
@@ -167,4 +262,93 @@ fn flows_that_an_open_vswitch_steers_are_enforced_and_outlive_the_enforcer() {
         switch.change_flows("del-flows", &format!("in_port={port}"));
     }
     assert_broadcasts_come_once(&world);
+}
+
+/// What each server's flows run.
+const ALGORITHMS: [&str; 3] = ["bbr", "newreno", "cubic"];
+
+/// A rule for each address of each server, and one for the exempt port.
+fn rules(servers: &[Host; 3]) -> Vec<String> {
+    let of = |(server, algorithm): (&Host, &str)| {
+        [(server.ipv4(), 32), (server.ipv6(), 128)]
+            .map(|(address, bits)| format!("{algorithm} servers={address}/{bits}"))
+    };
+    let rules = servers.iter().zip(ALGORITHMS).flat_map(of);
+    [format!("none port={EXEMPT}")].into_iter().chain(rules).flat_map(|rule| ["--rule".to_string(), rule]).collect()
+}
+
+fn connected(server: &Host, client: &Host, address: IpAddr, port: u16) -> (TcpStream, TcpStream) {
+    connect([&server.namespace, &client.namespace], (address, port).into())
+}
+
+/// Connections that take the detour, to both addresses of each server; each runs its server's algorithm.
+fn steered(world: &World, servers: &[Host; 3], clients: &[Host; 3]) -> Vec<(TcpStream, TcpStream)> {
+    let mut connections = Vec::new();
+    let mut expected = BTreeMap::<&str, u64>::new();
+    for (at, (server, algorithm)) in servers.iter().zip(ALGORITHMS).enumerate() {
+        // the VLAN's server has the VLAN's client
+        for client in if at == 2 { &clients[2..] } else { &clients[..2] } {
+            for address in [server.ipv4(), server.ipv6()] {
+                connections.push(connected(server, client, address, STEERED));
+                *expected.entry(algorithm).or_default() += 1;
+                let is_expected = || world.status()["flows_by_algorithm"] == json!(expected);
+                assert!(eventually(is_expected), "{address} by {algorithm}: {}", world.status());
+            }
+        }
+    }
+    connections
+}
+
+#[test]
+fn flows_of_several_servers_that_an_open_vswitch_steers_follow_their_rules_and_others_pass_unchanged() {
+    let Some(world) = World::new() else { return };
+    let more = Namespaces::new(["server-2", "server-3", "client-2", "client-3"]);
+    let [servers, clients] = hosts(&world, &more);
+    let ports: Vec<&str> = servers.iter().chain(&clients).map(|host| host.port).collect();
+    let Some(switch) = Switch::between(&world, &ports) else { return };
+    switch.steer_all(&servers, &clients);
+    for client in &clients {
+        world.lose_at(&world.hosts()[1], client.port, "egress");
+    }
+    let rules = rules(&servers);
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let _enforcer = world.enforce_between(["es", "ec"], &rules);
+    let wire = |host: &Host| Wire::of(&host.namespace, SockProtocol::EthAll);
+    let [mut server_wires, mut client_wires] = [&servers, &clients].map(|hosts| hosts.each_ref().map(wire));
+    let mut connections = steered(&world, &servers, &clients);
+    let enforced = connections.len();
+    for (at, (server, client)) in servers.iter().zip(&clients).enumerate() {
+        let [direct, exempt] = if at == 1 { [server.ipv6(), server.ipv4()] } else { [server.ipv4(), server.ipv6()] };
+        connections.push(connected(server, client, direct, DIRECT));
+        connections.push(connected(server, client, exempt, EXEMPT));
+    }
+    thread::scope(|scope| {
+        for (client, server) in &mut connections {
+            scope.spawn(|| send(server, SHORT, None));
+            scope.spawn(|| check(client, SHORT, &AtomicU64::new(0)));
+        }
+    });
+
+    // the last ACKs and probes
+    thread::sleep(Duration::from_millis(500));
+    let status = world.status();
+    let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
+    let packets = (enforced * SHORT / 1460) as u64;
+    println!("{enforced} flows, {packets} packets or more: {status}");
+    assert_eq!((counter("flows_opened"), counter("passed_malformed")), (enforced as u64, 0), "{status}");
+    assert!(counter("data_taken") > packets / 2 && counter("retransmitted") > packets / 200, "{status}");
+    let mut exempt = 0;
+    for (server, client) in server_wires.iter_mut().zip(&mut client_wires) {
+        server.read();
+        client.read();
+        let [sent, changed] = compared([server, client], DIRECT);
+        let [exempt_sent, exempt_changed] = compared([server, client], EXEMPT);
+        println!("{sent} frames past the enforcer, {exempt_sent} through it");
+        assert_eq!([changed, exempt_changed], [0, 0], "they arrive as they were sent");
+        exempt += exempt_sent as u64;
+    }
+    let [_, changed] = compared([&server_wires[2], &client_wires[2]], STEERED);
+    assert!(changed > 0, "the enforcer writes windows");
+    let passed = counter("passed_by_rule") + counter("passed_unknown");
+    assert!(passed > exempt / 2 && passed <= exempt, "only the exempt ones' come, {passed} of {exempt}: {status}");
 }

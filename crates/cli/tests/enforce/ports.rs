@@ -109,7 +109,11 @@ fn unusable_taps_are_refused_with_a_reason() {
     assert!(code == Some(1) && error.contains("has this TAP open"), "{error}");
     world.run(1, "ip link set other master br0");
     let (code, _, error) = enforce(["other", "c"]);
-    assert!(code == Some(2) && error.contains("other is a virtual machine's"), "{error}");
+    assert!(code == Some(2) && error.contains("other is a virtual machine's TAP"), "{error}");
+    assert!(
+        error.contains("ip link set to-br1 master br0 up") && error.contains("name vms instead of other"),
+        "{error}"
+    );
     let (code, _, error) = enforce(["s", "c"]);
     assert!(code == Some(2) && error.contains("other is a third port of br0"), "{error}");
 }

@@ -1,12 +1,8 @@
 //! Frames that a test crafts: with a VLAN tag in the frame, the same ends in two VLANs at once, IPv6 with extension headers.
 
+use crate::wire::Wire;
 use crate::world::World;
-use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike as _, bind, recv, send, socket,
-};
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use testkit::eventually;
+use nix::sys::socket::SockProtocol;
 
 const SERVER: [u8; 4] = [10, 96, 0, 1];
 const CLIENT: [u8; 4] = [10, 96, 0, 2];
@@ -18,47 +14,6 @@ const TEXTS: [&str; 2] = ["of one VLAN", "another one's"];
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 const PROTOCOL_TCP: u8 = 6;
-
-/// A host's interface, for raw frames.
-struct Wire {
-    fd: OwnedFd,
-    seen: Vec<Vec<u8>>,
-}
-
-impl Wire {
-    /// Of the server (0) or the client (2). `EthAll` sees everything, `EthIp` the IPv4 that the host's own filter has passed.
-    fn of(world: &World, host: usize, protocol: SockProtocol) -> Wire {
-        world.on(host, || {
-            let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_NONBLOCK, protocol).expect("root may");
-            let is_eth0 = |address: &nix::sys::socket::SockaddrStorage| {
-                address.family() == Some(AddressFamily::Packet) && address.as_link_addr().is_some()
-            };
-            let found = getifaddrs().expect("there are some").filter(|one| one.interface_name == "eth0");
-            let address = found.filter_map(|one| one.address).find(is_eth0).expect("every host has it");
-            bind(fd.as_raw_fd(), &address).expect("it is up");
-            Wire { fd, seen: Vec::new() }
-        })
-    }
-
-    fn send(&self, frame: &[u8]) {
-        send(self.fd.as_raw_fd(), frame, MsgFlags::empty()).expect("it is up");
-    }
-
-    /// Waits for a matching frame.
-    fn has(&mut self, wanted: impl Fn(&[u8]) -> bool) -> bool {
-        eventually(|| {
-            self.read();
-            self.seen.iter().any(|frame| wanted(frame))
-        })
-    }
-
-    fn read(&mut self) {
-        let mut buffer = [0; 2048];
-        while let Ok(n) = recv(self.fd.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-            self.seen.push(buffer[..n].to_vec());
-        }
-    }
-}
 
 /// A segment of one of the two connections, which differ only in VLAN and sequence numbers.
 #[derive(Clone, Copy)]
@@ -131,9 +86,9 @@ fn the_same_ends_in_two_vlans_are_two_flows_and_tags_in_frames_stay() {
     let Some(world) = World::new() else { return };
     world.let_vlan_in_at_client();
     let _enforcer = world.enforce(&["--rule", "bbr"]);
-    let mut server = Wire::of(&world, 0, SockProtocol::EthAll);
-    let mut client = Wire::of(&world, 2, SockProtocol::EthAll);
-    let mut filtered = Wire::of(&world, 2, SockProtocol::EthIp);
+    let mut server = Wire::of(&world.hosts()[0], SockProtocol::EthAll);
+    let mut client = Wire::of(&world.hosts()[2], SockProtocol::EthAll);
+    let mut filtered = Wire::of(&world.hosts()[2], SockProtocol::EthIp);
     let from = |by_server, vlan, seq, ack, flags| Segment { vlan, by_server, seq, ack, flags, payload: &[] };
     each(|vlan, _, c, _| {
         let syn = from(false, vlan, c, 0, SYN);
@@ -173,8 +128,8 @@ fn the_same_ends_in_two_vlans_are_two_flows_and_tags_in_frames_stay() {
 fn ipv6_with_extension_headers_takes_the_way_by_the_bridge() {
     let Some(world) = World::new() else { return };
     let _enforcer = world.enforce(&["--rule", "bbr"]);
-    let server = Wire::of(&world, 0, SockProtocol::EthAll);
-    let mut client = Wire::of(&world, 2, SockProtocol::EthAll);
+    let server = Wire::of(&world.hosts()[0], SockProtocol::EthAll);
+    let mut client = Wire::of(&world.hosts()[2], SockProtocol::EthAll);
     let before = world.status()["servers"].clone();
     let addresses = [[0xfd; 16], [0xfe; 16]].concat();
     // hop-by-hop and destination options (RFC 8200 4.3, 4.6), each with six bytes of padding

@@ -63,7 +63,6 @@ impl World {
         }
     }
 
-    #[allow(dead_code, reason = "the benchmark asks")]
     /// The namespaces: server, in between, client.
     pub fn hosts(&self) -> &[String; 3] {
         &self.hosts
@@ -201,15 +200,7 @@ impl World {
     }
 
     fn connection_to_address(&self, address: SocketAddr) -> (TcpStream, TcpStream) {
-        let listener = inside(&self.hosts[0], || TcpListener::bind(address).unwrap());
-        let address = listener.local_addr().unwrap();
-        let client = inside(&self.hosts[2], || TcpStream::connect_timeout(&address, PATIENCE).unwrap());
-        let (server, _) = listener.accept().unwrap();
-        for end in [&client, &server] {
-            end.set_read_timeout(Some(PATIENCE)).unwrap();
-            end.set_write_timeout(Some(PATIENCE)).unwrap();
-        }
-        (client, server)
+        connect([&self.hosts[0], &self.hosts[2]], address)
     }
 
     /// A connection to an address of the server.
@@ -237,22 +228,29 @@ impl World {
 
     /// Drops one in a hundred of the client's incoming packets from here on.
     pub fn lose_at_client(&self) {
-        let (client, object) = (&self.hosts[2], self.path("path.o"));
+        self.lose_at(&self.hosts[2], "eth0", "ingress");
+    }
+
+    /// The same at an interface of a namespace, of incoming packets (`ingress`) or outgoing ones (`egress`).
+    pub fn lose_at(&self, namespace: &str, interface: &str, way: &str) {
+        let object = self.path("path.o");
         lossy::compile(&object);
-        command("tc", &format!("-n {client} qdisc add dev eth0 clsact"));
-        let object = object.display();
-        command(
-            "tc",
-            &format!("-n {client} filter add dev eth0 ingress bpf direct-action object-file {object} section tc"),
-        );
+        command("tc", &format!("-n {namespace} qdisc add dev {interface} clsact"));
+        let (filter, object) = (format!("-n {namespace} filter add dev {interface} {way}"), object.display());
+        command("tc", &format!("{filter} bpf direct-action object-file {object} section tc"));
     }
 
     /// Moves both hosts into a VLAN that their bridge does not know.
     pub fn put_hosts_in_vlan(&self) {
+        self.put_in_vlan([&self.hosts[0], &self.hosts[2]]);
+    }
+
+    /// The same with two other hosts.
+    pub fn put_in_vlan(&self, hosts: [&str; 2]) {
         let object = self.path("vlan.o");
         lossy::compile_source("tests/enforce/vlan.bpf.c", &object);
         let object = object.display();
-        for host in [&self.hosts[0], &self.hosts[2]] {
+        for host in hosts {
             command("tc", &format!("-n {host} qdisc add dev eth0 clsact"));
             for (way, program) in [("egress", "push"), ("ingress", "pop")] {
                 let filter = format!("-n {host} filter add dev eth0 {way} bpf direct-action object-file {object}");
@@ -289,6 +287,19 @@ impl World {
         let word = shown.split_whitespace().find_map(|word| word.strip_prefix("retrans:"));
         word.and_then(|word| word.split('/').nth(1)?.parse().ok()).unwrap_or(0)
     }
+}
+
+/// A connection between two namespaces, to an address of the first: the client's end, the server's.
+pub fn connect([server, client]: [&str; 2], address: SocketAddr) -> (TcpStream, TcpStream) {
+    let listener = inside(server, || TcpListener::bind(address).unwrap());
+    let address = listener.local_addr().unwrap();
+    let client = inside(client, || TcpStream::connect_timeout(&address, PATIENCE).unwrap());
+    let (server, _) = listener.accept().unwrap();
+    for end in [&client, &server] {
+        end.set_read_timeout(Some(PATIENCE)).unwrap();
+        end.set_write_timeout(Some(PATIENCE)).unwrap();
+    }
+    (client, server)
 }
 
 impl Drop for World {
