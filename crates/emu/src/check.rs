@@ -145,14 +145,14 @@ mod tests {
         assert!(!queues.valid && queues.throughput_valid && queues.reasons[0].contains("two packet times"));
         assert!(judged(100, false).valid, "late, but queues are not measured");
         let throughput = judged(300, false);
-        assert!(!throughput.valid && throughput.reasons[0].contains("base round trip"));
+        assert!(!throughput.valid && throughput.reasons[0].contains("base RTT"));
         let waited = |others_waited| CpuUse { others_waited, ..CpuUse::default() };
         let crowded = judge(&late(1), Time::ZERO, scale(false), waited(0.5), Vec::new());
         assert!(!crowded.valid && crowded.reasons[0].contains("another program"));
         assert!(judge(&late(1), Time::ZERO, scale(false), waited(0.1), Vec::new()).valid);
         let idle = judge(&late(1), Time::from_ms(1), scale(false), CpuUse::default(), Vec::new());
         let slow = judge(&late(1), Time::from_ms(40), scale(false), CpuUse::default(), Vec::new());
-        assert!(idle.valid && !slow.valid && slow.reasons[0].contains("40 ms late"), "{:?}", slow.reasons);
+        assert!(idle.valid && !slow.valid && slow.reasons[0].contains("was 40 ms"), "{:?}", slow.reasons);
         assert_eq!(judge(&late(1), Time::ZERO, scale(true), CpuUse::default(), vec!["x".into()]).reasons, ["x"]);
     }
 }

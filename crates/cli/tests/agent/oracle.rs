@@ -75,7 +75,7 @@ fn an_oracle_refuses_a_key_that_others_can_read_and_a_bad_policy() {
     fs::set_permissions(world.path("oracle.key"), fs::Permissions::from_mode(0o644)).unwrap();
     let arguments = |policy| ["oracle", policy, "--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle"];
     let (code, _, error) = world.opentcp(&arguments("policy.toml"));
-    assert!(code == Some(2) && error.contains("others may read it"), "{error}");
+    assert!(code == Some(2) && error.contains("other users can read"), "{error}");
     fs::write(world.path("bad.toml"), POLICY.replace(">= 0", ">= \"x\"")).unwrap();
     let (code, _, error) = world.opentcp(&arguments("bad.toml"));
     assert!(code == Some(2) && error.contains("bad.toml:7:"), "{error}");

@@ -265,7 +265,7 @@ fn an_agent_refuses_untrusted_and_unusable_input() {
     let key = world.path("oracle.key.pub");
     assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600, "root's alone");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o666)).unwrap();
-    assert!(run(&[]).contains("others may change it"));
+    assert!(run(&[]).contains("other users can change it"));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     assert!(run(&["--remote-rack", "10.0.0.1/8=r"]).contains("10.0.0.0/8"), "the message says what to write instead");
     assert!(run(&["--link", "eth0=0 bit/s"]).contains("the rate must be above 0"));
