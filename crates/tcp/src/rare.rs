@@ -2,6 +2,7 @@
 
 use crate::segment::{SACK_BLOCKS_MAX, SackBlock};
 use crate::stats::Stats;
+use std::collections::VecDeque;
 
 /// Segments of reordering to tolerate at first (RFC 5681: three duplicate ACKs).
 pub(crate) const REORDERING_INITIAL: u32 = 3;
@@ -26,11 +27,16 @@ pub(crate) struct Rack {
     pub reo_wnd_persist: u8,
     /// `delivered` when the window last grew.
     pub last_delivered: u32,
-    /// Below the frontier every record has arrived, is marked lost, or was not sent before this µs; of those sent in it, none ends
-    /// before this. None: unknown.
-    pub oldest: Option<(u32, u32)>,
-    /// The first record that had not been overtaken when losses were last looked for.
-    pub frontier: u32,
+    /// Payload offset below which every record that was never retransmitted has arrived or is marked lost, and from which on
+    /// every retransmission is noted in [`Rare::retransmitted`]. None: unknown.
+    pub frontier: Option<u64>,
+}
+
+/// A retransmission, as the record of its segment has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retransmitted {
+    pub seq: u32,
+    pub sent_us: u32,
 }
 
 /// Recovery, reordering, probes, what is out of order.
@@ -42,6 +48,8 @@ pub(crate) struct Rare {
     /// Segments sent since then.
     pub prr_out: u32,
     pub rack: Rack,
+    /// Retransmissions in the order in which they left, those that arrived or are lost among them.
+    pub retransmitted: VecDeque<Retransmitted>,
     /// Timestamp of the episode's first retransmission.
     pub retrans_stamp: Option<u32>,
     /// snd_nxt when a tail-loss probe was sent that is not yet resolved.
@@ -104,9 +112,9 @@ impl Default for Rare {
                 reo_wnd_steps: 1,
                 reo_wnd_persist: 0,
                 last_delivered: 0,
-                oldest: None,
-                frontier: 0,
+                frontier: None,
             },
+            retransmitted: VecDeque::new(),
             retrans_stamp: None,
             tlp_high_seq: None,
             tlp_retrans: false,
