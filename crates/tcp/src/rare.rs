@@ -1,5 +1,6 @@
 //! What few connections need at any one time, kept apart so that idle flows stay small.
 
+use crate::reassembly::OutOfOrder;
 use crate::segment::{SACK_BLOCKS_MAX, SackBlock};
 use crate::stats::Stats;
 use std::collections::VecDeque;
@@ -82,12 +83,8 @@ pub(crate) struct Rare {
     pub cwnd_used: u32,
     /// Duplicate segments to report with the next pure ACK: a D-SACK (RFC 2883).
     pub dsack: Option<SackBlock>,
-    /// What arrived beyond a gap: sorted, disjoint, not adjacent.
-    pub out_of_order: Vec<SackBlock>,
-    /// Bytes in those blocks.
-    pub held: u32,
-    /// A sequence number in each block, the block that grew last first (RFC 2018 4).
-    pub recent: Vec<u32>,
+    /// What arrived beyond a gap.
+    pub out_of_order: OutOfOrder,
     /// Sequence number of a FIN that arrived beyond a gap.
     pub fin_seq: Option<u32>,
     /// Bytes in order that the application has not read.
@@ -131,9 +128,7 @@ impl Default for Rare {
             dsack_dups: 0,
             cwnd_used: 0,
             dsack: None,
-            out_of_order: Vec::new(),
-            held: 0,
-            recent: Vec::new(),
+            out_of_order: OutOfOrder::default(),
             fin_seq: None,
             unread: 0,
             not_reading: false,
