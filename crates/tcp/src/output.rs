@@ -222,7 +222,7 @@ impl Endpoint {
         sock.snd_nxt = seq.wrapping_add(len as u32);
         sock.packets_out += 1;
         if matches!(sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY) {
-            work.rare.get_or_insert_default().prr_out += 1;
+            work.make_rare().prr_out += 1;
         }
         self.ack_is_sent();
     }

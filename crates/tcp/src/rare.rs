@@ -94,6 +94,15 @@ pub(crate) struct Rare {
     pub stats: Stats,
 }
 
+impl Rare {
+    /// Out of line, because it is asked for everywhere and made once.
+    #[cold]
+    #[inline(never)]
+    pub fn boxed() -> Box<Rare> {
+        Box::default()
+    }
+}
+
 impl Default for Rare {
     fn default() -> Rare {
         Rare {
