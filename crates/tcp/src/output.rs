@@ -560,7 +560,8 @@ impl Endpoint {
         if self.sock.icsk_ack_pending == 0 {
             return;
         }
-        let blocks = self.busy.rare().is_some_and(|rare| rare.dsack.is_some() || rare.out_of_order.recent().next().is_some());
+        let blocks =
+            self.busy.rare().is_some_and(|rare| rare.dsack.is_some() || rare.out_of_order.recent().next().is_some());
         if !blocks {
             self.count_quick_ack();
             self.sock.icsk_ack_pending = 0;

@@ -60,10 +60,10 @@ impl OutOfOrder {
         let last = self.blocks.partition_point(|block| !after(block.start, new.end));
         let touched = &self.blocks[first..last];
         let overlaps = |block: &&SackBlock| before(new.start, block.end) && before(block.start, new.end);
-        let twice = touched.iter().find(overlaps).map(|block| SackBlock {
-            start: later(new.start, block.start),
-            end: earlier(new.end, block.end),
-        });
+        let twice = touched
+            .iter()
+            .find(overlaps)
+            .map(|block| SackBlock { start: later(new.start, block.start), end: earlier(new.end, block.end) });
         let merged = touched.iter().fold(new, |merged, block| SackBlock {
             start: earlier(merged.start, block.start),
             end: later(merged.end, block.end),
