@@ -442,7 +442,7 @@ impl Endpoint {
         rate::on_sent(&mut self.sock, &mut record);
         record.flags |= mark::EVER_RETRANS;
         *self.busy.at_mut(index) = record;
-        self.note_retransmitted(&record);
+        self.note_retransmitted(record.seq);
         self.pace(record.len as u64, 1);
         self.fill(out, record.seq, record.len, bits, false);
         self.rare_mut().stats.retransmits += 1;

@@ -2,9 +2,9 @@
 
 use crate::endpoint::{Endpoint, TimerKind, bit};
 use crate::rare::{REORDERING_INITIAL, Rack, Retransmitted};
-use crate::rate::sent_after;
+use crate::rate::{full_us, sent_after};
 use crate::scoreboard::{Record, mark, mark_lost};
-use crate::seq::{after, before};
+use crate::seq::before;
 use crate::timers::TIMEOUT_MIN_US;
 use congestion::sock::TCP_CA_RECOVERY;
 use units::Time;
@@ -177,18 +177,19 @@ impl Endpoint {
 
     /// [`Endpoint::detect_losses`] among what was retransmitted, in that order. What has arrived or is lost again is forgotten.
     fn judge_retransmissions(&mut self, rack: &Rack, patience_us: i64) -> u32 {
+        let latest_us = full_us(self.sock.tcp_mstamp, rack.sent_us);
         let mut place = 0;
         let mut wait_us = 0;
         while let Some(&sent) = self.busy.rare().and_then(|rare| rare.retransmitted.get(place)) {
+            if sent.sent_us > latest_us {
+                break;
+            }
             let Some(index) = self.in_flight_again(sent) else {
                 self.rare_mut().retransmitted.remove(place);
                 continue;
             };
-            if after(sent.sent_us, rack.sent_us) {
-                break;
-            }
-            let record = *self.busy.at(index);
             place += 1;
+            let record = *self.busy.at(index);
             if rack.overtook(&record) {
                 let left = self.left_us(&record, patience_us);
                 if left <= 0 {
@@ -206,15 +207,16 @@ impl Endpoint {
         let len = self.sock.packets_out;
         let index = self.busy.ring().find(len, sent.seq);
         let record = if index < len { self.busy.at(index) } else { return None };
-        let same = record.seq == sent.seq && record.sent_us == sent.sent_us;
+        let same = record.seq == sent.seq && record.sent_us == sent.sent_us as u32;
         (same && !record.is(mark::SACKED) && !record.awaits_retransmission()).then_some(index)
     }
 
-    /// Notes that the record has just been retransmitted; as long as nothing is noted, all are looked for when needed.
-    pub(crate) fn note_retransmitted(&mut self, record: &Record) {
+    /// The segment of a record has just been retransmitted. As long as nothing is known of others, they are looked for when needed.
+    pub(crate) fn note_retransmitted(&mut self, seq: u32) {
+        let sent_us = self.sock.tcp_mstamp;
         let rare = self.rare_mut();
         if rare.rack.frontier.is_some() {
-            rare.retransmitted.push_back(Retransmitted { seq: record.seq, sent_us: record.sent_us });
+            rare.retransmitted.push_back(Retransmitted { sent_us, seq });
         }
     }
 
@@ -225,11 +227,11 @@ impl Endpoint {
         for index in 0..self.sock.packets_out {
             let record = self.busy.at(index);
             if record.is(mark::EVER_RETRANS) && !record.is(mark::SACKED) && !record.awaits_retransmission() {
-                retransmitted.push_back(Retransmitted { seq: record.seq, sent_us: record.sent_us });
+                let sent_us = full_us(self.sock.tcp_mstamp, record.sent_us);
+                retransmitted.push_back(Retransmitted { sent_us, seq: record.seq });
             }
         }
-        let now_us = self.sock.tcp_mstamp as u32;
-        retransmitted.make_contiguous().sort_by_key(|sent| std::cmp::Reverse(now_us.wrapping_sub(sent.sent_us)));
+        retransmitted.make_contiguous().sort_by_key(|sent| sent.sent_us);
         self.rare_mut().retransmitted = retransmitted;
     }
 

@@ -33,11 +33,11 @@ pub(crate) struct Rack {
     pub frontier: Option<u64>,
 }
 
-/// A retransmission, as the record of its segment has it.
+/// A retransmission: when it left, and which segment it was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retransmitted {
+    pub sent_us: u64,
     pub seq: u32,
-    pub sent_us: u32,
 }
 
 /// Recovery, reordering, probes, what is out of order.
