@@ -324,6 +324,12 @@ impl Endpoint {
         if after(number, self.sock.snd_nxt) {
             return false;
         }
+        if self.acknowledges_nothing(segment) {
+            if self.is_window_newer(segment) {
+                self.snd_wnd = segment.window;
+            }
+            return true;
+        }
         let mut ack = Ack::new(now, segment, &self.sock);
         let prior_delivered = self.sock.delivered;
         let prior_lost = self.sock.lost;
@@ -361,6 +367,27 @@ impl Endpoint {
         }
         self.finish_ack(&mut ack, prior_delivered, prior_lost);
         true
+    }
+
+    /// Does it acknowledge nothing, as data from a peer to which nothing is sent? Then at most the window changes, and no hook
+    /// is called.
+    #[inline]
+    fn acknowledges_nothing(&self, segment: &Segment) -> bool {
+        let sock = &self.sock;
+        sock.packets_out == 0
+            && segment.ack == sock.snd_una
+            && segment.sack_count == 0
+            && segment.flags & flags::ECE == 0
+            && self.timer != TimerKind::Persist
+            && !self.has(bit::SLOW_ACK)
+            && !self.ops().has_in_ack_event()
+    }
+
+    /// Is its window that of the newest segment, if it moves no left edge (RFC 9293 3.10.7.4)?
+    #[inline]
+    fn is_window_newer(&self, segment: &Segment) -> bool {
+        let newer = segment.seq_len() > 0 && segment.seq == self.sock.rcv_nxt;
+        newer || segment.window > self.snd_wnd
     }
 
     /// What was delivered and lost is accounted: timer, rate sample, window.
@@ -411,8 +438,7 @@ impl Endpoint {
     /// RFC 9293 3.10.7.4: the window of the newest segment counts.
     fn update_window(&mut self, ack: &mut Ack, segment: &Segment) {
         let advanced = ack.found & found::UNA_ADVANCED != 0;
-        let newer = segment.seq_len() > 0 && segment.seq == self.sock.rcv_nxt;
-        if advanced || newer || segment.window > self.snd_wnd {
+        if advanced || self.is_window_newer(segment) {
             ack.found |= found::WIN_UPDATE;
             self.snd_wnd = segment.window;
         }

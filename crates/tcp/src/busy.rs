@@ -26,15 +26,22 @@ const _: () = assert!(size_of::<Work>() == 64);
 impl Work {
     /// Nothing written, nothing in flight, no timer: the state of a connection without the box.
     #[cold]
-    fn new(sock: &TcpSock) -> Work {
-        Work {
+    #[inline(never)]
+    fn boxed(sock: &TcpSock) -> Box<Work> {
+        Box::new(Work {
             ring: Ring::default(),
             app_end: sock.bytes_acked,
             timer_at: Time::NEVER,
             rare: None,
             // where every sample leaves it once all is acknowledged
             rtt_seq: sock.snd_una,
-        }
+        })
+    }
+
+    /// What few connections need, made if it is not there.
+    #[inline]
+    pub fn make_rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_with(Rare::boxed)
     }
 
     /// Is it as a new one would be?
@@ -54,7 +61,7 @@ impl Busy {
     /// The box, made if there is none.
     #[inline]
     pub fn make(&mut self, sock: &TcpSock) -> &mut Work {
-        self.0.get_or_insert_with(|| Box::new(Work::new(sock)))
+        self.0.get_or_insert_with(|| Work::boxed(sock))
     }
 
     #[inline]

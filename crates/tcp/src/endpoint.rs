@@ -369,7 +369,7 @@ impl Endpoint {
     /// The rarely used state, made when first needed.
     #[inline]
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
-        self.busy.make(&self.sock).rare.get_or_insert_default()
+        self.busy.make(&self.sock).make_rare()
     }
 
     pub(crate) fn has(&self, bits: u16) -> bool {

@@ -18,7 +18,7 @@
 //! # The code
 //!
 //! - `input` takes a segment the short way (new data in order; an ACK of new data with no loss, echoes included) or the long one of
-//!   RFC 9293, `handshake` negotiates, `receiver` acknowledges, reassembles and offers the window;
+//!   RFC 9293, `handshake` negotiates, `receiver` acknowledges and offers the window, with `reassembly` of what arrives out of order;
 //! - `ack` accounts an acknowledgment in Linux's order: queue and SACK blocks (`scoreboard`, `sack`), `rtt`, the hooks,
 //!   tail-loss probe, state machine (`recovery`, `rack`, `undo`), rate sample (`rate`), window (`prr` or the algorithm);
 //! - `output` decides what leaves, `window` how much at once (pacing, bursts, validation, restart), `timers` when.
@@ -60,6 +60,7 @@ mod prr;
 mod rack;
 mod rare;
 mod rate;
+mod reassembly;
 mod receiver;
 mod recovery;
 mod relay;

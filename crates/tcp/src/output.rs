@@ -222,7 +222,7 @@ impl Endpoint {
         sock.snd_nxt = seq.wrapping_add(len as u32);
         sock.packets_out += 1;
         if matches!(sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY) {
-            work.rare.get_or_insert_default().prr_out += 1;
+            work.make_rare().prr_out += 1;
         }
         self.ack_is_sent();
     }
@@ -442,6 +442,7 @@ impl Endpoint {
         rate::on_sent(&mut self.sock, &mut record);
         record.flags |= mark::EVER_RETRANS;
         *self.busy.at_mut(index) = record;
+        self.note_retransmitted(record.seq);
         self.pace(record.len as u64, 1);
         self.fill(out, record.seq, record.len, bits, false);
         self.rare_mut().stats.retransmits += 1;
@@ -559,7 +560,8 @@ impl Endpoint {
         if self.sock.icsk_ack_pending == 0 {
             return;
         }
-        let blocks = self.busy.rare().is_some_and(|rare| rare.dsack.is_some() || !rare.recent.is_empty());
+        let blocks =
+            self.busy.rare().is_some_and(|rare| rare.dsack.is_some() || rare.out_of_order.recent().next().is_some());
         if !blocks {
             self.count_quick_ack();
             self.sock.icsk_ack_pending = 0;

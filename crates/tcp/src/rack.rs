@@ -1,8 +1,8 @@
 //! Which segments are lost: RACK (RFC 8985), or three duplicates (RFC 6675, RFC 5681) where RACK is off.
 
 use crate::endpoint::{Endpoint, TimerKind, bit};
-use crate::rare::{REORDERING_INITIAL, Rack};
-use crate::rate::sent_after;
+use crate::rare::{REORDERING_INITIAL, Rack, Retransmitted};
+use crate::rate::{full_us, sent_after};
 use crate::scoreboard::{Record, mark, mark_lost};
 use crate::seq::before;
 use crate::timers::TIMEOUT_MIN_US;
@@ -95,9 +95,7 @@ impl Endpoint {
         let Some(rack) = self.busy.rare().map(|rare| rare.rack).filter(|rack| rack.valid) else {
             return 0;
         };
-        let now_us = self.sock.tcp_mstamp as u32;
-        let len = self.sock.packets_out;
-        if len == 0 {
+        if self.sock.packets_out == 0 {
             return 0;
         }
         // the usual case: what was delivered last was sent before the oldest, and the others were sent later still
@@ -105,13 +103,41 @@ impl Endpoint {
         if !rack.overtook(head) && !head.is(mark::SACKED | mark::EVER_RETRANS) {
             return 0;
         }
-        let reo_wnd = self.reo_wnd_us();
-        // below the frontier nothing can be lost that was sent after the latest delivery: spare the walk over it
-        let known = rack.oldest.filter(|&(sent_us, end)| !sent_after(rack.sent_us, sent_us, rack.end_seq, end));
-        let mut index = if known.is_some() { self.busy.ring().find(len, rack.frontier) } else { 0 };
-        // a later retransmission is sent now at the earliest, and ends after snd_una
-        let mut oldest = known.unwrap_or((now_us, self.sock.snd_una));
-        let mut frontier = self.sock.snd_nxt;
+        if rack.frontier.is_none() {
+            self.gather_retransmitted();
+        }
+        let patience_us = rack.rtt_us as i64 + self.reo_wnd_us() as i64;
+        let wait_us = self.judge_first_transmissions(&rack, patience_us);
+        let wait_us = wait_us.max(self.judge_retransmissions(&rack, patience_us));
+        debug_assert_eq!(
+            self.longest_wait_us(&rack, patience_us),
+            wait_us as i64,
+            "nothing that was overtaken was missed"
+        );
+        wait_us
+    }
+
+    /// What [`Endpoint::detect_losses`] leaves to wait for, by a look at all.
+    fn longest_wait_us(&self, rack: &Rack, patience_us: i64) -> i64 {
+        let overtaken = (0..self.sock.packets_out)
+            .map(|index| self.busy.at(index))
+            .filter(|record| !record.is(mark::SACKED) && !record.awaits_retransmission() && rack.overtook(record));
+        let waits = overtaken.map(|record| self.left_us(record, patience_us));
+        waits.map(|left| if left > 0 { left } else { i64::MAX }).max().unwrap_or(0)
+    }
+
+    /// How long until `record`, which was overtaken, is lost, µs.
+    #[inline]
+    fn left_us(&self, record: &Record, patience_us: i64) -> i64 {
+        patience_us - (self.sock.tcp_mstamp as u32).wrapping_sub(record.sent_us) as i64
+    }
+
+    /// [`Endpoint::detect_losses`] among what was never retransmitted. It left in sequence: the walk ends at the first record
+    /// that was not overtaken, and begins where the last one found nothing more to decide.
+    fn judge_first_transmissions(&mut self, rack: &Rack, patience_us: i64) -> u32 {
+        let len = self.sock.packets_out;
+        let mut index = self.first_beyond(rack.frontier);
+        let mut frontier = None;
         let mut wait_us = 0;
         while index < len {
             let record = *self.busy.at(index);
@@ -119,33 +145,94 @@ impl Endpoint {
                 index += self.busy.ring_mut().sacked_run(len, index);
                 continue;
             }
-            if record.awaits_retransmission() {
-                index += self.busy.ring_mut().lost_run(len, index);
-                continue;
-            }
-            let sent_later = !rack.overtook(&record);
-            if sent_later && !record.is(mark::EVER_RETRANS) {
-                // first transmissions leave in sequence: all that follow were sent later still
-                frontier = record.seq;
-                break;
-            }
-            let left = rack.rtt_us as i64 + reo_wnd as i64 - now_us.wrapping_sub(record.sent_us) as i64;
-            if !sent_later && left <= 0 {
-                self.mark_lost_at(index);
-            } else {
-                if sent_after(oldest.0, record.sent_us, oldest.1, record.end_seq()) {
-                    oldest = (record.sent_us, record.end_seq());
+            if !record.is(mark::LOST | mark::EVER_RETRANS) {
+                if !rack.overtook(&record) {
+                    frontier = frontier.or(Some(record.seq));
+                    break;
                 }
-                if !sent_later {
+                let left = self.left_us(&record, patience_us);
+                if left <= 0 {
+                    self.mark_lost_at(index);
+                } else {
+                    frontier = frontier.or(Some(record.seq));
                     wait_us = wait_us.max(left as u32);
                 }
             }
             index += 1;
         }
-        let rack = &mut self.rare_mut().rack;
-        rack.oldest = Some(oldest);
-        rack.frontier = frontier;
+        let beyond_una = frontier.unwrap_or(self.sock.snd_nxt).wrapping_sub(self.sock.snd_una);
+        let frontier = self.sock.bytes_acked + beyond_una as u64;
+        self.rare_mut().rack.frontier = Some(frontier);
         wait_us
+    }
+
+    /// Index of the first record at the payload offset `frontier` or beyond.
+    fn first_beyond(&self, frontier: Option<u64>) -> u32 {
+        let beyond_una = frontier.unwrap_or(0).saturating_sub(self.sock.bytes_acked);
+        if beyond_una == 0 {
+            return 0;
+        }
+        self.busy.ring().find(self.sock.packets_out, self.sock.snd_una.wrapping_add(beyond_una as u32))
+    }
+
+    /// [`Endpoint::detect_losses`] among what was retransmitted, in that order. What has arrived or is lost again is forgotten.
+    fn judge_retransmissions(&mut self, rack: &Rack, patience_us: i64) -> u32 {
+        let latest_us = full_us(self.sock.tcp_mstamp, rack.sent_us);
+        let mut place = 0;
+        let mut wait_us = 0;
+        while let Some(&sent) = self.busy.rare().and_then(|rare| rare.retransmitted.get(place)) {
+            if sent.sent_us > latest_us {
+                break;
+            }
+            let Some(index) = self.in_flight_again(sent) else {
+                self.rare_mut().retransmitted.remove(place);
+                continue;
+            };
+            place += 1;
+            let record = *self.busy.at(index);
+            if rack.overtook(&record) {
+                let left = self.left_us(&record, patience_us);
+                if left <= 0 {
+                    self.mark_lost_at(index);
+                } else {
+                    wait_us = wait_us.max(left as u32);
+                }
+            }
+        }
+        wait_us
+    }
+
+    /// Index of the record of a retransmission; `None` if it has arrived, is lost, or was followed by another one.
+    fn in_flight_again(&self, sent: Retransmitted) -> Option<u32> {
+        let len = self.sock.packets_out;
+        let index = self.busy.ring().find(len, sent.seq);
+        let record = if index < len { self.busy.at(index) } else { return None };
+        let same = record.seq == sent.seq && record.sent_us == sent.sent_us as u32;
+        (same && !record.is(mark::SACKED) && !record.awaits_retransmission()).then_some(index)
+    }
+
+    /// The segment of a record has just been retransmitted. As long as nothing is known of others, they are looked for when needed.
+    pub(crate) fn note_retransmitted(&mut self, seq: u32) {
+        let sent_us = self.sock.tcp_mstamp;
+        let rare = self.rare_mut();
+        if rare.rack.frontier.is_some() {
+            rare.retransmitted.push_back(Retransmitted { sent_us, seq });
+        }
+    }
+
+    /// Looks for all that is in flight after it was retransmitted.
+    fn gather_retransmitted(&mut self) {
+        let mut retransmitted = std::mem::take(&mut self.rare_mut().retransmitted);
+        retransmitted.clear();
+        for index in 0..self.sock.packets_out {
+            let record = self.busy.at(index);
+            if record.is(mark::EVER_RETRANS) && !record.is(mark::SACKED) && !record.awaits_retransmission() {
+                let sent_us = full_us(self.sock.tcp_mstamp, record.sent_us);
+                retransmitted.push_back(Retransmitted { sent_us, seq: record.seq });
+            }
+        }
+        retransmitted.make_contiguous().sort_by_key(|sent| sent.sent_us);
+        self.rare_mut().retransmitted = retransmitted;
     }
 
     fn mark_lost_at(&mut self, index: u32) {

@@ -1,7 +1,9 @@
 //! What few connections need at any one time, kept apart so that idle flows stay small.
 
+use crate::reassembly::OutOfOrder;
 use crate::segment::{SACK_BLOCKS_MAX, SackBlock};
 use crate::stats::Stats;
+use std::collections::VecDeque;
 
 /// Segments of reordering to tolerate at first (RFC 5681: three duplicate ACKs).
 pub(crate) const REORDERING_INITIAL: u32 = 3;
@@ -26,11 +28,16 @@ pub(crate) struct Rack {
     pub reo_wnd_persist: u8,
     /// `delivered` when the window last grew.
     pub last_delivered: u32,
-    /// Below the frontier every record has arrived, is marked lost, or was not sent before this µs; of those sent in it, none ends
-    /// before this. None: unknown.
-    pub oldest: Option<(u32, u32)>,
-    /// The first record that had not been overtaken when losses were last looked for.
-    pub frontier: u32,
+    /// Payload offset below which every record that was never retransmitted has arrived or is marked lost, and from which on
+    /// every retransmission is noted in [`Rare::retransmitted`]. None: unknown.
+    pub frontier: Option<u64>,
+}
+
+/// A retransmission: when it left, and which segment it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retransmitted {
+    pub sent_us: u64,
+    pub seq: u32,
 }
 
 /// Recovery, reordering, probes, what is out of order.
@@ -42,6 +49,8 @@ pub(crate) struct Rare {
     /// Segments sent since then.
     pub prr_out: u32,
     pub rack: Rack,
+    /// Retransmissions in the order in which they left, those that arrived or are lost among them.
+    pub retransmitted: VecDeque<Retransmitted>,
     /// Timestamp of the episode's first retransmission.
     pub retrans_stamp: Option<u32>,
     /// snd_nxt when a tail-loss probe was sent that is not yet resolved.
@@ -74,12 +83,8 @@ pub(crate) struct Rare {
     pub cwnd_used: u32,
     /// Duplicate segments to report with the next pure ACK: a D-SACK (RFC 2883).
     pub dsack: Option<SackBlock>,
-    /// What arrived beyond a gap: sorted, disjoint, not adjacent.
-    pub out_of_order: Vec<SackBlock>,
-    /// Bytes in those blocks.
-    pub held: u32,
-    /// A sequence number in each block, the block that grew last first (RFC 2018 4).
-    pub recent: Vec<u32>,
+    /// What arrived beyond a gap.
+    pub out_of_order: OutOfOrder,
     /// Sequence number of a FIN that arrived beyond a gap.
     pub fin_seq: Option<u32>,
     /// Bytes in order that the application has not read.
@@ -87,6 +92,15 @@ pub(crate) struct Rare {
     /// The application does not read.
     pub not_reading: bool,
     pub stats: Stats,
+}
+
+impl Rare {
+    /// Out of line, because it is asked for everywhere and made once.
+    #[cold]
+    #[inline(never)]
+    pub fn boxed() -> Box<Rare> {
+        Box::default()
+    }
 }
 
 impl Default for Rare {
@@ -104,9 +118,9 @@ impl Default for Rare {
                 reo_wnd_steps: 1,
                 reo_wnd_persist: 0,
                 last_delivered: 0,
-                oldest: None,
-                frontier: 0,
+                frontier: None,
             },
+            retransmitted: VecDeque::new(),
             retrans_stamp: None,
             tlp_high_seq: None,
             tlp_retrans: false,
@@ -123,9 +137,7 @@ impl Default for Rare {
             dsack_dups: 0,
             cwnd_used: 0,
             dsack: None,
-            out_of_order: Vec::new(),
-            held: 0,
-            recent: Vec::new(),
+            out_of_order: OutOfOrder::default(),
             fin_seq: None,
             unread: 0,
             not_reading: false,

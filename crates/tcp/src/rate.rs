@@ -37,7 +37,6 @@ pub(crate) fn record_amid(sock: &TcpSock, seq: u32, len: u16, marks: u8) -> Reco
         delivered_us: sock.delivered_mstamp as u32,
         delivered: sock.delivered,
         delivered_ce: sock.delivered_ce,
-        lost_run: 0,
         len,
         flags: marks | if sock.app_limited != 0 { mark::APP_LIMITED } else { 0 },
     }

@@ -15,9 +15,6 @@ const ATO_MAX_MS: u32 = 200;
 const QUICK_ACKS_MAX: u8 = 16;
 /// Gaps between segments of up to this are the ordinary case, ms.
 const TICK_MS: u32 = 4;
-/// Blocks remembered for SACK options: Linux's four.
-const RECENT_MAX: usize = 4;
-
 impl Endpoint {
     /// The next data in order, of a connection with nothing out of order. False: it is not that, and nothing was changed.
     #[inline]
@@ -263,7 +260,7 @@ impl Endpoint {
             return self.config.receive_buffer;
         };
         let full = self.config.receive_buffer;
-        let free = full.saturating_sub(rare.held.saturating_add(rare.unread));
+        let free = full.saturating_sub(rare.out_of_order.held().saturating_add(rare.unread));
         let mss = (self.rcv_mss as u32).min(full);
         if free < full / 2 && (free < full / 16 || free < mss) { 0 } else { free }
     }
@@ -333,30 +330,10 @@ impl Endpoint {
         if segment.len == 0 {
             return;
         }
-        let queue = &mut rare.out_of_order;
-        let first = queue.partition_point(|block| before(block.end, start));
-        let last = queue.partition_point(|block| !after(block.start, end));
-        let overlapping = queue[first..last].iter().find(|block| before(start, block.end) && before(block.start, end));
-        if let (Some(block), true) = (overlapping, sack) {
-            let twice = SackBlock {
-                start: later(start, block.start),
-                end: if before(end, block.end) { end } else { block.end },
-            };
-            rare.dsack = Some(twice);
+        let twice = rare.out_of_order.insert(SackBlock { start, end });
+        if sack && twice.is_some() {
+            rare.dsack = twice;
         }
-        let mut merged = SackBlock { start, end };
-        for block in &queue[first..last] {
-            if before(block.start, merged.start) {
-                merged.start = block.start;
-            }
-            merged.end = later(block.end, merged.end);
-            rare.held -= block.end.wrapping_sub(block.start);
-        }
-        rare.held += merged.end.wrapping_sub(merged.start);
-        queue.splice(first..last, [merged]);
-        rare.recent.retain(|&seq| before(seq, merged.start) || !before(seq, merged.end));
-        rare.recent.insert(0, start);
-        rare.recent.truncate(RECENT_MAX);
     }
 
     /// Data beyond the gap is in order now.
@@ -365,18 +342,7 @@ impl Endpoint {
             return;
         };
         let had = !rare.out_of_order.is_empty();
-        let mut end = self.sock.rcv_nxt;
-        let mut taken = 0;
-        for block in &rare.out_of_order {
-            if after(block.start, end) {
-                break;
-            }
-            end = later(block.end, end);
-            rare.held -= block.end.wrapping_sub(block.start);
-            taken += 1;
-        }
-        rare.out_of_order.drain(..taken);
-        rare.recent.retain(|&seq| after(seq, end));
+        let end = rare.out_of_order.take(self.sock.rcv_nxt);
         let empty = rare.out_of_order.is_empty();
         let fin = rare.fin_seq == Some(end);
         if after(end, self.sock.rcv_nxt) {
@@ -432,20 +398,10 @@ impl Endpoint {
             out.sack[0] = twice;
             count = 1;
         }
-        for &seq in &rare.recent {
-            if count == SACK_BLOCKS_MAX {
-                break;
-            }
-            let index = rare.out_of_order.partition_point(|block| !after(block.end, seq));
-            if let Some(block) = rare.out_of_order.get(index) {
-                out.sack[count] = *block;
-                count += 1;
-            }
+        for block in rare.out_of_order.recent().take(SACK_BLOCKS_MAX - count) {
+            out.sack[count] = *block;
+            count += 1;
         }
         out.sack_count = count as u8;
     }
-}
-
-fn later(a: u32, b: u32) -> u32 {
-    if after(a, b) { a } else { b }
 }

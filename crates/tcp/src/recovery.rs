@@ -287,7 +287,7 @@ impl Endpoint {
         let head = self.sock.snd_una;
         let rare = self.rare_mut();
         rare.retransmit_hint = head;
-        rare.rack.oldest = None;
+        rare.rack.frontier = None;
         rare.entered = [SackBlock::default(); SACK_BLOCKS_MAX];
     }
 

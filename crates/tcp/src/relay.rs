@@ -212,7 +212,7 @@ impl Relay {
         endpoint.sock.app_limited = endpoint.sock.delivered.wrapping_add(endpoint.sock.packets_in_flight()).max(1);
         if let Some(rare) = endpoint.busy.rare_mut() {
             // sending times are no longer in the order that the search for losses remembers
-            rare.rack.oldest = None;
+            rare.rack.frontier = None;
         }
         endpoint.backoff = 0;
         endpoint.sock.icsk_retransmits = 0;

@@ -88,7 +88,7 @@ impl Endpoint {
 
     fn tag_block(&mut self, ack: &mut Ack, block: SackBlock, d_sack: bool) {
         let len = self.sock.packets_out;
-        let mut index = self.busy.ring().find(len, block.start);
+        let mut index = if d_sack { self.busy.ring().find(len, block.start) } else { self.first_new_in(block) };
         while index < len {
             let record = self.busy.at(index);
             if after(record.end_seq(), block.end) {
@@ -102,9 +102,27 @@ impl Endpoint {
                 index += self.busy.ring_mut().sacked_run(len, index);
                 continue;
             }
+            let last = record.end_seq() == block.end;
             self.tag_record(ack, index, d_sack);
+            if last {
+                break;
+            }
             index += 1;
         }
+    }
+
+    /// Index of the record at which `block` begins, or at which it has grown since it was last entered.
+    fn first_new_in(&mut self, block: SackBlock) -> u32 {
+        let len = self.sock.packets_out;
+        let known = self.rare_mut().entered.iter().find(|known| known.start == block.start).map(|known| known.end);
+        let ring = self.busy.ring();
+        if let Some(end) = known.filter(|end| before(*end, block.end)) {
+            let index = ring.find(len, end);
+            if index < len && ring.at(index).seq == end {
+                return index;
+            }
+        }
+        ring.find(len, block.start)
     }
 
     fn tag_record(&mut self, ack: &mut Ack, index: u32, d_sack: bool) {

@@ -39,8 +39,6 @@ pub(crate) struct Record {
     pub delivered: u32,
     /// `delivered_ce` when it was last sent, segments.
     pub delivered_ce: u32,
-    /// While it is lost and not retransmitted: how many records, this one included, are known to be so too, or SACKed.
-    pub lost_run: u32,
     /// Payload bytes.
     pub len: u16,
     /// [`mark`].
@@ -195,29 +193,6 @@ impl Ring {
     }
 }
 
-impl Ring {
-    /// How many records from `index` on, of `len`, await retransmission or are SACKed, the first of which awaits it.
-    /// Remembered for the next walk: it stays true, because lost segments are retransmitted in sequence, so that none within
-    /// the run goes before its first, which then is no start of a run any more.
-    pub fn lost_run(&mut self, len: u32, index: u32) -> u32 {
-        let mut end = index;
-        while end < len {
-            let record = self.at(end);
-            end += match record.flags & (mark::SACKED | mark::LOST | mark::RETRANS) {
-                mark::LOST => record.lost_run.max(1),
-                marks if marks & mark::SACKED != 0 => record.first_tx_us.max(1),
-                _ => break,
-            };
-        }
-        debug_assert!(
-            (index..end).all(|i| self.at(i).is(mark::SACKED) || self.at(i).awaits_retransmission()),
-            "nothing within a run is retransmitted before its first"
-        );
-        self.at_mut(index).lost_run = end - index;
-        end - index
-    }
-}
-
 /// Marks the record as lost and counts that; nothing for one that arrived. True if it was not yet known to be lost.
 pub(crate) fn mark_lost(sock: &mut TcpSock, record: &mut Record) -> bool {
     if record.is(mark::SACKED) {
@@ -235,7 +210,6 @@ pub(crate) fn mark_lost(sock: &mut TcpSock, record: &mut Record) -> bool {
         sock.lost_out += 1;
     }
     sock.lost = sock.lost.wrapping_add(1);
-    record.lost_run = 0;
     true
 }
 
@@ -281,22 +255,6 @@ mod tests {
         assert_eq!(ring.at(2).first_tx_us, 3);
         *ring.at_mut(5) = Record { flags: mark::SACKED, first_tx_us: 0, ..*ring.at(5) };
         assert_eq!(ring.sacked_run(10, 2), 5);
-    }
-
-    #[test]
-    fn a_run_of_what_is_lost_skips_what_was_sacked_in_it_and_ends_at_a_retransmission() {
-        let mut ring = ring(10);
-        for (i, flags) in
-            [(2, mark::LOST), (3, mark::LOST), (4, mark::SACKED), (5, mark::LOST), (6, mark::LOST | mark::RETRANS)]
-        {
-            ring.at_mut(i).flags = flags;
-        }
-        assert_eq!(ring.lost_run(10, 2), 4);
-        // the first is retransmitted, and the next one begins a run of its own
-        ring.at_mut(2).flags |= mark::RETRANS;
-        assert_eq!(ring.lost_run(10, 3), 3);
-        ring.at_mut(6).flags = mark::LOST;
-        assert_eq!(ring.lost_run(10, 3), 4, "a run grows");
     }
 
     #[test]

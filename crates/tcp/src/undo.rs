@@ -41,7 +41,7 @@ impl Endpoint {
         // losses are to be looked for again, among all
         let rack = &mut self.rare_mut().rack;
         rack.advanced = true;
-        rack.oldest = None;
+        rack.frontier = None;
     }
 
     /// Without SACK, high_seq itself must be exceeded: a duplicate ACK of it would start a false recovery (RFC 6582 3.2).
