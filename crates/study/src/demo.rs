@@ -122,7 +122,9 @@ fn draw(compared: &mut [Compared], workers: usize, monitor: Monitor<'_>) -> Resu
         number += 1;
         Ok(())
     })?;
-    compared.iter_mut().for_each(|run| run.draws.sort_by(f64::total_cmp));
+    for run in compared {
+        run.draws.sort_by(f64::total_cmp);
+    }
     Ok(())
 }
 

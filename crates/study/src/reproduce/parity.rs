@@ -45,7 +45,7 @@ pub struct Options {
 const FULL_SEEDS: u32 = 3;
 
 /// How often the runs that are not valid are repeated.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 2;
 
 /// The folder of records, in the output folder.
 const KEPT: &str = "kept";
