@@ -1,5 +1,6 @@
 //! What the operator configures of a host.
 
+use bus::Address;
 use policy::{Identity, Prefix};
 use std::collections::BTreeSet;
 use std::fs;
@@ -66,8 +67,8 @@ pub struct Config {
     pub rack: String,
     /// The Oracle's public key.
     pub key: PathBuf,
-    /// Where the Oracle listens.
-    pub socket: PathBuf,
+    /// Where it meets the Oracle.
+    pub bus: Address,
     /// Where its files are.
     pub places: Places,
     /// It changes the connections of this cgroup (version 2) and of those below.

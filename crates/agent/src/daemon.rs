@@ -12,7 +12,7 @@ use crate::status::Status;
 use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
 use bus::files::{public_key, store_epoch, stored_epoch};
-use bus::{Bus, BusError, Clock, LINKS_MAX, Report, UnixAgent};
+use bus::{Bus, BusError, Clock, LINKS_MAX, Report};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     let (mut tuner, notes) = Tuner::take_over(&config)?;
     config.means = tuner.means();
     notes.iter().map(String::as_str).chain(tuner.lacking()).for_each(&mut *say);
-    say(&format!("{}: taking CUEs from {}", config.identity.host, config.socket.display()));
+    say(&format!("{}: taking CUEs from {}", config.identity.host, config.bus));
     let mut outcome = live(&config, &mut mind, &mut tuner, stop, say);
     while outcome.is_ok() && !stop() {
         // the clock is old: start with a new one, and with an agent that has no times of the old
@@ -152,7 +152,7 @@ struct Mind {
     clock: Clock,
     agent: Agent,
     stored: Option<u64>,
-    bus: Option<UnixAgent>,
+    bus: Option<Box<dyn Bus>>,
     retry_at: Time,
     counters: Counters,
     host: Host,
@@ -204,7 +204,7 @@ impl Mind {
         }
         let first = self.retry_at == Time::ZERO;
         self.retry_at = now + RETRY;
-        match UnixAgent::connect(&config.socket) {
+        match config.bus.connect() {
             Ok(bus) => {
                 self.bus = Some(bus);
                 say("connected to the Oracle");

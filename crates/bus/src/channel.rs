@@ -1,29 +1,32 @@
 //! The bus within one process.
 
-use crate::{AGENTS_MAX, Bus, BusCounts, BusError, MESSAGE_MAX, QUEUE_MAX};
+use crate::{AGENTS_MAX, Bus, BusCounts, BusError, Hub, MESSAGE_MAX, Peer, QUEUE_MAX, Received, ReplyTo};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 /// The Oracle's end.
 #[derive(Debug)]
 pub struct ChannelOracle {
-    agents: Vec<SyncSender<Vec<u8>>>,
-    reports: Receiver<Vec<u8>>,
-    reporting: SyncSender<Vec<u8>>,
+    agents: Vec<(u64, SyncSender<Vec<u8>>)>,
+    /// How many agents there have been: the next one's number.
+    numbers: u64,
+    reports: Receiver<(u64, Vec<u8>)>,
+    reporting: SyncSender<(u64, Vec<u8>)>,
     counts: BusCounts,
 }
 
 /// An agent's end.
 #[derive(Debug)]
 pub struct ChannelAgent {
+    number: u64,
     cues: Receiver<Vec<u8>>,
-    reports: SyncSender<Vec<u8>>,
+    reports: SyncSender<(u64, Vec<u8>)>,
 }
 
 /// A bus without agents; [`ChannelOracle::agent`] adds one.
 pub fn channel() -> ChannelOracle {
     let (reporting, reports) = sync_channel(QUEUE_MAX);
-    ChannelOracle { agents: Vec::new(), reports, reporting, counts: BusCounts::default() }
+    ChannelOracle { agents: Vec::new(), numbers: 0, reports, reporting, counts: BusCounts::default() }
 }
 
 impl ChannelOracle {
@@ -34,29 +37,32 @@ impl ChannelOracle {
             return None;
         }
         let (sender, cues) = sync_channel(QUEUE_MAX);
-        self.agents.push(sender);
-        Some(ChannelAgent { cues, reports: self.reporting.clone() })
+        let number = self.numbers;
+        self.numbers += 1;
+        self.agents.push((number, sender));
+        Some(ChannelAgent { number, cues, reports: self.reporting.clone() })
     }
 }
 
-impl Bus for ChannelOracle {
+impl Hub for ChannelOracle {
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
         let counts = &mut self.counts;
-        self.agents.retain(|agent| match agent.try_send(message.to_vec()) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_)) => {
-                counts.slow += 1;
-                false
-            }
-            Err(TrySendError::Disconnected(_)) => false,
-        });
+        self.agents.retain(|(_, agent)| is_sent(agent, message, counts));
         Ok(())
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+    fn answer(&mut self, to: &ReplyTo, message: &[u8]) -> Result<(), BusError> {
+        fits(message)?;
+        let (ReplyTo::Connection(to), counts) = (to, &mut self.counts);
+        self.agents.retain(|(number, agent)| number != to || is_sent(agent, message, counts));
+        Ok(())
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Option<Received>, BusError> {
         // it holds a sender itself, so the channel never ends
-        Ok(self.reports.recv_timeout(wait).ok())
+        let received = self.reports.recv_timeout(wait).ok();
+        Ok(received.map(|(number, bytes)| Received { from: Peer::Local, bytes, reply: ReplyTo::Connection(number) }))
     }
 
     fn counts(&self) -> BusCounts {
@@ -67,7 +73,7 @@ impl Bus for ChannelOracle {
 impl Bus for ChannelAgent {
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
-        self.reports.try_send(message.to_vec()).map_err(|error| match error {
+        self.reports.try_send((self.number, message.to_vec())).map_err(|error| match error {
             TrySendError::Full(_) => BusError::Full,
             TrySendError::Disconnected(_) => BusError::Gone,
         })
@@ -80,10 +86,13 @@ impl Bus for ChannelAgent {
             Err(RecvTimeoutError::Disconnected) => Err(BusError::Gone),
         }
     }
+}
 
-    fn counts(&self) -> BusCounts {
-        BusCounts { peers: 1, ..BusCounts::default() }
-    }
+/// Sends; whether the agent is to be kept.
+fn is_sent(agent: &SyncSender<Vec<u8>>, message: &[u8], counts: &mut BusCounts) -> bool {
+    let sent = agent.try_send(message.to_vec());
+    counts.slow += u64::from(matches!(sent, Err(TrySendError::Full(_))));
+    sent.is_ok()
 }
 
 pub(crate) fn fits(message: &[u8]) -> Result<(), BusError> {

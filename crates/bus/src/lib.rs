@@ -1,6 +1,6 @@
 //! How the Oracle and its agents reach each other.
 //!
-//! [`Bus`] is one end: what the Oracle sends goes to every agent, what an agent sends goes to the Oracle. A message is at most
+//! [`Hub`] is the Oracle's end, and [`Bus`] everybody else's: what the Oracle sends goes to every agent, what others send goes to it. A message is at most
 //! [`MESSAGE_MAX`] bytes; it arrives whole or not at all, and none is delivered twice. A message may be lost: the next
 //! period renews its CUEs, and what is not renewed ends by itself. The bus is not trusted: CUEs are signed.
 //!
@@ -8,19 +8,23 @@
 //! agents say. [`files`] keeps what both must not forget: keys, and the last epoch.
 #![forbid(unsafe_code)]
 
+mod address;
 mod channel;
 mod clock;
 pub mod files;
 mod report;
 mod unix;
 
+pub use address::Address;
 pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
+pub use fleet::{Member, Role};
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
 pub use unix::{UnixAgent, UnixOracle};
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest message, bytes: a signed CUE is at most half of it.
@@ -41,23 +45,92 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// One end of the way between the Oracle and the agents.
+/// An agent's, a collector's or an operator's end of the bus.
 pub trait Bus {
-    /// Sends without waiting. A reader that has not taken what was sent before is not waited for: an agent is dropped, and may
-    /// come again.
+    /// Sends to the Oracle, without waiting.
     ///
     /// # Errors
-    /// [`BusError::Long`]; at an agent also [`BusError::Gone`] and [`BusError::Full`].
+    /// [`BusError::Long`], [`BusError::Gone`] and [`BusError::Full`].
     fn send(&mut self, message: &[u8]) -> Result<(), BusError>;
 
     /// The next message; `None` if there is none within `wait`.
     ///
     /// # Errors
-    /// At an agent [`BusError::Gone`]; the system's.
+    /// [`BusError::Gone`]; the system's.
     fn receive(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError>;
+}
+
+/// The Oracle's end.
+pub trait Hub {
+    /// Sends to every agent, without waiting. An agent that has not taken what was sent before is dropped, and may come again.
+    ///
+    /// # Errors
+    /// [`BusError::Long`]; the system's.
+    fn send(&mut self, message: &[u8]) -> Result<(), BusError>;
+
+    /// Sends to the one from which a message came. It may be gone: that is no error.
+    ///
+    /// # Errors
+    /// [`BusError::Long`]; the system's.
+    fn answer(&mut self, to: &ReplyTo, message: &[u8]) -> Result<(), BusError>;
+
+    /// The next message; `None` if there is none within `wait`.
+    ///
+    /// # Errors
+    /// The system's.
+    fn receive(&mut self, wait: Duration) -> Result<Option<Received>, BusError>;
 
     /// What has been counted.
     fn counts(&self) -> BusCounts;
+}
+
+/// A message to the Oracle, as its transport vouches for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Who sent it.
+    pub from: Peer,
+    /// What.
+    pub bytes: Vec<u8>,
+    /// Where an answer goes.
+    pub reply: ReplyTo,
+}
+
+/// Who sent a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A process of root's, or of the Oracle's user, on the Oracle's machine.
+    Local,
+    /// A member of the fleet: its signature was verified.
+    Member(Arc<Member>),
+}
+
+impl Peer {
+    /// Whether it may report as this host.
+    pub fn may_report_as(&self, host: &str) -> bool {
+        match self {
+            Peer::Local => true,
+            Peer::Member(member) => match member.role {
+                Role::Agent => member.name == host,
+                Role::Enforcer => member.hosts.iter().any(|one| one == host),
+                Role::Collector | Role::Operator => false,
+            },
+        }
+    }
+
+    /// Whether it may act as `role`.
+    pub fn is(&self, role: Role) -> bool {
+        match self {
+            Peer::Local => true,
+            Peer::Member(member) => member.role == role,
+        }
+    }
+}
+
+/// Where an answer goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyTo {
+    /// A connection of this process.
+    Connection(u64),
 }
 
 /// What one end has seen.

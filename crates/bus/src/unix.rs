@@ -5,7 +5,7 @@
 
 use crate::channel::fits;
 use crate::files::advice;
-use crate::{AGENTS_MAX, Bus, BusCounts, BusError, MESSAGE_MAX};
+use crate::{AGENTS_MAX, Bus, BusCounts, BusError, Hub, MESSAGE_MAX, Peer, Received, ReplyTo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::io::Errno;
@@ -36,7 +36,9 @@ pub struct UnixOracle {
     path: PathBuf,
     /// Held as long as this lives: a second Oracle finds it locked.
     _lock: File,
-    agents: Vec<OwnedFd>,
+    agents: Vec<(u64, OwnedFd)>,
+    /// How many agents there have been: the next one's number.
+    numbers: u64,
     /// Most agents: as many as this process may open files for.
     room: usize,
     /// The agent that is read first next time.
@@ -77,7 +79,7 @@ impl UnixOracle {
         rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| io(error.into()))?;
         listen(&listener, BACKLOG).map_err(|error| io(error.into()))?;
         let (path, agents, counts) = (path.to_path_buf(), Vec::new(), BusCounts::default());
-        Ok(UnixOracle { listener, path, _lock: lock, agents, room: room(), next: 0, counts })
+        Ok(UnixOracle { listener, path, _lock: lock, agents, numbers: 0, room: room(), next: 0, counts })
     }
 
     /// Accepts connections that wait.
@@ -94,16 +96,18 @@ impl UnixOracle {
                 continue;
             }
             set_socket_send_buffer_size(&agent, BUFFER_BYTES)?;
-            self.agents.push(agent);
+            self.agents.push((self.numbers, agent));
+            self.numbers += 1;
         }
     }
 
     /// A message of agent `i`; it is removed if it is gone or its message is too long.
-    fn read(&mut self, i: usize) -> Option<Vec<u8>> {
-        match read(&self.agents[i]) {
-            Ok(message) => {
+    fn read(&mut self, i: usize) -> Option<Received> {
+        let (number, agent) = &self.agents[i];
+        match read(agent) {
+            Ok(bytes) => {
                 self.next = i + 1;
-                return Some(message);
+                return Some(Received { from: Peer::Local, bytes, reply: ReplyTo::Connection(*number) });
             }
             Err(BusError::Long(_)) => self.counts.long += 1,
             Err(_) => {}
@@ -120,28 +124,29 @@ impl Drop for UnixOracle {
     }
 }
 
-impl Bus for UnixOracle {
+impl Hub for UnixOracle {
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
         self.accept()?;
         let counts = &mut self.counts;
-        self.agents.retain(|agent| match write(agent, message) {
-            Ok(()) => true,
-            Err(error) => {
-                counts.slow += u64::from(matches!(error, BusError::Full));
-                false
-            }
-        });
+        self.agents.retain(|(_, agent)| is_written(agent, message, counts));
         Ok(())
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+    fn answer(&mut self, to: &ReplyTo, message: &[u8]) -> Result<(), BusError> {
+        fits(message)?;
+        let (ReplyTo::Connection(to), counts) = (to, &mut self.counts);
+        self.agents.retain(|(number, agent)| number != to || is_written(agent, message, counts));
+        Ok(())
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Option<Received>, BusError> {
         let until = Instant::now() + wait;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let first = self.next.min(self.agents.len());
             let order: Vec<usize> = (first..self.agents.len()).chain(0..first).collect();
-            let watched = order.iter().map(|i| PollFd::new(&self.agents[*i], PollFlags::IN));
+            let watched = order.iter().map(|i| PollFd::new(&self.agents[*i].1, PollFlags::IN));
             let mut fds: Vec<PollFd<'_>> = watched.chain([PollFd::new(&self.listener, PollFlags::IN)]).collect();
             let ready = wait_for(&mut fds, left)?;
             let newcomers = !fds.last().is_none_or(|fd| fd.revents().is_empty());
@@ -193,10 +198,13 @@ impl Bus for UnixAgent {
         let ready = wait_for(&mut [PollFd::new(&self.socket, PollFlags::IN)], wait)?;
         if ready == 0 { Ok(None) } else { read(&self.socket).map(Some) }
     }
+}
 
-    fn counts(&self) -> BusCounts {
-        BusCounts { peers: 1, ..BusCounts::default() }
-    }
+/// Writes; whether the agent is to be kept.
+fn is_written(agent: &OwnedFd, message: &[u8], counts: &mut BusCounts) -> bool {
+    let written = write(agent, message);
+    counts.slow += u64::from(matches!(written, Err(BusError::Full)));
+    written.is_ok()
 }
 
 /// How many agents there is room for: one that comes when no file can be opened could not even be turned away.

@@ -1,7 +1,9 @@
 //! Both ways of the bus: what arrives, what is refused, and what is kept on disk.
 
 use bus::files::{FileError, generate, public_key, secret_key, store_epoch, stored_epoch};
-use bus::{Bus, BusError, FctTimes, MESSAGE_MAX, QUEUE_MAX, Report, Telemetry, UnixAgent, UnixOracle, channel};
+use bus::{
+    Bus, BusError, FctTimes, Hub, MESSAGE_MAX, QUEUE_MAX, Received, Report, Telemetry, UnixAgent, UnixOracle, channel,
+};
 use rustix::fs::{Mode, chmod};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, connect, send, socket};
 use std::fs;
@@ -14,15 +16,19 @@ const SOON: Duration = Duration::from_secs(20);
 const NOW: Duration = Duration::ZERO;
 
 /// What both ways promise.
-fn carries(oracle: &mut dyn Bus, agents: &mut [&mut dyn Bus; 2]) {
+fn carries(oracle: &mut dyn Hub, agents: &mut [&mut dyn Bus; 2]) {
     for (i, agent) in agents.iter_mut().enumerate() {
         agent.send(format!("report {i}").as_bytes()).unwrap();
     }
-    let mut reports: Vec<Vec<u8>> = (0..2).map(|_| oracle.receive(SOON).unwrap().unwrap()).collect();
-    reports.sort();
-    assert_eq!(reports, [b"report 0", b"report 1"]);
+    let mut reports: Vec<Received> = (0..2).map(|_| oracle.receive(SOON).unwrap().unwrap()).collect();
+    reports.sort_by(|one, other| one.bytes.cmp(&other.bytes));
+    assert_eq!(reports.iter().map(|report| &report.bytes[..]).collect::<Vec<_>>(), [b"report 0", b"report 1"]);
     assert_eq!(oracle.receive(NOW).unwrap(), None);
     assert_eq!(oracle.counts().peers, 2);
+    for (report, agent) in reports.iter().zip(agents.iter_mut()) {
+        oracle.answer(&report.reply, &report.bytes).unwrap();
+        assert_eq!(agent.receive(SOON).unwrap().unwrap(), report.bytes, "for it alone");
+    }
     oracle.send(b"first").unwrap();
     oracle.send(&vec![7; MESSAGE_MAX]).unwrap();
     for agent in agents.iter_mut() {
@@ -35,7 +41,7 @@ fn carries(oracle: &mut dyn Bus, agents: &mut [&mut dyn Bus; 2]) {
 }
 
 /// An agent that never reads is dropped, and the other one has every message.
-fn drops_the_slow(oracle: &mut dyn Bus, reader: &mut dyn Bus, slow: &mut dyn Bus) {
+fn drops_the_slow(oracle: &mut dyn Hub, reader: &mut dyn Bus, slow: &mut dyn Bus) {
     let message = vec![1; MESSAGE_MAX];
     let mut sent = 0;
     while oracle.counts().slow == 0 {
@@ -103,7 +109,7 @@ fn who_sends_too_long_a_message_is_dropped_and_counted() {
     send(&stranger, &vec![0; MESSAGE_MAX + 1], SendFlags::empty()).unwrap();
     let mut agent = UnixAgent::connect(&path).unwrap();
     agent.send(b"report").unwrap();
-    assert_eq!(oracle.receive(SOON).unwrap().unwrap(), b"report");
+    assert_eq!(oracle.receive(SOON).unwrap().unwrap().bytes, b"report");
     // one look at each other end at least
     assert_eq!(oracle.receive(Duration::from_millis(50)).unwrap(), None);
     assert_eq!((oracle.counts().long, oracle.counts().peers), (1, 1));

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::stop;
 use crate::terminal::{note, print, print_json};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
+use bus::Address;
 use congestion::Algorithm;
 use policy::{Identity, Prefix};
 use std::env;
@@ -195,7 +196,7 @@ fn run(run: Run) -> Result<(), Failure> {
         identity: Identity { host, labels: run.labels.into_iter().collect() },
         rack: run.rack,
         key: run.key,
-        socket: run.socket,
+        bus: Address::Unix(run.socket),
         places,
         cgroup,
         means,

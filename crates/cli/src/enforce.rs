@@ -99,7 +99,11 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         between: [servers.clone(), clients.clone()],
         rules,
         hosts: args.hosts.clone(),
-        places: Places { oracle: args.oracle.clone(), key: args.key.clone(), epoch: args.state.join("epoch") },
+        places: Places {
+            bus: bus::Address::Unix(args.oracle.clone()),
+            key: args.key.clone(),
+            epoch: args.state.join("epoch"),
+        },
         limits: Limits {
             flows: args.flows as usize,
             buffer_bytes: usize::try_from(args.buffer.get()).unwrap_or(usize::MAX),

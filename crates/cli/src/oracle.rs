@@ -69,7 +69,7 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
     let mut say = |line: &str| note!("oracle: {line}");
-    let config = Config { policy, text, key, socket, state, view };
+    let config = Config { policy, text, key, bus: bus::Address::Unix(socket), state, view };
     run(config, &|| stop.is_set(), &mut decided, &mut say).map_err(|error| match error {
         OracleError::File(_) | OracleError::Bus(bus::BusError::Socket { .. }) => Failure::Input(error.to_string()),
         _ => Failure::Run(error.to_string()),

@@ -3,7 +3,7 @@
 use crate::epoch::Keeper;
 use crate::settings::{Place, config, covers, effective, places, settings};
 use bus::files::{FileError, public_key};
-use bus::{Bus as _, BusError, Clock, FctTimes, InForce, Report, Telemetry, UnixAgent};
+use bus::{Address, Bus, BusError, Clock, FctTimes, InForce, Report, Telemetry};
 use congestion::Algorithm;
 use enforcer::{Enforcer, Record, Rule, Sent};
 use packet_io::OwnedFrame;
@@ -38,8 +38,8 @@ pub struct Behalf {
 /// The Oracle's socket and key, and the file that must outlive a restart.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The socket where the Oracle listens.
-    pub oracle: PathBuf,
+    /// Where it meets the Oracle.
+    pub bus: Address,
     /// The file of its public key.
     pub key: PathBuf,
     /// The file of the highest epoch seen.
@@ -48,11 +48,11 @@ pub struct Places {
 
 /// The state of the exchange with the Oracle.
 pub struct Cues {
-    oracle: PathBuf,
+    address: Address,
     key: PublicKey,
     clock: Clock,
     hosts: Vec<Represented>,
-    bus: Option<UnixAgent>,
+    bus: Option<Box<dyn Bus>>,
     next: Time,
     epochs: Keeper,
     /// The rules have changed since [`Cues::rules`] was last called.
@@ -138,7 +138,7 @@ impl Cues {
         let (key, epochs) = (public_key(&places.key)?, Keeper::begin(places.epoch)?);
         let hosts = hosts.iter().map(|host| Represented::new(host, key, epochs.highest())).collect();
         Ok(Cues {
-            oracle: places.oracle,
+            address: places.bus,
             key,
             clock: Clock::begin(),
             hosts,
@@ -217,7 +217,7 @@ impl Cues {
 
     /// Connects to the Oracle and asks for its current epoch; until the answer, no CUE is accepted.
     fn connect(&mut self, say: &mut dyn FnMut(&str)) {
-        let Ok(bus) = UnixAgent::connect(&self.oracle) else { return };
+        let Ok(bus) = self.address.connect() else { return };
         for host in &mut self.hosts {
             match bus::random() {
                 Ok(question) => host.agent.ask(question),
@@ -375,8 +375,8 @@ impl Cues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bus::UnixOracle;
     use bus::files::{generate, secret_key};
+    use bus::{Hub as _, UnixOracle};
     use enforcer::{End, Limits};
     use policy::{Addressees, Cue, CueGuard, CueScope, OracleKey, Sessions};
     use std::path::Path;
@@ -410,7 +410,7 @@ mod tests {
         let at = |name: &str| folder.join(name);
         let key = generate(&at("key")).expect("a key");
         let oracle = UnixOracle::listen(&at("oracle")).expect("a socket");
-        let places = Places { oracle: at("oracle"), key, epoch: at("epoch") };
+        let places = Places { bus: Address::Unix(at("oracle")), key, epoch: at("epoch") };
         let prefix = "10.0.0.0/8".parse().expect("a prefix");
         let host = Behalf { name: "h".to_string(), prefix, labels: BTreeMap::new() };
         let cues = Cues::new(&[host], places).expect("nothing is stored yet");
@@ -441,7 +441,7 @@ mod tests {
         };
         cues.look(&enforcer, &mut |_| {}).expect("a disk");
         let asked = oracle.receive(Duration::from_secs(5)).expect("a bus").expect("it reports at once");
-        let question = Report::from_bytes(&asked).expect("a report").question.expect("no answer yet");
+        let question = Report::from_bytes(&asked.bytes).expect("a report").question.expect("no answer yet");
         oracle.send(&key.answer(0, &[question])).expect("it listens");
         oracle.send(&key.sign(&cue)).expect("it listens");
         // rules there are when they change
@@ -479,7 +479,7 @@ mod tests {
         let mut reported = || {
             let mut flows = 0;
             while let Some(message) = oracle.receive(Duration::ZERO).expect("the enforcer is there") {
-                let report = Report::from_bytes(&message).expect("a report");
+                let report = Report::from_bytes(&message.bytes).expect("a report");
                 flows += report.telemetry.iter().map(|kind| kind.flows).sum::<u64>();
             }
             flows

@@ -3,7 +3,7 @@
 use crate::gather::{Gathered, HOSTS_MAX, Intake};
 use crate::memory::Memory;
 use bus::files::{FileError, secret_key};
-use bus::{Bus, BusCounts, BusError, Clock, UnixOracle};
+use bus::{Address, BusCounts, BusError, Clock};
 use policy::{Decision, History, NetworkView, Oracle, Policy, VerdictReport, Zone};
 use serde::Serialize;
 use std::fs::File;
@@ -29,8 +29,8 @@ pub struct Config {
     pub text: String,
     /// The secret key.
     pub key: PathBuf,
-    /// Where agents reach it.
-    pub socket: PathBuf,
+    /// Where it meets its agents.
+    pub bus: Address,
     /// Its folder: the last epoch, and how far the rollout has come.
     pub state: PathBuf,
     /// A view of the network in a file that a collector rewrites each period.
@@ -120,10 +120,10 @@ pub fn run(
 ) -> Result<(), OracleError> {
     let key = secret_key(&config.key)?;
     let (mut memory, history) = Memory::open(&config.state, config.text)?;
-    let mut bus = UnixOracle::listen(&config.socket)?;
+    let mut bus = config.bus.listen()?;
     let period = config.policy.period;
     let mut oracle = Oracle::new(config.policy, key, history);
-    say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.socket.display()));
+    say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.bus));
     if let Some(ended) = memory.ended() {
         say(ended);
     }
@@ -141,12 +141,12 @@ pub fn run(
         let now = clock.now();
         let wait = Duration::from_nanos(next.saturating_sub(now).as_ns()).min(STEP);
         if let Some(message) = bus.receive(wait)? {
-            gathered.take(clock.now(), &message);
+            gathered.take(clock.now(), &message.bytes);
         }
         // agents that connect at the same time get one answer
         for _ in 0..HOSTS_MAX {
             let Some(message) = bus.receive(Duration::ZERO)? else { break };
-            gathered.take(clock.now(), &message);
+            gathered.take(clock.now(), &message.bytes);
         }
         let questions = gathered.take_questions();
         if !questions.is_empty() {

@@ -1,6 +1,6 @@
 //! Two hosts that are network namespaces joined by a cable, in a cgroup of their own; agents and Oracles run there.
 
-use bus::{Bus as _, UnixOracle};
+use bus::{Hub as _, UnixOracle};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
 use policy::{Cue, CueGuard, CueScope, OracleKey, Settings};
 use serde_json::Value;
@@ -371,7 +371,7 @@ impl TestOracle {
 
     /// The next report; its question is answered.
     pub fn receive(&mut self, wait: Duration) -> Option<bus::Report> {
-        let report = bus::Report::from_bytes(&self.bus.receive(wait).unwrap()?).unwrap();
+        let report = bus::Report::from_bytes(&self.bus.receive(wait).unwrap()?.bytes).unwrap();
         if let Some(question) = report.question.filter(|_| self.answers) {
             self.bus.send(&self.key.answer(self.epoch, &[question])).unwrap();
         }

@@ -13,7 +13,7 @@ mod vm;
 mod wire;
 mod world;
 
-use bus::{Bus as _, Report, UnixOracle};
+use bus::{Hub as _, Report, UnixOracle};
 use policy::{Addressees, Cue, CueScope, OracleKey, Sessions, Settings};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -319,7 +319,7 @@ fn one_cue_reaches_a_host_by_its_agent_and_another_by_the_enforcer() {
 fn reports_of<const N: usize>(oracle: &mut UnixOracle, key: &OracleKey, hosts: [&str; N]) -> Vec<Report> {
     let mut last: [Option<Report>; N] = [const { None }; N];
     while last.iter().any(Option::is_none) {
-        let bytes = oracle.receive(PATIENCE).expect("the bus works").expect("they report");
+        let bytes = oracle.receive(PATIENCE).expect("the bus works").expect("they report").bytes;
         let report = Report::from_bytes(&bytes).expect("a report");
         if let Some(question) = report.question {
             oracle.send(&key.answer(0, &[question])).expect("both listen");

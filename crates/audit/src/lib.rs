@@ -1,0 +1,2 @@
+//! The log of every decision and every CUE: append-only, hash-chained, rotated.
+#![forbid(unsafe_code)]

@@ -1,0 +1,42 @@
+//! Where the bus is, and how it is joined.
+
+use crate::{Bus, BusError, Hub, UnixAgent, UnixOracle};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where the Oracle and the others meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket of this machine.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// Joins as an agent, a collector or an operator.
+    ///
+    /// # Errors
+    /// The bus cannot be reached.
+    pub fn connect(&self) -> Result<Box<dyn Bus>, BusError> {
+        match self {
+            Address::Unix(path) => Ok(Box::new(UnixAgent::connect(path)?)),
+        }
+    }
+
+    /// Joins as the Oracle.
+    ///
+    /// # Errors
+    /// The bus cannot be reached, or has an Oracle already.
+    pub fn listen(&self) -> Result<Box<dyn Hub>, BusError> {
+        match self {
+            Address::Unix(path) => Ok(Box::new(UnixOracle::listen(path)?)),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}

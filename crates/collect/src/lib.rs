@@ -1,0 +1,2 @@
+//! Collectors: what switches say of their links and of the traffic, by OpenFlow, gNMI, SNMP, sFlow and IPFIX.
+#![forbid(unsafe_code)]

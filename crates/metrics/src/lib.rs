@@ -1,0 +1,2 @@
+//! Serves a process's metrics to Prometheus.
+#![forbid(unsafe_code)]
