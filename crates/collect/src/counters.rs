@@ -1,0 +1,74 @@
+//! What a switch says of its ports, whichever protocol carried it.
+
+use units::{Bytes, Rate};
+
+/// One answer of a switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchCounters {
+    /// Its name in views: the operator's, else what it calls itself.
+    pub switch: String,
+    /// Its ports, in ascending order of `number`.
+    pub ports: Vec<PortCounters>,
+}
+
+/// Counters of one port since the switch started them. `None`: not reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// The protocol's number of the port.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// What it can carry.
+    pub rate: Option<Rate>,
+    /// Whether packets can take it.
+    pub up: Option<bool>,
+    /// What is at the other end, by LLDP.
+    pub neighbour: Option<Neighbour>,
+    /// Received by the switch.
+    pub received: Counts,
+    /// Sent by the switch.
+    pub sent: Counts,
+    /// Its queues, if the switch counts them apart.
+    pub queues: Vec<QueueCounters>,
+    /// Width of the byte counters, bits: 32 or 64. A 32-bit counter at 10 Gbit/s wraps in 3.4 s.
+    pub width: u32,
+    /// When the switch last started its counters, by its own clock: for example SNMP's ifCounterDiscontinuityTime. A change is a reset.
+    pub discontinuity: Option<u64>,
+}
+
+/// Counters of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Bytes, as the protocol counts them.
+    pub bytes: Option<u64>,
+    /// Packets.
+    pub packets: Option<u64>,
+    /// Packets dropped for want of buffer.
+    pub dropped: Option<u64>,
+    /// Packets dropped as damaged.
+    pub errors: Option<u64>,
+}
+
+/// Counters of one queue of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounters {
+    /// Its name or number.
+    pub name: String,
+    /// Packets sent.
+    pub packets: Option<u64>,
+    /// Packets dropped.
+    pub dropped: Option<u64>,
+    /// Packets marked (ECN CE).
+    pub marked: Option<u64>,
+    /// Its length now, or its mean since the last answer.
+    pub length: Option<Bytes>,
+}
+
+/// The other end of a cable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The switch or host.
+    pub system: String,
+    /// Its port.
+    pub port: String,
+}
