@@ -3,12 +3,13 @@
 #   make test    every test          make lint    formatting, lints, house rules
 #   make bench   packet-hops/s       make build   target/release/opentcp
 #   make install PREFIX=/usr/local   the command, its man pages and completions
+#   make package target/debian/*.deb, for Debian and Ubuntu          make image   an OCI image, by podman
 #   make fuzz    property tests with new random cases
 
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build install demo test lint bench fuzz clean setup setup-tests
+.PHONY: build install package image demo test lint bench fuzz clean setup setup-tests
 .DEFAULT_GOAL := build
 
 setup:
@@ -31,6 +32,12 @@ install:
 	target/release/opentcp completions bash >$(SHARE)/bash-completion/completions/opentcp
 	target/release/opentcp completions zsh >$(SHARE)/zsh/site-functions/_opentcp
 	target/release/opentcp completions fish >$(SHARE)/fish/vendor_completions.d/opentcp.fish
+
+package: build
+	tools/package
+
+image: build
+	tools/image
 
 demo: build
 	target/release/opentcp reproduce cfi16
