@@ -111,12 +111,20 @@ fn summary(policy: &Policy) -> String {
     )
 }
 
-fn explain(file: &Path, view: &Path, json: bool) -> Result<(), Failure> {
-    let policy = load_policy(file)?;
+/// A view's file.
+///
+/// # Errors
+/// It cannot be read, or is no view.
+pub fn load_view(view: &Path) -> Result<NetworkView, Failure> {
     let name = view.display();
     let text =
         fs::read_to_string(view).map_err(|error| Failure::Input(format!("cannot read the view `{name}`: {error}")))?;
-    let view = NetworkView::from_json(&text).map_err(|error| Failure::Input(format!("{name}:{error}")))?;
+    NetworkView::from_json(&text).map_err(|error| Failure::Input(format!("{name}:{error}")))
+}
+
+fn explain(file: &Path, view: &Path, json: bool) -> Result<(), Failure> {
+    let policy = load_policy(file)?;
+    let view = load_view(view)?;
     let decision = decide(&policy, &view, &mut History::default());
     if json { print_json(&Explained { policy: &policy.name, decision }) } else { print(&decision.explain(&policy)) }
 }

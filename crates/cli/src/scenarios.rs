@@ -1,19 +1,22 @@
 //! `opentcp scenario`: whether a scenario file is right, and what it describes.
 
 use crate::failure::Failure;
+use crate::policy::load_view;
 use crate::terminal::{note, print};
+use policy::NetworkView;
 use scenario::{Run, Scenario};
 use sketch::Sketch;
 use std::fs;
 use std::path::{Path, PathBuf};
-use study::Backend;
+use study::{Backend, Twin};
 
 /// Shown under `opentcp scenario --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   opentcp scenario check scenarios/dumbbell.toml
   opentcp scenario show scenarios/cfi16-fat-tree.toml
-  opentcp scenario show scenarios/dumbbell.toml --html dumbbell.html   with a picture";
+  opentcp scenario show scenarios/dumbbell.toml --html dumbbell.html   with a picture
+  opentcp scenario from-view network.json --out fleet.toml             of a network that was measured";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -46,6 +49,23 @@ pub enum Command {
         #[arg(long, value_name = "PAGE")]
         html: Option<PathBuf>,
     },
+    /// Make a scenario of a measured network
+    ///
+    /// Takes hosts, racks, cables, rates, round-trip times and transfers by size from a view, as the Oracle has it (docs/policies.md
+    /// lists its keys). What the view does not say is assumed, and each assumption is a comment in the scenario.
+    #[command(
+        name = "from-view",
+        after_help = "Examples:\n  opentcp policy network --json >network.json\n  opentcp scenario from-view network.json --out fleet.toml\n  \
+                      opentcp scenario show fleet.toml"
+    )]
+    FromView {
+        /// The state of the network (JSON)
+        #[arg(value_name = "VIEW.json")]
+        view: PathBuf,
+        /// The scenario file; the files of sizes that it names are written beside it
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
 }
 
 /// Does what was asked for.
@@ -56,7 +76,28 @@ pub fn scenario(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Check { files, sets } => check(files, sets),
         Command::Show { file, sets, html } => show(file, sets, html.as_deref()),
+        Command::FromView { view, out } => write_twin(&twin(&load_view(view)?)?, out),
     }
+}
+
+/// A scenario of a measured network.
+///
+/// # Errors
+/// Too little was measured.
+pub fn twin(view: &NetworkView) -> Result<Twin, Failure> {
+    let names = study::algorithm_names();
+    Twin::of(view, &|name| names.contains(&name)).map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Writes it, and says what it assumes.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_twin(twin: &Twin, out: &Path) -> Result<(), Failure> {
+    twin.write(out)?;
+    note!("wrote {}", out.display());
+    twin.assumed.iter().for_each(|line| note!("assumed: {line}"));
+    Ok(())
 }
 
 /// A mistake in one file does not hide those of the next.

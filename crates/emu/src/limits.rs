@@ -187,11 +187,13 @@ fn demands(scenario: &Scenario, topology: &Topology) -> Vec<Demand> {
             TrafficKind::AllToAll(_) | TrafficKind::Exchange(_) => {
                 (pairing.jobs(&entry.kind, &mut random).concat(), f64::MAX)
             }
-            TrafficKind::Poisson { arrivals, sizes, .. } => {
-                let n = topology.n_hosts();
-                let gap = plan::mean_gap(arrivals, sizes.distribution.mean(), topology).as_secs_f64();
-                let bps = sizes.distribution.mean() * 8.0 / gap / (n * (n - 1)) as f64;
-                (pairing.all_to_all(), bps)
+            TrafficKind::Poisson { arrivals, sizes, from, to, .. } => {
+                let [senders, receivers] = [from, to].map(|names| pairing.listed(names.as_deref()));
+                let gap = plan::mean_gap(arrivals, sizes.distribution.mean(), (topology, &senders)).as_secs_f64();
+                let all = senders.iter().flat_map(|src| receivers.iter().map(move |dst| (*src, *dst)));
+                let pairs: Vec<_> = all.filter(|(src, dst)| src != dst).collect();
+                let bps = sizes.distribution.mean() * 8.0 / gap / pairs.len() as f64;
+                (pairs, bps)
             }
             TrafficKind::Trace { flows, .. } => {
                 for flow in flows.iter() {

@@ -15,7 +15,7 @@ use net::NodeId;
 use onoff::OnOff;
 use results::MessageRow;
 use rounds::Rounds;
-use scenario::{Pairs, Scenario, Traffic as Entry, TrafficKind, Workload};
+use scenario::{Scenario, Traffic as Entry, TrafficKind, Workload};
 use std::sync::Arc;
 use units::Time;
 
@@ -127,7 +127,7 @@ enum State {
     OnOff(OnOff),
     Rounds(Rounds),
     /// Flows opened so far.
-    Poisson(u64),
+    Poisson(Poisson),
     /// The next row.
     Trace(usize),
     /// Connections still to be opened.
@@ -221,20 +221,23 @@ impl Applications {
         let source = &mut self.entries[what as usize];
         let mut opener = Opener { stage, entry: what, name: &source.entry.name, flows: &mut source.flows };
         match (&source.entry.kind, &mut source.state) {
-            (TrafficKind::Poisson { arrivals, sizes, pairs: Pairs::Random, flows }, State::Poisson(opened)) => {
+            (TrafficKind::Poisson { arrivals, sizes, from, to, flows }, State::Poisson(state)) => {
                 let stop = source.entry.stop.unwrap_or(Time::NEVER);
-                if *opened > 0 && opener.now() < stop {
-                    let (src, dst) = opener.stage.pairing().random_pair(&mut source.random);
+                if state.opened == 0 {
+                    let pairing = opener.stage.pairing();
+                    state.ends = [from, to].map(|names| pairing.listed(names.as_deref()));
+                }
+                let [senders, receivers] = &state.ends;
+                if state.opened > 0 && opener.now() < stop {
+                    let (src, dst) = opener.stage.pairing().random_pair_of(senders, receivers, &mut source.random);
                     let bytes = sizes.distribution.quantile(source.random.unit());
                     opener.send(src, dst, bytes);
                 }
-                if flows.is_none_or(|most| *opened < most) && opener.now() < stop {
-                    *opened += 1;
-                    let gap = source.random.exponential(mean_gap(
-                        arrivals,
-                        sizes.distribution.mean(),
-                        opener.stage.pairing().topology,
-                    ));
+                if flows.is_none_or(|most| state.opened < most) && opener.now() < stop {
+                    state.opened += 1;
+                    let topology = opener.stage.pairing().topology;
+                    let gap = mean_gap(arrivals, sizes.distribution.mean(), (topology, senders));
+                    let gap = source.random.exponential(gap);
                     let at = opener.now().saturating_add(gap);
                     opener.schedule(at, NEXT);
                 }
@@ -269,6 +272,15 @@ impl Applications {
     }
 }
 
+/// Flows that arrive one by one.
+#[derive(Default)]
+struct Poisson {
+    /// Flows so far.
+    opened: u64,
+    /// Senders and receivers, since the first; see [`Pairing::listed`].
+    ends: [Vec<NodeId>; 2],
+}
+
 impl State {
     fn of(entry: &Entry, scenario: &Scenario) -> State {
         match &entry.kind {
@@ -280,7 +292,7 @@ impl State {
             TrafficKind::Incast { .. } | TrafficKind::AllToAll(_) | TrafficKind::Exchange(_) => {
                 State::Rounds(Rounds::new(scenario.seed))
             }
-            TrafficKind::Poisson { .. } => State::Poisson(0),
+            TrafficKind::Poisson { .. } => State::Poisson(Poisson::default()),
             TrafficKind::Trace { .. } => State::Trace(0),
             TrafficKind::Idle { flows } => State::Idle(*flows),
             _ => State::Once,

@@ -35,6 +35,14 @@ impl<'a> Pairing<'a> {
         (0..topology.n_hosts()).map(|i| topology.host(i))
     }
 
+    /// The hosts of these names; `None`: all.
+    pub fn listed(&self, names: Option<&[String]>) -> Vec<NodeId> {
+        match names {
+            Some(names) => names.iter().map(|name| self.host(name)).collect(),
+            None => self.all().collect(),
+        }
+    }
+
     /// Two different hosts.
     pub fn random_pair(&self, random: &mut Random) -> (NodeId, NodeId) {
         let n = self.topology.n_hosts() as u32;
@@ -42,6 +50,21 @@ impl<'a> Pairing<'a> {
         let other = random.below(n - 1);
         let dst = if other < src { other } else { other + 1 };
         (self.topology.host(src as usize), self.topology.host(dst as usize))
+    }
+
+    /// A sender and a different receiver of these lists, of which not both are one and the same host.
+    pub fn random_pair_of(&self, senders: &[NodeId], receivers: &[NodeId], random: &mut Random) -> (NodeId, NodeId) {
+        let all = self.topology.n_hosts();
+        if senders.len() == all && receivers.len() == all {
+            return self.random_pair(random);
+        }
+        loop {
+            let of = |hosts: &[NodeId], random: &mut Random| hosts[random.below(hosts.len() as u32) as usize];
+            let (src, dst) = (of(senders, random), of(receivers, random));
+            if src != dst {
+                return (src, dst);
+            }
+        }
     }
 
     /// Every host sends to one and receives from one, none to itself or, if asked, to its own pod.
@@ -96,11 +119,6 @@ impl<'a> Pairing<'a> {
         };
         (0..jobs).map(|job| pairs(&hosts[share(job)])).collect()
     }
-
-    /// Every host to every other.
-    pub fn all_to_all(&self) -> Vec<(NodeId, NodeId)> {
-        all_to_all(&self.all().collect::<Vec<_>>())
-    }
 }
 
 fn all_to_all(hosts: &[NodeId]) -> Vec<(NodeId, NodeId)> {
@@ -120,12 +138,11 @@ fn ring(hosts: &[NodeId]) -> Vec<(NodeId, NodeId)> {
 }
 
 /// Mean time between the arrivals of flows of `mean_bytes` on average.
-pub fn mean_gap(arrivals: &Arrivals, mean_bytes: f64, topology: &Topology) -> Time {
+pub fn mean_gap(arrivals: &Arrivals, mean_bytes: f64, (topology, senders): (&Topology, &[NodeId])) -> Time {
     let per_second = match arrivals {
         Arrivals::FlowsPerSecond(rate) => *rate,
         Arrivals::Load(load) => {
-            let bits: u64 =
-                (0..topology.n_hosts()).map(|i| topology.link(topology.nic(topology.host(i))).rate.as_bps()).sum();
+            let bits: u64 = senders.iter().map(|host| topology.link(topology.nic(*host)).rate.as_bps()).sum();
             load.fraction() * bits as f64 / (8.0 * mean_bytes)
         }
     };

@@ -45,6 +45,9 @@ pub struct NetworkView {
     pub fct: Percentiles,
     /// Traffic from rack to rack; pairs without traffic may be left out.
     pub matrix: Vec<RackPair>,
+    /// What hosts send to each other, by racks and size. Policies do not ask for it; a scenario of the network is made from it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transfers: Vec<Transfers>,
 }
 
 /// One direction of a cable and the queue in front of it.
@@ -185,6 +188,20 @@ pub struct RackPair {
     pub rate: Rate,
 }
 
+/// Transfers of about the same size from one rack to another.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfers {
+    /// The sending rack; empty: of hosts without a rack.
+    pub from: String,
+    /// The receiving rack; empty: not known.
+    pub to: String,
+    /// How many begin, a second.
+    pub starts: f64,
+    /// Mean size.
+    pub size: Bytes,
+}
+
 /// Why a text is not a view.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
@@ -248,6 +265,9 @@ impl NetworkView {
         for (i, pair) in self.matrix.iter().enumerate() {
             pair.check().map_err(at(format!("matrix[{i}]")))?;
         }
+        for (i, transfers) in self.transfers.iter().enumerate() {
+            transfers.check().map_err(at(format!("transfers[{i}]")))?;
+        }
         unique("hosts", self.hosts.iter().map(|host| host.name.as_str()))?;
         unique("links", self.links.iter().map(|link| link.name.as_str()))?;
         unique("groups", self.groups.iter().map(|group| group.name.as_str()))
@@ -310,6 +330,15 @@ impl FlowGroup {
         number("live_flows", self.live_flows, COUNT_MAX as f64)?;
         number("flow_starts", self.flow_starts, COUNT_MAX as f64)?;
         fraction("retransmit_rate", self.retransmit_rate)
+    }
+}
+
+impl Transfers {
+    fn check(&self) -> Result<(), String> {
+        text("from", &self.from)?;
+        text("to", &self.to)?;
+        number("starts", Some(self.starts), COUNT_MAX as f64)?;
+        count("size", Some(self.size.get()))
     }
 }
 

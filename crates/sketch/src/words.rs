@@ -170,12 +170,21 @@ fn what(kind: &TrafficKind) -> String {
         }
         TrafficKind::AllToAll(collective) => format!("all to all, {}", rounds(collective)),
         TrafficKind::Exchange(collective) => format!("each to its two neighbours in a ring, {}", rounds(collective)),
-        TrafficKind::Poisson { arrivals, sizes, .. } => {
+        TrafficKind::Poisson { arrivals, sizes, from, to, .. } => {
             let arrivals = match arrivals {
                 Arrivals::Load(load) => format!("{load} load"),
                 Arrivals::FlowsPerSecond(rate) => format!("{rate} flows/s"),
             };
-            format!("Poisson arrivals between random pairs, {arrivals}, sizes {}", source(sizes))
+            let hosts = |names: &Option<Vec<String>>| match names.as_deref() {
+                None => "any host".to_string(),
+                Some(names @ ([_] | [_, _] | [_, _, _])) => names.join(", "),
+                Some(names) => plural(names.len() as u64, "host"),
+            };
+            let pairs = match (from, to) {
+                (None, None) => "between random pairs".to_string(),
+                _ => format!("from {} to {}", hosts(from), hosts(to)),
+            };
+            format!("Poisson arrivals {pairs}, {arrivals}, sizes {}", source(sizes))
         }
         TrafficKind::Trace { file, flows } => {
             format!("{} of {}", plural(flows.len() as u64, "flow"), file.file.written)

@@ -22,13 +22,15 @@ mod stop;
 mod sweep;
 pub mod table;
 mod trial;
+mod twin;
 
 pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
 pub use failure::Failure;
-pub use known::{load_policy, load_scenario};
+pub use known::{algorithm_names, load_policy, load_scenario};
 pub use monitor::{Event, Monitor, Sink};
 pub use reproduce::{DctcpOptions, ParityOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
 pub use request::{Backend, all_cores, results_folder};
 pub use run::{Done, Kept, RunRequest, Words, run};
 pub use stop::Stop;
 pub use trial::{TrialRequest, Tried, try_policy};
+pub use twin::{Twin, TwinError};

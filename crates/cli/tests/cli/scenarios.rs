@@ -62,3 +62,28 @@ fn colours_are_the_users_to_choose() {
     let coloured = place.opentcp(&["scenario", "check", "a.toml", "--color", "always"]);
     assert!(coloured.stderr.contains('\u{1b}'), "{}", coloured.stderr);
 }
+
+#[test]
+fn a_measured_network_becomes_a_scenario_in_which_a_policy_can_be_tried() {
+    let place = Place::new();
+    let host =
+        |name: &str| format!("{{\"name\": \"{name}\", \"rack\": \"r1\", \"cc\": \"cubic\", \"srtt_us\": [[100, 5]]}}");
+    let transfers = r#"[{"from": "r1", "to": "r1", "starts": 40.0, "size": "20 kB"}]"#;
+    let view = format!("{{\"hosts\": [{}, {}], \"transfers\": {transfers}}}", host("a"), host("b"));
+    place.write("view.json", &view);
+    let made = place.succeed(&["scenario", "from-view", "view.json", "--out", "made/fleet.toml"]);
+    assert!(made.stderr.contains("assumed: queues hold 250 packets"), "{}", made.stderr);
+    let checked = place.succeed(&["scenario", "check", "made/fleet.toml"]);
+    assert!(checked.stdout.contains("good: 2 hosts, 1 switch"), "{}", checked.stdout);
+    place.write("p.toml", "mode = \"enforce\"\nperiod = \"60 s\"\n[[rule]]\nname = \"r\"\nwhen = \"network.live_flows >= 0\"\nset = { initial_cwnd = 20 }\n");
+    let sets = ["--set", "policy.period=1 s", "--set", "duration=3 s", "--seeds", "5"];
+    let tried = place.succeed(&[&["policy", "try", "p.toml", "--scenario", "made/fleet.toml"][..], &sets].concat());
+    assert!(tried.stdout.contains("acted in 5 of 5 seeds"), "{}", tried.stdout);
+    place.write("idle.json", &view.replace(transfers, "[]"));
+    let idle = place.opentcp(&["scenario", "from-view", "idle.json", "--out", "idle.toml"]);
+    assert_eq!(
+        (idle.code, idle.stderr.as_str()),
+        (Some(2), "error: no transfer has been reported yet: agents report connections when they end\n")
+    );
+    assert!(!place.join("idle.toml").exists());
+}

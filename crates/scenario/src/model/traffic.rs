@@ -76,15 +76,20 @@ pub enum TrafficKind {
     AllToAll(Collective),
     /// As `AllToAll`, but hosts are in a ring and each sends to its two neighbours (`Exchange` of the Intel MPI Benchmarks).
     Exchange(Collective),
-    /// Flows that begin at the instants of a Poisson process between random pairs, with sizes from a distribution.
+    /// Flows that begin at the instants of a Poisson process between random pairs, with sizes from a distribution. Sender and receiver
+    /// are drawn uniformly from their lists, and are never the same.
     Poisson {
         /// How many.
         #[serde(flatten)]
         arrivals: Arrivals,
         /// How large.
         sizes: Sizes,
-        /// Between whom.
-        pairs: Pairs,
+        /// Senders; `None`: all hosts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<Vec<String>>,
+        /// Receivers; `None`: all hosts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<Vec<String>>,
         /// No more than so many flows.
         #[serde(skip_serializing_if = "Option::is_none")]
         flows: Option<u64>,
@@ -226,19 +231,11 @@ pub enum Connections {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// Fraction of the sum of the hosts' link rates that the payload fills on average, more than 0, at most 1:
-    /// flows per second = load · hosts · host rate / (8 · mean size).
+    /// Fraction of the sum of the senders' link rates that the payload fills on average, more than 0, at most 1:
+    /// flows per second = load · senders · host rate / (8 · mean size).
     Load(Percent),
-    /// In the whole network; more than zero.
+    /// Of all senders; more than zero.
     FlowsPerSecond(f64),
-}
-
-/// Who talks to whom in Poisson traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pairs {
-    /// Sender and receiver drawn uniformly, never the same.
-    Random,
 }
 
 /// A distribution of flow sizes and where it came from.

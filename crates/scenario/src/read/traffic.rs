@@ -3,8 +3,8 @@
 use super::network::RATE_MAX;
 use super::{INTEGER_MAX, Reader, Section};
 use crate::model::{
-    Across, Arrivals, Collective, Connections, DataFile, Pace, Pairs, Scenario, Senders, Sizes, SizesSource, Think,
-    Topology, TraceFlow, Traffic, TrafficKind, Workload,
+    Across, Arrivals, Collective, Connections, DataFile, Pace, Scenario, Senders, Sizes, SizesSource, Think, Topology,
+    TraceFlow, Traffic, TrafficKind, Workload,
 };
 use crate::sizes::{PUBLISHED, SizeDistribution};
 use document::suggestion;
@@ -184,7 +184,7 @@ fn read_kind(kind: &str, section: &Section, around: &Around) -> Option<TrafficKi
         "incast" => incast(section, around.topology),
         "all_to_all" => all_to_all(section, around.topology),
         "exchange" => collective(section, around.topology, |n| 2 * n).map(TrafficKind::Exchange),
-        "poisson" => poisson(section),
+        "poisson" => poisson(section, around.topology),
         "trace" => trace(section, around),
         _ => Some(TrafficKind::Idle { flows: flows(section)? }),
     }
@@ -338,7 +338,7 @@ fn think(reader: &Reader, node: &Node) -> Option<Think> {
     mean.map(Think::Exponential)
 }
 
-fn poisson(section: &Section) -> Option<TrafficKind> {
+fn poisson(section: &Section, topology: &Topology) -> Option<TrafficKind> {
     section.exclusive("load", "flows_per_second");
     let load = section.get("load", Reader::percentage).map(Arrivals::Load);
     let rate = section.get("flows_per_second", |r, n| match r.number(n, 1e9)? {
@@ -348,13 +348,25 @@ fn poisson(section: &Section) -> Option<TrafficKind> {
         rate => Some(Arrivals::FlowsPerSecond(rate)),
     });
     let sizes = section.require("sizes", Reader::sizes);
-    let pairs = section.get("pairs", |r, n| r.word(n, &[("random", Pairs::Random)])).unwrap_or(Pairs::Random);
+    let from = section.get("from", |r, n| r.hosts(n, topology));
+    let to = section.get("to", |r, n| r.hosts(n, topology));
     let flows = section.get("flows", |r, n| r.integer(n, 1, INTEGER_MAX));
     if !section.has("load") && !section.has("flows_per_second") {
         let help = Some("say `load = \"30 %\"` or `flows_per_second = 1000`".to_string());
         return section.reader.problem(&section.at, "the arrival rate is missing", help);
     }
-    Some(TrafficKind::Poisson { arrivals: load.or(rate)?, sizes: sizes?, pairs, flows })
+    if let (Some(from), Some(to)) = (&from, &to)
+        && from.len() == 1
+        && from == to
+    {
+        return section.problem("to", format!("`{}` would send to itself", from[0]), None);
+    }
+    if let Some(key) =
+        [("from", &from), ("to", &to)].into_iter().find(|(_, hosts)| hosts.as_ref().is_some_and(Vec::is_empty))
+    {
+        return section.problem(key.0, format!("`{}` lists no host", key.0), None);
+    }
+    Some(TrafficKind::Poisson { arrivals: load.or(rate)?, sizes: sizes?, from, to, flows })
 }
 
 fn trace(section: &Section, around: &Around) -> Option<TrafficKind> {
