@@ -492,12 +492,12 @@ mod tests {
             .collect();
         // 0.7 of 2 kB and 0.3 of 200 kB
         assert_eq!(rates, [(100.0, 2, 61_400.0), (50.0, 2, 500.0)]);
-        let told = twin.assumed.join("\n");
-        assert!(told.contains("1 pairs of racks are left out") && told.contains("250 packets"), "{told}");
+        let assumed = twin.assumed.join("\n");
+        assert!(assumed.contains("1 pairs of racks are left out") && assumed.contains("250 packets"), "{assumed}");
     }
 
     #[test]
-    fn what_no_cable_connects_is_joined_by_switches_that_are_told() {
+    fn what_no_cable_connects_is_joined_by_switches() {
         let alone = NetworkView { links: Vec::new(), ..view() };
         let twin = of(&alone);
         parsed(&twin);
@@ -530,8 +530,8 @@ mod tests {
         let twin =
             of(&NetworkView { hosts, links, transfers: vec![transfers("", "", 5.0, 1)], ..NetworkView::default() });
         parsed(&twin);
-        let told = twin.assumed.join("\n");
-        assert!(told.contains("`kernel:nv`, which the simulator does not have"), "{told}");
-        assert!(told.contains("did not report their rate") && told.contains("further cables"), "{told}");
+        let assumed = twin.assumed.join("\n");
+        assert!(assumed.contains("`kernel:nv`, which the simulator does not have"), "{assumed}");
+        assert!(assumed.contains("did not report their rate") && assumed.contains("further cables"), "{assumed}");
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{self, Command, Output};
 use testkit::{or_skip, root};
 
-/// Control groups of version 2 alone, as podman wants them, whatever this machine has.
+/// Cgroups of version 2 alone, as podman wants them, whatever this machine has.
 const RUN: &str = "mount -t tmpfs none /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec podman run --rm --network none \
                    --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=1000:1000 \"$@\"";
 
