@@ -18,7 +18,7 @@ mod unix;
 pub use address::Address;
 pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
-pub use fleet::{Member, Role};
+pub use fleet::{Member, Role, random};
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
 pub use unix::{UnixAgent, UnixOracle};
 
@@ -33,17 +33,6 @@ pub const MESSAGE_MAX: usize = 64 * 1024;
 pub const QUEUE_MAX: usize = 64;
 /// Most agents of one Oracle on one machine.
 pub const AGENTS_MAX: usize = 4096;
-
-/// Random bytes for a key or a question.
-///
-/// # Errors
-/// The system has none.
-pub fn random<const N: usize>() -> io::Result<[u8; N]> {
-    const { assert!(N <= 256, "so many at once are given whole (getrandom(2))") };
-    let mut bytes = [0; N];
-    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes)
-}
 
 /// An agent's, a collector's or an operator's end of the bus.
 pub trait Bus {
@@ -112,7 +101,7 @@ impl Peer {
             Peer::Member(member) => match member.role {
                 Role::Agent => member.name == host,
                 Role::Enforcer => member.hosts.iter().any(|one| one == host),
-                Role::Collector | Role::Operator => false,
+                Role::Collector | Role::Operator | Role::Oracle => false,
             },
         }
     }
