@@ -11,6 +11,7 @@ mod doctor;
 mod emu_shell;
 mod enforce;
 mod failure;
+mod fleet;
 mod init;
 mod keygen;
 mod manual;
@@ -77,6 +78,9 @@ enum Command {
     Oracle(oracle::Args),
     Agent(Box<agent::Args>),
     Enforce(enforce::Args),
+    /// A fleet of machines: make one, admit machines by tokens, renew its keys
+    #[command(subcommand, after_help = fleet::EXAMPLES)]
+    Fleet(fleet::Command),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
@@ -100,6 +104,7 @@ fn main() -> ExitCode {
         Command::Oracle(args) => oracle::oracle(args),
         Command::Agent(args) => agent::agent(*args),
         Command::Enforce(args) => enforce::enforce(&args),
+        Command::Fleet(command) => fleet::fleet(&command),
         Command::Emu(command) => emu_shell::emu(&command),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
