@@ -5,8 +5,8 @@ use crate::terminal::{note, print, print_json};
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use fleet::{
-    CERTIFICATE_DAYS, Identity, Init, InitError, OracleIdentity, Role, Rotation, Server, Token, TokenError, TokenRequest,
-    UnixTime,
+    CERTIFICATE_DAYS, Identity, Init, InitError, OracleIdentity, Role, Rotation, Server, Token, TokenError,
+    TokenRequest, UnixTime,
 };
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -86,8 +86,8 @@ pub struct TokenArgs {
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
     /// How long the token is valid, in s, min, h or d, at most 7d
-    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = seconds)]
-    life: u64,
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = life)]
+    life: Life,
     /// How many machines may enrol with it [default: any number]
     #[arg(long, value_name = "N")]
     uses: Option<u32>,
@@ -104,7 +104,9 @@ pub struct TokenArgs {
 ///
 /// Exit codes: 0 done, 1 a file cannot be written, 2 bad input.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opentcp fleet rotate-key --fleet /etc/opentcp/fleet\n  opentcp fleet rotate-key --fleet /etc/opentcp/fleet --finish")]
+#[command(
+    after_help = "Examples:\n  opentcp fleet rotate-key --fleet /etc/opentcp/fleet\n  opentcp fleet rotate-key --fleet /etc/opentcp/fleet --finish"
+)]
 pub struct RotateArgs {
     /// An Oracle's identity folder, or the folder that `opentcp fleet init` made; in that case, copy the changed folders to their machines
     #[arg(long, value_name = "DIR", default_value = "/etc/opentcp/identity")]
@@ -121,7 +123,9 @@ pub struct RotateArgs {
 ///
 /// Exit codes: 0 done, 1 a file cannot be written, 2 bad input.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opentcp fleet certificate /etc/opentcp/fleet\n  opentcp fleet certificate fleet --server nats2.example --days 90")]
+#[command(
+    after_help = "Examples:\n  opentcp fleet certificate /etc/opentcp/fleet\n  opentcp fleet certificate fleet --server nats2.example --days 90"
+)]
 pub struct CertificateArgs {
     /// The folder that `opentcp fleet init` made
     #[arg(value_name = "DIR")]
@@ -168,8 +172,16 @@ fn roles() -> impl clap::builder::TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ENROLLED.map(Role::word)).try_map(|word| word.parse::<Role>())
 }
 
-/// A time such as `90s`, `10 min`, `1h`, `2d`, in seconds.
-fn seconds(text: &str) -> Result<u64, String> {
+/// How long a token is valid.
+#[derive(Clone, Debug)]
+struct Life {
+    seconds: u64,
+    /// As it was asked for.
+    text: String,
+}
+
+/// A time such as `90s`, `10 min`, `1h`, `2d`.
+fn life(text: &str) -> Result<Life, String> {
     let text = text.trim();
     let at = text.find(|c: char| !c.is_ascii_digit()).ok_or("it lacks a unit: s, min, h or d, such as `1h`")?;
     let (number, unit) = text.split_at(at);
@@ -181,7 +193,8 @@ fn seconds(text: &str) -> Result<u64, String> {
         other => return Err(format!("the unit `{other}` is not one of s, min, h and d")),
     };
     let number: u64 = number.parse().map_err(|_| "expected a whole number and a unit, such as `1h`")?;
-    number.checked_mul(each).ok_or_else(|| "it is too long".to_string())
+    let seconds = number.checked_mul(each).ok_or("it is too long")?;
+    Ok(Life { seconds, text: text.to_string() })
 }
 
 /// Seconds since 1970.
@@ -204,7 +217,8 @@ fn init(args: &InitArgs) -> Result<(), Failure> {
         writeln!(text, "{at}/oracle-{number}: the identity of Oracle {number}").expect("writing to a string");
     }
     writeln!(text, "{at}/operator: the identity of an operator").expect("writing to a string");
-    writeln!(text, "{at}/keys: keys to recover with; keep them on no machine of the fleet").expect("writing to a string");
+    writeln!(text, "{at}/keys: keys to recover with; keep them on no machine of the fleet")
+        .expect("writing to a string");
     print(&text)
 }
 
@@ -221,22 +235,21 @@ fn oracle(folder: &Path) -> Result<OracleIdentity, Failure> {
 
 fn token(args: &TokenArgs) -> Result<(), Failure> {
     let request =
-        TokenRequest { role: args.role, hosts: args.hosts.clone(), seconds: args.life, uses: args.uses };
+        TokenRequest { role: args.role, hosts: args.hosts.clone(), seconds: args.life.seconds, uses: args.uses };
     let token = Token::issue(&oracle(&args.fleet)?, &request, now());
     let token = token.map_err(|error| match error {
         TokenError::Random(_) => Failure::Run(error.to_string()),
         _ => Failure::Input(error.to_string()),
     })?;
     print(&format!("{}\n", token.text()))?;
-    note!("for {}s, until {} s from now; on the machine: `opentcp enroll TOKEN`", args.role, args.life);
+    note!("a secret, valid for {}; on the machine, `opentcp enroll` takes it", args.life.text);
     Ok(())
 }
 
 fn rotate(args: &RotateArgs) -> Result<(), Failure> {
     let step = if args.finish { Rotation::Finish } else { Rotation::Begin };
-    let rotated = fleet::rotate(&args.fleet, step).map_err(|error| match error.is_input() {
-        true => Failure::Input(error.to_string()),
-        false => Failure::Run(error.to_string()),
+    let rotated = fleet::rotate(&args.fleet, step).map_err(|error| {
+        if error.is_input() { Failure::Input(error.to_string()) } else { Failure::Run(error.to_string()) }
     })?;
     let mut text = String::new();
     for folder in &rotated.folders {

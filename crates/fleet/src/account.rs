@@ -22,7 +22,7 @@ const STREAMS_MAX: u32 = 3;
 /// Watchers of the buckets.
 const CONSUMERS_MAX: u32 = 256;
 /// Most connections: agents, enforcers, collectors, operators and Oracles.
-pub(crate) const CONNECTIONS_MAX: u32 = 65_000;
+pub(crate) const CONNECTIONS_MAX: u32 = 135_000;
 
 /// The claims of an operator or an account.
 fn claims(name: &str, subject: &Nkey, issued: UnixTime, nats: Value) -> Claims<Value> {

@@ -118,7 +118,7 @@ pub fn owned_folder(path: &Path) -> Result<(), FileError> {
 /// Writes a new file that only its owner reads. When this returns it is on the disk.
 ///
 /// # Errors
-/// It is there already, of which `why` says what would be lost; the system's.
+/// It exists already, of which `why` says what would be lost; the system's.
 pub fn create(path: &Path, text: &str, why: &'static str) -> Result<(), FileError> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = file.map_err(|source| match source.kind() {

@@ -100,9 +100,6 @@ impl Identity {
     /// # Errors
     /// It has files; the system's.
     pub fn save(&self, folder: &Path) -> Result<(), FileError> {
-        if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(parent).map_err(in_file(parent))?;
-        }
         put_in_place(folder, KEPT, |beside| self.write(beside))
     }
 
@@ -242,6 +239,9 @@ pub(crate) fn put_in_place(
     };
     if occupied {
         return Err(exists());
+    }
+    if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(in_file(parent))?;
     }
     let name = folder.file_name().ok_or_else(exists)?.to_string_lossy();
     let beside = Beside(folder.with_file_name(format!(".{name}.{}", std::process::id())));

@@ -106,8 +106,8 @@ pub fn rights(kind: Kind, role: Role, key: &Nkey) -> Rights {
 fn member(role: Role, key: &Nkey) -> (Vec<String>, Vec<String>) {
     let own = from(role, key).into_iter().collect();
     match role {
-        Role::Agent | Role::Enforcer => (own, vec![CUE.to_string(), to(key)]),
-        Role::Collector | Role::Operator => (own, vec![to(key)]),
+        // all hear the beacons: a message must name one of the last epochs
+        Role::Agent | Role::Enforcer | Role::Collector | Role::Operator => (own, vec![CUE.to_string(), to(key)]),
         Role::Oracle => oracle(key),
     }
 }
@@ -137,7 +137,7 @@ fn bucket_subjects(bucket: &str) -> Vec<String> {
         format!("$JS.API.DIRECT.GET.{stream}"),
         format!("$JS.API.DIRECT.GET.{stream}.$KV.{bucket}.>"),
         format!("$JS.API.STREAM.MSG.GET.{stream}"),
-        // watch: an ordered consumer, made again after a lost connection, and its flow control
+        // watch: an ordered consumer, recreated after a lost connection, and its flow control
         format!("$JS.API.CONSUMER.CREATE.{stream}"),
         format!("$JS.API.CONSUMER.CREATE.{stream}.>"),
         format!("$JS.API.CONSUMER.INFO.{stream}.*"),

@@ -166,7 +166,12 @@ fn secret(path: &Path) -> Result<[u8; 32], FileError> {
 /// The folder is none, or lacks the authority's key.
 pub fn renew_certificate(folder: &Path, servers: &[Server], days: u32, now: UnixTime) -> Result<PathBuf, InitError> {
     check_days(days)?;
-    let authority = owned(&folder.join(KEYS).join(CA_KEY), Guard::Secret)?;
+    let authority_path = folder.join(KEYS).join(CA_KEY);
+    let authority = owned(&authority_path, Guard::Secret)?;
+    if !server::is_key(&authority) {
+        let reason = "it holds no secret key in PEM; `opentcp fleet init` wrote one, and members trust no other";
+        return Err(content(&authority_path, &reason).into());
+    }
     let known;
     let servers = if servers.is_empty() {
         let place = folder.join(OPERATOR);

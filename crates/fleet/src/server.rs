@@ -114,6 +114,11 @@ fn valid(mut params: CertificateParams, now: UnixTime, days: u32) -> Certificate
     params
 }
 
+/// Whether a text is a secret key in PEM.
+pub(crate) fn is_key(text: &str) -> bool {
+    KeyPair::from_pem(text).is_ok()
+}
+
 /// A certificate of the servers: one for all of them, with their names and addresses. `authority` is the secret key of [`authority`].
 ///
 /// # Errors
@@ -178,7 +183,7 @@ authorization {{
   timeout: 5
 }}
 
-# Limits, so that nobody takes the server's memory.
+# Limits, so that nobody takes the server's memory. Each connection is an open file: the service needs LimitNOFILE above their number.
 max_connections: {CONNECTIONS_MAX}
 # a message of the bus, sealed: 64 KiB and 1 KiB
 max_payload: {payload}

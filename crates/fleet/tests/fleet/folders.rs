@@ -76,8 +76,9 @@ fn nothing_is_overwritten_and_nothing_is_left_of_a_failure() {
     assert!(fleet::init(&parent.join("file"), &init).unwrap_err().is_input());
     assert_eq!(fs::read_to_string(parent.join("file")).unwrap(), "x");
     assert_eq!(fs::read_dir(&parent).unwrap().count(), 3);
-    // the folder of a folder that is not there is the user's to make
-    assert!(fleet::init(&parent.join("none/fleet"), &init).is_err());
+    // folders above it are made, but not in place of a file
+    fleet::init(&parent.join("a/b/fleet"), &init).unwrap();
+    assert!(fleet::init(&parent.join("file/fleet"), &init).is_err());
 }
 
 #[test]

@@ -118,11 +118,11 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 
 /// What the design allows: what the member publishes to, and what it subscribes to.
 fn allowed(role: Role, own: &Nkey) -> (Vec<String>, Vec<String>) {
-    let to = format!("opentcp.to.{own}");
+    let hears = vec!["opentcp.cue".to_string(), format!("opentcp.to.{own}")];
     match role {
-        Role::Agent | Role::Enforcer => (vec![format!("opentcp.report.{own}")], vec!["opentcp.cue".to_string(), to]),
-        Role::Collector => (vec![format!("opentcp.collect.{own}")], vec![to]),
-        Role::Operator => (vec![format!("opentcp.request.{own}")], vec![to]),
+        Role::Agent | Role::Enforcer => (vec![format!("opentcp.report.{own}")], hears),
+        Role::Collector => (vec![format!("opentcp.collect.{own}")], hears),
+        Role::Operator => (vec![format!("opentcp.request.{own}")], hears),
         Role::Oracle => unreachable!("no token gives it"),
     }
 }
