@@ -1,0 +1,95 @@
+//! A fleet of a test's own: its keys, its server, and members made without a token.
+
+use bus::{Hub as _, NatsBus, NatsHub, Role};
+use fleet::{Identity, Init, Member, Nkey, NkeyKind, OracleIdentity, SecretNkey, User, init};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tempfile::TempDir;
+use testkit::{NatsServer, free_port, nats_program, until};
+
+const DAY_S: u64 = 86_400;
+
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+pub struct Site {
+    folder: TempDir,
+    pub server: NatsServer,
+    pub oracle: OracleIdentity,
+    pub port: u16,
+}
+
+impl Site {
+    /// A new fleet and its server; `None` where there is no nats-server.
+    pub fn new() -> Option<Site> {
+        Site::with(|_| {})
+    }
+
+    /// The same, with something changed in what is asked for.
+    pub fn with(change: impl FnOnce(&mut Init)) -> Option<Site> {
+        let program = nats_program()?;
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let servers = vec![format!("127.0.0.1:{port}").parse().unwrap()];
+        let mut asked = Init { servers, oracles: 2, certificate_days: 10, now: now() };
+        change(&mut asked);
+        init(&folder.path().join("fleet"), &asked).unwrap();
+        let configuration = folder.path().join("fleet/nats/nats-server.conf");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let server = NatsServer::start(&program, &configuration, address, None);
+        let oracle = OracleIdentity::load(&folder.path().join("fleet/oracle-0")).unwrap();
+        Some(Site { folder, server, oracle, port })
+    }
+
+    /// The folder of one of the fleet's own identities: `oracle-0`, `operator`.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        self.folder.path().join("fleet").join(name)
+    }
+
+    /// The Oracle's end, connected, in epoch 7.
+    pub fn hub(&self) -> NatsHub {
+        let mut hub = NatsHub::listen(&self.folder("oracle-0")).unwrap();
+        hub.epoch(7);
+        until("the Oracle is connected", || {
+            let _ = hub.receive(std::time::Duration::from_millis(20)).unwrap();
+            hub.is_connected()
+        });
+        hub
+    }
+
+    /// The identity of a new member, signed by the fleet's account.
+    pub fn identity(&self, name: &str, role: Role, hosts: &[&str]) -> Identity {
+        self.identity_until(name, role, hosts, now() + DAY_S)
+    }
+
+    /// The same, until then.
+    pub fn identity_until(&self, name: &str, role: Role, hosts: &[&str], until: u64) -> Identity {
+        let seed = SecretNkey::generate(NkeyKind::User).unwrap();
+        let hosts = hosts.iter().map(|host| (*host).to_string()).collect();
+        let member = Member { name: name.into(), role, hosts };
+        let fleet = self.oracle.identity.fleet.clone();
+        let user = User::member(seed.public().clone(), member, now() - 10, until);
+        let card = user.issue(&fleet.account, &self.oracle.signing);
+        Identity { fleet, card, seed, oracle: self.oracle.identity.oracle.clone() }
+    }
+
+    /// Saves an identity in a folder of its own.
+    pub fn saved(&self, identity: &Identity) -> PathBuf {
+        let folder = self.folder.path().join(format!("{}-{}", identity.card.member().name, identity.card.user.key));
+        identity.save(&folder).unwrap();
+        folder
+    }
+
+    /// A new member's end; the Oracle knows it.
+    pub fn join(&self, hub: &mut NatsHub, name: &str, role: Role) -> NatsBus {
+        let identity = self.identity(name, role, &[]);
+        hub.enter(&identity.card).unwrap();
+        NatsBus::join(&self.saved(&identity)).unwrap()
+    }
+}
+
+/// Of an identity.
+pub fn key(identity: &Identity) -> &Nkey {
+    identity.seed.public()
+}
