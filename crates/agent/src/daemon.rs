@@ -11,7 +11,7 @@ use crate::routes::Table;
 use crate::status::Status;
 use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
-use bus::files::{public_key, store_epoch, stored_epoch};
+use bus::files::{public_keys, store_epoch, stored_epoch};
 use bus::{Bus, BusError, Clock, LINKS_MAX, Report};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
@@ -169,7 +169,7 @@ struct Mind {
 
 impl Mind {
     fn new(config: &Config) -> Result<Mind, AgentError> {
-        let key = public_key(&config.key)?;
+        let keys = public_keys(&config.key)?;
         let stored = stored_epoch(&config.places.epoch())?;
         let host = Host {
             name: config.identity.host.clone(),
@@ -180,7 +180,7 @@ impl Mind {
         };
         Ok(Mind {
             clock: Clock::begin(),
-            agent: Agent::new(Gate::new(key, config.identity.clone(), stored)),
+            agent: Agent::new(Gate::new(keys, config.identity.clone(), stored)),
             stored,
             bus: None,
             retry_at: Time::ZERO,

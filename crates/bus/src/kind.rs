@@ -10,8 +10,8 @@ pub const REQUEST: &[u8] = b"opentcp request\0";
 pub const REPLY: &[u8] = b"opentcp reply\0";
 /// A question of a member that does not report: random bytes follow, which the Oracle's signed answer repeats.
 pub const HELLO: &[u8] = b"opentcp hello\0";
-/// A token holder's wish to join the fleet, and a member's to stay in it.
-pub const ENROLL: &[u8] = b"opentcp enroll\0";
+/// A member's wish to stay in the fleet: its identity is about to expire.
+pub const RENEW: &[u8] = b"opentcp renew\0";
 
 /// What the Oracle is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub enum Kind {
     Request,
     /// [`HELLO`].
     Hello,
-    /// [`ENROLL`].
-    Enroll,
+    /// [`RENEW`].
+    Renew,
 }
 
 impl Kind {
@@ -36,7 +36,7 @@ impl Kind {
             (MEASUREMENT, Kind::Measurement),
             (REQUEST, Kind::Request),
             (HELLO, Kind::Hello),
-            (ENROLL, Kind::Enroll),
+            (RENEW, Kind::Renew),
         ];
         prefixes.into_iter().find(|(prefix, _)| bytes.starts_with(prefix)).map(|(_, kind)| kind)
     }

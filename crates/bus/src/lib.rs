@@ -23,7 +23,7 @@ mod unix;
 pub use address::Address;
 pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
-pub use fleet::{Member, Role};
+pub use fleet::{Member, Role, random};
 pub use kind::hello;
 pub use members::{MEMBERS_MAX, Rejected};
 pub use nats::{NatsBus, NatsHub};
@@ -41,17 +41,6 @@ pub const MESSAGE_MAX: usize = 64 * 1024;
 pub const QUEUE_MAX: usize = 64;
 /// Most agents of one Oracle on one machine.
 pub const AGENTS_MAX: usize = 4096;
-
-/// Random bytes for a key or a question.
-///
-/// # Errors
-/// The system has none.
-pub fn random<const N: usize>() -> io::Result<[u8; N]> {
-    const { assert!(N <= 256, "so many at once are given whole (getrandom(2))") };
-    let mut bytes = [0; N];
-    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes)
-}
 
 /// An agent's, a collector's or an operator's end of the bus.
 pub trait Bus {

@@ -263,7 +263,7 @@ fn may_send(role: Role, kind: Kind) -> bool {
         Kind::Report => matches!(role, Role::Agent | Role::Enforcer),
         Kind::Measurement => role == Role::Collector,
         Kind::Request => role == Role::Operator,
-        Kind::Hello | Kind::Enroll => true,
+        Kind::Hello | Kind::Renew => true,
     }
 }
 
@@ -276,8 +276,8 @@ fn only_question(kind: Kind, body: &[u8]) -> Option<Vec<u8>> {
             let host = Host { name: report.host.name, ..Host::default() };
             Some(Report { host, question: report.question, ..Report::default() }.to_bytes())
         }
-        // who renews proves by its own means that it is now
-        Kind::Enroll => Some(body.to_vec()),
+        // the answer goes to the member itself, whoever repeats the wish
+        Kind::Renew => Some(body.to_vec()),
         Kind::Measurement | Kind::Request => None,
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::epoch::Keeper;
 use crate::settings::{Place, config, covers, effective, places, settings};
-use bus::files::{FileError, public_key};
+use bus::files::{FileError, public_keys};
 use bus::{Address, Bus, BusError, Clock, FctTimes, InForce, Report, Telemetry};
 use congestion::Algorithm;
 use enforcer::{Enforcer, Record, Rule, Sent};
 use packet_io::OwnedFrame;
-use policy::{Agent, AgentRule, COUNT_MAX, CueError, Gate, Host, Identity, Prefix, PublicKey, SEGMENTS_MIN, Settings};
+use policy::{Agent, AgentRule, COUNT_MAX, CueError, Gate, Host, Identity, Prefix, PublicKeys, SEGMENTS_MIN, Settings};
 use std::collections::BTreeMap;
 use std::mem;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct Behalf {
 pub struct Places {
     /// Where it meets the Oracle.
     pub bus: Address,
-    /// The file of its public key.
+    /// The file of its public keys.
     pub key: PathBuf,
     /// The file of the highest epoch seen.
     pub epoch: PathBuf,
@@ -49,7 +49,7 @@ pub struct Places {
 /// The state of the exchange with the Oracle.
 pub struct Cues {
     address: Address,
-    key: PublicKey,
+    keys: PublicKeys,
     clock: Clock,
     hosts: Vec<Represented>,
     bus: Option<Box<dyn Bus>>,
@@ -121,9 +121,9 @@ struct Ended {
 
 impl Represented {
     /// With nothing in force.
-    fn new(host: &Behalf, key: PublicKey, highest: Option<u64>) -> Represented {
+    fn new(host: &Behalf, keys: PublicKeys, highest: Option<u64>) -> Represented {
         let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
-        let agent = Agent::new(Gate::new(key, identity, highest));
+        let agent = Agent::new(Gate::new(keys, identity, highest));
         let measured = Measured::default();
         Represented { host: host.clone(), agent, ended: BTreeMap::new(), notes: Vec::new(), measured, watched: 0 }
     }
@@ -133,13 +133,13 @@ impl Cues {
     /// With nothing in force.
     ///
     /// # Errors
-    /// The Oracle's key, or the highest epoch so far, cannot be read.
+    /// The Oracle's keys, or the highest epoch so far, cannot be read.
     pub fn new(hosts: &[Behalf], places: Places) -> Result<Cues, FileError> {
-        let (key, epochs) = (public_key(&places.key)?, Keeper::begin(places.epoch)?);
-        let hosts = hosts.iter().map(|host| Represented::new(host, key, epochs.highest())).collect();
+        let (keys, epochs) = (public_keys(&places.key)?, Keeper::begin(places.epoch)?);
+        let hosts = hosts.iter().map(|host| Represented::new(host, keys.clone(), epochs.highest())).collect();
         Ok(Cues {
             address: places.bus,
-            key,
+            keys,
             clock: Clock::begin(),
             hosts,
             bus: None,
@@ -153,7 +153,7 @@ impl Cues {
     /// Discards all CUEs and starts a new clock.
     pub fn begin_anew(&mut self) {
         for host in &mut self.hosts {
-            *host = Represented::new(&host.host, self.key, self.epochs.highest());
+            *host = Represented::new(&host.host, self.keys.clone(), self.epochs.highest());
         }
         (self.clock, self.next, self.bus) = (Clock::begin(), Time::ZERO, None);
         (self.changed, self.set) = (false, Vec::new());

@@ -9,7 +9,7 @@ use crate::expression::{Expression, Place};
 use crate::program::{Entity, Facts};
 use crate::select::Sessions;
 use crate::settings::Settings;
-use crate::sign::{CueError, Gate, Question};
+use crate::sign::{CueError, Gate, PublicKeys, Question};
 use crate::view::{Host, NetworkView};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -84,6 +84,11 @@ impl Agent {
     /// Takes nothing until the Oracle has answered; see [`Gate::ask`].
     pub fn ask(&mut self, question: Question) {
         self.gate.ask(question);
+    }
+
+    /// Trusts these keys of the Oracle from now on; see [`Gate::trust`].
+    pub fn trust(&mut self, keys: PublicKeys) {
+        self.gate.trust(keys);
     }
 
     /// The question to send to the Oracle.

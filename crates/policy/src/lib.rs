@@ -49,7 +49,8 @@ pub use seen::Seen;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
 pub use settings::{Setting, Settings};
 pub use sign::{
-    CueError, Gate, Identity, KeyError, OracleKey, PublicKey, QUESTION_BYTES, QUESTIONS_MAX, Question, SIGNED_MAX,
+    CueError, Gate, Identity, KEYS_MAX, KeyError, OracleKey, PublicKey, PublicKeys, QUESTION_BYTES, QUESTIONS_MAX,
+    Question, SIGNED_MAX,
 };
 pub use switch::Turn;
 pub use unit::Unit;

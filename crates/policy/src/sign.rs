@@ -15,6 +15,8 @@ pub const QUESTION_BYTES: usize = 32;
 pub const QUESTIONS_MAX: usize = 512;
 /// Longest signed CUE, bytes: 64 names of 255 bytes and the rest.
 pub const SIGNED_MAX: usize = 32 * 1024;
+/// Most keys of the Oracle that are valid at once: while one replaces another, both are.
+pub const KEYS_MAX: usize = 2;
 /// Most CUEs of one epoch that an agent takes.
 const TAKEN_MAX: usize = 1024;
 
@@ -28,9 +30,19 @@ pub struct OracleKey(SigningKey);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
+/// The Oracle's public keys: one, or two while one replaces the other. What any of them signed is the Oracle's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicKeys(Vec<PublicKey>);
+
 /// Why a text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
+    /// No line has a key.
+    #[error("there is no key")]
+    None,
+    /// More keys than are ever valid at once.
+    #[error("there are more than {KEYS_MAX} keys: two are valid while one replaces the other, and never more")]
+    Many,
     /// Not 64 hexadecimal digits.
     #[error("a key is 64 hexadecimal digits")]
     Shape,
@@ -100,12 +112,56 @@ impl PublicKey {
     /// # Errors
     /// If this key did not sign them, or they are not a CUE.
     pub fn open(&self, bytes: &[u8]) -> Result<Cue, CueError> {
+        PublicKeys::from(*self).open(bytes)
+    }
+}
+
+impl From<PublicKey> for PublicKeys {
+    fn from(key: PublicKey) -> PublicKeys {
+        PublicKeys(vec![key])
+    }
+}
+
+impl PublicKeys {
+    /// From the lines of a file, one key each; empty lines and those that begin with `#` hold none.
+    ///
+    /// # Errors
+    /// A line is no key; no line is one; there are more than [`KEYS_MAX`].
+    pub fn parse(text: &str) -> Result<PublicKeys, KeyError> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut keys = Vec::new();
+        for line in lines {
+            if keys.len() == KEYS_MAX {
+                return Err(KeyError::Many);
+            }
+            keys.push(PublicKey::from_hex(line)?);
+        }
+        if keys.is_empty() { Err(KeyError::None) } else { Ok(PublicKeys(keys)) }
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &[PublicKey] {
+        &self.0
+    }
+
+    /// As [`PublicKey::open`], by any of these keys.
+    ///
+    /// # Errors
+    /// If none of these keys signed them, or they are not a CUE.
+    pub fn open(&self, bytes: &[u8]) -> Result<Cue, CueError> {
         if bytes.len() > SIGNED_MAX {
             return Err(CueError::Long(bytes.len()));
         }
         let (body, signature) = bytes.split_last_chunk::<SIGNATURE_LENGTH>().ok_or(CueError::Forged)?;
-        self.0.verify_strict(&signed_part(body), &Signature::from_bytes(signature)).map_err(|_| CueError::Forged)?;
+        if !self.signed(&signed_part(body), signature) {
+            return Err(CueError::Forged);
+        }
         Cue::from_bytes(body).map_err(CueError::Wire)
+    }
+
+    fn signed(&self, bytes: &[u8], signature: &[u8; SIGNATURE_LENGTH]) -> bool {
+        let signature = Signature::from_bytes(signature);
+        self.0.iter().any(|key| key.0.verify_strict(bytes, &signature).is_ok())
     }
 }
 
@@ -188,7 +244,7 @@ pub struct Identity {
 /// What an agent takes: signed by the Oracle, for this host, and each CUE once.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    key: PublicKey,
+    keys: PublicKeys,
     identity: Identity,
     /// Epochs up to this were taken before the agent was restarted.
     stored: Option<u64>,
@@ -203,8 +259,13 @@ pub struct Gate {
 impl Gate {
     /// `stored` is what [`Gate::highest`] was before the agent was restarted: all of that epoch counts as taken,
     /// since which of its CUEs were taken is not stored.
-    pub fn new(key: PublicKey, identity: Identity, stored: Option<u64>) -> Gate {
-        Gate { key, identity, stored, current: None, taken: BTreeSet::new(), question: None }
+    pub fn new(keys: impl Into<PublicKeys>, identity: Identity, stored: Option<u64>) -> Gate {
+        Gate { keys: keys.into(), identity, stored, current: None, taken: BTreeSet::new(), question: None }
+    }
+
+    /// Trusts these keys from now on, and no others. Epochs and CUEs that were taken stay taken.
+    pub fn trust(&mut self, keys: PublicKeys) {
+        self.keys = keys;
     }
 
     /// Takes nothing until the Oracle has answered this random question: an agent that heard of nothing for
@@ -229,7 +290,7 @@ impl Gate {
         if self.question.is_none_or(|own| !questions.contains(&own)) {
             return Some(Err(CueError::NotOurs));
         }
-        if self.key.0.verify_strict(body, &Signature::from_bytes(signature)).is_err() {
+        if !self.keys.signed(body, signature) {
             return Some(Err(CueError::Forged));
         }
         self.question = None;
@@ -248,7 +309,7 @@ impl Gate {
     /// Why not. Only the Oracle's own CUEs, also those for other hosts, raise the highest epoch: a CUE that was
     /// delayed is too old once a later one is known.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Cue, CueError> {
-        let cue = self.key.open(bytes)?;
+        let cue = self.keys.open(bytes)?;
         let (epoch, id) = (cue.epoch, cue.id);
         let old = |highest| CueError::Old { epoch, highest };
         if self.question.is_some() {

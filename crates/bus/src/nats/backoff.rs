@@ -2,8 +2,8 @@
 //!
 //! Each wait is drawn from 0 up to as long as the server has been gone, at least [`SHORTEST`] and at most [`LONGEST`] (exponential back-off with full
 //! jitter: what is drawn from doubles with the time). So whenever the server returns, a fleet comes back spread over that window, and not
-//! all at once: of 4,000 members at most about 1,000 a second, which is half of what one core of a server accepts with TLS. And it is back within
-//! twice the time that the server was gone, or in 5 seconds if that was short: after a restart, well below 10.
+//! all at once: of 4,000 members about 1,000 a second, and 2,000 in the first one at most. And it is back within
+//! as long again as the server was gone, or in 4 seconds if that was shorter: after a restart, well below 10.
 
 use std::time::Duration;
 

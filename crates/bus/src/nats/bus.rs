@@ -41,8 +41,7 @@ pub struct NatsBus {
 
 /// What a member does to know an epoch of the Oracle: its messages must name one.
 struct Greeting {
-    /// One for each key of the Oracle.
-    gates: Vec<Gate>,
+    gate: Gate,
     asked_at: Option<Time>,
     waiting: VecDeque<Vec<u8>>,
 }
@@ -103,7 +102,7 @@ impl NatsBus {
         }
         greeting.asked_at = Some(now);
         let question = random()?;
-        greeting.gates.iter_mut().for_each(|gate| gate.ask(question));
+        greeting.gate.ask(question);
         self.write(&ask(&question))
     }
 
@@ -130,14 +129,13 @@ impl NatsBus {
 
 impl Greeting {
     fn new(folder: &Folder) -> Result<Greeting, BusError> {
-        let gates = folder.oracle_keys()?.into_iter().map(|key| Gate::new(key, Identity::default(), None)).collect();
-        Ok(Greeting { gates, asked_at: None, waiting: VecDeque::new() })
+        let gate = Gate::new(folder.oracle_keys()?, Identity::default(), None);
+        Ok(Greeting { gate, asked_at: None, waiting: VecDeque::new() })
     }
 
     /// The epoch that this message of the Oracle's proves to be one of its own.
     fn epoch_of(&mut self, message: &[u8]) -> Option<u64> {
-        let heard = |gate: &mut Gate| matches!(gate.answered(message), Some(Ok(()))).then(|| gate.highest()).flatten();
-        self.gates.iter_mut().find_map(heard)
+        matches!(self.gate.answered(message), Some(Ok(()))).then(|| self.gate.highest()).flatten()
     }
 }
 

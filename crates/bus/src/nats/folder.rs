@@ -5,7 +5,7 @@ use crate::BusError;
 use async_nats::ServerAddr;
 use fleet::files::FileError;
 use fleet::{Fleet, Identity, Member, SecretNkey, rights};
-use policy::PublicKey;
+use policy::PublicKeys;
 use std::path::{Path, PathBuf};
 
 /// The file of the authority that signed the servers' certificates.
@@ -87,10 +87,8 @@ impl Folder {
     ///
     /// # Errors
     /// They are none.
-    pub(super) fn oracle_keys(&self) -> Result<Vec<PublicKey>, BusError> {
-        let hex = |bytes: &[u8; 32]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let key = |bytes| PublicKey::from_hex(&hex(bytes)).map_err(|error| self.broken(&error.to_string()));
-        self.identity.oracle.keys().iter().map(key).collect()
+    pub(super) fn oracle_keys(&self) -> Result<PublicKeys, BusError> {
+        PublicKeys::parse(&self.identity.oracle.text()).map_err(|error| self.broken(&error.to_string()))
     }
 
     /// The JWT of now, which may have been renewed since, and the key.
