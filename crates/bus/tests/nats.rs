@@ -2,49 +2,22 @@
 
 #[path = "nats/site.rs"]
 mod site;
+#[path = "nats/talk.rs"]
+mod talk;
 
-use bus::kind::{MEASUREMENT, REQUEST};
-use bus::{Bus, BusError, Hub, MESSAGE_MAX, Peer, Received, Report, Role};
-use policy::Host;
-use site::Site;
+use bus::kind::{HELLO, REPLY, REQUEST, hello};
+use bus::{Bus, BusError, Hub, MESSAGE_MAX, NatsBus, NatsHub, Report, Role};
+use policy::{Gate, Identity, OracleKey};
+use site::{Site, now};
 use std::time::Duration;
-use testkit::{eventually, until};
+use talk::{SHORT, all, heard, name, report, sent};
+use testkit::until;
 
-const SOON: Duration = Duration::from_secs(20);
-const SHORT: Duration = Duration::from_millis(20);
+const DAY_S: u64 = 86_400;
 
-fn report(name: &str) -> Vec<u8> {
-    Report { host: Host { name: name.into(), ..Host::default() }, ..Report::default() }.to_bytes()
-}
-
-/// Sends until it is received: what is sent before both ends are connected is lost.
-fn sent(bus: &mut dyn Bus, hub: &mut dyn Hub, message: &[u8]) -> Received {
-    let mut received = None;
-    until("the message arrives", || {
-        let _ = bus.send(message);
-        let _ = bus.receive(SHORT);
-        received = hub.receive(SHORT).unwrap();
-        received.is_some()
-    });
-    received.unwrap()
-}
-
-/// The next message to a member; meanwhile the Oracle's end works as well.
-fn heard(bus: &mut dyn Bus, hub: &mut dyn Hub) -> Option<Vec<u8>> {
-    let mut message = None;
-    eventually(|| {
-        let _ = hub.receive(SHORT).unwrap();
-        message = bus.receive(SHORT).unwrap();
-        message.is_some()
-    });
-    message
-}
-
-fn name(received: &Received) -> &str {
-    match &received.from {
-        Peer::Member(member) => &member.name,
-        Peer::Local => panic!("a member's message"),
-    }
+/// The Oracle's key of the fleet.
+fn key(site: &Site) -> OracleKey {
+    bus::files::secret_key(&site.folder("oracle-0").join(fleet::ORACLE_KEY)).unwrap()
 }
 
 #[test]
@@ -69,4 +42,187 @@ fn messages_go_both_ways() {
     }
     assert!(matches!(hub.send(&vec![0; MESSAGE_MAX + 1]), Err(BusError::Long(_))));
     assert_eq!((hub.counts().peers, hub.counts().rejected.sum()), (2, 0));
+}
+
+#[test]
+fn who_knows_no_epoch_asks_and_is_taken_once_it_is_answered() {
+    let Some(site) = Site::new() else { return };
+    let (mut hub, key) = (site.hub(), key(&site));
+    // an agent asks by its report: nothing else of it passes
+    let mut agent = site.join(&mut hub, "h1", Role::Agent);
+    let mut gate = Gate::new(key.public(), Identity::default(), None);
+    gate.ask([5; 32]);
+    let mut asking = Report::from_bytes(&report("h1")).unwrap();
+    (asking.host.rack, asking.question) = ("r1".into(), gate.question());
+    let received = sent(&mut agent, &mut hub, &asking.to_bytes());
+    let passed = Report::from_bytes(&received.bytes).unwrap();
+    assert_eq!((passed.question, passed.host.rack.as_str()), (Some([5; 32]), ""));
+    hub.answer(&received.reply, &key.answer(7, &[[5; 32]])).unwrap();
+    let answer = heard(&mut agent, &mut hub).unwrap();
+    gate.answered(&answer).unwrap().unwrap();
+    agent.heard(gate.highest().unwrap());
+    let received = sent(&mut agent, &mut hub, &asking.to_bytes());
+    assert_eq!(Report::from_bytes(&received.bytes).unwrap().host.rack, "r1", "now it is believed");
+
+    // an operator's bus asks by itself, and what was to be sent waits so long
+    let mut operator = NatsBus::join(&site.folder("operator")).unwrap();
+    hub.enter(&fleet::Identity::load(&site.folder("operator")).unwrap().card).unwrap();
+    let request = [REQUEST, br#"{"command": "status"}"#].concat();
+    operator.send(&request).unwrap();
+    let mut received = Vec::new();
+    until("the request arrives", || {
+        let _ = operator.receive(SHORT).unwrap();
+        let Some(message) = hub.receive(SHORT).unwrap() else { return false };
+        if let Some(question) = hello(&message.bytes) {
+            hub.answer(&message.reply, &key.answer(7, &[question])).unwrap();
+        } else {
+            received.push(message);
+        }
+        !received.is_empty()
+    });
+    assert_eq!((name(&received[0]), &received[0].bytes), ("operator", &request));
+    assert!(received[0].from.is(Role::Operator) && !received[0].bytes.starts_with(HELLO));
+    hub.answer(&received[0].reply, &[REPLY, b"{}"].concat()).unwrap();
+    let is_reply = |message: &Option<Vec<u8>>| message.as_ref().is_some_and(|message| message.starts_with(REPLY));
+    until("the reply arrives", || {
+        let _ = hub.receive(SHORT).unwrap();
+        is_reply(&operator.receive(SHORT).unwrap())
+    });
+}
+
+#[test]
+fn a_server_that_is_away_ends_nobody_and_its_return_is_found() {
+    let Some(mut site) = Site::new() else { return };
+    site.server.kill();
+    let mut hub = NatsHub::listen(&site.folder("oracle-0")).unwrap();
+    hub.epoch(7);
+    let identities = ["h1", "h2", "h3"].map(|name| site.identity(name, Role::Agent, &[]));
+    let mut agents = identities.each_ref().map(|identity| NatsBus::join(&site.saved(identity)).unwrap());
+    for agent in &mut agents {
+        agent.heard(7);
+        assert!(matches!(agent.send(&report("old")), Err(BusError::Full)), "nothing is kept for later");
+        assert_eq!((agent.receive(SHORT).unwrap(), agent.is_connected()), (None, false));
+    }
+    hub.send(b"old").unwrap();
+    until("the reason is known", || {
+        let _ = agents[0].receive(SHORT);
+        agents[0].trouble().is_some_and(|why| why.contains("refused"))
+    });
+    for round in 0..2 {
+        site.server.again();
+        let mut known = 0;
+        until("all are connected", || {
+            let _ = hub.receive(SHORT).unwrap();
+            agents.iter_mut().for_each(|agent| drop(agent.receive(SHORT).unwrap()));
+            hub.is_connected() && agents.iter().all(|agent| agent.is_connected())
+        });
+        assert_eq!(agents[0].trouble(), None);
+        for identity in &identities {
+            hub.enter(&identity.card).unwrap();
+            known += 1;
+        }
+        assert_eq!(hub.counts().peers, known);
+        for (agent, name) in agents.iter_mut().zip(["h1", "h2", "h3"]) {
+            assert_eq!(sent(agent, &mut hub, &report(name)).bytes, report(name), "round {round}");
+        }
+        all(&mut hub);
+        hub.send(b"new").unwrap();
+        for agent in &mut agents {
+            assert_eq!(heard(agent, &mut hub).unwrap(), b"new");
+        }
+        site.server.kill();
+        until("the loss is seen", || {
+            let _ = hub.receive(SHORT).unwrap();
+            agents.iter_mut().for_each(|agent| drop(agent.receive(SHORT).unwrap()));
+            !hub.is_connected() && agents.iter().all(|agent| !agent.is_connected())
+        });
+    }
+    assert_eq!(hub.counts().rejected.sum(), 0);
+}
+
+#[test]
+fn the_register_outlives_the_server_and_the_oracle() {
+    let Some(mut site) = Site::new() else { return };
+    let identity = site.identity("h1", Role::Agent, &[]);
+    let mut hub = site.hub();
+    hub.enter(&identity.card).unwrap();
+    drop(hub);
+    site.server.kill();
+    site.server.again();
+    // another Oracle of the fleet
+    let mut hub = NatsHub::listen(&site.folder("oracle-1")).unwrap();
+    hub.epoch(7);
+    until("it knows the member", || {
+        let _ = hub.receive(SHORT).unwrap();
+        hub.counts().peers == 1
+    });
+    let mut agent = NatsBus::join(&site.saved(&identity)).unwrap();
+    agent.heard(7);
+    assert_eq!(name(&sent(&mut agent, &mut hub, &report("h1"))), "h1");
+}
+
+/// Whether a member cannot connect, and why.
+fn is_refused(folder: &std::path::Path) -> String {
+    let mut agent = NatsBus::join(folder).unwrap();
+    let mut why = String::new();
+    until("it is refused", || {
+        let _ = agent.receive(SHORT).unwrap();
+        why = agent.trouble().unwrap_or_default();
+        !why.is_empty()
+    });
+    let _ = agent.receive(Duration::from_secs(1)).unwrap();
+    assert!(!agent.is_connected());
+    why
+}
+
+#[test]
+fn a_server_of_another_authority_is_not_trusted() {
+    let (Some(site), Some(other)) = (Site::new(), Site::new()) else { return };
+    let folder = site.saved(&site.identity("h1", Role::Agent, &[]));
+    std::fs::copy(other.folder("oracle-0/ca.pem"), folder.join("ca.pem")).unwrap();
+    let why = is_refused(&folder);
+    assert!(why.contains("certificate"), "{why}");
+    // nor does a server of another fleet take this member
+    let mut stranger = other.identity("h1", Role::Agent, &[]);
+    stranger.fleet.servers.clone_from(&site.oracle.identity.fleet.servers);
+    stranger.fleet.ca.clone_from(&site.oracle.identity.fleet.ca);
+    let why = is_refused(&site.saved(&stranger));
+    assert!(why.contains("authorization"), "{why}");
+}
+
+#[test]
+fn a_server_whose_certificate_has_expired_is_not_trusted() {
+    let Some(site) = Site::with(|init| init.now = now() - 20 * DAY_S) else { return };
+    let why = is_refused(&site.saved(&site.identity("h1", Role::Agent, &[])));
+    assert!(why.contains("expired"), "{why}");
+}
+
+#[test]
+fn an_identity_that_has_expired_is_an_error_of_the_folder() {
+    let Some(site) = Site::new() else { return };
+    let folder = site.saved(&site.identity_until("h1", Role::Agent, &[], now() - 3 * DAY_S));
+    let Err(error) = NatsBus::join(&folder) else { panic!("it has expired") };
+    assert!(error.to_string().contains("expired 3 days ago"), "{error}");
+    let Err(error) = NatsBus::join(&site.folder("oracle-0")) else { panic!("an Oracle is no member") };
+    assert!(error.to_string().contains("not a member's"), "{error}");
+    let Err(error) = NatsHub::listen(&site.folder("operator")) else { panic!("a member is no Oracle") };
+    assert!(error.to_string().contains("not an Oracle's"), "{error}");
+    let Err(error) = NatsBus::join(&site.folder("none")) else { panic!("nothing is there") };
+    assert!(error.to_string().contains("none"), "{error}");
+}
+
+#[test]
+fn a_member_whose_time_ends_is_cut_off() {
+    let Some(site) = Site::new() else { return };
+    let mut hub = site.hub();
+    let identity = site.identity_until("h1", Role::Agent, &[], now() + 3);
+    hub.enter(&identity.card).unwrap();
+    let mut agent = NatsBus::join(&site.saved(&identity)).unwrap();
+    agent.heard(7);
+    sent(&mut agent, &mut hub, &report("h1"));
+    until("the server cuts it off", || {
+        let _ = hub.receive(SHORT).unwrap();
+        let _ = agent.receive(SHORT).unwrap();
+        !agent.is_connected()
+    });
 }

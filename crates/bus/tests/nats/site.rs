@@ -1,11 +1,17 @@
 //! A fleet of a test's own: its keys, its server, and members made without a token.
 
+use async_nats::connection::State;
+use async_nats::{Client, ConnectOptions};
+use bus::sealed::Sealer;
 use bus::{Hub as _, NatsBus, NatsHub, Role};
-use fleet::{Identity, Init, Member, Nkey, NkeyKind, OracleIdentity, SecretNkey, User, init};
+use fleet::{Identity, Init, Member, NkeyKind, OracleIdentity, SecretNkey, User, init};
+use futures_util::StreamExt as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
 use testkit::{NatsServer, free_port, nats_program, until};
 
 const DAY_S: u64 = 86_400;
@@ -52,7 +58,7 @@ impl Site {
         let mut hub = NatsHub::listen(&self.folder("oracle-0")).unwrap();
         hub.epoch(7);
         until("the Oracle is connected", || {
-            let _ = hub.receive(std::time::Duration::from_millis(20)).unwrap();
+            let _ = hub.receive(Duration::from_millis(20)).unwrap();
             hub.is_connected()
         });
         hub
@@ -89,7 +95,74 @@ impl Site {
     }
 }
 
-/// Of an identity.
-pub fn key(identity: &Identity) -> &Nkey {
-    identity.seed.public()
+/// A client that says what it likes, with a member's credentials: a stolen key, or the server itself.
+pub struct Raw {
+    runtime: Runtime,
+    client: Client,
+    /// What the server objected to.
+    objections: Arc<Mutex<Vec<String>>>,
+}
+
+impl Raw {
+    pub fn connect(site: &Site, identity: &Identity) -> Raw {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let objections = Arc::<Mutex<Vec<String>>>::default();
+        let noted = objections.clone();
+        let options = ConnectOptions::with_credentials(&identity.creds()).unwrap();
+        let options = options
+            .require_tls(true)
+            .add_root_certificates(site.folder("oracle-0/ca.pem"))
+            .custom_inbox_prefix(fleet::rights::inbox(identity.seed.public()))
+            .event_callback(move |event| {
+                noted.lock().unwrap().push(event.to_string());
+                async {}
+            });
+        let client = runtime.block_on(options.connect(format!("tls://127.0.0.1:{}", site.port))).unwrap();
+        Raw { runtime, client, objections }
+    }
+
+    /// Publishes, and waits until the server has seen it.
+    pub fn publish(&self, subject: &str, bytes: &[u8]) {
+        self.flood(subject, bytes, 1);
+    }
+
+    /// The same many times, as fast as it goes.
+    pub fn flood(&self, subject: &str, bytes: &[u8], times: usize) {
+        self.runtime.block_on(async {
+            let (subject, bytes) = (subject.to_string(), bytes.to_vec());
+            for _ in 0..times {
+                self.client.publish(subject.clone(), bytes.clone().into()).await.unwrap();
+            }
+            let _ = self.client.flush().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        });
+    }
+
+    /// Whether it hears anything at a subject within a moment.
+    pub fn hears(&self, subject: &str) -> bool {
+        self.runtime.block_on(async {
+            let mut heard = self.client.subscribe(subject.to_string()).await.unwrap();
+            tokio::time::timeout(Duration::from_millis(500), heard.next()).await.is_ok()
+        })
+    }
+
+    pub fn objections(&self) -> String {
+        self.objections.lock().unwrap().join("; ")
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.runtime.block_on(tokio::time::sleep(Duration::from_millis(20)));
+        self.client.connection_state() == State::Connected
+    }
+}
+
+/// The subject on which an identity sends.
+pub fn subject(identity: &Identity) -> String {
+    fleet::rights::from(identity.card.member().role, identity.seed.public()).unwrap()
+}
+
+/// Seals as this identity.
+pub fn sealer(identity: &Identity, session: u8) -> Sealer {
+    let (_, secret) = nkeys::decode_seed(&identity.seed.seed()).unwrap();
+    Sealer::new(secret, [session; 8])
 }
