@@ -121,6 +121,7 @@ pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
         let _ = mind.connect(config, now, &mut |line| print(line));
+        let _ = mind.reach(&mut |line| print(line));
         let mut changed = mind.listen(Duration::from_millis(250), &mut |line| print(line));
         changed |= mind.agent.on_timer(mind.clock.now());
         if !changed {
@@ -153,6 +154,9 @@ struct Mind {
     agent: Agent,
     stored: Option<u64>,
     bus: Option<Box<dyn Bus>>,
+    /// Whether its server was reached when that was last looked at, and whether it was said why not.
+    reached: bool,
+    explained: bool,
     retry_at: Time,
     counters: Counters,
     host: Host,
@@ -183,6 +187,8 @@ impl Mind {
             agent: Agent::new(Gate::new(keys, config.identity.clone(), stored)),
             stored,
             bus: None,
+            reached: false,
+            explained: false,
             retry_at: Time::ZERO,
             counters: Counters::default(),
             host,
@@ -207,13 +213,31 @@ impl Mind {
         match config.bus.connect() {
             Ok(bus) => {
                 self.bus = Some(bus);
-                say("connected to the Oracle");
                 return true;
             }
             Err(error) if first => say(&format!("no Oracle yet: {error}")),
             Err(_) => {}
         }
         false
+    }
+
+    /// Whether the Oracle's end has just been reached. A bus between machines finds its server by itself.
+    fn reach(&mut self, say: &mut dyn FnMut(&str)) -> bool {
+        let Some(bus) = &self.bus else {
+            self.reached = false;
+            return false;
+        };
+        let (before, reached) = (std::mem::replace(&mut self.reached, bus.is_connected()), bus.is_connected());
+        match (before, reached, bus.trouble()) {
+            (false, true, _) => say("connected to the Oracle"),
+            (true, false, _) => say("the connection to the Oracle is lost: its CUEs remain until they expire"),
+            (false, false, Some(why)) if !self.explained => {
+                say(&format!("no server of the fleet yet: {why}"));
+                self.explained = true;
+            }
+            _ => {}
+        }
+        reached && !before
     }
 
     /// Takes the messages that arrive within `wait`; whether there is something new to set.
@@ -342,6 +366,8 @@ fn live(
         let now = mind.clock.now();
         if mind.connect(config, now, say) {
             mind.agent.ask(bus::random()?);
+        }
+        if mind.reach(say) {
             // the earlier the sample, the sooner CUEs are accepted
             (sample_at, report_at) = (now, now);
         }
@@ -414,7 +440,7 @@ fn report(
     let counts = tuner.counts()?.unwrap_or_default();
     let status = Status {
         running: true,
-        connected: mind.bus.is_some(),
+        connected: mind.bus.as_ref().is_some_and(|bus| bus.is_connected()),
         applied: counts.applied,
         reverted: counts.reverted,
         ecn_refused: counts.ecn_refused,
@@ -429,6 +455,7 @@ fn report(
         mind.written = Some((now, still));
     }
     if let Some(bus) = &mut mind.bus {
+        mind.agent.highest().into_iter().for_each(|epoch| bus.heard(epoch));
         match bus.send(&report.to_bytes()) {
             // a busy Oracle gets it with the next report, events until then included
             Err(BusError::Full) => return Ok(()),

@@ -26,7 +26,7 @@ pub use clock::Clock;
 pub use fleet::{Member, Role, random};
 pub use kind::hello;
 pub use members::{MEMBERS_MAX, Rejected};
-pub use nats::{NatsBus, NatsHub};
+pub use nats::{NatsBus, NatsHub, NatsStore, STORED_MAX};
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
 pub use unix::{UnixAgent, UnixOracle};
 

@@ -23,8 +23,8 @@ pub const MEMBERS_MAX: usize = 131_072;
 const SESSIONS: usize = 4;
 /// Epochs whose messages are new.
 const EPOCHS: usize = 3;
-/// How often a member may ask before it knows an epoch.
-const ASKING: Budget = Budget { interval: Time::from_ms(500), burst: 8 };
+/// Questions of a host that does not yet know an epoch.
+const ASKED_AT_ONCE: u64 = 8;
 
 /// How many messages a member may send: `burst` at once, and one more each `interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,12 @@ struct Budget {
 }
 
 impl Budget {
+    /// How often a member may ask before it knows an epoch.
+    fn of_questions(member: &Member) -> Budget {
+        let hosts = member.hosts.len().clamp(1, 256) as u64;
+        Budget { interval: Time::from_ms(500 / hosts), burst: ASKED_AT_ONCE * hosts }
+    }
+
     /// A member's. A report goes out once per period, and once a second while no period is known.
     fn of(member: &Member) -> Budget {
         let of = |ms: u64, burst: u64| Budget { interval: Time::from_ms(ms), burst };
@@ -159,13 +165,9 @@ impl Members {
     }
 
     /// How many there are.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks whether there is none")]
     pub fn len(&self) -> usize {
         self.states.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
     }
 
     /// An epoch of this fleet: messages that name it, or one of the two before it, are new.
@@ -249,7 +251,7 @@ impl Members {
             self.rejected.stale += 1;
             return None;
         };
-        if !state.asked.take(now, ASKING) {
+        if !state.asked.take(now, Budget::of_questions(&state.member)) {
             self.rejected.frequent += 1;
             return None;
         }
@@ -363,7 +365,7 @@ mod tests {
         assert_eq!((taken.question, taken.host.name.as_str(), taken.host.rack.as_str()), (Some([3; 32]), "m0", ""));
         // recorded questions do no harm, but cost signatures
         let taken = (0..100).filter(|_| members.open(s(1), key, &sealed).is_some()).count();
-        assert_eq!(taken as u64, ASKING.burst - 1);
+        assert_eq!(taken as u64, ASKED_AT_ONCE - 1);
         assert!(members.open(s(60), key, &sealed).is_some());
         let (key, sealer) = &mut sealers[2];
         assert!(members.open(s(1), key, &sealer.seal(None, &ask(&[4; 32]))).is_some());

@@ -6,6 +6,8 @@ mod folder;
 mod hub;
 mod kv;
 mod link;
+mod store;
 
 pub use bus::NatsBus;
 pub use hub::NatsHub;
+pub use store::{NatsStore, STORED_MAX};

@@ -54,7 +54,7 @@ fn who_knows_no_epoch_asks_and_is_taken_once_it_is_answered() {
     gate.ask([5; 32]);
     let mut asking = Report::from_bytes(&report("h1")).unwrap();
     (asking.host.rack, asking.question) = ("r1".into(), gate.question());
-    let received = sent(&mut agent, &mut hub, &asking.to_bytes());
+    let received = sent(&mut agent, &mut hub, &asking.clone().to_bytes());
     let passed = Report::from_bytes(&received.bytes).unwrap();
     assert_eq!((passed.question, passed.host.rack.as_str()), (Some([5; 32]), ""));
     hub.answer(&received.reply, &key.answer(7, &[[5; 32]])).unwrap();

@@ -320,6 +320,7 @@ impl Cues {
     /// Reports each host to the Oracle; a report that cannot be sent is repeated the next time.
     fn report(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
         let Some(bus) = &mut self.bus else { return };
+        self.hosts.iter().filter_map(|host| host.agent.highest()).for_each(|epoch| bus.heard(epoch));
         for host in &mut self.hosts {
             let held = host.agent.rules();
             let flows = host.measured.host.live_flows.unwrap_or(0.0) as usize;

@@ -111,8 +111,10 @@ impl NatsBus {
         let (cues, own) = (&mut self.cues, &mut self.own);
         let next = async {
             tokio::select! {
-                message = cues.next() => message,
+                // the answer to a question comes before the CUEs that it is to let in
+                biased;
                 message = own.next() => message,
+                message = cues.next() => message,
             }
         };
         let Some(message) = self.link.run(wait, next) else { return Ok(None) };

@@ -151,7 +151,7 @@ impl Raw {
     }
 
     pub fn is_connected(&self) -> bool {
-        self.runtime.block_on(tokio::time::sleep(Duration::from_millis(20)));
+        self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(20)).await });
         self.client.connection_state() == State::Connected
     }
 }
