@@ -1,11 +1,11 @@
 //! A new fleet: its keys, certificates and folders.
 
 use crate::account;
-use crate::files::{FileError, create, in_file};
+use crate::files::{FileError, create};
 use crate::identity::{Fleet, Identity, SERVERS_MAX, make_folder, put_in_place};
 use crate::keys::{KeyRing, OracleKeys};
 use crate::nkey::{Nkey, NkeyKind, SecretNkey};
-use crate::oracle::{OPERATOR_SEED, ORACLE_KEY, SIGNING_SEED, STATEMENTS, SYSTEM_CREDS};
+use crate::oracle::{FIRST_MEMBERS, OPERATOR_SEED, ORACLE_KEY, SIGNING_SEED, STATEMENTS, SYSTEM_CREDS};
 use crate::server::{self, CertificateError, Certified, Server};
 use crate::{Card, MEMBER_DAYS, Member, Role, UnixTime, User, creds};
 use data_encoding::HEXLOWER;
@@ -22,6 +22,12 @@ pub const CERTIFICATE_DAYS_MAX: u32 = 3650;
 const ORACLE_DAYS: u64 = 3650;
 const DAY_S: u64 = 86_400;
 const KEPT: &str = "it may hold the keys of a fleet. Name a folder that is not there yet";
+
+/// Parts of a fleet's folder.
+pub(crate) const NATS: &str = "nats";
+pub(crate) const OPERATOR: &str = "operator";
+pub(crate) const KEYS: &str = "keys";
+pub(crate) const CA_KEY: &str = "ca.key";
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -115,7 +121,7 @@ pub fn init(folder: &Path, init: &Init) -> Result<(), InitError> {
         ca: keys.authority.certificate.clone(),
     };
     // identities need random bytes; what follows only writes
-    let operator = keys.identity(&fleet, "operator", None, init.now)?;
+    let operator = keys.identity(&fleet, OPERATOR, None, init.now)?;
     let oracles: Result<Vec<Identity>, io::Error> = (0..init.oracles)
         .map(|number| keys.identity(&fleet, &format!("oracle-{number}"), Some(number as u8), init.now))
         .collect();
@@ -124,14 +130,15 @@ pub fn init(folder: &Path, init: &Init) -> Result<(), InitError> {
         (0..init.oracles).map(|number| keys.system_user(number as u8, init.now)).collect();
     let systems = systems?;
     put_in_place(folder, KEPT, |at| {
-        keys.write_server(&made(at, "nats")?, init)?;
-        operator.write(&made(at, "operator")?)?;
+        keys.write_server(&made(at, NATS)?, init)?;
+        operator.write(&made(at, OPERATOR)?)?;
         for ((number, oracle), system) in oracles.iter().enumerate().zip(&systems) {
             let at = made(at, &format!("oracle-{number}"))?;
             oracle.write(&at)?;
             keys.write_oracle(&at, system)?;
+            write(&at, FIRST_MEMBERS, &format!("{}\n", operator.card.jwt))?;
         }
-        keys.write_offline(&made(at, "keys")?)
+        keys.write_offline(&made(at, KEYS)?)
     })?;
     Ok(())
 }
@@ -224,6 +231,6 @@ impl Keys {
         write(at, "account.seed", &format!("{}\n", self.account.seed()))?;
         write(at, "system.seed", &format!("{}\n", self.system.seed()))?;
         write(at, "system-signing.seed", &format!("{}\n", self.system_signing.seed()))?;
-        write(at, "ca.key", &self.authority.key)
+        write(at, CA_KEY, &self.authority.key)
     }
 }

@@ -227,7 +227,8 @@ impl OracleKeys {
         Ok(self.ring.clone().state(&SigningKey::from_bytes(&next)))
     }
 
-    fn check(&self) -> Result<(), KeysError> {
+    /// Whether the secret keys are those of the ring.
+    pub(crate) fn check(&self) -> Result<(), KeysError> {
         let own = |secret: &[u8; 32]| self.ring.keys.contains(&public(secret));
         let known = own(&self.current) && self.next.as_ref().is_none_or(own);
         if known { Ok(()) } else { Err(KeysError::Foreign(self.ring.keys.len())) }

@@ -1,12 +1,10 @@
 //! An Oracle's identity folder: beside what every member has, the keys to sign CUEs, members and revocations.
 
-use crate::files::{FileError, Guard, owned, replace};
-use crate::identity::{Identity, content, read_creds};
-use crate::keys::{KeysError, OracleKeys, Statement, key_of};
+use crate::files::{FileError, Guard, owned};
+use crate::identity::{Identity, content};
+use crate::keys::Statement;
 use crate::nkey::{Nkey, NkeyKind, SecretNkey};
-use crate::{Role, identity};
-use data_encoding::HEXLOWER;
-use std::fs;
+use crate::{Card, Role, identity};
 use std::path::Path;
 
 /// The key that signs CUEs.
@@ -21,6 +19,11 @@ pub const OPERATOR_SEED: &str = "operator.seed";
 pub const SYSTEM_CREDS: &str = "system.creds";
 /// Signed statements of the changes of the CUE keys, for machines that missed them.
 pub const STATEMENTS: &str = "oracle.keys";
+
+/// JWTs of members that did not enrol: of the operator that came with the fleet. One a line.
+pub const FIRST_MEMBERS: &str = "first-members";
+/// Longest list of these that is read.
+const FIRST_MAX: usize = 16;
 
 /// What an Oracle's folder holds.
 #[derive(Clone, Debug)]
@@ -39,6 +42,8 @@ pub struct OracleIdentity {
     pub system_key: Nkey,
     /// The changes of the CUE keys.
     pub statements: Vec<Statement>,
+    /// Members that did not enrol. The Oracle puts each into the bucket of members where its key is not there yet.
+    pub first_members: Vec<Card>,
 }
 
 impl OracleIdentity {
@@ -67,8 +72,16 @@ impl OracleIdentity {
         let path = folder.join(STATEMENTS);
         let text = owned(&path, Guard::Trusted("other users can change it"))?;
         let statements = Statement::parse_all(&text).map_err(|error| content(&path, &error))?;
-        Ok(OracleIdentity { identity, number, signing, operator, system, system_key, statements })
+        let first_members = first_members(&folder.join(FIRST_MEMBERS), &identity)?;
+        Ok(OracleIdentity { identity, number, signing, operator, system, system_key, statements, first_members })
     }
+}
+
+fn first_members(path: &Path, identity: &Identity) -> Result<Vec<Card>, FileError> {
+    let text = owned(path, Guard::Trusted("other users can change it"))?;
+    let fleet = &identity.fleet;
+    let read = |line: &str| Card::read(line, &fleet.account, &fleet.signing).map_err(|error| content(path, &error));
+    text.lines().filter(|line| !line.trim().is_empty()).take(FIRST_MAX).map(|line| read(line.trim())).collect()
 }
 
 fn article(role: Role) -> String {

@@ -114,7 +114,8 @@ fn member(role: Role, key: &Nkey) -> (Vec<String>, Vec<String>) {
 
 /// An Oracle sends to all members and hears all; it keeps two buckets, and no other stream of the account.
 fn oracle(key: &Nkey) -> (Vec<String>, Vec<String>) {
-    let mut publish = vec![CUE.to_string(), "opentcp.to.*".to_string()];
+    // the last is read only: what of the account's storage is in use, which clients ask for before they make a bucket
+    let mut publish = vec![CUE.to_string(), "opentcp.to.*".to_string(), "$JS.API.INFO".to_string()];
     for bucket in [MEMBERS_BUCKET, ORACLE_BUCKET] {
         publish.extend(bucket_subjects(bucket));
     }

@@ -127,7 +127,8 @@ pub struct Guest {
 impl Guest {
     /// What the server has refused up to now.
     pub async fn refusals(&self) -> Vec<String> {
-        self.client.flush().await.unwrap();
+        // it fails where the server has disconnected this user
+        let _ = self.client.flush().await;
         tokio::time::sleep(SILENCE).await;
         self.heard
             .try_iter()
