@@ -11,7 +11,11 @@ pub const REPLY: &[u8] = b"opentcp reply\0";
 /// A question of a member that does not report: random bytes follow, which the Oracle's signed answer repeats.
 pub const HELLO: &[u8] = b"opentcp hello\0";
 /// A member's wish to stay in the fleet: its identity is about to expire.
-pub const RENEW: &[u8] = b"opentcp renew\0";
+pub const RENEW: &[u8] = fleet::RENEW;
+/// An operator's question about members, or the command to revoke one: JSON follows.
+pub const FLEET: &[u8] = b"opentcp fleet\0";
+/// Its answer: JSON follows.
+pub const FLEET_REPLY: &[u8] = b"opentcp fleet reply\0";
 
 /// What the Oracle is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub enum Kind {
     Hello,
     /// [`RENEW`].
     Renew,
+    /// [`FLEET`].
+    Fleet,
 }
 
 impl Kind {
@@ -37,6 +43,7 @@ impl Kind {
             (REQUEST, Kind::Request),
             (HELLO, Kind::Hello),
             (RENEW, Kind::Renew),
+            (FLEET, Kind::Fleet),
         ];
         prefixes.into_iter().find(|(prefix, _)| bytes.starts_with(prefix)).map(|(_, kind)| kind)
     }

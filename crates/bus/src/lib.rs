@@ -25,8 +25,8 @@ pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
 pub use fleet::{Member, Role, random};
 pub use kind::hello;
-pub use members::{MEMBERS_MAX, Rejected};
-pub use nats::{NatsBus, NatsHub, NatsStore, STORED_MAX};
+pub use members::Rejected;
+pub use nats::{EnrollError, NatsBus, NatsHub, NatsStore, STORED_MAX, ask_fleet, enroll};
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
 pub use unix::{UnixAgent, UnixOracle};
 
@@ -93,6 +93,11 @@ pub trait Hub {
     /// An epoch of this fleet: what was sent by one who has heard of it, or of one of the two before it, is new.
     fn epoch(&mut self, _epoch: u64) {}
 
+    /// What has happened to members since the last call, for the log.
+    fn notices(&mut self) -> Vec<Notice> {
+        Vec::new()
+    }
+
     /// What has been counted.
     fn counts(&self) -> BusCounts;
 }
@@ -146,6 +151,15 @@ pub enum ReplyTo {
     Connection(u64),
     /// A member of the fleet, by its public key.
     Member(sealed::Key),
+}
+
+/// Something that happened to a member of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// `enrolled`, `renewed`, `revoked` or `refused`.
+    pub what: &'static str,
+    /// Who, and by whom or why.
+    pub about: String,
 }
 
 /// What one end has seen.

@@ -10,15 +10,13 @@
 use crate::kind::{Kind, hello};
 use crate::sealed::{Key, SealError, open};
 use crate::{Report, Role};
-use fleet::Member;
+use fleet::{MEMBERS_MAX, Member};
 use policy::Host;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use units::Time;
 
-/// Most members of a fleet.
-pub const MEMBERS_MAX: usize = 131_072;
 /// Sessions of a member that are remembered: those of its last restarts.
 const SESSIONS: usize = 4;
 /// Epochs whose messages are new.
@@ -146,13 +144,13 @@ pub struct Members {
 
 impl Members {
     /// Adds a member, or replaces what was known of it: its counters stay. False if there is no room.
-    pub fn insert(&mut self, key: Key, member: Member, until_s: u64) -> bool {
+    pub fn insert(&mut self, key: Key, member: Arc<Member>, until_s: u64) -> bool {
         let room = self.states.len() < MEMBERS_MAX;
         match self.states.get_mut(&key) {
-            Some(state) => (state.member, state.until_s) = (Arc::new(member), until_s),
+            Some(state) => (state.member, state.until_s) = (member, until_s),
             None if room => {
                 let (sent, asked, sessions) = (Used::default(), Used::default(), [(0, 0); SESSIONS]);
-                self.states.insert(key, State { member: Arc::new(member), until_s, sent, asked, sessions });
+                self.states.insert(key, State { member, until_s, sent, asked, sessions });
             }
             None => return false,
         }
@@ -264,7 +262,7 @@ fn may_send(role: Role, kind: Kind) -> bool {
     match kind {
         Kind::Report => matches!(role, Role::Agent | Role::Enforcer),
         Kind::Measurement => role == Role::Collector,
-        Kind::Request => role == Role::Operator,
+        Kind::Request | Kind::Fleet => role == Role::Operator,
         Kind::Hello | Kind::Renew => true,
     }
 }
@@ -280,7 +278,7 @@ fn only_question(kind: Kind, body: &[u8]) -> Option<Vec<u8>> {
         }
         // the answer goes to the member itself, whoever repeats the wish
         Kind::Renew => Some(body.to_vec()),
-        Kind::Measurement | Kind::Request => None,
+        Kind::Measurement | Kind::Request | Kind::Fleet => None,
     }
 }
 
@@ -293,8 +291,8 @@ mod tests {
 
     const DAY: u64 = 86_400;
 
-    fn member(name: &str, role: Role) -> Member {
-        Member { name: name.into(), role, hosts: Vec::new() }
+    fn member(name: &str, role: Role) -> Arc<Member> {
+        Arc::new(Member { name: name.into(), role, hosts: Vec::new() })
     }
 
     fn report(name: &str, question: Option<[u8; 32]>) -> Vec<u8> {

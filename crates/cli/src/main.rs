@@ -10,10 +10,13 @@ mod demo;
 mod doctor;
 mod emu_shell;
 mod enforce;
+mod enroll;
 mod failure;
+mod identity;
 mod init;
 mod keygen;
 mod manual;
+mod members;
 mod options;
 mod oracle;
 mod policy;
@@ -77,6 +80,7 @@ enum Command {
     Oracle(oracle::Args),
     Agent(Box<agent::Args>),
     Enforce(enforce::Args),
+    Enroll(enroll::Args),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
@@ -100,6 +104,7 @@ fn main() -> ExitCode {
         Command::Oracle(args) => oracle::oracle(args),
         Command::Agent(args) => agent::agent(*args),
         Command::Enforce(args) => enforce::enforce(&args),
+        Command::Enroll(args) => enroll::enroll(&args),
         Command::Emu(command) => emu_shell::emu(&command),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

@@ -1,8 +1,10 @@
 //! `opentcp oracle`: decides by a policy and sends CUEs.
 
 use crate::failure::Failure;
+use crate::identity::Meeting;
 use crate::stop;
 use crate::terminal::{note, print};
+use bus::Role;
 use oracle::{Config, OracleError, run};
 use serde::Serialize;
 use std::fs;
@@ -31,12 +33,16 @@ use study::load_policy;
 pub struct Args {
     /// The policy file (TOML)
     policy: PathBuf,
-    /// The secret key, made by `opentcp keygen`
-    #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key")]
-    key: PathBuf,
-    /// The socket where agents reach it
-    #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
-    socket: PathBuf,
+    /// This Oracle's identity in a fleet, made by `opentcp fleet init`: members reach it over the fleet's servers [default:
+    /// /etc/opentcp/identity if an Oracle's is there]
+    #[arg(long, value_name = "DIR", conflicts_with = "socket")]
+    identity: Option<PathBuf>,
+    /// The socket where agents of this machine reach it [default, without an identity: /run/opentcp/oracle.sock]
+    #[arg(long, value_name = "FILE")]
+    socket: Option<PathBuf>,
+    /// The secret key, made by `opentcp keygen` [default: the identity's, or /etc/opentcp/oracle.key]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// The state folder: the last epoch and the rollout's progress
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/oracle")]
     state: PathBuf,
@@ -62,14 +68,16 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
     let policy = load_policy(&args.policy)?;
     let text = fs::read_to_string(&args.policy)
         .map_err(|error| Failure::Input(format!("{}: {error}", args.policy.display())))?;
-    let Args { key, socket, state, view, .. } = args;
+    let Args { key, socket, identity, state, view, .. } = args;
+    let meeting = Meeting::choose(identity.as_ref(), socket.as_ref(), &[Role::Oracle])?;
+    let key = meeting.key(key, fleet::ORACLE_KEY, "/etc/opentcp/oracle.key");
     let stop = stop::on_signals();
     let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport, status: &oracle::Status| {
         let json = serde_json::to_string(&Line { decision, verdict, status }).map_err(io::Error::other)?;
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
     let mut say = |line: &str| note!("oracle: {line}");
-    let config = Config { policy, text, key, bus: bus::Address::Unix(socket), state, view };
+    let config = Config { policy, text, key, bus: meeting.bus, state, view };
     run(config, &|| stop.is_set(), &mut decided, &mut say).map_err(|error| match error {
         OracleError::File(_) | OracleError::Bus(bus::BusError::Socket { .. }) => Failure::Input(error.to_string()),
         _ => Failure::Run(error.to_string()),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most entries: members, and those who were revoked within [`MEMBER_DAYS`].
-pub const MEMBERS_MAX: usize = 65_536;
+pub const MEMBERS_MAX: usize = 131_072;
 /// What the text of a revocation begins with.
 const REVOKED: &str = "revoked.";
 /// Prefix of what its signature covers.

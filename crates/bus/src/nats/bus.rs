@@ -3,7 +3,7 @@
 use super::folder::Folder;
 use super::link::{Capacity, Link};
 use crate::channel::fits;
-use crate::kind::ask;
+use crate::kind::{RENEW, ask};
 use crate::sealed::Sealer;
 use crate::{Bus, BusError, Clock, QUEUE_MAX, Role, random};
 use async_nats::Subscriber;
@@ -19,6 +19,12 @@ use units::Time;
 const ASK: Time = Time::from_secs(2);
 /// How often it is looked meanwhile whether a server is connected.
 const LOOK: Time = Time::from_ms(50);
+/// After the start it is asked within this whether the identity and the Oracle's keys are to be renewed ...
+const RENEW_FIRST: Time = Time::from_secs(3600);
+/// ... or within this if half of the identity's time is over ...
+const RENEW_SOON: Time = Time::from_secs(4);
+/// ... and then after half of this to the whole.
+const RENEW_EACH: Time = Time::from_secs(86_400);
 /// Messages that wait until an epoch is known.
 const WAITING_MAX: usize = 16;
 
@@ -36,6 +42,8 @@ pub struct NatsBus {
     heard: Option<u64>,
     /// Of those that do not report, and so ask here.
     greeting: Option<Greeting>,
+    /// When to ask next whether the identity or the Oracle's keys are to be renewed; zero: that is to be drawn.
+    renew_at: Time,
     clock: Clock,
 }
 
@@ -54,7 +62,7 @@ impl NatsBus {
     pub fn join(folder: &Path) -> Result<NatsBus, BusError> {
         let folder = Arc::new(Folder::open(folder)?);
         let capacity = Capacity { received: QUEUE_MAX, sent: QUEUE_MAX };
-        let link = Link::join(&folder, capacity)?;
+        let link = Link::join(folder.joining()?, capacity)?;
         let (cues, own) = (link.subscribe(fleet::rights::CUE)?, link.subscribe(&folder.to())?);
         let subject = folder.from().ok_or_else(|| folder.broken("an Oracle's identity, not a member's"))?;
         let sealer = Sealer::new(folder.secret(), random()?);
@@ -63,7 +71,8 @@ impl NatsBus {
             true => Some(Greeting::new(&folder)?),
             false => None,
         };
-        Ok(NatsBus { folder, link, cues, own, sealer, subject, heard: None, greeting, clock: Clock::begin() })
+        let (clock, renew_at) = (Clock::begin(), Time::ZERO);
+        Ok(NatsBus { folder, link, cues, own, sealer, subject, heard: None, greeting, renew_at, clock })
     }
 
     /// Whose identity it is.
@@ -106,6 +115,28 @@ impl NatsBus {
         self.write(&ask(&question))
     }
 
+    /// Asks to stay in the fleet, and for changes of the Oracle's keys: once a day, and soon after the start if it is time to.
+    fn renew(&mut self) {
+        let now = self.clock.now();
+        if now < self.renew_at || !self.link.is_connected() {
+            return;
+        }
+        let first = self.renew_at == Time::ZERO;
+        let within = match (first, first && self.folder.is_due()) {
+            (true, true) => RENEW_SOON,
+            (true, false) => RENEW_FIRST,
+            (false, _) => RENEW_EACH,
+        };
+        // a fleet that was started at once does not ask at once
+        let draw = random().map_or(u32::MAX, u32::from_ne_bytes);
+        let drawn = Time::from_ns((u128::from(within.as_ns()) * u128::from(draw) / u128::from(u32::MAX)) as u64);
+        self.renew_at = now + if first { drawn } else { within / 2 + drawn / 2 } + Time::from_ns(1);
+        if !first {
+            // if it is lost, the next one is not
+            let _ = self.write(RENEW);
+        }
+    }
+
     /// The next message within `wait`; those that were only for this end are `None`.
     fn next(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
         let (cues, own) = (&mut self.cues, &mut self.own);
@@ -120,6 +151,11 @@ impl NatsBus {
         let Some(message) = self.link.run(wait, next) else { return Ok(None) };
         let message = message.ok_or(BusError::Gone)?;
         let Ok(()) = fits(&message.payload) else { return Ok(None) };
+        if message.payload.starts_with(fleet::RENEWED) {
+            // a refusal may be forged; that an identity ends is seen when it does
+            let _ = self.folder.renew(&message.payload);
+            return Ok(None);
+        }
         if let Some(greeting) = &mut self.greeting
             && let Some(epoch) = greeting.epoch_of(&message.payload)
         {
@@ -158,12 +194,14 @@ impl Bus for NatsBus {
         if self.clock.is_old() {
             self.clock = Clock::begin();
             self.greeting.iter_mut().for_each(|greeting| greeting.asked_at = None);
+            self.renew_at = Time::ZERO;
         }
         let until = self.clock.now() + Time::from_ns(wait.as_nanos() as u64);
         loop {
             let left = until.saturating_sub(self.clock.now());
             let left = if self.heard.is_none() && self.greeting.is_some() { left.min(LOOK) } else { left };
             self.greet()?;
+            self.renew();
             let message = self.next(Duration::from_nanos(left.as_ns()))?;
             self.greet()?;
             if message.is_some() || self.clock.now() >= until {

@@ -1,12 +1,13 @@
 //! The identity folder, as a connection uses it.
 
-use super::hub::unix_s;
+use super::joining::{Credentials, Joining, addresses};
+use super::unix_s;
 use crate::BusError;
-use async_nats::ServerAddr;
 use fleet::files::FileError;
-use fleet::{Fleet, Identity, Member, SecretNkey, rights};
+use fleet::{Identity, Member, SecretNkey, rights};
 use policy::PublicKeys;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The file of the authority that signed the servers' certificates.
 const CA: &str = "ca.pem";
@@ -16,7 +17,6 @@ const CA: &str = "ca.pem";
 pub(super) struct Folder {
     path: PathBuf,
     identity: Identity,
-    servers: Vec<ServerAddr>,
 }
 
 impl Folder {
@@ -28,9 +28,7 @@ impl Folder {
         let failed = |error: FileError| broken(path, &error.to_string());
         let identity = Identity::load(path).map_err(failed)?;
         identity.check(path, unix_s()).map_err(failed)?;
-        let address = |text: &String| text.parse().map_err(|error| broken(path, &format!("{text}: {error}")));
-        let servers = identity.fleet.servers.iter().map(address).collect::<Result<_, _>>()?;
-        Ok(Folder { path: path.to_path_buf(), identity, servers })
+        Ok(Folder { path: path.to_path_buf(), identity })
     }
 
     /// An error of this folder.
@@ -43,29 +41,51 @@ impl Folder {
         self.identity.card.member()
     }
 
-    /// The fleet.
-    pub(super) fn fleet(&self) -> &Fleet {
-        &self.identity.fleet
+    /// What a connection of this member needs.
+    ///
+    /// # Errors
+    /// A server's address is none.
+    pub(super) fn joining(self: &Arc<Folder>) -> Result<Joining, BusError> {
+        let (name, folder) = (format!("opentcp {} {}", self.member().role, self.member().name), self.clone());
+        let inbox = rights::inbox(self.identity.seed.public());
+        self.joining_as(name, inbox, Box::new(move || folder.credentials()))
     }
 
-    /// For the server's lists of connections.
-    pub(super) fn name(&self) -> String {
-        format!("opentcp {} {}", self.member().role, self.member().name)
+    /// The same of somebody else who trusts the same authority.
+    ///
+    /// # Errors
+    /// A server's address is none.
+    pub(super) fn joining_as(
+        &self,
+        name: String,
+        inbox: String,
+        credentials: Box<Credentials>,
+    ) -> Result<Joining, BusError> {
+        let servers = addresses(&self.identity.fleet.servers).map_err(|error| self.broken(&error))?;
+        Ok(Joining { name, servers, ca: self.path.join(CA), inbox, credentials })
     }
 
-    /// Where the servers are.
-    pub(super) fn servers(&self) -> &[ServerAddr] {
-        &self.servers
+    /// Whether the identity is to be renewed.
+    pub(super) fn is_due(&self) -> bool {
+        Identity::load(&self.path).is_ok_and(|identity| identity.card.is_due(unix_s()))
     }
 
-    /// The file of the authority that signed the servers' certificates.
-    pub(super) fn ca(&self) -> PathBuf {
-        self.path.join(CA)
-    }
-
-    /// Prefix of the subjects of answers to this client.
-    pub(super) fn inbox(&self) -> String {
-        rights::inbox(self.identity.seed.public())
+    /// Stores what the Oracle has answered to the wish to stay in the fleet. False if these bytes are no such answer.
+    ///
+    /// # Errors
+    /// It is refused, or cannot be stored.
+    pub(super) fn renew(&self, answer: &[u8]) -> Result<bool, BusError> {
+        let failed = |error: &dyn std::fmt::Display| self.broken(&error.to_string());
+        let mut identity = Identity::load(&self.path).map_err(|error| failed(&error))?;
+        let Some(renewed) = identity.renewed(answer, unix_s()) else { return Ok(false) };
+        let renewed = renewed.map_err(|error| failed(&error))?;
+        if let Some(card) = renewed.card {
+            identity.store_card(&self.path, card).map_err(|error| failed(&error))?;
+        }
+        if let Some(keys) = renewed.oracle {
+            identity.store_keys(&self.path, keys).map_err(|error| failed(&error))?;
+        }
+        Ok(true)
     }
 
     /// The subject of what the Oracle sends to this member alone.

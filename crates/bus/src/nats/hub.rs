@@ -2,21 +2,25 @@
 //!
 //! Tasks of the connection take what comes from the server, and keep of it what the sender's budget admits ([`crate::members`]); the Oracle
 //! verifies that, and nothing else, when it asks for the next message. So whatever one member sends, the queue holds a few messages of it.
+//!
+//! Enrolment, renewal and revocation are answered here, by the fleet's keys in the Oracle's folder; the Oracle's loop only hears of them.
 
 use super::folder::Folder;
 use super::kv;
 use super::link::{Capacity, Link};
+use super::{register, unix_s};
 use crate::channel::fits;
+use crate::kind::Kind;
 use crate::members::Members;
 use crate::sealed::{Key, SEALED_MAX};
-use crate::{BusCounts, BusError, Clock, Hub, MESSAGE_MAX, Peer, Received, ReplyTo};
+use crate::{BusCounts, BusError, Clock, Hub, MESSAGE_MAX, Notice, Peer, Received, ReplyTo};
 use async_nats::{Message, Subscriber};
-use fleet::{Card, Kind, Nkey, NkeyKind};
+use fleet::{Authority, Card, Entry, Fleet, Nkey, NkeyKind, OracleIdentity, Outcome, Registry};
 use futures_util::StreamExt as _;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::unconstrained;
 
@@ -32,11 +36,19 @@ const ORACLES: &str = "oracles";
 /// Requests of enrolment that wait.
 const NEWCOMERS_MAX: usize = 256;
 
+/// What has happened to members, for the log.
+const NOTICES_MAX: usize = 1024;
+
 /// The Oracle's end.
 pub struct NatsHub {
-    folder: Arc<Folder>,
-    link: Link,
+    pub(super) folder: Arc<Folder>,
+    pub(super) oracle: OracleIdentity,
+    /// By which messages come.
+    from: Link,
+    /// By which messages go, and by which the register is kept.
+    pub(super) out: Link,
     intake: Arc<Intake>,
+    notices: Vec<Notice>,
 }
 
 /// What tasks and the Oracle share.
@@ -46,9 +58,10 @@ struct Intake {
     ready: Notify,
 }
 
-struct State {
+pub(super) struct State {
     clock: Clock,
-    members: Members,
+    pub(super) members: Members,
+    pub(super) registry: Registry,
     queue: VecDeque<(Key, Vec<u8>)>,
     bytes: usize,
     /// Requests of enrolment, and where the answers go.
@@ -80,17 +93,21 @@ impl State {
         self.queue.push_back((key, message.payload.to_vec()));
     }
 
-    /// Takes an entry of the register of members. It is believed only as far as the account signed it.
-    fn learn(&mut self, folder: &Folder, key: &str, value: Option<&[u8]>) {
-        let Ok(key) = Nkey::parse(key, NkeyKind::User) else { return };
-        let fleet = folder.fleet();
-        let jwt = value.and_then(|value| std::str::from_utf8(value).ok());
-        let card = jwt.and_then(|jwt| Card::verify(jwt, &fleet.account, &fleet.signing, unix_s()).ok());
-        match card.filter(|card| card.user.key == key && card.user.kind == Kind::Member) {
-            Some(card) => {
-                self.members.insert(*key.as_bytes(), card.user.member, card.user.expires);
+    /// Takes an entry of the register of members. It is believed only as far as the account signed it, and a revocation stays.
+    pub(super) fn learn(&mut self, fleet: &Fleet, text: &str, value: Option<&[u8]>) {
+        let Ok(key) = Nkey::parse(text, NkeyKind::User) else { return };
+        let is_revoked = self.registry.entry(&key).is_some_and(|entry| matches!(entry, Entry::Revoked(_)));
+        // a server may repeat what the account signed before it revoked the key
+        match value {
+            _ if is_revoked => {}
+            Some(value) => drop(self.registry.put(text, value, fleet)),
+            None => self.registry.remove(text),
+        }
+        match self.registry.member(&key, unix_s()) {
+            Ok(enrolled) => {
+                self.members.insert(*key.as_bytes(), enrolled.member.clone(), enrolled.expires);
             }
-            None => self.members.remove(key.as_bytes()),
+            Err(_) => self.members.remove(key.as_bytes()),
         }
     }
 
@@ -103,8 +120,8 @@ impl State {
         self.newcomers.push_back((reply.to_string(), message.payload.to_vec()));
     }
 
-    /// The next message that is worth it.
-    fn next(&mut self) -> Option<Received> {
+    /// The next that is worth it.
+    fn next(&mut self) -> Option<Arrived> {
         if self.clock.is_old() {
             self.clock = Clock::begin();
             self.members.forget_times();
@@ -112,11 +129,21 @@ impl State {
         while let Some((key, bytes)) = self.queue.pop_front() {
             self.bytes -= bytes.len();
             if let Some((member, bytes)) = self.members.open(self.clock.now(), &key, &bytes) {
-                return Some(Received { from: Peer::Member(member), bytes, reply: ReplyTo::Member(key) });
+                return Some(Arrived::Message(Received {
+                    from: Peer::Member(member),
+                    bytes,
+                    reply: ReplyTo::Member(key),
+                }));
             }
         }
-        None
+        self.newcomers.pop_front().map(|(reply, request)| Arrived::Newcomer { reply, request })
     }
+}
+
+/// What the Oracle's end has to do next.
+enum Arrived {
+    Message(Received),
+    Newcomer { reply: String, request: Vec<u8> },
 }
 
 impl Intake {
@@ -141,14 +168,15 @@ impl NatsHub {
     /// # Errors
     /// The folder has no identity of an Oracle that can be used.
     pub fn listen(folder: &Path) -> Result<NatsHub, BusError> {
+        let oracle = OracleIdentity::load(folder)
+            .map_err(|error| BusError::Identity { folder: folder.to_path_buf(), reason: error.to_string() })?;
         let folder = Arc::new(Folder::open(folder)?);
-        if folder.from().is_some() {
-            return Err(folder.broken("a member's identity, not an Oracle's"));
-        }
-        let link = Link::join(&folder, CAPACITY)?;
+        let from = Link::join(folder.joining()?, CAPACITY)?;
+        let out = from.beside(folder.joining()?, CAPACITY)?;
         let state = State {
             clock: Clock::begin(),
             members: Members::default(),
+            registry: Registry::default(),
             queue: VecDeque::new(),
             bytes: 0,
             newcomers: VecDeque::new(),
@@ -156,29 +184,30 @@ impl NatsHub {
         };
         let intake = Arc::new(Intake { state: Mutex::new(state), ready: Notify::new() });
         for subject in ["opentcp.report.*", "opentcp.collect.*", "opentcp.request.*"] {
-            let from = link.subscribe(subject)?;
+            let messages = from.subscribe(subject)?;
             // without the runtime's own limit: as much as was read is sorted before more is read
-            let pump = intake.clone().pump(from, |state, message| state.sort(&message));
-            link.spawn(unconstrained(pump));
+            let pump = intake.clone().pump(messages, |state, message| state.sort(&message));
+            from.spawn(unconstrained(pump));
         }
-        let newcomers = link.subscribe_as_one_of(ORACLES, fleet::rights::ENROLL)?;
-        link.spawn(intake.clone().pump(newcomers, State::newcomer));
-        let (taking, of) = (intake.clone(), folder.clone());
+        let newcomers = from.subscribe_as_one_of(ORACLES, fleet::rights::ENROLL)?;
+        from.spawn(intake.clone().pump(newcomers, State::newcomer));
+        let (taking, of) = (intake.clone(), oracle.identity.fleet.clone());
         let take = move |key: &str, value: Option<&[u8]>| taking.lock().learn(&of, key, value);
-        link.spawn(kv::watch(link.client().clone(), fleet::rights::MEMBERS_BUCKET, take));
-        Ok(NatsHub { folder, link, intake })
+        let first = oracle.first_members.iter().map(|card| (card.user.key.to_string(), card.jwt.clone())).collect();
+        out.spawn(kv::watch(out.client().clone(), fleet::rights::MEMBERS_BUCKET, first, take));
+        Ok(NatsHub { folder, oracle, from, out, intake, notices: Vec::new() })
     }
 }
 
 impl NatsHub {
     /// Whether a server is connected now.
     pub fn is_connected(&self) -> bool {
-        self.link.is_connected()
+        self.from.is_connected() && self.out.is_connected()
     }
 
     /// Why none is, if that is known.
     pub fn trouble(&self) -> Option<String> {
-        self.link.trouble()
+        self.from.trouble().or_else(|| self.out.trouble())
     }
 
     /// Enters a member into the register, from which all Oracles know it.
@@ -186,41 +215,121 @@ impl NatsHub {
     /// # Errors
     /// The register cannot be reached in time, in words. This Oracle knows the member all the same.
     pub fn enter(&mut self, card: &Card) -> Result<(), String> {
-        let (key, user) = (card.user.key.to_string(), &card.user);
-        self.intake.lock().members.insert(*user.key.as_bytes(), user.member.clone(), user.expires);
-        let client = self.link.client().clone();
+        self.record(card.user.key.as_str(), &card.jwt)
+    }
+
+    /// Puts an entry into the register.
+    pub(super) fn record(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let mut state = self.intake.lock();
+        state.learn(&self.oracle.identity.fleet, key, Some(value.as_bytes()));
+        let nkey = Nkey::parse(key, NkeyKind::User).map_err(|error| error.to_string())?;
+        if state.registry.entry(&nkey).is_some_and(|entry| matches!(entry, Entry::Revoked(_))) && !value.starts_with("revoked.") {
+            return Err("this key was revoked".to_string());
+        }
+        drop(state);
+        let (client, value) = (self.out.client().clone(), value.to_string());
         let put = async {
             let store = kv::bucket(&client, fleet::rights::MEMBERS_BUCKET).await?;
-            store.put(key, card.jwt.clone().into()).await.map(drop).map_err(|error| error.to_string())
+            store.put(key, value.into()).await.map(drop).map_err(|error| error.to_string())
         };
-        self.link.run(REGISTER, put).unwrap_or_else(|| Err("the server did not answer in time".to_string()))
+        self.out.reach(REGISTER)?;
+        self.out.run(REGISTER, put).unwrap_or_else(|| Err("the server did not answer in time".to_string()))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.intake.lock()
+    }
+
+    pub(super) fn note(&mut self, what: &'static str, about: String) {
+        if self.notices.len() < NOTICES_MAX {
+            self.notices.push(Notice { what, about });
+        }
+    }
+
+    /// Answers a token holder, or a member who wants to stay. What is not in the register was not granted.
+    fn grant(&mut self, what: &'static str, outcome: Outcome) -> Option<Vec<u8>> {
+        match &outcome.result {
+            Ok(member) if outcome.record.is_some() => self.note(what, format!("{} {}", member.role, member.name)),
+            Ok(_) => {}
+            Err(why) => self.note("refused", why.to_string()),
+        }
+        if let Some((key, value)) = &outcome.record
+            && let Err(why) = self.record(key, value)
+        {
+            self.note("refused", format!("the register of members: {why}"));
+            return None;
+        }
+        Some(outcome.answer)
+    }
+
+    /// Handles what is not for the Oracle's loop; returns the rest.
+    fn handle(&mut self, arrived: Arrived) -> Result<Option<Received>, BusError> {
+        let authority = Authority { oracle: &self.oracle };
+        let (key, outcome) = match arrived {
+            Arrived::Newcomer { reply, request } => {
+                let outcome = authority.enroll(&self.intake.lock().registry, &request, unix_s());
+                // who gets no answer asks once more. The server lets pass an answer by the connection to which the question went
+                if let Some(answer) = self.grant("enrolled", outcome) {
+                    sent(self.from.publish(&reply, answer))?;
+                }
+                return Ok(None);
+            }
+            Arrived::Message(Received { bytes, from, reply: ReplyTo::Member(key) }) => match Kind::of(&bytes) {
+                Some(Kind::Renew) => {
+                    let Ok(nkey) = Nkey::user(key) else { return Ok(None) };
+                    let outcome = authority.renew(&self.intake.lock().registry, &nkey, unix_s());
+                    (key, self.grant("renewed", outcome))
+                }
+                Some(Kind::Fleet) => (key, Some(register::answer(self, &from, &bytes))),
+                _ => return Ok(Some(Received { bytes, from, reply: ReplyTo::Member(key) })),
+            },
+            Arrived::Message(received) => return Ok(Some(received)),
+        };
+        if let Some(answer) = outcome {
+            self.answer(&ReplyTo::Member(key), &answer)?;
+        }
+        Ok(None)
     }
 }
 
 impl Hub for NatsHub {
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
-        sent(self.link.publish(fleet::rights::CUE, message.to_vec()))
+        sent(self.out.publish(fleet::rights::CUE, message.to_vec()))
     }
 
     fn answer(&mut self, to: &ReplyTo, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
         let ReplyTo::Member(key) = to else { return Ok(()) };
         let Ok(key) = Nkey::user(*key) else { return Ok(()) };
-        sent(self.link.publish(&fleet::rights::to(&key), message.to_vec()))
+        sent(self.out.publish(&fleet::rights::to(&key), message.to_vec()))
     }
 
     fn receive(&mut self, wait: Duration) -> Result<Option<Received>, BusError> {
-        let intake = &self.intake;
-        let next = async {
-            loop {
-                if let Some(received) = intake.lock().next() {
-                    return received;
+        let until = Instant::now() + wait;
+        loop {
+            let intake = &self.intake;
+            let next = async {
+                loop {
+                    if let Some(arrived) = intake.lock().next() {
+                        return arrived;
+                    }
+                    intake.ready.notified().await;
                 }
-                intake.ready.notified().await;
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(arrived) = self.from.run(left, next) else { return Ok(None) };
+            if let Some(received) = self.handle(arrived)? {
+                return Ok(Some(received));
             }
-        };
-        Ok(self.link.run(wait, next))
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     fn epoch(&mut self, epoch: u64) {
@@ -231,7 +340,7 @@ impl Hub for NatsHub {
         let state = self.intake.lock();
         BusCounts {
             peers: state.members.len(),
-            slow: self.link.slow(),
+            slow: self.from.slow() + self.out.slow(),
             long: state.long,
             refused: 0,
             rejected: state.members.rejected(),
@@ -252,9 +361,4 @@ fn sender(subject: &str) -> Option<Key> {
     let (_, key) = subject.rsplit_once('.').filter(|(_, key)| key.starts_with('U'))?;
     // whether it is a point of the curve is known of members, and costs too much in a flood
     nkeys::from_public_key(key).ok().map(|(_, key)| key)
-}
-
-/// The time of day, for what has an expiry.
-pub(super) fn unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

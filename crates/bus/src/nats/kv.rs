@@ -1,10 +1,10 @@
 //! Buckets of keys and values that the Oracles share (JetStream).
 
 use async_nats::Client;
+use async_nats::jetstream;
 use async_nats::jetstream::context::{CreateStreamErrorKind, KeyValueErrorKind};
-use async_nats::jetstream::kv::{Operation, Store};
+use async_nats::jetstream::kv::{CreateErrorKind, Operation, Store};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
-use async_nats::jetstream::{self};
 use futures_util::StreamExt as _;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -48,17 +48,34 @@ pub(super) async fn bucket(client: &Client, name: &str) -> Result<Store, String>
     context.get_key_value(name).await.map_err(|error| error.to_string())
 }
 
-/// Hands on every key and its value, `None` if it was removed: first those that are there, then each change. Never ends.
-pub(super) async fn watch(client: Client, name: &'static str, mut take: impl FnMut(&str, Option<&[u8]>)) {
+/// Hands on every key and its value, `None` if it was removed: first those that are there, then each change. Never ends. The keys and values
+/// of `first` are put where there are none.
+pub(super) async fn watch(
+    client: Client,
+    name: &'static str,
+    first: Vec<(String, String)>,
+    mut take: impl FnMut(&str, Option<&[u8]>),
+) {
     loop {
         // what went wrong shows in what is not known: members count as unknown until their entry is there
-        let _ = follow(&client, name, &mut take).await;
+        let _ = follow(&client, name, &first, &mut take).await;
         sleep(AGAIN).await;
     }
 }
 
-async fn follow(client: &Client, name: &str, take: &mut impl FnMut(&str, Option<&[u8]>)) -> Result<(), String> {
+async fn follow(
+    client: &Client,
+    name: &str,
+    first: &[(String, String)],
+    take: &mut impl FnMut(&str, Option<&[u8]>),
+) -> Result<(), String> {
     let store = bucket(client, name).await?;
+    for (key, value) in first {
+        match store.create(key, value.clone().into()).await {
+            Err(error) if error.kind() != CreateErrorKind::AlreadyExists => return Err(error.to_string()),
+            _ => {}
+        }
+    }
     let mut entries = store.watch_with_history(">").await.map_err(|error| error.to_string())?;
     while let Some(entry) = entries.next().await {
         let entry = entry.map_err(|error| error.to_string())?;

@@ -1,11 +1,11 @@
 //! A connection to the fleet's servers: it is made and made anew by itself, in the time that its owner waits.
 
 use super::backoff::delay;
-use super::folder::Folder;
+use super::joining::{Credentials, Joining};
 use crate::BusError;
 use async_nats::client::PublishErrorKind;
 use async_nats::connection::State;
-use async_nats::{Auth, AuthError, Client, ConnectOptions, Event, ReconnectToServer, Server, ServerAddr, Subscriber};
+use async_nats::{Auth, AuthError, Client, ConnectOptions, Event, ReconnectToServer, Server, Subscriber};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use std::future::Future;
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
+use tokio::time::sleep;
 
 /// Interval of pings. A server that answers none of three is gone.
 const PING: Duration = Duration::from_secs(15);
@@ -27,6 +28,8 @@ const TURN_TASKS: u32 = 4;
 const TURNS: usize = 3;
 /// Attempts to have a message written, with a turn for the connection's task between two.
 const TRIES: usize = 4;
+/// How often it is looked whether a server is connected, where that is waited for.
+const LOOK: Duration = Duration::from_millis(5);
 /// How long a helper thread, which reads a file or asks for a name, waits for more to do.
 const HELPER_IDLE: Duration = Duration::from_secs(1);
 
@@ -51,7 +54,7 @@ pub(super) struct Link {
     // dropped in this order: the client has tasks in the runtime
     client: Client,
     shared: Arc<Shared>,
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
 }
 
 /// How much one end holds.
@@ -68,7 +71,7 @@ impl Link {
     ///
     /// # Errors
     /// The system has no room for a runtime.
-    pub(super) fn join(folder: &Arc<Folder>, capacity: Capacity) -> Result<Link, BusError> {
+    pub(super) fn join(joining: Joining, capacity: Capacity) -> Result<Link, BusError> {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -76,8 +79,21 @@ impl Link {
             .max_blocking_threads(1)
             .thread_keep_alive(HELPER_IDLE)
             .build()?;
+        Link::within(Arc::new(runtime), joining, capacity)
+    }
+
+    /// Another connection, which works whenever one of both waits. What comes by one does not delay what goes by the other: the client writes
+    /// only when it has read all that there is.
+    ///
+    /// # Errors
+    /// As [`Link::join`].
+    pub(super) fn beside(&self, joining: Joining, capacity: Capacity) -> Result<Link, BusError> {
+        Link::within(self.runtime.clone(), joining, capacity)
+    }
+
+    fn within(runtime: Arc<Runtime>, joining: Joining, capacity: Capacity) -> Result<Link, BusError> {
         let shared = Arc::new(Shared::default());
-        let client = runtime.block_on(connect(folder, capacity, &shared))?;
+        let client = runtime.block_on(connect(joining, capacity, &shared))?;
         Ok(Link { client, shared, runtime })
     }
 
@@ -154,6 +170,20 @@ impl Link {
         });
     }
 
+    /// Waits until a server is connected, at most for `wait`.
+    ///
+    /// # Errors
+    /// None is, and why.
+    pub(super) fn reach(&self, wait: Duration) -> Result<(), String> {
+        let connected = async {
+            while !self.is_connected() {
+                sleep(LOOK).await;
+            }
+        };
+        let why = || self.trouble().unwrap_or_else(|| "it does not answer".to_string());
+        self.run(wait, connected).ok_or_else(|| format!("no server of the fleet can be reached: {}", why()))
+    }
+
     /// What `next` gives within `wait`. Tasks get a turn even if there is no time to wait.
     pub(super) fn run<T>(&self, wait: Duration, next: impl Future<Output = T>) -> Option<T> {
         self.runtime.block_on(async {
@@ -169,20 +199,20 @@ impl Link {
     }
 }
 
-async fn connect(folder: &Arc<Folder>, capacity: Capacity, shared: &Arc<Shared>) -> Result<Client, BusError> {
-    let credentials = folder.clone();
+async fn connect(joining: Joining, capacity: Capacity, shared: &Arc<Shared>) -> Result<Client, BusError> {
+    let Joining { name, servers, ca, inbox, credentials } = joining;
     let authenticate = move |nonce: Vec<u8>| {
-        let signed = sign(&credentials, &nonce);
+        let signed = sign(&*credentials, &nonce);
         async move { signed }
     };
     let (events, waits) = (shared.clone(), shared.clone());
     let options = ConnectOptions::with_auth_callback(authenticate)
-        .name(folder.name())
+        .name(name)
         .require_tls(true)
         // the fleet's own authority and no other; read anew for each connection, so that it can be replaced
-        .add_root_certificates(folder.ca())
+        .add_root_certificates(ca)
         .ignore_discovered_servers()
-        .custom_inbox_prefix(folder.inbox())
+        .custom_inbox_prefix(inbox)
         .subscription_capacity(capacity.received)
         .client_capacity(capacity.sent)
         .read_buffer_capacity(4096)
@@ -198,8 +228,7 @@ async fn connect(folder: &Arc<Folder>, capacity: Capacity, shared: &Arc<Shared>)
             let next = waits.next(&servers);
             async move { next }
         });
-    let servers: Vec<ServerAddr> = folder.servers().to_vec();
-    options.connect(servers).await.map_err(|error| folder.broken(&error.to_string()))
+    options.connect(servers).await.map_err(|error| BusError::Io(std::io::Error::other(error)))
 }
 
 impl Shared {
@@ -236,12 +265,12 @@ impl Shared {
 }
 
 /// The credentials of now, which a renewal may have replaced, and the server's nonce signed.
-fn sign(folder: &Folder, nonce: &[u8]) -> Result<Auth, AuthError> {
+fn sign(credentials: &Credentials, nonce: &[u8]) -> Result<Auth, AuthError> {
     // a nonce is short text: nothing else is signed with the key that signs messages
     if nonce.len() > NONCE_MAX || !nonce.iter().all(u8::is_ascii_graphic) {
         return Err(AuthError::new("the server's nonce is none"));
     }
-    let (jwt, key) = folder.credentials().map_err(AuthError::new)?;
+    let (jwt, key) = credentials().map_err(AuthError::new)?;
     let mut auth = Auth::new();
     auth.jwt = Some(jwt);
     auth.signature = Some(key.sign(nonce).to_vec());

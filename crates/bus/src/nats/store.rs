@@ -8,14 +8,13 @@ use async_nats::jetstream::kv::{CreateErrorKind, Operation, UpdateErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// Longest value, bytes: one message of the bus holds it.
 pub const STORED_MAX: usize = 60 * 1024;
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked whether the server is connected.
-const LOOK: Duration = Duration::from_millis(5);
+/// Why there is no answer.
+const SILENT: &str = "the fleet's server did not answer within a second";
 /// It has a connection of its own, for one question at a time.
 const CAPACITY: Capacity = Capacity { received: 64, sent: 16 };
 
@@ -34,22 +33,22 @@ impl NatsStore {
     }
 
     pub(super) fn of(folder: &Arc<Folder>) -> Result<NatsStore, BusError> {
-        Ok(NatsStore { link: Link::join(folder, CAPACITY)? })
+        Ok(NatsStore { link: Link::join(folder.joining()?, CAPACITY)? })
     }
 
     /// The value of a key and its revision; `None`: there is none.
     ///
     /// # Errors
-    /// The server does not answer within a second, in words.
+    /// The server is not reached, or does not answer, within a second each; in words.
     pub fn get(&mut self, key: &str) -> Result<Option<(Vec<u8>, u64)>, String> {
         let (link, client) = (&self.link, self.link.client().clone());
+        link.reach(PATIENCE)?;
         let ask = async {
-            connected(link).await;
             let entry = kv::bucket(&client, fleet::rights::ORACLE_BUCKET).await?.entry(key).await;
             let entry = entry.map_err(|error| error.to_string())?.filter(|entry| entry.operation == Operation::Put);
             Ok(entry.map(|entry| (entry.value.to_vec(), entry.revision)))
         };
-        link.run(PATIENCE, ask).unwrap_or_else(|| Err(away(link)))
+        link.run(PATIENCE, ask).unwrap_or_else(|| Err(SILENT.to_string()))
     }
 
     /// Puts a value if it still has this revision (`None`: if there is none), and returns its new one. `Ok(None)`: somebody else was first.
@@ -61,9 +60,9 @@ impl NatsStore {
             return Err(format!("a value of {} bytes; at most {STORED_MAX}", value.len()));
         }
         let (link, client, value) = (&self.link, self.link.client().clone(), value.to_vec());
+        // what waited for a connection would be put when it is old
+        link.reach(PATIENCE)?;
         let ask = async {
-            // what waited for a connection would be put when it is old
-            connected(link).await;
             let store = kv::bucket(&client, fleet::rights::ORACLE_BUCKET).await?;
             match revision {
                 None => match store.create(key, value.into()).await {
@@ -76,19 +75,6 @@ impl NatsStore {
                 },
             }
         };
-        link.run(PATIENCE, ask).unwrap_or_else(|| Err(away(link)))
-    }
-}
-
-async fn connected(link: &Link) {
-    while !link.is_connected() {
-        sleep(LOOK).await;
-    }
-}
-
-fn away(link: &Link) -> String {
-    match link.trouble() {
-        Some(why) => format!("no server of the fleet is connected: {why}"),
-        None => "the fleet's server did not answer within a second".to_string(),
+        link.run(PATIENCE, ask).unwrap_or_else(|| Err(SILENT.to_string()))
     }
 }

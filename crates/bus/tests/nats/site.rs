@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
 use testkit::{NatsServer, free_port, nats_program, until};
+use tokio::runtime::{Builder, Runtime};
 
 const DAY_S: u64 = 86_400;
 
@@ -71,11 +71,20 @@ impl Site {
 
     /// The same, until then.
     pub fn identity_until(&self, name: &str, role: Role, hosts: &[&str], until: u64) -> Identity {
+        self.made(name, role, hosts, [now() - 10, until])
+    }
+
+    /// An agent's, with a term of its own.
+    pub fn identity_between(&self, name: &str, from: u64, until: u64) -> Identity {
+        self.made(name, Role::Agent, &[], [from, until])
+    }
+
+    fn made(&self, name: &str, role: Role, hosts: &[&str], [from, until]: [u64; 2]) -> Identity {
         let seed = SecretNkey::generate(NkeyKind::User).unwrap();
         let hosts = hosts.iter().map(|host| (*host).to_string()).collect();
         let member = Member { name: name.into(), role, hosts };
         let fleet = self.oracle.identity.fleet.clone();
-        let user = User::member(seed.public().clone(), member, now() - 10, until);
+        let user = User::member(seed.public().clone(), member, from, until);
         let card = user.issue(&fleet.account, &self.oracle.signing);
         Identity { fleet, card, seed, oracle: self.oracle.identity.oracle.clone() }
     }

@@ -1,17 +1,12 @@
 //! What a stolen key, a member or the server itself may try over the bus between machines.
 
-#[path = "nats/site.rs"]
-mod site;
-#[path = "nats/talk.rs"]
-mod talk;
-
 use bus::kind::{MEASUREMENT, REQUEST, ask};
 use bus::sealed::{SEALED, SEALED_MAX};
 use bus::{Bus, Hub, MESSAGE_MAX, NatsBus, Rejected, Report, Role};
-use site::{Raw, Site, sealer, subject};
+use crate::site::{Raw, Site, sealer, subject};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use talk::{SHORT, all, name, report, sent};
+use crate::talk::{SHORT, all, name, report, sent};
 use testkit::until;
 
 /// What of `Rejected` has grown.
@@ -55,7 +50,7 @@ fn what_is_forged_replayed_or_anothers_is_refused_and_counted_apart() {
         let attempts = [
             (sealed.clone(), Rejected { replayed: 1, ..none }),
             (forged, Rejected { forged: 1, ..none }),
-            (site::sealer(&other, 1).seal(Some(7), body), Rejected { foreign: 1, ..none }),
+            (crate::site::sealer(&other, 1).seal(Some(7), body), Rejected { foreign: 1, ..none }),
             (version, Rejected { version: 1, ..none }),
             (body.clone(), Rejected { malformed: 1, ..none }),
             (sealer.seal(Some(7), b"anything"), Rejected { malformed: 1, ..none }),
