@@ -12,6 +12,7 @@ mod emu_shell;
 mod enforce;
 mod enroll;
 mod failure;
+mod fleet;
 mod identity;
 mod init;
 mod keygen;
@@ -81,6 +82,9 @@ enum Command {
     Agent(Box<agent::Args>),
     Enforce(enforce::Args),
     Enroll(enroll::Args),
+    /// A fleet of machines: make one, admit machines by tokens, renew its keys
+    #[command(subcommand, after_help = fleet::EXAMPLES)]
+    Fleet(fleet::Command),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
@@ -105,6 +109,7 @@ fn main() -> ExitCode {
         Command::Agent(args) => agent::agent(*args),
         Command::Enforce(args) => enforce::enforce(&args),
         Command::Enroll(args) => enroll::enroll(&args),
+        Command::Fleet(command) => fleet::fleet(&command),
         Command::Emu(command) => emu_shell::emu(&command),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

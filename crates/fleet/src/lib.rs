@@ -49,7 +49,7 @@ pub use random::random;
 pub use registry::{Enrolled, Entry, LIFETIME_S, MEMBERS_MAX, NotMember, Registry, RegistryError, Revoked};
 pub use rotation::{RotateError, Rotated, Rotation, oracle_folders, renew_certificate, rotate};
 pub use server::{PORT, Server};
-pub use token::{TICKET_SECONDS_MAX, Token, TokenError, TokenRequest};
+pub use token::{TICKET_SECONDS_MAX, TOKEN_MAX, Token, TokenError, TokenRequest};
 pub use user::{Card, JWT_MAX, Kind, User, creds};
 
 /// Seconds since 1970.

@@ -1,4 +1,5 @@
 //! A fleet in a temporary folder, and a server for it.
+#![expect(clippy::disallowed_methods, reason = "the server is a program of its own, on the wall clock")]
 
 use async_nats::{Client, ConnectOptions, Event};
 use fleet::{Identity, Init, OracleIdentity, Server, UnixTime};
@@ -52,7 +53,7 @@ impl Made {
 /// A running nats-server.
 pub struct Nats {
     child: Child,
-    pub port: u16,
+    port: u16,
     ca: PathBuf,
 }
 
@@ -88,6 +89,28 @@ impl Nats {
         Some(Nats { child, port, ca: made.join("nats/ca.pem") })
     }
 
+    /// The same server, for a client that trusts another fleet's authority.
+    pub fn trusting(&self, made: &Made) -> Door {
+        Door { port: self.port, ca: made.join("nats/ca.pem") }
+    }
+
+    pub async fn connect(&self, creds: &str, inbox: &str) -> Result<Guest, String> {
+        Door { port: self.port, ca: self.ca.clone() }.connect(creds, inbox).await
+    }
+
+    pub async fn join(&self, identity: &Identity) -> Guest {
+        let inbox = fleet::rights::inbox(identity.seed.public());
+        self.connect(&identity.creds(), &inbox).await.unwrap()
+    }
+}
+
+/// A server's address, and the authority that is trusted to name it.
+pub struct Door {
+    port: u16,
+    ca: PathBuf,
+}
+
+impl Door {
     pub async fn connect(&self, creds: &str, inbox: &str) -> Result<Guest, String> {
         let (events, heard) = channel();
         let options = ConnectOptions::with_credentials(creds)
@@ -103,11 +126,6 @@ impl Nats {
             });
         let client = options.connect(format!("tls://127.0.0.1:{}", self.port)).await;
         client.map(|client| Guest { client, heard }).map_err(|error| format!("{error:?}"))
-    }
-
-    pub async fn join(&self, identity: &Identity) -> Guest {
-        let inbox = fleet::rights::inbox(identity.seed.public());
-        self.connect(&identity.creds(), &inbox).await.unwrap()
     }
 }
 
