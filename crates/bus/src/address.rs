@@ -22,6 +22,23 @@ impl Address {
         }
     }
 
+    /// Whether several Oracles may listen at a time; of a Unix socket only the one that decides.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Address::Unix(_) => false,
+        }
+    }
+
+    /// Joins as the Oracle that decides, where another may still listen: one that was stopped, or does not know yet that it lost its lease.
+    ///
+    /// # Errors
+    /// The bus cannot be reached.
+    pub fn take_over(&self) -> Result<Box<dyn Hub>, BusError> {
+        match self {
+            Address::Unix(path) => Ok(Box::new(UnixOracle::take_over(path)?)),
+        }
+    }
+
     /// Joins as the Oracle.
     ///
     /// # Errors

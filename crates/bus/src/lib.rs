@@ -10,9 +10,11 @@
 
 mod address;
 mod channel;
+mod checksum;
 mod clock;
 pub mod files;
 mod report;
+mod store;
 mod unix;
 
 pub use address::Address;
@@ -20,6 +22,7 @@ pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
 pub use fleet::{Member, Role};
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
+pub use store::{Entry, FileStore, Store, StoreError, VALUE_MAX};
 pub use unix::{UnixAgent, UnixOracle};
 
 use std::io;
@@ -82,6 +85,11 @@ pub trait Hub {
 
     /// What has been counted.
     fn counts(&self) -> BusCounts;
+
+    /// The store that this transport brings for several Oracles, if it does.
+    fn store(&mut self) -> Option<Box<dyn Store>> {
+        None
+    }
 }
 
 /// A message to the Oracle, as its transport vouches for it.
