@@ -1,8 +1,8 @@
 //! What stays on disk: keys, and the last epoch.
 
-use crate::checksum::{with_checksum, without_checksum};
 use crate::random;
-use policy::{EPOCH_MAX, KeyError, OracleKey, PublicKey};
+pub use crate::state::{put_checked, read_checked, replace_checked, store_epoch, stored_epoch};
+use policy::{KeyError, OracleKey, PublicKey};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 
 /// Longest file that is read here, bytes: a key, a number.
 const SMALL: u64 = 4096;
-/// Longest other file, bytes.
-const LARGE: u64 = 64 << 20;
 /// Nobody but the owner may change it.
 const OTHERS_WRITE: u32 = 0o022;
 /// Nobody but the owner may look.
@@ -52,19 +50,13 @@ pub enum FileError {
         /// What is wrong.
         source: KeyError,
     },
-    /// No number.
-    #[error("{}: not the number of an epoch; only this program writes this file. Remove it only if the Oracle's key is new", path.display())]
-    Epoch {
+    /// It holds something else.
+    #[error("{}: {reason}", path.display())]
+    Content {
         /// The file.
         path: PathBuf,
-    },
-    /// It was changed by something else than this program.
-    #[error("{}: damaged: its last line is not the checksum of the others. {advice}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What to do.
-        advice: &'static str,
+        /// What is wrong, and what to do.
+        reason: String,
     },
 }
 
@@ -76,7 +68,7 @@ pub fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {
+pub(crate) fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {
     move |source| FileError::Io { path: path.to_path_buf(), source }
 }
 
@@ -137,73 +129,6 @@ fn owned(path: &Path, forbidden: u32, what: &'static str, mode: &'static str) ->
     Ok(text)
 }
 
-/// The number that [`store_epoch`] wrote; `None` if it never did.
-///
-/// # Errors
-/// The file cannot be read, is damaged, or holds something else.
-pub fn stored_epoch(path: &Path) -> Result<Option<u64>, FileError> {
-    const ADVICE: &str = "Put a number that is at least the last epoch there (the Oracle's `status` shows it), or remove the file only if the Oracle's key is new";
-    let mut bytes = Vec::new();
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.and_then(|file| file.take(SMALL).read_to_end(&mut bytes)).map_err(in_file(path))?,
-    };
-    let content = without_checksum(&bytes).ok_or(FileError::Damaged { path: path.to_path_buf(), advice: ADVICE })?;
-    // the number is a whole line: one that was cut short is not taken for a lower epoch
-    let number = std::str::from_utf8(content).ok().and_then(|text| text.strip_suffix('\n'));
-    let is_number = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let epoch = number.filter(is_number).and_then(|text| text.parse().ok()).filter(|epoch| *epoch <= EPOCH_MAX);
-    epoch.map(Some).ok_or_else(|| FileError::Epoch { path: path.to_path_buf() })
-}
-
-/// Writes the number of an epoch. When this returns it is on the disk.
-///
-/// # Errors
-/// The system's.
-pub fn store_epoch(path: &Path, epoch: u64) -> Result<(), FileError> {
-    replace(path, &with_checksum(format!("{epoch}\n").as_bytes()))
-}
-
-/// What was written with [`replace_checked`], or by an earlier version without a checksum; `None`: there is no such file.
-///
-/// # Errors
-/// It cannot be read, or is damaged; `advice` says what to do then.
-pub fn read_checked(path: &Path, advice: &'static str) -> Result<Option<Vec<u8>>, FileError> {
-    let mut bytes = Vec::new();
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.and_then(|file| file.take(LARGE).read_to_end(&mut bytes)).map_err(in_file(path))?,
-    };
-    match without_checksum(&bytes) {
-        Some(content) => Ok(Some(content.to_vec())),
-        None => Err(FileError::Damaged { path: path.to_path_buf(), advice }),
-    }
-}
-
-/// [`replace`] with a checksum, which [`read_checked`] verifies.
-///
-/// # Errors
-/// The system's.
-pub fn replace_checked(path: &Path, content: &[u8]) -> Result<(), FileError> {
-    replace(path, &with_checksum(content))
-}
-
-/// Puts a file with a checksum in the place of another, whole or not at all; it may be lost if the machine stops.
-///
-/// # Errors
-/// The system's.
-pub fn put_checked(path: &Path, content: &[u8]) -> Result<(), FileError> {
-    put(path, &with_checksum(content))
-}
-
-/// Puts a file in the place of another, whole or not at all; it may be lost if the machine stops.
-pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let io = in_file(path);
-    let beside = path.with_extension("new");
-    beside_file(&beside).and_then(|mut file| file.write_all(bytes)).map_err(&io)?;
-    fs::rename(&beside, path).map_err(&io)
-}
-
 /// Puts a file in the place of another, whole or not at all; when this returns it is on the disk.
 ///
 /// # Errors
@@ -211,13 +136,10 @@ pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let io = in_file(path);
     let beside = path.with_extension("new");
-    let mut file = beside_file(&beside).map_err(&io)?;
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside).map_err(&io)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(&io)?;
     fs::rename(&beside, path).map_err(&io)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(&io)
-}
-
-fn beside_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

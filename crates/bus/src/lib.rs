@@ -14,15 +14,18 @@ mod checksum;
 mod clock;
 pub mod files;
 mod report;
+mod state;
 mod store;
+mod timetable;
 mod unix;
 
 pub use address::Address;
 pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
 pub use fleet::{Member, Role};
-pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
+pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry};
 pub use store::{Entry, FileStore, Store, StoreError, VALUE_MAX};
+pub use timetable::{EACH_SECOND_BELOW, Timetable};
 pub use unix::{UnixAgent, UnixOracle};
 
 use std::io;

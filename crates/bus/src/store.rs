@@ -1,7 +1,8 @@
 //! A small store that several Oracles share: who of them decides, and what they must know of each other.
 
-use crate::checksum::{with_checksum, without_checksum};
-use crate::files::{FileError, put};
+use crate::checksum::without_checksum;
+use crate::files::FileError;
+use crate::state::put_checked;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -135,7 +136,7 @@ impl Store for FileStore {
         }
         let next = revision.map_or(1, |revision| revision.saturating_add(1));
         let content = [format!("{REVISION}{next}\n").as_bytes(), value].concat();
-        put(&self.path(key), &with_checksum(&content))?;
+        put_checked(&self.path(key), &content)?;
         drop(lock);
         Ok(Some(next))
     }

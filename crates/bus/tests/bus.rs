@@ -162,7 +162,7 @@ fn an_epoch_is_read_as_it_was_stored() {
         assert_eq!(stored_epoch(&path).unwrap(), Some(epoch));
     }
     fs::write(&path, "4x").unwrap();
-    assert!(matches!(stored_epoch(&path), Err(FileError::Epoch { .. })));
+    assert!(matches!(stored_epoch(&path), Err(FileError::Content { .. })));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
 }
 
