@@ -25,6 +25,25 @@ impl Address {
         }
     }
 
+    /// Whether several Oracles may listen at a time; of a Unix socket only the one that decides.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Address::Unix(_) => false,
+            Address::Nats(_) => true,
+        }
+    }
+
+    /// Joins as the Oracle that decides, where another may still listen: one that was stopped, or does not know yet that it lost its lease.
+    ///
+    /// # Errors
+    /// The bus cannot be reached.
+    pub fn take_over(&self) -> Result<Box<dyn Hub>, BusError> {
+        match self {
+            Address::Unix(path) => Ok(Box::new(UnixOracle::take_over(path)?)),
+            Address::Nats(folder) => Ok(Box::new(NatsHub::listen(folder)?)),
+        }
+    }
+
     /// Joins as the Oracle.
     ///
     /// # Errors

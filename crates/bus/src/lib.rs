@@ -11,6 +11,7 @@
 
 mod address;
 mod channel;
+mod checksum;
 mod clock;
 pub mod files;
 pub mod kind;
@@ -18,6 +19,9 @@ mod members;
 mod nats;
 mod report;
 pub mod sealed;
+mod state;
+mod store;
+mod timetable;
 mod unix;
 
 pub use address::Address;
@@ -27,7 +31,9 @@ pub use fleet::{Member, Role, random};
 pub use kind::hello;
 pub use members::Rejected;
 pub use nats::{EnrollError, NatsBus, NatsHub, NatsStore, STORED_MAX, ask_fleet, enroll};
-pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
+pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry};
+pub use store::{Entry, FileStore, Store, StoreError, VALUE_MAX};
+pub use timetable::{EACH_SECOND_BELOW, Timetable};
 pub use unix::{UnixAgent, UnixOracle};
 
 use std::io;
@@ -100,6 +106,11 @@ pub trait Hub {
 
     /// What has been counted.
     fn counts(&self) -> BusCounts;
+
+    /// The store that this transport brings for several Oracles, if it does.
+    fn store(&mut self) -> Option<Box<dyn Store>> {
+        None
+    }
 }
 
 /// A message to the Oracle, as its transport vouches for it.

@@ -173,7 +173,8 @@ impl Greeting {
 
     /// The epoch that this message of the Oracle's proves to be one of its own.
     fn epoch_of(&mut self, message: &[u8]) -> Option<u64> {
-        matches!(self.gate.answered(message), Some(Ok(()))).then(|| self.gate.highest()).flatten()
+        let is_heard = matches!(self.gate.answered(message), Some(Ok(()))) || matches!(self.gate.heard(message), Some(Ok(_)));
+        is_heard.then(|| self.gate.highest()).flatten()
     }
 }
 

@@ -8,15 +8,17 @@
 use super::folder::Folder;
 use super::kv;
 use super::link::{Capacity, Link};
+use super::store::NatsStore;
 use super::{register, unix_s};
 use crate::channel::fits;
 use crate::kind::Kind;
 use crate::members::Members;
 use crate::sealed::{Key, SEALED_MAX};
-use crate::{BusCounts, BusError, Clock, Hub, MESSAGE_MAX, Notice, Peer, Received, ReplyTo};
+use crate::{BusCounts, BusError, Clock, Hub, MESSAGE_MAX, Notice, Peer, Received, ReplyTo, Store};
 use async_nats::{Message, Subscriber};
 use fleet::{Authority, Card, Entry, Fleet, Nkey, NkeyKind, OracleIdentity, Outcome, Registry};
 use futures_util::StreamExt as _;
+use policy::Gate;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,6 +66,8 @@ pub(super) struct State {
     pub(super) registry: Registry,
     queue: VecDeque<(Key, Vec<u8>)>,
     bytes: usize,
+    /// For the beacons of the Oracle that decides.
+    gate: Gate,
     /// Requests of enrolment, and where the answers go.
     newcomers: VecDeque<(String, Vec<u8>)>,
     long: u64,
@@ -91,6 +95,13 @@ impl State {
         self.bytes += length;
         // a copy: the payload is a part of the buffer in which all that was read at once stands
         self.queue.push_back((key, message.payload.to_vec()));
+    }
+
+    /// Takes what the Oracle that decides says to all: its epoch.
+    fn hear(&mut self, message: &[u8]) {
+        if let Some(Ok(beacon)) = self.gate.heard(message) {
+            self.members.epoch(beacon.epoch);
+        }
     }
 
     /// Takes an entry of the register of members. It is believed only as far as the account signed it, and a revocation stays.
@@ -179,6 +190,7 @@ impl NatsHub {
             registry: Registry::default(),
             queue: VecDeque::new(),
             bytes: 0,
+            gate: Gate::new(folder.oracle_keys()?, policy::Identity::default(), None),
             newcomers: VecDeque::new(),
             long: 0,
         };
@@ -189,6 +201,8 @@ impl NatsHub {
             let pump = intake.clone().pump(messages, |state, message| state.sort(&message));
             from.spawn(unconstrained(pump));
         }
+        let heard = from.subscribe(fleet::rights::CUE)?;
+        from.spawn(intake.clone().pump(heard, |state, message| state.hear(&message.payload)));
         let newcomers = from.subscribe_as_one_of(ORACLES, fleet::rights::ENROLL)?;
         from.spawn(intake.clone().pump(newcomers, State::newcomer));
         let (taking, of) = (intake.clone(), oracle.identity.fleet.clone());
@@ -326,6 +340,11 @@ impl Hub for NatsHub {
                 return Ok(None);
             }
         }
+    }
+
+    fn store(&mut self) -> Option<Box<dyn Store>> {
+        let store = NatsStore::of(&self.folder).ok()?;
+        Some(Box::new(store))
     }
 
     fn notices(&mut self) -> Vec<Notice> {

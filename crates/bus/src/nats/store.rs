@@ -3,7 +3,7 @@
 use super::folder::Folder;
 use super::kv;
 use super::link::{Capacity, Link};
-use crate::BusError;
+use crate::{BusError, Entry, Store, StoreError};
 use async_nats::jetstream::kv::{CreateErrorKind, Operation, UpdateErrorKind};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,33 +35,30 @@ impl NatsStore {
     pub(super) fn of(folder: &Arc<Folder>) -> Result<NatsStore, BusError> {
         Ok(NatsStore { link: Link::join(folder.joining()?, CAPACITY)? })
     }
+}
 
-    /// The value of a key and its revision; `None`: there is none.
-    ///
-    /// # Errors
-    /// The server is not reached, or does not answer, within a second each; in words.
-    pub fn get(&mut self, key: &str) -> Result<Option<(Vec<u8>, u64)>, String> {
+impl Store for NatsStore {
+    fn get(&mut self, key: &str) -> Result<Option<Entry>, StoreError> {
         let (link, client) = (&self.link, self.link.client().clone());
-        link.reach(PATIENCE)?;
+        link.reach(PATIENCE).map_err(StoreError::Away)?;
         let ask = async {
             let entry = kv::bucket(&client, fleet::rights::ORACLE_BUCKET).await?.entry(key).await;
             let entry = entry.map_err(|error| error.to_string())?.filter(|entry| entry.operation == Operation::Put);
-            Ok(entry.map(|entry| (entry.value.to_vec(), entry.revision)))
+            Ok(entry.map(|entry| Entry { value: entry.value.to_vec(), revision: entry.revision }))
         };
-        link.run(PATIENCE, ask).unwrap_or_else(|| Err(SILENT.to_string()))
+        link.run(PATIENCE, ask).unwrap_or_else(|| Err(SILENT.to_string())).map_err(StoreError::Away)
     }
 
-    /// Puts a value if it still has this revision (`None`: if there is none), and returns its new one. `Ok(None)`: somebody else was first.
-    ///
-    /// # Errors
-    /// The value is too long; the server does not answer within a second: then it may have been put all the same.
-    pub fn put(&mut self, key: &str, value: &[u8], revision: Option<u64>) -> Result<Option<u64>, String> {
+    fn put(&mut self, key: &str, value: &[u8], revision: Option<u64>) -> Result<Option<u64>, StoreError> {
         if value.len() > STORED_MAX {
-            return Err(format!("a value of {} bytes; at most {STORED_MAX}", value.len()));
+            return Err(StoreError::Away(format!(
+                "a value of {} bytes: the fleet's server keeps at most {STORED_MAX}; share a folder instead (--lease DIR)",
+                value.len()
+            )));
         }
         let (link, client, value) = (&self.link, self.link.client().clone(), value.to_vec());
         // what waited for a connection would be put when it is old
-        link.reach(PATIENCE)?;
+        link.reach(PATIENCE).map_err(StoreError::Away)?;
         let ask = async {
             let store = kv::bucket(&client, fleet::rights::ORACLE_BUCKET).await?;
             match revision {
@@ -75,6 +72,6 @@ impl NatsStore {
                 },
             }
         };
-        link.run(PATIENCE, ask).unwrap_or_else(|| Err(SILENT.to_string()))
+        link.run(PATIENCE, ask).unwrap_or_else(|| Err(SILENT.to_string())).map_err(StoreError::Away)
     }
 }

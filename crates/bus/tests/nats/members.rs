@@ -1,6 +1,6 @@
 //! How machines join the fleet, stay in it, and leave it: over a real server.
 
-use bus::{EnrollError, Hub, NatsBus, NatsHub, NatsStore, Role, ask_fleet, enroll, hello};
+use bus::{EnrollError, Entry, Hub, NatsBus, NatsHub, NatsStore, Role, Store as _, ask_fleet, enroll, hello};
 use fleet::{Command, Identity, Reply, Token, TokenRequest};
 use policy::OracleKey;
 use crate::site::{Raw, Site, now, sealer, subject};
@@ -177,18 +177,18 @@ fn what_oracles_share_is_put_by_one_of_them_at_a_time() {
     let Some(mut site) = Site::new() else { return };
     let mut stores = ["oracle-0", "oracle-1"].map(|name| NatsStore::open(&site.folder(name)).unwrap());
     let [one, other] = &mut stores;
-    assert_eq!(one.get("lease"), Ok(None));
+    assert!(one.get("lease").unwrap().is_none());
     let first = one.put("lease", b"one", None).unwrap().unwrap();
-    assert_eq!(other.put("lease", b"other", None), Ok(None), "there is one");
-    assert_eq!(other.get("lease"), Ok(Some((b"one".to_vec(), first))));
+    assert!(other.put("lease", b"other", None).unwrap().is_none(), "there is one");
+    assert_eq!(other.get("lease").unwrap().unwrap(), Entry { value: b"one".to_vec(), revision: first });
     let second = other.put("lease", b"other", Some(first)).unwrap().unwrap();
     assert!(second > first);
-    assert_eq!(one.put("lease", b"one", Some(first)), Ok(None), "it has changed since");
+    assert!(one.put("lease", b"one", Some(first)).unwrap().is_none(), "it has changed since");
     assert!(one.put("long", &vec![0; bus::STORED_MAX + 1], None).is_err());
     assert!(one.put("long", &vec![0; bus::STORED_MAX], None).unwrap().is_some());
     site.server.kill();
     until("it is away", || one.get("lease").is_err());
     site.server.again();
     until("it is back", || one.get("lease").is_ok());
-    assert_eq!(one.get("lease"), Ok(Some((b"other".to_vec(), second))), "and has kept it");
+    assert_eq!(one.get("lease").unwrap().unwrap(), Entry { value: b"other".to_vec(), revision: second }, "it was kept");
 }
