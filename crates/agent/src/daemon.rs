@@ -21,7 +21,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use units::{Rate, Time};
 
 /// How often guards are checked: losses are seen within a quarter of a second.
@@ -158,6 +158,8 @@ struct Mind {
     agent: Agent,
     stored: Option<u64>,
     bus: Option<Box<dyn Bus>>,
+    /// When the file of the Oracle's keys was changed.
+    keys_of: Option<SystemTime>,
     /// Whether its server was reached when that was last looked at, and whether it was said why not.
     reached: bool,
     explained: bool,
@@ -199,6 +201,7 @@ impl Mind {
             agent: Agent::new(Gate::new(keys, config.identity.clone(), stored)),
             stored,
             bus: None,
+            keys_of: None,
             reached: false,
             explained: false,
             retry_at: Time::ZERO,
@@ -353,6 +356,24 @@ impl Mind {
         }
     }
 
+    /// Reads the Oracle's keys anew where their file has changed: during a rotation two are valid.
+    fn trust(&mut self, config: &Config, say: &mut dyn FnMut(&str)) {
+        let changed = fs::metadata(&config.key).and_then(|about| about.modified()).ok();
+        if changed.is_none() || changed == self.keys_of {
+            return;
+        }
+        let is_first = self.keys_of.is_none();
+        self.keys_of = changed;
+        match public_keys(&config.key) {
+            _ if is_first => {}
+            Ok(keys) => {
+                self.agent.trust(keys);
+                say("the Oracle's keys were replaced");
+            }
+            Err(error) => say(&format!("the Oracle's keys remain as they were: {error}")),
+        }
+    }
+
     /// Leaves an Oracle that has announced periods and says nothing any more: it may be stopped, and another in its place.
     fn leave_the_silent(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) {
         let Some(period) = self.timetable.period().filter(|_| self.bus.is_some() && !config.bus.is_shared()) else {
@@ -427,6 +448,7 @@ fn live(
             mind.begin_period(of_epoch);
         }
         mind.leave_the_silent(config, now, say);
+        mind.trust(config, say);
         let guarded = mind.agent.is_guarded();
         let in_force = mind.agent.rules().len();
         // a rule that is new, or was withheld, is not to blame for earlier losses

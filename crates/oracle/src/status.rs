@@ -2,7 +2,7 @@
 
 use crate::gather::Intake;
 use crate::robust::Outliers;
-use bus::BusCounts;
+use bus::{BusCounts, Rejected};
 use serde::Serialize;
 
 /// How an Oracle is.
@@ -34,12 +34,14 @@ pub struct Refused {
     pub long: u64,
     /// Processes that were turned away: another user's, or more than the bus has room for.
     pub turned_away: u64,
+    /// Messages of a fleet, by the reason.
+    pub rejected: Rejected,
 }
 
 impl From<BusCounts> for Refused {
     fn from(counts: BusCounts) -> Refused {
-        let BusCounts { slow, long, refused, .. } = counts;
-        Refused { slow, long, turned_away: refused }
+        let BusCounts { slow, long, refused, rejected, .. } = counts;
+        Refused { slow, long, turned_away: refused, rejected }
     }
 }
 
@@ -52,13 +54,14 @@ impl Status {
 
     /// In a line.
     pub(crate) fn words(&self) -> String {
-        let Refused { slow, long, turned_away } = self.bus;
+        let Refused { slow, long, turned_away, rejected } = self.bus;
         let Intake { refused, impostors, hosts_beyond, links_beyond, links_foreign, groups_other, racks_other, .. } =
             self.reports;
         let counts = [
             (slow, "agents dropped because they did not read"),
             (long, "agents dropped because of too long a message"),
             (turned_away, "processes refused"),
+            (rejected.sum(), "messages of the fleet refused"),
             (refused, "reports refused"),
             (impostors, "reports refused: of another host than the sender"),
             (hosts_beyond, "reports refused: too many hosts"),

@@ -314,7 +314,7 @@ impl Gate {
     pub fn heard(&mut self, bytes: &[u8]) -> Option<Result<Beacon, CueError>> {
         let (body, signature) = bytes.split_last_chunk::<SIGNATURE_LENGTH>()?;
         let fields = body.strip_prefix(PERIOD)?;
-        if self.key.0.verify_strict(body, &Signature::from_bytes(signature)).is_err() {
+        if !self.keys.signed(body, signature) {
             return Some(Err(CueError::Forged));
         }
         let beacon = match Beacon::from_bytes(fields) {

@@ -19,7 +19,7 @@ use units::Time;
 const ASK: Time = Time::from_secs(2);
 /// How often it is looked meanwhile whether a server is connected.
 const LOOK: Time = Time::from_ms(50);
-/// After the start it is asked within this whether the identity and the Oracle's keys are to be renewed ...
+/// Once connected, it is asked within this whether the identity and the Oracle's keys are to be renewed ...
 const RENEW_FIRST: Time = Time::from_secs(3600);
 /// ... or within this if half of the identity's time is over ...
 const RENEW_SOON: Time = Time::from_secs(4);
@@ -115,10 +115,15 @@ impl NatsBus {
         self.write(&ask(&question))
     }
 
-    /// Asks to stay in the fleet, and for changes of the Oracle's keys: once a day, and soon after the start if it is time to.
+    /// Asks to stay in the fleet, and for changes of the Oracle's keys: some time after it is connected, soon if it is time to, and once a day.
     fn renew(&mut self) {
         let now = self.clock.now();
-        if now < self.renew_at || !self.link.is_connected() {
+        if !self.link.is_connected() {
+            // who was away may have missed something
+            self.renew_at = Time::ZERO;
+            return;
+        }
+        if now < self.renew_at {
             return;
         }
         let first = self.renew_at == Time::ZERO;
