@@ -11,7 +11,7 @@ use crate::routes::Table;
 use crate::status::Status;
 use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
-use bus::files::{public_keys, store_epoch, stored_epoch};
+use bus::files::{KeyFile, store_epoch, stored_epoch};
 use bus::{Bus, BusError, Clock, LINKS_MAX, Report, Timetable};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
@@ -21,7 +21,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use units::{Rate, Time};
 
 /// How often guards are checked: losses are seen within a quarter of a second.
@@ -158,8 +158,7 @@ struct Mind {
     agent: Agent,
     stored: Option<u64>,
     bus: Option<Box<dyn Bus>>,
-    /// When the file of the Oracle's keys was changed.
-    keys_of: Option<SystemTime>,
+    keys: KeyFile,
     /// Whether its server was reached when that was last looked at, and whether it was said why not.
     reached: bool,
     explained: bool,
@@ -187,7 +186,7 @@ struct Mind {
 
 impl Mind {
     fn new(config: &Config) -> Result<Mind, AgentError> {
-        let keys = public_keys(&config.key)?;
+        let (file, keys) = KeyFile::read(&config.key)?;
         let stored = stored_epoch(&config.places.epoch())?;
         let host = Host {
             name: config.identity.host.clone(),
@@ -201,7 +200,7 @@ impl Mind {
             agent: Agent::new(Gate::new(keys, config.identity.clone(), stored)),
             stored,
             bus: None,
-            keys_of: None,
+            keys: file,
             reached: false,
             explained: false,
             retry_at: Time::ZERO,
@@ -356,21 +355,15 @@ impl Mind {
         }
     }
 
-    /// Reads the Oracle's keys anew where their file has changed: during a rotation two are valid.
-    fn trust(&mut self, config: &Config, say: &mut dyn FnMut(&str)) {
-        let changed = fs::metadata(&config.key).and_then(|about| about.modified()).ok();
-        if changed.is_none() || changed == self.keys_of {
-            return;
-        }
-        let is_first = self.keys_of.is_none();
-        self.keys_of = changed;
-        match public_keys(&config.key) {
-            _ if is_first => {}
-            Ok(keys) => {
+    /// Reads the Oracle's keys anew where their file has changed.
+    fn trust(&mut self, say: &mut dyn FnMut(&str)) {
+        match self.keys.anew() {
+            None => {}
+            Some(Ok(keys)) => {
                 self.agent.trust(keys);
                 say("the Oracle's keys were replaced");
             }
-            Err(error) => say(&format!("the Oracle's keys remain as they were: {error}")),
+            Some(Err(error)) => say(&format!("the Oracle's keys remain as they were: {error}")),
         }
     }
 
@@ -448,7 +441,7 @@ fn live(
             mind.begin_period(of_epoch);
         }
         mind.leave_the_silent(config, now, say);
-        mind.trust(config, say);
+        mind.trust(say);
         let guarded = mind.agent.is_guarded();
         let in_force = mind.agent.rules().len();
         // a rule that is new, or was withheld, is not to blame for earlier losses

@@ -7,6 +7,7 @@ pub use fleet::files::{FileError, advice, replace};
 use fleet::files::{Guard, create, owned};
 use policy::{OracleKey, PublicKeys};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// What a new key would break.
 const KEPT: &str = "agents would reject CUEs of the new key. Remove it or choose another --out";
@@ -43,6 +44,41 @@ pub fn secret_key(path: &Path) -> Result<OracleKey, FileError> {
 pub fn public_keys(path: &Path) -> Result<PublicKeys, FileError> {
     let text = owned(path, Guard::Trusted("other users can change it, and so send CUEs"))?;
     PublicKeys::parse(&text).map_err(|error| no_key(path, &error))
+}
+
+/// The file of the Oracle's public keys, which may be replaced while it is used: during a rotation of the key two are valid.
+#[derive(Debug)]
+pub struct KeyFile {
+    path: PathBuf,
+    /// When it was changed.
+    of: Option<SystemTime>,
+}
+
+impl KeyFile {
+    /// The keys, and the file.
+    ///
+    /// # Errors
+    /// As [`public_keys`].
+    pub fn read(path: &Path) -> Result<(KeyFile, PublicKeys), FileError> {
+        let mut file = KeyFile { path: path.to_path_buf(), of: None };
+        // what is changed in between is read once more
+        file.of = file.changed();
+        Ok((file, public_keys(path)?))
+    }
+
+    /// The keys, if the file has changed; an error if they cannot be read, once for each change.
+    pub fn anew(&mut self) -> Option<Result<PublicKeys, FileError>> {
+        let changed = self.changed();
+        if changed.is_none() || changed == self.of {
+            return None;
+        }
+        self.of = changed;
+        Some(public_keys(&self.path))
+    }
+
+    fn changed(&self) -> Option<SystemTime> {
+        self.path.metadata().and_then(|about| about.modified()).ok()
+    }
 }
 
 fn no_key(path: &Path, error: &dyn std::error::Error) -> FileError {

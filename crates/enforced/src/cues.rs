@@ -2,7 +2,7 @@
 
 use crate::epoch::Keeper;
 use crate::settings::{Place, config, covers, effective, places, settings};
-use bus::files::{FileError, public_keys};
+use bus::files::{FileError, KeyFile};
 use bus::{Address, Bus, BusError, Clock, FctTimes, InForce, Report, Telemetry, Timetable};
 use congestion::Algorithm;
 use enforcer::{Enforcer, Record, Rule, Sent};
@@ -54,6 +54,7 @@ pub struct Places {
 pub struct Cues {
     address: Address,
     keys: PublicKeys,
+    file: KeyFile,
     clock: Clock,
     hosts: Vec<Represented>,
     bus: Option<Box<dyn Bus>>,
@@ -236,11 +237,12 @@ impl Cues {
     /// # Errors
     /// The Oracle's keys, or the highest epoch so far, cannot be read.
     pub fn new(hosts: &[Behalf], places: Places) -> Result<Cues, FileError> {
-        let (keys, epochs) = (public_keys(&places.key)?, Keeper::begin(places.epoch)?);
+        let ((file, keys), epochs) = (KeyFile::read(&places.key)?, Keeper::begin(places.epoch)?);
         let hosts = hosts.iter().map(|host| Represented::new(host, keys.clone(), epochs.highest())).collect();
         Ok(Cues {
             address: places.bus,
             keys,
+            file,
             clock: Clock::begin(),
             hosts,
             bus: None,
@@ -278,6 +280,7 @@ impl Cues {
         }
         if self.next <= now {
             self.next = now + LOOK;
+            self.trust(say);
             self.leave_the_silent(now, say);
             if self.bus.is_none() {
                 self.connect(now, say);
@@ -286,6 +289,19 @@ impl Cues {
         }
         self.report(now, say);
         Ok(mem::take(&mut self.changed))
+    }
+
+    /// Reads the Oracle's keys anew where their file has changed.
+    fn trust(&mut self, say: &mut dyn FnMut(&str)) {
+        match self.file.anew() {
+            None => {}
+            Some(Ok(keys)) => {
+                self.keys = keys;
+                self.hosts.iter_mut().for_each(|host| host.agent.trust(self.keys.clone()));
+                say("the Oracle's keys were replaced");
+            }
+            Some(Err(error)) => say(&format!("the Oracle's keys remain as they were: {error}")),
+        }
     }
 
     /// Measures what each host sends and checks guards; returns whether one has reverted something.

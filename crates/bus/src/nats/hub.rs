@@ -33,6 +33,8 @@ const QUEUE_MAX: usize = 65_536;
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 /// How long the register may take.
 const REGISTER: Duration = Duration::from_secs(2);
+/// For how long nobody is admitted after the register did not answer.
+const CLOSED: Duration = Duration::from_secs(10);
 /// The group of all Oracles: a newcomer is answered by one of them.
 const ORACLES: &str = "oracles";
 /// Requests of enrolment that wait.
@@ -51,6 +53,10 @@ pub struct NatsHub {
     pub(super) out: Link,
     intake: Arc<Intake>,
     notices: Vec<Notice>,
+    /// Refusals of token holders and members, of which only the 1st, 2nd, 4th ... is noted: a log is not theirs to fill.
+    refusals: u64,
+    /// After the register did not answer, nobody is admitted until then: each attempt would delay the Oracle.
+    closed_until: Option<Instant>,
 }
 
 /// What tasks and the Oracle share.
@@ -209,7 +215,7 @@ impl NatsHub {
         let take = move |key: &str, value: Option<&[u8]>| taking.lock().learn(&of, key, value);
         let first = oracle.first_members.iter().map(|card| (card.user.key.to_string(), card.jwt.clone())).collect();
         out.spawn(kv::watch(out.client().clone(), fleet::rights::MEMBERS_BUCKET, first, take));
-        Ok(NatsHub { folder, oracle, from, out, intake, notices: Vec::new() })
+        Ok(NatsHub { folder, oracle, from, out, intake, notices: Vec::new(), refusals: 0, closed_until: None })
     }
 }
 
@@ -262,18 +268,31 @@ impl NatsHub {
 
     /// Answers a token holder, or a member who wants to stay. What is not in the register was not granted.
     fn grant(&mut self, what: &'static str, outcome: Outcome) -> Option<Vec<u8>> {
-        match &outcome.result {
-            Ok(member) if outcome.record.is_some() => self.note(what, format!("{} {}", member.role, member.name)),
-            Ok(_) => {}
-            Err(why) => self.note("refused", why.to_string()),
-        }
-        if let Some((key, value)) = &outcome.record
-            && let Err(why) = self.record(key, value)
-        {
-            self.note("refused", format!("the register of members: {why}"));
+        let Some((key, value)) = &outcome.record else {
+            if let Err(why) = &outcome.result {
+                self.refuse(&why.to_string());
+            }
+            return Some(outcome.answer);
+        };
+        if self.closed_until.is_some_and(|until| Instant::now() < until) {
             return None;
         }
+        if let Err(why) = self.record(key, value) {
+            self.refuse(&format!("the register of members: {why}"));
+            self.closed_until = Some(Instant::now() + CLOSED);
+            return None;
+        }
+        if let Ok(member) = &outcome.result {
+            self.note(what, format!("{} {}", member.role, member.name));
+        }
         Some(outcome.answer)
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.refusals += 1;
+        if self.refusals.is_power_of_two() {
+            self.note("refused", format!("{why} ({} so far)", self.refusals));
+        }
     }
 
     /// Handles what is not for the Oracle's loop; returns the rest.

@@ -3,5 +3,6 @@
 mod attacks;
 mod connection;
 mod members;
+mod restart;
 mod site;
 mod talk;
