@@ -1,17 +1,14 @@
 //! What stays on disk: keys, and the last epoch.
 
 use crate::random;
+pub use crate::state::{put_checked, read_checked, replace_checked, store_epoch, stored_epoch};
+pub(crate) use fleet::files::in_file;
 pub use fleet::files::{FileError, advice, replace};
-use fleet::files::{Guard, create, in_file, owned};
+use fleet::files::{Guard, create, owned};
 use policy::{OracleKey, PublicKeys};
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// Longest file of a number, bytes.
-const SMALL: u64 = 4096;
-/// Largest epoch of a file: one each nanosecond for 290 years, so that none overflows.
-const EPOCH_MAX: u64 = u64::MAX / 2;
 /// What a new key would break.
 const KEPT: &str = "agents would reject CUEs of the new key. Remove it or choose another --out";
 
@@ -49,30 +46,41 @@ pub fn public_keys(path: &Path) -> Result<PublicKeys, FileError> {
     PublicKeys::parse(&text).map_err(|error| no_key(path, &error))
 }
 
+/// The file of the Oracle's public keys, which may be replaced while it is used: during a rotation of the key two are valid.
+#[derive(Debug)]
+pub struct KeyFile {
+    path: PathBuf,
+    /// When it was changed.
+    of: Option<SystemTime>,
+}
+
+impl KeyFile {
+    /// The keys, and the file.
+    ///
+    /// # Errors
+    /// As [`public_keys`].
+    pub fn read(path: &Path) -> Result<(KeyFile, PublicKeys), FileError> {
+        let mut file = KeyFile { path: path.to_path_buf(), of: None };
+        // what is changed in between is read once more
+        file.of = file.changed();
+        Ok((file, public_keys(path)?))
+    }
+
+    /// The keys, if the file has changed; an error if they cannot be read, once for each change.
+    pub fn anew(&mut self) -> Option<Result<PublicKeys, FileError>> {
+        let changed = self.changed();
+        if changed.is_none() || changed == self.of {
+            return None;
+        }
+        self.of = changed;
+        Some(public_keys(&self.path))
+    }
+
+    fn changed(&self) -> Option<SystemTime> {
+        self.path.metadata().and_then(|about| about.modified()).ok()
+    }
+}
+
 fn no_key(path: &Path, error: &dyn std::error::Error) -> FileError {
     FileError::Content { path: path.to_path_buf(), reason: format!("{error}; `opentcp keygen` writes one") }
-}
-
-/// The number that [`store_epoch`] wrote; `None` if it never did.
-///
-/// # Errors
-/// The file cannot be read, or holds something else.
-pub fn stored_epoch(path: &Path) -> Result<Option<u64>, FileError> {
-    let mut text = String::new();
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.and_then(|file| file.take(SMALL).read_to_string(&mut text)).map_err(in_file(path))?,
-    };
-    let epoch = text.trim().parse().ok().filter(|epoch| *epoch <= EPOCH_MAX);
-    let reason =
-        "not the number of an epoch; only this program writes this file. Remove it only if the Oracle's key is new";
-    epoch.map(Some).ok_or_else(|| FileError::Content { path: path.to_path_buf(), reason: reason.to_string() })
-}
-
-/// Writes the number of an epoch. When this returns it is on the disk.
-///
-/// # Errors
-/// The system's.
-pub fn store_epoch(path: &Path, epoch: u64) -> Result<(), FileError> {
-    replace(path, format!("{epoch}\n").as_bytes())
 }

@@ -1,6 +1,7 @@
 //! `opentcp fleet`: identities of the machines of a fleet.
 
 use crate::failure::Failure;
+use crate::members;
 use crate::terminal::{note, print, print_json};
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
@@ -21,7 +22,9 @@ pub const EXAMPLES: &str = "\
 Examples:
   opentcp fleet init /etc/opentcp/fleet --server nats.example:4222
   opentcp fleet token --fleet /etc/opentcp/fleet --role agent --for 1h
-  opentcp fleet show /etc/opentcp/identity";
+  opentcp fleet show /etc/opentcp/identity
+  opentcp fleet list
+  opentcp fleet revoke web17";
 
 /// What is to be done.
 #[derive(Debug, clap::Subcommand)]
@@ -31,6 +34,8 @@ pub enum Command {
     RotateKey(RotateArgs),
     Certificate(CertificateArgs),
     Show(ShowArgs),
+    List(members::ListArgs),
+    Revoke(members::RevokeArgs),
 }
 
 /// Make a new fleet: keys, certificates, the server's configuration, identities
@@ -165,6 +170,8 @@ pub fn fleet(command: &Command) -> Result<(), Failure> {
         Command::RotateKey(args) => rotate(args),
         Command::Certificate(args) => certificate(args),
         Command::Show(args) => show(args),
+        Command::List(args) => members::list(args),
+        Command::Revoke(args) => members::revoke(args),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who may send CUEs: the Oracle's key, and the agent's memory of what it has taken.
 
+use crate::beacon::{Beacon, PERIOD};
 use crate::cue::Cue;
 use crate::wire::WireError;
 use ed25519_dalek::{SIGNATURE_LENGTH, Signature, Signer as _, SigningKey, VerifyingKey};
@@ -83,7 +84,15 @@ impl OracleKey {
         bytes
     }
 
-    /// The answer to agents' questions: `epoch` was the last one when these came.
+    /// The bytes of a beacon and their signature.
+    pub fn beacon(&self, beacon: Beacon) -> Vec<u8> {
+        let mut bytes = beacon.to_bytes();
+        let signature = self.0.sign(&bytes);
+        bytes.extend_from_slice(&signature.to_bytes());
+        bytes
+    }
+
+    /// The answer to agents' questions: `epoch` and those before it were over when these came.
     pub fn answer(&self, epoch: u64, questions: &[Question]) -> Vec<u8> {
         let mut bytes = [ANSWER, &epoch.to_le_bytes(), questions.as_flattened()].concat();
         let signature = self.0.sign(&bytes);
@@ -298,6 +307,42 @@ impl Gate {
         Some(Ok(()))
     }
 
+    /// Takes a beacon; `None` if these bytes are not one. CUEs of earlier epochs are too old from then on.
+    ///
+    /// # Errors
+    /// As [`Gate::take`]. A beacon of the current epoch is taken as often as it comes.
+    pub fn heard(&mut self, bytes: &[u8]) -> Option<Result<Beacon, CueError>> {
+        let (body, signature) = bytes.split_last_chunk::<SIGNATURE_LENGTH>()?;
+        let fields = body.strip_prefix(PERIOD)?;
+        if !self.keys.signed(body, signature) {
+            return Some(Err(CueError::Forged));
+        }
+        let beacon = match Beacon::from_bytes(fields) {
+            Ok(beacon) => beacon,
+            Err(error) => return Some(Err(CueError::Wire(error))),
+        };
+        // a restarted agent takes no CUE of the epoch that it had stored, but may know when that began
+        let is_stored = self.question.is_none() && self.highest() == Some(beacon.epoch);
+        let begun = if is_stored { Ok(()) } else { self.begin(beacon.epoch) };
+        Some(begun.map(|()| beacon))
+    }
+
+    /// Makes `epoch` the current one, unless it is over.
+    fn begin(&mut self, epoch: u64) -> Result<(), CueError> {
+        if self.question.is_some() {
+            return Err(CueError::Unanswered(epoch));
+        }
+        let over = self.stored.filter(|stored| epoch <= *stored).or(self.current.filter(|current| epoch < *current));
+        if let Some(highest) = over {
+            return Err(CueError::Old { epoch, highest });
+        }
+        if self.current != Some(epoch) {
+            self.current = Some(epoch);
+            self.taken.clear();
+        }
+        Ok(())
+    }
+
     /// The highest epoch seen, to be stored; `None` before the first.
     pub fn highest(&self) -> Option<u64> {
         self.current.max(self.stored)
@@ -311,20 +356,7 @@ impl Gate {
     pub fn take(&mut self, bytes: &[u8]) -> Result<Cue, CueError> {
         let cue = self.keys.open(bytes)?;
         let (epoch, id) = (cue.epoch, cue.id);
-        let old = |highest| CueError::Old { epoch, highest };
-        if self.question.is_some() {
-            return Err(CueError::Unanswered(epoch));
-        }
-        if let Some(stored) = self.stored.filter(|stored| epoch <= *stored) {
-            return Err(old(stored));
-        }
-        if let Some(current) = self.current.filter(|current| epoch < *current) {
-            return Err(old(current));
-        }
-        if self.current != Some(epoch) {
-            self.current = Some(epoch);
-            self.taken.clear();
-        }
+        self.begin(epoch)?;
         if !cue.is_for(&self.identity.host, &self.identity.labels) {
             return Err(CueError::NotOurs);
         }
