@@ -11,11 +11,11 @@ use crate::routes::Table;
 use crate::status::Status;
 use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
-use bus::files::{public_key, store_epoch, stored_epoch};
-use bus::{Bus, BusError, Clock, LINKS_MAX, Report};
+use bus::files::{KeyFile, store_epoch, stored_epoch};
+use bus::{Bus, BusError, Clock, LINKS_MAX, Report, Timetable};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -28,8 +28,12 @@ use units::{Rate, Time};
 const SAMPLE: Time = Time::from_ms(250);
 /// The same while nothing is sent: each check wakes a core of an idle host.
 const SAMPLE_QUIET: Time = Time::from_ms(500);
-/// How often the agent reports, and reads the host's counters while no guard needs them sooner.
-const REPORT: Time = Time::from_secs(1);
+/// How often the agent looks at ended connections for its status, and reads the host's counters while no guard needs them sooner.
+const LOOK: Time = Time::from_secs(1);
+/// Periods in which nothing came from an Oracle, on a bus that one alone listens to, after which the agent looks for another.
+const SILENCE: u64 = 3;
+/// Reports on earlier periods that wait for an Oracle; older ones are lost.
+const WAITING_MAX: usize = 2;
 /// How old the numbers in the status may become while nothing else changes.
 const WRITTEN: Time = Time::from_secs(5);
 /// Scanning all connections and routes may take one part in so many of a core's time.
@@ -121,6 +125,7 @@ pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
         let _ = mind.connect(config, now, &mut |line| print(line));
+        let _ = mind.reach(&mut |line| print(line));
         let mut changed = mind.listen(Duration::from_millis(250), &mut |line| print(line));
         changed |= mind.agent.on_timer(mind.clock.now());
         if !changed {
@@ -153,15 +158,27 @@ struct Mind {
     agent: Agent,
     stored: Option<u64>,
     bus: Option<Box<dyn Bus>>,
+    keys: KeyFile,
+    /// Whether its server was reached when that was last looked at, and whether it was said why not.
+    reached: bool,
+    explained: bool,
     retry_at: Time,
     counters: Counters,
     host: Host,
     names: Names,
+    /// Connections that ended in the current period, since the last report.
     ended: Ended,
+    /// Those of earlier periods that are not reported yet, with the epochs of these.
+    earlier: VecDeque<(u64, Ended)>,
+    timetable: Timetable,
+    /// When the Oracle was heard last.
+    heard_at: Time,
     open: Vec<Connection>,
     routes: Table,
     look_at: Time,
-    links: BTreeMap<String, (Time, Traffic)>,
+    traffic: BTreeMap<String, (Time, Traffic)>,
+    /// As reported last.
+    links: Vec<Link>,
     notes: Vec<String>,
     /// When the status was written, and its content.
     written: Option<(Time, Status)>,
@@ -169,7 +186,7 @@ struct Mind {
 
 impl Mind {
     fn new(config: &Config) -> Result<Mind, AgentError> {
-        let key = public_key(&config.key)?;
+        let (file, keys) = KeyFile::read(&config.key)?;
         let stored = stored_epoch(&config.places.epoch())?;
         let host = Host {
             name: config.identity.host.clone(),
@@ -180,18 +197,25 @@ impl Mind {
         };
         Ok(Mind {
             clock: Clock::begin(),
-            agent: Agent::new(Gate::new(key, config.identity.clone(), stored)),
+            agent: Agent::new(Gate::new(keys, config.identity.clone(), stored)),
             stored,
             bus: None,
+            keys: file,
+            reached: false,
+            explained: false,
             retry_at: Time::ZERO,
             counters: Counters::default(),
             host,
             names: Names::default(),
             ended: Ended::default(),
+            earlier: VecDeque::new(),
+            timetable: Timetable::new(&config.identity.host),
+            heard_at: Time::ZERO,
             open: Vec::new(),
             routes: Table::default(),
             look_at: Time::ZERO,
-            links: BTreeMap::new(),
+            traffic: BTreeMap::new(),
+            links: Vec::new(),
             notes: Vec::new(),
             written: None,
         })
@@ -207,13 +231,31 @@ impl Mind {
         match config.bus.connect() {
             Ok(bus) => {
                 self.bus = Some(bus);
-                say("connected to the Oracle");
                 return true;
             }
             Err(error) if first => say(&format!("no Oracle yet: {error}")),
             Err(_) => {}
         }
         false
+    }
+
+    /// Whether the Oracle's end has just been reached. A bus between machines finds its server by itself.
+    fn reach(&mut self, say: &mut dyn FnMut(&str)) -> bool {
+        let Some(bus) = &self.bus else {
+            self.reached = false;
+            return false;
+        };
+        let (before, reached) = (std::mem::replace(&mut self.reached, bus.is_connected()), bus.is_connected());
+        match (before, reached, bus.trouble()) {
+            (false, true, _) => say("connected to the Oracle"),
+            (true, false, _) => say("the connection to the Oracle is lost: its CUEs remain until they expire"),
+            (false, false, Some(why)) if !self.explained => {
+                say(&format!("no server of the fleet yet: {why}"));
+                self.explained = true;
+            }
+            _ => {}
+        }
+        reached && !before
     }
 
     /// Takes the messages that arrive within `wait`; whether there is something new to set.
@@ -225,15 +267,18 @@ impl Mind {
         };
         for taken in 0..BATCH {
             match bus.receive(if taken == 0 { wait } else { Duration::ZERO }) {
-                Ok(Some(message)) => match self.agent.on_cue(self.clock.now(), &message) {
-                    Ok(anew) => changed |= anew,
-                    Err(policy::CueError::NotOurs) => {}
-                    // a thousand rejected CUEs must not fill the log
-                    Err(error) if self.agent.counts().rejected.is_power_of_two() => {
-                        say(&format!("CUE rejected ({} so far): {error}", self.agent.counts().rejected));
+                Ok(Some(message)) => {
+                    self.heard_at = self.clock.now();
+                    match self.agent.on_cue(self.heard_at, &message) {
+                        Ok(anew) => changed |= anew,
+                        Err(policy::CueError::NotOurs) => {}
+                        // a thousand rejected CUEs must not fill the log
+                        Err(error) if self.agent.counts().rejected.is_power_of_two() => {
+                            say(&format!("CUE rejected ({} so far): {error}", self.agent.counts().rejected));
+                        }
+                        Err(_) => {}
                     }
-                    Err(_) => {}
-                },
+                }
                 Ok(None) => break,
                 Err(error) => {
                     if !matches!(error, BusError::Gone) {
@@ -274,34 +319,70 @@ impl Mind {
         self.routes = if asked { table()? } else { Table::default() };
         // CPU time, not elapsed time: a pause of the host would delay the next scan by a minute
         let took = processor_time().saturating_sub(began);
-        self.look_at = now + REPORT.max(took * LOOKING);
+        self.look_at = now + LOOK.max(took * LOOKING);
         self.host.srtt_us = rtt_steps(&self.open);
         Ok(())
     }
 
-    fn report(&mut self, config: &Config, now: Time) -> io::Result<Report> {
-        self.look(now)?;
-        let seen = Seen { open: &self.open, ended: &self.ended, routes: &self.routes };
+    /// The report on connections that have `ended`, in the period of `of_epoch`.
+    fn report(&mut self, now: Time, ended: &Ended, of_epoch: Option<u64>) -> Report {
+        let seen = Seen { open: &self.open, ended, routes: &self.routes };
         let in_force = in_force(&self.agent.rules(), now, &seen, &mut self.names);
-        let links = config.links.iter().flat_map(|link| self.link(now, link)).collect();
-        Ok(Report {
-            host: Host { fct: self.ended.all().percentiles(), ..self.host.clone() },
-            links,
+        Report {
+            host: Host { fct: ended.all().percentiles(), ..self.host.clone() },
+            links: self.links.clone(),
             epoch: self.agent.highest(),
+            of_epoch,
             question: self.agent.question(),
             counts: self.agent.counts(),
             in_force,
-            telemetry: self.ended.telemetry(),
+            telemetry: ended.telemetry(),
             left_out: 0,
             notes: self.notes.clone(),
-        })
+        }
+    }
+
+    /// Measures the host's links, from the last report to this one.
+    fn measure_links(&mut self, config: &Config, now: Time) {
+        self.links = config.links.iter().flat_map(|link| self.link(now, link)).collect();
+    }
+
+    /// Ends the count of connections at a beacon.
+    fn begin_period(&mut self, of_epoch: u64) {
+        self.earlier.push_back((of_epoch, std::mem::take(&mut self.ended)));
+        if self.earlier.len() > WAITING_MAX {
+            self.earlier.pop_front();
+        }
+    }
+
+    /// Reads the Oracle's keys anew where their file has changed.
+    fn trust(&mut self, say: &mut dyn FnMut(&str)) {
+        match self.keys.anew() {
+            None => {}
+            Some(Ok(keys)) => {
+                self.agent.trust(keys);
+                say("the Oracle's keys were replaced");
+            }
+            Some(Err(error)) => say(&format!("the Oracle's keys remain as they were: {error}")),
+        }
+    }
+
+    /// Leaves an Oracle that has announced periods and says nothing any more: it may be stopped, and another in its place.
+    fn leave_the_silent(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) {
+        let Some(period) = self.timetable.period().filter(|_| self.bus.is_some() && !config.bus.is_shared()) else {
+            return;
+        };
+        if now >= self.heard_at + period * SILENCE {
+            say(&format!("the Oracle was silent for {SILENCE} periods: looking for another"));
+            self.bus = None;
+        }
     }
 
     /// Both directions of an interface, since the last call.
     fn link(&mut self, now: Time, (interface, rate): &(String, Rate)) -> Vec<Link> {
         let Some(traffic) = traffic(interface) else { return Vec::new() };
-        let Some((then, before)) = self.links.insert(interface.clone(), (now, traffic)) else { return Vec::new() };
-        let (_, traffic) = &self.links[interface];
+        let Some((then, before)) = self.traffic.insert(interface.clone(), (now, traffic)) else { return Vec::new() };
+        let (_, traffic) = &self.traffic[interface];
         let seconds = now.saturating_sub(then).as_secs_f64();
         let share = |bytes: u64| (8.0 * bytes as f64 / (seconds * rate.as_bps() as f64)).clamp(0.0, 1.0);
         let host = &self.host.name;
@@ -337,17 +418,30 @@ fn live(
     stop: &dyn Fn() -> bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), AgentError> {
-    let (mut sample_at, mut report_at, mut watched) = (Time::ZERO, Time::ZERO, 0);
+    let (mut sample_at, mut look_at, mut watched) = (Time::ZERO, Time::ZERO, 0);
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
         if mind.connect(config, now, say) {
             mind.agent.ask(bus::random()?);
-            // the earlier the sample, the sooner CUEs are accepted
-            (sample_at, report_at) = (now, now);
+            mind.timetable.asked(now);
+            mind.heard_at = now;
         }
-        let next = mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at);
+        if mind.reach(say) {
+            mind.timetable.asked(now);
+            // the earlier the sample, the sooner CUEs are accepted
+            (sample_at, look_at) = (now, now);
+        }
+        let next = mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at).min(mind.timetable.next());
         let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
         let now = mind.clock.now();
+        if let Some(of_epoch) = mind.timetable.heard(now, mind.agent.beacon()) {
+            // before anything of the new period is set
+            let Mind { ended, names, .. } = mind;
+            tuner.ended(|record| ended.add(&record, names, &config.racks))?;
+            mind.begin_period(of_epoch);
+        }
+        mind.leave_the_silent(config, now, say);
+        mind.trust(say);
         let guarded = mind.agent.is_guarded();
         let in_force = mind.agent.rules().len();
         // a rule that is new, or was withheld, is not to blame for earlier losses
@@ -362,7 +456,7 @@ fn live(
                 + match (guarded, mind.counters.is_quiet()) {
                     (true, false) => SAMPLE,
                     (true, true) => SAMPLE_QUIET,
-                    (false, _) => REPORT,
+                    (false, _) => LOOK,
                 };
             let tripped = mind.agent.on_measured(now, &mind.host);
             if tripped {
@@ -391,36 +485,37 @@ fn live(
             mind.notes = notes;
             mind.look_at = Time::ZERO;
         }
-        if now >= report_at {
-            report_at = now + REPORT;
+        let is_due = mind.timetable.is_due(now);
+        if is_due || now >= look_at {
+            look_at = now + LOOK;
+            look(config, mind, tuner, now)?;
+        }
+        if is_due {
             report(config, mind, tuner, now, say)?;
         }
     }
     Ok(())
 }
 
-/// Reports, and writes the status file.
-fn report(
-    config: &Config,
-    mind: &mut Mind,
-    tuner: &Tuner,
-    now: Time,
-    say: &mut dyn FnMut(&str),
-) -> Result<(), AgentError> {
+/// Takes what has ended, and writes the status file.
+fn look(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time) -> Result<(), AgentError> {
     let Mind { ended, names, .. } = mind;
     tuner.ended(|record| ended.add(&record, names, &config.racks))?;
-    let mut report = mind.report(config, now)?;
+    mind.look(now)?;
+    let (ended, of_epoch) = (std::mem::take(&mut mind.ended), mind.timetable.epoch());
+    let mut report = mind.report(now, &ended, of_epoch);
+    mind.ended = ended;
     report.notes.extend(tuner.lacking().map(str::to_string));
     let counts = tuner.counts()?.unwrap_or_default();
     let status = Status {
         running: true,
-        connected: mind.bus.is_some(),
+        connected: mind.bus.as_ref().is_some_and(|bus| bus.is_connected()),
         applied: counts.applied,
         reverted: counts.reverted,
         ecn_refused: counts.ecn_refused,
         failed: counts.failed,
         records_lost: counts.records_lost,
-        report: Some(report.clone()),
+        report: Some(report),
     };
     // writing a file each second is a good part of an idle agent's cost
     let still = status.without_time();
@@ -428,17 +523,58 @@ fn report(
         status.write(&config.places)?;
         mind.written = Some((now, still));
     }
-    if let Some(bus) = &mut mind.bus {
-        match bus.send(&report.to_bytes()) {
-            // a busy Oracle gets it with the next report, events until then included
-            Err(BusError::Full) => return Ok(()),
-            Err(BusError::Gone) => mind.bus = None,
-            Err(error) => say(&error.to_string()),
-            Ok(()) => {}
-        }
-    }
-    mind.ended = Ended::default();
     Ok(())
+}
+
+/// Reports: first on earlier periods, then on the current one if that is due.
+fn report(
+    config: &Config,
+    mind: &mut Mind,
+    tuner: &Tuner,
+    now: Time,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), AgentError> {
+    mind.measure_links(config, now);
+    while let Some((of_epoch, ended)) = mind.earlier.pop_front() {
+        if !send(mind, tuner, (now, &ended, Some(of_epoch)), say) {
+            mind.earlier.push_front((of_epoch, ended));
+            break;
+        }
+        mind.timetable.reported(now);
+    }
+    let is_sent = !mind.timetable.is_due(now);
+    let (ended, of_epoch) = (std::mem::take(&mut mind.ended), mind.timetable.epoch());
+    if !mind.timetable.has_current(now) {
+        mind.ended = ended;
+        // what the host measured of itself goes without it
+        if !is_sent && mind.earlier.is_empty() {
+            send(mind, tuner, (now, &Ended::default(), None), say);
+        }
+    } else if !send(mind, tuner, (now, &ended, of_epoch), say) {
+        mind.ended = ended;
+    }
+    mind.timetable.reported(now);
+    Ok(())
+}
+
+/// Sends a report on what has ended; `false`: it is to be sent later. Without an Oracle it is lost.
+fn send(
+    mind: &mut Mind,
+    tuner: &Tuner,
+    (now, ended, of_epoch): (Time, &Ended, Option<u64>),
+    say: &mut dyn FnMut(&str),
+) -> bool {
+    let mut report = mind.report(now, ended, of_epoch);
+    report.notes.extend(tuner.lacking().map(str::to_string));
+    let Some(bus) = &mut mind.bus else { return true };
+    match bus.send(&report.to_bytes()) {
+        // a busy Oracle gets it with the next report, events until then included
+        Err(BusError::Full) => return false,
+        Err(BusError::Gone) => mind.bus = None,
+        Err(error) => say(&error.to_string()),
+        Ok(()) => {}
+    }
+    true
 }
 
 /// Smoothed round-trip times in steps of a factor of 2^(1/4): microseconds, and how many connections are at most there.

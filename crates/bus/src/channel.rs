@@ -54,7 +54,8 @@ impl Hub for ChannelOracle {
 
     fn answer(&mut self, to: &ReplyTo, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
-        let (ReplyTo::Connection(to), counts) = (to, &mut self.counts);
+        let ReplyTo::Connection(to) = to else { return Ok(()) };
+        let counts = &mut self.counts;
         self.agents.retain(|(number, agent)| number != to || is_sent(agent, message, counts));
         Ok(())
     }

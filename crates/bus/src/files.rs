@@ -1,75 +1,16 @@
 //! What stays on disk: keys, and the last epoch.
 
 use crate::random;
-use policy::{KeyError, OracleKey, PublicKey};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+pub use crate::state::{put_checked, read_checked, replace_checked, store_epoch, stored_epoch};
+pub(crate) use fleet::files::in_file;
+pub use fleet::files::{FileError, advice, replace};
+use fleet::files::{Guard, create, owned};
+use policy::{OracleKey, PublicKeys};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// Longest file that is read here, bytes: a key, a number.
-const SMALL: u64 = 4096;
-/// Largest epoch of a file: one each nanosecond for 290 years, so that none overflows.
-const EPOCH_MAX: u64 = u64::MAX / 2;
-/// Nobody but the owner may change it.
-const OTHERS_WRITE: u32 = 0o022;
-/// Nobody but the owner may look.
-const OTHERS: u32 = 0o077;
-
-/// Why a file is not used.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// The system's.
-    #[error("{}: {source}{}", path.display(), advice(source))]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// It exists already.
-    #[error("{}: the key already exists and is not overwritten: agents would reject CUEs of the new key. Remove it or choose another --out", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Somebody else may change or see it.
-    #[error("{}: {what}; run: chown root {0} && chmod {mode} {0}", path.display())]
-    Rights {
-        /// The file.
-        path: PathBuf,
-        /// Who may do what.
-        what: &'static str,
-        /// What the rights ought to be.
-        mode: &'static str,
-    },
-    /// No key.
-    #[error("{}: {source}; `opentcp keygen` writes one", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: KeyError,
-    },
-    /// No number.
-    #[error("{}: not the number of an epoch; only this program writes this file. Remove it only if the Oracle's key is new", path.display())]
-    Epoch {
-        /// The file.
-        path: PathBuf,
-    },
-}
-
-/// What to do about an error of the system's.
-pub fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => "; run this as root (`sudo`), or name files and folders of your own",
-        _ => "",
-    }
-}
-
-fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {
-    move |source| FileError::Io { path: path.to_path_buf(), source }
-}
+/// What a new key would break.
+const KEPT: &str = "agents would reject CUEs of the new key. Remove it or choose another --out";
 
 /// Makes a new key: the secret in `path`, and beside it `path.pub` for the agents. Only their owner reads them. Both must not be there
 /// yet. Returns the public file.
@@ -79,21 +20,12 @@ fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {
 pub fn generate(path: &Path) -> Result<PathBuf, FileError> {
     let public = PathBuf::from(format!("{}.pub", path.display()));
     if let Some(there) = [path, &public].into_iter().find(|path| path.symlink_metadata().is_ok()) {
-        return Err(FileError::Exists { path: there.to_path_buf() });
+        return Err(FileError::Exists { path: there.to_path_buf(), why: KEPT });
     }
     let key = OracleKey::from_secret(random().map_err(in_file(path))?);
-    create(path, 0o600, &key.to_hex())?;
-    create(&public, 0o600, &key.public().to_hex())?;
+    create(path, &format!("{}\n", key.to_hex()), KEPT)?;
+    create(&public, &format!("{}\n", key.public().to_hex()), KEPT)?;
     Ok(public)
-}
-
-fn create(path: &Path, mode: u32, text: &str) -> Result<(), FileError> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let mut file = file.map_err(|source| match source.kind() {
-        io::ErrorKind::AlreadyExists => FileError::Exists { path: path.to_path_buf() },
-        _ => in_file(path)(source),
-    })?;
-    writeln!(file, "{text}").and_then(|()| file.sync_all()).map_err(in_file(path))
 }
 
 /// The secret of [`generate`], for the Oracle.
@@ -101,66 +33,54 @@ fn create(path: &Path, mode: u32, text: &str) -> Result<(), FileError> {
 /// # Errors
 /// It cannot be read, others may read it, or it is none.
 pub fn secret_key(path: &Path) -> Result<OracleKey, FileError> {
-    let text = owned(path, OTHERS, "other users can read or change it", "600")?;
-    OracleKey::from_hex(&text).map_err(|source| FileError::Key { path: path.to_path_buf(), source })
+    let text = owned(path, Guard::Secret)?;
+    OracleKey::from_hex(&text).map_err(|error| no_key(path, &error))
 }
 
-/// The public key, for an agent: whoever can change this file can send CUEs.
+/// The Oracle's public keys, one a line, for an agent: whoever can change this file can send CUEs. Lines that begin with `#` are not keys.
 ///
 /// # Errors
-/// It cannot be read, others may change it, or it is none.
-pub fn public_key(path: &Path) -> Result<PublicKey, FileError> {
-    let text = owned(path, OTHERS_WRITE, "other users can change it, and so send CUEs", "600")?;
-    PublicKey::from_hex(&text).map_err(|source| FileError::Key { path: path.to_path_buf(), source })
+/// It cannot be read, others may change it, or a line is no key, or there are too many.
+pub fn public_keys(path: &Path) -> Result<PublicKeys, FileError> {
+    let text = owned(path, Guard::Trusted("other users can change it, and so send CUEs"))?;
+    PublicKeys::parse(&text).map_err(|error| no_key(path, &error))
 }
 
-/// The text of a file on which nobody has the rights `forbidden`, and which is root's or this user's.
-fn owned(path: &Path, forbidden: u32, what: &'static str, mode: &'static str) -> Result<String, FileError> {
-    let io = in_file(path);
-    let file = File::open(path).map_err(&io)?;
-    let about = file.metadata().map_err(&io)?;
-    let own = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
-    if !own || about.mode() & forbidden != 0 {
-        return Err(FileError::Rights { path: path.to_path_buf(), what, mode });
+/// The file of the Oracle's public keys, which may be replaced while it is used: during a rotation of the key two are valid.
+#[derive(Debug)]
+pub struct KeyFile {
+    path: PathBuf,
+    /// When it was changed.
+    of: Option<SystemTime>,
+}
+
+impl KeyFile {
+    /// The keys, and the file.
+    ///
+    /// # Errors
+    /// As [`public_keys`].
+    pub fn read(path: &Path) -> Result<(KeyFile, PublicKeys), FileError> {
+        let mut file = KeyFile { path: path.to_path_buf(), of: None };
+        // what is changed in between is read once more
+        file.of = file.changed();
+        Ok((file, public_keys(path)?))
     }
-    let mut text = String::new();
-    file.take(SMALL).read_to_string(&mut text).map_err(&io)?;
-    Ok(text)
+
+    /// The keys, if the file has changed; an error if they cannot be read, once for each change.
+    pub fn anew(&mut self) -> Option<Result<PublicKeys, FileError>> {
+        let changed = self.changed();
+        if changed.is_none() || changed == self.of {
+            return None;
+        }
+        self.of = changed;
+        Some(public_keys(&self.path))
+    }
+
+    fn changed(&self) -> Option<SystemTime> {
+        self.path.metadata().and_then(|about| about.modified()).ok()
+    }
 }
 
-/// The number that [`store_epoch`] wrote; `None` if it never did.
-///
-/// # Errors
-/// The file cannot be read, or holds something else.
-pub fn stored_epoch(path: &Path) -> Result<Option<u64>, FileError> {
-    let mut text = String::new();
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.and_then(|file| file.take(SMALL).read_to_string(&mut text)).map_err(in_file(path))?,
-    };
-    let epoch = text.trim().parse().ok().filter(|epoch| *epoch <= EPOCH_MAX);
-    epoch.map(Some).ok_or_else(|| FileError::Epoch { path: path.to_path_buf() })
-}
-
-/// Writes the number of an epoch. When this returns it is on the disk.
-///
-/// # Errors
-/// The system's.
-pub fn store_epoch(path: &Path, epoch: u64) -> Result<(), FileError> {
-    replace(path, format!("{epoch}\n").as_bytes())
-}
-
-/// Puts a file in the place of another, whole or not at all; when this returns it is on the disk.
-///
-/// # Errors
-/// The system's.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let io = in_file(path);
-    let beside = path.with_extension("new");
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside).map_err(&io)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(&io)?;
-    fs::rename(&beside, path).map_err(&io)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(&io)
+fn no_key(path: &Path, error: &dyn std::error::Error) -> FileError {
+    FileError::Content { path: path.to_path_buf(), reason: format!("{error}; `opentcp keygen` writes one") }
 }

@@ -4,22 +4,36 @@
 //! [`MESSAGE_MAX`] bytes; it arrives whole or not at all, and none is delivered twice. A message may be lost: the next
 //! period renews its CUEs, and what is not renewed ends by itself. The bus is not trusted: CUEs are signed.
 //!
-//! [`channel()`] joins an Oracle and agents of one process, [`UnixOracle`] and [`UnixAgent`] processes of one machine. [`Report`] is what
-//! agents say. [`files`] keeps what both must not forget: keys, and the last epoch.
+//! [`channel()`] joins an Oracle and agents of one process, [`UnixOracle`] and [`UnixAgent`] processes of one machine, [`NatsHub`] and
+//! [`NatsBus`] machines of a fleet, whose messages are [`sealed`]. [`Report`] is what agents say. [`files`] keeps what both must not
+//! forget: keys, and the last epoch.
 #![forbid(unsafe_code)]
 
 mod address;
 mod channel;
+mod checksum;
 mod clock;
 pub mod files;
+pub mod kind;
+mod members;
+mod nats;
 mod report;
+pub mod sealed;
+mod state;
+mod store;
+mod timetable;
 mod unix;
 
 pub use address::Address;
 pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
-pub use fleet::{Member, Role};
-pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
+pub use fleet::{Member, Role, random};
+pub use kind::hello;
+pub use members::Rejected;
+pub use nats::{EnrollError, NatsBus, NatsHub, NatsStore, STORED_MAX, ask_fleet, enroll};
+pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry};
+pub use store::{Entry, FileStore, Store, StoreError, VALUE_MAX};
+pub use timetable::{EACH_SECOND_BELOW, Timetable};
 pub use unix::{UnixAgent, UnixOracle};
 
 use std::io;
@@ -34,17 +48,6 @@ pub const QUEUE_MAX: usize = 64;
 /// Most agents of one Oracle on one machine.
 pub const AGENTS_MAX: usize = 4096;
 
-/// Random bytes for a key or a question.
-///
-/// # Errors
-/// The system has none.
-pub fn random<const N: usize>() -> io::Result<[u8; N]> {
-    const { assert!(N <= 256, "so many at once are given whole (getrandom(2))") };
-    let mut bytes = [0; N];
-    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes)
-}
-
 /// An agent's, a collector's or an operator's end of the bus.
 pub trait Bus {
     /// Sends to the Oracle, without waiting.
@@ -58,6 +61,19 @@ pub trait Bus {
     /// # Errors
     /// [`BusError::Gone`]; the system's.
     fn receive(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError>;
+
+    /// An epoch of the Oracle's, as its signature proved: what is sent from now on names the highest, so that the Oracle knows it to be new.
+    fn heard(&mut self, _epoch: u64) {}
+
+    /// Whether the bus reaches its server now. A bus that has one finds it again by itself.
+    fn is_connected(&self) -> bool {
+        true
+    }
+
+    /// Why it does not, if that is known.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The Oracle's end.
@@ -80,8 +96,21 @@ pub trait Hub {
     /// The system's.
     fn receive(&mut self, wait: Duration) -> Result<Option<Received>, BusError>;
 
+    /// An epoch of this fleet: what was sent by one who has heard of it, or of one of the two before it, is new.
+    fn epoch(&mut self, _epoch: u64) {}
+
+    /// What has happened to members since the last call, for the log.
+    fn notices(&mut self) -> Vec<Notice> {
+        Vec::new()
+    }
+
     /// What has been counted.
     fn counts(&self) -> BusCounts;
+
+    /// The store that this transport brings for several Oracles, if it does.
+    fn store(&mut self) -> Option<Box<dyn Store>> {
+        None
+    }
 }
 
 /// A message to the Oracle, as its transport vouches for it.
@@ -112,7 +141,7 @@ impl Peer {
             Peer::Member(member) => match member.role {
                 Role::Agent => member.name == host,
                 Role::Enforcer => member.hosts.iter().any(|one| one == host),
-                Role::Collector | Role::Operator => false,
+                Role::Collector | Role::Operator | Role::Oracle => false,
             },
         }
     }
@@ -131,6 +160,17 @@ impl Peer {
 pub enum ReplyTo {
     /// A connection of this process.
     Connection(u64),
+    /// A member of the fleet, by its public key.
+    Member(sealed::Key),
+}
+
+/// Something that happened to a member of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// `enrolled`, `renewed`, `revoked` or `refused`.
+    pub what: &'static str,
+    /// Who, and by whom or why.
+    pub about: String,
 }
 
 /// What one end has seen.
@@ -144,6 +184,8 @@ pub struct BusCounts {
     pub long: u64,
     /// Processes that were turned away: another user's, or more than [`AGENTS_MAX`] or this process may open files for.
     pub refused: u64,
+    /// Messages of a fleet that were refused.
+    pub rejected: Rejected,
 }
 
 /// Why a message did not go.
@@ -163,6 +205,14 @@ pub enum BusError {
     Socket {
         /// Its file.
         path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The identity of a fleet's member cannot be used.
+    #[error("{}: {reason}", folder.display())]
+    Identity {
+        /// Its folder.
+        folder: PathBuf,
         /// What is wrong.
         reason: String,
     },

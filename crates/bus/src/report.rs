@@ -2,7 +2,7 @@
 
 use crate::MESSAGE_MAX;
 use hdrhistogram::Histogram;
-use policy::{AgentCounts, COUNT_MAX, Host, Link, Percentiles, Question};
+use policy::{AgentCounts, COUNT_MAX, EPOCH_MAX, Host, Link, Percentiles, Question};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
@@ -21,9 +21,13 @@ const GROUP_MAX: usize = 512;
 /// Longest other name, bytes.
 const NAME_MAX: usize = 255;
 
-/// A host's report, as JSON of at most [`MESSAGE_MAX`] bytes.
+/// For [`Report::of_epoch`]: no decision has this number.
+pub const SEVERAL: u64 = 0;
+
+/// A host's report, as JSON of at most [`MESSAGE_MAX`] bytes. Fields that this version does not know are ignored, so that agents may be
+/// newer than their Oracle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Report {
     /// Who it is, and what it measured of itself.
     pub host: Host,
@@ -31,6 +35,10 @@ pub struct Report {
     pub links: Vec<Link>,
     /// The highest epoch that it knows of.
     pub epoch: Option<u64>,
+    /// The epoch in whose period the connections of `telemetry` ended; [`SEVERAL`] if in more than one. `None`: the Oracle announces no
+    /// periods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_epoch: Option<u64>,
     /// To be answered before any CUE is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
@@ -48,7 +56,7 @@ pub struct Report {
 
 /// A rule that is in force.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct InForce {
     /// The policy's name.
     pub policy: String,
@@ -62,7 +70,7 @@ pub struct InForce {
 
 /// A setting, and what the kernel made of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Effective {
     /// Its name in policies.
     pub setting: String,
@@ -78,7 +86,7 @@ pub struct Effective {
 
 /// Connections of one kind that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Telemetry {
     /// `policy/rule` of the first rule that they had, `default` without one.
     pub group: String,
@@ -155,6 +163,9 @@ impl Report {
 
     fn check(&self) -> Result<(), String> {
         self.host.check()?;
+        if [self.epoch, self.of_epoch].into_iter().flatten().any(|epoch| epoch > EPOCH_MAX) {
+            return Err(format!("an epoch of more than {EPOCH_MAX}"));
+        }
         let lists = [
             ("links", self.links.len(), LINKS_MAX),
             ("kinds of connections", self.telemetry.len(), KINDS_MAX),

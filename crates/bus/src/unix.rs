@@ -18,7 +18,7 @@ use rustix::process::{Resource, getrlimit};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -34,8 +34,10 @@ const BACKLOG: i32 = 128;
 pub struct UnixOracle {
     listener: OwnedFd,
     path: PathBuf,
-    /// Held as long as this lives: a second Oracle finds it locked.
-    _lock: File,
+    /// The socket's inode: another Oracle may have put its own in the place.
+    inode: u64,
+    /// Held as long as this lives: a second Oracle finds it locked. `None`: an Oracle that was stopped has it.
+    lock: Option<File>,
     agents: Vec<(u64, OwnedFd)>,
     /// How many agents there have been: the next one's number.
     numbers: u64,
@@ -58,14 +60,25 @@ impl UnixOracle {
     /// # Errors
     /// Another Oracle listens there, or the file cannot be made.
     pub fn listen(path: &Path) -> Result<UnixOracle, BusError> {
+        match lock_beside(path)? {
+            None => {
+                Err(BusError::Socket { path: path.to_path_buf(), reason: "another Oracle listens there".to_string() })
+            }
+            lock => UnixOracle::bind(path, lock),
+        }
+    }
+
+    /// The same where another Oracle may still listen, which gets no new agents from then on.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn take_over(path: &Path) -> Result<UnixOracle, BusError> {
+        UnixOracle::bind(path, lock_beside(path)?)
+    }
+
+    fn bind(path: &Path, lock: Option<File>) -> Result<UnixOracle, BusError> {
         let failed = |reason: String| BusError::Socket { path: path.to_path_buf(), reason };
         let io = |error: io::Error| failed(format!("{error}{}", advice(&error)));
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(io)?;
-        }
-        let lock = File::create(path.with_extension("lock")).map_err(io)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| failed("another Oracle listens there".to_string()))?;
         match fs::symlink_metadata(path) {
             Ok(there) if !there.file_type().is_socket() => {
                 return Err(failed("there is a file of this name that is not a socket".to_string()));
@@ -78,8 +91,9 @@ impl UnixOracle {
         bind(&listener, &address).map_err(|error| io(error.into()))?;
         rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| io(error.into()))?;
         listen(&listener, BACKLOG).map_err(|error| io(error.into()))?;
+        let inode = fs::symlink_metadata(path).map_err(io)?.ino();
         let (path, agents, counts) = (path.to_path_buf(), Vec::new(), BusCounts::default());
-        Ok(UnixOracle { listener, path, _lock: lock, agents, numbers: 0, room: room(), next: 0, counts })
+        Ok(UnixOracle { listener, path, inode, lock, agents, numbers: 0, room: room(), next: 0, counts })
     }
 
     /// Accepts connections that wait.
@@ -119,9 +133,25 @@ impl UnixOracle {
 
 impl Drop for UnixOracle {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(self.path.with_extension("lock"));
+        if fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode) {
+            let _ = fs::remove_file(&self.path);
+            if self.lock.is_some() {
+                let _ = fs::remove_file(self.path.with_extension("lock"));
+            }
+        }
     }
+}
+
+/// The lock beside a socket, whose folder is made if it is missing; `None`: another process has it.
+fn lock_beside(path: &Path) -> Result<Option<File>, BusError> {
+    let io =
+        |error: io::Error| BusError::Socket { path: path.to_path_buf(), reason: format!("{error}{}", advice(&error)) };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(io)?;
+    }
+    let lock = File::create(path.with_extension("lock")).map_err(io)?;
+    let is_locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+    Ok(is_locked.then_some(lock))
 }
 
 impl Hub for UnixOracle {
@@ -135,7 +165,8 @@ impl Hub for UnixOracle {
 
     fn answer(&mut self, to: &ReplyTo, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
-        let (ReplyTo::Connection(to), counts) = (to, &mut self.counts);
+        let ReplyTo::Connection(to) = to else { return Ok(()) };
+        let counts = &mut self.counts;
         self.agents.retain(|(number, agent)| number != to || is_written(agent, message, counts));
         Ok(())
     }

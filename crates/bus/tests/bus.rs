@@ -1,6 +1,6 @@
 //! Both ways of the bus: what arrives, what is refused, and what is kept on disk.
 
-use bus::files::{FileError, generate, public_key, secret_key, store_epoch, stored_epoch};
+use bus::files::{FileError, generate, public_keys, secret_key, store_epoch, stored_epoch};
 use bus::{
     Bus, BusError, FctTimes, Hub, MESSAGE_MAX, QUEUE_MAX, Received, Report, Telemetry, UnixAgent, UnixOracle, channel,
 };
@@ -122,7 +122,7 @@ fn a_key_is_made_once_and_only_read_where_nobody_else_can_change_it() {
     let public = generate(&path).unwrap();
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), public.file_name().unwrap().to_str().unwrap()), (0o600, "oracle.key.pub"));
-    assert_eq!(secret_key(&path).unwrap().public(), public_key(&public).unwrap());
+    assert_eq!(public_keys(&public).unwrap().keys(), [secret_key(&path).unwrap().public()]);
     let text = fs::read_to_string(&path).unwrap();
     assert!(matches!(generate(&path), Err(FileError::Exists { .. })));
     fs::remove_file(&public).unwrap();
@@ -133,12 +133,12 @@ fn a_key_is_made_once_and_only_read_where_nobody_else_can_change_it() {
     assert!(matches!(secret_key(&path), Err(FileError::Rights { .. })), "its group can read it");
     fs::write(&public, secret_key_text(&text)).unwrap();
     chmod(&public, Mode::from_raw_mode(0o664)).unwrap();
-    assert!(matches!(public_key(&public), Err(FileError::Rights { .. })), "its group can change it");
+    assert!(matches!(public_keys(&public), Err(FileError::Rights { .. })), "its group can change it");
     chmod(&public, Mode::from_raw_mode(0o644)).unwrap();
-    assert!(public_key(&public).is_ok());
+    assert!(public_keys(&public).is_ok());
     fs::write(&public, "12").unwrap();
-    assert!(public_key(&public).unwrap_err().to_string().contains("64 hexadecimal digits"));
-    assert!(matches!(public_key(&folder.path().join("none")), Err(FileError::Io { .. })));
+    assert!(public_keys(&public).unwrap_err().to_string().contains("64 hexadecimal digits"));
+    assert!(matches!(public_keys(&folder.path().join("none")), Err(FileError::Io { .. })));
 }
 
 fn secret_key_text(secret: &str) -> String {
@@ -162,7 +162,7 @@ fn an_epoch_is_read_as_it_was_stored() {
         assert_eq!(stored_epoch(&path).unwrap(), Some(epoch));
     }
     fs::write(&path, "4x").unwrap();
-    assert!(matches!(stored_epoch(&path), Err(FileError::Epoch { .. })));
+    assert!(matches!(stored_epoch(&path), Err(FileError::Content { .. })));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
 }
 

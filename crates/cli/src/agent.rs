@@ -1,10 +1,11 @@
 //! `opentcp agent`: sets this host's TCP by CUEs.
 
 use crate::failure::Failure;
+use crate::identity::Meeting;
 use crate::stop;
 use crate::terminal::{note, print, print_json};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
-use bus::Address;
+use bus::Role;
 use congestion::Algorithm;
 use policy::{Identity, Prefix};
 use std::env;
@@ -28,7 +29,7 @@ use units::Rate;
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  opentcp agent --rack r1 --label role=storage --link 'eth0=10 Gbit/s'\n  opentcp agent --dry-run\n  \
+    after_help = "Examples:\n  opentcp agent --rack r1 --label role=storage --link 'eth0=10 Gbit/s'\n  opentcp agent --identity /etc/opentcp/identity --link 'eth0=10 Gbit/s'\n  opentcp agent --dry-run\n  \
                   opentcp agent status\n  opentcp agent reset"
 )]
 pub struct Args {
@@ -80,15 +81,19 @@ struct PlaceArgs {
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// The Oracle's public key; only root may be able to write it
-    #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key.pub")]
-    key: PathBuf,
-    /// The socket where the Oracle listens
-    #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
-    socket: PathBuf,
+    /// This machine's identity in a fleet, made by `opentcp enroll`: the Oracle is reached over the fleet's servers [default:
+    /// /etc/opentcp/identity if it is there]
+    #[arg(long, value_name = "DIR", conflicts_with = "socket")]
+    identity: Option<PathBuf>,
+    /// The socket where an Oracle of this machine listens [default, without an identity: /run/opentcp/oracle.sock]
+    #[arg(long, value_name = "FILE")]
+    socket: Option<PathBuf>,
+    /// The Oracle's public key; only root may be able to write it [default: the identity's, or /etc/opentcp/oracle.key.pub]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     #[command(flatten)]
     places: PlaceArgs,
-    /// This host's name in policies and views [default: the host's name]
+    /// This host's name in policies and views [default: the identity's, or the host's name]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// This host's rack
@@ -175,8 +180,22 @@ impl PlaceArgs {
     }
 }
 
+/// The name to report as. The Oracle takes no report of a member in another name.
+fn host(asked: Option<String>, meeting: &Meeting) -> Result<String, Failure> {
+    let Some((folder, identity)) = &meeting.identity else { return Ok(asked.unwrap_or_else(agent::host_name)) };
+    let own = identity.card.member().name.clone();
+    match asked {
+        Some(asked) if asked != own => Err(Failure::Input(format!(
+            "--host {asked}: this machine is {own} in the fleet ({}). Leave --host out, or enrol the machine as {asked} with a new token",
+            folder.display()
+        ))),
+        _ => Ok(own),
+    }
+}
+
 fn run(run: Run) -> Result<(), Failure> {
-    let host = run.host.unwrap_or_else(agent::host_name);
+    let meeting = Meeting::choose(run.identity.as_ref(), run.socket.as_ref(), &[Role::Agent])?;
+    let host = host(run.host, &meeting)?;
     let cgroup = run.places.cgroup();
     let means = match run.means {
         MeansArg::Both => Means::Both,
@@ -195,8 +214,8 @@ fn run(run: Run) -> Result<(), Failure> {
     let config = Config {
         identity: Identity { host, labels: run.labels.into_iter().collect() },
         rack: run.rack,
-        key: run.key,
-        bus: Address::Unix(run.socket),
+        key: meeting.key(run.key, "oracle.pub", "/etc/opentcp/oracle.key.pub"),
+        bus: meeting.bus,
         places,
         cgroup,
         means,

@@ -1,8 +1,10 @@
 //! `opentcp enforce`: congestion control for hosts that must not be changed, on the path between two interfaces.
 
 use crate::failure::Failure;
+use crate::identity::Meeting;
 use crate::stop;
 use crate::terminal::{note, print, print_json};
+use bus::Role;
 use enforced::{Behalf, Config, EnforceError, Places, Status};
 use enforcer::{Limits, Rule};
 use std::collections::BTreeMap;
@@ -40,12 +42,16 @@ pub struct Args {
     /// addresses and its labels, such as 'db1=10.0.0.7/32 role=storage'
     #[arg(long = "host", value_name = "NAME=PREFIX [KEY=VALUE]...", value_parser = behalf)]
     hosts: Vec<Behalf>,
-    /// The socket where the Oracle listens
-    #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
-    oracle: PathBuf,
-    /// The Oracle's public key; only root may be able to write it
-    #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key.pub")]
-    key: PathBuf,
+    /// This enforcer's identity in a fleet, made by `opentcp enroll`: the Oracle is reached over the fleet's servers [default:
+    /// /etc/opentcp/identity if it is there]
+    #[arg(long, value_name = "DIR", conflicts_with = "oracle")]
+    identity: Option<PathBuf>,
+    /// The socket where an Oracle of this machine listens [default, without an identity: /run/opentcp/oracle.sock]
+    #[arg(long, value_name = "FILE")]
+    oracle: Option<PathBuf>,
+    /// The Oracle's public key; only root may be able to write it [default: the identity's, or /etc/opentcp/oracle.key.pub]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// The state folder: the highest epoch seen
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/enforce")]
     state: PathBuf,
@@ -95,13 +101,14 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
     let [servers, clients] = &args.between[..] else {
         return Err(Failure::Input("--between takes two interfaces".to_string()));
     };
+    let meeting = meeting(args)?;
     let config = Config {
         between: [servers.clone(), clients.clone()],
         rules,
         hosts: args.hosts.clone(),
         places: Places {
-            bus: bus::Address::Unix(args.oracle.clone()),
-            key: args.key.clone(),
+            key: meeting.key(args.key.clone(), "oracle.pub", "/etc/opentcp/oracle.key.pub"),
+            bus: meeting.bus,
             epoch: args.state.join("epoch"),
         },
         limits: Limits {
@@ -114,6 +121,25 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
     };
     let stop = stop::on_signals();
     enforced::run(config, &|| stop.is_set(), &mut say).map_err(|error| failure(&error))
+}
+
+/// Where the Oracle is met; only for hosts whose CUEs are taken.
+fn meeting(args: &Args) -> Result<Meeting, Failure> {
+    if args.hosts.is_empty() && args.identity.is_none() {
+        return Meeting::choose(None, Some(&super::SOCKET.into()), &[]);
+    }
+    let meeting = Meeting::choose(args.identity.as_ref(), args.oracle.as_ref(), &[Role::Enforcer])?;
+    let Some((folder, identity)) = &meeting.identity else { return Ok(meeting) };
+    let own = &identity.card.member().hosts;
+    match args.hosts.iter().find(|host| !own.contains(&host.name)) {
+        None => Ok(meeting),
+        Some(host) => Err(Failure::Input(format!(
+            "--host {}: the identity in {} is for the hosts {}; a token names them (`opentcp fleet token --role enforcer --host NAME`)",
+            host.name,
+            folder.display(),
+            own.join(", ")
+        ))),
+    }
 }
 
 fn failure(error: &EnforceError) -> Failure {

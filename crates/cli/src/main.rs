@@ -10,10 +10,14 @@ mod demo;
 mod doctor;
 mod emu_shell;
 mod enforce;
+mod enroll;
 mod failure;
+mod fleet;
+mod identity;
 mod init;
 mod keygen;
 mod manual;
+mod members;
 mod options;
 mod oracle;
 mod policy;
@@ -77,6 +81,10 @@ enum Command {
     Oracle(oracle::Args),
     Agent(Box<agent::Args>),
     Enforce(enforce::Args),
+    Enroll(enroll::Args),
+    /// A fleet of machines: make one, admit machines by tokens, renew its keys
+    #[command(subcommand, after_help = fleet::EXAMPLES)]
+    Fleet(fleet::Command),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
@@ -100,6 +108,8 @@ fn main() -> ExitCode {
         Command::Oracle(args) => oracle::oracle(args),
         Command::Agent(args) => agent::agent(*args),
         Command::Enforce(args) => enforce::enforce(&args),
+        Command::Enroll(args) => enroll::enroll(&args),
+        Command::Fleet(command) => fleet::fleet(&command),
         Command::Emu(command) => emu_shell::emu(&command),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

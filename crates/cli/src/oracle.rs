@@ -1,14 +1,16 @@
 //! `opentcp oracle`: decides by a policy and sends CUEs.
 
 use crate::failure::Failure;
+use crate::identity::Meeting;
 use crate::stop;
 use crate::terminal::{note, print};
-use oracle::{Config, OracleError, run};
+use bus::Role;
+use oracle::{Config, LeaseAt, OracleError, Parse, run};
 use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use study::load_policy;
+use study::{load_policy, parse_policy};
 
 /// Decide by a policy, every period, and send CUEs to this machine's agents
 ///
@@ -20,29 +22,43 @@ use study::load_policy;
 /// is changed, or the file that the message names is removed. With `mode = "observe"` it sends nothing. When the Oracle ends, even if
 /// killed, its CUEs expire and agents restore the settings.
 ///
+/// Several Oracles share the work with `--lease`: one decides, and the others take its place when it ends, hangs or loses its network,
+/// within two periods. Each has a `--number` and a state folder of its own, and the same key.
+///
 /// Hour and weekday come from the view, or else from this machine's clock in the policy's `time_zone` (default UTC).
 ///
 /// Exit codes: 0 stopped by a signal, 1 the bus or the disk failed, 2 bad input.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  opentcp oracle policies/opentcp2.toml\n  opentcp oracle policies/opentcp1.toml --view \
-                        /run/collector/links.json | tee decisions.jsonl"
+                        /run/collector/links.json | tee decisions.jsonl\n  opentcp oracle policies/opentcp2.toml --number 1 --lease \
+                        /mnt/shared/opentcp"
 )]
 pub struct Args {
     /// The policy file (TOML)
     policy: PathBuf,
-    /// The secret key, made by `opentcp keygen`
-    #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/oracle.key")]
-    key: PathBuf,
-    /// The socket where agents reach it
-    #[arg(long, value_name = "FILE", default_value = super::SOCKET)]
-    socket: PathBuf,
+    /// This Oracle's identity in a fleet, made by `opentcp fleet init`: members reach it over the fleet's servers [default:
+    /// /etc/opentcp/identity if an Oracle's is there]
+    #[arg(long, value_name = "DIR", conflicts_with = "socket")]
+    identity: Option<PathBuf>,
+    /// The socket where agents of this machine reach it [default, without an identity: /run/opentcp/oracle.sock]
+    #[arg(long, value_name = "FILE")]
+    socket: Option<PathBuf>,
+    /// The secret key, made by `opentcp keygen` [default: the identity's, or /etc/opentcp/oracle.key]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// The state folder: the last epoch and the rollout's progress
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/oracle")]
     state: PathBuf,
     /// More measurements of the network, as for `opentcp policy explain`. Read each period; ignored if older than two periods
     #[arg(long, value_name = "VIEW.json")]
     view: Option<PathBuf>,
+    /// This Oracle's number; several Oracles of one fleet have different ones
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    number: u8,
+    /// Share the decisions with other Oracles: a folder that all of them reach, or `nats` for the bus's own store
+    #[arg(long, value_name = "DIR|nats")]
+    lease: Option<PathBuf>,
 }
 
 /// A line of output.
@@ -62,16 +78,26 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
     let policy = load_policy(&args.policy)?;
     let text = fs::read_to_string(&args.policy)
         .map_err(|error| Failure::Input(format!("{}: {error}", args.policy.display())))?;
-    let Args { key, socket, state, view, .. } = args;
+    let name = args.policy.display().to_string();
+    let parse: Parse = Box::new(move |text| parse_policy(&name, text).map_err(|failure| failure.to_string()));
+    let Args { key, socket, identity, state, view, number, lease, .. } = args;
+    let meeting = Meeting::choose(identity.as_ref(), socket.as_ref(), &[Role::Oracle])?;
+    let key = meeting.key(key, fleet::ORACLE_KEY, "/etc/opentcp/oracle.key");
+    // the number is a part of the identity: no two Oracles of a fleet have the same
+    let number = meeting.identity.as_ref().and_then(|(_, identity)| identity.card.user.number).unwrap_or(number);
+    let lease = lease.map(|at| if at.as_os_str() == "nats" { LeaseAt::Bus } else { LeaseAt::Folder(at) });
     let stop = stop::on_signals();
     let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport, status: &oracle::Status| {
         let json = serde_json::to_string(&Line { decision, verdict, status }).map_err(io::Error::other)?;
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
     let mut say = |line: &str| note!("oracle: {line}");
-    let config = Config { policy, text, key, bus: bus::Address::Unix(socket), state, view };
+    let config = Config::new(policy, text, (key, state), meeting.bus, parse);
+    let config = Config { view, number, lease, ..config };
     run(config, &|| stop.is_set(), &mut decided, &mut say).map_err(|error| match error {
-        OracleError::File(_) | OracleError::Bus(bus::BusError::Socket { .. }) => Failure::Input(error.to_string()),
+        OracleError::File(_) | OracleError::Policy(_) | OracleError::Bus(bus::BusError::Socket { .. }) => {
+            Failure::Input(error.to_string())
+        }
         _ => Failure::Run(error.to_string()),
     })
 }

@@ -2,21 +2,25 @@
 
 use crate::epoch::Keeper;
 use crate::settings::{Place, config, covers, effective, places, settings};
-use bus::files::{FileError, public_key};
-use bus::{Address, Bus, BusError, Clock, FctTimes, InForce, Report, Telemetry};
+use bus::files::{FileError, KeyFile};
+use bus::{Address, Bus, BusError, Clock, FctTimes, InForce, Report, Telemetry, Timetable};
 use congestion::Algorithm;
 use enforcer::{Enforcer, Record, Rule, Sent};
 use packet_io::OwnedFrame;
-use policy::{Agent, AgentRule, COUNT_MAX, CueError, Gate, Host, Identity, Prefix, PublicKey, SEGMENTS_MIN, Settings};
-use std::collections::BTreeMap;
+use policy::{Agent, AgentRule, COUNT_MAX, CueError, Gate, Host, Identity, Prefix, PublicKeys, SEGMENTS_MIN, Settings};
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{Rate, Time};
 
-/// Interval of reports, and of attempts to connect to the Oracle.
-const REPORT: Time = Time::from_secs(1);
+/// Interval of measurements, and of attempts to connect to the Oracle.
+const LOOK: Time = Time::from_secs(1);
+/// Periods in which nothing came from an Oracle, on a bus that one alone listens to, after which another is looked for.
+const SILENCE: u64 = 3;
+/// Reports of a host on earlier periods that wait for an Oracle; older ones are lost.
+const WAITING_MAX: usize = 2;
 /// Retransmissions are counted over at most this long.
 const WINDOW_MAX: Time = Time::from_secs(60);
 /// CUEs accepted in one call, before any takes effect.
@@ -40,7 +44,7 @@ pub struct Behalf {
 pub struct Places {
     /// Where it meets the Oracle.
     pub bus: Address,
-    /// The file of its public key.
+    /// The file of its public keys.
     pub key: PathBuf,
     /// The file of the highest epoch seen.
     pub epoch: PathBuf,
@@ -49,11 +53,14 @@ pub struct Places {
 /// The state of the exchange with the Oracle.
 pub struct Cues {
     address: Address,
-    key: PublicKey,
+    keys: PublicKeys,
+    file: KeyFile,
     clock: Clock,
     hosts: Vec<Represented>,
     bus: Option<Box<dyn Bus>>,
     next: Time,
+    /// When the Oracle was heard last.
+    heard_at: Time,
     epochs: Keeper,
     /// The rules have changed since [`Cues::rules`] was last called.
     changed: bool,
@@ -64,8 +71,11 @@ pub struct Cues {
 struct Represented {
     host: Behalf,
     agent: Agent,
-    /// Its flows that ended since the last report, by rule.
+    /// Its flows that ended in the current period since the last report, by rule.
     ended: BTreeMap<String, Ended>,
+    /// Those of earlier periods that are not reported yet, with the epochs of these.
+    earlier: VecDeque<(u64, BTreeMap<String, Ended>)>,
+    timetable: Timetable,
     notes: Vec<String>,
     measured: Measured,
     /// CUEs in force at the last measurement.
@@ -121,11 +131,103 @@ struct Ended {
 
 impl Represented {
     /// With nothing in force.
-    fn new(host: &Behalf, key: PublicKey, highest: Option<u64>) -> Represented {
+    fn new(host: &Behalf, keys: PublicKeys, highest: Option<u64>) -> Represented {
         let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
-        let agent = Agent::new(Gate::new(key, identity, highest));
-        let measured = Measured::default();
-        Represented { host: host.clone(), agent, ended: BTreeMap::new(), notes: Vec::new(), measured, watched: 0 }
+        let agent = Agent::new(Gate::new(keys, identity, highest));
+        Represented {
+            host: host.clone(),
+            agent,
+            ended: BTreeMap::new(),
+            earlier: VecDeque::new(),
+            timetable: Timetable::new(&host.name),
+            notes: Vec::new(),
+            measured: Measured::default(),
+            watched: 0,
+        }
+    }
+
+    /// Takes a message of the Oracle's; returns whether rules changed. A beacon ends the count of flows.
+    fn take(&mut self, now: Time, message: &[u8], say: &mut dyn FnMut(&str)) -> bool {
+        match self.agent.on_cue(now, message) {
+            Ok(anew) => {
+                if let Some(of_epoch) = self.timetable.heard(now, self.agent.beacon()) {
+                    self.earlier.push_back((of_epoch, mem::take(&mut self.ended)));
+                    if self.earlier.len() > WAITING_MAX {
+                        self.earlier.pop_front();
+                    }
+                }
+                return anew;
+            }
+            Err(CueError::NotOurs) => {}
+            Err(error) if self.agent.counts().rejected.is_power_of_two() => {
+                say(&format!("CUE for {} rejected: {error}", self.host.name));
+            }
+            Err(_) => {}
+        }
+        false
+    }
+
+    /// The report on flows that have `ended`, in the period of `of_epoch`.
+    fn report(&self, now: Time, ended: &BTreeMap<String, Ended>, of_epoch: Option<u64>) -> Report {
+        let held = self.agent.rules();
+        let flows = self.measured.host.live_flows.unwrap_or(0.0) as usize;
+        let in_force = held.iter().map(|rule| InForce {
+            effective: effective(rule, &settings(&held, rule.sessions.remote, rule.sessions.port), flows),
+            left: rule.deadline.saturating_sub(now),
+            policy: rule.policy.clone(),
+            rule: rule.rule.clone(),
+        });
+        let telemetry = ended.iter().map(|(group, ended)| Telemetry {
+            group: group.clone(),
+            remote_rack: String::new(),
+            size: "all".to_string(),
+            flows: ended.flows,
+            bytes: ended.bytes,
+            segments: ended.segments,
+            retransmits: ended.retransmits,
+            fct_us: ended.times.bins(),
+        });
+        Report {
+            host: Host {
+                name: self.host.name.clone(),
+                labels: self.host.labels.clone(),
+                algorithms: Algorithm::builtins().iter().map(|one| one.name().to_string()).collect(),
+                ..self.measured.host.clone()
+            },
+            question: self.agent.question(),
+            epoch: self.agent.highest(),
+            of_epoch,
+            counts: self.agent.counts(),
+            in_force: in_force.collect(),
+            telemetry: telemetry.collect(),
+            notes: self.notes.clone(),
+            ..Report::default()
+        }
+    }
+
+    /// Reports: first on earlier periods, then on the current one if that is due.
+    fn send(&mut self, now: Time, bus: &mut dyn Bus) -> Result<(), BusError> {
+        let (is_late, has_current) = (!self.earlier.is_empty(), self.timetable.has_current(now));
+        while let Some((of_epoch, ended)) = self.earlier.front() {
+            deliver(bus, &self.report(now, ended, Some(*of_epoch)))?;
+            self.earlier.pop_front();
+        }
+        if has_current {
+            deliver(bus, &self.report(now, &self.ended, self.timetable.epoch()))?;
+            self.ended.clear();
+        } else if !is_late {
+            // what was measured goes without it
+            deliver(bus, &self.report(now, &BTreeMap::new(), None))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends a report. One that would be refused another time too is lost.
+fn deliver(bus: &mut dyn Bus, report: &Report) -> Result<(), BusError> {
+    match bus.send(&report.clone().to_bytes()) {
+        Err(error @ (BusError::Full | BusError::Gone)) => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -133,17 +235,19 @@ impl Cues {
     /// With nothing in force.
     ///
     /// # Errors
-    /// The Oracle's key, or the highest epoch so far, cannot be read.
+    /// The Oracle's keys, or the highest epoch so far, cannot be read.
     pub fn new(hosts: &[Behalf], places: Places) -> Result<Cues, FileError> {
-        let (key, epochs) = (public_key(&places.key)?, Keeper::begin(places.epoch)?);
-        let hosts = hosts.iter().map(|host| Represented::new(host, key, epochs.highest())).collect();
+        let ((file, keys), epochs) = (KeyFile::read(&places.key)?, Keeper::begin(places.epoch)?);
+        let hosts = hosts.iter().map(|host| Represented::new(host, keys.clone(), epochs.highest())).collect();
         Ok(Cues {
             address: places.bus,
-            key,
+            keys,
+            file,
             clock: Clock::begin(),
             hosts,
             bus: None,
             next: Time::ZERO,
+            heard_at: Time::ZERO,
             epochs,
             changed: false,
             set: Vec::new(),
@@ -153,9 +257,9 @@ impl Cues {
     /// Discards all CUEs and starts a new clock.
     pub fn begin_anew(&mut self) {
         for host in &mut self.hosts {
-            *host = Represented::new(&host.host, self.key, self.epochs.highest());
+            *host = Represented::new(&host.host, self.keys.clone(), self.epochs.highest());
         }
-        (self.clock, self.next, self.bus) = (Clock::begin(), Time::ZERO, None);
+        (self.clock, self.next, self.heard_at, self.bus) = (Clock::begin(), Time::ZERO, Time::ZERO, None);
         (self.changed, self.set) = (false, Vec::new());
     }
 
@@ -175,14 +279,29 @@ impl Cues {
             return Ok(false);
         }
         if self.next <= now {
-            self.next = now + REPORT;
+            self.next = now + LOOK;
+            self.trust(say);
+            self.leave_the_silent(now, say);
             if self.bus.is_none() {
-                self.connect(say);
+                self.connect(now, say);
             }
             self.changed |= self.measure(now, enforcer, say);
-            self.report(now, say);
         }
+        self.report(now, say);
         Ok(mem::take(&mut self.changed))
+    }
+
+    /// Reads the Oracle's keys anew where their file has changed.
+    fn trust(&mut self, say: &mut dyn FnMut(&str)) {
+        match self.file.anew() {
+            None => {}
+            Some(Ok(keys)) => {
+                self.keys = keys;
+                self.hosts.iter_mut().for_each(|host| host.agent.trust(self.keys.clone()));
+                say("the Oracle's keys were replaced");
+            }
+            Some(Err(error)) => say(&format!("the Oracle's keys remain as they were: {error}")),
+        }
     }
 
     /// Measures what each host sends and checks guards; returns whether one has reverted something.
@@ -216,15 +335,29 @@ impl Cues {
     }
 
     /// Connects to the Oracle and asks for its current epoch; until the answer, no CUE is accepted.
-    fn connect(&mut self, say: &mut dyn FnMut(&str)) {
+    fn connect(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
         let Ok(bus) = self.address.connect() else { return };
+        self.heard_at = now;
         for host in &mut self.hosts {
             match bus::random() {
-                Ok(question) => host.agent.ask(question),
+                Ok(question) => {
+                    host.agent.ask(question);
+                    host.timetable.asked(now);
+                }
                 Err(error) => return say(&format!("cannot make a nonce to ask the Oracle with: {error}")),
             }
         }
         self.bus = Some(bus);
+    }
+
+    /// Leaves an Oracle that has announced periods and says nothing any more: it may be stopped, and another in its place.
+    fn leave_the_silent(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
+        let period = self.hosts.first().and_then(|host| host.timetable.period());
+        let Some(period) = period.filter(|_| self.bus.is_some() && !self.address.is_shared()) else { return };
+        if now >= self.heard_at + period * SILENCE {
+            say(&format!("the Oracle was silent for {SILENCE} periods: looking for another"));
+            self.bus = None;
+        }
     }
 
     fn listen(&mut self, now: Time, say: &mut dyn FnMut(&str)) -> bool {
@@ -233,15 +366,9 @@ impl Cues {
             let Some(bus) = &mut self.bus else { break };
             match bus.receive(Duration::ZERO) {
                 Ok(Some(message)) => {
+                    self.heard_at = now;
                     for host in &mut self.hosts {
-                        match host.agent.on_cue(now, &message) {
-                            Ok(anew) => changed |= anew,
-                            Err(CueError::NotOurs) => {}
-                            Err(error) if host.agent.counts().rejected.is_power_of_two() => {
-                                say(&format!("CUE for {} rejected: {error}", host.host.name));
-                            }
-                            Err(_) => {}
-                        }
+                        changed |= host.take(now, &message, say);
                     }
                 }
                 Ok(None) => break,
@@ -317,56 +444,21 @@ impl Cues {
         kind.times.record(record.ended.saturating_sub(record.began).as_us());
     }
 
-    /// Reports each host to the Oracle; a report that cannot be sent is repeated the next time.
+    /// Reports each host to the Oracle at its time; a report that cannot be sent is repeated the next time.
     fn report(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
         let Some(bus) = &mut self.bus else { return };
-        for host in &mut self.hosts {
-            let held = host.agent.rules();
-            let flows = host.measured.host.live_flows.unwrap_or(0.0) as usize;
-            let in_force = held.iter().map(|rule| InForce {
-                effective: effective(rule, &settings(&held, rule.sessions.remote, rule.sessions.port), flows),
-                left: rule.deadline.saturating_sub(now),
-                policy: rule.policy.clone(),
-                rule: rule.rule.clone(),
-            });
-            let telemetry = host.ended.iter().map(|(group, ended)| Telemetry {
-                group: group.clone(),
-                remote_rack: String::new(),
-                size: "all".to_string(),
-                flows: ended.flows,
-                bytes: ended.bytes,
-                segments: ended.segments,
-                retransmits: ended.retransmits,
-                fct_us: ended.times.bins(),
-            });
-            let report = Report {
-                host: Host {
-                    name: host.host.name.clone(),
-                    labels: host.host.labels.clone(),
-                    algorithms: Algorithm::builtins().iter().map(|one| one.name().to_string()).collect(),
-                    ..host.measured.host.clone()
-                },
-                question: host.agent.question(),
-                epoch: host.agent.highest(),
-                counts: host.agent.counts(),
-                in_force: in_force.collect(),
-                telemetry: telemetry.collect(),
-                notes: host.notes.clone(),
-                ..Report::default()
-            };
-            match bus.send(&report.to_bytes()) {
-                Ok(()) => host.ended.clear(),
+        self.hosts.iter().filter_map(|host| host.agent.highest()).for_each(|epoch| bus.heard(epoch));
+        for host in self.hosts.iter_mut().filter(|host| host.timetable.is_due(now)) {
+            let sent = host.send(now, &mut **bus);
+            host.timetable.reported(now);
+            match sent {
                 // a busy Oracle gets these flows with the next report
-                Err(BusError::Full) => {}
+                Ok(()) | Err(BusError::Full) => {}
                 Err(BusError::Gone) => {
                     self.bus = None;
                     return;
                 }
-                // it would be refused another time
-                Err(error) => {
-                    say(&error.to_string());
-                    host.ended.clear();
-                }
+                Err(error) => say(&error.to_string()),
             }
         }
     }
@@ -471,7 +563,7 @@ mod tests {
         const FLOWS: u64 = 5000;
         let folder = tempfile::tempdir().expect("a folder");
         let (mut oracle, _, mut cues) = oracle(folder.path());
-        cues.connect(&mut |_| {});
+        cues.connect(Time::ZERO, &mut |_| {});
         for _ in 0..FLOWS {
             cues.ended(&record());
             cues.report(Time::ZERO, &mut |_| {});

@@ -1,16 +1,19 @@
 //! The Oracle's loop.
 
-use crate::gather::{Gathered, HOSTS_MAX, Intake};
+use crate::commands;
+use crate::config::{Config, Event, LeaseAt, OracleError};
+use crate::gather::{Gathered, HOSTS_MAX};
+use crate::lease::{Lease, LeaseError, Shared, Standing};
 use crate::memory::Memory;
-use bus::files::{FileError, secret_key};
-use bus::{Address, BusCounts, BusError, Clock};
-use policy::{Decision, History, NetworkView, Oracle, Policy, VerdictReport, Zone};
-use serde::Serialize;
+use crate::status::Status;
+use bus::files::secret_key;
+use bus::{BusError, Clock, FileStore, Hub, Received, ReplyTo, hello};
+use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Question, VerdictReport, Zone};
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{fs, io};
+use std::{fs, io, thread};
 use units::Time;
 
 /// The longest wait before it is looked whether to stop.
@@ -19,93 +22,13 @@ const STEP: Duration = Duration::from_millis(200);
 const STALE: u32 = 2;
 /// Longest file of a view, bytes.
 const VIEW_MAX: u64 = 64 << 20;
+/// How long hosts may need to find an Oracle that takes the place of another on a bus that one alone listens to.
+const SETTLE: Time = Time::from_secs(3);
 
-/// What an Oracle needs.
-#[derive(Debug)]
-pub struct Config {
-    /// By which it decides.
-    pub policy: Policy,
-    /// The text of its file.
-    pub text: String,
-    /// The secret key.
-    pub key: PathBuf,
-    /// Where it meets its agents.
-    pub bus: Address,
-    /// Its folder: the last epoch, and how far the rollout has come.
-    pub state: PathBuf,
-    /// A view of the network in a file that a collector rewrites each period.
-    pub view: Option<PathBuf>,
-}
-
-/// How an Oracle is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Status {
-    /// Agents on the bus.
-    pub agents: usize,
-    /// Hosts that reported within the last two periods.
-    pub hosts: usize,
-    /// What the bus has refused.
-    #[serde(flatten)]
-    pub bus: Refused,
-    /// What has become of reports.
-    pub reports: Intake,
-}
-
-/// What the bus has refused since the Oracle began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Refused {
-    /// Agents that were dropped because they did not read.
-    pub slow: u64,
-    /// Agents that were dropped because a message was too long.
-    pub long: u64,
-    /// Processes that were turned away: another user's, or more than the bus has room for.
-    pub turned_away: u64,
-}
-
-impl Status {
-    fn of(counts: BusCounts, hosts: usize, reports: Intake) -> Status {
-        let BusCounts { peers, slow, long, refused } = counts;
-        Status { agents: peers, hosts, bus: Refused { slow, long, turned_away: refused }, reports }
-    }
-
-    /// The same without what changes as long as all is well.
-    fn trouble(self) -> Status {
-        Status { hosts: 0, reports: Intake { taken: 0, ..self.reports }, ..self }
-    }
-
-    /// In a line.
-    fn words(self) -> String {
-        let Refused { slow, long, turned_away } = self.bus;
-        let Intake { refused, hosts_beyond, links_beyond, groups_other, racks_other, .. } = self.reports;
-        let counts = [
-            (slow, "agents dropped because they did not read"),
-            (long, "agents dropped because of too long a message"),
-            (turned_away, "processes refused"),
-            (refused, "reports refused"),
-            (hosts_beyond, "reports refused: too many hosts"),
-            (links_beyond, "links ignored: too many"),
-            (groups_other, "groups counted as `other`"),
-            (racks_other, "pairs of racks counted as `other`"),
-        ];
-        let agents = format!("{} agents", self.agents);
-        let counted = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
-        std::iter::once(agents).chain(counted).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// Why an Oracle ends.
-#[derive(Debug, thiserror::Error)]
-pub enum OracleError {
-    /// A key or an epoch.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The bus.
-    #[error(transparent)]
-    Bus(#[from] BusError),
-    /// The system's.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
+/// Is handed each decision, the verdict so far and the Oracle's status.
+type Decided<'a> = dyn FnMut(&Decision, &VerdictReport, &Status) -> io::Result<()> + 'a;
+/// Is handed lines for people.
+type Say<'a> = dyn FnMut(&str) + 'a;
 
 /// Decides and sends each period, until `stop` returns true. `decided` is handed each decision, the
 /// verdict so far and the Oracle's status, the first a period after the start; `say` a line about anything else.
@@ -115,73 +38,488 @@ pub enum OracleError {
 pub fn run(
     config: Config,
     stop: &dyn Fn() -> bool,
-    decided: &mut dyn FnMut(&Decision, &VerdictReport, &Status) -> io::Result<()>,
-    say: &mut dyn FnMut(&str),
+    decided: &mut Decided<'_>,
+    say: &mut Say<'_>,
 ) -> Result<(), OracleError> {
-    let key = secret_key(&config.key)?;
-    let (mut memory, history) = Memory::open(&config.state, config.text)?;
-    let mut bus = config.bus.listen()?;
-    let period = config.policy.period;
-    let mut oracle = Oracle::new(config.policy, key, history);
-    say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.bus));
-    if let Some(ended) = memory.ended() {
-        say(ended);
-    }
-    let mut gathered = Gathered::new(oracle.policy());
-    let (mut known, mut trouble) = (Status::default(), None);
-    let mut clock = Clock::begin();
-    let mut next = clock.now() + period;
+    let mut daemon = Daemon::new(config, say)?;
     while !stop() {
-        if clock.is_old() {
-            let (policy, key) = (oracle.policy().clone(), secret_key(&config.key)?);
-            oracle = Oracle::new(policy, key, History::after(oracle.epoch()).resume(oracle.progress()));
-            (clock, gathered) = (Clock::begin(), Gathered::new(oracle.policy()));
-            next = clock.now() + period;
+        if daemon.clock.is_old() {
+            daemon.begin_anew();
         }
-        let now = clock.now();
-        let wait = Duration::from_nanos(next.saturating_sub(now).as_ns()).min(STEP);
-        if let Some(message) = bus.receive(wait)? {
-            gathered.take(clock.now(), &message.bytes);
+        daemon.stand(say)?;
+        daemon.listen(say)?;
+        if daemon.clock.now() >= daemon.next {
+            daemon.end_period(decided, say)?;
         }
-        // agents that connect at the same time get one answer
-        for _ in 0..HOSTS_MAX {
-            let Some(message) = bus.receive(Duration::ZERO)? else { break };
-            gathered.take(clock.now(), &message.bytes);
-        }
-        let questions = gathered.take_questions();
-        if !questions.is_empty() {
-            bus.send(&oracle.answer(&questions))?;
-        }
-        let now = clock.now();
-        if now < next {
-            continue;
-        }
-        // periods that the machine slept through are not made up for
-        next = if next + period > now { next + period } else { now + period };
-        let base = base(config.view.as_deref(), period);
-        let problem = base.as_ref().err().cloned();
-        if problem != trouble {
-            if let Some(reason) = &problem {
-                say(reason);
-            }
-            trouble = problem;
-        }
-        let view = gathered.view(now, period, with_local_time(base.unwrap_or_default(), &oracle.policy().time_zone));
-        let (decision, messages) = oracle.turn(&view, gathered.take_arms());
-        let treated = view.hosts.iter().enumerate().filter(|(i, _)| oracle.treats(*i));
-        gathered.treat(treated.map(|(_, host)| host.name.as_str()));
-        memory.store(&oracle)?;
-        for message in &messages {
-            bus.send(message)?;
-        }
-        let status = Status::of(bus.counts(), gathered.hosts(), gathered.intake());
-        decided(&decision, &oracle.verdict(), &status)?;
-        if status.trouble() != known {
-            say(&status.words());
-        }
-        known = status.trouble();
     }
+    daemon.leave(say);
     Ok(())
+}
+
+/// An Oracle that runs.
+pub(crate) struct Daemon {
+    config: Config,
+    /// `None`: another Oracle has it, and it cannot be shared.
+    hub: Option<Box<dyn Hub>>,
+    oracle: Oracle,
+    gathered: Gathered,
+    memory: Memory,
+    lease: Option<Lease>,
+    /// The term in which it decides, 0 without a lease; `None`: it does not.
+    term: Option<u32>,
+    clock: Clock,
+    /// When the period ends.
+    next: Time,
+    /// The last decision, when it was made, and by which view.
+    last: Option<(Decision, Time, NetworkView)>,
+    /// What was said already.
+    said: Said,
+}
+
+/// What is said once, until it changes.
+#[derive(Default)]
+struct Said {
+    view: Option<String>,
+    lease: Option<String>,
+    /// A higher epoch that hosts know of.
+    ahead: Option<u64>,
+    trouble: Status,
+}
+
+impl Daemon {
+    fn new(config: Config, say: &mut Say<'_>) -> Result<Daemon, OracleError> {
+        let key = secret_key(&config.key)?;
+        let (memory, history) = Memory::open(&config.state, config.text.clone())?;
+        let policy = if memory.policy() == config.text {
+            config.policy.clone()
+        } else {
+            (config.parse)(memory.policy()).map_err(OracleError::Policy)?
+        };
+        let period = policy.period;
+        let mut oracle = Oracle::new(policy, key, history);
+        oracle.pause(memory.is_paused());
+        let may_wait = config.lease.is_some() && !config.bus.is_shared();
+        let mut hub = if may_wait { None } else { Some(config.bus.listen()?) };
+        let lease = match &config.lease {
+            None => None,
+            Some(LeaseAt::Folder(folder)) => {
+                Some(Lease::new(Box::new(FileStore::open(folder)?), config.number, period))
+            }
+            Some(LeaseAt::Bus) => {
+                let store = hub.as_mut().and_then(|hub| hub.store());
+                let store =
+                    store.ok_or_else(|| io::Error::other("this bus has no store for a lease: name a folder"))?;
+                Some(Lease::new(store, config.number, period))
+            }
+        };
+        say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.bus));
+        if memory.policy() != config.text {
+            say(
+                "the policy in force is the one that was applied last, not the file's; change the file, or apply it, to have it in force",
+            );
+        }
+        if memory.is_paused() {
+            say("paused: it sends no CUEs until `opentcp policy resume`");
+        }
+        memory.ended().into_iter().for_each(&mut *say);
+        // what members heard of before this Oracle was restarted is still new
+        hub.as_mut().into_iter().for_each(|hub| hub.epoch(oracle.epoch()));
+        let (clock, term) = (Clock::begin(), lease.is_none().then_some(0));
+        let (next, gathered) = (clock.now() + period, Gathered::new(oracle.policy()));
+        let said = Said::default();
+        Ok(Daemon { config, hub, oracle, gathered, memory, lease, term, clock, next, last: None, said })
+    }
+
+    /// Starts a new clock, and forgets all times of the old one.
+    fn begin_anew(&mut self) {
+        self.oracle.begin_anew();
+        self.clock = Clock::begin();
+        self.gathered = Gathered::new(self.oracle.policy());
+        self.last = None;
+        self.next = self.clock.now() + self.oracle.policy().period;
+        self.lease.iter_mut().for_each(Lease::begin_anew);
+    }
+
+    /// Looks who decides, if that is due.
+    fn stand(&mut self, say: &mut Say<'_>) -> Result<(), OracleError> {
+        let heard = self.gathered.epoch().unwrap_or(0);
+        if heard > self.oracle.epoch() && self.term.is_some() {
+            self.is_behind(heard, say)?;
+        }
+        let (now, epoch) = (self.clock.now(), self.oracle.epoch());
+        let above = Epoch::of(heard.max(self.memory.epoch())).term;
+        let Some(lease) = &mut self.lease else { return Ok(()) };
+        let (standing, trouble) = match lease.keep(now, above, epoch) {
+            Ok(standing) => (standing, None),
+            Err(error @ (LeaseError::Terms | LeaseError::Content { .. })) => return Err(error.into()),
+            Err(error) => (lease.standing(now), Some(error.to_string())),
+        };
+        if trouble != self.said.lease {
+            trouble.iter().for_each(|trouble| say(trouble));
+            self.said.lease = trouble;
+        }
+        match (standing, self.term) {
+            (Standing::Leads { term }, None) => self.lead(term, say),
+            (Standing::Leads { term }, Some(known)) if term != known => {
+                self.follow("its term is over", say)?;
+                self.lead(term, say)
+            }
+            (Standing::Follows { holder: Some(holder) }, Some(_)) => {
+                self.follow(&format!("Oracle {holder} has the lease"), say)
+            }
+            (Standing::Follows { holder: None }, Some(_)) => self.follow("the lease could not be renewed", say),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hosts know of a higher epoch than this Oracle's: they take nothing from it.
+    fn is_behind(&mut self, heard: u64, say: &mut Say<'_>) -> Result<(), OracleError> {
+        let (heard_of, own) = (Epoch::of(heard), Epoch::of(self.oracle.epoch()));
+        if let Some(lease) = &mut self.lease {
+            lease.give_up();
+            return self.follow(&format!("hosts know of epoch {heard_of}, above this Oracle's {own}"), say);
+        }
+        if self.said.ahead.is_none_or(|said| said < heard) {
+            let file = self.config.state.join("epoch");
+            say(&format!(
+                "hosts know of epoch {heard_of}, above this Oracle's {own}, and take nothing from it: another Oracle decides too, or {} \
+                 is of an earlier time. If there is no other, stop this one and write {heard} there",
+                file.display()
+            ));
+            // the same is not said each period
+            self.said.ahead = Some(heard);
+        }
+        Ok(())
+    }
+
+    /// Begins to decide.
+    fn lead(&mut self, term: u32, say: &mut Say<'_>) -> Result<(), OracleError> {
+        let now = self.clock.now();
+        let is_warm = self.hub.is_some() && self.gathered.hosts() > 0;
+        if self.hub.is_none() {
+            self.hub = Some(self.config.bus.take_over()?);
+        }
+        let Some(lease) = &mut self.lease else { return Ok(()) };
+        let period = self.oracle.policy().period;
+        let due = lease.decided_at().map_or(now, |decided| decided + period);
+        let shared = match lease.shared() {
+            Ok(shared) => shared,
+            Err(error) => {
+                lease.give_up();
+                say(&error.to_string());
+                return Ok(());
+            }
+        };
+        if let Some(Shared { policy, progress, paused }) = shared {
+            if policy != self.memory.policy() {
+                let parsed = (self.config.parse)(&policy);
+                let parsed = parsed.map_err(|error| {
+                    lease.give_up();
+                    OracleError::Policy(error)
+                })?;
+                say(&format!(
+                    "the policy in force is the one that was shared: {}; `opentcp policy apply` changes it",
+                    parsed.name
+                ));
+                lease.set_period(parsed.period);
+                self.gathered.adopt(&parsed);
+                self.oracle.adopt(parsed, progress.clone());
+            }
+            self.memory.adopt(policy, progress, paused)?;
+        }
+        self.oracle.pause(self.memory.is_paused());
+        // it may have lost the lease and found it again, in the same term
+        let epoch = Epoch::begin(term, self.config.number).number().max(self.oracle.epoch());
+        self.oracle.take_over(epoch, self.memory.progress().clone());
+        let period = self.oracle.policy().period;
+        // hosts must have reported before anything is decided
+        let ready = if is_warm { now } else { now + SETTLE.min(period) };
+        self.next = ready.max(due).min(now + period);
+        self.gathered.stand_by();
+        self.term = Some(term);
+        self.last = None;
+        say(&format!("Oracle {} decides, in term {term}", self.config.number));
+        self.record(&Event::Leads { term })?;
+        self.share(say).map(|_| ())
+    }
+
+    /// Stops to decide.
+    fn follow(&mut self, why: &str, say: &mut Say<'_>) -> Result<(), OracleError> {
+        self.term = None;
+        self.last = None;
+        self.gathered.stand_by();
+        if !self.config.bus.is_shared() {
+            self.hub = None;
+            self.gathered = Gathered::new(self.oracle.policy());
+        }
+        say(&format!("Oracle {} does not decide: {why}", self.config.number));
+        self.record(&Event::Follows { why })
+    }
+
+    /// Gives the lease up, so that another decides at once.
+    fn leave(mut self, say: &mut Say<'_>) {
+        if let Some(lease) = &mut self.lease
+            && self.term.is_some()
+        {
+            lease.give_up();
+            say("the lease is given up");
+        }
+    }
+
+    /// Shares what another Oracle would need; whether this one still decides.
+    fn share(&mut self, say: &mut Say<'_>) -> Result<bool, OracleError> {
+        let Some(lease) = &mut self.lease else { return Ok(true) };
+        let shared = Shared {
+            policy: self.memory.policy().to_string(),
+            progress: self.memory.progress().clone(),
+            paused: self.oracle.is_paused(),
+        };
+        match lease.share(&shared) {
+            Ok(true) => Ok(true),
+            Ok(false) => self.follow("another has shared its state", say).map(|()| false),
+            Err(error) => {
+                // it would be lost with this Oracle, so nothing follows from it
+                lease.give_up();
+                self.follow(&error.to_string(), say).map(|()| false)
+            }
+        }
+    }
+
+    /// Waits for messages until the period ends or something else is due, and takes what has come.
+    fn listen(&mut self, say: &mut Say<'_>) -> Result<(), OracleError> {
+        let now = self.clock.now();
+        let due = self.lease.as_ref().map_or(Time::NEVER, Lease::next).min(self.next);
+        let wait = Duration::from_nanos(due.saturating_sub(now).as_ns()).min(STEP);
+        let Some(hub) = &mut self.hub else {
+            thread::sleep(wait);
+            return Ok(());
+        };
+        let mut asked = Vec::new();
+        let mut message = hub.receive(wait)?;
+        // agents that connect at the same time are answered together
+        for _ in 0..HOSTS_MAX {
+            let Some(received) = message else { break };
+            self.take(received, &mut asked, say)?;
+            let Some(hub) = &mut self.hub else { break };
+            message = hub.receive(Duration::ZERO)?;
+        }
+        self.note(say)?;
+        if self.term.is_some() { self.answer(&asked) } else { Ok(()) }
+    }
+
+    /// Records what has happened to members of the fleet.
+    fn note(&mut self, say: &mut Say<'_>) -> Result<(), OracleError> {
+        let notices = self.hub.as_mut().map(|hub| hub.notices()).unwrap_or_default();
+        for notice in &notices {
+            say(&format!("{}: {}", notice.what, notice.about));
+            self.record(&Event::Changed { what: notice.what, by: &notice.about })?;
+        }
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        message: Received,
+        asked: &mut Vec<(ReplyTo, Vec<Question>)>,
+        say: &mut Say<'_>,
+    ) -> Result<(), OracleError> {
+        if message.bytes.starts_with(commands::REQUEST) {
+            let reply = commands::take(self, &message, say);
+            return match (reply, &mut self.hub) {
+                (Some(reply), Some(hub)) => Ok(hub.answer(&message.reply, &reply)?),
+                _ => Ok(()),
+            };
+        }
+        let question = match hello(&message.bytes) {
+            Some(question) => Some(question),
+            None => self.gathered.take(self.clock.now(), &message.from, &message.bytes),
+        };
+        if let Some(question) = question {
+            match asked.last_mut() {
+                // an enforcer asks for each of its hosts
+                Some((reply, questions)) if *reply == message.reply && questions.len() < policy::QUESTIONS_MAX => {
+                    questions.push(question);
+                }
+                _ => asked.push((message.reply, vec![question])),
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers those who asked, each alone, and sends them what is in force: the beacon of the current period and its CUEs.
+    fn answer(&mut self, asked: &[(ReplyTo, Vec<Question>)]) -> Result<(), OracleError> {
+        let (Some(hub), false) = (&mut self.hub, asked.is_empty()) else { return Ok(()) };
+        let mut in_force = Vec::new();
+        if let Some((_, decided_at, _)) = &self.last {
+            in_force.push(self.oracle.beacon(self.config.number));
+            in_force.extend(self.oracle.late(self.clock.now().saturating_sub(*decided_at)));
+        }
+        for (reply, questions) in asked {
+            hub.answer(reply, &self.oracle.answer(questions))?;
+            in_force.iter().try_for_each(|message| hub.answer(reply, message))?;
+        }
+        Ok(())
+    }
+
+    /// What is due at the end of a period.
+    fn end_period(&mut self, decided: &mut Decided<'_>, say: &mut Say<'_>) -> Result<(), OracleError> {
+        let (now, period) = (self.clock.now(), self.oracle.policy().period);
+        // periods that the machine slept through are not made up for
+        self.next = if self.next + period > now { self.next + period } else { now + period };
+        if self.hub.is_none() {
+            return Ok(());
+        }
+        let base = base(self.config.view.as_deref(), period);
+        let problem = base.as_ref().err().cloned();
+        if problem != self.said.view {
+            problem.iter().for_each(|reason| say(reason));
+            self.said.view = problem;
+        }
+        let base = with_local_time(base.unwrap_or_default(), &self.oracle.policy().time_zone);
+        let view = self.gathered.view(now, period, base);
+        // it may have taken long, or this process was stopped: the lease counts now
+        self.stand(say)?;
+        if self.term.is_some() {
+            return self.turn(now, view, decided, say);
+        }
+        // one that follows decides for itself, so that it knows which rules are on when it must decide for all
+        self.oracle.decide(&view);
+        self.gathered.stand_by();
+        Ok(())
+    }
+
+    /// Decides and sends.
+    fn turn(
+        &mut self,
+        now: Time,
+        view: NetworkView,
+        decided: &mut Decided<'_>,
+        say: &mut Say<'_>,
+    ) -> Result<(), OracleError> {
+        for (epoch, arms) in self.gathered.take_arms() {
+            self.oracle.observe(epoch, arms);
+        }
+        let (decision, messages) = self.oracle.decide(&view);
+        let treated = view.hosts.iter().enumerate().filter(|(i, _)| self.oracle.treats(*i));
+        self.gathered.begin(decision.epoch, treated.map(|(_, host)| host.name.as_str()));
+        if self.memory.store(&self.oracle)? && !self.share(say)? {
+            return Ok(());
+        }
+        let status = self.status();
+        let verdict = self.oracle.verdict();
+        self.record(&Event::Decided { decision: &decision, verdict: &verdict, status: &status })?;
+        let epoch = decision.epoch;
+        self.last = Some((decision, now, view));
+        self.send(&self.oracle.beacon(self.config.number))?;
+        self.hub.as_mut().into_iter().for_each(|hub| hub.epoch(epoch));
+        for message in &messages {
+            self.record(&Event::Sent { epoch, message })?;
+            self.send(message)?;
+        }
+        if let Some((decision, ..)) = &self.last {
+            decided(decision, &verdict, &status)?;
+        }
+        let trouble = status.trouble();
+        if trouble != self.said.trouble {
+            say(&status.words());
+            self.said.trouble = trouble;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
+        self.hub.as_mut().map_or(Ok(()), |hub| hub.send(message))
+    }
+
+    /// Has an event recorded.
+    pub(crate) fn record(&mut self, event: &Event<'_>) -> Result<(), OracleError> {
+        match &mut self.config.record {
+            Some(record) => Ok(record(event)?),
+            None => Ok(()),
+        }
+    }
+
+    /// How it is.
+    pub(crate) fn status(&self) -> Status {
+        let counts = self.hub.as_ref().map(|hub| hub.counts()).unwrap_or_default();
+        Status {
+            agents: counts.peers,
+            hosts: self.gathered.hosts(),
+            oracle: self.config.number,
+            term: self.term.unwrap_or(0),
+            bus: counts.into(),
+            reports: self.gathered.intake(),
+            outliers: self.gathered.outliers().clone(),
+        }
+    }
+}
+
+/// For operators' requests.
+#[allow(dead_code, reason = "commands.rs uses them")]
+impl Daemon {
+    /// Whether it decides.
+    pub(crate) fn is_leading(&self) -> bool {
+        self.term.is_some()
+    }
+
+    /// By which policy.
+    pub(crate) fn policy(&self) -> &Policy {
+        self.oracle.policy()
+    }
+
+    /// The text of the policy in force.
+    pub(crate) fn text(&self) -> &str {
+        self.memory.policy()
+    }
+
+    /// The last decision.
+    pub(crate) fn decision(&self) -> Option<&Decision> {
+        self.last.as_ref().map(|(decision, ..)| decision)
+    }
+
+    /// The view of the last decision.
+    pub(crate) fn view(&self) -> Option<&NetworkView> {
+        self.last.as_ref().map(|(.., view)| view)
+    }
+
+    /// What it would decide by another policy and the last view; nothing changes.
+    pub(crate) fn preview(&self, policy: &Policy) -> Option<Decision> {
+        self.view().map(|view| self.oracle.preview(policy, view))
+    }
+
+    /// Reads a policy.
+    pub(crate) fn parse(&self, text: &str) -> Result<Policy, String> {
+        (self.config.parse)(text)
+    }
+
+    /// Acts by another policy from the next decision on. If it is the same text, nothing happens.
+    pub(crate) fn apply(&mut self, text: String, say: &mut Say<'_>) -> Result<(), OracleError> {
+        if text == self.memory.policy() {
+            return Ok(());
+        }
+        let policy = (self.config.parse)(&text).map_err(OracleError::Policy)?;
+        let progress = self.memory.begin(text)?;
+        let period = policy.period;
+        self.gathered.adopt(&policy);
+        self.oracle.adopt(policy, progress);
+        self.lease.iter_mut().for_each(|lease| lease.set_period(period));
+        self.next = self.next.min(self.clock.now() + period);
+        self.share(say).map(|_| ())
+    }
+
+    /// Decides without sending CUEs, or sends them.
+    pub(crate) fn pause(&mut self, paused: bool, say: &mut Say<'_>) -> Result<(), OracleError> {
+        self.oracle.pause(paused);
+        self.memory.pause(paused)?;
+        self.share(say).map(|_| ())
+    }
+
+    /// Ends the rollout.
+    pub(crate) fn roll_back(&mut self, why: String, say: &mut Say<'_>) -> Result<(), OracleError> {
+        self.oracle.roll_back(why);
+        self.memory.store_progress(&self.oracle)?;
+        self.share(say).map(|_| ())
+    }
 }
 
 /// What the view's file says of the network, or why it is not used.

@@ -2,23 +2,24 @@
 //!
 //! Whoever reaches the bus can send reports, so what they leave here is bounded: hosts, links and pairs of racks by their number,
 //! groups of flows by the rules of the policy in force. What is beyond is refused, or counted as `other`, and counted in [`Intake`].
+//! What a host says counts for others as [`crate::robust`] has it.
 
-use bus::{FctTimes, LINKS_MAX, Report, Telemetry};
-use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Policy, QUESTIONS_MAX, Question};
+use crate::ended::{Counted, Ended, Names};
+use crate::robust::{
+    Outliers, Part, arms, connections, cut_hosts, cut_links, is_own, known_epoch, liars, percentiles, retransmit_rate,
+};
+use bus::{LINKS_MAX, Peer, Report, Telemetry};
+use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Policy, Question};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Rate, Time};
 
 /// Most hosts that are kept.
 pub const HOSTS_MAX: usize = bus::AGENTS_MAX;
 /// Most links of all hosts.
 const ALL_LINKS_MAX: usize = 256 * LINKS_MAX;
-/// Most pairs of racks.
-const RACK_PAIRS_MAX: usize = 4096;
-/// The group of connections that no rule has touched.
-const DEFAULT: &str = "default";
-/// The group, and the rack, of what is not kept apart.
-const OTHER: &str = "other";
+/// Periods of which reports are still awaited: the current one and the one before.
+const PERIODS: usize = 2;
 
 /// What was reported, of each host the last.
 #[derive(Debug, Default)]
@@ -26,19 +27,25 @@ pub struct Gathered {
     hosts: BTreeMap<String, Heard>,
     /// Links of all hosts.
     links: usize,
-    /// Groups that are kept apart: `policy/rule`.
-    known_groups: BTreeSet<String>,
-    /// Of the connections that ended in this period.
-    groups: BTreeMap<String, Group>,
-    /// Bytes.
-    racks: BTreeMap<(String, String), u64>,
-    /// Hosts that the last decision treated.
-    treated: BTreeSet<String>,
-    /// Of this period: what they did, and the others.
-    arms: [ArmObservation; 2],
+    /// Groups that are kept apart, and pairs of racks.
+    names: Names,
+    /// By host: its connections of which reports came since the last view.
+    ended: BTreeMap<String, Ended>,
+    /// The last is the current one.
+    periods: VecDeque<Period>,
     intake: Intake,
-    /// Of agents that wait for an answer.
-    questions: Vec<Question>,
+    outliers: Outliers,
+}
+
+/// A period between two decisions, for the verdict.
+#[derive(Debug, Default)]
+struct Period {
+    /// The decision at its begin; `None`: before the first.
+    epoch: Option<u64>,
+    /// Hosts that this decision treated.
+    treated: BTreeSet<String>,
+    /// What hosts did in it.
+    did: BTreeMap<String, Counted>,
 }
 
 /// What has become of reports since the Oracle began.
@@ -48,14 +55,21 @@ pub struct Intake {
     pub taken: u64,
     /// Refused: not a report, or with a text, list or number out of range.
     pub refused: u64,
+    /// Refused: of a host as which the sender may not report.
+    pub impostors: u64,
     /// Refused: of more hosts than are kept.
     pub hosts_beyond: u64,
     /// Links that were left out: more than are kept.
     pub links_beyond: u64,
-    /// Kinds of connections counted as `other`: of rules that are not in the policy.
+    /// Links that were left out: not the host's own.
+    pub links_foreign: u64,
+    /// Kinds of connections counted as `other`: of rules that are not in the policy, or more of one host than are kept.
     pub groups_other: u64,
     /// Kinds of connections counted as from rack `other` to rack `other`: more pairs than are kept.
     pub racks_other: u64,
+    /// Reports whose connections are on neither side of the verdict: they ended in a period that is over or of another Oracle, or in
+    /// several.
+    pub of_other_periods: u64,
 }
 
 /// A host's last report.
@@ -64,79 +78,82 @@ struct Heard {
     at: Time,
     host: Host,
     links: Vec<Link>,
-}
-
-#[derive(Debug, Default)]
-struct Group {
-    flows: u64,
-    segments: u64,
-    retransmits: u64,
-    times: FctTimes,
+    /// The highest epoch that it knows of.
+    epoch: Option<u64>,
 }
 
 impl Gathered {
     /// Nothing yet, on hosts that follow `policy`.
     pub fn new(policy: &Policy) -> Gathered {
-        let of_rules = policy.rules.iter().map(|rule| format!("{}/{}", policy.name, rule.name));
-        let known_groups = of_rules.chain([DEFAULT, OTHER].map(str::to_string)).collect();
-        Gathered { known_groups, ..Gathered::default() }
+        Gathered { names: Names::of(policy), periods: [Period::default()].into(), ..Gathered::default() }
     }
 
-    /// One more report that came at `now`.
-    pub fn take(&mut self, now: Time, bytes: &[u8]) {
+    /// Another policy is followed from now on; what was counted under the other one is forgotten.
+    pub fn adopt(&mut self, policy: &Policy) {
+        self.names = Names::of(policy);
+        self.ended.clear();
+        self.stand_by();
+    }
+
+    /// Forgets the periods: another Oracle decides.
+    pub fn stand_by(&mut self) {
+        self.periods = [Period::default()].into();
+    }
+
+    /// One more report that came at `now`, and the question in it.
+    pub fn take(&mut self, now: Time, from: &Peer, bytes: &[u8]) -> Option<Question> {
         let Ok(report) = Report::from_bytes(bytes) else {
             self.intake.refused += 1;
-            return;
+            return None;
         };
+        if !from.may_report_as(&report.host.name) {
+            self.intake.impostors += 1;
+            return None;
+        }
         if self.hosts.len() >= HOSTS_MAX && !self.hosts.contains_key(&report.host.name) {
             self.intake.hosts_beyond += 1;
-            return;
+            return None;
         }
         self.intake.taken += 1;
-        if self.questions.len() < QUESTIONS_MAX {
-            self.questions.extend(report.question);
-        }
-        for kind in &report.telemetry {
-            self.add(&report.host, kind);
-        }
-        self.keep(now, report.host, report.links);
+        let question = report.question;
+        self.count(&report.host, report.of_epoch, &report.telemetry);
+        self.keep(now, report);
+        question
     }
 
     /// Adds up connections that ended.
-    fn add(&mut self, host: &Host, kind: &Telemetry) {
-        let arm = &mut self.arms[usize::from(!self.treated.contains(&host.name))];
-        for (us, count) in &kind.fct_us {
-            // counts saturate, and the histogram reaches to the largest number of microseconds
-            let recorded = arm.fct_ns.record_n(u64::from(*us) * 1000, u64::from(*count));
-            recorded.expect("a histogram grows as it must");
-        }
-        arm.segments = arm.segments.saturating_add(kind.segments);
-        arm.retransmits = arm.retransmits.saturating_add(kind.retransmits);
-        let is_known = self.known_groups.contains(&kind.group);
-        self.intake.groups_other += u64::from(!is_known);
-        let name = if is_known { &kind.group } else { OTHER };
-        if !self.groups.contains_key(name) {
-            self.groups.insert(name.to_string(), Group::default());
-        }
-        let group = self.groups.get_mut(name).expect("it was made");
-        group.flows = group.flows.saturating_add(kind.flows);
-        group.segments = group.segments.saturating_add(kind.segments);
-        group.retransmits = group.retransmits.saturating_add(kind.retransmits);
-        group.times.add(&kind.fct_us);
-        if host.rack.is_empty() || kind.remote_rack.is_empty() {
+    fn count(&mut self, host: &Host, of_epoch: Option<u64>, telemetry: &[Telemetry]) {
+        if telemetry.is_empty() {
             return;
         }
-        let mut pair = (host.rack.clone(), kind.remote_rack.clone());
-        if self.racks.len() >= RACK_PAIRS_MAX && !self.racks.contains_key(&pair) {
-            self.intake.racks_other += 1;
-            pair = (OTHER.to_string(), OTHER.to_string());
+        // a host that names no period reports on what it counted up to now
+        let period = match of_epoch {
+            Some(_) => self.periods.iter_mut().find(|period| period.epoch == of_epoch),
+            None => self.periods.back_mut(),
+        };
+        match period {
+            Some(period) => {
+                let did = period.did.entry(host.name.clone()).or_default();
+                telemetry.iter().for_each(|kind| did.add(kind));
+            }
+            None => self.intake.of_other_periods += 1,
         }
-        let bytes = self.racks.entry(pair).or_default();
-        *bytes = bytes.saturating_add(kind.bytes);
+        let ended = self.ended.entry(host.name.clone()).or_default();
+        for kind in telemetry {
+            let others = ended.add(&host.rack, kind, &mut self.names);
+            self.intake.groups_other += u64::from(others.group);
+            self.intake.racks_other += u64::from(others.racks);
+        }
     }
 
     /// Keeps a host's report in place of its last one.
-    fn keep(&mut self, now: Time, host: Host, mut links: Vec<Link>) {
+    fn keep(&mut self, now: Time, report: Report) {
+        let Report { host, mut links, epoch, .. } = report;
+        let said = links.len();
+        links.retain(|link| is_own(&host, link));
+        self.intake.links_foreign += (said - links.len()) as u64;
+        // a host does not know whether a switch marks
+        links.iter_mut().for_each(|link| link.marks = None);
         let before = self.hosts.get(&host.name).map_or(0, |heard| heard.links.len());
         let others = self.links - before;
         let room = ALL_LINKS_MAX.saturating_sub(others);
@@ -144,22 +161,26 @@ impl Gathered {
         links.truncate(room);
         links.shrink_to_fit();
         self.links = others + links.len();
-        self.hosts.insert(host.name.clone(), Heard { at: now, host, links });
+        self.hosts.insert(host.name.clone(), Heard { at: now, host, links, epoch });
     }
 
-    /// What the hosts that the last decision treated did in this period, and the others; then a new one begins.
-    pub fn take_arms(&mut self) -> [ArmObservation; 2] {
-        std::mem::take(&mut self.arms)
+    /// Begins the period of a decision, which treats these hosts.
+    pub fn begin<'a>(&mut self, epoch: u64, treated: impl Iterator<Item = &'a str>) {
+        let treated = treated.map(str::to_string).collect();
+        self.periods.push_back(Period { epoch: Some(epoch), treated, did: BTreeMap::new() });
     }
 
-    /// What agents have asked since the last call; an agent that is left out asks again.
-    pub fn take_questions(&mut self) -> Vec<Question> {
-        std::mem::take(&mut self.questions)
-    }
-
-    /// Sets which hosts are treated from now on.
-    pub fn treat<'a>(&mut self, treated: impl Iterator<Item = &'a str>) {
-        self.treated = treated.map(str::to_string).collect();
+    /// At the end of a period, before the next begins: of those on which no more reports are awaited, the epoch, and what the treated hosts
+    /// did in it and the others.
+    pub fn take_arms(&mut self) -> Vec<(Option<u64>, [ArmObservation; 2])> {
+        let liars = liars(self.hosts.len());
+        let over = self.periods.len().saturating_sub(PERIODS - 1);
+        let arms_of = |Period { epoch, treated, did }: Period| {
+            let parts: Vec<Part<'_>> =
+                did.iter().map(|(host, did)| did.part(usize::from(!treated.contains(host)))).collect();
+            (epoch, arms(&parts, liars))
+        };
+        self.periods.drain(..over).map(arms_of).collect()
     }
 
     /// How many hosts are kept.
@@ -172,40 +193,81 @@ impl Gathered {
         self.intake
     }
 
+    /// Who says what no other host does.
+    pub fn outliers(&self) -> &Outliers {
+        &self.outliers
+    }
+
+    /// The highest epoch that the fleet knows of: that of more hosts than may lie.
+    pub fn epoch(&self) -> Option<u64> {
+        known_epoch(self.hosts.values().filter_map(|heard| heard.epoch).collect(), self.hosts.len())
+    }
+
     /// The view at the end of a period that lasted `period`, with what else is known of the network in `base`; then a new one begins.
-    /// A host that has not reported for two periods is no longer there.
+    /// A host that has not reported for two periods is no longer there. Where `base` has a link of a host, the host's own word on its links
+    /// does not count.
     pub fn view(&mut self, now: Time, period: Time, base: NetworkView) -> NetworkView {
         self.hosts.retain(|_, heard| now.saturating_sub(heard.at) <= period * 2);
         self.links = self.hosts.values().map(|heard| heard.links.len()).sum();
+        self.outliers.begin();
         let mut view = NetworkView { at: now, ..base };
+        self.add_links(&mut view);
         // a host's own report counts more than the file
         view.hosts.retain(|host| !self.hosts.contains_key(&host.name));
-        view.hosts.extend(self.hosts.values().map(|heard| heard.host.clone()));
+        let mut hosts: Vec<Host> = self.hosts.values().map(|heard| heard.host.clone()).collect();
+        let own = cut_hosts(&mut hosts, &mut self.outliers);
+        let before = view.hosts.len();
+        view.own = own.into_iter().map(|(place, host)| (before + place, host)).collect();
+        view.hosts.extend(hosts);
+        let ended = std::mem::take(&mut self.ended);
+        self.add_groups(&mut view, &ended, period);
+        self.add_matrix(&mut view, &ended, period);
+        view
+    }
+
+    fn add_links(&mut self, view: &mut NetworkView) {
+        let host_of = |name: &str| name.strip_prefix("host ").unwrap_or(name).to_string();
+        let seen: BTreeSet<String> =
+            view.links.iter().flat_map(|link| [host_of(&link.from), host_of(&link.to)]).collect();
         let mut names: BTreeSet<String> = view.links.iter().map(|link| link.name.clone()).collect();
-        let reported = self.hosts.values().flat_map(|heard| &heard.links);
-        view.links.extend(reported.filter(|link| names.insert(link.name.clone())).cloned());
-        let seconds = period.as_secs_f64();
-        let mut all = FctTimes::default();
-        for (name, group) in std::mem::take(&mut self.groups) {
-            all.add(&group.times.bins());
-            let retransmit_rate =
-                (group.segments > 0).then(|| (group.retransmits as f64 / group.segments as f64).min(1.0));
+        let unseen = self.hosts.iter().filter(|(host, heard)| !seen.contains(*host) && !heard.links.is_empty());
+        let mut claims: Vec<(String, Vec<Link>)> =
+            unseen.map(|(host, heard)| (host.clone(), heard.links.clone())).collect();
+        cut_links(&mut claims, self.hosts.len(), &mut self.outliers);
+        let claims = claims.into_iter().flat_map(|(_, links)| links);
+        view.links.extend(claims.filter(|link| names.insert(link.name.clone())));
+    }
+
+    fn add_groups(&self, view: &mut NetworkView, ended: &BTreeMap<String, Ended>, period: Time) {
+        let liars = liars(self.hosts.len());
+        for (number, name) in self.names.groups() {
+            let of_hosts: Vec<&Counted> = ended.values().filter_map(|ended| ended.group(number)).collect();
+            if of_hosts.is_empty() {
+                continue;
+            }
+            let parts: Vec<Part<'_>> = of_hosts.iter().map(|counted| counted.part(0)).collect();
+            let mut flows: Vec<f64> = of_hosts.iter().map(|counted| counted.flows as f64).collect();
+            let flow_starts = Some(connections(&mut flows, liars) / period.as_secs_f64());
+            let (retransmit_rate, fct) = (retransmit_rate(&parts, liars), percentiles(&parts, liars));
             view.groups.retain(|other| other.name != name);
-            let flow_starts = Some(group.flows as f64 / seconds);
-            let fct = group.times.percentiles();
+            let name = name.to_string();
             view.groups.push(FlowGroup { name, flow_starts, retransmit_rate, fct, ..FlowGroup::default() });
         }
-        if all.percentiles().p50.is_some() {
-            view.fct = all.percentiles();
+        let all: Vec<Counted> = ended.values().map(Ended::all).collect();
+        let fct = percentiles(&all.iter().map(|counted| counted.part(0)).collect::<Vec<_>>(), liars);
+        if fct.p50.is_some() {
+            view.fct = fct;
         }
-        let counted = std::mem::take(&mut self.racks);
+    }
+
+    fn add_matrix(&mut self, view: &mut NetworkView, ended: &BTreeMap<String, Ended>, period: Time) {
+        let counted = self.names.racks(ended, liars(self.hosts.len()));
         let is_counted = |pair: &policy::RackPair| counted.contains_key(&(pair.from.clone(), pair.to.clone()));
         view.matrix.retain(|pair| !is_counted(pair));
         for ((from, to), bytes) in counted {
-            let rate = Rate::from_bps((8.0 * bytes as f64 / seconds) as u64);
+            let rate = Rate::from_bps((8.0 * bytes / period.as_secs_f64()) as u64);
             view.matrix.push(policy::RackPair { from, to, rate });
         }
-        view
     }
 }
 

@@ -5,9 +5,19 @@
 //! one twice: agents would refuse the second as replayed. So is the rollout's state: one that was rolled back stays so.
 #![forbid(unsafe_code)]
 
+mod commands;
+mod config;
 mod daemon;
+mod ended;
 mod gather;
+mod lease;
 mod memory;
+mod robust;
+mod status;
 
-pub use daemon::{Config, OracleError, Refused, Status, run};
+pub use config::{Config, Event, LeaseAt, OracleError, Parse, Record};
+pub use daemon::run;
 pub use gather::{Gathered, HOSTS_MAX, Intake};
+pub use lease::{Lease, LeaseError, Shared, Standing};
+pub use robust::{Outlier, Outliers};
+pub use status::{Refused, Status};

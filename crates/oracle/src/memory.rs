@@ -1,75 +1,155 @@
 //! What a restarted Oracle must know: the last epoch, and the state of the rollout.
 
-use bus::files::{FileError, replace, store_epoch, stored_epoch};
+use bus::files::{FileError, read_checked, replace_checked, store_epoch, stored_epoch};
 use policy::{History, Oracle, Progress};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
-/// The folder, and the state of the rollout in it.
+/// The folder, and what is in it.
 pub struct Memory {
     epoch: PathBuf,
     rollout: PathBuf,
-    /// The text of the policy's file: the rollout of a changed policy starts again.
-    policy: String,
-    known: Progress,
+    /// The last epoch that was stored.
+    last: u64,
+    /// The text of the policy's file, which was there when this Oracle began.
+    file: String,
+    known: Rollout,
 }
 
-/// The file.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The state of the rollout, as it is in its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Rollout {
+    /// The text of the policy: the rollout of a changed policy starts again.
     policy: String,
     progress: Progress,
+    /// No CUEs are sent.
+    #[serde(default, skip_serializing_if = "is_false")]
+    paused: bool,
+    /// Of a policy that was applied while the Oracle ran: the text of the policy's file at that time. Once the file is changed, it counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instead_of: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Memory {
-    /// Of the folder `state`, which is made if it is missing; and the history that goes on from there.
+    /// Of the folder `state`, which is made if it is missing, and the text of the policy's file; and the history that goes on from there.
     ///
     /// # Errors
     /// Files cannot be read, or are damaged.
-    pub fn open(state: &Path, policy: String) -> Result<(Memory, History), FileError> {
+    pub fn open(state: &Path, file: String) -> Result<(Memory, History), FileError> {
+        const DAMAGED: &str = "Remove it to begin the rollout anew";
         let (epoch, rollout) = (state.join("epoch"), state.join("rollout.json"));
         fs::create_dir_all(state).map_err(in_file(state))?;
-        let history = stored_epoch(&epoch)?.map_or_else(History::default, History::after);
-        let stored: Option<Rollout> = match fs::read(&rollout) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            bytes => {
-                let stored = serde_json::from_slice(&bytes.map_err(in_file(&rollout))?);
+        let last = stored_epoch(&epoch)?;
+        let stored: Option<Rollout> = match read_checked(&rollout, DAMAGED)? {
+            None => None,
+            Some(bytes) => {
+                let stored = serde_json::from_slice(&bytes);
                 Some(stored.map_err(|error| in_file(&rollout)(error.into()))?)
             }
         };
-        let known = stored.filter(|stored| stored.policy == policy).map(|stored| stored.progress).unwrap_or_default();
-        let history = history.resume(known.clone());
-        Ok((Memory { epoch, rollout, policy, known }, history))
+        let is_current = |stored: &Rollout| match &stored.instead_of {
+            Some(replaced) => *replaced == file,
+            None => stored.policy == file,
+        };
+        let new = || Rollout { policy: file.clone(), ..Rollout::default() };
+        let known = stored.filter(is_current).unwrap_or_else(new);
+        let history = last.map_or_else(History::default, History::after).resume(known.progress.clone());
+        Ok((Memory { epoch, rollout, last: last.unwrap_or(0), file, known }, history))
+    }
+
+    /// The last epoch that was stored.
+    pub fn epoch(&self) -> u64 {
+        self.last
+    }
+
+    /// The text of the policy in force.
+    pub fn policy(&self) -> &str {
+        &self.known.policy
+    }
+
+    /// How far its rollout has come.
+    pub fn progress(&self) -> &Progress {
+        &self.known.progress
+    }
+
+    /// Whether no CUEs are to be sent.
+    pub fn is_paused(&self) -> bool {
+        self.known.paused
     }
 
     /// Why the rollout was over before this Oracle began.
     pub fn ended(&self) -> Option<&str> {
-        self.known.ended.as_deref()
+        self.known.progress.ended.as_deref()
     }
 
-    /// Writes down what the last decision has changed. When this returns it is on the disk.
+    /// Begins the rollout of another policy, and returns its progress. When this returns it is on the disk.
     ///
     /// # Errors
     /// The system's.
-    pub fn store(&mut self, oracle: &Oracle) -> Result<(), FileError> {
+    pub fn begin(&mut self, policy: String) -> Result<Progress, FileError> {
+        self.adopt(policy, Progress::default(), self.known.paused)?;
+        Ok(Progress::default())
+    }
+
+    /// Goes on with the rollout of another Oracle.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn adopt(&mut self, policy: String, progress: Progress, paused: bool) -> Result<(), FileError> {
+        let instead_of = (policy != self.file).then(|| self.file.clone());
+        self.write(Rollout { policy, progress, paused, instead_of })
+    }
+
+    /// Stores that CUEs are not to be sent, or are.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn pause(&mut self, paused: bool) -> Result<(), FileError> {
+        self.write(Rollout { paused, ..self.known.clone() })
+    }
+
+    /// Stores what the last decision has changed, and returns whether that is more than the epoch. When this returns it is on the disk.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn store(&mut self, oracle: &Oracle) -> Result<bool, FileError> {
         store_epoch(&self.epoch, oracle.epoch())?;
+        self.last = oracle.epoch();
+        self.store_progress(oracle)
+    }
+
+    /// Stores how far the rollout has come, and returns whether that was news.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn store_progress(&mut self, oracle: &Oracle) -> Result<bool, FileError> {
         let now = oracle.progress();
         // once it is over nothing changes any more
-        if now == self.known || self.known.ended.is_some() {
-            return Ok(());
+        if now == self.known.progress || self.known.progress.ended.is_some() {
+            return Ok(false);
         }
         let with_date = |reason: &String| {
             let (epoch, at, file) = (oracle.epoch(), date(SystemTime::now()), self.rollout.display());
             format!("{reason} (epoch {epoch}, {at}; to try it again, change the policy or remove {file})")
         };
         let ended = now.ended.as_ref().map(with_date);
-        let progress = Progress { ended, ..now.clone() };
-        let rollout = Rollout { policy: self.policy.clone(), progress };
-        replace(&self.rollout, &serde_json::to_vec_pretty(&rollout).expect("a rollout is plain data"))?;
-        self.known = now;
+        self.write(Rollout { progress: Progress { ended, ..now }, ..self.known.clone() })?;
+        Ok(true)
+    }
+
+    fn write(&mut self, rollout: Rollout) -> Result<(), FileError> {
+        if rollout != self.known {
+            let json = serde_json::to_vec_pretty(&rollout).expect("a rollout is plain data");
+            replace_checked(&self.rollout, &json)?;
+            self.known = rollout;
+        }
         Ok(())
     }
 }

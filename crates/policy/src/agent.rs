@@ -4,12 +4,13 @@
 //! set again. Then [`Agent::rules`] is what to set, and [`Agent::poll_timeout`] when to call `on_timer` at the latest. Every rule
 //! carries its deadline, so that what is set ends by itself if the agent dies. Times are the host's monotonic clock.
 
+use crate::beacon::Beacon;
 use crate::cue::Cue;
 use crate::expression::{Expression, Place};
 use crate::program::{Entity, Facts};
 use crate::select::Sessions;
 use crate::settings::Settings;
-use crate::sign::{CueError, Gate, Question};
+use crate::sign::{CueError, Gate, PublicKeys, Question};
 use crate::view::{Host, NetworkView};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -24,6 +25,8 @@ pub struct Agent {
     gate: Gate,
     /// By rank, then by policy and rule: the order in which they count.
     held: Vec<Held>,
+    /// The last.
+    beacon: Option<Beacon>,
     counts: AgentCounts,
 }
 
@@ -68,7 +71,7 @@ pub struct AgentCounts {
 impl Agent {
     /// An agent that holds nothing yet.
     pub fn new(gate: Gate) -> Agent {
-        Agent { gate, held: Vec::new(), counts: AgentCounts::default() }
+        Agent { gate, held: Vec::new(), beacon: None, counts: AgentCounts::default() }
     }
 
     /// The highest epoch seen, to be stored before what was taken is set.
@@ -81,9 +84,15 @@ impl Agent {
         self.counts
     }
 
-    /// Takes nothing until the Oracle has answered; see [`Gate::ask`].
+    /// Takes nothing until the Oracle has answered; see [`Gate::ask`]. It may be another Oracle, which announces other periods or none.
     pub fn ask(&mut self, question: Question) {
+        self.beacon = None;
         self.gate.ask(question);
+    }
+
+    /// Trusts these keys of the Oracle from now on; see [`Gate::trust`].
+    pub fn trust(&mut self, keys: PublicKeys) {
+        self.gate.trust(keys);
     }
 
     /// The question to send to the Oracle.
@@ -91,8 +100,13 @@ impl Agent {
         self.gate.question()
     }
 
-    /// Takes a CUE, or the answer to a question, received at `now`; returns whether something is to be set. It replaces the CUE of the
-    /// same rule; what the guard of that one has reverted stays reverted.
+    /// The period that the Oracle announced last; `None`: it has announced none.
+    pub fn beacon(&self) -> Option<Beacon> {
+        self.beacon
+    }
+
+    /// Takes a CUE, a beacon, or the answer to a question, received at `now`; returns whether something is to be set. A CUE replaces that
+    /// of the same rule; what the guard of that one has reverted stays reverted.
     ///
     /// # Errors
     /// Why it is not taken. What is in force stays.
@@ -100,6 +114,11 @@ impl Agent {
         if let Some(answered) = self.gate.answered(bytes) {
             self.counts.rejected += u64::from(answered == Err(CueError::Forged));
             return answered.map(|()| false);
+        }
+        if let Some(heard) = self.gate.heard(bytes) {
+            self.counts.rejected += u64::from(heard.is_err());
+            self.beacon = Some(heard?);
+            return Ok(false);
         }
         let taken = self.gate.take(bytes).and_then(|cue| {
             let guard = cue.guard.as_ref().map(|guard| Expression::compile(&guard.revert_if, Place::Guard));

@@ -135,7 +135,8 @@ impl Expression {
 
     /// What its inputs are for one host.
     pub(crate) fn of_host(&self, facts: Facts<'_>, index: usize, inputs: &mut Inputs) {
-        self.program.entity_inputs(facts, Entity::Host(index, &facts.view.hosts[index]), inputs);
+        let host = facts.view.own.get(&index).unwrap_or(&facts.view.hosts[index]);
+        self.program.entity_inputs(facts, Entity::Host(index, host), inputs);
     }
 }
 

@@ -53,6 +53,12 @@ impl History {
         History { lasted_before: lasted, ended, ..self }
     }
 
+    /// The same for an Oracle that begins to decide for others: rules that are on stay on. Its next epoch is the one after `epoch`, and
+    /// the rollout has come as far as they had it.
+    pub(crate) fn take_over(&mut self, epoch: u64, Progress { lasted, ended }: Progress) {
+        (self.epoch, self.lasted_before, self.ended, self.started) = (epoch, lasted, ended, None);
+    }
+
     /// How far the rollout has come by the last decision.
     pub(crate) fn progress(&self, policy: &Policy) -> Progress {
         let stage = policy.rollout.stage(self.lasted());

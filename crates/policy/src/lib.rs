@@ -12,8 +12,10 @@
 
 mod agent;
 mod algorithm;
+mod beacon;
 mod cue;
 mod decide;
+mod epoch;
 mod explain;
 mod expression;
 mod guard;
@@ -37,9 +39,11 @@ mod zone;
 
 pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX};
 pub use algorithm::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, provided};
+pub use beacon::Beacon;
 pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
 pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
 pub use document::{Diagnostic, Located};
+pub use epoch::{EPOCH_MAX, Epoch, TERM_MAX};
 pub use expression::{Expression, ExpressionError, Place};
 pub use guard::GuardWindow;
 pub use history::{History, Progress};
@@ -49,7 +53,8 @@ pub use seen::Seen;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
 pub use settings::{Setting, Settings};
 pub use sign::{
-    CueError, Gate, Identity, KeyError, OracleKey, PublicKey, QUESTION_BYTES, QUESTIONS_MAX, Question, SIGNED_MAX,
+    CueError, Gate, Identity, KEYS_MAX, KeyError, OracleKey, PublicKey, PublicKeys, QUESTION_BYTES, QUESTIONS_MAX,
+    Question, SIGNED_MAX,
 };
 pub use switch::Turn;
 pub use unit::Unit;

@@ -1,5 +1,6 @@
 //! Who may send CUEs: the Oracle's key, and the agent's memory of what it has taken.
 
+use crate::beacon::{Beacon, PERIOD};
 use crate::cue::Cue;
 use crate::wire::WireError;
 use ed25519_dalek::{SIGNATURE_LENGTH, Signature, Signer as _, SigningKey, VerifyingKey};
@@ -15,6 +16,8 @@ pub const QUESTION_BYTES: usize = 32;
 pub const QUESTIONS_MAX: usize = 512;
 /// Longest signed CUE, bytes: 64 names of 255 bytes and the rest.
 pub const SIGNED_MAX: usize = 32 * 1024;
+/// Most keys of the Oracle that are valid at once: while one replaces another, both are.
+pub const KEYS_MAX: usize = 2;
 /// Most CUEs of one epoch that an agent takes.
 const TAKEN_MAX: usize = 1024;
 
@@ -28,9 +31,19 @@ pub struct OracleKey(SigningKey);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
+/// The Oracle's public keys: one, or two while one replaces the other. What any of them signed is the Oracle's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicKeys(Vec<PublicKey>);
+
 /// Why a text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
+    /// No line has a key.
+    #[error("there is no key")]
+    None,
+    /// More keys than are ever valid at once.
+    #[error("there are more than {KEYS_MAX} keys: two are valid while one replaces the other, and never more")]
+    Many,
     /// Not 64 hexadecimal digits.
     #[error("a key is 64 hexadecimal digits")]
     Shape,
@@ -71,7 +84,15 @@ impl OracleKey {
         bytes
     }
 
-    /// The answer to agents' questions: `epoch` was the last one when these came.
+    /// The bytes of a beacon and their signature.
+    pub fn beacon(&self, beacon: Beacon) -> Vec<u8> {
+        let mut bytes = beacon.to_bytes();
+        let signature = self.0.sign(&bytes);
+        bytes.extend_from_slice(&signature.to_bytes());
+        bytes
+    }
+
+    /// The answer to agents' questions: `epoch` and those before it were over when these came.
     pub fn answer(&self, epoch: u64, questions: &[Question]) -> Vec<u8> {
         let mut bytes = [ANSWER, &epoch.to_le_bytes(), questions.as_flattened()].concat();
         let signature = self.0.sign(&bytes);
@@ -100,12 +121,56 @@ impl PublicKey {
     /// # Errors
     /// If this key did not sign them, or they are not a CUE.
     pub fn open(&self, bytes: &[u8]) -> Result<Cue, CueError> {
+        PublicKeys::from(*self).open(bytes)
+    }
+}
+
+impl From<PublicKey> for PublicKeys {
+    fn from(key: PublicKey) -> PublicKeys {
+        PublicKeys(vec![key])
+    }
+}
+
+impl PublicKeys {
+    /// From the lines of a file, one key each; empty lines and those that begin with `#` hold none.
+    ///
+    /// # Errors
+    /// A line is no key; no line is one; there are more than [`KEYS_MAX`].
+    pub fn parse(text: &str) -> Result<PublicKeys, KeyError> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut keys = Vec::new();
+        for line in lines {
+            if keys.len() == KEYS_MAX {
+                return Err(KeyError::Many);
+            }
+            keys.push(PublicKey::from_hex(line)?);
+        }
+        if keys.is_empty() { Err(KeyError::None) } else { Ok(PublicKeys(keys)) }
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &[PublicKey] {
+        &self.0
+    }
+
+    /// As [`PublicKey::open`], by any of these keys.
+    ///
+    /// # Errors
+    /// If none of these keys signed them, or they are not a CUE.
+    pub fn open(&self, bytes: &[u8]) -> Result<Cue, CueError> {
         if bytes.len() > SIGNED_MAX {
             return Err(CueError::Long(bytes.len()));
         }
         let (body, signature) = bytes.split_last_chunk::<SIGNATURE_LENGTH>().ok_or(CueError::Forged)?;
-        self.0.verify_strict(&signed_part(body), &Signature::from_bytes(signature)).map_err(|_| CueError::Forged)?;
+        if !self.signed(&signed_part(body), signature) {
+            return Err(CueError::Forged);
+        }
         Cue::from_bytes(body).map_err(CueError::Wire)
+    }
+
+    fn signed(&self, bytes: &[u8], signature: &[u8; SIGNATURE_LENGTH]) -> bool {
+        let signature = Signature::from_bytes(signature);
+        self.0.iter().any(|key| key.0.verify_strict(bytes, &signature).is_ok())
     }
 }
 
@@ -188,7 +253,7 @@ pub struct Identity {
 /// What an agent takes: signed by the Oracle, for this host, and each CUE once.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    key: PublicKey,
+    keys: PublicKeys,
     identity: Identity,
     /// Epochs up to this were taken before the agent was restarted.
     stored: Option<u64>,
@@ -203,8 +268,13 @@ pub struct Gate {
 impl Gate {
     /// `stored` is what [`Gate::highest`] was before the agent was restarted: all of that epoch counts as taken,
     /// since which of its CUEs were taken is not stored.
-    pub fn new(key: PublicKey, identity: Identity, stored: Option<u64>) -> Gate {
-        Gate { key, identity, stored, current: None, taken: BTreeSet::new(), question: None }
+    pub fn new(keys: impl Into<PublicKeys>, identity: Identity, stored: Option<u64>) -> Gate {
+        Gate { keys: keys.into(), identity, stored, current: None, taken: BTreeSet::new(), question: None }
+    }
+
+    /// Trusts these keys from now on, and no others. Epochs and CUEs that were taken stay taken.
+    pub fn trust(&mut self, keys: PublicKeys) {
+        self.keys = keys;
     }
 
     /// Takes nothing until the Oracle has answered this random question: an agent that heard of nothing for
@@ -229,12 +299,48 @@ impl Gate {
         if self.question.is_none_or(|own| !questions.contains(&own)) {
             return Some(Err(CueError::NotOurs));
         }
-        if self.key.0.verify_strict(body, &Signature::from_bytes(signature)).is_err() {
+        if !self.keys.signed(body, signature) {
             return Some(Err(CueError::Forged));
         }
         self.question = None;
         self.stored = self.stored.max(Some(u64::from_le_bytes(*epoch)));
         Some(Ok(()))
+    }
+
+    /// Takes a beacon; `None` if these bytes are not one. CUEs of earlier epochs are too old from then on.
+    ///
+    /// # Errors
+    /// As [`Gate::take`]. A beacon of the current epoch is taken as often as it comes.
+    pub fn heard(&mut self, bytes: &[u8]) -> Option<Result<Beacon, CueError>> {
+        let (body, signature) = bytes.split_last_chunk::<SIGNATURE_LENGTH>()?;
+        let fields = body.strip_prefix(PERIOD)?;
+        if !self.keys.signed(body, signature) {
+            return Some(Err(CueError::Forged));
+        }
+        let beacon = match Beacon::from_bytes(fields) {
+            Ok(beacon) => beacon,
+            Err(error) => return Some(Err(CueError::Wire(error))),
+        };
+        // a restarted agent takes no CUE of the epoch that it had stored, but may know when that began
+        let is_stored = self.question.is_none() && self.highest() == Some(beacon.epoch);
+        let begun = if is_stored { Ok(()) } else { self.begin(beacon.epoch) };
+        Some(begun.map(|()| beacon))
+    }
+
+    /// Makes `epoch` the current one, unless it is over.
+    fn begin(&mut self, epoch: u64) -> Result<(), CueError> {
+        if self.question.is_some() {
+            return Err(CueError::Unanswered(epoch));
+        }
+        let over = self.stored.filter(|stored| epoch <= *stored).or(self.current.filter(|current| epoch < *current));
+        if let Some(highest) = over {
+            return Err(CueError::Old { epoch, highest });
+        }
+        if self.current != Some(epoch) {
+            self.current = Some(epoch);
+            self.taken.clear();
+        }
+        Ok(())
     }
 
     /// The highest epoch seen, to be stored; `None` before the first.
@@ -248,22 +354,9 @@ impl Gate {
     /// Why not. Only the Oracle's own CUEs, also those for other hosts, raise the highest epoch: a CUE that was
     /// delayed is too old once a later one is known.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Cue, CueError> {
-        let cue = self.key.open(bytes)?;
+        let cue = self.keys.open(bytes)?;
         let (epoch, id) = (cue.epoch, cue.id);
-        let old = |highest| CueError::Old { epoch, highest };
-        if self.question.is_some() {
-            return Err(CueError::Unanswered(epoch));
-        }
-        if let Some(stored) = self.stored.filter(|stored| epoch <= *stored) {
-            return Err(old(stored));
-        }
-        if let Some(current) = self.current.filter(|current| epoch < *current) {
-            return Err(old(current));
-        }
-        if self.current != Some(epoch) {
-            self.current = Some(epoch);
-            self.taken.clear();
-        }
+        self.begin(epoch)?;
         if !cue.is_for(&self.identity.host, &self.identity.labels) {
             return Err(CueError::NotOurs);
         }

@@ -25,7 +25,7 @@ pub const RTT_STEPS_MAX: usize = 256;
 
 /// A network at one instant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct NetworkView {
     /// When, on the Oracle's monotonic clock.
     pub at: Time,
@@ -48,11 +48,15 @@ pub struct NetworkView {
     /// What hosts send to each other, by racks and size. Policies do not ask for it; a scenario of the network is made from it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<Transfers>,
+    /// What hosts say of themselves, by their place in `hosts`, where what counts for the others was cut to what the rest of the fleet says:
+    /// a rule that is decided host by host goes by it.
+    #[serde(skip)]
+    pub own: BTreeMap<usize, Host>,
 }
 
 /// One direction of a cable and the queue in front of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Link {
     /// Unique.
     pub name: String,
@@ -85,7 +89,7 @@ pub struct Link {
 
 /// A host and its TCP.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Host {
     /// Unique.
     pub name: String,
@@ -137,7 +141,7 @@ impl Host {
 
 /// Flows that belong together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct FlowGroup {
     /// Unique.
     pub name: String,
@@ -157,7 +161,7 @@ pub struct FlowGroup {
 
 /// Points of a distribution of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Percentiles {
     /// Median.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +182,6 @@ impl Percentiles {
 
 /// Traffic from one rack to another.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RackPair {
     /// The sending rack.
     pub from: String,

@@ -2,7 +2,11 @@
 //!
 //! One version byte, then the fields in the order of [`Cue`]; numbers as LEB128 (seven bits a byte, least first), texts with
 //! one byte of length, what may be absent behind a bit mask. Times are in picoseconds. Reading takes whatever bytes it is
-//! given: each length is bounded before anything is allocated for it, and nothing may be left over.
+//! given: each length is bounded before anything is allocated for it.
+//!
+//! A later version may add fields behind the last one: a number, the length, and the bytes. A reader that does not know one with an even
+//! number ignores it. One with an odd number changes what the rest means, such as a restriction to fewer sessions: who does not know it
+//! must refuse the message.
 
 use crate::cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX};
 use crate::select::{Prefix, Sessions};
@@ -22,9 +26,9 @@ pub enum WireError {
     /// They end within a field.
     #[error("it is truncated")]
     Short,
-    /// They go on behind the last field.
-    #[error("{0} bytes are left over")]
-    Left(usize),
+    /// A later version's field, which changes what the others mean.
+    #[error("it has field {0}, which this version does not know and must not ignore")]
+    Field(u64),
     /// Another version of this format.
     #[error("version {0} of the format is not known here")]
     Version(u8),
@@ -62,7 +66,7 @@ impl Cue {
     /// # Errors
     /// Why the bytes are not a CUE.
     pub fn from_bytes(bytes: &[u8]) -> Result<Cue, WireError> {
-        let mut input = Input { rest: bytes };
+        let mut input = Input::new(bytes);
         match input.byte()? {
             VERSION => {}
             version => return Err(WireError::Version(version)),
@@ -83,11 +87,25 @@ impl Cue {
             },
             reason: input.text()?,
         };
-        if input.rest.is_empty() { Ok(cue) } else { Err(WireError::Left(input.rest.len())) }
+        extensions(&mut input)?;
+        Ok(cue)
     }
 }
 
-fn number(out: &mut Vec<u8>, mut value: u64) {
+/// Reads a later version's fields, to the end.
+pub(crate) fn extensions(input: &mut Input<'_>) -> Result<(), WireError> {
+    while !input.rest.is_empty() {
+        let field = input.number()?;
+        let length = usize::try_from(input.number()?).map_err(|_| WireError::Short)?;
+        input.take(length)?;
+        if field % 2 == 1 {
+            return Err(WireError::Field(field));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -173,11 +191,16 @@ fn settings(out: &mut Vec<u8>, set: &Settings) {
     numbers.into_iter().flatten().for_each(|value| number(out, value));
 }
 
-struct Input<'a> {
+/// Bytes that are read from their begin.
+pub(crate) struct Input<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Input<'a> {
+        Input { rest: bytes }
+    }
+
     fn take(&mut self, n: usize) -> Result<&'a [u8], WireError> {
         let (taken, rest) = self.rest.split_at_checked(n).ok_or(WireError::Short)?;
         self.rest = rest;
@@ -188,11 +211,11 @@ impl<'a> Input<'a> {
         self.take(N)?.try_into().map_err(|_| WireError::Short)
     }
 
-    fn byte(&mut self) -> Result<u8, WireError> {
+    pub(crate) fn byte(&mut self) -> Result<u8, WireError> {
         Ok(self.array::<1>()?[0])
     }
 
-    fn number(&mut self) -> Result<u64, WireError> {
+    pub(crate) fn number(&mut self) -> Result<u64, WireError> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;

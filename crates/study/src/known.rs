@@ -115,8 +115,16 @@ pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
     let name = file.display().to_string();
     let text =
         fs::read_to_string(file).map_err(|error| Failure::located(&Diagnostic::unreadable("policy", &name, &error)))?;
+    parse_policy(&name, &text)
+}
+
+/// Reads the text of a policy that has the name of the file `name`, unless it names itself.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn parse_policy(name: &str, text: &str) -> Result<Policy, Failure> {
     let algorithms = host_algorithm_facts();
-    Policy::parse(&name, &text, policy::Known { algorithms: &algorithms })
+    Policy::parse(name, text, policy::Known { algorithms: &algorithms })
         .map_err(|diagnostic| Failure::located(&diagnostic))
 }
 

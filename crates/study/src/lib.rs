@@ -26,7 +26,7 @@ mod twin;
 
 pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
 pub use failure::Failure;
-pub use known::{algorithm_names, load_policy, load_scenario};
+pub use known::{algorithm_names, load_policy, load_scenario, parse_policy};
 pub use monitor::{Event, Monitor, Sink};
 pub use reproduce::{DctcpOptions, ParityOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
 pub use request::{Backend, all_cores, results_folder};

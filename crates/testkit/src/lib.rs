@@ -2,7 +2,7 @@
 //!
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] serialises tests,
 //!   [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs from it, [`eventually`] waits
-//!   for an effect.
+//!   for an effect. [`NatsServer`] carries messages between them.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
 //!   cases to run.
@@ -13,6 +13,7 @@
 
 mod asked;
 mod machine;
+mod nats;
 mod network;
 mod random;
 mod running;
@@ -22,6 +23,7 @@ mod wire;
 
 pub use asked::asked;
 pub use machine::{Machine, cgroups, or_skip, root};
+pub use nats::{NatsServer, free_port, nats_program};
 pub use network::{End, Namespaces, cable, command, inside, ip, set_sysctl, talk};
 pub use random::Random;
 pub use running::{Burners, Running};

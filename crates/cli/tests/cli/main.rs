@@ -8,6 +8,7 @@ mod determinism;
 mod doctor;
 mod emulation;
 mod emulator;
+mod fleet;
 mod foreign;
 mod init;
 mod interrupt;

@@ -1,8 +1,8 @@
 //! CUEs: as bytes, signed, and taken or not.
 
 use policy::{
-    Addressees, Cue, CueError, CueGuard, CueScope, Gate, Identity, KeyError, NetworkView, OracleKey, Prefix, PublicKey,
-    SIGNED_MAX, Sessions, Settings,
+    Addressees, Cue, CueError, CueGuard, CueScope, Gate, Identity, KEYS_MAX, KeyError, NetworkView, OracleKey, Prefix,
+    PublicKey, PublicKeys, SIGNED_MAX, Sessions, Settings,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -122,6 +122,42 @@ fn another_key_is_not_the_oracles() {
     let mut gate = gate(None);
     assert_eq!(gate.take(&forged), Err(CueError::Forged));
     assert_eq!(gate.highest(), None, "what is forged leaves no trace");
+}
+
+#[test]
+fn two_keys_are_the_oracles_while_one_replaces_the_other() {
+    let (old, new, other) = (key(), OracleKey::from_secret([8; 32]), OracleKey::from_secret([9; 32]));
+    let lines = format!("# change 1\n{}\n\n  {}\n", old.public().to_hex(), new.public().to_hex());
+    let both = PublicKeys::parse(&lines).unwrap();
+    assert_eq!(both.keys(), [old.public(), new.public()]);
+    let mut gate = gate(None);
+    gate.trust(both);
+    assert!(gate.take(&old.sign(&cue(1, 0))).is_ok());
+    assert!(gate.take(&new.sign(&cue(1, 1))).is_ok(), "in the same epoch");
+    assert_eq!(gate.take(&old.sign(&cue(1, 1))), Err(CueError::Replayed { epoch: 1, id: 1 }), "whoever signed it");
+    assert_eq!(gate.take(&other.sign(&cue(1, 2))), Err(CueError::Forged));
+    for (at, signer) in [&old, &new].into_iter().enumerate() {
+        let question = [at as u8; 32];
+        gate.ask(question);
+        assert_eq!(gate.answered(&other.answer(2, &[question])), Some(Err(CueError::Forged)));
+        assert_eq!(gate.answered(&signer.answer(2, &[question])), Some(Ok(())));
+    }
+    gate.trust(new.public().into());
+    assert_eq!(gate.take(&old.sign(&cue(3, 0))), Err(CueError::Forged), "it is not valid any more");
+    assert_eq!(gate.highest(), Some(2), "what was taken stays taken");
+    assert!(gate.take(&new.sign(&cue(3, 0))).is_ok());
+}
+
+#[test]
+fn a_file_of_keys_has_one_or_two() {
+    let line = key().public().to_hex();
+    assert_eq!(PublicKeys::parse(&line).unwrap(), key().public().into());
+    assert_eq!(PublicKeys::parse(""), Err(KeyError::None));
+    assert_eq!(PublicKeys::parse("# none\n\n"), Err(KeyError::None));
+    assert_eq!(PublicKeys::parse(&format!("{line}\nnone")), Err(KeyError::Shape));
+    assert_eq!(PublicKeys::parse(&format!("{line} {line}")), Err(KeyError::Shape));
+    let many = format!("{line}\n").repeat(KEYS_MAX + 1);
+    assert_eq!(PublicKeys::parse(&many), Err(KeyError::Many));
 }
 
 #[test]

@@ -1,0 +1,194 @@
+//! How machines join the fleet, stay in it, and leave it: over a real server.
+
+use bus::{EnrollError, Entry, Hub, NatsBus, NatsHub, NatsStore, Role, Store as _, ask_fleet, enroll, hello};
+use fleet::{Command, Identity, Reply, Token, TokenRequest};
+use policy::OracleKey;
+use crate::site::{Raw, Site, now, sealer, subject};
+use std::fs;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use crate::talk::{SHORT, name, report, sent};
+use testkit::until;
+
+const DAY_S: u64 = 86_400;
+const WAIT: Duration = Duration::from_secs(20);
+
+fn token(site: &Site, role: Role, hosts: &[&str], uses: Option<u32>) -> String {
+    let hosts = hosts.iter().map(|host| (*host).to_string()).collect();
+    Token::issue(&site.oracle, &TokenRequest { role, hosts, seconds: 600, uses }, now()).unwrap().text()
+}
+
+/// Runs `work` while the Oracle's end answers questions; returns both, and what the Oracle noticed.
+fn with_oracle<T>(site: &Site, mut hub: NatsHub, work: impl FnOnce() -> T) -> (T, NatsHub, Vec<String>) {
+    let key: OracleKey = bus::files::secret_key(&site.folder("oracle-0").join(fleet::ORACLE_KEY)).unwrap();
+    let (done, notices) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let result = std::thread::scope(|scope| {
+        let hub = &mut hub;
+        let oracle = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                if let Some(message) = hub.receive(SHORT).unwrap()
+                    && let Some(question) = hello(&message.bytes)
+                {
+                    hub.answer(&message.reply, &key.answer(7, &[question])).unwrap();
+                }
+                let noticed = hub.notices();
+                notices.lock().unwrap().extend(noticed.iter().map(|one| format!("{}: {}", one.what, one.about)));
+            }
+        });
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        done.store(true, Ordering::Relaxed);
+        oracle.join().unwrap();
+        result
+    });
+    let result = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    (result, hub, notices.into_inner().unwrap())
+}
+
+#[test]
+fn a_token_makes_a_machine_a_member() {
+    let Some(site) = Site::new() else { return };
+    let token = token(&site, Role::Agent, &["h1", "h2"], Some(1));
+    let at = |name: &str| site.folder("machines").join(name);
+    let attempt = |name: &str, folder: &str| enroll(&token, name, &at(folder), WAIT);
+    let (outcome, mut hub, noticed) = with_oracle(&site, site.hub(), || {
+        let refused = attempt("h9", "h1").unwrap_err();
+        assert!(matches!(refused, EnrollError::Refused(_)) && refused.is_input(), "{refused}");
+        assert!(!at("h1").exists(), "nothing is left");
+        let identity = attempt("h1", "h1").unwrap();
+        let used = attempt("h2", "h2").unwrap_err();
+        assert!(used.to_string().contains("used 1 times") && used.is_input(), "{used}");
+        let there = attempt("h1", "h1").unwrap_err();
+        assert!(there.to_string().contains("this machine has an identity"), "{there}");
+        identity
+    });
+    assert_eq!(outcome.card.user.key, Identity::load(&at("h1")).unwrap().card.user.key);
+    assert_eq!(noticed.iter().filter(|line| line.as_str() == "enrolled: agent h1").count(), 1, "{noticed:?}");
+    assert!(noticed.iter().any(|line| line.starts_with("refused: ") && line.contains("used 1 times")), "{noticed:?}");
+    let mut agent = NatsBus::join(&at("h1")).unwrap();
+    bus::Bus::heard(&mut agent, 7);
+    assert_eq!(name(&sent(&mut agent, &mut hub, &report("h1"))), "h1");
+    // everything of the identity is the owner's alone
+    for file in fs::read_dir(at("h1")).unwrap() {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(file.unwrap().metadata().unwrap().permissions().mode() & 0o077, 0);
+    }
+}
+
+#[test]
+fn without_an_oracle_or_a_server_nothing_is_enrolled() {
+    let Some(mut site) = Site::new() else { return };
+    let (token, folder) = (token(&site, Role::Agent, &[], None), site.folder("machines/h1"));
+    let short = Duration::from_secs(1);
+    let why = enroll(&token, "h1", &folder, short).unwrap_err();
+    assert!(why.to_string().contains("no Oracle has answered") && !why.is_input(), "{why}");
+    site.server.kill();
+    let why = enroll(&token, "h1", &folder, short).unwrap_err();
+    assert!(why.to_string().contains("no server of the fleet can be reached") && !why.is_input(), "{why}");
+    let why = enroll(&token[..100], "h1", &folder, short).unwrap_err();
+    assert!(why.to_string().contains("cut or changed") && why.is_input(), "{why}");
+    assert!(!folder.exists());
+}
+
+#[test]
+fn who_is_revoked_is_cut_off_and_stays_so() {
+    let Some(site) = Site::new() else { return };
+    let mut hub = site.hub();
+    let [one, other] = ["h1", "h2"].map(|name| site.identity(name, Role::Agent, &[]));
+    hub.enter(&one.card).unwrap();
+    hub.enter(&other.card).unwrap();
+    let raw = Raw::connect(&site, &one);
+    assert!(raw.is_connected());
+    let mut operator = NatsBus::join(&site.folder("operator")).unwrap();
+    let ((), mut hub, noticed) = with_oracle(&site, hub, || {
+        let Reply::Members { members, more: None } = ask_fleet(&mut operator, &Command::List { after: None }, WAIT).unwrap()
+        else {
+            panic!("a list")
+        };
+        let mut names: Vec<&str> = members.iter().map(|one| one.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["h1", "h2", "operator"], "and the one that was there from the start");
+        let revoke = Command::Revoke { name: "h1".into(), role: None };
+        let Reply::Revoked(line) = ask_fleet(&mut operator, &revoke, WAIT).unwrap() else { panic!("it is revoked") };
+        assert_eq!((line.name.as_str(), line.revoked), ("h1", true));
+        until("the server cuts it off", || !raw.is_connected());
+        // the command may be repeated, as its first half may have been lost
+        assert!(matches!(ask_fleet(&mut operator, &revoke, WAIT).unwrap(), Reply::Revoked(_)));
+        let unknown = Command::Revoke { name: "h9".into(), role: None };
+        assert!(matches!(ask_fleet(&mut operator, &unknown, WAIT).unwrap(), Reply::Refused(_)));
+    });
+    assert_eq!(noticed.iter().filter(|line| line.as_str() == "revoked: agent h1, by operator").count(), 2, "{noticed:?}");
+    // it cannot come back, and its old entry in the register does not make it a member
+    let mut agent = NatsBus::join(&site.saved(&one)).unwrap();
+    until("it is refused", || {
+        let _ = bus::Bus::receive(&mut agent, SHORT);
+        bus::Bus::trouble(&agent).is_some_and(|why| why.contains("authorization"))
+    });
+    assert!(hub.enter(&one.card).unwrap_err().contains("revoked"));
+    assert_eq!(hub.counts().peers, 2);
+    // nor at another Oracle
+    let mut second = NatsHub::listen(&site.folder("oracle-1")).unwrap();
+    until("the other Oracle knows the members", || {
+        let _ = second.receive(SHORT).unwrap();
+        second.counts().peers == 2
+    });
+    // the other host is not affected
+    let mut agent = NatsBus::join(&site.saved(&other)).unwrap();
+    bus::Bus::heard(&mut agent, 7);
+    assert_eq!(name(&sent(&mut agent, &mut hub, &report("h2"))), "h2");
+}
+
+#[test]
+fn an_agent_may_not_ask_what_an_operator_may() {
+    let Some(site) = Site::new() else { return };
+    let mut hub = site.hub();
+    let identity = site.identity("h1", Role::Agent, &[]);
+    hub.enter(&identity.card).unwrap();
+    let raw = Raw::connect(&site, &identity);
+    let command = [bus::kind::FLEET, br#"{"revoke": {"name": "h1"}}"#].concat();
+    raw.publish(&subject(&identity), &sealer(&identity, 1).seal(Some(7), &command));
+    assert_eq!((crate::talk::all(&mut hub), hub.counts().rejected.role), (Vec::new(), 1));
+    assert_eq!(hub.counts().peers, 2, "it and the operator");
+}
+
+#[test]
+fn an_identity_is_renewed_before_it_ends() {
+    let Some(site) = Site::new() else { return };
+    let mut hub = site.hub();
+    let identity = site.identity_between("h1", now() - 60 * DAY_S, now() + 30 * DAY_S);
+    hub.enter(&identity.card).unwrap();
+    let folder = site.saved(&identity);
+    let mut agent = NatsBus::join(&folder).unwrap();
+    until("it is renewed", || {
+        let _ = hub.receive(SHORT).unwrap();
+        let _ = bus::Bus::receive(&mut agent, SHORT).unwrap();
+        Identity::load(&folder).unwrap().card.user.expires > now() + 80 * DAY_S
+    });
+    assert!(hub.notices().iter().any(|one| (one.what, one.about.as_str()) == ("renewed", "agent h1")));
+    // the next connection is with the new JWT; the old one is still good for this one
+    assert!(bus::Bus::is_connected(&agent));
+    let mut again = NatsBus::join(&folder).unwrap();
+    bus::Bus::heard(&mut again, 7);
+    assert_eq!(name(&sent(&mut again, &mut hub, &report("h1"))), "h1");
+}
+
+#[test]
+fn what_oracles_share_is_put_by_one_of_them_at_a_time() {
+    let Some(mut site) = Site::new() else { return };
+    let mut stores = ["oracle-0", "oracle-1"].map(|name| NatsStore::open(&site.folder(name)).unwrap());
+    let [one, other] = &mut stores;
+    assert!(one.get("lease").unwrap().is_none());
+    let first = one.put("lease", b"one", None).unwrap().unwrap();
+    assert!(other.put("lease", b"other", None).unwrap().is_none(), "there is one");
+    assert_eq!(other.get("lease").unwrap().unwrap(), Entry { value: b"one".to_vec(), revision: first });
+    let second = other.put("lease", b"other", Some(first)).unwrap().unwrap();
+    assert!(second > first);
+    assert!(one.put("lease", b"one", Some(first)).unwrap().is_none(), "it has changed since");
+    assert!(one.put("long", &vec![0; bus::STORED_MAX + 1], None).is_err());
+    assert!(one.put("long", &vec![0; bus::STORED_MAX], None).unwrap().is_some());
+    site.server.kill();
+    until("it is away", || one.get("lease").is_err());
+    site.server.again();
+    until("it is back", || one.get("lease").is_ok());
+    assert_eq!(one.get("lease").unwrap().unwrap(), Entry { value: b"other".to_vec(), revision: second }, "it was kept");
+}

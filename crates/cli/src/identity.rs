@@ -1,0 +1,68 @@
+//! Where a command meets the Oracle: over the servers of a fleet, with an identity, or at a socket of this machine.
+
+use crate::failure::Failure;
+use crate::terminal::note;
+use bus::Address;
+use fleet::{Identity, Role};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where `opentcp enroll` puts a machine's identity.
+pub const FOLDER: &str = "/etc/opentcp/identity";
+
+/// Where the Oracle is met.
+pub struct Meeting {
+    /// The bus.
+    pub bus: Address,
+    /// Who this machine is there; on the socket of one machine it is nobody.
+    pub identity: Option<(PathBuf, Identity)>,
+}
+
+impl Meeting {
+    /// By `--identity`, or `--socket`, or what is in the usual folder, or the usual socket.
+    ///
+    /// # Errors
+    /// The identity cannot be used, or is one of another role.
+    pub fn choose(identity: Option<&PathBuf>, socket: Option<&PathBuf>, roles: &[Role]) -> Result<Meeting, Failure> {
+        let usual = Path::new(FOLDER);
+        let folder = match (identity, socket) {
+            (Some(folder), _) => folder,
+            (None, None) if usual.join("fleet.json").exists() => usual,
+            (None, socket) => {
+                let socket = socket.cloned().unwrap_or_else(|| super::SOCKET.into());
+                return Ok(Meeting { bus: Address::Unix(socket), identity: None });
+            }
+        };
+        let input = |error: fleet::files::FileError| Failure::Input(error.to_string());
+        let found = Identity::load(folder).map_err(input)?;
+        let role = found.card.member().role;
+        if !roles.contains(&role) {
+            let wanted: Vec<&str> = roles.iter().map(|role| role.word()).collect();
+            let words = format!(
+                "{}: the identity of {role} {}; this command needs that of: {}",
+                folder.display(),
+                found.card.member().name,
+                wanted.join(", ")
+            );
+            if identity.is_some() {
+                return Err(Failure::Input(words));
+            }
+            // on an Oracle's machine the usual folder may be its agent's
+            note!("{words}. It is not used");
+            return Ok(Meeting { bus: Address::Unix(super::SOCKET.into()), identity: None });
+        }
+        found.check(folder, unix_s()).map_err(input)?;
+        Ok(Meeting { bus: Address::Nats(folder.to_path_buf()), identity: Some((folder.to_path_buf(), found)) })
+    }
+
+    /// A file of a key: as asked for, or the identity's own, or the usual one.
+    pub fn key(&self, asked: Option<PathBuf>, own: &str, usual: &str) -> PathBuf {
+        let own = self.identity.as_ref().map(|(folder, _)| folder.join(own));
+        asked.or(own).unwrap_or_else(|| usual.into())
+    }
+}
+
+/// Seconds since 1970.
+pub fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,239 @@
+//! A fleet as its operator has it: a server, an Oracle and agents as processes, on machines that are network namespaces with cables between
+//! them. Only root can run these tests; they are skipped where there is no nats-server.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use testkit::{End, NatsServer, Namespaces, Running, cable, inside, ip, nats_program, or_skip, root, until};
+
+/// Sets what a route shows, and decides every second.
+const POLICY: &str = r#"
+mode = "enforce"
+period = "1 s"
+[[rule]]
+name = "always"
+when = "network.live_flows >= 0"
+match = { hosts = "all" }
+set = { initial_cwnd = 20 }
+"#;
+
+/// Machines: one with the server and the Oracle, and two hosts, each at a cable of its own.
+struct World {
+    place: TempDir,
+    machines: Namespaces<3>,
+    server: NatsServer,
+}
+
+impl World {
+    /// Or a printed reason why the test is skipped.
+    fn new() -> Option<World> {
+        or_skip(root())?;
+        let program = nats_program()?;
+        let place = tempfile::tempdir().unwrap();
+        let machines = Namespaces::new(["hub", "h1", "h2"]);
+        for (i, host) in [(1, &machines[1]), (2, &machines[2])] {
+            let (near, far) = (format!("10.97.{i}.1/24"), format!("10.97.{i}.2/24"));
+            let name = format!("eth{i}");
+            cable([
+                End { host: &machines[0], name: &name, address: Some(&near) },
+                End { host, name: "eth0", address: Some(&far) },
+            ]);
+            ip(&format!("-n {host} link set lo up"));
+            ip(&format!("-n {host} route add default via 10.97.{i}.1"));
+        }
+        ip(&format!("-n {} link set lo up", &machines[0]));
+        fs::write(place.path().join("policy.toml"), POLICY).unwrap();
+        // two addresses of the server: each host reaches one of them
+        let servers = ["--server", "10.97.1.1:4222", "--server", "10.97.2.1:4222"];
+        let made = Command::new(env!("CARGO_BIN_EXE_opentcp"))
+            .current_dir(&place)
+            .args(["fleet", "init", "fleet"])
+            .args(servers)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let configuration = place.path().join("fleet/nats/nats-server.conf");
+        let address: SocketAddr = "10.97.1.1:4222".parse().unwrap();
+        let server = NatsServer::start(&program, &configuration, address, Some(&machines[0]));
+        Some(World { place, machines, server })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_opentcp"));
+        command.args(arguments).current_dir(&self.place);
+        command
+    }
+
+    /// Runs a command on a machine, with this on its standard input.
+    fn run(&self, machine: usize, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        inside(&self.machines[machine], || {
+            let mut child = command.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            child.wait_with_output().unwrap()
+        })
+    }
+
+    /// The same of one that must succeed; its output.
+    fn done(&self, machine: usize, arguments: &[&str], input: &str) -> String {
+        let output = self.run(machine, arguments, input);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The same of one that must fail with this code; its message.
+    fn fails(&self, machine: usize, arguments: &[&str], input: &str, code: i32) -> String {
+        let output = self.run(machine, arguments, input);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+        message
+    }
+
+    fn start(&self, machine: usize, name: &str, arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        command.stdout(File::create(self.path(&format!("{name}.out"))).unwrap());
+        Running::start(&self.machines[machine], &mut command, self.path(&format!("{name}.log")))
+    }
+
+    fn oracle(&self) -> Running {
+        let identity = ["oracle", "policy.toml", "--identity", "fleet/oracle-0", "--state", "oracle"];
+        self.start(0, "oracle", &identity)
+    }
+
+    fn enroll(&self, machine: usize, token: &str) {
+        let name = format!("h{machine}");
+        self.done(machine, &["enroll", "-", "--host", &name, "--identity", &name], token);
+    }
+
+    fn agent(&self, machine: usize) -> Running {
+        let (name, state) = (format!("h{machine}"), format!("h{machine}-state"));
+        // routes alone: a program would be attached to the cgroup of all that runs here
+        let arguments = ["agent", "--identity", &name, "--state", &state, "--pins", &state, "--means", "routes"];
+        self.start(machine, &name, &arguments)
+    }
+
+    /// Whether a host has what the policy sets.
+    fn is_set(&self, machine: usize) -> bool {
+        ip(&format!("-n {} route show default", &self.machines[machine])).contains("initcwnd 20")
+    }
+
+    fn status(&self, machine: usize) -> Value {
+        let state = format!("h{machine}-state");
+        let text = self.done(machine, &["agent", "status", "--json", "--state", &state, "--pins", &state], "");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn token(&self) -> String {
+        self.done(0, &["fleet", "token", "--fleet", "fleet", "--role", "agent", "--for", "1h"], "")
+    }
+
+    fn list(&self) -> Vec<(String, bool)> {
+        let text = self.done(0, &["fleet", "list", "--identity", "fleet/operator", "--json"], "");
+        let members: Vec<Value> = serde_json::from_str(&text).unwrap();
+        members
+            .iter()
+            .map(|one| (one["name"].as_str().unwrap().to_string(), one["revoked"] == Value::Bool(true)))
+            .collect()
+    }
+}
+
+#[test]
+fn machines_join_are_steered_outlive_their_server_and_leave() {
+    let Some(mut world) = World::new() else { return };
+    let token = world.token();
+    let early = ["enroll", "-", "--host", "h1", "--identity", "h1", "--wait", "1"];
+    let message = world.fails(1, &early, &token, 1);
+    assert!(message.contains("no Oracle has answered"), "{message}");
+    let oracle = world.oracle();
+    world.enroll(1, &token);
+    let message = world.fails(1, &early, &token, 2);
+    assert!(message.contains("this machine has an identity"), "{message}");
+    let message = world.fails(2, &["enroll", "-", "--host", "h1", "--identity", "h2"], &token, 2);
+    assert!(message.contains("the name h1 is taken"), "{message}");
+    world.enroll(2, &token);
+    let message = world.fails(1, &["agent", "--identity", "h1", "--host", "other"], "", 2);
+    assert!(message.contains("--host other: this machine is h1 in the fleet"), "{message}");
+    let message = world.fails(1, &["agent", "--identity", "fleet/operator"], "", 2);
+    assert!(message.contains("the identity of operator operator"), "{message}");
+
+    let agents = [world.agent(1), world.agent(2)];
+    let said = || format!("{}{}{}", oracle.said(), agents[0].said(), agents[1].said());
+    for machine in [1, 2] {
+        until(&format!("h{machine} is steered; {}", said()), || world.is_set(machine));
+        assert_eq!(world.status(machine)["connected"], Value::Bool(true));
+    }
+
+    world.server.kill();
+    for machine in [1, 2] {
+        until("what is not renewed ends", || !world.is_set(machine));
+        until("the loss is seen", || world.status(machine)["connected"] == Value::Bool(false));
+    }
+    world.server.again();
+    for machine in [1, 2] {
+        until(&format!("h{machine} is steered again; {}", said()), || world.is_set(machine));
+    }
+
+    let members: Vec<String> = world.list().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(members, ["h1", "h2", "operator"]);
+    let message = world.fails(0, &["fleet", "revoke", "h9", "--identity", "fleet/operator"], "", 2);
+    assert!(message.contains("no member is called h9"), "{message}");
+    world.done(0, &["fleet", "revoke", "h1", "--identity", "fleet/operator"], "");
+    assert_eq!(world.list()[0], ("h1".to_string(), true));
+    until("it is no longer steered", || !world.is_set(1));
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!world.is_set(1) && world.is_set(2), "the other one still is");
+    assert!(oracle.said().contains("revoked: agent h1, by operator"), "{}", oracle.said());
+
+    for agent in agents {
+        agent.stop();
+    }
+    assert!(!world.is_set(1) && !world.is_set(2));
+    oracle.stop();
+}
+
+/// Resident memory that is the process's own, kB, and CPU time, milliseconds.
+fn cost(process: u32) -> (u64, u64, f64) {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let of = |name: &str| -> u64 {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let stat = fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap();
+    let ns: f64 = stat.split_whitespace().next().unwrap().parse().unwrap();
+    (of("VmRSS:"), of("RssAnon:"), ns / 1e6)
+}
+
+#[test]
+fn an_agent_of_a_fleet_costs_little() {
+    let Some(world) = World::new() else { return };
+    // a period as in production: one report a minute
+    fs::write(world.path("policy.toml"), POLICY.replace("1 s", "60 s")).unwrap();
+    let token = world.token();
+    let oracle = world.oracle();
+    world.enroll(1, &token);
+    let agent = world.agent(1);
+    until("it is connected", || agent.said().contains("connected to the Oracle"));
+    std::thread::sleep(Duration::from_secs(5));
+    let (_, _, before) = cost(agent.id());
+    std::thread::sleep(Duration::from_secs(10));
+    let (resident, own, after) = cost(agent.id());
+    println!(
+        "an idle agent over TLS: {:.1} MB resident, of which {:.1} MB its own and the rest the program's file; {:.3} % of a core",
+        resident as f64 / 1024.0,
+        own as f64 / 1024.0,
+        (after - before) / 10_000.0 * 100.0
+    );
+    assert!(own < 12 * 1024, "{own} kB");
+    agent.stop();
+    oracle.stop();
+}
