@@ -6,8 +6,8 @@ use crate::terminal::{note, print, print_json};
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use fleet::{
-    CERTIFICATE_DAYS, Identity, Init, InitError, OracleIdentity, Role, Rotation, Server, Token, TokenError, TokenRequest,
-    UnixTime,
+    CERTIFICATE_DAYS, Identity, Init, InitError, OracleIdentity, Role, Rotation, Server, Token, TokenError,
+    TokenRequest, UnixTime,
 };
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -109,7 +109,9 @@ pub struct TokenArgs {
 ///
 /// Exit codes: 0 done, 1 a file cannot be written, 2 bad input.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opentcp fleet rotate-key --fleet /etc/opentcp/fleet\n  opentcp fleet rotate-key --fleet /etc/opentcp/fleet --finish")]
+#[command(
+    after_help = "Examples:\n  opentcp fleet rotate-key --fleet /etc/opentcp/fleet\n  opentcp fleet rotate-key --fleet /etc/opentcp/fleet --finish"
+)]
 pub struct RotateArgs {
     /// An Oracle's identity folder, or the folder that `opentcp fleet init` made; in that case, copy the changed folders to their machines
     #[arg(long, value_name = "DIR", default_value = "/etc/opentcp/identity")]
@@ -126,7 +128,9 @@ pub struct RotateArgs {
 ///
 /// Exit codes: 0 done, 1 a file cannot be written, 2 bad input.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opentcp fleet certificate /etc/opentcp/fleet\n  opentcp fleet certificate fleet --server nats2.example --days 90")]
+#[command(
+    after_help = "Examples:\n  opentcp fleet certificate /etc/opentcp/fleet\n  opentcp fleet certificate fleet --server nats2.example --days 90"
+)]
 pub struct CertificateArgs {
     /// The folder that `opentcp fleet init` made
     #[arg(value_name = "DIR")]
@@ -211,7 +215,8 @@ fn init(args: &InitArgs) -> Result<(), Failure> {
         writeln!(text, "{at}/oracle-{number}: the identity of Oracle {number}").expect("writing to a string");
     }
     writeln!(text, "{at}/operator: the identity of an operator").expect("writing to a string");
-    writeln!(text, "{at}/keys: keys to recover with; keep them on no machine of the fleet").expect("writing to a string");
+    writeln!(text, "{at}/keys: keys to recover with; keep them on no machine of the fleet")
+        .expect("writing to a string");
     print(&text)
 }
 
@@ -227,8 +232,7 @@ fn oracle(folder: &Path) -> Result<OracleIdentity, Failure> {
 }
 
 fn token(args: &TokenArgs) -> Result<(), Failure> {
-    let request =
-        TokenRequest { role: args.role, hosts: args.hosts.clone(), seconds: args.life, uses: args.uses };
+    let request = TokenRequest { role: args.role, hosts: args.hosts.clone(), seconds: args.life, uses: args.uses };
     let token = Token::issue(&oracle(&args.fleet)?, &request, now());
     let token = token.map_err(|error| match error {
         TokenError::Random(_) => Failure::Run(error.to_string()),
