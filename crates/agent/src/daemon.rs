@@ -567,6 +567,7 @@ fn send(
     let mut report = mind.report(now, ended, of_epoch);
     report.notes.extend(tuner.lacking().map(str::to_string));
     let Some(bus) = &mut mind.bus else { return true };
+    mind.agent.highest().into_iter().for_each(|epoch| bus.heard(epoch));
     match bus.send(&report.to_bytes()) {
         // a busy Oracle gets it with the next report, events until then included
         Err(BusError::Full) => return false,

@@ -8,7 +8,7 @@
 //! [`SESSIONS`] are remembered. A member that has not yet heard of an epoch can only ask: of its message nothing but the question passes.
 
 use crate::kind::{Kind, ask, hello};
-use crate::sealed::{Key, SealError, open};
+use crate::sealed::{Key, Opened, SealError, open};
 use crate::{Report, Role};
 use fleet::{MEMBERS_MAX, Member};
 use serde::Serialize;
@@ -233,10 +233,8 @@ impl Members {
         }
         // an epoch above all that are known here is one of a leader that was elected since
         let fresh = self.epochs.first().is_some_and(|oldest| opened.epoch.is_some_and(|epoch| epoch >= *oldest));
-        let new = match fresh {
-            true => state.is_new(opened.session, opened.counter),
-            false => !state.has_seen(opened.session, opened.counter),
-        };
+        let Opened { session, counter, .. } = opened;
+        let new = if fresh { state.is_new(session, counter) } else { !state.has_seen(session, counter) };
         if !new {
             self.rejected.replayed += 1;
             return None;

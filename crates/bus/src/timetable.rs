@@ -67,7 +67,7 @@ impl Timetable {
 
     fn offset(&self, period: Time) -> Time {
         let quarter = period.as_ps() / SPREAD;
-        Time::from_ps((u128::from(quarter) * u128::from(self.place) >> 64) as u64)
+        Time::from_ps(((u128::from(quarter) * u128::from(self.place)) >> 64) as u64)
     }
 
     /// Whether a report is due.

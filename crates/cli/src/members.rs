@@ -30,7 +30,9 @@ pub struct Operator {
 ///
 /// Exit codes: 0 done, 1 no server or no Oracle answered, 2 bad input.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opentcp fleet list\n  opentcp fleet list --json | jq -r '.[] | select(.revoked | not) | .name'")]
+#[command(
+    after_help = "Examples:\n  opentcp fleet list\n  opentcp fleet list --json | jq -r '.[] | select(.revoked | not) | .name'"
+)]
 pub struct ListArgs {
     #[command(flatten)]
     operator: Operator,
@@ -46,7 +48,9 @@ pub struct ListArgs {
 ///
 /// Exit codes: 0 done, 1 no server or no Oracle answered, or only a part was done (repeat the command), 2 there is no such member.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opentcp fleet revoke web17\n  opentcp fleet revoke web17 --role agent\n  opentcp fleet revoke UDXU4RCS…")]
+#[command(
+    after_help = "Examples:\n  opentcp fleet revoke web17\n  opentcp fleet revoke web17 --role agent\n  opentcp fleet revoke UDXU4RCS…"
+)]
 pub struct RevokeArgs {
     /// The member's name, or its public key
     #[arg(value_name = "NAME")]
@@ -70,7 +74,8 @@ impl Operator {
             return Ok(bus);
         }
         let folder = self.identity.display();
-        let words = format!("{folder}: the identity of {} {}; this command needs an operator's", member.role, member.name);
+        let words =
+            format!("{folder}: the identity of {} {}; this command needs an operator's", member.role, member.name);
         Err(Failure::Input(words))
     }
 }

@@ -67,10 +67,7 @@ impl NatsBus {
         let subject = folder.from().ok_or_else(|| folder.broken("an Oracle's identity, not a member's"))?;
         let sealer = Sealer::new(folder.secret(), random()?);
         let asks = matches!(folder.member().role, Role::Collector | Role::Operator);
-        let greeting = match asks {
-            true => Some(Greeting::new(&folder)?),
-            false => None,
-        };
+        let greeting = if asks { Some(Greeting::new(&folder)?) } else { None };
         let (clock, renew_at) = (Clock::begin(), Time::ZERO);
         Ok(NatsBus { folder, link, cues, own, sealer, subject, heard: None, greeting, renew_at, clock })
     }
@@ -178,7 +175,8 @@ impl Greeting {
 
     /// The epoch that this message of the Oracle's proves to be one of its own.
     fn epoch_of(&mut self, message: &[u8]) -> Option<u64> {
-        let is_heard = matches!(self.gate.answered(message), Some(Ok(()))) || matches!(self.gate.heard(message), Some(Ok(_)));
+        let is_heard =
+            matches!(self.gate.answered(message), Some(Ok(()))) || matches!(self.gate.heard(message), Some(Ok(_)));
         is_heard.then(|| self.gate.highest()).flatten()
     }
 }

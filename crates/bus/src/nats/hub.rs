@@ -243,7 +243,9 @@ impl NatsHub {
         let mut state = self.intake.lock();
         state.learn(&self.oracle.identity.fleet, key, Some(value.as_bytes()));
         let nkey = Nkey::parse(key, NkeyKind::User).map_err(|error| error.to_string())?;
-        if state.registry.entry(&nkey).is_some_and(|entry| matches!(entry, Entry::Revoked(_))) && !value.starts_with("revoked.") {
+        if state.registry.entry(&nkey).is_some_and(|entry| matches!(entry, Entry::Revoked(_)))
+            && !value.starts_with("revoked.")
+        {
             return Err("this key was revoked".to_string());
         }
         drop(state);

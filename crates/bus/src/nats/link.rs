@@ -26,6 +26,8 @@ const NONCE_MAX: usize = 64;
 const TURN_TASKS: u32 = 4;
 /// How often all tasks get a turn where nothing is waited for: to read, to handle what was read, and to write.
 const TURNS: usize = 3;
+/// Servers of which it is said why they are not connected.
+const SHOWN_MAX: usize = 3;
 /// Attempts to have a message written, with a turn for the connection's task between two.
 const TRIES: usize = 4;
 /// How often it is looked whether a server is connected, where that is waited for.
@@ -152,7 +154,9 @@ impl Link {
         for _ in 0..TRIES {
             match self.client.publish(subject.to_string(), bytes.clone()).now_or_never() {
                 Some(Ok(())) => return Ok(()),
-                Some(Err(error)) if error.kind() == PublishErrorKind::MaxPayloadExceeded => return Err(BusError::Long(bytes.len())),
+                Some(Err(error)) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
+                    return Err(BusError::Long(bytes.len()));
+                }
                 Some(Err(_)) => return Err(BusError::Gone),
                 // what was to be written before is written now
                 None => self.turn(),
@@ -244,22 +248,22 @@ impl Shared {
         }
     }
 
-    /// The server to try next, and when: one that has failed least often, at once when the process starts.
+    /// The server to try next, and when: one that has failed least often.
     fn next(&self, servers: &[Server]) -> Option<ReconnectToServer> {
         let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, now) = (gone.since, Instant::now());
         gone.since = since.or(Some(now));
-        let failed = servers.iter().filter_map(|server| Some((server, server.last_error.as_ref()?)));
-        gone.why = failed.map(|(server, error)| format!("{server}: {error}")).next().or(gone.why.take());
+        let failed = servers.iter().filter_map(|server| Some(format!("{server}: {}", server.last_error.as_ref()?)));
+        let failed: Vec<String> = failed.take(SHOWN_MAX).collect();
+        gone.why = if failed.is_empty() { gone.why.take() } else { Some(failed.join("; ")) };
         let [draw, choice] = [(); 2].map(|()| crate::random().map_or(u32::MAX, u32::from_ne_bytes));
         let least = servers.iter().map(|server| server.failed_attempts).min()?;
         let best: Vec<&Server> = servers.iter().filter(|server| server.failed_attempts == least).collect();
         let chosen = best[choice as usize % best.len()];
-        let is_first = since.is_none() && servers.iter().all(|server| !server.did_connect);
-        let wait = match is_first {
-            true => Duration::ZERO,
-            false => delay(since.map_or(Duration::ZERO, |since| now - since), draw),
-        };
+        // a process that starts tries each server once without a wait
+        let is_first = chosen.failed_attempts == 0 && servers.iter().all(|server| !server.did_connect);
+        let away = since.map_or(Duration::ZERO, |since| now - since);
+        let wait = if is_first { Duration::ZERO } else { delay(away, draw) };
         Some(ReconnectToServer { addr: chosen.addr.clone(), delay: Some(wait) })
     }
 }

@@ -28,7 +28,8 @@ pub fn ask_fleet(bus: &mut NatsBus, command: &Command, wait: Duration) -> Result
     while began.elapsed() < wait {
         let answer = bus.receive(LOOK).map_err(|error| error.to_string())?;
         if let Some(json) = answer.as_ref().and_then(|bytes| bytes.strip_prefix(FLEET_REPLY)) {
-            return serde_json::from_slice(json).map_err(|error| format!("the Oracle's answer is not understood: {error}"));
+            return serde_json::from_slice(json)
+                .map_err(|error| format!("the Oracle's answer is not understood: {error}"));
         }
     }
     Err(match (bus.is_connected(), bus.trouble()) {
@@ -89,8 +90,16 @@ fn revoked(hub: &NatsHub, name: &str, role: Option<fleet::Role>) -> Option<(Nkey
     });
     let (key, one) = revoked.find(|(_, one)| role.is_none_or(|role| one.role == role))?;
     let (hosts, hosts_count, issued) = (Vec::new(), 0, 0);
-    let line =
-        MemberLine { key: one.key, name: one.name, role: one.role, hosts, hosts_count, issued, until: one.at, revoked: true };
+    let line = MemberLine {
+        key: one.key,
+        name: one.name,
+        role: one.role,
+        hosts,
+        hosts_count,
+        issued,
+        until: one.at,
+        revoked: true,
+    };
     Some((key, line))
 }
 
@@ -114,6 +123,7 @@ fn at_server(hub: &NatsHub, key: &Nkey) -> Result<(), String> {
     let mut account = AccountJwt::read(text, &fleet.account, &operators).map_err(|error| error.to_string())?;
     let anew = account.revoke(key, &oracle.operator, unix_s(), LIFETIME_S).map_err(|error| error.to_string())?;
     let answer = request(rights::UPDATE.to_string(), anew.into_bytes())?;
-    let taken = serde_json::from_slice(&answer).ok().and_then(|answer: serde_json::Value| answer["data"]["code"].as_u64());
+    let taken =
+        serde_json::from_slice(&answer).ok().and_then(|answer: serde_json::Value| answer["data"]["code"].as_u64());
     if taken == Some(200) { Ok(()) } else { Err(String::from_utf8_lossy(&answer).into_owned()) }
 }

@@ -1,12 +1,12 @@
 //! What a stolen key, a member or the server itself may try over the bus between machines.
 
+use crate::site::{Raw, Site, sealer, subject};
+use crate::talk::{SHORT, all, name, report, sent};
 use bus::kind::{MEASUREMENT, REQUEST, ask};
 use bus::sealed::{SEALED, SEALED_MAX};
 use bus::{Bus, Hub, MESSAGE_MAX, NatsBus, Rejected, Report, Role};
-use crate::site::{Raw, Site, sealer, subject};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use crate::talk::{SHORT, all, name, report, sent};
 use testkit::until;
 
 /// What of `Rejected` has grown.
@@ -200,7 +200,11 @@ fn a_member_that_floods_delays_nobody() {
             latest_cue * 1000.0
         );
         assert!(refused.frequent > 10_000, "{refused:?}");
-        assert_eq!(Rejected { frequent: 0, replayed: 0, ..refused }, Rejected::default(), "of the others none was dropped");
+        assert_eq!(
+            Rejected { frequent: 0, replayed: 0, ..refused },
+            Rejected::default(),
+            "of the others none was dropped"
+        );
         // of what the budget let pass, each but the first is a copy
         assert!(refused.replayed < 100, "{refused:?}");
     });

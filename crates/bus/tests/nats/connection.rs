@@ -1,11 +1,11 @@
 //! The bus between machines, over a real server with TLS and the identities of a real fleet.
 
+use crate::site::{Site, now};
+use crate::talk::{SHORT, all, heard, name, report, sent};
 use bus::kind::{HELLO, REPLY, REQUEST, hello};
 use bus::{Bus, BusError, Hub, MESSAGE_MAX, NatsBus, NatsHub, Report, Role};
 use policy::{Gate, Identity, OracleKey};
-use crate::site::{Site, now};
 use std::time::Duration;
-use crate::talk::{SHORT, all, heard, name, report, sent};
 use testkit::until;
 
 const DAY_S: u64 = 86_400;

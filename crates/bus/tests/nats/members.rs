@@ -1,14 +1,14 @@
 //! How machines join the fleet, stay in it, and leave it: over a real server.
 
+use crate::site::{Raw, Site, now, sealer, subject};
+use crate::talk::{SHORT, name, report, sent};
 use bus::{EnrollError, Entry, Hub, NatsBus, NatsHub, NatsStore, Role, Store as _, ask_fleet, enroll, hello};
 use fleet::{Command, Identity, Reply, Token, TokenRequest};
 use policy::OracleKey;
-use crate::site::{Raw, Site, now, sealer, subject};
 use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use crate::talk::{SHORT, name, report, sent};
 use testkit::until;
 
 const DAY_S: u64 = 86_400;
@@ -101,7 +101,8 @@ fn who_is_revoked_is_cut_off_and_stays_so() {
     assert!(raw.is_connected());
     let mut operator = NatsBus::join(&site.folder("operator")).unwrap();
     let ((), mut hub, noticed) = with_oracle(&site, hub, || {
-        let Reply::Members { members, more: None } = ask_fleet(&mut operator, &Command::List { after: None }, WAIT).unwrap()
+        let Reply::Members { members, more: None } =
+            ask_fleet(&mut operator, &Command::List { after: None }, WAIT).unwrap()
         else {
             panic!("a list")
         };
@@ -117,7 +118,11 @@ fn who_is_revoked_is_cut_off_and_stays_so() {
         let unknown = Command::Revoke { name: "h9".into(), role: None };
         assert!(matches!(ask_fleet(&mut operator, &unknown, WAIT).unwrap(), Reply::Refused(_)));
     });
-    assert_eq!(noticed.iter().filter(|line| line.as_str() == "revoked: agent h1, by operator").count(), 2, "{noticed:?}");
+    assert_eq!(
+        noticed.iter().filter(|line| line.as_str() == "revoked: agent h1, by operator").count(),
+        2,
+        "{noticed:?}"
+    );
     // it cannot come back, and its old entry in the register does not make it a member
     let mut agent = NatsBus::join(&site.saved(&one)).unwrap();
     until("it is refused", || {

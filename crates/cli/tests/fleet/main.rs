@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use testkit::{End, NatsServer, Namespaces, Running, cable, inside, ip, nats_program, or_skip, root, until};
+use testkit::{
+    End, Namespaces, NatsServer, Running, cable, eventually, inside, ip, nats_program, or_skip, root, until,
+};
 
 /// Sets what a route shows, and decides every second.
 const POLICY: &str = r#"
@@ -169,7 +171,7 @@ fn machines_join_are_steered_outlive_their_server_and_leave() {
     let agents = [world.agent(1), world.agent(2)];
     let said = || format!("{}{}{}", oracle.said(), agents[0].said(), agents[1].said());
     for machine in [1, 2] {
-        until(&format!("h{machine} is steered; {}", said()), || world.is_set(machine));
+        assert!(eventually(|| world.is_set(machine)), "h{machine} is not steered: {}", said());
         assert_eq!(world.status(machine)["connected"], Value::Bool(true));
     }
 
@@ -180,7 +182,7 @@ fn machines_join_are_steered_outlive_their_server_and_leave() {
     }
     world.server.again();
     for machine in [1, 2] {
-        until(&format!("h{machine} is steered again; {}", said()), || world.is_set(machine));
+        assert!(eventually(|| world.is_set(machine)), "h{machine} is not steered once more: {}", said());
     }
 
     let members: Vec<String> = world.list().into_iter().map(|(name, _)| name).collect();
