@@ -8,13 +8,16 @@ use crate::netlink::RoutingTable;
 use crate::plan::{ECN, Plan};
 use crate::routes::{Change, Table, essence, from_bytes, metrics_of, to_bytes};
 use crate::{hex, namespaces};
-use bus::files::{FileError, replace};
+use bus::files::{FileError, read_checked, replace_checked};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::RouteMessage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
+
+/// What to do about a journal that cannot be read.
+const DAMAGED: &str = "It lists what an agent had changed: compare `ip route show table all` with how it ought to be, then remove it. A reboot restores everything";
 
 /// What was changed.
 #[derive(Debug)]
@@ -73,10 +76,10 @@ impl Journal {
             namespace: namespaces::number("thread-self").unwrap_or_default(),
             ..Content::default()
         };
-        let content = match fs::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => here,
-            bytes => {
-                let content: Content = serde_json::from_slice(&bytes.map_err(io)?)
+        let content = match read_checked(path, DAMAGED)? {
+            None => here,
+            Some(bytes) => {
+                let content: Content = serde_json::from_slice(&bytes)
                     .map_err(|error| io(io::Error::new(io::ErrorKind::InvalidData, error)))?;
                 if let Some(odd) = content.sysctls.keys().find(|name| *name != ECN) {
                     let message = format!("it names the sysctl {odd:?}, which no agent sets");
@@ -188,7 +191,7 @@ impl Journal {
     fn write(&self, content: &Content) -> Result<(), FileError> {
         let mut text = serde_json::to_vec_pretty(content).expect("a journal is plain data");
         text.push(b'\n');
-        replace(&self.path, &text)
+        replace_checked(&self.path, &text)
     }
 
     /// Applies the difference between the journal as it was and `after`.
@@ -333,6 +336,38 @@ mod tests {
             assert!(opened(text.as_bytes()).is_err(), "{}", &text[..text.len().min(80)]);
         }
         assert!(opened(&[0xff; 1000]).is_err());
+    }
+
+    #[test]
+    fn whatever_happens_to_a_byte_of_a_journal_is_an_error_or_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.json");
+        let mut journal = Journal::open(&path).unwrap();
+        journal.content.sysctls.insert(ECN.to_string(), Sysctl { before: "2".into(), ours: vec!["1".into()] });
+        let route = Route { before: None, ours: vec![Bytes(to_bytes(&RouteMessage::default()))] };
+        journal.content.routes.insert("default".to_string(), route);
+        journal.write(&journal.content).unwrap();
+        let sound = fs::read(&path).unwrap();
+        let opened = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            Journal::open(&path).map(|journal| journal.content)
+        };
+        assert_eq!(opened(&sound).unwrap(), journal.content);
+        for at in 0..sound.len() {
+            if let Ok(read) = opened(&sound[..at]) {
+                assert_eq!(read, journal.content, "cut at {at}");
+            }
+            for flip in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
+                let mut damaged = sound.clone();
+                damaged[at] ^= flip;
+                if let Ok(read) = opened(&damaged) {
+                    assert_eq!(read, journal.content, "byte {at} changed by {flip}");
+                }
+            }
+        }
+        // an earlier version wrote no checksum
+        let old = serde_json::to_vec(&journal.content).unwrap();
+        assert_eq!(opened(&old).unwrap(), journal.content);
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use crate::config::Places;
 use crate::lock::lock;
-use bus::files::FileError;
+use bus::files::{FileError, put_checked, read_checked};
 use bus::{Report, Telemetry};
 use policy::{Host, Link};
 use serde::{Deserialize, Serialize};
-use std::{fs, io};
 use units::Time;
 
 /// An agent's status.
@@ -40,13 +39,12 @@ pub fn status(places: &Places) -> Result<Status, FileError> {
         return Ok(Status::default());
     }
     let running = lock(places)?.is_none();
-    match fs::read(places.status()) {
-        Ok(bytes) => {
+    match read_checked(&places.status(), "The agent writes a new one within seconds")? {
+        Some(bytes) => {
             let status: Status = serde_json::from_slice(&bytes).map_err(|error| io(error.into()))?;
             Ok(Status { running, ..status })
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Status { running, ..Status::default() }),
-        Err(error) => Err(io(error)),
+        None => Ok(Status { running, ..Status::default() }),
     }
 }
 
@@ -62,9 +60,41 @@ impl Status {
     }
 
     /// Writes it for others to read. It is useless after a crash of the machine, so it is not synced to disk.
-    pub(crate) fn write(&self, places: &Places) -> io::Result<()> {
-        let beside = places.status().with_extension("new");
-        fs::write(&beside, serde_json::to_vec(self)?)?;
-        fs::rename(&beside, places.status())
+    pub(crate) fn write(&self, places: &Places) -> Result<(), FileError> {
+        put_checked(&places.status(), &serde_json::to_vec(self).expect("a status is plain data"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn whatever_happens_to_a_byte_of_a_status_is_an_error_or_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = Places { state: folder.path().to_path_buf(), pins: folder.path().join("pins") };
+        let host = Host { name: "h".into(), live_flows: Some(12.0), ..Host::default() };
+        let report = Report { host, epoch: Some(4242), ..Report::default() };
+        let written = Status { applied: 1234, report: Some(report), ..Status::default() };
+        written.write(&places).unwrap();
+        let sound = fs::read(places.status()).unwrap();
+        let read = |bytes: &[u8]| {
+            fs::write(places.status(), bytes).unwrap();
+            status(&places)
+        };
+        assert_eq!(read(&sound).unwrap(), written);
+        for at in 0..sound.len() {
+            if let Ok(read) = read(&sound[..at]) {
+                assert_eq!(read, written, "cut at {at}");
+            }
+            for flip in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
+                let mut damaged = sound.clone();
+                damaged[at] ^= flip;
+                if let Ok(read) = read(&damaged) {
+                    assert_eq!(read, written, "byte {at} changed by {flip}");
+                }
+            }
+        }
     }
 }

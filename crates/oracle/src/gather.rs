@@ -296,13 +296,22 @@ mod tests {
         Time::from_secs(seconds)
     }
 
+    fn gathered() -> Gathered {
+        let text = "name = \"p\"\nmode = \"enforce\"\nperiod = \"10 s\"\n[[rule]]\nname = \"r\"\nwhen = \"true\"\nset = { initial_cwnd = 20 }\n";
+        Gathered::new(&Policy::parse("p.toml", text, policy::Known::default()).unwrap())
+    }
+
+    fn take(gathered: &mut Gathered, at: u64, bytes: &[u8]) {
+        gathered.take(s(at), &Peer::Local, bytes);
+    }
+
     #[test]
     fn of_each_host_the_last_report_counts_and_what_ended_is_added_up() {
-        let mut gathered = Gathered::default();
-        gathered.take(s(1), &report("h1", 1));
-        gathered.take(s(2), &report("h1", 3));
-        gathered.take(s(2), &report("h2", 4));
-        gathered.take(s(2), b"nonsense");
+        let mut gathered = gathered();
+        take(&mut gathered, 1, &report("h1", 1));
+        take(&mut gathered, 2, &report("h1", 3));
+        take(&mut gathered, 2, &report("h2", 4));
+        take(&mut gathered, 2, b"nonsense");
         let view = gathered.view(s(10), s(10), NetworkView::default());
         let hosts: Vec<(&str, Option<u64>)> =
             view.hosts.iter().map(|host| (host.name.as_str(), host.sent_segments)).collect();
@@ -314,18 +323,20 @@ mod tests {
         // 3 MB in 10 s
         assert_eq!(view.matrix[0].rate, Rate::from_bps(2_400_000));
         assert_eq!((gathered.intake().taken, gathered.intake().refused), (3, 1));
-        gathered.treat(["h2"].into_iter());
-        let all = gathered.take_arms();
+        assert_eq!(gathered.take_arms().len(), 0, "reports on the period are still awaited");
+        gathered.begin(1, ["h2"].into_iter());
+        take(&mut gathered, 11, &report("h1", 2));
+        take(&mut gathered, 12, &report("h2", 4));
+        let [(None, all)] = &gathered.take_arms()[..] else { panic!("of the period before the first decision") };
         assert_eq!((all[0].segments, all[1].segments), (0, 3000), "nobody was treated");
-        gathered.take(s(11), &report("h1", 2));
-        gathered.take(s(12), &report("h2", 4));
-        let [treated, control] = gathered.take_arms();
+        gathered.begin(2, std::iter::empty());
+        let [(Some(1), [treated, control])] = &gathered.take_arms()[..] else { panic!("of the first decision") };
         assert_eq!((treated.segments, treated.retransmits, treated.fct_ns.len()), (1000, 5, 4));
         assert_eq!((control.segments, control.fct_ns.len()), (1000, 2));
         // four times 4 ms, twice 2 ms, in steps of a sixteenth
         let p50_us = |arm: &ArmObservation| arm.fct_ns.value_at_percentile(50.0) / 1000;
-        assert!((4000..4300).contains(&p50_us(&treated)), "{} us", p50_us(&treated));
-        assert!((2000..2150).contains(&p50_us(&control)), "{} us", p50_us(&control));
+        assert!((4000..4300).contains(&p50_us(treated)), "{} us", p50_us(treated));
+        assert!((2000..2150).contains(&p50_us(control)), "{} us", p50_us(control));
 
         let next = gathered.view(s(20), s(10), NetworkView::default());
         assert_eq!((next.hosts.len(), next.groups[0].flow_starts), (2, Some(0.6)), "a new period");
@@ -334,13 +345,78 @@ mod tests {
 
     #[test]
     fn what_a_host_says_of_itself_counts_more_than_what_others_say_of_it() {
-        let mut gathered = Gathered::default();
-        gathered.take(s(1), &report("h1", 3));
+        let mut gathered = gathered();
+        take(&mut gathered, 1, &report("h1", 3));
         let named = |name: &str| Host { name: name.into(), ..Host::default() };
         let link = Link { name: "a".into(), utilization: Some(0.5), ..Link::default() };
         let base = NetworkView { hosts: vec![named("h1"), named("h9")], links: vec![link], ..NetworkView::default() };
         let view = gathered.view(s(2), s(10), base);
         assert_eq!(view.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["h9", "h1"]);
         assert_eq!((view.hosts[1].sent_segments, view.links[0].utilization), (Some(3), Some(0.5)));
+    }
+
+    #[test]
+    fn what_a_switch_says_of_a_hosts_links_counts_more_than_the_hosts_word() {
+        let link = |name: &str, from: &str, to: &str, utilization| Link {
+            name: name.into(),
+            from: from.into(),
+            to: to.into(),
+            utilization: Some(utilization),
+            marks: Some(true),
+            ..Link::default()
+        };
+        let says = |host: &str| {
+            let links = vec![
+                link(&format!("{host} eth0 out"), host, "r1", 1.0),
+                link(&format!("{host} eth0 in"), "r1", host, 1.0),
+                link("leaf1 1 out", "leaf1", "spine", 1.0),
+                link("h7 eth0 out", "h7", "r1", 1.0),
+            ];
+            let host = Host { name: host.into(), rack: "r1".into(), ..Host::default() };
+            Report { host, links, ..Report::default() }.to_bytes()
+        };
+        for named in ["h1", "host h1"] {
+            let mut gathered = gathered();
+            take(&mut gathered, 1, &says("h1"));
+            take(&mut gathered, 1, &says("h2"));
+            let links = vec![link("leaf1 2 out", "leaf1", named, 0.2)];
+            let view = gathered.view(s(2), s(10), NetworkView { links, ..NetworkView::default() });
+            let links: Vec<(&str, Option<bool>)> =
+                view.links.iter().map(|link| (link.name.as_str(), link.marks)).collect();
+            assert_eq!(links, [("leaf1 2 out", Some(true)), ("h2 eth0 out", None), ("h2 eth0 in", None)]);
+            assert_eq!(gathered.intake().links_foreign, 4);
+        }
+    }
+
+    #[test]
+    fn who_reports_as_another_is_refused() {
+        let member = |name: &str, role, hosts: &[&str]| {
+            let (name, hosts) = (name.to_string(), hosts.iter().map(ToString::to_string).collect());
+            Peer::Member(std::sync::Arc::new(bus::Member { name, role, hosts }))
+        };
+        let mut gathered = gathered();
+        gathered.take(s(1), &member("h2", bus::Role::Agent, &[]), &report("h1", 1));
+        gathered.take(s(1), &member("h1", bus::Role::Collector, &[]), &report("h1", 1));
+        gathered.take(s(1), &member("e", bus::Role::Enforcer, &["h2"]), &report("h1", 1));
+        assert_eq!((gathered.hosts(), gathered.intake().impostors, gathered.intake().taken), (0, 3, 0));
+        gathered.take(s(1), &member("h1", bus::Role::Agent, &[]), &report("h1", 1));
+        gathered.take(s(1), &member("e", bus::Role::Enforcer, &["h3", "h2"]), &report("h2", 1));
+        assert_eq!((gathered.hosts(), gathered.intake().taken), (2, 2));
+    }
+
+    #[test]
+    fn connections_of_a_period_that_is_not_known_are_on_neither_side() {
+        let mut gathered = gathered();
+        gathered.begin(7, ["h1"].into_iter());
+        for of_epoch in [0, 6, 8, u64::MAX >> 1] {
+            let mut report = Report::from_bytes(&report("h1", 3)).unwrap();
+            report.of_epoch = Some(of_epoch);
+            take(&mut gathered, 1, &report.to_bytes());
+        }
+        assert_eq!(gathered.intake().of_other_periods, 4);
+        gathered.take_arms();
+        gathered.begin(8, std::iter::empty());
+        let [(Some(7), [treated, control])] = &gathered.take_arms()[..] else { panic!("of the first decision") };
+        assert_eq!((treated.segments, control.segments), (0, 0));
     }
 }

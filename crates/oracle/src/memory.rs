@@ -199,6 +199,60 @@ mod tests {
     }
 
     #[test]
+    fn whatever_happens_to_a_byte_is_an_error_or_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = || Memory::open(folder.path(), "policy".to_string());
+        let (mut memory, _) = opened().unwrap();
+        let ended = Some("rolled back: it hurts".to_string());
+        memory.adopt("another policy".into(), Progress { lasted: units::Time::from_secs(60), ended }, true).unwrap();
+        store_epoch(&memory.epoch, 4242).unwrap();
+        let known = memory.known.clone();
+        for name in ["epoch", "rollout.json"] {
+            let path = folder.path().join(name);
+            let sound = fs::read(&path).unwrap();
+            let cut = (0..sound.len()).map(|end| sound[..end].to_vec());
+            let flipped = (0..sound.len()).flat_map(|at| (1..=255).map(move |flip| (at, flip))).map(|(at, flip)| {
+                let mut damaged = sound.clone();
+                damaged[at] ^= flip;
+                damaged
+            });
+            for damaged in cut.chain(flipped) {
+                fs::write(&path, &damaged).unwrap();
+                let text = String::from_utf8_lossy(&damaged).into_owned();
+                match opened() {
+                    Ok((read, history)) => {
+                        assert_eq!((history.epoch(), read.epoch(), &read.known), (4242, 4242, &known), "{text}");
+                    }
+                    Err(error) => assert!(error.to_string().contains(name), "{error}"),
+                }
+            }
+            fs::write(&path, &sound).unwrap();
+        }
+        // an earlier version's files
+        fs::write(folder.path().join("epoch"), "41\n").unwrap();
+        fs::write(
+            folder.path().join("rollout.json"),
+            r#"{"policy": "policy", "progress": {"lasted": "60 s", "ended": null}}"#,
+        )
+        .unwrap();
+        let (memory, history) = opened().unwrap();
+        assert_eq!((history.epoch(), memory.progress().lasted), (41, units::Time::from_secs(60)));
+    }
+
+    #[test]
+    fn a_policy_that_was_applied_stays_until_the_file_is_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = |file: &str| Memory::open(folder.path(), file.to_string()).unwrap().0;
+        let mut memory = opened("file");
+        memory.begin("applied".to_string()).unwrap();
+        memory.pause(true).unwrap();
+        assert_eq!((opened("file").policy(), opened("file").is_paused()), ("applied", true));
+        assert_eq!((opened("changed").policy(), opened("changed").is_paused()), ("changed", false));
+        memory.begin("file".to_string()).unwrap();
+        assert_eq!((opened("file").policy(), opened("changed").policy()), ("file", "changed"));
+    }
+
+    #[test]
     fn dates_are_the_calendars() {
         let of = |seconds| date(UNIX_EPOCH + Duration::from_secs(seconds));
         // `date -u -d @SECONDS`

@@ -33,7 +33,6 @@ pub struct History {
 
 /// How far a rollout has come, for a restarted Oracle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Progress {
     /// The stage that it has reached, by its `after`.
     pub lasted: Time,

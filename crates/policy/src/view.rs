@@ -234,12 +234,25 @@ impl NetworkView {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn from_json(text: &str) -> Result<NetworkView, ViewError> {
-        let view: NetworkView = serde_json::from_str(text).map_err(|error| {
+        let broken = |error: serde_json::Error| {
             let message = error.to_string();
             // its place, which serde_json puts at the end, stands in front here
             let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(front, _)| front).to_string();
             ViewError::Json { line: error.line(), column: error.column(), message }
-        })?;
+        };
+        let mut reader = serde_json::Deserializer::from_str(text);
+        // a report may have fields of a later version; in a view, which people and their programs write, one is a mistake
+        let mut unknown = None;
+        let view: NetworkView = serde_ignored::deserialize(&mut reader, |path| {
+            unknown.get_or_insert_with(|| path.to_string());
+        })
+        .map_err(broken)?;
+        reader.end().map_err(broken)?;
+        if let Some(field) = unknown {
+            let message =
+                "a view has no such field; `opentcp policy check --list` lists what can be asked for".to_string();
+            return Err(ViewError::Value { place: field, message });
+        }
         view.check()?;
         Ok(view)
     }

@@ -1,5 +1,6 @@
 //! Settings after the agent has died.
 
+use bus::Hub as _;
 use crate::world::{THERE, TestOracle, World, comes_within, cue, guardian, reno};
 use bus::Bus as _;
 use nix::sys::signal::{Signal, kill};

@@ -1,5 +1,6 @@
 //! What an agent sets and reports.
 
+use bus::Hub as _;
 use crate::world::{HERE, REFUSING_BPF, Start, THERE, TestOracle, World, cue, reno};
 use bus::Bus as _;
 use nix::sys::socket::setsockopt;
