@@ -14,6 +14,7 @@ mod checksum;
 mod clock;
 pub mod files;
 mod report;
+mod request;
 mod state;
 mod store;
 mod timetable;
@@ -24,6 +25,9 @@ pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
 pub use fleet::{Member, Role};
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry};
+pub use request::{
+    Ask, AskError, HostsQuery, Outcome, POLICY_MAX, REPLY, REQUEST, Refusal, Reply, Request, Target, ask,
+};
 pub use store::{Entry, FileStore, Store, StoreError, VALUE_MAX};
 pub use timetable::{EACH_SECOND_BELOW, Timetable};
 pub use unix::{UnixAgent, UnixOracle};
