@@ -437,7 +437,8 @@ impl Daemon {
     /// Notes what hosts report that operators may ask for later: algorithms, and guards that have reverted rules.
     fn note(&mut self, view: &NetworkView) -> Result<(), OracleError> {
         if self.versions.learn(view.hosts.iter().flat_map(|host| &host.algorithms)) {
-            self.versions.store()?;
+            // they are reported anew: a full disk is to stop no Oracle
+            let _ = self.versions.store();
         }
         for (host, reverted) in self.gathered.take_reverted() {
             self.record(&Event::Noted { kind: Kind::Guard, body: json!({ "host": host, "reverted": reverted }) })?;

@@ -46,7 +46,7 @@ pub struct ApplyArgs {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
-    /// Simulate this scenario with and without the policy first, and apply the policy only if it helps or makes no difference
+    /// Simulate this scenario with and without the policy first, and apply the policy only if it acts there, and helps or makes no difference
     #[arg(long, value_name = "SCENARIO")]
     require_trial: Option<PathBuf>,
     /// Seeds of the trial
@@ -265,6 +265,13 @@ fn trial(policy: &Path, scenario: &Path, seeds: u32) -> Result<String, Failure> 
     let tried = study::try_policy(&request, Monitor::new(&Terminal::default(), &stop::on_signals()))?;
     let words = format!("{} in {} ({seeds} seeds): {}", tried.answer, scenario.display(), tried.verdict.reason);
     let words: String = words.chars().take(60).collect();
+    if tried.acted == 0 {
+        let why = tried.silent.first().map(|why| format!(": {why}")).unwrap_or_default();
+        let scenario = scenario.display();
+        return Err(Failure::Run(format!(
+            "the trial in {scenario} says nothing: no rule was on in any of {seeds} seeds{why}; nothing was applied"
+        )));
+    }
     if ["helps", "no difference"].contains(&tried.answer) {
         note!("trial: {words}");
         return Ok(words);

@@ -5,7 +5,7 @@ use bus::{Address, Report};
 use policy::{Cue, Host, PublicKey};
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -25,9 +25,19 @@ pub fn policy(set: &str) -> String {
 
 /// Hosts and their Oracle.
 pub struct Fleet {
+    /// A file system that is mounted for the state; unmounted first.
+    _mounted: Option<Mounted>,
     pub place: Place,
     oracle: Option<Child>,
     hosts: Vec<FakeHost>,
+}
+
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
 }
 
 struct FakeHost {
@@ -40,10 +50,26 @@ struct FakeHost {
 impl Fleet {
     /// Hosts `h0`, `h1`, … with these algorithms, and an Oracle by `p.toml`.
     pub fn start(text: &str, algorithms: &[&[&str]]) -> Fleet {
+        Fleet::start_at((Place::new(), None), text, algorithms)
+    }
+
+    /// The same, with the Oracle's state on a disk of 256 kB, or a printed reason why the test is skipped.
+    pub fn start_on_small_disk(text: &str, algorithms: &[&[&str]]) -> Option<Fleet> {
         let place = Place::new();
+        let state = place.join("state");
+        fs::create_dir(&state).unwrap();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&state).output();
+        if !mount.as_ref().is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: no tmpfs can be mounted: {mount:?}");
+            return None;
+        }
+        Some(Fleet::start_at((place, Some(Mounted(state))), text, algorithms))
+    }
+
+    fn start_at((place, mounted): (Place, Option<Mounted>), text: &str, algorithms: &[&[&str]]) -> Fleet {
         place.write("p.toml", text);
         place.succeed(&["keygen", "--out", "key"]);
-        let mut fleet = Fleet { place, oracle: None, hosts: Vec::new() };
+        let mut fleet = Fleet { _mounted: mounted, place, oracle: None, hosts: Vec::new() };
         fleet.start_oracle(&[]);
         for (i, algorithms) in algorithms.iter().enumerate() {
             let host = fleet.host(&format!("h{i}"), algorithms);

@@ -137,7 +137,16 @@ fn rules_kinds_times_and_zones_narrow_it() {
 #[test]
 fn colours_are_for_terminals_and_names_cannot_change_one() {
     let place = place("enforce");
-    let mut log = Log::open(&place.join("state/audit"), Limits::default(), at(700)).unwrap();
+    // a process that another test starts has its lock until it executes its program
+    let open = || Log::open(&place.join("state/audit"), Limits::default(), at(700));
+    let mut log = (0..100)
+        .find_map(|_| {
+            open().ok().or_else(|| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                None
+            })
+        })
+        .unwrap();
     log.append(at(700), Kind::Guard, &json!({ "host": "h\u{1b}[2J", "reverted": 1 }));
     drop(log);
     assert!(!history(&place, &[]).contains('\x1b'));
@@ -265,11 +274,11 @@ fn bad_input_gets_one_located_message() {
         (live(&["apply", "p.toml", "--json"]), 2, "--yes"),
         (live(&["apply", "p.toml", "--seeds", "9"]), 2, "--require-trial"),
         (live(&["diff"]), 2, "<FILE>"),
-        (live(&["diff", "p.toml"]), 1, "none.sock: No such file or directory; is the Oracle running?"),
+        (live(&["diff", "p.toml"]), 1, "none.sock: No such file or directory (os error 2); is the Oracle running?"),
         (live(&["pause", "--for", "forever"]), 2, "write a time of at most 180 days with its unit"),
         (live(&["pause", "--for", "0s"]), 2, "write a time of at most 180 days"),
         (live(&["pause", "--for", "400d"]), 2, "write a time of at most 180 days"),
-        (live(&["pause", "--for", "-1h"]), 2, "--for"),
+        (live(&["pause", "--for", "-1h"]), 2, "unexpected argument"),
         (live(&["rollback", "--json"]), 2, "--yes"),
         (live(&["resume"]), 1, "is the Oracle running?"),
         (live(&["show"]), 1, "is the Oracle running?"),
