@@ -1,5 +1,6 @@
-//! `opentcp policy`: checks a policy, explains what it would do, and tries it in the simulator.
+//! `opentcp policy`: checks a policy, explains what it would do, tries it in the simulator, and applies it to a running Oracle.
 
+mod live;
 mod trial;
 
 use crate::failure::Failure;
@@ -17,7 +18,10 @@ Examples:
   opentcp policy check policies/opentcp2.toml
   opentcp policy check --list                     every variable and every setting
   opentcp policy explain policies/opentcp2.toml --view network.json
-  opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml";
+  opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
+  opentcp policy diff policies/opentcp2.toml      against the policy in force: hosts and settings that would change
+  opentcp policy apply policies/opentcp2.toml
+  opentcp policy pause --for 1h";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -67,6 +71,12 @@ pub enum Command {
   opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
   opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
     Try(trial::Args),
+    Apply(live::ApplyArgs),
+    Diff(live::DiffArgs),
+    Rollback(live::RollbackArgs),
+    Pause(live::PauseArgs),
+    Resume(live::ResumeArgs),
+    Show(live::ShowArgs),
 }
 
 /// Runs the command.
@@ -79,6 +89,12 @@ pub fn policy(command: &Command) -> Result<(), Failure> {
         Command::Check { files, .. } => check(files),
         Command::Explain { file, view, json } => explain(file, view, *json),
         Command::Try(args) => trial::try_policy(args),
+        Command::Apply(args) => live::apply(args),
+        Command::Diff(args) => live::diff(args),
+        Command::Rollback(args) => live::rollback(args),
+        Command::Pause(args) => live::pause(args),
+        Command::Resume(args) => live::resume(args),
+        Command::Show(args) => live::show(args),
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Gathered {
     periods: VecDeque<Period>,
     intake: Intake,
     outliers: Outliers,
+    /// Hosts whose guards have reverted rules since the last call, and how often.
+    reverted: BTreeMap<String, u64>,
 }
 
 /// A period between two decisions, for the verdict.
@@ -80,6 +82,8 @@ struct Heard {
     links: Vec<Link>,
     /// The highest epoch that it knows of.
     epoch: Option<u64>,
+    /// How often its guards have reverted rules.
+    reverted: u64,
 }
 
 impl Gathered {
@@ -148,7 +152,13 @@ impl Gathered {
 
     /// Keeps a host's report in place of its last one.
     fn keep(&mut self, now: Time, report: Report) {
-        let Report { host, mut links, epoch, .. } = report;
+        let Report { host, mut links, epoch, counts, .. } = report;
+        let reverted = counts.reverted;
+        // a restarted agent counts from 0
+        let was = self.hosts.get(&host.name).map_or(reverted, |heard| heard.reverted);
+        if reverted > was {
+            *self.reverted.entry(host.name.clone()).or_default() += reverted - was;
+        }
         let said = links.len();
         links.retain(|link| is_own(&host, link));
         self.intake.links_foreign += (said - links.len()) as u64;
@@ -161,7 +171,7 @@ impl Gathered {
         links.truncate(room);
         links.shrink_to_fit();
         self.links = others + links.len();
-        self.hosts.insert(host.name.clone(), Heard { at: now, host, links, epoch });
+        self.hosts.insert(host.name.clone(), Heard { at: now, host, links, epoch, reverted });
     }
 
     /// Begins the period of a decision, which treats these hosts.
@@ -181,6 +191,11 @@ impl Gathered {
             (epoch, arms(&parts, liars))
         };
         self.periods.drain(..over).map(arms_of).collect()
+    }
+
+    /// Hosts whose guards have reverted rules since the last call, and how often.
+    pub fn take_reverted(&mut self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.reverted)
     }
 
     /// How many hosts are kept.

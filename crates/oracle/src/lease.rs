@@ -6,6 +6,7 @@
 //! A lease is a hint. A holder that is stopped and wakes, or a store that was parted, can leave two that believe to hold it. What keeps
 //! agents from taking an older decision after a newer is the epoch: its first part is the term ([`policy::Epoch`]).
 
+use crate::memory::Pause;
 use bus::{Entry, Store, StoreError};
 use policy::{Progress, TERM_MAX};
 use serde::{Deserialize, Serialize};
@@ -45,8 +46,8 @@ pub struct Shared {
     /// How far its rollout has come.
     pub progress: Progress,
     /// No CUEs are sent.
-    #[serde(default)]
-    pub paused: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
 }
 
 /// What an Oracle is to do.

@@ -2,7 +2,7 @@
 
 use bus::Hub as _;
 use crate::world::{HERE, REFUSING_BPF, Start, THERE, TestOracle, World, cue, reno};
-use bus::Bus as _;
+
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use policy::{CueError, Settings};
