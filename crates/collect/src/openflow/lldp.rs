@@ -49,7 +49,7 @@ impl LldpKey {
     }
 
     /// HMAC-SHA-256, the first bytes.
-    fn seal(&self, what: &[u8]) -> [u8; SEAL] {
+    pub(super) fn seal(&self, what: &[u8]) -> [u8; SEAL] {
         let padded = |with: u8| {
             let mut block = [with; 64];
             self.0.iter().zip(&mut block).for_each(|(key, byte)| *byte ^= key);

@@ -119,12 +119,14 @@ impl Session {
                         Ok(message) => self.handle(&message).await,
                         Err(error) => Err(error),
                     };
-                    self.note(handled);
+                    self.note(&handled);
                 }
                 channel = arrival(&self.source) => {
                     let until = Instant::now() + self.settings.timeout;
-                    let adopted = self.adopt(channel, until).await;
-                    self.note(adopted);
+                    // one that cannot be used leaves the one that there is
+                    if let Err(error) = self.adopt(channel, until).await {
+                        self.last = Some(error);
+                    }
                 }
                 () = sleep_until(wake) => self.wake().await,
             }
@@ -172,7 +174,7 @@ impl Session {
         }
     }
 
-    fn note(&mut self, handled: Result<(), Error>) {
+    fn note(&mut self, handled: &Result<(), Error>) {
         self.judge(handled.as_ref().err(), Instant::now());
     }
 
@@ -200,7 +202,7 @@ impl Session {
         let until = now + self.settings.timeout;
         let Some(channel) = &mut self.channel else {
             let connected = self.connect(until).await;
-            self.note(connected);
+            self.note(&connected);
             return;
         };
         let silence = now.saturating_duration_since(channel.heard);
@@ -211,7 +213,7 @@ impl Session {
         if silence >= SILENCE && self.echoed != Some(channel.heard) {
             self.echoed = Some(channel.heard);
             let asked = channel.ask(kind::ECHO_REQUEST, &[]).await.map(|_| ());
-            self.note(asked);
+            self.note(&asked);
         }
         if let Some(lldp) = self.settings.lldp.clone()
             && self.channel.is_some()
@@ -542,7 +544,7 @@ impl Session {
             match message.kind {
                 kind::BARRIER_REPLY if message.xid == barrier => return Ok(problem),
                 kind::ERROR if message.xid == added => {
-                    problem = Some(refused("flow entry for LLDP", &message).to_string())
+                    problem = Some(refused("flow entry for LLDP", &message).to_string());
                 }
                 _ => self.handle(&message).await?,
             }

@@ -186,9 +186,13 @@ impl Matrix {
         let (read, unread): (Vec<_>, Vec<_>) = std::mem::take(&mut self.late)
             .into_iter()
             .partition(|(_, late)| now.binary_search_by_key(&late.entry, |now| now.entry).is_ok());
-        unread.into_iter().for_each(|(pair, counted)| self.subtract(pair, counted));
+        for (pair, counted) in unread {
+            self.subtract(pair, counted);
+        }
         let is_first = self.before.replace(now).is_none();
-        read.into_iter().for_each(|(pair, counted)| self.subtract(pair, counted));
+        for (pair, counted) in read {
+            self.subtract(pair, counted);
+        }
         let mut sums = std::mem::take(&mut self.sums);
         for (pair, bytes) in std::mem::take(&mut self.removed) {
             let sum = sums.entry(pair).or_default();
@@ -226,7 +230,7 @@ impl Matrix {
     /// The rack that has all these addresses.
     fn rack(&self, addresses: Option<Prefix>) -> Option<u16> {
         let addresses = addresses?;
-        let within = self.prefixes.iter().filter(|(bits, _)| *bits <= addresses.bits());
-        within.filter_map(|(bits, racks)| racks.get(&key(addresses.address(), *bits))).next().copied()
+        let mut within = self.prefixes.iter().filter(|(bits, _)| *bits <= addresses.bits());
+        within.find_map(|(bits, racks)| racks.get(&key(addresses.address(), *bits)).copied())
     }
 }

@@ -1,1 +1,0 @@
-//! Parts without a network.
