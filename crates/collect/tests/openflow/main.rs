@@ -199,7 +199,7 @@ fn what_a_host_says_is_believed_only_where_that_is_wanted() {
     lab.run(async || {
         let key = LldpKey::random();
         lab.vsctl("set-controller sw2 ptcp:6654");
-        let mut two = OpenFlow::connect(finds("sw2", &key), "127.0.0.1:6654".to_string(), None);
+        let two = OpenFlow::connect(finds("sw2", &key), "127.0.0.1:6654".to_string(), None);
         let mut one = OpenFlow::connect(finds("sw1", &key), PASSIVE.to_string(), None);
         let has = |switch: &SwitchCounters, name: &str, system: &str| {
             port(switch, name).neighbour.as_ref().is_some_and(|neighbour| neighbour.system == system)

@@ -3,7 +3,7 @@
 use crate::lab::Lab;
 use crate::{anybody_here, read_until, reads};
 use collect::openflow::{Error, Listener, OpenFlow, Settings, Tls};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +17,7 @@ struct Authority<'a> {
 impl Authority<'_> {
     fn new<'a>(lab: &'a Lab, name: &'static str) -> Authority<'a> {
         let mut parameters = CertificateParams::new([]).expect("no names");
+        parameters.distinguished_name.push(DnType::CommonName, name);
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("there are random numbers");
         let issuer = CertifiedIssuer::self_signed(parameters, key).expect("it can sign");
@@ -24,7 +25,8 @@ impl Authority<'_> {
         fs::write(authority.file("ca.pem"), issuer.pem()).expect("there is room");
         for end in ["switch", "controller"] {
             let key = KeyPair::generate().expect("there are random numbers");
-            let parameters = CertificateParams::new([end.to_string()]).expect("a name");
+            let mut parameters = CertificateParams::new([end.to_string()]).expect("a name");
+            parameters.distinguished_name.push(DnType::CommonName, end);
             let certificate = parameters.signed_by(&key, &issuer).expect("it can sign");
             fs::write(authority.file(&format!("{end}.pem")), certificate.pem()).expect("there is room");
             fs::write(authority.file(&format!("{end}.key")), key.serialize_pem()).expect("there is room");
