@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// Bytes read at once.
 const READ: usize = 16 * 1024;
 /// A switch that takes none of our bytes for so long is given up.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What carries the bytes.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

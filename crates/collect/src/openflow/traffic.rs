@@ -51,6 +51,8 @@ pub struct Traffic {
     pub unattributed: Rate,
     /// Since when. `None` at the first reading, which has nothing to compare with: it has no pairs.
     pub interval: Option<Duration>,
+    /// Flow entries that were read.
+    pub entries: usize,
 }
 
 /// A pair, or what belongs to none.
@@ -180,6 +182,7 @@ impl Matrix {
     /// Ends a reading; `interval` is the time since the one before it ended.
     pub fn end(&mut self, interval: Option<Duration>) -> Traffic {
         let mut now = std::mem::take(&mut self.now);
+        let entries = now.len();
         now.sort_unstable();
         self.reading = false;
         // removed after they were read: they count from there on. Removed before: from the last reading on
@@ -199,7 +202,7 @@ impl Matrix {
             *sum = sum.saturating_add(bytes);
         }
         let Some(interval) = interval.filter(|interval| !is_first && !interval.is_zero()) else {
-            return Traffic::default();
+            return Traffic { entries, ..Traffic::default() };
         };
         let rate = |bytes: u64| Rate::from_bps((bytes as f64 * 8.0 / interval.as_secs_f64()).round() as u64);
         let unattributed = rate(sums.remove(&None).unwrap_or_default());
@@ -210,7 +213,7 @@ impl Matrix {
             .map(|(from, to, rate)| RackPair { from, to, rate })
             .collect();
         pairs.sort_by(|one, other| (&one.from, &one.to).cmp(&(&other.from, &other.to)));
-        Traffic { pairs, unattributed, interval: Some(interval) }
+        Traffic { pairs, unattributed, interval: Some(interval), entries }
     }
 
     /// An entry's pair, what is to be remembered of it, and the bytes that it counted since the reading before.

@@ -165,6 +165,31 @@ async fn a_late_answer_is_not_taken_for_that_of_the_next_request() {
     assert_eq!(switch.read().await.expect("it is right").ports.len(), 2);
 }
 
+#[tokio::test]
+async fn a_port_that_began_anew_shows_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let mut switch = OpenFlow::connect(hasty(), listener.local_addr().expect("it is bound").to_string(), None);
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("it connects");
+        let mut ages = [5, 7, 2, 3].into_iter();
+        let aging = |request, multipart| {
+            let mut reply = rightly(request, multipart)?;
+            if multipart == 4 {
+                // the age of the second port, whose entry has 112 bytes and its age in the last 8
+                let at = HEADER + 8 + 2 * 112 - 8;
+                reply[at..at + 4].copy_from_slice(&u32::to_be_bytes(ages.next()?));
+            }
+            Some(reply)
+        };
+        let _ = answer(stream, aging).await;
+    });
+    let mut resets = Vec::new();
+    for _ in 0..4 {
+        resets.push(switch.read().await.expect("it is right").ports[0].discontinuity);
+    }
+    assert_eq!(resets, [0, 0, 1, 1].map(Some));
+}
+
 /// Whole readings and a matrix of a switch whose every answer is a changed message.
 #[test]
 fn changed_messages_end_a_reading_and_nothing_else() {
