@@ -12,7 +12,7 @@
 //!   not added. Packets that other entries, or a table miss, send to controllers are not asked for.
 //!
 //! Bounds: a message has at most 65,535 bytes; a switch [`PORTS_MAX`] ports, [`QUEUES_MAX`] queues, [`FLOWS_MAX`] flow entries in a reading, of
-//! which 16 bytes each are kept until the next. A reading takes at most its timeout, and as much again where an attempt to connect or a round of
+//! which 16 bytes each are kept for two readings. A reading takes at most its timeout, and as much again where an attempt to connect or a round of
 //! LLDP is under way.
 //!
 //! ```no_run

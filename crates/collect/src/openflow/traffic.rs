@@ -66,6 +66,11 @@ struct Counted {
     bytes: u64,
 }
 
+/// Where the entry is in a list in ascending order.
+fn place(list: &[Counted], entry: u64) -> Option<usize> {
+    list.binary_search_by_key(&entry, |counted| counted.entry).ok()
+}
+
 /// Makes a matrix of successive readings of one switch.
 #[derive(Debug)]
 pub(super) struct Matrix {
@@ -75,6 +80,8 @@ pub(super) struct Matrix {
     hasher: RandomState,
     /// At the last complete reading, in ascending order.
     before: Option<Vec<Counted>>,
+    /// At the one before that, of entries that the last no longer had: that they were removed may be reported late.
+    gone: Vec<Counted>,
     /// What is being read.
     now: Vec<Counted>,
     /// Bytes since the last complete reading.
@@ -112,6 +119,7 @@ impl Matrix {
             prefixes: prefixes.into_iter().rev().collect(),
             hasher: RandomState::new(),
             before: None,
+            gone: Vec::new(),
             now: Vec::new(),
             sums: BTreeMap::new(),
             removed: BTreeMap::new(),
@@ -169,12 +177,10 @@ impl Matrix {
 
     /// Counts what a removed entry counted since the last complete reading.
     fn subtract(&mut self, pair: Pair, removed: Counted) {
-        let before = self.before.as_deref_mut().unwrap_or_default();
-        let new = match before.binary_search_by_key(&removed.entry, |before| before.entry) {
-            // the same entry may be made anew: then all that it counts is new
-            Ok(at) => removed.bytes.saturating_sub(std::mem::take(&mut before[at].bytes)),
-            Err(_) => removed.bytes,
-        };
+        let known = [self.before.as_deref_mut().unwrap_or_default(), &mut self.gone];
+        let known = known.into_iter().find_map(|list| Some(&mut list[place(list, removed.entry)?].bytes));
+        // the same entry may be made anew: then all that it counts is new
+        let new = removed.bytes.saturating_sub(known.map_or(0, std::mem::take));
         let sum = self.removed.entry(pair).or_default();
         *sum = sum.saturating_add(new);
     }
@@ -186,13 +192,16 @@ impl Matrix {
         now.sort_unstable();
         self.reading = false;
         // removed after they were read: they count from there on. Removed before: from the last reading on
-        let (read, unread): (Vec<_>, Vec<_>) = std::mem::take(&mut self.late)
-            .into_iter()
-            .partition(|(_, late)| now.binary_search_by_key(&late.entry, |now| now.entry).is_ok());
+        let (read, unread): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.late).into_iter().partition(|(_, late)| place(&now, late.entry).is_some());
         for (pair, counted) in unread {
             self.subtract(pair, counted);
         }
-        let is_first = self.before.replace(now).is_none();
+        let is_first = self.before.is_none();
+        self.gone = self.before.take().unwrap_or_default();
+        self.gone.retain(|before| place(&now, before.entry).is_none());
+        self.gone.shrink_to_fit();
+        self.before = Some(now);
         for (pair, counted) in read {
             self.subtract(pair, counted);
         }
@@ -225,7 +234,7 @@ impl Matrix {
         let bytes = entry.bytes.unwrap_or_default();
         let hash = self.hasher.hash_one((entry.table, entry.priority, entry.fields));
         let before = self.before.as_deref().unwrap_or_default();
-        let before = before.binary_search_by_key(&hash, |before| before.entry).map_or(0, |at| before[at].bytes);
+        let before = place(before, hash).map_or(0, |at| before[at].bytes);
         let new = if bytes >= before { bytes - before } else { bytes };
         Ok((pair, Counted { entry: hash, bytes }, new))
     }

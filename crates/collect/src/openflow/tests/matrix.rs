@@ -106,6 +106,18 @@ fn an_entry_that_is_removed_during_a_reading_counts_once() {
 }
 
 #[test]
+fn a_removal_that_is_reported_after_the_next_reading_counts_what_was_new() {
+    let mut matrix = Matrix::new(settings(&["a"]));
+    let one = fields([10, 1, 0, 1], [10, 2, 0, 1], 32);
+    reading(&mut matrix, &[]);
+    reading(&mut matrix, &[(&one, 1000)]);
+    assert_eq!(bytes(&reading(&mut matrix, &[])), []);
+    matrix.remove(&entry(&one, 1150)).expect("it is well formed");
+    assert_eq!(bytes(&reading(&mut matrix, &[])), [("a", "b", 150)]);
+    assert_eq!(bytes(&reading(&mut matrix, &[])), []);
+}
+
+#[test]
 fn a_reading_that_fails_leaves_the_next_one_right() {
     let mut matrix = Matrix::new(settings(&["a"]));
     let one = fields([10, 1, 0, 1], [10, 2, 0, 1], 32);
