@@ -105,6 +105,13 @@ impl Lab {
         all.lines().map(|line| line.trim().to_string()).filter(|line| !line.is_empty()).collect()
     }
 
+    /// Bytes that its flow entries of this match have counted, as it shows them.
+    pub fn flow_bytes(&self, switch: &str, matched: &str) -> u64 {
+        let all = self.ofctl(switch, &format!("dump-flows SWITCH {matched}"));
+        let counts = all.split("n_bytes=").skip(1).filter_map(|rest| rest.split(',').next()?.parse::<u64>().ok());
+        counts.sum()
+    }
+
     /// Runs `work` where the switches are, in a tokio runtime of one thread.
     pub fn run<T: Send>(&self, work: impl AsyncFnOnce() -> T + Send) -> T {
         inside(&self.spaces[0], || {

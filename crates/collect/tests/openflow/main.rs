@@ -114,7 +114,7 @@ fn lldp_finds_the_cable_and_the_only_change_is_one_entry_that_goes_with_us() {
         let mut one = OpenFlow::connect(finds("sw1", &key), PASSIVE.to_string(), None);
         let mut two = OpenFlow::listen(finds("sw2", &key), &listener, anybody_here());
         lab.vsctl(&format!(
-            "-- --id=@c create controller target=\"tcp:127.0.0.1:{port_number}\" type=service -- set bridge sw2 controller=@c"
+            "-- --id=@c create controller target=\"tcp:127.0.0.1:{port_number}\" type=service -- add bridge sw2 controller @c"
         ));
         let neighbour = |system: &str, port: &str| Some(Neighbour { system: system.to_string(), port: port.to_string() });
         let first = read_until(&mut one, "sw1 finds sw2", |switch| port(switch, "c1").neighbour.is_some()).await;
@@ -342,7 +342,7 @@ fn the_matrix_is_what_the_sockets_carried() {
         assert_eq!(first, nothing, "there is nothing to compare with; two entries are ours, one is the switch's own");
         lab.send(BYTES);
         // the switch collects what its datapath counted twice a second
-        sleep(Duration::from_millis(1200)).await;
+        until("the entry has counted it", || lab.flow_bytes("sw1", "ip,nw_src=10.98.1.0/24") > BYTES as u64);
         let traffic = switch.matrix().await.expect("it answers");
         let seconds = traffic.interval.expect("it is the second").as_secs_f64();
         assert_eq!(traffic.pairs.len(), 1, "what rack 2 sends is its own switch's to count: {traffic:?}");
@@ -364,7 +364,7 @@ fn the_matrix_is_what_the_sockets_carried() {
         );
         switch.matrix().await.expect("it answers");
         lab.send(BYTES / 4);
-        sleep(Duration::from_millis(1200)).await;
+        until("the entry has counted it", || lab.flow_bytes("sw1", "ip,nw_src=10.98.1.1") > (BYTES / 4) as u64);
         lab.ofctl("sw1", "del-flows SWITCH ip,nw_src=10.98.1.1");
         // that it was removed is reported soon, but not at once
         let (mut bytes, began) = (0.0, Instant::now());
