@@ -16,8 +16,8 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Certificates and a key, read from PEM files. Clones are the same.
 ///
-/// The other end must have a certificate of this authority, which should issue them to switches (and controllers) alone. Names in it are not
-/// compared, as certificates of switches have none; so a switch could pose as another one. That is as with Open vSwitch's own `ovs-pki`.
+/// The other end must have a certificate of the authority, which should issue them to switches alone. Names in it are not compared, as those of
+/// switches are no addresses (`ovs-pki` of Open vSwitch names random identities); so a switch could pose as another one.
 #[derive(Debug, Clone)]
 pub struct Tls {
     client: Arc<ClientConfig>,
@@ -25,7 +25,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads the files: certificates of the authority, our certificate (and what is between it and the authority), its key.
+    /// Reads the files: certificates of the switches' authority, our certificate (and what is between it and its authority), its key.
     ///
     /// # Errors
     /// A file cannot be read, or has not what it should; the message names it.

@@ -234,6 +234,7 @@ fn without_lldp_the_switch_itself_refuses_us_every_change() {
         lab.vsctl(&format!("set-controller sw2 tcp:{}", listener.address()));
         let found = read_until(&mut switch, "sw2 connects", |_| true).await;
         assert!(port(&found, "c2").neighbour.is_none());
+        assert!(lab.entries("sw2").is_empty(), "why docs/collect.md wants type=service: the switch has removed NORMAL");
         let began = Instant::now();
         while lab.vsctl("get controller sw2 role").trim() != "slave" {
             assert!(began.elapsed() < PATIENCE, "{}", lab.vsctl("list controller"));

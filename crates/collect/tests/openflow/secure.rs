@@ -6,6 +6,7 @@ use collect::openflow::{Error, Listener, OpenFlow, Settings, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 /// Files of an authority and of what it issued: a switch's and a controller's certificates and keys.
@@ -74,6 +75,35 @@ fn switches_are_read_over_tls_and_only_with_the_authoritys_certificates() {
         lab.vsctl(&format!("set-controller sw2 ssl:{}", listener.address()));
         assert!(matches!(switch.read().await, Err(Error::NotConnected { .. })));
         assert!(listener.refused() > 0);
+    });
+}
+
+#[test]
+fn certificates_of_ovs_pki_are_taken() {
+    let Some(lab) = Lab::new() else { return };
+    let pki = |arguments: &str| {
+        let [folder, log] = ["pki", "pki.log"].map(|name| lab.file(name).display().to_string());
+        let mut command = Command::new("ovs-pki");
+        command.args([format!("--dir={folder}"), format!("--log={log}")]).args(arguments.split_whitespace());
+        command.current_dir(lab.file("")).output()
+    };
+    if let Err(error) = pki("init") {
+        eprintln!("skipped: ovs-pki: {error} (apt-get install openvswitch-common)");
+        return;
+    }
+    for (name, kind) in [("sc", "switch"), ("ctl", "controller")] {
+        let made = pki(&format!("req+sign {name} {kind}")).expect("it is installed");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+    let file = |name: &str| lab.file(name);
+    let [key, certificate] = ["sc-privkey.pem", "sc-cert.pem"].map(|name| file(name).display().to_string());
+    lab.vsctl(&format!("set-ssl {key} {certificate} {}", file("pki/controllerca/cacert.pem").display()));
+    lab.vsctl("set-controller sw1 pssl:6655");
+    let tls = Tls::from_files(&file("pki/switchca/cacert.pem"), &file("ctl-cert.pem"), &file("ctl-privkey.pem"));
+    let tls = tls.expect("the files are right");
+    lab.run(async || {
+        let mut switch = OpenFlow::connect(reads("sw1"), "127.0.0.1:6655".to_string(), Some(tls));
+        read_until(&mut switch, "it answers over TLS", |_| true).await;
     });
 }
 
