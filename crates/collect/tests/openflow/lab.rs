@@ -1,5 +1,6 @@
 //! Two Open vSwitches of the user-space datapath, cabled, with a host at each: namespaces and daemons of the test's own.
 
+use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -147,6 +148,8 @@ impl Lab {
     pub fn send_by(&self, [from, to]: [usize; 2], bytes: usize) {
         let address = format!("10.98.{to}.1:0");
         let listener = inside(&self.spaces[to], || TcpListener::bind(address).expect("it is its address"));
+        // fewer bytes on the way than a port of the user-space datapath buffers, so that none are retransmitted and counted twice
+        setsockopt(&listener, sockopt::RcvBuf, &(64 * 1024)).expect("it is a socket");
         let address = listener.local_addr().expect("it is bound");
         let mut sender = inside(&self.spaces[from], || TcpStream::connect(address).expect("the switches forward"));
         let (mut receiver, _) = listener.accept().expect("it has connected");
