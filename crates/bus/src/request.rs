@@ -7,10 +7,8 @@ use std::io;
 use std::time::{Duration, Instant};
 use units::Time;
 
-/// Prefix of a request, which no other message has; JSON follows.
-pub const REQUEST: &[u8] = b"opentcp request\0";
-/// Prefix of a reply.
-pub const REPLY: &[u8] = b"opentcp reply\0";
+pub use crate::kind::{REPLY, REQUEST};
+
 /// Longest text of a policy that a request carries, bytes.
 pub const POLICY_MAX: usize = 48 * 1024;
 /// Longest name of an operator, of a file, or of what a list is sorted by, bytes.
@@ -39,6 +37,11 @@ pub enum Ask {
         /// Which hosts are listed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hosts: Option<HostsQuery>,
+    },
+    /// The view of the last decision, as JSON: a part of its text.
+    Network {
+        /// From this byte.
+        from: usize,
     },
     /// The policy in force, with its text, and those before it.
     Show,

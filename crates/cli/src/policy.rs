@@ -4,6 +4,7 @@ mod live;
 mod trial;
 
 use crate::failure::Failure;
+use crate::operator::Place;
 use crate::terminal::{is_watched, print, print_json};
 use policy::{History, Mode, NetworkView, Policy, Setting, Variable, decide};
 use serde::Serialize;
@@ -69,7 +70,8 @@ pub enum Command {
     /// hosts count, treated or not. For each rule that was never on, it gives the reason.
     #[command(after_help = "Examples:
   opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
-  opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
+  opentcp policy try policies/opentcp1.toml --from-fleet --keep fleet.toml\n  \
+                            opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
     Try(trial::Args),
     Apply(live::ApplyArgs),
     Diff(live::DiffArgs),
@@ -77,6 +79,19 @@ pub enum Command {
     Pause(live::PauseArgs),
     Resume(live::ResumeArgs),
     Show(live::ShowArgs),
+    /// Print the network as the Oracle sees it
+    ///
+    /// The view of its last decision as JSON: hosts, links with their measurements and ages, racks, transfers by size. `opentcp policy
+    /// explain` and `opentcp scenario from-view` read it.
+    ///
+    /// Exit codes: 0 done, 1 the Oracle cannot be reached or has not decided yet, 2 bad input.
+    #[command(
+        after_help = "Examples:\n  opentcp policy network >network.json\n  opentcp policy network | jq '.links[] | select(.utilization > 0.7) | .name'"
+    )]
+    Network {
+        #[command(flatten)]
+        place: Place,
+    },
 }
 
 /// Runs the command.
@@ -95,6 +110,7 @@ pub fn policy(command: &Command) -> Result<(), Failure> {
         Command::Pause(args) => live::pause(args),
         Command::Resume(args) => live::resume(args),
         Command::Show(args) => live::show(args),
+        Command::Network { place } => print(&format!("{}\n", place.network()?.to_json())),
     }
 }
 

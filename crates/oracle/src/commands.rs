@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use units::Time;
 
+/// Longest part of a view in an answer, bytes: its quotation marks take two there.
+const PART_MAX: usize = 24 * 1024;
 /// Digits of a hash that are shown.
 const DIGITS: usize = 12;
 
@@ -91,6 +93,17 @@ pub struct Applied {
     pub period: Time,
 }
 
+/// The answer to [`Ask::Network`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkPart {
+    /// The decision that was made by this view; parts of one view have the same.
+    pub epoch: u64,
+    /// Bytes of the whole text.
+    pub length: usize,
+    /// This part.
+    pub text: String,
+}
+
 /// Answers a message, if it is a request.
 pub(crate) fn take(daemon: &mut Daemon, message: &Received, say: &mut Say<'_>) -> Option<Vec<u8>> {
     let request = match Request::from_bytes(&message.bytes)? {
@@ -112,7 +125,7 @@ pub(crate) fn take(daemon: &mut Daemon, message: &Received, say: &mut Say<'_>) -
     };
     let command = command(&request.ask);
     let outcome = outcome.unwrap_or_else(|refusal| {
-        if !matches!(request.ask, Ask::Status { .. } | Ask::Show | Ask::Diff { .. }) {
+        if !matches!(request.ask, Ask::Status { .. } | Ask::Network { .. } | Ask::Show | Ask::Diff { .. }) {
             let why: String = refusal.why.chars().take(1000).collect();
             let _ = daemon.record(&Event::Noted {
                 kind: Kind::Refused,
@@ -128,6 +141,7 @@ pub(crate) fn take(daemon: &mut Daemon, message: &Received, say: &mut Say<'_>) -
 fn command(ask: &Ask) -> &'static str {
     match ask {
         Ask::Status { .. } => "status",
+        Ask::Network { .. } => "policy network",
         Ask::Show => "policy show",
         Ask::Diff { .. } => "policy diff",
         Ask::Apply { to: Target::Before, .. } => "policy rollback",
@@ -153,6 +167,7 @@ fn done(answer: &impl Serialize) -> Outcome {
 fn answer(daemon: &mut Daemon, ask: &Ask, by: &str, say: &mut Say<'_>) -> Result<Outcome, Refusal> {
     match ask {
         Ask::Status { hosts } => Ok(done(&daemon.overview(hosts.as_ref()))),
+        Ask::Network { from } => network(daemon, *from).map(|part| done(&part)),
         Ask::Show => Ok(done(&shown(daemon))),
         Ask::Diff { to } => {
             let other = Other::of(daemon, to)?;
@@ -174,6 +189,21 @@ fn answer(daemon: &mut Daemon, ask: &Ask, by: &str, say: &mut Say<'_>) -> Result
             Ok(done(&json!({ "policy": policy })))
         }
     }
+}
+
+fn network(daemon: &mut Daemon, from: usize) -> Result<NetworkPart, Refusal> {
+    let Some((epoch, text)) = daemon.view_text() else {
+        return Err(input("nothing has been decided yet: ask again when the first period is over".to_string()));
+    };
+    if !text.is_char_boundary(from) {
+        return Err(input(format!(
+            "the view has {} bytes: byte {from} is not one that a part can begin with",
+            text.len()
+        )));
+    }
+    let most = (from + PART_MAX).min(text.len());
+    let end = (from..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(from);
+    Ok(NetworkPart { epoch, length: text.len(), text: text[from..end].to_string() })
 }
 
 fn shown(daemon: &Daemon) -> Shown {

@@ -78,6 +78,8 @@ pub(crate) struct Daemon {
     next: Time,
     /// The last decision, when it was made, and by which view.
     last: Option<(Decision, Time, NetworkView)>,
+    /// Its view as text, for operators who read it part by part; `None` until one asks.
+    view_text: Option<String>,
     /// What was said already.
     said: Said,
 }
@@ -140,8 +142,21 @@ impl Daemon {
         let (clock, term) = (Clock::begin(), lease.is_none().then_some(0));
         let (next, gathered) = (clock.now() + period, Gathered::new(oracle.policy()));
         let said = Said::default();
-        let mut daemon =
-            Daemon { config, hub, oracle, gathered, memory, versions, lease, term, clock, next, last: None, said };
+        let mut daemon = Daemon {
+            config,
+            hub,
+            oracle,
+            gathered,
+            memory,
+            versions,
+            lease,
+            term,
+            clock,
+            next,
+            last: None,
+            view_text: None,
+            said,
+        };
         let body = json!({ "policy": daemon.policy().name, "hash": daemon.digits(), "epoch": daemon.oracle.epoch(),
             "paused": daemon.oracle.is_paused(), "oracle": daemon.config.number });
         daemon.record(&Event::Noted { kind: Kind::Started, body })?;
@@ -440,6 +455,7 @@ impl Daemon {
         }
         let epoch = decision.epoch;
         self.last = Some((decision, now, view));
+        self.view_text = None;
         self.send(&self.oracle.beacon(self.config.number))?;
         self.hub.as_mut().into_iter().for_each(|hub| hub.epoch(epoch));
         for message in &messages {
@@ -526,6 +542,12 @@ impl Daemon {
     /// The view of the last decision.
     pub(crate) fn view(&self) -> Option<&NetworkView> {
         self.last.as_ref().map(|(.., view)| view)
+    }
+
+    /// The same as JSON, and the epoch of the decision.
+    pub(crate) fn view_text(&mut self) -> Option<(u64, &str)> {
+        let (decision, _, view) = self.last.as_ref()?;
+        Some((decision.epoch, self.view_text.get_or_insert_with(|| view.to_json())))
     }
 
     /// How far its rollout has come.

@@ -8,6 +8,7 @@ use crate::ended::{Counted, Ended, Names};
 use crate::robust::{
     Outliers, Part, arms, connections, cut_hosts, cut_links, is_own, known_epoch, liars, percentiles, retransmit_rate,
 };
+use crate::transfers::Sent;
 use bus::{LINKS_MAX, Peer, Report, Telemetry};
 use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Policy, Question};
 use serde::Serialize;
@@ -33,6 +34,7 @@ pub struct Gathered {
     ended: BTreeMap<String, Ended>,
     /// The last is the current one.
     periods: VecDeque<Period>,
+    sent: Sent,
     intake: Intake,
     outliers: Outliers,
     /// Hosts whose guards have reverted rules since the last call, and how often.
@@ -144,6 +146,7 @@ impl Gathered {
         }
         let ended = self.ended.entry(host.name.clone()).or_default();
         for kind in telemetry {
+            self.sent.add(&host.rack, kind);
             let others = ended.add(&host.rack, kind, &mut self.names);
             self.intake.groups_other += u64::from(others.group);
             self.intake.racks_other += u64::from(others.racks);
@@ -237,6 +240,7 @@ impl Gathered {
         let ended = std::mem::take(&mut self.ended);
         self.add_groups(&mut view, &ended, period);
         self.add_matrix(&mut view, &ended, period);
+        view.transfers.extend(self.sent.at_end_of(period));
         view
     }
 

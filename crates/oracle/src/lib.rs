@@ -16,9 +16,10 @@ mod memory;
 mod record;
 mod robust;
 mod status;
+mod transfers;
 mod versions;
 
-pub use commands::{Applied, Compared, Paused, Shown, ShownVersion};
+pub use commands::{Applied, Compared, NetworkPart, Paused, Shown, ShownVersion};
 pub use config::{Config, Event, LeaseAt, OracleError, Parse, Record};
 pub use daemon::run;
 pub use gather::{Gathered, HOSTS_MAX, Intake};

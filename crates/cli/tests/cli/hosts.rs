@@ -1,7 +1,7 @@
 //! An Oracle on a Unix socket, and hosts that report to it and take its CUEs: clients of the protocol without a kernel.
 
 use crate::common::{Done, Place};
-use bus::{Address, Report};
+use bus::{Address, FctTimes, Report, Telemetry};
 use policy::{Cue, Host, PublicKey};
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -44,6 +44,7 @@ struct FakeHost {
     stop: Arc<AtomicBool>,
     taken: Arc<Mutex<Vec<Cue>>>,
     reverted: Arc<Mutex<u64>>,
+    transfers: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -151,13 +152,21 @@ impl Fleet {
         *self.hosts[i].reverted.lock().unwrap() = times;
     }
 
+    /// From now on all hosts report transfers of 20 kB.
+    pub fn transfer(&self) {
+        self.hosts.iter().for_each(|host| host.transfers.store(true, Ordering::Relaxed));
+    }
+
     fn host(&self, name: &str, algorithms: &[&str]) -> FakeHost {
         let address = Address::Unix(self.place.join("sock"));
         let key = PublicKey::from_hex(&fs::read_to_string(self.place.join("key.pub")).unwrap()).unwrap();
         let algorithms = algorithms.iter().map(ToString::to_string).collect();
-        let host = Host { name: name.to_string(), algorithms, live_flows: Some(0.0), ..Host::default() };
+        let srtt_us = vec![(200, 3)];
+        let host = Host { name: name.to_string(), algorithms, live_flows: Some(0.0), srtt_us, ..Host::default() };
         let stop = Arc::new(AtomicBool::new(false));
         let (taken, reverted) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+        let transfers = Arc::new(AtomicBool::new(false));
+        let busy = Arc::clone(&transfers);
         let (ended, cues, guards) = (Arc::clone(&stop), Arc::clone(&taken), Arc::clone(&reverted));
         let work = move || {
             while !ended.load(Ordering::Relaxed) {
@@ -169,6 +178,7 @@ impl Fleet {
                 let mut report = Report { host: host.clone(), ..Report::default() };
                 loop {
                     report.counts.reverted = *guards.lock().unwrap();
+                    report.telemetry = if busy.load(Ordering::Relaxed) { vec![transfer()] } else { Vec::new() };
                     if ended.load(Ordering::Relaxed) || bus.send(&report.clone().to_bytes()).is_err() {
                         break;
                     }
@@ -182,13 +192,21 @@ impl Fleet {
                 }
             }
         };
-        FakeHost { stop, taken, reverted, thread: Some(thread::spawn(work)) }
+        FakeHost { stop, taken, reverted, transfers, thread: Some(thread::spawn(work)) }
     }
 
     /// A file of the Oracle's state.
     pub fn state(&self, name: &str) -> PathBuf {
         self.place.join("state").join(name)
     }
+}
+
+/// One connection that has ended.
+fn transfer() -> Telemetry {
+    let mut times = FctTimes::default();
+    times.record(900);
+    let (group, size) = ("default".to_string(), "under 100 kB".to_string());
+    Telemetry { group, size, flows: 1, bytes: 20_000, segments: 14, fct_us: times.bins(), ..Telemetry::default() }
 }
 
 impl Drop for Fleet {

@@ -340,3 +340,32 @@ fn a_full_disk_stops_no_cue_and_the_gap_is_recorded() {
     assert!(verified["lost_lines"].as_u64() > Some(0), "{verified}");
     println!("{} lines lost and recorded", verified["lost_lines"]);
 }
+
+#[test]
+fn a_policy_is_tried_in_a_scenario_of_the_fleet() {
+    let fleet = Fleet::start(&policy("initial_cwnd = 20"), &[PLAIN, PLAIN, PLAIN]);
+    let idle = fleet.policy(&["try", "p.toml", "--from-fleet"]);
+    assert_eq!(idle.code, Some(2), "{}", idle.stderr);
+    assert!(idle.stderr.contains("no transfer has been reported yet"), "{}", idle.stderr);
+    fleet.transfer();
+    let known = || {
+        let view: serde_json::Value = serde_json::from_str(&fleet.succeed(&["network"])).unwrap();
+        let starts = view["transfers"][0]["starts"].as_f64();
+        (view["hosts"].as_array().map(Vec::len), starts.is_some_and(|starts| starts > 20.0)) == (Some(3), true)
+    };
+    assert!(eventually(known), "{}", fleet.said());
+    fleet.place.write("new.toml", &policy("initial_cwnd = 30"));
+    let args = ["try", "new.toml", "--from-fleet", "--keep", "fleet.toml", "--seeds", "5", "--set", "duration=5 s"];
+    let tried = fleet.policy(&args);
+    assert_eq!(tried.code, Some(0), "{}", tried.stderr);
+    assert!(tried.stdout.contains("acted in 5 of 5 seeds"), "{}", tried.stdout);
+    assert!(tried.stderr.contains("assumed: 3 hosts reported no link"), "{}", tried.stderr);
+    let scenario = fs::read_to_string(fleet.place.join("fleet.toml")).unwrap();
+    assert!(scenario.contains("{ name = \"h2\", kind = \"host\" }"), "{scenario}");
+    let mut bus = Address::Unix(fleet.place.join("sock")).connect().unwrap();
+    let request = Request::new("bob (uid 7)".into(), Ask::Network { from: 1 << 30 }).unwrap();
+    let beyond = bus::ask(&mut *bus, &request, Duration::from_secs(10)).unwrap();
+    assert!(
+        matches!(beyond, Outcome::Refused(refusal) if refusal.why.contains("is not one that a part can begin with"))
+    );
+}
