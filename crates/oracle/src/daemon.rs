@@ -176,6 +176,10 @@ impl Daemon {
             trouble.iter().for_each(|trouble| say(trouble));
             self.said.lease = trouble;
         }
+        if let (Some(hub), None) = (&mut self.hub, self.term) {
+            // what members send is new if they have heard of what the other Oracle decided
+            hub.epoch(lease.epoch());
+        }
         match (standing, self.term) {
             (Standing::Leads { term }, None) => self.lead(term, say),
             (Standing::Leads { term }, Some(known)) if term != known => {

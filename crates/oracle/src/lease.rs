@@ -138,6 +138,12 @@ impl Lease {
         self.decided_at
     }
 
+    /// The last decision of the one that decides, as far as the lease says; 0: none is known.
+    pub fn epoch(&self) -> u64 {
+        let content = self.seen.as_ref().and_then(|(seen, _)| seen.as_ref());
+        content.map_or(0, |(content, _)| content.epoch)
+    }
+
     /// Renews the lease, or looks whether it is free and takes it, if that is due: with a term above `above` and all earlier ones.
     /// `epoch` is this Oracle's last. Before it sends something, an Oracle calls this; `now` must be no earlier than the call.
     ///

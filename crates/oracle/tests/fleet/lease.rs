@@ -197,8 +197,9 @@ impl World {
             return;
         }
         node.next = local + PERIOD;
-        let hosts =
-            (0..AGENTS).map(|i| Host { name: format!("h{i}"), live_flows: Some(1.0), srtt_us: vec![(100, 1)], ..Host::default() }).collect();
+        let hosts = (0..AGENTS)
+            .map(|i| Host { name: format!("h{i}"), live_flows: Some(1.0), srtt_us: vec![(100, 1)], ..Host::default() })
+            .collect();
         let (decision, messages) = node.oracle.decide(&NetworkView { at: local, hosts, ..NetworkView::default() });
         node.stored = decision.epoch;
         let shared = Shared { policy: POLICY.into(), progress: node.oracle.progress(), paused: false };
