@@ -158,7 +158,8 @@ impl World {
         if self.links[from][to] {
             self.sent += 1;
             // some are delayed for so long that much else has happened meanwhile
-            let delay = if self.random.chance(0.1) { self.random.below(20_000) } else { self.random.below(50) };
+            let delay =
+                if self.hiccups && self.random.chance(0.1) { self.random.below(20_000) } else { self.random.below(50) };
             self.wire.insert((self.now + Time::from_ms(delay), self.sent), (to, message));
         }
     }
