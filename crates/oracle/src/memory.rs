@@ -212,11 +212,13 @@ mod tests {
         memory.adopt("another policy".into(), Progress { lasted: units::Time::from_secs(60), ended }, true).unwrap();
         store_epoch(&memory.epoch, 4242).unwrap();
         let known = memory.known.clone();
+        // each bit, all of them, and what makes other digits of digits
+        let flips = [1, 2, 3, 4, 7, 8, 16, 32, 64, 128, 255];
         for name in ["epoch", "rollout.json"] {
             let path = folder.path().join(name);
             let sound = fs::read(&path).unwrap();
             let cut = (0..sound.len()).map(|end| sound[..end].to_vec());
-            let flipped = (0..sound.len()).flat_map(|at| (1..=255).map(move |flip| (at, flip))).map(|(at, flip)| {
+            let flipped = (0..sound.len()).flat_map(|at| flips.map(move |flip| (at, flip))).map(|(at, flip)| {
                 let mut damaged = sound.clone();
                 damaged[at] ^= flip;
                 damaged
