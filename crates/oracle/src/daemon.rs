@@ -232,9 +232,9 @@ impl Daemon {
                 return Ok(());
             }
         };
-        if let Some(Shared { policy, progress, paused }) = shared {
+        if let Some(Shared { policy, file, progress, paused }) = shared {
             if policy != self.memory.policy() {
-                let parsed = (self.config.parse)("the shared policy", &policy, self.versions.algorithms());
+                let parsed = (self.config.parse)(&file, &policy, self.versions.algorithms());
                 let parsed = parsed.map_err(|error| {
                     lease.give_up();
                     OracleError::Policy(error)
@@ -245,7 +245,7 @@ impl Daemon {
                 ));
                 lease.set_period(parsed.period);
                 self.gathered.adopt(&parsed);
-                self.versions.follow(&policy, (&parsed.name, "the shared policy"), "another Oracle");
+                self.versions.follow(&policy, (&parsed.name, &file), "another Oracle");
                 self.versions.store()?;
                 self.oracle.adopt(parsed, progress.clone());
             }
@@ -293,7 +293,9 @@ impl Daemon {
     /// Shares what another Oracle would need; whether this one still decides.
     fn share(&mut self, say: &mut Say<'_>) -> Result<bool, OracleError> {
         let Some(lease) = &mut self.lease else { return Ok(true) };
+        let file = self.versions.current().map_or(&self.config.file, |version| &version.file);
         let shared = Shared {
+            file: file.clone(),
             policy: self.memory.policy().to_string(),
             progress: self.memory.progress().clone(),
             paused: self.memory.paused().cloned(),

@@ -43,6 +43,9 @@ struct Content {
 pub struct Shared {
     /// The policy in force: the text of its file.
     pub policy: String,
+    /// The name of that file: a policy that does not name itself has its name, by which hosts are chosen.
+    #[serde(default)]
+    pub file: String,
     /// How far its rollout has come.
     pub progress: Progress,
     /// No CUEs are sent.

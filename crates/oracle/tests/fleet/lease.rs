@@ -203,7 +203,7 @@ impl World {
             .collect();
         let (decision, messages) = node.oracle.decide(&NetworkView { at: local, hosts, ..NetworkView::default() });
         node.stored = decision.epoch;
-        let shared = Shared { policy: POLICY.into(), progress: node.oracle.progress(), paused: false };
+        let shared = Shared { policy: POLICY.into(), progress: node.oracle.progress(), ..Shared::default() };
         if !node.lease.share(&shared).is_ok_and(|shared| shared) {
             node.lease.give_up();
             node.term = None;
@@ -437,15 +437,15 @@ fn one_that_gives_the_lease_up_is_followed_at_once_and_what_it_shared_is_kept() 
     assert_eq!(other.keep(s(1), 0, 0).unwrap(), Standing::Follows { holder: Some(1) });
     assert_eq!(one.shared().unwrap(), None);
     let progress = Progress { lasted: s(60), ended: Some("it hurts".into()) };
-    let shared = Shared { policy: "text".into(), progress, paused: true };
+    let shared = Shared { policy: "text".into(), file: "a.toml".into(), progress, paused: None };
     assert!(one.share(&shared).unwrap());
     one.give_up();
     assert_eq!(other.keep(s(4), 6, 0).unwrap(), Standing::Leads { term: 7 }, "above the terms that hosts know of");
     assert_eq!(other.shared().unwrap(), Some(shared.clone()));
-    assert!(other.share(&Shared { paused: false, ..shared.clone() }).unwrap());
+    assert!(other.share(&Shared { policy: "later".into(), ..shared.clone() }).unwrap());
     // the first one does not know yet, and cannot undo what the second has shared
     assert!(!one.share(&shared).unwrap());
-    assert!(!other.shared().unwrap().unwrap().paused);
+    assert_eq!(other.shared().unwrap().unwrap().policy, "later");
     copies.lock().unwrap()[0].insert("lease".into(), (b"{}x".to_vec(), 9));
     assert!(matches!(one.keep(s(60), 0, 0), Err(LeaseError::Content { .. })));
 }
