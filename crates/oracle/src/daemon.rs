@@ -191,6 +191,10 @@ impl Daemon {
             trouble.iter().for_each(|trouble| say(trouble));
             self.said.lease = trouble;
         }
+        if let (Some(hub), None) = (&mut self.hub, self.term) {
+            // what members send is new if they have heard of what the other Oracle decided
+            hub.epoch(lease.epoch());
+        }
         match (standing, self.term) {
             (Standing::Leads { term }, None) => self.lead(term, say),
             (Standing::Leads { term }, Some(known)) if term != known => {
@@ -243,9 +247,9 @@ impl Daemon {
                 return Ok(());
             }
         };
-        if let Some(Shared { policy, progress, paused }) = shared {
+        if let Some(Shared { policy, file, progress, paused }) = shared {
             if policy != self.memory.policy() {
-                let parsed = (self.config.parse)("the shared policy", &policy, self.versions.algorithms());
+                let parsed = (self.config.parse)(&file, &policy, self.versions.algorithms());
                 let parsed = parsed.map_err(|error| {
                     lease.give_up();
                     OracleError::Policy(error)
@@ -256,7 +260,7 @@ impl Daemon {
                 ));
                 lease.set_period(parsed.period);
                 self.gathered.adopt(&parsed);
-                self.versions.follow(&policy, (&parsed.name, "the shared policy"), "another Oracle");
+                self.versions.follow(&policy, (&parsed.name, &file), "another Oracle");
                 self.versions.store()?;
                 self.oracle.adopt(parsed, progress.clone());
             }
@@ -304,7 +308,9 @@ impl Daemon {
     /// Shares what another Oracle would need; whether this one still decides.
     fn share(&mut self, say: &mut Say<'_>) -> Result<bool, OracleError> {
         let Some(lease) = &mut self.lease else { return Ok(true) };
+        let file = self.versions.current().map_or(&self.config.file, |version| &version.file);
         let shared = Shared {
+            file: file.clone(),
             policy: self.memory.policy().to_string(),
             progress: self.memory.progress().clone(),
             paused: self.memory.paused().cloned(),

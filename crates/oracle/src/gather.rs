@@ -132,12 +132,8 @@ impl Gathered {
         if telemetry.is_empty() {
             return;
         }
-        // a host that names no period reports on what it counted up to now
-        let period = match of_epoch {
-            Some(_) => self.periods.iter_mut().find(|period| period.epoch == of_epoch),
-            None => self.periods.back_mut(),
-        };
-        match period {
+        // what names no epoch ended before the first decision, or was counted by an agent of an earlier version over several
+        match self.periods.iter_mut().find(|period| period.epoch == of_epoch) {
             Some(period) => {
                 let did = period.did.entry(host.name.clone()).or_default();
                 telemetry.iter().for_each(|kind| did.add(kind));
@@ -293,6 +289,7 @@ impl Gathered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bus::FctTimes;
 
     fn report(host: &str, sent: u64) -> Vec<u8> {
         let mut times = FctTimes::default();
@@ -320,6 +317,10 @@ mod tests {
         Gathered::new(&Policy::parse("p.toml", text, policy::Known::default()).unwrap())
     }
 
+    fn in_epoch(epoch: u64, report: &[u8]) -> Vec<u8> {
+        Report { of_epoch: Some(epoch), ..Report::from_bytes(report).unwrap() }.to_bytes()
+    }
+
     fn take(gathered: &mut Gathered, at: u64, bytes: &[u8]) {
         gathered.take(s(at), &Peer::Local, bytes);
     }
@@ -344,8 +345,8 @@ mod tests {
         assert_eq!((gathered.intake().taken, gathered.intake().refused), (3, 1));
         assert_eq!(gathered.take_arms().len(), 0, "reports on the period are still awaited");
         gathered.begin(1, ["h2"].into_iter());
-        take(&mut gathered, 11, &report("h1", 2));
-        take(&mut gathered, 12, &report("h2", 4));
+        take(&mut gathered, 11, &in_epoch(1, &report("h1", 2)));
+        take(&mut gathered, 12, &in_epoch(1, &report("h2", 4)));
         let [(None, all)] = &gathered.take_arms()[..] else { panic!("of the period before the first decision") };
         assert_eq!((all[0].segments, all[1].segments), (0, 3000), "nobody was treated");
         gathered.begin(2, std::iter::empty());
@@ -428,12 +429,11 @@ mod tests {
         let mut gathered = gathered();
         gathered.begin(7, ["h1"].into_iter());
         for of_epoch in [0, 6, 8, u64::MAX >> 1] {
-            let mut report = Report::from_bytes(&report("h1", 3)).unwrap();
-            report.of_epoch = Some(of_epoch);
-            take(&mut gathered, 1, &report.to_bytes());
+            take(&mut gathered, 1, &in_epoch(of_epoch, &report("h1", 3)));
         }
-        assert_eq!(gathered.intake().of_other_periods, 4);
-        gathered.take_arms();
+        take(&mut gathered, 1, &report("h1", 3));
+        assert_eq!(gathered.intake().of_other_periods, 4, "and one ended before the first decision");
+        assert!(matches!(&gathered.take_arms()[..], [(None, _)]));
         gathered.begin(8, std::iter::empty());
         let [(Some(7), [treated, control])] = &gathered.take_arms()[..] else { panic!("of the first decision") };
         assert_eq!((treated.segments, control.segments), (0, 0));

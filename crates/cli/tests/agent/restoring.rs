@@ -2,7 +2,6 @@
 
 use crate::world::{THERE, TestOracle, World, comes_within, cue, guardian, reno};
 use bus::Hub as _;
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use policy::{Cue, Settings};

@@ -2,7 +2,6 @@
 
 use crate::world::{HERE, REFUSING_BPF, Start, THERE, TestOracle, World, cue, reno};
 use bus::Hub as _;
-
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use policy::{CueError, Settings};
