@@ -274,6 +274,7 @@ impl Gathered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bus::FctTimes;
 
     fn report(host: &str, sent: u64) -> Vec<u8> {
         let mut times = FctTimes::default();

@@ -102,6 +102,8 @@ struct World {
     /// Every epoch of which something was sent, and by whom.
     decisions: BTreeMap<u64, u8>,
     refused_old: u64,
+    /// Oracles are stopped at the worst moment now and then.
+    hiccups: bool,
 }
 
 fn key() -> OracleKey {
@@ -148,6 +150,7 @@ impl World {
             sent: 0,
             decisions: BTreeMap::new(),
             refused_old: 0,
+            hiccups: true,
         }
     }
 
@@ -195,7 +198,7 @@ impl World {
         }
         node.next = local + PERIOD;
         let hosts =
-            (0..AGENTS).map(|i| Host { name: format!("h{i}"), live_flows: Some(1.0), ..Host::default() }).collect();
+            (0..AGENTS).map(|i| Host { name: format!("h{i}"), live_flows: Some(1.0), srtt_us: vec![(100, 1)], ..Host::default() }).collect();
         let (decision, messages) = node.oracle.decide(&NetworkView { at: local, hosts, ..NetworkView::default() });
         node.stored = decision.epoch;
         let shared = Shared { policy: POLICY.into(), progress: node.oracle.progress(), paused: false };
@@ -206,7 +209,7 @@ impl World {
         }
         let (beacon, number) = (node.oracle.beacon(node.number), node.number);
         // it is stopped just before it sends, and wakes when another may have decided
-        if self.random.chance(0.05) {
+        if self.hiccups && self.random.chance(0.05) {
             let pause = Time::from_ms(self.random.below(30_000));
             self.nodes[i].stopped_until = self.now + pause;
             for message in [beacon].into_iter().chain(messages) {
@@ -330,6 +333,7 @@ impl World {
     }
 
     fn heal(&mut self) {
+        self.hiccups = false;
         for node in &mut self.nodes {
             node.stopped_until = Time::ZERO;
             *node.reach.lock().unwrap() = Reach::default();
@@ -381,7 +385,7 @@ fn no_agent_ever_takes_an_older_decision_after_a_newer() {
 #[test]
 fn when_the_leader_is_gone_another_decides_within_two_periods() {
     for seed in 0..50 {
-        let mut world = World::new(seed, 3);
+        let mut world = World { hiccups: false, ..World::new(seed, 3) };
         (0..AGENTS).for_each(|host| world.ask(host));
         (0..200).for_each(|_| world.step());
         let leader = world.nodes.iter().position(|node| node.term.is_some()).expect("one decides");
@@ -409,7 +413,7 @@ fn when_the_leader_is_gone_another_decides_within_two_periods() {
 
 #[test]
 fn hosts_fall_back_by_themselves_when_nobody_decides() {
-    let mut world = World::new(1, 2);
+    let mut world = World { hiccups: false, ..World::new(1, 2) };
     (0..AGENTS).for_each(|host| world.ask(host));
     (0..200).for_each(|_| world.step());
     assert!(world.hosts.iter().all(|host| host.agent.rules().len() == 1));
