@@ -97,7 +97,7 @@ impl<'a> Times<'a> {
     }
 }
 
-/// Percentiles of all completion times; empty if too few hosts say something. Sides are not told apart: all are 0.
+/// Percentiles of all completion times; empty if too few hosts say something. All parts are on side 0.
 pub fn percentiles(parts: &[Part<'_>], liars: usize) -> Percentiles {
     let times = Times::of(parts, liars);
     let mut votes = Vec::with_capacity(times.parts.len());
