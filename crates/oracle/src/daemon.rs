@@ -188,7 +188,9 @@ impl Daemon {
             Err(error) => (lease.standing(now), Some(error.to_string())),
         };
         if trouble != self.said.lease {
-            trouble.iter().for_each(|trouble| say(trouble));
+            if let Some(trouble) = &trouble {
+                say(trouble);
+            }
             self.said.lease = trouble;
         }
         if let (Some(hub), None) = (&mut self.hub, self.term) {
@@ -418,7 +420,9 @@ impl Daemon {
         let base = base(self.config.view.as_deref(), period);
         let problem = base.as_ref().err().cloned();
         if problem != self.said.view {
-            problem.iter().for_each(|reason| say(reason));
+            if let Some(reason) = &problem {
+                say(reason);
+            }
             self.said.view = problem;
         }
         let base = with_local_time(base.unwrap_or_default(), &self.oracle.policy().time_zone);

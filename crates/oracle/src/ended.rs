@@ -31,7 +31,9 @@ impl Counted {
         self.flows = self.flows.saturating_add(kind.flows);
         self.segments = self.segments.saturating_add(kind.segments);
         self.retransmits = self.retransmits.saturating_add(kind.retransmits);
-        kind.fct_us.iter().for_each(|(us, count)| self.times.add(*us, *count));
+        for (us, count) in &kind.fct_us {
+            self.times.add(*us, *count);
+        }
     }
 
     fn add_counted(&mut self, other: &Counted) {
@@ -97,7 +99,9 @@ impl Ended {
     /// Of all groups.
     pub fn all(&self) -> Counted {
         let mut all = Counted::default();
-        self.groups.values().for_each(|counted| all.add_counted(counted));
+        for counted in self.groups.values() {
+            all.add_counted(counted);
+        }
         all
     }
 }

@@ -136,7 +136,9 @@ impl Gathered {
         match self.periods.iter_mut().find(|period| period.epoch == of_epoch) {
             Some(period) => {
                 let did = period.did.entry(host.name.clone()).or_default();
-                telemetry.iter().for_each(|kind| did.add(kind));
+                for kind in telemetry {
+                    did.add(kind);
+                }
             }
             None => self.intake.of_other_periods += 1,
         }
@@ -162,7 +164,9 @@ impl Gathered {
         links.retain(|link| is_own(&host, link));
         self.intake.links_foreign += (said - links.len()) as u64;
         // a host does not know whether a switch marks
-        links.iter_mut().for_each(|link| link.marks = None);
+        for link in &mut links {
+            link.marks = None;
+        }
         let before = self.hosts.get(&host.name).map_or(0, |heard| heard.links.len());
         let others = self.links - before;
         let room = ALL_LINKS_MAX.saturating_sub(others);

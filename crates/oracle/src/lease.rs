@@ -178,18 +178,15 @@ impl Lease {
     fn renew(&mut self, now: Time, term: u32, epoch: u64) -> Result<(), LeaseError> {
         let Some((Some((content, revision)), _)) = &self.seen else { unreachable!("what is held was seen") };
         let next = Content { renewed: content.renewed + 1, epoch, ..content.clone() };
-        match self.put(&next, Some(*revision))? {
-            Some(revision) => {
-                self.seen = Some((Some((next, revision)), now));
-                self.held = Some((term, now));
-            }
-            None => {
-                // another has put something, or the answer to this Oracle's own renewal was lost
-                self.see(now)?;
-                let seen = self.seen.as_ref().and_then(|(seen, _)| seen.as_ref());
-                let is_own = seen.is_some_and(|(there, _)| there.term == term && there.holder == Some(self.number));
-                self.held = is_own.then_some((term, now));
-            }
+        if let Some(revision) = self.put(&next, Some(*revision))? {
+            self.seen = Some((Some((next, revision)), now));
+            self.held = Some((term, now));
+        } else {
+            // another has put something, or the answer to this Oracle's own renewal was lost
+            self.see(now)?;
+            let seen = self.seen.as_ref().and_then(|(seen, _)| seen.as_ref());
+            let is_own = seen.is_some_and(|(there, _)| there.term == term && there.holder == Some(self.number));
+            self.held = is_own.then_some((term, now));
         }
         Ok(())
     }

@@ -92,7 +92,9 @@ impl Range {
         values.sort_unstable_by(f64::total_cmp);
         let middle = |sorted: &[f64]| sorted[sorted.len() / 2];
         let (low, high, median) = (values[liars], values[values.len() - 1 - liars], middle(&values));
-        values.iter_mut().for_each(|value| *value = (*value - median).abs());
+        for value in &mut values {
+            *value = (*value - median).abs();
+        }
         values.sort_unstable_by(f64::total_cmp);
         let deviation = (1.4826 * middle(&values)).max(SPREAD * median.abs());
         Some(Range { low, high, median, far: (DEVIATIONS * deviation).max(small) })
@@ -174,7 +176,9 @@ pub fn cut_hosts(hosts: &mut [Host], outliers: &mut Outliers) -> BTreeMap<usize,
         .map(|quantity| Range::of(hosts.iter().filter_map(quantity.get).collect(), liars, quantity.small));
     let sessions = Sessions::of(hosts, liars);
     let mut algorithms: BTreeMap<String, usize> = BTreeMap::new();
-    hosts.iter().for_each(|host| *algorithms.entry(host.cc.clone()).or_default() += 1);
+    for host in hosts.iter() {
+        *algorithms.entry(host.cc.clone()).or_default() += 1;
+    }
     for (place, host) in hosts.iter_mut().enumerate() {
         let mut cut = host.clone();
         let mut odd = Vec::new();
@@ -302,10 +306,14 @@ pub fn cut_links(links: &mut [(String, Vec<Link>)], hosts: usize, outliers: &mut
         return;
     }
     let Some(number) = Range::of(links.iter().map(|(_, links)| links.len() as f64).collect(), liars, 8.0) else {
-        links.iter_mut().for_each(|(_, links)| links.clear());
+        for (_, links) in links.iter_mut() {
+            links.clear();
+        }
         return;
     };
-    links.iter_mut().for_each(|(_, links)| links.truncate(number.high as usize));
+    for (_, links) in links.iter_mut() {
+        links.truncate(number.high as usize);
+    }
     for OfLink { what, get, set, small } in &OF_LINK {
         let of_hosts = |fold: fn(f64, f64) -> f64| {
             let of_host = |(_, links): &(String, Vec<Link>)| links.iter().filter_map(get).reduce(fold);

@@ -64,7 +64,9 @@ fn cap(weights: &mut [f64], liars: usize) {
     let at = sorted.len() - 1 - liars;
     let (_, most, _) = sorted.select_nth_unstable_by(at, f64::total_cmp);
     let most = *most;
-    weights.iter_mut().for_each(|weight| *weight = weight.min(most));
+    for weight in weights {
+        *weight = weight.min(most);
+    }
 }
 
 /// The completion times of some hosts, ready for questions.
@@ -129,7 +131,9 @@ fn segments(parts: &[Part<'_>], liars: usize) -> [(u64, u64); 2] {
     };
     let mut votes: Vec<Vote> = parts.iter().zip(&weights).map(vote).collect();
     let mut all = [0.0; 2];
-    votes.iter().for_each(|vote| all[vote.side] += vote.weight);
+    for vote in &votes {
+        all[vote.side] += vote.weight;
+    }
     let shares = shares(&mut votes, liars);
     [0, 1].map(|side| match shares[side] {
         Some(share) => (all[side] as u64, (share * all[side]).round() as u64),

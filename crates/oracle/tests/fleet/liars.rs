@@ -246,8 +246,9 @@ fn base(i: usize, hosts: usize) -> NetworkView {
             ..Link::default()
         };
         view.links = (0..hosts).map(link).collect();
-        let name = |link: &mut Link| link.to = link.to.trim_start_matches("host ").to_string();
-        view.links.iter_mut().for_each(name);
+        for link in &mut view.links {
+            link.to = link.to.trim_start_matches("host ").to_string();
+        }
     }
     view
 }
