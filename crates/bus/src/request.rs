@@ -201,9 +201,10 @@ impl Request {
 impl Reply {
     /// A refusal of what is wrong (`is_input`) or could not be done.
     pub fn refused(id: &str, mut why: String, is_input: bool) -> Reply {
-        while why.len() > WHY_MAX {
+        if why.len() > WHY_MAX {
             // whole lines, and of one long line whole characters
-            let cut = why[..why.floor_char_boundary(WHY_MAX)].rfind('\n').unwrap_or(why.floor_char_boundary(WHY_MAX));
+            let cut = (0..=WHY_MAX).rev().find(|at| why.is_char_boundary(*at)).unwrap_or(0);
+            let cut = why[..cut].rfind('\n').unwrap_or(cut);
             why.truncate(cut);
         }
         Reply { id: id.to_string(), outcome: Outcome::Refused(Refusal { why, is_input }) }

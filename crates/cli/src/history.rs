@@ -27,6 +27,7 @@ use std::path::PathBuf;
 /// it shows later that nothing before it was rewritten.
 ///
 /// Exit codes: 0 done, 1 the log cannot be read or `--verify` found damage, 2 bad input.
+#[allow(clippy::struct_excessive_bools, reason = "each is an option")]
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   opentcp history                                  changes of the last 24 hours

@@ -54,7 +54,7 @@ fn page(observed: &Observed, zone: &Zone) -> String {
     for rule in &observed.rules {
         let mut rows = String::new();
         for (what, words) in facts(rule) {
-            write!(rows, "<tr><th>{what}<td>{}\n", escaped(&words)).expect("writing to a string");
+            writeln!(rows, "<tr><th>{what}<td>{}", escaped(&words)).expect("writing to a string");
         }
         add(format!(
             "<h2>{}</h2>\n<div class=\"scroll\"><table><tbody>{rows}</table></div>\n",

@@ -4,6 +4,7 @@ use crate::common::Place;
 use crate::hosts::{Fleet, PERIOD, policy};
 use bus::{Address, Ask, Outcome, Request, Target};
 use std::fs;
+use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 use testkit::eventually;
@@ -233,7 +234,6 @@ fn a_terminal_is_asked() {
             eprintln!("skipped: there is no script(1)");
             return None;
         };
-        use std::io::Write as _;
         // the pseudo-terminal ends with its input, so that stays open until the answer was read
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(answer.as_bytes()).unwrap();
@@ -321,7 +321,6 @@ fn a_full_disk_stops_no_cue_and_the_gap_is_recorded() {
     assert!(fleet.gets(0, "initial_cwnd = 20"));
     let ballast = fleet.state("ballast");
     let mut file = fs::File::create(&ballast).unwrap();
-    use std::io::Write as _;
     while file.write_all(&[0; 1024]).is_ok() {}
     let is_said = |words: &str| eventually(|| fleet.said().contains(words));
     assert!(is_said("the audit log cannot be written: state/audit: No space left on device"), "{}", fleet.said());

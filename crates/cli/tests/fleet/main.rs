@@ -203,6 +203,48 @@ fn machines_join_are_steered_outlive_their_server_and_leave() {
     oracle.stop();
 }
 
+#[test]
+fn an_operator_applies_pauses_and_returns_over_the_servers() {
+    let Some(world) = World::new() else { return };
+    let token = world.token();
+    let oracle = world.oracle();
+    world.enroll(1, &token);
+    let agent = world.agent(1);
+    let said = || format!("{}{}", oracle.said(), agent.said());
+    let window = || ip(&format!("-n {} route show default", &world.machines[1]));
+    let gets = |initcwnd: &str| eventually(|| window().contains(&format!("initcwnd {initcwnd}")));
+    assert!(gets("20"), "{}", said());
+    let ask = |arguments: &[&str]| world.done(0, &[arguments, &["--identity", "fleet/operator"]].concat(), "");
+    std::fs::write(world.path("new.toml"), POLICY.replace("20", "30")).unwrap();
+    let applied = ask(&["policy", "apply", "new.toml", "--yes"]);
+    assert!(
+        applied.contains("initial_cwnd: 20 → 30") && applied.contains("1 hosts have it and keep it: h1"),
+        "{applied}"
+    );
+    assert!(gets("30"), "{}", said());
+    ask(&["policy", "pause"]);
+    until("what is not renewed ends", || !window().contains("initcwnd"));
+    ask(&["policy", "resume"]);
+    ask(&["policy", "rollback", "--yes"]);
+    assert!(gets("20"), "{}", said());
+    assert!(ask(&["status"]).contains("1 of 1 hosts treated"));
+    // an agent is no operator
+    let refused = world.fails(1, &["policy", "pause", "--identity", "h1"], "", 2);
+    assert!(refused.contains("the identity of agent h1; this command needs that of: operator"), "{refused}");
+    let history = world.done(0, &["history", "--state", "oracle"], "");
+    for part in [
+        "applied by operator (",
+        "rolled back by operator (",
+        "paused by operator until",
+        "resumed by operator",
+        "enrolled: ",
+    ] {
+        assert!(history.contains(part), "{part}: {history}");
+    }
+    agent.stop();
+    oracle.stop();
+}
+
 /// Resident memory that is the process's own, kB, and CPU time, milliseconds.
 fn cost(process: u32) -> (u64, u64, f64) {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();

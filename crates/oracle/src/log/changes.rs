@@ -128,7 +128,7 @@ impl Changes {
             let why = constraint.values.join("; ");
             match (was.and_then(|was| was.holds), constraint.holds) {
                 (Some(false), Some(true)) => {
-                    push(&constraint.name, Tone::Good, format!("the constraint holds again: {why}"))
+                    push(&constraint.name, Tone::Good, format!("the constraint holds again: {why}"));
                 }
                 (was, Some(false)) if was != Some(false) => {
                     push(
@@ -251,7 +251,8 @@ impl RuleLine {
             (hosts.flap_limited, "changed too often".to_string()),
             (hosts.held_off, "are kept off by the hold time".to_string()),
         ];
-        all.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("; {n} {why}")).collect()
+        let words = all.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("; {n} {why}"));
+        words.collect::<Vec<_>>().concat()
     }
 }
 
@@ -260,10 +261,9 @@ pub(super) fn shape(reason: &str) -> String {
     let mut shape = String::new();
     for c in reason.chars() {
         match c {
-            '0'..='9' if shape.ends_with('#') => {}
+            // the next digits of a number
+            '0'..='9' | '.' if shape.ends_with('#') => {}
             '0'..='9' => shape.push('#'),
-            // a fraction's digits
-            '.' if shape.ends_with('#') => {}
             _ => shape.push(c),
         }
     }
@@ -314,11 +314,14 @@ fn words(entry: &Entry) -> (String, Tone, String) {
         Some(Kind::Guard) => {
             (text("host"), Tone::Bad, format!("its guards reverted a rule {} times", text("reverted")))
         }
+        Some(Kind::Refused) if text("command").is_empty() => {
+            ("fleet".to_string(), Tone::Notice, format!("refused: {}", text("about")))
+        }
         Some(Kind::Refused) => {
             (text("command"), Tone::Notice, format!("{}: {}", by("refused".to_string()), text("why")))
         }
-        Some(Kind::Enrolled) => (text("name"), Tone::Good, by("enrolled".to_string())),
-        Some(Kind::Revoked) => (text("name"), Tone::Notice, by("revoked".to_string())),
+        Some(Kind::Enrolled) => ("fleet".to_string(), Tone::Good, format!("{}: {}", text("what"), text("about"))),
+        Some(Kind::Revoked) => ("fleet".to_string(), Tone::Notice, format!("revoked: {}", text("about"))),
         Some(Kind::Leader) => (
             text("number"),
             Tone::Notice,

@@ -8,7 +8,7 @@ use units::Time;
 fn view() -> NetworkView {
     let host = |i: usize| Host {
         name: format!("h{i}"),
-        labels: [("role".to_string(), if i % 2 == 0 { "storage" } else { "compute" }.to_string())].into(),
+        labels: [("role".to_string(), if i.is_multiple_of(2) { "storage" } else { "compute" }.to_string())].into(),
         algorithms: if i == 9 {
             vec!["kernel:reno".into()]
         } else {
