@@ -18,6 +18,7 @@ pub mod kind;
 mod members;
 mod nats;
 mod report;
+mod request;
 pub mod sealed;
 mod state;
 mod store;
@@ -32,6 +33,9 @@ pub use kind::hello;
 pub use members::Rejected;
 pub use nats::{EnrollError, NatsBus, NatsHub, NatsStore, STORED_MAX, ask_fleet, enroll};
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry};
+pub use request::{
+    Ask, AskError, HostsQuery, Outcome, POLICY_MAX, REPLY, REQUEST, Refusal, Reply, Request, Target, ask,
+};
 pub use store::{Entry, FileStore, Store, StoreError, VALUE_MAX};
 pub use timetable::{EACH_SECOND_BELOW, Timetable};
 pub use unix::{UnixAgent, UnixOracle};

@@ -5,7 +5,7 @@ use crate::files::{FileError, in_file, replace};
 use policy::EPOCH_MAX;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Longest file of a number, bytes.
@@ -33,7 +33,19 @@ pub fn stored_epoch(path: &Path) -> Result<Option<u64>, FileError> {
 /// # Errors
 /// The system's.
 pub fn store_epoch(path: &Path, epoch: u64) -> Result<(), FileError> {
-    replace_checked(path, format!("{epoch}\n").as_bytes())
+    let content = with_checksum(format!("{epoch}\n").as_bytes());
+    match replace(path, &content) {
+        // a full disk is to stop no Oracle: the file has a block already, and the checksum shows what a crash leaves of it
+        Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::StorageFull => {
+            let file = OpenOptions::new().write(true).open(path);
+            let length = content.len() as u64;
+            let written = file.and_then(|file| {
+                file.write_all_at(&content, 0).and_then(|()| file.set_len(length)).and_then(|()| file.sync_all())
+            });
+            written.map_err(in_file(path))
+        }
+        other => other,
+    }
 }
 
 /// What [`replace_checked`] or [`put_checked`] wrote, or an earlier version without a checksum; `None`: there is no such file.

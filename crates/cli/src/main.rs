@@ -13,17 +13,20 @@ mod enforce;
 mod enroll;
 mod failure;
 mod fleet;
+mod history;
 mod identity;
 mod init;
 mod keygen;
 mod manual;
 mod members;
+mod operator;
 mod options;
 mod oracle;
 mod policy;
 mod reproduce;
 mod run;
 mod scenarios;
+mod status;
 mod stop;
 mod terminal;
 
@@ -74,11 +77,13 @@ enum Command {
     /// Congestion-control algorithms: list them, check a file of your own, load them into the kernel
     #[command(subcommand, after_help = cc::EXAMPLES)]
     Cc(cc::Command),
-    /// Policies: check a file, or explain what it would do
+    /// Policies: check a file, explain what it would do, apply it to a running Oracle, pause it
     #[command(subcommand, after_help = policy::EXAMPLES)]
     Policy(policy::Command),
     Keygen(keygen::Args),
     Oracle(oracle::Args),
+    Status(status::Args),
+    History(history::Args),
     Agent(Box<agent::Args>),
     Enforce(enforce::Args),
     Enroll(enroll::Args),
@@ -106,6 +111,8 @@ fn main() -> ExitCode {
         Command::Policy(command) => policy::policy(&command),
         Command::Keygen(args) => keygen::keygen(&args),
         Command::Oracle(args) => oracle::oracle(args),
+        Command::Status(args) => status::status(&args),
+        Command::History(args) => history::history(&args),
         Command::Agent(args) => agent::agent(*args),
         Command::Enforce(args) => enforce::enforce(&args),
         Command::Enroll(args) => enroll::enroll(&args),

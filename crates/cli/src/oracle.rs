@@ -5,12 +5,13 @@ use crate::identity::Meeting;
 use crate::stop;
 use crate::terminal::{note, print};
 use bus::Role;
-use oracle::{Config, LeaseAt, OracleError, Parse, run};
+use document::Diagnostic;
+use oracle::{AuditLog, Config, LeaseAt, OracleError, Parse, Record, run};
 use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use study::{load_policy, parse_policy};
+use study::parse_policy;
 
 /// Decide by a policy, every period, and send CUEs to this machine's agents
 ///
@@ -21,6 +22,10 @@ use study::{load_policy, parse_policy};
 /// A rollout that does more harm than the policy allows is rolled back. A restarted Oracle does not repeat it until the policy's file
 /// is changed, or the file that the message names is removed. With `mode = "observe"` it sends nothing. When the Oracle ends, even if
 /// killed, its CUEs expire and agents restore the settings.
+///
+/// Operators apply, compare, pause and roll back policies at the same socket (`opentcp policy apply --help`). What was applied stays in force
+/// over restarts until the policy's file is changed. Every decision, every CUE and every request is in the audit log in the state folder
+/// (`opentcp history`).
 ///
 /// Several Oracles share the work with `--lease`: one decides, and the others take its place when it ends, hangs or loses its network,
 /// within two periods. Each has a `--number` and a state folder of its own, and the same key.
@@ -47,7 +52,7 @@ pub struct Args {
     /// The secret key, made by `opentcp keygen` [default: the identity's, or /etc/opentcp/oracle.key]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The state folder: the last epoch and the rollout's progress
+    /// The state folder: the last epoch, the rollout's progress, the policies that were in force, the audit log
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/oracle")]
     state: PathBuf,
     /// More measurements of the network, as for `opentcp policy explain`. Read each period; ignored if older than two periods
@@ -59,6 +64,10 @@ pub struct Args {
     /// Share the decisions with other Oracles: a folder that all of them reach, or `nats` for the bus's own store
     #[arg(long, value_name = "DIR|nats")]
     lease: Option<PathBuf>,
+    /// An algorithm of your own that hosts have loaded and this machine has not; may be given many times. Names that hosts have
+    /// reported are known without it
+    #[arg(long = "algorithm", value_name = "NAME")]
+    algorithms: Vec<String>,
 }
 
 /// A line of output.
@@ -75,16 +84,27 @@ struct Line<'a> {
 /// # Errors
 /// As the exit codes say.
 pub fn oracle(args: Args) -> Result<(), Failure> {
-    let policy = load_policy(&args.policy)?;
-    let text = fs::read_to_string(&args.policy)
-        .map_err(|error| Failure::Input(format!("{}: {error}", args.policy.display())))?;
-    let name = args.policy.display().to_string();
-    let parse: Parse = Box::new(move |text| parse_policy(&name, text).map_err(|failure| failure.to_string()));
-    let Args { key, socket, identity, state, view, number, lease, .. } = args;
+    let Args { policy: path, key, socket, identity, state, view, number, lease, algorithms } = args;
     let meeting = Meeting::choose(identity.as_ref(), socket.as_ref(), &[Role::Oracle])?;
     let key = meeting.key(key, fleet::ORACLE_KEY, "/etc/opentcp/oracle.key");
     // the number is a part of the identity: no two Oracles of a fleet have the same
     let number = meeting.identity.as_ref().and_then(|(_, identity)| identity.card.user.number).unwrap_or(number);
+    let file = path.display().to_string();
+    let unreadable = |error| Failure::Located(vec![Diagnostic::unreadable("policy", &file, &error)]);
+    let text = fs::read_to_string(&path).map_err(unreadable)?;
+    let known: Vec<String> = oracle::reported(&state).into_iter().chain(algorithms.clone()).collect();
+    let policy = parse_policy(&file, &text, &known).map_err(|diagnostic| Failure::Located(vec![diagnostic]))?;
+    let parse: Parse = Box::new(move |name, text, reported| {
+        let known: Vec<String> = reported.iter().chain(&algorithms).cloned().collect();
+        parse_policy(name, text, &known).map_err(|diagnostic| diagnostic.render(false))
+    });
+    let mut log = AuditLog::open(&state).map_err(|error| Failure::Input(error.to_string()))?;
+    let record: Record = Box::new(move |event| {
+        if let Some(notice) = log.on(event) {
+            note!("oracle: {notice}");
+        }
+        Ok(())
+    });
     let lease = lease.map(|at| if at.as_os_str() == "nats" { LeaseAt::Bus } else { LeaseAt::Folder(at) });
     let stop = stop::on_signals();
     let mut decided = |decision: &policy::Decision, verdict: &policy::VerdictReport, status: &oracle::Status| {
@@ -93,7 +113,7 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
     };
     let mut say = |line: &str| note!("oracle: {line}");
     let config = Config::new(policy, text, (key, state), meeting.bus, parse);
-    let config = Config { view, number, lease, ..config };
+    let config = Config { file, view, number, lease, record: Some(record), ..config };
     run(config, &|| stop.is_set(), &mut decided, &mut say).map_err(|error| match error {
         OracleError::File(_) | OracleError::Policy(_) | OracleError::Bus(bus::BusError::Socket { .. }) => {
             Failure::Input(error.to_string())

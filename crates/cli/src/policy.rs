@@ -1,8 +1,10 @@
-//! `opentcp policy`: checks a policy, explains what it would do, and tries it in the simulator.
+//! `opentcp policy`: checks a policy, explains what it would do, tries it in the simulator, and applies it to a running Oracle.
 
+mod live;
 mod trial;
 
 use crate::failure::Failure;
+use crate::operator::Place;
 use crate::terminal::{is_watched, print, print_json};
 use policy::{History, Mode, NetworkView, Policy, Setting, Variable, decide};
 use serde::Serialize;
@@ -17,7 +19,10 @@ Examples:
   opentcp policy check policies/opentcp2.toml
   opentcp policy check --list                     every variable and every setting
   opentcp policy explain policies/opentcp2.toml --view network.json
-  opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml";
+  opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
+  opentcp policy diff policies/opentcp2.toml      against the policy in force: hosts and settings that would change
+  opentcp policy apply policies/opentcp2.toml
+  opentcp policy pause --for 1h";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -65,8 +70,28 @@ pub enum Command {
     /// hosts count, treated or not. For each rule that was never on, it gives the reason.
     #[command(after_help = "Examples:
   opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
-  opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
+  opentcp policy try policies/opentcp1.toml --from-fleet --keep fleet.toml\n  \
+                            opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
     Try(trial::Args),
+    Apply(live::ApplyArgs),
+    Diff(live::DiffArgs),
+    Rollback(live::RollbackArgs),
+    Pause(live::PauseArgs),
+    Resume(live::ResumeArgs),
+    Show(live::ShowArgs),
+    /// Print the network as the Oracle sees it
+    ///
+    /// The view of its last decision as JSON: hosts, links with their measurements and ages, racks, transfers by size. `opentcp policy
+    /// explain` and `opentcp scenario from-view` read it.
+    ///
+    /// Exit codes: 0 done, 1 the Oracle cannot be reached or has not decided yet, 2 bad input.
+    #[command(
+        after_help = "Examples:\n  opentcp policy network >network.json\n  opentcp policy network | jq '.links[] | select(.utilization > 0.7) | .name'"
+    )]
+    Network {
+        #[command(flatten)]
+        place: Place,
+    },
 }
 
 /// Runs the command.
@@ -79,6 +104,13 @@ pub fn policy(command: &Command) -> Result<(), Failure> {
         Command::Check { files, .. } => check(files),
         Command::Explain { file, view, json } => explain(file, view, *json),
         Command::Try(args) => trial::try_policy(args),
+        Command::Apply(args) => live::apply(args),
+        Command::Diff(args) => live::diff(args),
+        Command::Rollback(args) => live::rollback(args),
+        Command::Pause(args) => live::pause(args),
+        Command::Resume(args) => live::resume(args),
+        Command::Show(args) => live::show(args),
+        Command::Network { place } => print(&format!("{}\n", place.network()?.to_json())),
     }
 }
 

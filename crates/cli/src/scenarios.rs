@@ -55,7 +55,7 @@ pub enum Command {
     /// lists its keys). What the view does not say is assumed, and each assumption is a comment in the scenario.
     #[command(
         name = "from-view",
-        after_help = "Examples:\n  opentcp policy network --json >network.json\n  opentcp scenario from-view network.json --out fleet.toml\n  \
+        after_help = "Examples:\n  opentcp policy network >network.json\n  opentcp scenario from-view network.json --out fleet.toml\n  \
                       opentcp scenario show fleet.toml"
     )]
     FromView {

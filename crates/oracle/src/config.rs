@@ -2,14 +2,15 @@
 
 use crate::lease::LeaseError;
 use crate::status::Status;
+use audit::Kind;
 use bus::files::FileError;
 use bus::{Address, BusError};
 use policy::{Decision, Policy, VerdictReport};
 use std::io;
 use std::path::PathBuf;
 
-/// Reads the text of a policy, with the algorithms that are known; the error is for people.
-pub type Parse = Box<dyn Fn(&str) -> Result<Policy, String>>;
+/// Reads the text of a policy: the file's name, its text, and the algorithms that hosts have reported; the error is for people.
+pub type Parse = Box<dyn Fn(&str, &str, &[String]) -> Result<Policy, String>>;
 /// Takes each event before what follows from it is sent; an error ends the Oracle.
 pub type Record = Box<dyn FnMut(&Event<'_>) -> io::Result<()>>;
 
@@ -17,6 +18,8 @@ pub type Record = Box<dyn FnMut(&Event<'_>) -> io::Result<()>>;
 pub struct Config {
     /// By which it decides.
     pub policy: Policy,
+    /// The name of its file, for messages.
+    pub file: String,
     /// The text of its file.
     pub text: String,
     /// The secret key.
@@ -50,7 +53,8 @@ impl Config {
     /// Of an Oracle that decides alone, without a view in a file.
     pub fn new(policy: Policy, text: String, (key, state): (PathBuf, PathBuf), bus: Address, parse: Parse) -> Config {
         let (view, number, lease, record) = (None, 0, None, None);
-        Config { policy, text, key, bus, state, view, number, lease, parse, record }
+        let file = policy.name.clone();
+        Config { policy, file, text, key, bus, state, view, number, lease, parse, record }
     }
 }
 
@@ -59,6 +63,12 @@ impl Config {
 pub enum Event<'a> {
     /// A decision at the end of a period.
     Decided {
+        /// The policy by which it was made.
+        policy: &'a Policy,
+        /// The first digits of the hash of the policy's text.
+        hash: &'a str,
+        /// Its CUEs are not sent.
+        paused: bool,
         /// It.
         decision: &'a Decision,
         /// The verdict so far.
@@ -83,12 +93,12 @@ pub enum Event<'a> {
         /// Why.
         why: &'a str,
     },
-    /// The policy, or what is done by it, is another one.
-    Changed {
-        /// What.
-        what: &'a str,
-        /// Who asked for it.
-        by: &'a str,
+    /// Something else: an operator's request, a host's guards, a member.
+    Noted {
+        /// What it is about.
+        kind: Kind,
+        /// What happened.
+        body: serde_json::Value,
     },
 }
 

@@ -4,11 +4,14 @@ use crate::commands;
 use crate::config::{Config, Event, LeaseAt, OracleError};
 use crate::gather::{Gathered, HOSTS_MAX};
 use crate::lease::{Lease, LeaseError, Shared, Standing};
-use crate::memory::Memory;
+use crate::memory::{Memory, Pause};
 use crate::status::Status;
+use crate::versions::{Versions, hash};
+use audit::Kind;
 use bus::files::secret_key;
-use bus::{BusError, Clock, FileStore, Hub, Received, ReplyTo, hello};
-use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Question, VerdictReport, Zone};
+use bus::{BusError, Clock, FileStore, Hub, Notice, Received, ReplyTo, hello};
+use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Progress, Question, VerdictReport, Zone};
+use serde_json::json;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -28,7 +31,7 @@ const SETTLE: Time = Time::from_secs(3);
 /// Is handed each decision, the verdict so far and the Oracle's status.
 type Decided<'a> = dyn FnMut(&Decision, &VerdictReport, &Status) -> io::Result<()> + 'a;
 /// Is handed lines for people.
-type Say<'a> = dyn FnMut(&str) + 'a;
+pub(crate) type Say<'a> = dyn FnMut(&str) + 'a;
 
 /// Decides and sends each period, until `stop` returns true. `decided` is handed each decision, the
 /// verdict so far and the Oracle's status, the first a period after the start; `say` a line about anything else.
@@ -48,6 +51,7 @@ pub fn run(
         }
         daemon.stand(say)?;
         daemon.listen(say)?;
+        commands::on_time(&mut daemon, say)?;
         if daemon.clock.now() >= daemon.next {
             daemon.end_period(decided, say)?;
         }
@@ -64,6 +68,8 @@ pub(crate) struct Daemon {
     oracle: Oracle,
     gathered: Gathered,
     memory: Memory,
+    /// The policies that were in force.
+    versions: Versions,
     lease: Option<Lease>,
     /// The term in which it decides, 0 without a lease; `None`: it does not.
     term: Option<u32>,
@@ -72,6 +78,8 @@ pub(crate) struct Daemon {
     next: Time,
     /// The last decision, when it was made, and by which view.
     last: Option<(Decision, Time, NetworkView)>,
+    /// Its view as text, for operators who read it part by part; `None` until one asks.
+    view_text: Option<String>,
     /// What was said already.
     said: Said,
 }
@@ -90,14 +98,18 @@ impl Daemon {
     fn new(config: Config, say: &mut Say<'_>) -> Result<Daemon, OracleError> {
         let key = secret_key(&config.key)?;
         let (memory, history) = Memory::open(&config.state, config.text.clone())?;
+        let mut versions = Versions::open(&config.state)?;
         let policy = if memory.policy() == config.text {
             config.policy.clone()
         } else {
-            (config.parse)(memory.policy()).map_err(OracleError::Policy)?
+            let file = versions.file_of(memory.policy()).unwrap_or("the policy in force").to_string();
+            (config.parse)(&file, memory.policy(), versions.algorithms()).map_err(OracleError::Policy)?
         };
+        versions.follow(memory.policy(), (&policy.name, &config.file), "the Oracle's start");
+        versions.store()?;
         let period = policy.period;
         let mut oracle = Oracle::new(policy, key, history);
-        oracle.pause(memory.is_paused());
+        oracle.pause(memory.paused().is_some());
         let may_wait = config.lease.is_some() && !config.bus.is_shared();
         let mut hub = if may_wait { None } else { Some(config.bus.listen()?) };
         let lease = match &config.lease {
@@ -114,12 +126,15 @@ impl Daemon {
         };
         say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.bus));
         if memory.policy() != config.text {
-            say(
-                "the policy in force is the one that was applied last, not the file's; change the file, or apply it, to have it in force",
-            );
+            let applied =
+                versions.current().map(|version| format!(" ({}, by {} at {})", version.file, version.by, version.at));
+            say(&format!(
+                "the policy in force is the one that was applied last{}, not the file's; change the file, or apply it, to have it in force",
+                applied.unwrap_or_default()
+            ));
         }
-        if memory.is_paused() {
-            say("paused: it sends no CUEs until `opentcp policy resume`");
+        if let Some(pause) = memory.paused() {
+            say(&format!("paused by {} at {}: it sends no CUEs until `opentcp policy resume`", pause.by, pause.at));
         }
         memory.ended().into_iter().for_each(&mut *say);
         // what members heard of before this Oracle was restarted is still new
@@ -127,7 +142,25 @@ impl Daemon {
         let (clock, term) = (Clock::begin(), lease.is_none().then_some(0));
         let (next, gathered) = (clock.now() + period, Gathered::new(oracle.policy()));
         let said = Said::default();
-        Ok(Daemon { config, hub, oracle, gathered, memory, lease, term, clock, next, last: None, said })
+        let mut daemon = Daemon {
+            config,
+            hub,
+            oracle,
+            gathered,
+            memory,
+            versions,
+            lease,
+            term,
+            clock,
+            next,
+            last: None,
+            view_text: None,
+            said,
+        };
+        let body = json!({ "policy": daemon.policy().name, "hash": daemon.digits(), "epoch": daemon.oracle.epoch(),
+            "paused": daemon.oracle.is_paused(), "oracle": daemon.config.number });
+        daemon.record(&Event::Noted { kind: Kind::Started, body })?;
+        Ok(daemon)
     }
 
     /// Starts a new clock, and forgets all times of the old one.
@@ -157,6 +190,10 @@ impl Daemon {
         if trouble != self.said.lease {
             trouble.iter().for_each(|trouble| say(trouble));
             self.said.lease = trouble;
+        }
+        if let (Some(hub), None) = (&mut self.hub, self.term) {
+            // what members send is new if they have heard of what the other Oracle decided
+            hub.epoch(lease.epoch());
         }
         match (standing, self.term) {
             (Standing::Leads { term }, None) => self.lead(term, say),
@@ -210,9 +247,9 @@ impl Daemon {
                 return Ok(());
             }
         };
-        if let Some(Shared { policy, progress, paused }) = shared {
+        if let Some(Shared { policy, file, progress, paused }) = shared {
             if policy != self.memory.policy() {
-                let parsed = (self.config.parse)(&policy);
+                let parsed = (self.config.parse)(&file, &policy, self.versions.algorithms());
                 let parsed = parsed.map_err(|error| {
                     lease.give_up();
                     OracleError::Policy(error)
@@ -223,11 +260,13 @@ impl Daemon {
                 ));
                 lease.set_period(parsed.period);
                 self.gathered.adopt(&parsed);
+                self.versions.follow(&policy, (&parsed.name, &file), "another Oracle");
+                self.versions.store()?;
                 self.oracle.adopt(parsed, progress.clone());
             }
             self.memory.adopt(policy, progress, paused)?;
         }
-        self.oracle.pause(self.memory.is_paused());
+        self.oracle.pause(self.memory.paused().is_some());
         // it may have lost the lease and found it again, in the same term
         let epoch = Epoch::begin(term, self.config.number).number().max(self.oracle.epoch());
         self.oracle.take_over(epoch, self.memory.progress().clone());
@@ -269,10 +308,12 @@ impl Daemon {
     /// Shares what another Oracle would need; whether this one still decides.
     fn share(&mut self, say: &mut Say<'_>) -> Result<bool, OracleError> {
         let Some(lease) = &mut self.lease else { return Ok(true) };
+        let file = self.versions.current().map_or(&self.config.file, |version| &version.file);
         let shared = Shared {
+            file: file.clone(),
             policy: self.memory.policy().to_string(),
             progress: self.memory.progress().clone(),
-            paused: self.oracle.is_paused(),
+            paused: self.memory.paused().cloned(),
         };
         match lease.share(&shared) {
             Ok(true) => Ok(true),
@@ -303,16 +344,21 @@ impl Daemon {
             let Some(hub) = &mut self.hub else { break };
             message = hub.receive(Duration::ZERO)?;
         }
-        self.note(say)?;
+        self.note_members(say)?;
         if self.term.is_some() { self.answer(&asked) } else { Ok(()) }
     }
 
     /// Records what has happened to members of the fleet.
-    fn note(&mut self, say: &mut Say<'_>) -> Result<(), OracleError> {
+    fn note_members(&mut self, say: &mut Say<'_>) -> Result<(), OracleError> {
         let notices = self.hub.as_mut().map(|hub| hub.notices()).unwrap_or_default();
-        for notice in &notices {
-            say(&format!("{}: {}", notice.what, notice.about));
-            self.record(&Event::Changed { what: notice.what, by: &notice.about })?;
+        for Notice { what, about } in &notices {
+            say(&format!("{what}: {about}"));
+            let kind = match *what {
+                "revoked" => Kind::Revoked,
+                "refused" => Kind::Refused,
+                _ => Kind::Enrolled,
+            };
+            self.record(&Event::Noted { kind, body: json!({ "what": what, "about": about }) })?;
         }
         Ok(())
     }
@@ -323,7 +369,7 @@ impl Daemon {
         asked: &mut Vec<(ReplyTo, Vec<Question>)>,
         say: &mut Say<'_>,
     ) -> Result<(), OracleError> {
-        if message.bytes.starts_with(commands::REQUEST) {
+        if message.bytes.starts_with(bus::REQUEST) {
             let reply = commands::take(self, &message, say);
             return match (reply, &mut self.hub) {
                 (Some(reply), Some(hub)) => Ok(hub.answer(&message.reply, &reply)?),
@@ -407,9 +453,15 @@ impl Daemon {
         }
         let status = self.status();
         let verdict = self.oracle.verdict();
-        self.record(&Event::Decided { decision: &decision, verdict: &verdict, status: &status })?;
+        self.note(&view)?;
+        let (hash, paused) = (self.digits(), self.oracle.is_paused());
+        if let Some(record) = &mut self.config.record {
+            let (policy, hash) = (self.oracle.policy(), hash.as_str());
+            record(&Event::Decided { policy, hash, paused, decision: &decision, verdict: &verdict, status: &status })?;
+        }
         let epoch = decision.epoch;
         self.last = Some((decision, now, view));
+        self.view_text = None;
         self.send(&self.oracle.beacon(self.config.number))?;
         self.hub.as_mut().into_iter().for_each(|hub| hub.epoch(epoch));
         for message in &messages {
@@ -425,6 +477,23 @@ impl Daemon {
             self.said.trouble = trouble;
         }
         Ok(())
+    }
+
+    /// Notes what hosts report that operators may ask for later: algorithms, and guards that have reverted rules.
+    fn note(&mut self, view: &NetworkView) -> Result<(), OracleError> {
+        if self.versions.learn(view.hosts.iter().flat_map(|host| &host.algorithms)) {
+            // they are reported anew: a full disk is to stop no Oracle
+            let _ = self.versions.store();
+        }
+        for (host, reverted) in self.gathered.take_reverted() {
+            self.record(&Event::Noted { kind: Kind::Guard, body: json!({ "host": host, "reverted": reverted }) })?;
+        }
+        Ok(())
+    }
+
+    /// The first digits of the hash of the policy's text.
+    pub(crate) fn digits(&self) -> String {
+        hash(self.memory.policy())[..12].to_string()
     }
 
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
@@ -455,7 +524,6 @@ impl Daemon {
 }
 
 /// For operators' requests.
-#[allow(dead_code, reason = "commands.rs uses them")]
 impl Daemon {
     /// Whether it decides.
     pub(crate) fn is_leading(&self) -> bool {
@@ -482,23 +550,46 @@ impl Daemon {
         self.last.as_ref().map(|(.., view)| view)
     }
 
-    /// What it would decide by another policy and the last view; nothing changes.
-    pub(crate) fn preview(&self, policy: &Policy) -> Option<Decision> {
-        self.view().map(|view| self.oracle.preview(policy, view))
+    /// The same as JSON, and the epoch of the decision.
+    pub(crate) fn view_text(&mut self) -> Option<(u64, &str)> {
+        let (decision, _, view) = self.last.as_ref()?;
+        Some((decision.epoch, self.view_text.get_or_insert_with(|| view.to_json())))
     }
 
-    /// Reads a policy.
-    pub(crate) fn parse(&self, text: &str) -> Result<Policy, String> {
-        (self.config.parse)(text)
+    /// How far its rollout has come.
+    pub(crate) fn progress(&self) -> Progress {
+        self.oracle.progress()
     }
 
-    /// Acts by another policy from the next decision on. If it is the same text, nothing happens.
-    pub(crate) fn apply(&mut self, text: String, say: &mut Say<'_>) -> Result<(), OracleError> {
-        if text == self.memory.policy() {
-            return Ok(());
-        }
-        let policy = (self.config.parse)(&text).map_err(OracleError::Policy)?;
-        let progress = self.memory.begin(text)?;
+    /// The policies that were in force.
+    pub(crate) fn versions(&self) -> &Versions {
+        &self.versions
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn versions_mut(&mut self) -> &mut Versions {
+        &mut self.versions
+    }
+
+    /// Whether and until when no CUEs are sent.
+    pub(crate) fn paused(&self) -> Option<&Pause> {
+        self.memory.paused()
+    }
+
+    /// Reads the policy of a file of this name, with the algorithms that hosts have reported.
+    pub(crate) fn parse(&self, file: &str, text: &str) -> Result<Policy, String> {
+        (self.config.parse)(file, text, self.versions.algorithms())
+    }
+
+    /// Acts by another policy, which was read from `text`, from the next decision on; its rollout has come so far.
+    pub(crate) fn apply(
+        &mut self,
+        policy: Policy,
+        text: String,
+        progress: Progress,
+        say: &mut Say<'_>,
+    ) -> Result<(), OracleError> {
+        self.memory.begin(text, progress.clone())?;
         let period = policy.period;
         self.gathered.adopt(&policy);
         self.oracle.adopt(policy, progress);
@@ -508,17 +599,24 @@ impl Daemon {
     }
 
     /// Decides without sending CUEs, or sends them.
-    pub(crate) fn pause(&mut self, paused: bool, say: &mut Say<'_>) -> Result<(), OracleError> {
-        self.oracle.pause(paused);
+    pub(crate) fn pause(&mut self, paused: Option<Pause>, say: &mut Say<'_>) -> Result<(), OracleError> {
+        self.oracle.pause(paused.is_some());
         self.memory.pause(paused)?;
         self.share(say).map(|_| ())
     }
 
-    /// Ends the rollout.
-    pub(crate) fn roll_back(&mut self, why: String, say: &mut Say<'_>) -> Result<(), OracleError> {
-        self.oracle.roll_back(why);
-        self.memory.store_progress(&self.oracle)?;
-        self.share(say).map(|_| ())
+    /// How the fleet is, for people.
+    pub(crate) fn overview(&self, _hosts: Option<&bus::HostsQuery>) -> serde_json::Value {
+        let rules = self.decision().into_iter().flat_map(|decision| &decision.rules);
+        let of_rule = |rule: &policy::RuleReport| json!({ "name": rule.name, "on": rule.hosts.addressed, "matched": rule.hosts.matched, "withheld": rule.withheld });
+        let rules: Vec<serde_json::Value> = rules.map(of_rule).collect();
+        let (verdict, decision) = (self.oracle.verdict(), self.decision());
+        json!({
+            "policy": self.policy().name, "hash": self.digits(), "mode": self.policy().mode, "period": self.policy().period,
+            "epoch": self.oracle.epoch(), "paused": self.oracle.is_paused(), "agents": self.status().agents,
+            "hosts": decision.map(|decision| decision.hosts), "treated": decision.map(|decision| decision.treated),
+            "rules": rules, "verdict": { "judgement": verdict.judgement, "reason": verdict.reason },
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::ended::{Counted, Ended, Names};
 use crate::robust::{
     Outliers, Part, arms, connections, cut_hosts, cut_links, is_own, known_epoch, liars, percentiles, retransmit_rate,
 };
+use crate::transfers::Sent;
 use bus::{LINKS_MAX, Peer, Report, Telemetry};
 use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Policy, Question};
 use serde::Serialize;
@@ -33,8 +34,11 @@ pub struct Gathered {
     ended: BTreeMap<String, Ended>,
     /// The last is the current one.
     periods: VecDeque<Period>,
+    sent: Sent,
     intake: Intake,
     outliers: Outliers,
+    /// Hosts whose guards have reverted rules since the last call, and how often.
+    reverted: BTreeMap<String, u64>,
 }
 
 /// A period between two decisions, for the verdict.
@@ -80,6 +84,8 @@ struct Heard {
     links: Vec<Link>,
     /// The highest epoch that it knows of.
     epoch: Option<u64>,
+    /// How often its guards have reverted rules.
+    reverted: u64,
 }
 
 impl Gathered {
@@ -126,12 +132,8 @@ impl Gathered {
         if telemetry.is_empty() {
             return;
         }
-        // a host that names no period reports on what it counted up to now
-        let period = match of_epoch {
-            Some(_) => self.periods.iter_mut().find(|period| period.epoch == of_epoch),
-            None => self.periods.back_mut(),
-        };
-        match period {
+        // what names no epoch ended before the first decision, or was counted by an agent of an earlier version over several
+        match self.periods.iter_mut().find(|period| period.epoch == of_epoch) {
             Some(period) => {
                 let did = period.did.entry(host.name.clone()).or_default();
                 telemetry.iter().for_each(|kind| did.add(kind));
@@ -140,6 +142,7 @@ impl Gathered {
         }
         let ended = self.ended.entry(host.name.clone()).or_default();
         for kind in telemetry {
+            self.sent.add(&host.rack, kind);
             let others = ended.add(&host.rack, kind, &mut self.names);
             self.intake.groups_other += u64::from(others.group);
             self.intake.racks_other += u64::from(others.racks);
@@ -148,7 +151,13 @@ impl Gathered {
 
     /// Keeps a host's report in place of its last one.
     fn keep(&mut self, now: Time, report: Report) {
-        let Report { host, mut links, epoch, .. } = report;
+        let Report { host, mut links, epoch, counts, .. } = report;
+        let reverted = counts.reverted;
+        // a restarted agent counts from 0
+        let was = self.hosts.get(&host.name).map_or(reverted, |heard| heard.reverted);
+        if reverted > was {
+            *self.reverted.entry(host.name.clone()).or_default() += reverted - was;
+        }
         let said = links.len();
         links.retain(|link| is_own(&host, link));
         self.intake.links_foreign += (said - links.len()) as u64;
@@ -161,7 +170,7 @@ impl Gathered {
         links.truncate(room);
         links.shrink_to_fit();
         self.links = others + links.len();
-        self.hosts.insert(host.name.clone(), Heard { at: now, host, links, epoch });
+        self.hosts.insert(host.name.clone(), Heard { at: now, host, links, epoch, reverted });
     }
 
     /// Begins the period of a decision, which treats these hosts.
@@ -181,6 +190,11 @@ impl Gathered {
             (epoch, arms(&parts, liars))
         };
         self.periods.drain(..over).map(arms_of).collect()
+    }
+
+    /// Hosts whose guards have reverted rules since the last call, and how often.
+    pub fn take_reverted(&mut self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.reverted)
     }
 
     /// How many hosts are kept.
@@ -222,6 +236,7 @@ impl Gathered {
         let ended = std::mem::take(&mut self.ended);
         self.add_groups(&mut view, &ended, period);
         self.add_matrix(&mut view, &ended, period);
+        view.transfers.extend(self.sent.at_end_of(period));
         view
     }
 
@@ -274,6 +289,7 @@ impl Gathered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bus::FctTimes;
 
     fn report(host: &str, sent: u64) -> Vec<u8> {
         let mut times = FctTimes::default();
@@ -301,6 +317,10 @@ mod tests {
         Gathered::new(&Policy::parse("p.toml", text, policy::Known::default()).unwrap())
     }
 
+    fn in_epoch(epoch: u64, report: &[u8]) -> Vec<u8> {
+        Report { of_epoch: Some(epoch), ..Report::from_bytes(report).unwrap() }.to_bytes()
+    }
+
     fn take(gathered: &mut Gathered, at: u64, bytes: &[u8]) {
         gathered.take(s(at), &Peer::Local, bytes);
     }
@@ -325,8 +345,8 @@ mod tests {
         assert_eq!((gathered.intake().taken, gathered.intake().refused), (3, 1));
         assert_eq!(gathered.take_arms().len(), 0, "reports on the period are still awaited");
         gathered.begin(1, ["h2"].into_iter());
-        take(&mut gathered, 11, &report("h1", 2));
-        take(&mut gathered, 12, &report("h2", 4));
+        take(&mut gathered, 11, &in_epoch(1, &report("h1", 2)));
+        take(&mut gathered, 12, &in_epoch(1, &report("h2", 4)));
         let [(None, all)] = &gathered.take_arms()[..] else { panic!("of the period before the first decision") };
         assert_eq!((all[0].segments, all[1].segments), (0, 3000), "nobody was treated");
         gathered.begin(2, std::iter::empty());
@@ -409,12 +429,11 @@ mod tests {
         let mut gathered = gathered();
         gathered.begin(7, ["h1"].into_iter());
         for of_epoch in [0, 6, 8, u64::MAX >> 1] {
-            let mut report = Report::from_bytes(&report("h1", 3)).unwrap();
-            report.of_epoch = Some(of_epoch);
-            take(&mut gathered, 1, &report.to_bytes());
+            take(&mut gathered, 1, &in_epoch(of_epoch, &report("h1", 3)));
         }
-        assert_eq!(gathered.intake().of_other_periods, 4);
-        gathered.take_arms();
+        take(&mut gathered, 1, &report("h1", 3));
+        assert_eq!(gathered.intake().of_other_periods, 4, "and one ended before the first decision");
+        assert!(matches!(&gathered.take_arms()[..], [(None, _)]));
         gathered.begin(8, std::iter::empty());
         let [(Some(7), [treated, control])] = &gathered.take_arms()[..] else { panic!("of the first decision") };
         assert_eq!((treated.segments, control.segments), (0, 0));

@@ -6,6 +6,7 @@
 //! A lease is a hint. A holder that is stopped and wakes, or a store that was parted, can leave two that believe to hold it. What keeps
 //! agents from taking an older decision after a newer is the epoch: its first part is the term ([`policy::Epoch`]).
 
+use crate::memory::Pause;
 use bus::{Entry, Store, StoreError};
 use policy::{Progress, TERM_MAX};
 use serde::{Deserialize, Serialize};
@@ -42,11 +43,14 @@ struct Content {
 pub struct Shared {
     /// The policy in force: the text of its file.
     pub policy: String,
+    /// The name of that file: a policy that does not name itself has its name, by which hosts are chosen.
+    #[serde(default)]
+    pub file: String,
     /// How far its rollout has come.
     pub progress: Progress,
     /// No CUEs are sent.
-    #[serde(default)]
-    pub paused: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
 }
 
 /// What an Oracle is to do.
@@ -135,6 +139,12 @@ impl Lease {
     /// When the one that decided before was seen to decide last; `None`: it was not seen.
     pub fn decided_at(&self) -> Option<Time> {
         self.decided_at
+    }
+
+    /// The last decision of the one that decides, as far as the lease says; 0: none is known.
+    pub fn epoch(&self) -> u64 {
+        let content = self.seen.as_ref().and_then(|(seen, _)| seen.as_ref());
+        content.map_or(0, |(content, _)| content.epoch)
     }
 
     /// Renews the lease, or looks whether it is free and takes it, if that is due: with a term above `above` and all earlier ones.

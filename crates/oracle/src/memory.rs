@@ -25,16 +25,22 @@ struct Rollout {
     policy: String,
     progress: Progress,
     /// No CUEs are sent.
-    #[serde(default, skip_serializing_if = "is_false")]
-    paused: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paused: Option<Pause>,
     /// Of a policy that was applied while the Oracle ran: the text of the policy's file at that time. Once the file is changed, it counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instead_of: Option<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_false(flag: &bool) -> bool {
-    !flag
+/// An operator has paused: no CUE is sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Who.
+    pub by: String,
+    /// When, RFC 3339.
+    pub at: String,
+    /// Until when, seconds since 1970; `None`: until it is resumed.
+    pub until_s: Option<i64>,
 }
 
 impl Memory {
@@ -79,9 +85,9 @@ impl Memory {
         &self.known.progress
     }
 
-    /// Whether no CUEs are to be sent.
-    pub fn is_paused(&self) -> bool {
-        self.known.paused
+    /// Whether and until when no CUEs are to be sent.
+    pub fn paused(&self) -> Option<&Pause> {
+        self.known.paused.as_ref()
     }
 
     /// Why the rollout was over before this Oracle began.
@@ -89,20 +95,19 @@ impl Memory {
         self.known.progress.ended.as_deref()
     }
 
-    /// Begins the rollout of another policy, and returns its progress. When this returns it is on the disk.
+    /// Follows another policy, whose rollout has come so far. When this returns it is on the disk.
     ///
     /// # Errors
     /// The system's.
-    pub fn begin(&mut self, policy: String) -> Result<Progress, FileError> {
-        self.adopt(policy, Progress::default(), self.known.paused)?;
-        Ok(Progress::default())
+    pub fn begin(&mut self, policy: String, progress: Progress) -> Result<(), FileError> {
+        self.adopt(policy, progress, self.known.paused.clone())
     }
 
     /// Goes on with the rollout of another Oracle.
     ///
     /// # Errors
     /// The system's.
-    pub fn adopt(&mut self, policy: String, progress: Progress, paused: bool) -> Result<(), FileError> {
+    pub fn adopt(&mut self, policy: String, progress: Progress, paused: Option<Pause>) -> Result<(), FileError> {
         let instead_of = (policy != self.file).then(|| self.file.clone());
         self.write(Rollout { policy, progress, paused, instead_of })
     }
@@ -111,7 +116,7 @@ impl Memory {
     ///
     /// # Errors
     /// The system's.
-    pub fn pause(&mut self, paused: bool) -> Result<(), FileError> {
+    pub fn pause(&mut self, paused: Option<Pause>) -> Result<(), FileError> {
         self.write(Rollout { paused, ..self.known.clone() })
     }
 
@@ -204,14 +209,17 @@ mod tests {
         let opened = || Memory::open(folder.path(), "policy".to_string());
         let (mut memory, _) = opened().unwrap();
         let ended = Some("rolled back: it hurts".to_string());
-        memory.adopt("another policy".into(), Progress { lasted: units::Time::from_secs(60), ended }, true).unwrap();
+        let progress = Progress { lasted: units::Time::from_secs(60), ended };
+        memory.adopt("another policy".into(), progress, Some(pause())).unwrap();
         store_epoch(&memory.epoch, 4242).unwrap();
         let known = memory.known.clone();
+        // each bit, all of them, and what makes other digits of digits
+        let flips = [1, 2, 3, 4, 7, 8, 16, 32, 64, 128, 255];
         for name in ["epoch", "rollout.json"] {
             let path = folder.path().join(name);
             let sound = fs::read(&path).unwrap();
             let cut = (0..sound.len()).map(|end| sound[..end].to_vec());
-            let flipped = (0..sound.len()).flat_map(|at| (1..=255).map(move |flip| (at, flip))).map(|(at, flip)| {
+            let flipped = (0..sound.len()).flat_map(|at| flips.map(move |flip| (at, flip))).map(|(at, flip)| {
                 let mut damaged = sound.clone();
                 damaged[at] ^= flip;
                 damaged
@@ -239,16 +247,20 @@ mod tests {
         assert_eq!((history.epoch(), memory.progress().lasted), (41, units::Time::from_secs(60)));
     }
 
+    fn pause() -> Pause {
+        Pause { by: "alice".into(), at: "2026-03-01T12:00:00Z".into(), until_s: None }
+    }
+
     #[test]
     fn a_policy_that_was_applied_stays_until_the_file_is_changed() {
         let folder = tempfile::tempdir().unwrap();
         let opened = |file: &str| Memory::open(folder.path(), file.to_string()).unwrap().0;
         let mut memory = opened("file");
-        memory.begin("applied".to_string()).unwrap();
-        memory.pause(true).unwrap();
-        assert_eq!((opened("file").policy(), opened("file").is_paused()), ("applied", true));
-        assert_eq!((opened("changed").policy(), opened("changed").is_paused()), ("changed", false));
-        memory.begin("file".to_string()).unwrap();
+        memory.begin("applied".to_string(), Progress::default()).unwrap();
+        memory.pause(Some(pause())).unwrap();
+        assert_eq!((opened("file").policy(), opened("file").paused()), ("applied", Some(&pause())));
+        assert_eq!((opened("changed").policy(), opened("changed").paused()), ("changed", None));
+        memory.begin("file".to_string(), Progress::default()).unwrap();
         assert_eq!((opened("file").policy(), opened("changed").policy()), ("file", "changed"));
     }
 

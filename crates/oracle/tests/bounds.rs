@@ -55,6 +55,7 @@ fn unknown_names_take_no_memory_and_sums_do_not_overflow() {
     a_hundred_thousand_hosts_are_those_that_came_first();
     links_are_bounded_for_all_hosts_together();
     a_host_that_says_all_that_it_may_takes_some_kilobytes();
+    a_host_that_counts_all_that_it_may_takes_some_kilobytes();
     numbers_that_are_as_large_as_can_be_saturate();
     what_is_no_report_leaves_nothing();
 }
@@ -155,6 +156,31 @@ fn a_host_that_says_all_that_it_may_takes_some_kilobytes() {
     let grown = in_use() - before;
     println!("the fullest host: {grown} bytes");
     assert!(gathered.hosts() == 1 && grown < 20_000, "{grown} bytes");
+}
+
+fn a_host_that_counts_all_that_it_may_takes_some_kilobytes() {
+    let mut gathered = gathered();
+    gathered.begin(1, std::iter::empty());
+    take(&mut gathered, host("h".into()), Vec::new(), Vec::new());
+    let before = in_use();
+    // every bin that there is, in every group, for two periods, and more pairs of racks than are kept of one host
+    for of_epoch in [None, Some(1)] {
+        for report in 0..40_u64 {
+            let times =
+                |kind: u64| (0..20).map(|step| (((report * 250 + kind * 20 + step) * 429_497) as u32, 9)).collect();
+            let names = ["p/r", "default", "nonsense"];
+            let kinds = (0..100).map(|i| Telemetry {
+                fct_us: times(i),
+                ..kind(names[i as usize % 3].into(), format!("rack {report} {i}"), 1)
+            });
+            let (host, telemetry) = (host("h".into()), kinds.collect());
+            let bytes = serde_json::to_vec(&Report { host, of_epoch, telemetry, ..Report::default() }).unwrap();
+            gathered.take(Time::from_secs(1), &Peer::Local, &bytes);
+        }
+    }
+    let grown = in_use() - before;
+    println!("the fullest connections of a host: {grown} bytes");
+    assert!(gathered.intake().refused == 0 && grown < 64_000, "{grown} bytes");
 }
 
 fn numbers_that_are_as_large_as_can_be_saturate() {

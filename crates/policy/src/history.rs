@@ -70,6 +70,12 @@ impl History {
         self.lasted_before.saturating_add(now.saturating_sub(self.started.unwrap_or(now)))
     }
 
+    /// The time since the last decision does not count for the rollout: nobody was treated in it.
+    pub(crate) fn stand_still(&mut self, now: Time) {
+        let since = now.saturating_sub(self.last_at.unwrap_or(now));
+        self.started = self.started.map(|started| started.saturating_add(since));
+    }
+
     /// The epoch of the last decision.
     pub fn epoch(&self) -> u64 {
         self.epoch

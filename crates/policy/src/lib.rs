@@ -13,6 +13,7 @@
 mod agent;
 mod algorithm;
 mod beacon;
+mod compare;
 mod cue;
 mod decide;
 mod epoch;
@@ -40,6 +41,7 @@ mod zone;
 pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX};
 pub use algorithm::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, provided};
 pub use beacon::Beacon;
+pub use compare::{Comparison, Decided, HostList, RuleChange, RulePlace, SettingChange};
 pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
 pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
 pub use document::{Diagnostic, Located};

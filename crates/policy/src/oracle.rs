@@ -147,6 +147,9 @@ impl Oracle {
         if judged.roll_back && self.history.ended.is_none() {
             self.history.roll_back(judged.reason);
         }
+        if self.paused {
+            self.history.stand_still(view.at);
+        }
         let decision = decide(&self.policy, view, &mut self.history);
         self.sent = if self.paused { Vec::new() } else { decision.to_send().to_vec() };
         let messages: Vec<_> = self.sent.iter().map(|cue| self.key.sign(cue)).collect();

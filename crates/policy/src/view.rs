@@ -249,9 +249,9 @@ impl NetworkView {
         .map_err(broken)?;
         reader.end().map_err(broken)?;
         if let Some(field) = unknown {
-            let message =
-                "a view has no such field; `opentcp policy check --list` lists what can be asked for".to_string();
-            return Err(ViewError::Value { place: field, message });
+            let name = field.rsplit('.').next().unwrap_or_default();
+            let (line, column) = place_of_key(text, name);
+            return Err(ViewError::Json { line, column, message: format!("unknown field `{field}`") });
         }
         view.check()?;
         Ok(view)
@@ -364,6 +364,15 @@ impl RackPair {
         text("to", &self.to)?;
         count("rate", Some(self.rate.as_bps()))
     }
+}
+
+/// Line and column of the first key of this name in a text of JSON.
+fn place_of_key(text: &str, name: &str) -> (usize, usize) {
+    let quoted = format!("\"{name}\"");
+    let is_key = |at: &usize| text[at + quoted.len()..].trim_start().starts_with(':');
+    let at = text.match_indices(&quoted).map(|(at, _)| at).find(is_key).unwrap_or(0);
+    let line = text[..at].matches('\n').count() + 1;
+    (line, at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1)
 }
 
 /// A text in one line; it may be empty.

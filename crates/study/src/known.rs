@@ -115,17 +115,21 @@ pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
     let name = file.display().to_string();
     let text =
         fs::read_to_string(file).map_err(|error| Failure::located(&Diagnostic::unreadable("policy", &name, &error)))?;
-    parse_policy(&name, &text)
+    parse_policy(&name, &text, &[]).map_err(|diagnostic| Failure::located(&diagnostic))
 }
 
-/// Reads the text of a policy that has the name of the file `name`, unless it names itself.
+/// Reads the text of a policy that has the name of the file `name`, unless it names itself, for hosts that have `reported` these
+/// algorithms, beside those that this machine knows.
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub fn parse_policy(name: &str, text: &str) -> Result<Policy, Failure> {
-    let algorithms = host_algorithm_facts();
+pub fn parse_policy(name: &str, text: &str, reported: &[String]) -> Result<Policy, Diagnostic> {
+    let mut algorithms = host_algorithm_facts();
+    let known: BTreeSet<&str> = algorithms.iter().map(|facts| facts.name).collect();
+    let new: BTreeSet<&str> = reported.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
+    let of = |name| AlgorithmFacts { name, measures: Measures::default(), needs_ecn: false };
+    algorithms.extend(new.into_iter().map(of));
     Policy::parse(name, text, policy::Known { algorithms: &algorithms })
-        .map_err(|diagnostic| Failure::located(&diagnostic))
 }
 
 /// Compiles every algorithm file that the runs name, so that a mistake in one is reported before anything runs.

@@ -15,7 +15,7 @@ use crate::kind::Kind;
 use crate::members::Members;
 use crate::sealed::{Key, SEALED_MAX};
 use crate::{BusCounts, BusError, Clock, Hub, MESSAGE_MAX, Notice, Peer, Received, ReplyTo, Store};
-use async_nats::{Message, Subscriber};
+use async_nats::{Client, Message, Subscriber};
 use fleet::{Authority, Card, Entry, Fleet, Nkey, NkeyKind, OracleIdentity, Outcome, Registry};
 use futures_util::StreamExt as _;
 use policy::Gate;
@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::unconstrained;
+use tokio::time::sleep;
 
 /// Messages that the connection's task may read at once, before the tasks that sort them get a turn: it stops after 128 reads.
 const CAPACITY: Capacity = Capacity { received: 65_536, sent: 1024 };
@@ -33,6 +34,8 @@ const QUEUE_MAX: usize = 65_536;
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 /// How long the register may take.
 const REGISTER: Duration = Duration::from_secs(2);
+/// How often entries that ended long ago are deleted from the register.
+const TIDY: Duration = Duration::from_secs(3600);
 /// For how long nobody is admitted after the register did not answer.
 const CLOSED: Duration = Duration::from_secs(10);
 /// The group of all Oracles: a newcomer is answered by one of them.
@@ -77,6 +80,8 @@ pub(super) struct State {
     /// Requests of enrolment, and where the answers go.
     newcomers: VecDeque<(String, Vec<u8>)>,
     long: u64,
+    /// Nothing comes any more.
+    has_ended: bool,
 }
 
 impl State {
@@ -153,7 +158,8 @@ impl State {
                 }));
             }
         }
-        self.newcomers.pop_front().map(|(reply, request)| Arrived::Newcomer { reply, request })
+        let newcomer = self.newcomers.pop_front().map(|(reply, request)| Arrived::Newcomer { reply, request });
+        newcomer.or(self.has_ended.then_some(Arrived::End))
     }
 }
 
@@ -161,11 +167,26 @@ impl State {
 enum Arrived {
     Message(Received),
     Newcomer { reply: String, request: Vec<u8> },
+    End,
 }
 
 impl Intake {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Deletes, once an hour, entries of the register that say nothing any more: of members and revocations that ended long ago.
+    async fn tidy(self: Arc<Intake>, client: Client) {
+        loop {
+            sleep(TIDY).await;
+            let stale = self.lock().registry.stale(unix_s());
+            let Ok(store) = kv::bucket(&client, fleet::rights::MEMBERS_BUCKET).await else { continue };
+            for key in stale {
+                if store.purge(key.as_str()).await.is_ok() {
+                    self.lock().registry.remove(key.as_str());
+                }
+            }
+        }
     }
 
     /// Takes what a subscription brings, as long as it brings anything without waiting.
@@ -176,6 +197,9 @@ impl Intake {
             drop(state);
             self.ready.notify_one();
         }
+        // the client never ends by itself: its task has died
+        self.lock().has_ended = true;
+        self.ready.notify_one();
     }
 }
 
@@ -199,6 +223,7 @@ impl NatsHub {
             gate: Gate::new(folder.oracle_keys()?, policy::Identity::default(), None),
             newcomers: VecDeque::new(),
             long: 0,
+            has_ended: false,
         };
         let intake = Arc::new(Intake { state: Mutex::new(state), ready: Notify::new() });
         for subject in ["opentcp.report.*", "opentcp.collect.*", "opentcp.request.*"] {
@@ -215,6 +240,7 @@ impl NatsHub {
         let take = move |key: &str, value: Option<&[u8]>| taking.lock().learn(&of, key, value);
         let first = oracle.first_members.iter().map(|card| (card.user.key.to_string(), card.jwt.clone())).collect();
         out.spawn(kv::watch(out.client().clone(), fleet::rights::MEMBERS_BUCKET, first, take));
+        out.spawn(intake.clone().tidy(out.client().clone()));
         Ok(NatsHub { folder, oracle, from, out, intake, notices: Vec::new(), refusals: 0, closed_until: None })
     }
 }
@@ -319,6 +345,7 @@ impl NatsHub {
                 _ => return Ok(Some(Received { bytes, from, reply: ReplyTo::Member(key) })),
             },
             Arrived::Message(received) => return Ok(Some(received)),
+            Arrived::End => return Err(BusError::Gone),
         };
         if let Some(answer) = outcome {
             self.answer(&ReplyTo::Member(key), &answer)?;

@@ -1,7 +1,9 @@
 //! `opentcp policy try`: a policy in the simulator, compared with the same network without it.
 
 use crate::failure::Failure;
+use crate::operator::Place;
 use crate::options::workers;
+use crate::scenarios::{twin, write_twin};
 use crate::stop;
 use crate::terminal::{Terminal, print, print_json};
 use policy::Judgement;
@@ -15,8 +17,16 @@ pub struct Args {
     /// The policy file (TOML)
     file: PathBuf,
     /// The network and its traffic (TOML); a policy in it is ignored
-    #[arg(long, value_name = "FILE")]
-    scenario: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "from_fleet")]
+    scenario: Option<PathBuf>,
+    /// Make the scenario of what the fleet's collectors and agents reported; T is set to fit it
+    #[arg(long, conflicts_with = "scenario")]
+    from_fleet: bool,
+    /// Where the scenario of the fleet is written, to be looked at and changed [default: opentcp-results/fleet/fleet.toml]
+    #[arg(long, value_name = "FILE", requires = "from_fleet")]
+    keep: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Seeds 1 to N; each is run with and without the policy
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(i64::from(TrialRequest::SEEDS_MIN)..=1000))]
     seeds: u32,
@@ -36,15 +46,27 @@ pub struct Args {
 /// # Errors
 /// The input is wrong, a run failed, or the user stopped it.
 pub fn try_policy(args: &Args) -> Result<(), Failure> {
-    let request = TrialRequest {
-        policy: args.file.clone(),
-        scenario: args.scenario.clone(),
-        seeds: args.seeds,
-        sets: args.sets.clone(),
-        workers: workers(args.jobs),
+    let (scenario, sets) = match &args.scenario {
+        Some(scenario) => (scenario.clone(), args.sets.clone()),
+        None => of_fleet(args)?,
     };
+    let request =
+        TrialRequest { policy: args.file.clone(), scenario, seeds: args.seeds, sets, workers: workers(args.jobs) };
     let tried = study::try_policy(&request, Monitor::new(&Terminal::default(), &stop::on_signals()))?;
     if args.json { print_json(&tried) } else { print(&words(&tried)) }
+}
+
+/// Writes the scenario of the fleet. What is set beside it fits T to it, unless the user sets that.
+fn of_fleet(args: &Args) -> Result<(PathBuf, Vec<String>), Failure> {
+    // a mistake in the policy is found before anybody is asked
+    study::load_policy(&args.file)?;
+    let twin = twin(&args.place.network()?)?;
+    let keep = args.keep.clone().unwrap_or_else(|| study::results_folder("fleet").join("fleet.toml"));
+    write_twin(&twin, &keep)?;
+    let mut sets = vec![format!("policy.period={}", twin.period)];
+    sets.retain(|set| !args.sets.iter().any(|own| own.starts_with(set.split_inclusive('=').next().unwrap_or(set))));
+    sets.extend_from_slice(&args.sets);
+    Ok((keep, sets))
 }
 
 fn words(tried: &Tried) -> String {

@@ -9,4 +9,5 @@ mod oracle;
 mod restoring;
 mod rollout;
 mod setting;
+mod several;
 mod world;

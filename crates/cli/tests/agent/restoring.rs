@@ -1,8 +1,7 @@
 //! Settings after the agent has died.
 
-use bus::Hub as _;
 use crate::world::{THERE, TestOracle, World, comes_within, cue, guardian, reno};
-use bus::Bus as _;
+use bus::Hub as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use policy::{Cue, Settings};

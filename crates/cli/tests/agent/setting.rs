@@ -1,8 +1,7 @@
 //! What an agent sets and reports.
 
-use bus::Hub as _;
 use crate::world::{HERE, REFUSING_BPF, Start, THERE, TestOracle, World, cue, reno};
-use bus::Bus as _;
+use bus::Hub as _;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use policy::{CueError, Settings};

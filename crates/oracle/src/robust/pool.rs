@@ -97,7 +97,7 @@ impl<'a> Times<'a> {
     }
 }
 
-/// Percentiles of all completion times; empty if too few hosts say something. Sides are not told apart: all are 0.
+/// Percentiles of all completion times; empty if too few hosts say something. All parts are on side 0.
 pub fn percentiles(parts: &[Part<'_>], liars: usize) -> Percentiles {
     let times = Times::of(parts, liars);
     let mut votes = Vec::with_capacity(times.parts.len());
@@ -181,9 +181,12 @@ pub fn arms(parts: &[Part<'_>], liars: usize) -> [ArmObservation; 2] {
             // who is left out differs from bin to bin, and a side may be left out as a whole: then it is as before
             longer[side] = now[side].unwrap_or(longer[side]).min(longer[side]);
             let so_far = (all[side] * (1.0 - longer[side])).round() as u64;
-            let recorded = arms[side].fct_ns.record_n(longest_us(bin) * 1000, so_far - counted[side]);
-            recorded.expect("a histogram grows as it must");
-            counted[side] = so_far;
+            let here = so_far - std::mem::replace(&mut counted[side], so_far);
+            // none would still be the largest
+            if here > 0 {
+                let recorded = arms[side].fct_ns.record_n(longest_us(bin) * 1000, here);
+                recorded.expect("a histogram grows as it must");
+            }
         }
     }
     arms

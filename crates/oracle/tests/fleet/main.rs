@@ -8,6 +8,7 @@ mod periods;
 pub struct Random(pub u64);
 
 impl Random {
+    /// Any number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -16,6 +17,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// In `0..n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
@@ -25,10 +27,12 @@ impl Random {
         self.below(1 << 53) as f64 / (1_u64 << 53) as f64
     }
 
+    /// True with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
+    /// One of these.
     pub fn any<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }

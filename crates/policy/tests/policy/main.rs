@@ -3,6 +3,7 @@
 mod agent;
 mod broken;
 mod common;
+mod comparing;
 mod deciding;
 mod epistles;
 mod explaining;
