@@ -73,7 +73,7 @@ pub fn oracle_folders(folder: &Path) -> Vec<PathBuf> {
     if there.is_empty() { vec![folder.to_path_buf()] } else { there }
 }
 
-/// Replaces the Oracle's CUE key by one step, in every folder of [`oracle_folders`]. If it is interrupted, another call completes the step.
+/// Replaces the Oracle's CUE key by one step, in every folder of [`oracle_folders`], and in the operator's beside them. If it is interrupted, another call completes the step.
 ///
 /// # Errors
 /// The step does not follow from what is there; the files cannot be read or written.
@@ -91,6 +91,11 @@ pub fn rotate(folder: &Path, step: Rotation) -> Result<Rotated, RotateError> {
     }
     for folder in &folders {
         first.store(folder)?;
+    }
+    // the operator's commands are too short to be asked for changes
+    let operator = folder.join(OPERATOR).join(ORACLE_PUB);
+    if operator.exists() {
+        replace(&operator, first.keys.ring.text().as_bytes())?;
     }
     Ok(Rotated { ring: first.keys.ring, folders, completed })
 }

@@ -17,6 +17,7 @@ fn machines_follow_each_change_also_those_that_missed_some() {
         let begun = rotate(&made.path(), Rotation::Begin).unwrap();
         assert_eq!(begun.folders.len(), 2);
         assert_eq!(begun.ring.keys().len(), 2);
+        assert_eq!(fleet::Identity::load(&made.join("operator")).unwrap().oracle, begun.ring);
         let statements = made.oracle().statements;
         assert!(always.take(&statements), "round {round}");
         assert_eq!(always, begun.ring);
