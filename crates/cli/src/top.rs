@@ -80,9 +80,9 @@ pub fn top(args: &Args) -> Result<(), Failure> {
     if !io::IsTerminal::is_terminal(&io::stdout()) {
         return Err(Failure::Input("top needs a terminal; `opentcp top --once` prints one frame".to_string()));
     }
+    let link = Link::new(args.place.address()?, Time::from_secs(args.interval));
     let stop = stop::on_signals();
     let mut terminal = ratatui::try_init().map_err(|error| Failure::Run(format!("the terminal: {error}")))?;
-    let link = Link::new(args.place.address()?, Time::from_secs(args.interval));
     let outcome = live(&mut terminal, &mut screen, link, &|| stop.is_set());
     ratatui::restore();
     outcome.map_err(|error| Failure::Run(error.to_string()))
