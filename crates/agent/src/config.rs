@@ -4,6 +4,7 @@ use bus::Address;
 use policy::{Identity, Prefix};
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use units::Rate;
@@ -81,6 +82,8 @@ pub struct Config {
     pub links: Vec<(String, Rate)>,
     /// Algorithms, by their names in policies, whose connections must have agreed on ECN.
     pub needs_ecn: BTreeSet<String>,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
     /// The command of the guardian, which undoes settings if the agent dies. It gets a pipe that closes with the agent.
     pub guardian: Option<Command>,
 }

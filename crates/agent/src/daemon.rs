@@ -14,6 +14,7 @@ use crate::tuner::Tuner;
 use bus::files::{KeyFile, store_epoch, stored_epoch};
 use bus::{Bus, BusError, Clock, LINKS_MAX, Report, Timetable};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
+use metrics::Server;
 use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -86,6 +87,11 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     }
     let Some(_lock) = lives else { return Err(AgentError::Running(config.places.state.clone())) };
     let mut mind = Mind::new(&config)?;
+    let metrics = config.metrics.map(Server::bind).transpose()?;
+    if let Some(server) = &metrics {
+        say(&format!("metrics at http://{}/metrics", server.address()));
+    }
+    mind.metrics = metrics;
     let guardian = guardian(&mut config)?;
     let (mut tuner, notes) = Tuner::take_over(&config)?;
     config.means = tuner.means();
@@ -95,7 +101,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     while outcome.is_ok() && !stop() {
         // the clock is old: start with a new one, and with an agent that has no times of the old
         outcome = Mind::new(&config).and_then(|fresh| {
-            mind = fresh;
+            mind = Mind { metrics: mind.metrics.take(), ..fresh };
             tuner.apply(&Plan::default())?;
             live(&config, &mut mind, &mut tuner, stop, say)
         });
@@ -182,6 +188,7 @@ struct Mind {
     notes: Vec<String>,
     /// When the status was written, and its content.
     written: Option<(Time, Status)>,
+    metrics: Option<Server>,
 }
 
 impl Mind {
@@ -218,6 +225,7 @@ impl Mind {
             links: Vec::new(),
             notes: Vec::new(),
             written: None,
+            metrics: None,
         })
     }
 
@@ -517,6 +525,9 @@ fn look(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time) -> Result<()
         records_lost: counts.records_lost,
         report: Some(report),
     };
+    if let Some(server) = &mind.metrics {
+        server.publish(status.page());
+    }
     // writing a file each second is a good part of an idle agent's cost
     let still = status.without_time();
     if mind.written.as_ref().is_none_or(|(at, before)| *at + WRITTEN <= now || *before != still) {

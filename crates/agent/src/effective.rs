@@ -4,7 +4,7 @@ use crate::plan::ECN;
 use crate::routes::Table;
 use crate::telemetry::{Ended, Names};
 use bus::{Effective, InForce};
-use kernel::Connection;
+use kernel::{Connection, KERNEL_PREFIX, NAME_PREFIX};
 use policy::{AgentRule, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -22,22 +22,48 @@ pub struct Seen<'a> {
 
 /// The settings in force at `now`, with their effects.
 pub fn in_force(rules: &[AgentRule], now: Time, seen: &Seen<'_>, names: &mut Names) -> Vec<InForce> {
-    let row = |rule: &AgentRule| InForce {
+    let row = |(place, rule): (usize, &AgentRule)| InForce {
         policy: rule.policy.clone(),
         rule: rule.rule.clone(),
         left: rule.deadline.saturating_sub(now),
-        effective: effective(rule, seen, names.number(&rule.policy, &rule.rule)),
+        effective: effective((rule, &rules[..place]), seen, names.number(&rule.policy, &rule.rule)),
     };
-    rules.iter().map(row).collect()
+    rules.iter().enumerate().map(row).collect()
 }
 
-fn effective(rule: &AgentRule, seen: &Seen<'_>, number: u32) -> Vec<Effective> {
-    let is_for = |connection: &&Connection| {
-        let (remote, port) = (rule.sessions.remote, rule.sessions.port);
-        remote.is_none_or(|remote| remote.contains(connection.remote))
-            && port.is_none_or(|port| port == connection.local_port || port == connection.remote_port)
+/// Whether a rule is for a connection.
+fn is_for(rule: &AgentRule, connection: &Connection) -> bool {
+    let (remote, port) = (rule.sessions.remote, rule.sessions.port);
+    remote.is_none_or(|remote| remote.contains(connection.remote))
+        && port.is_none_or(|port| port == connection.local_port || port == connection.remote_port)
+}
+
+/// How many connections certainly do not have a setting of a rule: those that have it from an `earlier` rule are not its own, and of most
+/// settings a connection does not show whether it has it.
+fn differing(setting: &str, (rule, earlier): (&AgentRule, &[AgentRule]), open: &[&Connection]) -> usize {
+    let lacks = |connection: &Connection| match setting {
+        "cc" => rule.set.cc.as_ref().is_some_and(|asked| !is_named(&connection.algorithm, asked)),
+        "rto_min" => rule.set.rto_min.is_some_and(|least| u64::from(connection.rto_us) < least.as_us()),
+        "cwnd_clamp" => rule.set.cwnd_clamp.is_some_and(|most| connection.cwnd > most),
+        "max_pacing_rate" => rule.set.max_pacing_rate.is_some() && connection.max_pacing_rate == u64::MAX,
+        _ => false,
     };
-    let open: Vec<&Connection> = seen.open.iter().filter(is_for).collect();
+    let is_anothers = |connection: &Connection| {
+        let sets = |other: &&AgentRule| asked(&other.set).iter().any(|(name, _)| *name == setting);
+        earlier.iter().filter(sets).any(|other| is_for(other, connection))
+    };
+    open.iter().filter(|connection| lacks(connection) && !is_anothers(connection)).count()
+}
+
+/// Whether the kernel's name is that of a policy's algorithm: the loaded one, or Linux's own where none is loaded.
+fn is_named(in_kernel: &str, asked: &str) -> bool {
+    let own = if asked == "newreno" { "reno" } else { asked.strip_prefix(KERNEL_PREFIX).unwrap_or(asked) };
+    in_kernel == own || in_kernel.strip_prefix(NAME_PREFIX) == Some(asked)
+}
+
+fn effective(of: (&AgentRule, &[AgentRule]), seen: &Seen<'_>, number: u32) -> Vec<Effective> {
+    let (rule, _) = of;
+    let open: Vec<&Connection> = seen.open.iter().filter(|connection| is_for(rule, connection)).collect();
     let asked = asked(&rule.set);
     let row = |(setting, asked): (&str, String)| {
         let (found, connections) = match setting {
@@ -45,7 +71,8 @@ fn effective(rule: &AgentRule, seen: &Seen<'_>, number: u32) -> Vec<Effective> {
             _ => (of_open(setting, &open), open.len()),
         };
         let until_close = ["initial_cwnd", "pacing", "max_pacing_rate", "ecn"].contains(&setting);
-        Effective { setting: setting.to_string(), asked, found, connections, until_close }
+        let differing = differing(setting, of, &open);
+        Effective { setting: setting.to_string(), asked, found, connections, differing, until_close }
     };
     asked.into_iter().map(row).collect()
 }
@@ -117,4 +144,49 @@ fn of_open(setting: &str, open: &[&Connection]) -> Option<String> {
 
 fn list(values: impl IntoIterator<Item = impl Display>) -> String {
     values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::Sessions;
+
+    fn connection(algorithm: &str, remote_port: u16, cwnd: u32) -> Connection {
+        Connection {
+            remote: "10.0.0.1".parse().unwrap(),
+            local_port: 1,
+            remote_port,
+            algorithm: algorithm.into(),
+            rto_us: 204_000,
+            ato_us: 40_000,
+            srtt_us: 100,
+            cwnd,
+            rcv_ssthresh: 1,
+            max_pacing_rate: u64::MAX,
+            ecn: false,
+        }
+    }
+
+    fn rule(port: Option<u16>, set: Settings) -> AgentRule {
+        let sessions = Sessions { port, ..Sessions::default() };
+        AgentRule { policy: "p".into(), rule: "r".into(), sessions, set, deadline: Time::from_secs(1) }
+    }
+
+    #[test]
+    fn connections_that_do_not_have_what_was_set_are_counted() {
+        let cc = |name: &str| Settings { cc: Some(name.into()), ..Settings::default() };
+        let rules = [rule(Some(80), cc("dctcp")), rule(None, Settings { cwnd_clamp: Some(20), ..cc("newreno") })];
+        let open =
+            [("ot_dctcp", 80, 5), ("cubic", 80, 50), ("reno", 443, 5), ("cubic", 443, 5), ("ot_newreno", 443, 5)];
+        let open = open.map(|(algorithm, port, cwnd)| connection(algorithm, port, cwnd));
+        let seen = Seen { open: &open, ended: &Ended::default(), routes: &Table::default() };
+        let shown = in_force(&rules, Time::ZERO, &seen, &mut Names::default());
+        let of = |rule: usize, setting: &str| {
+            shown[rule].effective.iter().find(|one| one.setting == setting).map(|one| (one.connections, one.differing))
+        };
+        assert_eq!(of(0, "cc"), Some((2, 1)), "cubic on port 80");
+        // port 80 has its algorithm from the first rule, but not its clamp
+        assert_eq!((of(1, "cc"), of(1, "cwnd_clamp")), (Some((5, 1)), Some((5, 1))));
+        assert!(is_named("bbr", "kernel:bbr") && is_named("ot_bbr", "bbr") && !is_named("ot_bbr", "kernel:bbr"));
+    }
 }

@@ -41,6 +41,9 @@ pub enum AgentError {
         "this process is in a time namespace, whose clocks are not those of the kernel's deadlines: run the agent outside of it"
     )]
     Clock,
+    /// Metrics cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] metrics::MetricsError),
     /// A system error.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -55,6 +58,7 @@ impl AgentError {
             | AgentError::Mounts(_)
             | AgentError::NotRoot
             | AgentError::Clock
+            | AgentError::Metrics(_)
             | AgentError::Host(_) => true,
             AgentError::File(error) => {
                 !matches!(error, FileError::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()))

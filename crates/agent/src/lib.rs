@@ -27,9 +27,11 @@ mod routes;
 mod status;
 mod telemetry;
 mod tuner;
+mod watch;
 
 pub use config::{Config, Means, Places, cgroup_mount, host_name};
 pub use daemon::{dry_run, run};
 pub use error::AgentError;
 pub use guard::{Reset, guard, reset};
 pub use status::{Status, status};
+pub use watch::METRICS;

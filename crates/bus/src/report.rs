@@ -80,8 +80,16 @@ pub struct Effective {
     pub found: Option<String>,
     /// Of so many connections.
     pub connections: usize,
+    /// Connections for which it was set, and that certainly do not have it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub differing: usize,
     /// It stays on connections that have it until they close.
     pub until_close: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Connections of one kind that have ended.

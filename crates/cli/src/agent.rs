@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::identity::Meeting;
+use crate::log::{Log, LogArgs};
 use crate::stop;
-use crate::terminal::{note, print, print_json};
+use crate::terminal::{print, print_json};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
 use bus::Role;
 use congestion::Algorithm;
@@ -11,6 +12,7 @@ use policy::{Identity, Prefix};
 use std::env;
 use std::fmt::Write as _;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process;
@@ -108,6 +110,11 @@ struct Run {
     /// An interface and its rate; the agent reports its utilization
     #[arg(long = "link", value_name = "INTERFACE=RATE", value_parser = link)]
     links: Vec<(String, Rate)>,
+    /// Serve metrics to Prometheus at this address, at /metrics; 127.0.0.1:9816 is for this machine alone
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogArgs,
     /// How TCP is changed
     #[arg(long, value_name = "MEANS", value_enum, default_value_t = MeansArg::Both)]
     means: MeansArg,
@@ -221,6 +228,7 @@ fn run(run: Run) -> Result<(), Failure> {
         means,
         racks: run.racks,
         links: run.links,
+        metrics: run.metrics,
         needs_ecn: Algorithm::builtins()
             .iter()
             .filter(|one| one.needs_ecn())
@@ -229,11 +237,11 @@ fn run(run: Run) -> Result<(), Failure> {
         guardian: Some(guardian),
     };
     let stop = stop::on_signals();
-    let stopped = || stop.is_set();
+    let (stopped, log) = (|| stop.is_set(), Log::new("agent", run.log));
     let outcome = if run.dry {
         agent::dry_run(&config, &stopped, &mut |line| drop(print(&format!("{line}\n"))))
     } else {
-        agent::run(config, &stopped, &mut |line| note!("agent: {line}"))
+        agent::run(config, &stopped, &mut |line| log.say(line))
     };
     outcome.map_err(|error| failure(&error))
 }

@@ -1,13 +1,17 @@
 //! `opentcp enforce`: congestion control for hosts that must not be changed, on the path between two interfaces.
 
+mod flows;
+
 use crate::failure::Failure;
 use crate::identity::Meeting;
+use crate::log::{Log, LogArgs};
 use crate::stop;
-use crate::terminal::{note, print, print_json};
+use crate::terminal::{print, print_json};
 use bus::Role;
 use enforced::{Behalf, Config, EnforceError, Places, Status};
 use enforcer::{Limits, Rule};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use units::Bytes;
 
@@ -28,7 +32,9 @@ use units::Bytes;
     opentcp enforce --between eth1 eth2 --rule bbr\n  \
     opentcp enforce --between eth1 eth2 --rule 'none port=22' --rule 'bbr clients=198.51.100.0/24' --rule cubic\n  \
     opentcp enforce --between eth1 eth2 --host db1=10.0.0.7/32 --host 'db2=10.0.0.8/32 role=storage'\n  \
-    opentcp enforce --status\n  opentcp enforce --reset")]
+    opentcp enforce --status\n  \
+    opentcp enforce --status --flows --sort buffered --limit 20\n  \
+    opentcp enforce --status --flows --filter '198.51.100.0/24 algorithm=bbr' --json\n  opentcp enforce --reset")]
 pub struct Args {
     /// The interface on the servers' side, then the one on the clients' side
     #[arg(long, num_args = 2, value_names = ["SERVERS", "CLIENTS"], required_unless_present_any = ["status", "reset"])]
@@ -58,18 +64,26 @@ pub struct Args {
     /// Memory for buffered packets
     #[arg(long, value_name = "BYTES", default_value = "1 GiB")]
     buffer: Bytes,
-    /// The maximum of enforced flows; others pass unenforced
-    #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
-    flows: u32,
+    /// The maximum of enforced flows; others pass unenforced [default: 1048576]. With --status and without a number: print a table of the
+    /// enforced flows, one a line, with the columns that docs/monitor.md explains
+    #[arg(long, value_name = "N", num_args = 0..=1, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    flows: Option<Option<u32>>,
     /// Print the running enforcer's status and counters
     #[arg(long, conflicts_with_all = ["between", "rules", "reset"])]
     status: bool,
     /// One JSON object on stdout instead of text
     #[arg(long, requires = "status")]
     json: bool,
+    #[command(flatten)]
+    listing: flows::Listing,
     /// Remove the program that a killed enforcer left in the kernel, which does nothing by itself
     #[arg(long, conflicts_with_all = ["between", "rules"])]
     reset: bool,
+    /// Serve metrics to Prometheus at this address, at /metrics; 127.0.0.1:9817 is for this machine alone
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogArgs,
     /// The status socket
     #[arg(long, value_name = "FILE", default_value = "/run/opentcp/enforce.sock")]
     socket: PathBuf,
@@ -84,6 +98,11 @@ pub struct Args {
 /// As the exit codes say.
 pub fn enforce(args: &Args) -> Result<(), Failure> {
     if args.status {
+        match args.flows {
+            Some(None) => return flows::list(&args.listing, &args.socket, args.json),
+            Some(Some(_)) => return Err(Failure::Input("--flows takes no number with --status".to_string())),
+            None => {}
+        }
         let status = Status::ask(&args.socket).map_err(|error| {
             let socket = args.socket.display();
             Failure::Run(format!("{socket}: {error}; no enforcer listens there"))
@@ -94,7 +113,8 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         let removed = enforced::reset(&args.socket, &args.pins).map_err(|error| failure(&error))?;
         return print(if removed { "the program was removed\n" } else { "there was no program to remove\n" });
     }
-    let mut say = |line: &str| note!("{line}");
+    let log = Log::new("enforcer", args.log);
+    let mut say = |line: &str| log.say(line);
     let mut rule =
         |text: &String| enforced::rule(text, &mut say).map_err(|why| Failure::Input(format!("--rule '{text}': {why}")));
     let rules: Vec<Rule> = args.rules.iter().map(&mut rule).collect::<Result<_, _>>()?;
@@ -112,11 +132,12 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
             epoch: args.state.join("epoch"),
         },
         limits: Limits {
-            flows: args.flows as usize,
+            flows: flows_max(args.flows)?,
             buffer_bytes: usize::try_from(args.buffer.get()).unwrap_or(usize::MAX),
             ..Limits::default()
         },
         socket: args.socket.clone(),
+        metrics: args.metrics,
         pins: args.pins.clone(),
     };
     let stop = stop::on_signals();
@@ -139,6 +160,17 @@ fn meeting(args: &Args) -> Result<Meeting, Failure> {
             folder.display(),
             own.join(", ")
         ))),
+    }
+}
+
+/// The maximum of enforced flows.
+fn flows_max(flows: Option<Option<u32>>) -> Result<usize, Failure> {
+    match flows {
+        None => Ok(Limits::default().flows),
+        Some(Some(flows)) => Ok(flows as usize),
+        Some(None) => {
+            Err(Failure::Input("--flows needs a number without --status: how many are enforced at most".to_string()))
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod history;
 mod identity;
 mod init;
 mod keygen;
+mod log;
 mod manual;
 mod members;
 mod operator;
@@ -29,6 +30,7 @@ mod scenarios;
 mod status;
 mod stop;
 mod terminal;
+mod top;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -90,6 +92,7 @@ enum Command {
     /// A fleet of machines: make one, admit machines by tokens, renew its keys
     #[command(subcommand, after_help = fleet::EXAMPLES)]
     Fleet(fleet::Command),
+    Top(top::Args),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Command::Enforce(args) => enforce::enforce(&args),
         Command::Enroll(args) => enroll::enroll(&args),
         Command::Fleet(command) => fleet::fleet(&command),
+        Command::Top(args) => top::top(&args),
         Command::Emu(command) => emu_shell::emu(&command),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

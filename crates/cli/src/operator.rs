@@ -32,6 +32,14 @@ pub struct Place {
 }
 
 impl Place {
+    /// Where it is met.
+    ///
+    /// # Errors
+    /// There is no such identity, or it is no operator's.
+    pub fn address(&self) -> Result<Address, Failure> {
+        Meeting::choose(self.identity.as_ref(), self.socket.as_ref(), &[Role::Operator]).map(|meeting| meeting.bus)
+    }
+
     /// What the Oracle answers.
     ///
     /// # Errors
@@ -90,7 +98,7 @@ impl Place {
 }
 
 /// Who runs this program: `alice (uid 0, by sudo)`.
-fn operator() -> String {
+pub fn operator() -> String {
     let uid = fs::metadata("/proc/self").map(|about| about.uid());
     let uid = uid.map_or_else(|_| "uid unknown".to_string(), |uid| format!("uid {uid}"));
     let variable = |name: &str| env::var(name).ok().filter(|name| !name.is_empty() && !name.contains(char::is_control));

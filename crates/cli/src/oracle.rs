@@ -2,14 +2,16 @@
 
 use crate::failure::Failure;
 use crate::identity::Meeting;
+use crate::log::{Log, LogArgs};
 use crate::stop;
-use crate::terminal::{note, print};
+use crate::terminal::print;
 use bus::Role;
 use document::Diagnostic;
 use oracle::{AuditLog, Config, LeaseAt, OracleError, Parse, Record, run};
 use serde::Serialize;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use study::parse_policy;
 
@@ -68,6 +70,11 @@ pub struct Args {
     /// reported are known without it
     #[arg(long = "algorithm", value_name = "NAME")]
     algorithms: Vec<String>,
+    /// Serve metrics to Prometheus at this address, at /metrics; 127.0.0.1:9815 is for this machine alone
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// A line of output.
@@ -84,7 +91,8 @@ struct Line<'a> {
 /// # Errors
 /// As the exit codes say.
 pub fn oracle(args: Args) -> Result<(), Failure> {
-    let Args { policy: path, key, socket, identity, state, view, number, lease, algorithms } = args;
+    let Args { policy: path, key, socket, identity, state, view, number, lease, algorithms, metrics, log } = args;
+    let log = Log::new("oracle", log);
     let meeting = Meeting::choose(identity.as_ref(), socket.as_ref(), &[Role::Oracle])?;
     let key = meeting.key(key, fleet::ORACLE_KEY, "/etc/opentcp/oracle.key");
     // the number is a part of the identity: no two Oracles of a fleet have the same
@@ -98,10 +106,10 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         let known: Vec<String> = reported.iter().chain(&algorithms).cloned().collect();
         parse_policy(name, text, &known).map_err(|diagnostic| diagnostic.render(false))
     });
-    let mut log = AuditLog::open(&state).map_err(|error| Failure::Input(error.to_string()))?;
+    let mut audit = AuditLog::open(&state).map_err(|error| Failure::Input(error.to_string()))?;
     let record: Record = Box::new(move |event| {
-        if let Some(notice) = log.on(event) {
-            note!("oracle: {notice}");
+        if let Some(notice) = audit.on(event) {
+            log.say(&notice);
         }
         Ok(())
     });
@@ -111,13 +119,14 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         let json = serde_json::to_string(&Line { decision, verdict, status }).map_err(io::Error::other)?;
         print(&format!("{json}\n")).map_err(|failure| io::Error::other(failure.message(false)))
     };
-    let mut say = |line: &str| note!("oracle: {line}");
+    let mut say = |line: &str| log.say(line);
     let config = Config::new(policy, text, (key, state), meeting.bus, parse);
-    let config = Config { file, view, number, lease, record: Some(record), ..config };
+    let config = Config { file, view, number, lease, metrics, record: Some(record), ..config };
     run(config, &|| stop.is_set(), &mut decided, &mut say).map_err(|error| match error {
-        OracleError::File(_) | OracleError::Policy(_) | OracleError::Bus(bus::BusError::Socket { .. }) => {
-            Failure::Input(error.to_string())
-        }
+        OracleError::File(_)
+        | OracleError::Policy(_)
+        | OracleError::Metrics(_)
+        | OracleError::Bus(bus::BusError::Socket { .. }) => Failure::Input(error.to_string()),
         _ => Failure::Run(error.to_string()),
     })
 }

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::operator::Place;
 use crate::terminal::{print, print_json};
-use bus::Ask;
-use serde_json::Value;
+use bus::{Ask, HostsQuery};
+use oracle::Overview;
 
 /// Show how the Oracle and its fleet are
 ///
@@ -27,29 +27,28 @@ pub struct Args {
 /// # Errors
 /// As the exit codes say.
 pub fn status(args: &Args) -> Result<(), Failure> {
-    let status: Value = args.place.ask(Ask::Status { hosts: None })?;
+    let status: Overview = args.place.ask(Ask::Status { hosts: Some(HostsQuery::default()) })?;
     if args.json {
         return print_json(&status);
     }
-    let text = |key: &str| status[key].as_str().map_or_else(|| status[key].to_string(), str::to_string);
-    let paused = if status["paused"] == true { ", paused: no CUE is sent" } else { "" };
+    let Overview { policy, hash, mode, period, epoch, agents, .. } = &status;
+    let paused = if status.paused { ", paused: no CUE is sent" } else { "" };
     let mut lines = vec![
-        format!("policy: {} ({}), {}, T = {}{paused}", text("policy"), text("hash"), text("mode"), text("period")),
-        format!("epoch {}; {} agents connected", text("epoch"), text("agents")),
+        format!("policy: {policy} ({hash}), {mode}, T = {period}{paused}"),
+        format!("epoch {epoch}; {agents} agents connected"),
     ];
-    if status["hosts"].is_null() {
+    if status.age_s.is_none() {
         lines.push("no decision yet".to_string());
     } else {
-        lines.push(format!("{} of {} hosts treated", text("treated"), text("hosts")));
+        lines.push(format!("{} of {} hosts treated", status.treated, status.hosts));
     }
-    for rule in status["rules"].as_array().into_iter().flatten() {
-        let state = match rule["withheld"].as_str() {
+    for rule in &status.rules {
+        let state = match &rule.withheld {
             Some(why) => format!("withheld: {why}"),
-            None => format!("on {} of {} hosts", rule["on"], rule["matched"]),
+            None => format!("on {} of {} hosts", rule.on, rule.matched),
         };
-        lines.push(format!("rule `{}`: {state}", rule["name"].as_str().unwrap_or_default()));
+        lines.push(format!("rule `{}`: {state}", rule.name));
     }
-    let verdict = |key: &str| status["verdict"][key].as_str().unwrap_or_default();
-    lines.push(format!("verdict: {}: {}", verdict("judgement"), verdict("reason")));
+    lines.push(format!("verdict: {}: {}", status.verdict.judgement, status.verdict.reason));
     print(&format!("{}\n", lines.join("\n")))
 }

@@ -3,5 +3,6 @@
 
 mod counters;
 pub mod openflow;
+pub mod watch;
 
 pub use counters::{Counts, Neighbour, PortCounters, QueueCounters, SwitchCounters};

@@ -1,18 +1,20 @@
 //! The enforcer's main loop: packets in, packets out, timers.
 
 use crate::cues::Cues;
+use crate::flows::{Listings, Turn};
 use crate::port::Port;
-use crate::status::{Listener, PortStatus, Status};
+use crate::status::{Listener, PortStatus, Question, Status};
 use bus::Clock;
 use enforcer::{Action, Direction, Enforcer, Limits, Rule};
 use kernel::steer::PATIENCE;
+use metrics::Server;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use packet_io::OwnedFrame;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io;
+use std::io::{self, Write as _};
 use std::time::Duration;
 use units::Time;
 
@@ -29,6 +31,14 @@ const STILL: Time = Time::from_ms(PATIENCE.as_millis() as u64 - 200);
 /// Interval of checks of the interfaces.
 const CHECK: Time = Time::from_secs(1);
 
+/// Where an enforcer's state is shown.
+pub struct Shown {
+    /// The status socket.
+    pub listener: Listener,
+    /// Prometheus.
+    pub metrics: Option<Server>,
+}
+
 /// The enforcer, its two interfaces, its CUEs and its status socket.
 pub struct Daemon {
     /// The servers' side, the clients' side.
@@ -38,7 +48,10 @@ pub struct Daemon {
     /// The operator's rules; those of CUEs come first.
     rules: Vec<Rule>,
     cues: Option<Cues>,
-    listener: Listener,
+    shown: Shown,
+    listings: Listings,
+    /// The longest turn of the loop.
+    turn_max: Time,
     clock: Clock,
     look_at: Time,
     check_at: Time,
@@ -60,7 +73,7 @@ fn enforcer(limits: Limits, rules: Vec<Rule>) -> Enforcer<OwnedFrame> {
 }
 
 impl Daemon {
-    pub fn new(ports: [Port; 2], limits: Limits, rules: Vec<Rule>, cues: Option<Cues>, listener: Listener) -> Daemon {
+    pub fn new(ports: [Port; 2], limits: Limits, rules: Vec<Rule>, cues: Option<Cues>, shown: Shown) -> Daemon {
         let (clock, frames) = (Clock::begin(), Vec::new());
         let enforcer = enforcer(limits, rules.clone());
         Daemon {
@@ -69,7 +82,9 @@ impl Daemon {
             limits,
             rules,
             cues,
-            listener,
+            shown,
+            listings: Listings::default(),
+            turn_max: Time::ZERO,
             clock,
             look_at: Time::ZERO,
             check_at: Time::ZERO,
@@ -98,7 +113,8 @@ impl Daemon {
 
     fn work(&mut self, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> io::Result<()> {
         while !stopped() {
-            if self.look_at + STILL <= self.clock.now() {
+            let began = self.clock.now();
+            if self.look_at + STILL <= began {
                 self.resume(say)?;
             }
             let more = self.pass();
@@ -112,8 +128,10 @@ impl Daemon {
                 self.look_at = now + LOOK;
                 self.look(say)?;
             }
-            if !more {
-                self.wait()?;
+            let listing = self.listings.turn(&self.clock, &self.enforcer);
+            self.turn_max = self.turn_max.max(self.clock.now().saturating_sub(began));
+            if !more && listing != Turn::More {
+                self.wait(listing)?;
             }
         }
         Ok(())
@@ -179,9 +197,12 @@ impl Daemon {
         if self.check_at <= now {
             self.check_at = now + CHECK;
             self.ports.iter().try_for_each(Port::check).map_err(io::Error::other)?;
+            if let Some(server) = &self.shown.metrics {
+                server.publish(self.status().page());
+            }
         }
         // here, since a loop that is never out of packets never sleeps
-        self.listener.answer(|| self.status());
+        self.show();
         while let Some(record) = self.enforcer.poll_record() {
             self.cues.iter_mut().for_each(|cues| cues.ended(&record));
         }
@@ -193,6 +214,22 @@ impl Daemon {
             self.transmit();
         }
         Ok(())
+    }
+
+    /// Answers at the status socket.
+    fn show(&mut self) {
+        let asking = self.shown.listener.questions();
+        if asking.is_empty() {
+            return;
+        }
+        let status = serde_json::to_string(&self.status()).unwrap_or_default();
+        for (question, mut stream) in asking {
+            match question {
+                // it fits a socket's buffer, so a client that does not read cannot block this
+                Question::Status => drop(stream.write_all(status.as_bytes())),
+                Question::Flows => self.listings.begin(stream),
+            }
+        }
     }
 
     /// Runs received packets through the enforcer, and forwards what it lets pass.
@@ -217,8 +254,12 @@ impl Daemon {
     }
 
     /// Sleeps until there is something to do.
-    fn wait(&mut self) -> io::Result<()> {
-        let soon = if self.ports.iter().any(Port::is_waiting) { self.clock.now() + SOON } else { Time::NEVER };
+    fn wait(&mut self, listing: Turn) -> io::Result<()> {
+        let soon = if listing == Turn::Blocked || self.ports.iter().any(Port::is_waiting) {
+            self.clock.now() + SOON
+        } else {
+            Time::NEVER
+        };
         let until = self.enforcer.poll_timeout().min(self.look_at).min(soon).saturating_sub(self.clock.now());
         let ports = self.ports.iter().flat_map(Port::fds);
         let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
@@ -239,12 +280,10 @@ impl Daemon {
         };
         let [servers, clients] = &self.ports;
         let counters = self.enforcer.counters().named().into_iter().map(|(name, value)| (name.to_string(), value));
-        let mut flows_by_algorithm = BTreeMap::new();
-        for algorithm in self.enforcer.algorithms() {
-            *flows_by_algorithm.entry(algorithm).or_default() += 1;
-        }
-        let flows_by_algorithm =
-            flows_by_algorithm.into_iter().map(|(name, flows)| (name.to_string(), flows)).collect();
+        let mut flows_by_algorithm: BTreeMap<String, usize> = BTreeMap::new();
+        self.enforcer
+            .algorithms()
+            .for_each(|(name, flows)| *flows_by_algorithm.entry(name.to_string()).or_default() += flows);
         Status {
             up_seconds: self.clock.now().as_secs_f64(),
             servers: port(servers),
@@ -253,6 +292,10 @@ impl Daemon {
             flows_by_algorithm,
             buffered_bytes: self.enforcer.buffered_bytes(),
             buffered_bytes_max: self.enforcer.buffered_bytes_max(),
+            buffered_bytes_limit: self.limits.buffer_bytes,
+            flows_limit: self.limits.flows,
+            turn_max_seconds: self.turn_max.as_secs_f64(),
+            listing_max_seconds: self.listings.slice_max.as_secs_f64(),
             counters: counters.collect(),
         }
     }

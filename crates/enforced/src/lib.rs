@@ -8,17 +8,21 @@
 mod cues;
 mod daemon;
 mod epoch;
+mod flows;
 mod port;
 mod rule;
 mod settings;
 mod status;
+mod watch;
 
 pub use cues::{Behalf, Places};
+pub use flows::{FlowRow, SLICE, flows};
 pub use rule::rule;
 pub use status::{PortStatus, Status};
+pub use watch::METRICS;
 
 use cues::Cues;
-use daemon::Daemon;
+use daemon::{Daemon, Shown};
 use enforcer::{Limits, Rule};
 use kernel::bpffs::{self, Lasts};
 use kernel::steer::Steering;
@@ -28,6 +32,7 @@ use port::{Place, Port};
 use status::Listener;
 use std::fmt;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The capabilities that an enforcer needs.
@@ -48,6 +53,8 @@ pub struct Config {
     pub limits: Limits,
     /// The status socket.
     pub socket: PathBuf,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
     /// The folder of pinned BPF objects, in a BPF file system.
     pub pins: PathBuf,
 }
@@ -81,11 +88,16 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
     let place = Place::find(servers, clients).map_err(EnforceError::Input)?;
     let listener = Listener::bind(&config.socket)
         .map_err(|why| EnforceError::Input(format!("{}: {why}", config.socket.display())))?;
+    let metrics = config.metrics.map(metrics::Server::bind).transpose();
+    let metrics = metrics.map_err(|error| EnforceError::Input(error.to_string()))?;
+    if let Some(server) = &metrics {
+        say(&format!("metrics at http://{}/metrics", server.address()));
+    }
     if place.bridge.is_some() {
         keep_programs(&config.pins, say)?;
     }
     let ports = place.open(&config.pins).map_err(EnforceError::Failed)?;
-    let daemon = Daemon::new(ports, config.limits, config.rules, cues, listener);
+    let daemon = Daemon::new(ports, config.limits, config.rules, cues, Shown { listener, metrics });
     daemon.take_over().map_err(EnforceError::Failed)?;
     let bridge = place.bridge.as_ref().map(|name| format!(" of the bridge {name}")).unwrap_or_default();
     say(&format!("enforcing between {servers} and {clients}{bridge}"));
@@ -107,7 +119,9 @@ pub fn between_taps(
     let rules = vec![rule(algorithm, say).map_err(EnforceError::Input)?];
     let ports = [Port::of_tap("servers", servers), Port::of_tap("clients", clients)];
     let listener = Listener::bind(socket).map_err(EnforceError::Failed)?;
-    Daemon::new(ports, Limits::default(), rules, None, listener).run(stopped, say).map_err(|error| failed(&error))
+    Daemon::new(ports, Limits::default(), rules, None, Shown { listener, metrics: None })
+        .run(stopped, say)
+        .map_err(|error| failed(&error))
 }
 
 /// Removes the program that a killed enforcer left in the kernel; returns whether there was one.

@@ -63,6 +63,7 @@ pub fn effective(rule: &AgentRule, all: &Settings, flows: usize) -> Vec<Effectiv
             asked,
             found: done.then(|| "in the network".to_string()),
             connections: if done { flows } else { 0 },
+            differing: if done { 0 } else { flows },
             until_close: true,
         }));
     }

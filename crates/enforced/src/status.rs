@@ -1,7 +1,10 @@
 //! The enforcer's status, for whoever connects to its socket.
+//!
+//! Who connects writes a line, `status` or `flows`, and reads the answer. Earlier versions wrote nothing, and got the status: so does
+//! who writes nothing until the next look at the socket.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -11,9 +14,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Timeout of an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest answer, bytes.
 const STATUS_MAX: u64 = 1 << 20;
+/// Connections that have not said yet what they ask for; one more and the oldest is answered.
+const ASKING_MAX: usize = 16;
+/// Longest question, bytes.
+const QUESTION_MAX: usize = 64;
 
 /// One of the two interfaces.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +56,18 @@ pub struct Status {
     pub buffered_bytes: usize,
     /// Its maximum.
     pub buffered_bytes_max: usize,
+    /// Its limit.
+    #[serde(default)]
+    pub buffered_bytes_limit: usize,
+    /// The most flows that it enforces at a time.
+    #[serde(default)]
+    pub flows_limit: usize,
+    /// The longest time between two looks at the interfaces, not counting sleep, in seconds. What the machine did in between counts.
+    #[serde(default)]
+    pub turn_max_seconds: f64,
+    /// The longest part of that time that listing flows took, in seconds.
+    #[serde(default)]
+    pub listing_max_seconds: f64,
     /// The enforcer's counters since it started.
     pub counters: BTreeMap<String, u64>,
 }
@@ -59,12 +78,23 @@ impl Status {
     /// # Errors
     /// No enforcer answers, or the answer is not a status.
     pub fn ask(socket: &Path) -> io::Result<Status> {
-        let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut text = String::new();
-        stream.take(STATUS_MAX).read_to_string(&mut text)?;
-        serde_json::from_str(&text).map_err(io::Error::from)
+        let stream = connect(socket, "status")?;
+        let mut text = Vec::new();
+        match stream.take(STATUS_MAX).read_to_end(&mut text) {
+            // an enforcer of an earlier version closes without having read the question
+            Err(error) if error.kind() != io::ErrorKind::ConnectionReset => return Err(error),
+            _ => {}
+        }
+        serde_json::from_slice(&text).map_err(io::Error::from)
     }
+}
+
+/// A connection to the enforcer that listens at `socket`, which was asked `question`.
+pub fn connect(socket: &Path, question: &str) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    writeln!(stream, "{question}")?;
+    Ok(stream)
 }
 
 impl fmt::Display for Status {
@@ -86,8 +116,58 @@ impl fmt::Display for Status {
 
 /// The status socket. Its file is removed on drop.
 pub struct Listener {
-    listener: UnixListener,
+    socket: UnixListener,
     path: PathBuf,
+    /// Who has connected; the oldest first.
+    asking: VecDeque<Asking>,
+}
+
+/// Somebody who has connected and not yet said what for.
+struct Asking {
+    stream: UnixStream,
+    said: Vec<u8>,
+    /// Looks since then.
+    looks: u32,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// The status.
+    Status,
+    /// The flows.
+    Flows,
+}
+
+/// What has come from somebody who asks.
+enum Heard {
+    /// Nothing, or half of a question: there may be more at the next look.
+    Nothing,
+    Question(Question),
+    /// No question, or the connection is closed.
+    Nonsense,
+}
+
+impl Asking {
+    fn heard(&mut self) -> Heard {
+        let mut buffer = [0; QUESTION_MAX];
+        let is_first = self.looks == 0;
+        self.looks += 1;
+        match self.stream.read(&mut buffer[..QUESTION_MAX - self.said.len()]) {
+            Ok(0) => return Heard::Nonsense,
+            Ok(n) => self.said.extend_from_slice(&buffer[..n]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return Heard::Nonsense,
+        }
+        match self.said.as_slice() {
+            b"status\n" => Heard::Question(Question::Status),
+            b"flows\n" => Heard::Question(Question::Flows),
+            said if said.ends_with(b"\n") || said.len() == QUESTION_MAX => Heard::Nonsense,
+            _ if is_first => Heard::Nothing,
+            b"" => Heard::Question(Question::Status),
+            _ => Heard::Nonsense,
+        }
+    }
 }
 
 impl Listener {
@@ -113,18 +193,28 @@ impl Listener {
             Ok(listener)
         };
         bind()
-            .map(|listener| Listener { listener, path: path.to_path_buf() })
+            .map(|socket| Listener { socket, path: path.to_path_buf(), asking: VecDeque::new() })
             .map_err(|error: io::Error| error.to_string())
     }
 
-    /// Answers waiting clients.
-    pub fn answer(&self, status: impl Fn() -> Status) {
-        while let Ok((mut stream, _)) = self.listener.accept() {
-            let text = serde_json::to_string(&status()).unwrap_or_default();
-            // the answer fits a socket's buffer, so a client that does not read cannot block this
-            let _ = stream.set_nonblocking(true);
-            let _ = stream.write_all(text.as_bytes());
+    /// Who has said what they ask for since the last call, which is made at each look at the socket.
+    pub fn questions(&mut self) -> Vec<(Question, UnixStream)> {
+        while self.asking.len() < ASKING_MAX
+            && let Ok((stream, _)) = self.socket.accept()
+        {
+            if stream.set_nonblocking(true).is_ok() {
+                self.asking.push_back(Asking { stream, said: Vec::new(), looks: 0 });
+            }
         }
+        let mut asked = Vec::new();
+        for mut asking in std::mem::take(&mut self.asking) {
+            match asking.heard() {
+                Heard::Question(question) => asked.push((question, asking.stream)),
+                Heard::Nothing => self.asking.push_back(asking),
+                Heard::Nonsense => {}
+            }
+        }
+        asked
     }
 }
 
@@ -138,6 +228,76 @@ impl Drop for Listener {
 mod tests {
     use super::*;
     use std::thread;
+
+    fn status() -> Status {
+        let port = || PortStatus { interface: "a".into(), received: 1, sent: 2, lost: 0, bridged: 3, missed: 0 };
+        Status {
+            up_seconds: 1.0,
+            servers: port(),
+            clients: port(),
+            flows: 0,
+            flows_by_algorithm: BTreeMap::from([("bbr".to_string(), 2)]),
+            buffered_bytes: 0,
+            buffered_bytes_max: 0,
+            buffered_bytes_limit: 1,
+            flows_limit: 1,
+            turn_max_seconds: 0.0,
+            listing_max_seconds: 0.0,
+            counters: BTreeMap::from([("sent".to_string(), 7)]),
+        }
+    }
+
+    #[test]
+    fn who_says_nothing_is_answered_as_earlier_versions_were() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("status");
+        let mut listener = Listener::bind(&path).expect("a socket");
+        let mut silent = UnixStream::connect(&path).expect("it listens");
+        let asking = connect(&path, "status").expect("it listens");
+        let flows = connect(&path, "flows").expect("it listens");
+        let odd = connect(&path, "something else").expect("it listens");
+        let half = {
+            let mut half = UnixStream::connect(&path).expect("it listens");
+            half.write_all(b"flo").expect("it is open");
+            half
+        };
+        let answer = |listener: &mut Listener| {
+            let asked = listener.questions();
+            let lists = asked.iter().filter(|(question, _)| *question == Question::Flows).count();
+            for (question, mut stream) in asked {
+                if question == Question::Status {
+                    stream
+                        .write_all(serde_json::to_string(&status()).expect("plain data").as_bytes())
+                        .expect("it is open");
+                }
+            }
+            lists
+        };
+        assert_eq!(answer(&mut listener), 1, "one asks for flows");
+        let text = |mut stream: UnixStream| {
+            let mut text = String::new();
+            let _ = stream.read_to_string(&mut text);
+            text
+        };
+        assert!(text(asking).contains("up_seconds"));
+        assert_eq!(text(odd), "");
+        silent.set_nonblocking(true).expect("a socket");
+        assert!(silent.read(&mut [0; 1]).is_err(), "it may still say what it wants");
+        assert_eq!(answer(&mut listener), 0);
+        silent.set_nonblocking(false).expect("a socket");
+        assert!(text(silent).contains("up_seconds"));
+        assert_eq!(text(half), "");
+        assert_eq!(text(flows), "", "its listing was never begun");
+    }
+
+    #[test]
+    fn an_enforcers_metrics_are_all_in_the_table() {
+        let text = std::sync::Arc::new(status().page()).text();
+        for metric in crate::watch::METRICS {
+            assert!(text.contains(&format!("\n{}", metric.full_name())), "{}: {text}", metric.name);
+        }
+        assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE")).count(), crate::watch::METRICS.len());
+    }
 
     #[test]
     fn an_answer_that_never_ends_is_an_error() {

@@ -33,7 +33,9 @@ pub struct Enforcer<P> {
     rules: Rules,
     seed: u64,
     index: Index,
-    flows: Vec<Option<Flow<P>>>,
+    pub(crate) flows: Vec<Option<Flow<P>>>,
+    /// How many of them run each algorithm.
+    by_algorithm: Vec<(&'static str, usize)>,
     free: Vec<u32>,
     half_opens: HalfOpens,
     timers: BinaryHeap<Reverse<(Time, u32)>>,
@@ -59,6 +61,7 @@ impl<P: Packet> Enforcer<P> {
             index: Index::default(),
             // address space, not memory yet: growth by doubling would copy every flow, and need three times their memory meanwhile
             flows: Vec::with_capacity(limits.flows),
+            by_algorithm: Vec::new(),
             free: Vec::new(),
             half_opens: HalfOpens::new(limits.half_open),
             timers: BinaryHeap::new(),
@@ -79,7 +82,11 @@ impl<P: Packet> Enforcer<P> {
         for slot in 0..self.flows.len() as u32 {
             let Some(flow) = &mut self.flows[slot as usize] else { continue };
             let Some(config) = self.rules.config(flow.key.server, flow.key.client, flow.dscp) else { continue };
+            let before = flow.relay.config().algorithm.name();
             flow.relay.retune(now, config);
+            let after = flow.relay.config().algorithm.name();
+            *count_of(&mut self.by_algorithm, before) -= 1;
+            *count_of(&mut self.by_algorithm, after) += 1;
             let (flow, mut cx) = self.parts(now, slot);
             flow.drain(&mut cx);
             self.schedule(slot);
@@ -253,6 +260,7 @@ impl<P: Packet> Enforcer<P> {
             return None;
         }
         self.counters.flows_opened += 1;
+        *count_of(&mut self.by_algorithm, flow.relay.config().algorithm.name()) += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.flows.push(None);
             self.flows.len() as u32 - 1
@@ -305,9 +313,9 @@ impl<P: Packet> Enforcer<P> {
         self.flows.iter().flatten().map(move |flow| record(now, flow, None))
     }
 
-    /// The algorithm of each enforced flow.
-    pub fn algorithms(&self) -> impl Iterator<Item = &'static str> {
-        self.flows.iter().flatten().map(|flow| flow.relay.config().algorithm.name())
+    /// The algorithms that enforced flows run, and how many run each.
+    pub fn algorithms(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        self.by_algorithm.iter().copied().filter(|(_, flows)| *flows > 0)
     }
 
     /// What each enforced flow has sent so far, by its server.
@@ -409,6 +417,7 @@ impl<P: Packet> Enforcer<P> {
         let (flows, seed) = (&self.flows, self.seed);
         self.index.remove(hash, slot, |slot| hash_of(flows, seed, slot));
         self.free.push(slot);
+        *count_of(&mut self.by_algorithm, flow.relay.config().algorithm.name()) -= 1;
         self.buffered -= flow.buffer.as_ref().map_or(0, |buffer| buffer.bytes);
         let counters = &mut self.counters;
         *match ending {
@@ -427,6 +436,15 @@ impl<P: Packet> Enforcer<P> {
         }
         self.records.push_back(record(now, &flow, Some(ending)));
     }
+}
+
+/// The count of an algorithm. The list is as long as there are algorithms in rules: a few, so it is gone through.
+fn count_of<'a>(counts: &'a mut Vec<(&'static str, usize)>, name: &'static str) -> &'a mut usize {
+    let at = counts.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+        counts.push((name, 0));
+        counts.len() - 1
+    });
+    &mut counts[at].1
 }
 
 /// The hash of the flow in a slot.

@@ -20,7 +20,7 @@
 //!   algorithm;
 //! - `flow` is one flow: the client's ACKs go to its [`tcp::Relay`], the sender of an [`tcp::Endpoint`] with all of
 //!   its hooks, loss detection, recovery and pacing; `buffer` has the copies;
-//! - `counters` has all counters.
+//! - `counters` has all counters, `listing` the state of each flow.
 //!
 //! # When in doubt, pass
 //!
@@ -43,6 +43,7 @@ mod half_open;
 mod index;
 mod kept;
 mod limits;
+mod listing;
 mod packet;
 mod rules;
 mod seq;
@@ -53,6 +54,7 @@ pub use counters::{Counters, Ending, Record, Sent};
 pub use enforcer::Enforcer;
 pub use kept::Kept;
 pub use limits::Limits;
+pub use listing::{CaState, FlowState};
 pub use packet::{Action, Direction, End, Header, Packet};
 pub use rules::Rule;
 pub use simulated::Simulated;

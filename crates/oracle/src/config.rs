@@ -7,6 +7,7 @@ use bus::files::FileError;
 use bus::{Address, BusError};
 use policy::{Decision, Policy, VerdictReport};
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Reads the text of a policy: the file's name, its text, and the algorithms that hosts have reported; the error is for people.
@@ -38,6 +39,8 @@ pub struct Config {
     pub parse: Parse,
     /// What happens.
     pub record: Option<Record>,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// Where Oracles have their lease.
@@ -52,9 +55,9 @@ pub enum LeaseAt {
 impl Config {
     /// Of an Oracle that decides alone, without a view in a file.
     pub fn new(policy: Policy, text: String, (key, state): (PathBuf, PathBuf), bus: Address, parse: Parse) -> Config {
-        let (view, number, lease, record) = (None, 0, None, None);
+        let (view, number, lease, record, metrics) = (None, 0, None, None, None);
         let file = policy.name.clone();
-        Config { policy, file, text, key, bus, state, view, number, lease, parse, record }
+        Config { policy, file, text, key, bus, state, view, number, lease, parse, record, metrics }
     }
 }
 
@@ -119,6 +122,9 @@ pub enum OracleError {
         "the policy in force, which another Oracle has shared, cannot be read: {0}\nthis Oracle may be of an earlier version, or lack an algorithm"
     )]
     Policy(String),
+    /// Metrics cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] metrics::MetricsError),
     /// The system's.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -5,8 +5,10 @@ use crate::config::{Config, Event, LeaseAt, OracleError};
 use crate::gather::{Gathered, HOSTS_MAX};
 use crate::lease::{Lease, LeaseError, Shared, Standing};
 use crate::memory::{Memory, Pause};
+use crate::overview::{Overview, clipped};
 use crate::status::Status;
 use crate::versions::{Versions, hash};
+use crate::watch::{HostsAsked, PeriodEnd, Watch, verdict_line};
 use audit::Kind;
 use bus::files::secret_key;
 use bus::{BusError, Clock, FileStore, Hub, Notice, Received, ReplyTo, hello};
@@ -82,6 +84,9 @@ pub(crate) struct Daemon {
     view_text: Option<String>,
     /// What was said already.
     said: Said,
+    /// What operators see.
+    watch: Watch,
+    metrics: Option<metrics::Server>,
 }
 
 /// What is said once, until it changes.
@@ -141,7 +146,10 @@ impl Daemon {
         hub.as_mut().into_iter().for_each(|hub| hub.epoch(oracle.epoch()));
         let (clock, term) = (Clock::begin(), lease.is_none().then_some(0));
         let (next, gathered) = (clock.now() + period, Gathered::new(oracle.policy()));
-        let said = Said::default();
+        let (said, last) = (Said::default(), None);
+        let metrics = config.metrics.map(metrics::Server::bind).transpose()?;
+        metrics.iter().for_each(|server| say(&format!("metrics at http://{}/metrics", server.address())));
+        let watch = Watch::new(&oracle.policy().name, period);
         let mut daemon = Daemon {
             config,
             hub,
@@ -153,10 +161,13 @@ impl Daemon {
             term,
             clock,
             next,
-            last: None,
+            last,
             view_text: None,
             said,
+            watch,
+            metrics,
         };
+        daemon.show();
         let body = json!({ "policy": daemon.policy().name, "hash": daemon.digits(), "epoch": daemon.oracle.epoch(),
             "paused": daemon.oracle.is_paused(), "oracle": daemon.config.number });
         daemon.record(&Event::Noted { kind: Kind::Started, body })?;
@@ -435,7 +446,16 @@ impl Daemon {
         // one that follows decides for itself, so that it knows which rules are on when it must decide for all
         self.oracle.decide(&view);
         self.gathered.stand_by();
+        self.show();
         Ok(())
+    }
+
+    /// Publishes the metrics.
+    fn show(&mut self) {
+        self.watch.leads(self.term.is_some());
+        if let Some(server) = &self.metrics {
+            server.publish(self.watch.page());
+        }
     }
 
     /// Decides and sends.
@@ -472,9 +492,23 @@ impl Daemon {
             self.record(&Event::Sent { epoch, message })?;
             self.send(message)?;
         }
-        if let Some((decision, ..)) = &self.last {
+        if let Some((decision, _, view)) = &self.last {
             decided(decision, &verdict, &status)?;
+            let policy = self.oracle.policy();
+            self.watch.ended(&PeriodEnd {
+                policy: &policy.name,
+                period: policy.period,
+                now,
+                unix_s: unix_s(),
+                view,
+                decision,
+                sent: messages.len(),
+                verdict: &verdict,
+                status: &status,
+                gathered: &self.gathered,
+            });
         }
+        self.show();
         let trouble = status.trouble();
         if trouble != self.said.trouble {
             say(&status.words());
@@ -610,18 +644,32 @@ impl Daemon {
     }
 
     /// How the fleet is, for people.
-    pub(crate) fn overview(&self, _hosts: Option<&bus::HostsQuery>) -> serde_json::Value {
-        let rules = self.decision().into_iter().flat_map(|decision| &decision.rules);
-        let of_rule = |rule: &policy::RuleReport| json!({ "name": rule.name, "on": rule.hosts.addressed, "matched": rule.hosts.matched, "withheld": rule.withheld });
-        let rules: Vec<serde_json::Value> = rules.map(of_rule).collect();
-        let (verdict, decision) = (self.oracle.verdict(), self.decision());
-        json!({
-            "policy": self.policy().name, "hash": self.digits(), "mode": self.policy().mode, "period": self.policy().period,
-            "epoch": self.oracle.epoch(), "paused": self.oracle.is_paused(), "agents": self.status().agents,
-            "hosts": decision.map(|decision| decision.hosts), "treated": decision.map(|decision| decision.treated),
-            "rules": rules, "verdict": { "judgement": verdict.judgement, "reason": verdict.reason },
-        })
+    pub(crate) fn overview(&self, hosts: Option<&bus::HostsQuery>) -> Overview {
+        let asked = hosts.map_or_else(HostsAsked::default, |query| HostsAsked {
+            sort: &query.sort,
+            filter: &query.filter,
+            limit: query.limit,
+        });
+        let (policy, mode) = (self.policy(), json!(self.policy().mode));
+        Overview {
+            policy: clipped(&policy.name, 64),
+            hash: self.digits(),
+            mode: mode.as_str().unwrap_or_default().to_string(),
+            period: policy.period.to_string(),
+            period_s: policy.period.as_secs_f64(),
+            epoch: self.oracle.epoch(),
+            paused: self.oracle.is_paused(),
+            agents: self.status().agents,
+            leads: self.term.is_some(),
+            verdict: verdict_line(&self.oracle.verdict()),
+            ..self.watch.overview(self.clock.now(), asked)
+        }
     }
+}
+
+/// Seconds since the Unix epoch, for people.
+fn unix_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// What the view's file says of the network, or why it is not used.

@@ -5,6 +5,7 @@
 //! What a host says counts for others as [`crate::robust`] has it.
 
 use crate::ended::{Counted, Ended, Names};
+use crate::fleet::Agents;
 use crate::robust::{
     Outliers, Part, arms, connections, cut_hosts, cut_links, is_own, known_epoch, liars, percentiles, retransmit_rate,
 };
@@ -39,6 +40,8 @@ pub struct Gathered {
     outliers: Outliers,
     /// Hosts whose guards have reverted rules since the last call, and how often.
     reverted: BTreeMap<String, u64>,
+    /// What agents say of themselves.
+    agents: Agents,
 }
 
 /// A period between two decisions, for the verdict.
@@ -123,6 +126,7 @@ impl Gathered {
         self.intake.taken += 1;
         let question = report.question;
         self.count(&report.host, report.of_epoch, &report.telemetry);
+        self.agents.take(now, &report);
         self.keep(now, report);
         question
     }
@@ -201,6 +205,16 @@ impl Gathered {
         std::mem::take(&mut self.reverted)
     }
 
+    /// What agents say of themselves.
+    pub fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
+    /// Whether the last decision treats a host.
+    pub fn treats(&self, host: &str) -> bool {
+        self.periods.back().is_some_and(|period| period.treated.contains(host))
+    }
+
     /// How many hosts are kept.
     pub fn hosts(&self) -> usize {
         self.hosts.len()
@@ -226,6 +240,7 @@ impl Gathered {
     /// does not count.
     pub fn view(&mut self, now: Time, period: Time, base: NetworkView) -> NetworkView {
         self.hosts.retain(|_, heard| now.saturating_sub(heard.at) <= period * 2);
+        self.agents.forget(now, period * 2);
         self.links = self.hosts.values().map(|heard| heard.links.len()).sum();
         self.outliers.begin();
         let mut view = NetworkView { at: now, ..base };

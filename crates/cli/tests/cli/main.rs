@@ -18,6 +18,7 @@ mod lacking;
 mod live;
 mod loading;
 mod manual;
+mod metrics;
 mod names;
 mod output;
 mod policy;

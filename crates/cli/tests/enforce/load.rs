@@ -16,14 +16,14 @@ const CONNECTIONS: usize = 9_900;
 const RATES: [usize; 5] = [0, 1000, 2500, 5000, 12_000];
 
 /// A Python program of this folder, on a host, and its output.
-struct Program {
+pub struct Program {
     child: Child,
-    to: ChildStdin,
+    pub to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
 impl Program {
-    fn start(world: &World, host: usize, name: &str, arguments: &[String]) -> Program {
+    pub fn start(world: &World, host: usize, name: &str, arguments: &[String]) -> Program {
         let script = format!("{}/tests/enforce/load/{name}", env!("CARGO_MANIFEST_DIR"));
         let mut command = Command::new("python3");
         command.arg(script).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -32,7 +32,7 @@ impl Program {
         Program { child, to, from: BufReader::new(from) }
     }
 
-    fn said(&mut self) -> String {
+    pub fn said(&mut self) -> String {
         let mut line = String::new();
         self.from.read_line(&mut line).expect("it speaks text");
         line.trim().to_string()

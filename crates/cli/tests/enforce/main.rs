@@ -1,10 +1,12 @@
 //! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can run these tests.
 
 mod cheat;
+mod flows;
 mod killed;
 mod load;
 #[path = "../agent/lossy.rs"]
 mod lossy;
+mod monitor;
 mod mounts;
 mod ovs;
 mod ports;

@@ -158,6 +158,19 @@ impl World {
         Running::start(&self.hosts[2], &mut command, log)
     }
 
+    /// Starts the program in between; `name` is its log's.
+    pub fn start_in_between(&self, name: &str, arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::null());
+        self.run_in_between(name, &mut command)
+    }
+
+    /// Starts another program in between.
+    pub fn run_in_between(&self, name: &str, command: &mut Command) -> Running {
+        command.stdin(Stdio::null()).current_dir(self.place.path());
+        Running::start(&self.hosts[1], command, self.path(name))
+    }
+
     /// The client kernel's view of a connection.
     pub fn shown_at_client(&self, client: &TcpStream) -> String {
         let port = client.local_addr().unwrap().port();

@@ -1,0 +1,286 @@
+//! What an operator sees of a real run: a Prometheus that scrapes an Oracle, an agent and an enforcer, the dashboard's and the alerts'
+//! queries, and `opentcp top` in a terminal.
+
+use crate::world::World;
+use crate::{check, send};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use testkit::{PATIENCE, Running, eventually};
+
+/// Sets something on connections that do not exist, so that nothing differs from what was set.
+const POLICY: &str = r#"
+name = "watched"
+mode = "enforce"
+period = "1 s"
+allow_mixed_measures = true
+[[constraint]]
+name = "core"
+holds = "network.max_link_utilization < 0.999"
+[[rule]]
+name = "always"
+when = "network.live_flows >= 0"
+match = { hosts = "all", port = 7007 }
+set = { initial_cwnd = 20 }
+"#;
+
+/// Queries that may have no data after so short a run: two periods of 200 flows on either side are not compared yet.
+const MAY_BE_EMPTY: [&str; 1] = ["max by (quantity) (opentcp_oracle_verdict_change_ratio)"];
+const BYTES: usize = 2 << 20;
+const PORT: u16 = 9090;
+
+fn dist(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist").join(name)
+}
+
+fn json_of(path: &Path) -> Value {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every query of the dashboard, with its panel's title.
+fn queries() -> Vec<(String, String)> {
+    let board = json_of(&dist("grafana/opentcp.json"));
+    let panels = board["panels"].as_array().expect("a dashboard has panels");
+    let ids: BTreeSet<u64> = panels.iter().filter_map(|panel| panel["id"].as_u64()).collect();
+    assert_eq!(ids.len(), panels.len(), "each panel has a number of its own");
+    let each = panels.iter().flat_map(|panel| {
+        let targets = panel["targets"].as_array().cloned().unwrap_or_default();
+        let title = panel["title"].as_str().expect("a panel has a title").to_string();
+        assert!(panel["type"] == "row" || !targets.is_empty(), "{title} asks for nothing");
+        targets.into_iter().map(move |target| (title.clone(), target["expr"].as_str().expect("a query").to_string()))
+    });
+    each.collect()
+}
+
+fn encoded(text: &str) -> String {
+    let byte =
+        |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(byte).collect()
+}
+
+/// An answer of Prometheus's, or of a daemon's: its body.
+fn fetched(world: &World, port: u16, path: &str) -> Option<String> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = world.on(1, || TcpStream::connect_timeout(&address, PATIENCE).ok())?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let answer = String::from_utf8(answer).ok()?;
+    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_string())
+}
+
+/// The series that a query gives.
+fn asked(world: &World, query: &str) -> Vec<Value> {
+    let body = fetched(world, PORT, &format!("/api/v1/query?query={}", encoded(query))).expect("Prometheus answers");
+    let answer: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{query}: {error}: {body}"));
+    assert_eq!(answer["status"], "success", "{query}: {answer}");
+    answer["data"]["result"].as_array().cloned().unwrap_or_default()
+}
+
+/// The names of the alerts that fire.
+fn firing(world: &World) -> BTreeSet<String> {
+    let body = fetched(world, PORT, "/api/v1/alerts").expect("Prometheus answers");
+    let answer: Value = serde_json::from_str(&body).expect("JSON");
+    let alerts = answer["data"]["alerts"].as_array().cloned().unwrap_or_default();
+    let fires = alerts.iter().filter(|alert| alert["state"] == "firing");
+    fires.filter_map(|alert| alert["labels"]["alertname"].as_str().map(str::to_string)).collect()
+}
+
+/// Prometheus in between, which scrapes the daemons each second; alerts wait a second instead of minutes.
+fn prometheus(world: &World) -> Running {
+    let rules = fs::read_to_string(dist("prometheus/alerts.yml")).expect("it is in the repository");
+    let quick: String = rules
+        .lines()
+        .map(|line| if line.trim().starts_with("for: ") { "        for: 1s\n" } else { line }.to_string() + "\n")
+        .collect();
+    fs::write(world.path("alerts.yml"), quick).expect("there is room");
+    let config = fs::read_to_string(dist("prometheus/prometheus.yml")).expect("it is in the repository");
+    fs::write(world.path("prometheus.yml"), config.replace(": 15s", ": 1s")).expect("there is room");
+    let mut command = Command::new("prometheus");
+    command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", "--log.level=warn"]);
+    command.arg(format!("--web.listen-address=127.0.0.1:{PORT}"));
+    world.run_in_between("prometheus-log", &mut command)
+}
+
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: {program} is not installed");
+    }
+    found
+}
+
+/// The daemons that are watched.
+struct Daemons {
+    oracle: Running,
+    agent: Running,
+    _enforcer: Running,
+}
+
+fn start_oracle(world: &World) -> Running {
+    let places = ["--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle", "--metrics", "127.0.0.1:9815"];
+    world.start_in_between("oracle-log", &[&["oracle", "policy.toml"][..], &places].concat())
+}
+
+fn start(world: &World) -> Daemons {
+    fs::write(world.path("policy.toml"), POLICY).expect("there is room");
+    let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
+    assert_eq!(code, Some(0), "{error}");
+    let places =
+        ["--key", "oracle.key.pub", "--socket", "oracle.sock", "--state", "agent", "--cgroup", "/", "--host", "h1"];
+    let more = ["--means", "routes", "--link", "s=1 Gbit/s", "--metrics", "127.0.0.1:9816"];
+    Daemons {
+        oracle: start_oracle(world),
+        agent: world.start_in_between("agent-log", &[&["agent"][..], &places, &more].concat()),
+        _enforcer: world.enforce(&["--rule", "bbr", "--metrics", "127.0.0.1:9817"]),
+    }
+}
+
+fn transfer(world: &World) {
+    let (mut client, mut server) = world.connection();
+    thread::scope(|scope| {
+        scope.spawn(|| send(&mut server, BYTES, None));
+        check(&mut client, BYTES, &AtomicU64::new(0));
+    });
+}
+
+#[test]
+fn every_query_of_the_dashboard_has_data_and_alerts_fire_when_they_should() {
+    if !has("prometheus") {
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    world.run(1, "ip link set lo up");
+    let daemons = start(&world);
+    let prometheus = prometheus(&world);
+    world.lose_at_client();
+    let _open = world.connection();
+    let ready = || fetched(&world, PORT, "/-/ready").is_some_and(|body| body.contains("Ready"));
+    assert!(eventually(ready), "{}", prometheus.said());
+    let decided = || {
+        transfer(&world);
+        let known = asked(&world, "opentcp_oracle_hosts == 1 and on () opentcp_oracle_decisions_total >= 5");
+        !known.is_empty()
+            && !asked(&world, "rate(opentcp_enforcer_events_total{event=\"retransmitted\"}[5s]) > 0").is_empty()
+    };
+    assert!(eventually(decided), "{}{}", daemons.oracle.said(), daemons.agent.said());
+
+    let queries = queries();
+    for (title, query) in &queries {
+        let query = query.replace("$__rate_interval", "10s");
+        let series = || asked(&world, &query).len();
+        assert!(MAY_BE_EMPTY.contains(&&*query) || eventually(|| series() > 0), "{title} shows nothing: {query}");
+    }
+    println!("{} queries of the dashboard have data", queries.len() - MAY_BE_EMPTY.len());
+
+    let rules: Value =
+        serde_json::from_str(&fetched(&world, PORT, "/api/v1/rules").expect("it answers")).expect("JSON");
+    let rules = rules["data"]["groups"][0]["rules"].as_array().cloned().expect("there are rules");
+    for rule in &rules {
+        assert_eq!(rule["health"], "ok", "{rule}");
+        let series = asked(&world, rule["query"].as_str().expect("a query"));
+        assert!(series.is_empty(), "{} holds although nothing is wrong: {series:?}", rule["name"]);
+    }
+    assert_eq!(firing(&world), BTreeSet::new());
+
+    let (code, text, error) = world.opentcp(&["top", "--once", "--socket", "oracle.sock"]);
+    assert!(code == Some(0) && text.contains("watched  enforcing") && text.contains("h1 "), "{text}{error}");
+    let Daemons { oracle, agent, .. } = daemons;
+    oracle.kill();
+    let both = ["OpenTCPOracleGone", "OpenTCPAgentDisconnected"].map(str::to_string);
+    assert!(
+        eventually(|| both.iter().all(|alert| firing(&world).contains(alert))),
+        "{:?}{}",
+        firing(&world),
+        agent.said()
+    );
+    println!("Oracle killed: {:?} fire", firing(&world));
+    let _oracle = start_oracle(&world);
+    assert!(eventually(|| firing(&world).is_empty()), "{:?}", firing(&world));
+    agent.stop();
+}
+
+#[test]
+fn the_alerts_are_rules_as_prometheus_checks_them() {
+    if !has("promtool") {
+        return;
+    }
+    let checked = Command::new("promtool").args(["check", "rules"]).arg(dist("prometheus/alerts.yml")).output();
+    let checked = checked.expect("it was found");
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    let config = Command::new("promtool").args(["check", "config"]).arg(dist("prometheus/prometheus.yml")).output();
+    assert!(config.expect("it was found").status.success());
+    assert!(queries().len() > 30);
+}
+
+#[test]
+fn top_shows_the_fleet_in_a_terminal_of_any_size() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        println!("skipped: tmux is not installed");
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    world.run(1, "ip link set lo up");
+    let daemons = start(&world);
+    let terminal = Terminal { socket: world.path("tmux") };
+    let top = format!("{} top --socket {}", env!("CARGO_BIN_EXE_opentcp"), world.path("oracle.sock").display());
+    // the size of a terminal of old; no colours are asked for
+    terminal.tmux(&["new-session", "-d", "-x", "80", "-y", "24", &format!("NO_COLOR=1 {top}")]);
+    let shows = |part: &str| {
+        assert!(eventually(|| terminal.screen(false).contains(part)), "{part}:\n{}", terminal.screen(false))
+    };
+    shows("watched  enforcing");
+    shows("always");
+    shows("h1 ");
+    let coloured = terminal.screen(true);
+    assert!(!["31", "32", "33"].iter().any(|colour| coloured.contains(&format!("\u{1b}[{colour}m"))), "{coloured:?}");
+    println!("{}", terminal.screen(false));
+    terminal.tmux(&["resize-window", "-x", "120", "-y", "40"]);
+    shows("RACK");
+    terminal.tmux(&["send-keys", "?"]);
+    shows("this help");
+    terminal.tmux(&["send-keys", "s", "/", "nothing", "Enter"]);
+    shows("0 of 1, with `nothing`, by name");
+    daemons.oracle.kill();
+    shows("oracle.sock");
+    terminal.tmux(&["send-keys", "q"]);
+    assert!(eventually(|| !terminal.lives()), "q quits");
+    daemons.agent.stop();
+}
+
+/// A terminal of tmux's, with a server of its own.
+struct Terminal {
+    socket: PathBuf,
+}
+
+impl Terminal {
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.args(["-f", "/dev/null", "-S"]).arg(&self.socket).args(arguments).env("TERM", "xterm-256color");
+        let output = command.output().expect("it was found");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// What is shown, with its colours if asked for.
+    fn screen(&self, colours: bool) -> String {
+        self.tmux(if colours { &["capture-pane", "-p", "-e"] } else { &["capture-pane", "-p"] })
+    }
+
+    fn lives(&self) -> bool {
+        self.tmux(&["list-sessions"]).contains("windows")
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}

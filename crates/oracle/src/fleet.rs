@@ -1,0 +1,74 @@
+//! What agents report of themselves, for operators: nothing is decided by it.
+
+use bus::Report;
+use policy::AgentCounts;
+use std::collections::BTreeMap;
+use units::Time;
+
+/// Of each host that is kept, what its last report said of its agent.
+#[derive(Debug, Default)]
+pub struct Agents {
+    hosts: BTreeMap<String, Seen>,
+    /// Reverts by guards that were reported since the Oracle began.
+    guard_trips: u64,
+}
+
+/// An agent, by its last report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// When the report came.
+    pub at: Time,
+    /// The highest epoch that it knows of.
+    pub epoch: Option<u64>,
+    /// What became of CUEs.
+    pub counts: AgentCounts,
+    /// Rules in force.
+    pub rules: usize,
+    /// Settings that some connections do not have although they were set.
+    pub differing: usize,
+    /// What it could not set, or not as asked.
+    pub notes: usize,
+}
+
+impl Agents {
+    /// One more report that came at `now`. The caller bounds how many hosts there are.
+    pub fn take(&mut self, now: Time, report: &Report) {
+        let settings = report.in_force.iter().flat_map(|rule| &rule.effective);
+        let seen = Seen {
+            at: now,
+            epoch: report.epoch,
+            counts: report.counts,
+            rules: report.in_force.len(),
+            differing: settings.filter(|setting| setting.differing > 0).count(),
+            notes: report.notes.len(),
+        };
+        let before = self.hosts.insert(report.host.name.clone(), seen);
+        // an agent that was restarted counts from 0
+        let known = before.map_or(0, |before| before.counts.reverted);
+        let more = seen.counts.reverted.checked_sub(known).unwrap_or(seen.counts.reverted);
+        // the first report tells what happened before this Oracle began
+        if before.is_some() {
+            self.guard_trips = self.guard_trips.saturating_add(more);
+        }
+    }
+
+    /// Forgets agents that have not reported for `longest`.
+    pub fn forget(&mut self, now: Time, longest: Time) {
+        self.hosts.retain(|_, seen| now.saturating_sub(seen.at) <= longest);
+    }
+
+    /// The agent of a host.
+    pub fn of(&self, host: &str) -> Option<&Seen> {
+        self.hosts.get(host)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Seen> {
+        self.hosts.values()
+    }
+
+    /// Reverts by guards that were reported since the Oracle began.
+    pub fn guard_trips(&self) -> u64 {
+        self.guard_trips
+    }
+}

@@ -1,0 +1,274 @@
+//! What operators see of an Oracle: its metrics, and what it answers to `status`.
+
+use crate::gather::Gathered;
+use crate::overview::{
+    DECISIONS_MAX, DecisionLine, HostLine, LINKS_MAX, LinkLine, Overview, QuantityLine, RuleLine, VerdictLine, clipped,
+};
+use crate::status::Status;
+use policy::{Decision, Host, Link, Mode, NetworkView, RuleReport, VerdictReport};
+use std::collections::{BTreeSet, VecDeque};
+use units::Time;
+
+/// Links that have a series of their own: those between switches first, by name.
+pub const SERIES_LINKS_MAX: usize = 256;
+
+/// What is kept between two decisions.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Of the last decision, except for its age and its hosts.
+    overview: Overview,
+    hosts: Vec<HostLine>,
+    /// In the order of their names, those between switches first.
+    links: Vec<LinkLine>,
+    decisions: VecDeque<DecisionLine>,
+    /// When it was, on the Oracle's clock.
+    decided: Time,
+    /// Since the start.
+    pub(crate) decisions_total: u64,
+    pub(crate) cues_total: u64,
+    pub(crate) status: Status,
+}
+
+/// A period that has just ended.
+#[derive(Clone, Copy, Debug)]
+pub struct PeriodEnd<'a> {
+    /// The policy's name.
+    pub policy: &'a str,
+    /// Its period.
+    pub period: Time,
+    /// Now, on the Oracle's clock.
+    pub now: Time,
+    /// Now, in seconds since the Unix epoch.
+    pub unix_s: f64,
+    /// What was seen.
+    pub view: &'a NetworkView,
+    /// What was decided.
+    pub decision: &'a Decision,
+    /// Messages with CUEs that were sent.
+    pub sent: usize,
+    /// The comparison so far.
+    pub verdict: &'a VerdictReport,
+    /// How the Oracle is.
+    pub status: &'a Status,
+    /// What agents say of themselves, and whom the decision treats.
+    pub gathered: &'a Gathered,
+}
+
+/// Which hosts are listed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostsAsked<'a> {
+    /// By which column: `name`, `rack`, `cc`, `flows`, `retransmits`, `rate`, `rules`, `guards`, `differs`, `heard`; empty: what needs an
+    /// operator's attention first.
+    pub sort: &'a str,
+    /// A part of their names or racks; empty: all.
+    pub filter: &'a str,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Watch {
+    /// Nothing was decided yet, by a policy of this name and period.
+    pub fn new(policy: &str, period: Time) -> Watch {
+        let overview = Overview {
+            policy: clipped(policy, 64),
+            period_s: period.as_secs_f64(),
+            leads: true,
+            ..Overview::default()
+        };
+        Watch { overview, ..Watch::default() }
+    }
+
+    /// Takes a period that has ended.
+    pub fn ended(&mut self, ended: &PeriodEnd<'_>) {
+        let PeriodEnd { decision, view, verdict, gathered, .. } = *ended;
+        let agents = gathered.agents();
+        self.decided = ended.now;
+        self.decisions_total += 1;
+        self.cues_total += ended.sent as u64;
+        self.status = ended.status.clone();
+        let is_host: BTreeSet<&str> = view.hosts.iter().map(|host| host.name.as_str()).collect();
+        self.links = view.links.iter().map(|link| link_line(link, &is_host)).collect();
+        self.links.sort_by(|a, b| (a.at_host, &a.name).cmp(&(b.at_host, &b.name)));
+        self.hosts = view.hosts.iter().map(|host| host_line(host, ended)).collect();
+        let differing = agents.all().filter(|agent| agent.differing > 0).count();
+        let expired = agents.all().map(|agent| agent.counts.expired).fold(0, u64::saturating_add);
+        let rejected = agents.all().map(|agent| agent.counts.rejected).fold(0, u64::saturating_add);
+        if self.decisions.len() == DECISIONS_MAX {
+            self.decisions.pop_front();
+        }
+        self.decisions.push_back(DecisionLine {
+            unix_s: ended.unix_s,
+            epoch: decision.epoch,
+            treated: decision.treated,
+            hosts: decision.hosts,
+            cues: ended.sent,
+            words: clipped(&words(decision), 240),
+        });
+        self.overview = Overview {
+            policy: clipped(ended.policy, 64),
+            leads: true,
+            enforcing: decision.mode == Mode::Enforce,
+            outliers: self.status.outliers.hosts,
+            period_s: ended.period.as_secs_f64(),
+            epoch: decision.epoch,
+            decided_unix_s: ended.unix_s,
+            agents: ended.status.agents,
+            hosts: decision.hosts,
+            treated: decision.treated,
+            treating: decision.treating,
+            guard_trips: agents.guard_trips(),
+            expired,
+            rejected,
+            differing,
+            refused: self.status.refusals().map(|(reason, count)| (reason.to_string(), count)).collect(),
+            rules: decision.rules.iter().map(rule_line).collect(),
+            constraints: decision.constraints.iter().map(|one| (clipped(&one.name, 64), one.holds)).collect(),
+            verdict: verdict_line(verdict),
+            ..Overview::default()
+        };
+    }
+
+    /// The answer to `status`, at `now` on the Oracle's clock.
+    pub fn overview(&self, now: Time, asked: HostsAsked<'_>) -> Overview {
+        let mut links = self.links.clone();
+        links.sort_by(|a, b| b.utilization.unwrap_or(-1.0).total_cmp(&a.utilization.unwrap_or(-1.0)));
+        let links_total = links.len();
+        links.truncate(LINKS_MAX);
+        let (host_lines, hosts_matched) = self.hosts(asked);
+        let age_s = (self.decisions_total > 0).then(|| now.saturating_sub(self.decided).as_secs_f64());
+        let decisions = self.decisions.iter().rev().cloned().collect();
+        let more =
+            Overview { age_s, links, links_total, host_lines, hosts_matched, decisions, ..self.overview.clone() };
+        more.fitted()
+    }
+
+    fn hosts(&self, asked: HostsAsked<'_>) -> (Vec<HostLine>, usize) {
+        let is_asked = |host: &&HostLine| host.name.contains(asked.filter) || host.rack.contains(asked.filter);
+        let mut hosts: Vec<&HostLine> = self.hosts.iter().filter(is_asked).collect();
+        let matched = hosts.len();
+        let key = |host: &HostLine| match asked.sort {
+            "flows" => host.flows.unwrap_or(-1.0),
+            "retransmits" => host.retransmits.unwrap_or(-1.0),
+            "rate" => host.send_bps.map_or(-1.0, |bps| bps as f64),
+            "rules" => host.rules as f64,
+            "guards" => host.guard_trips as f64,
+            "differs" => host.differing as f64,
+            "heard" => host.heard_s,
+            // what an operator should look at: reverted, not as set, then losses
+            _ => host.guard_trips as f64 * 1e6 + host.differing as f64 * 1e3 + host.retransmits.unwrap_or(0.0),
+        };
+        match asked.sort {
+            "name" => hosts.sort_by(|a, b| a.name.cmp(&b.name)),
+            "rack" => hosts.sort_by(|a, b| (&a.rack, &a.name).cmp(&(&b.rack, &b.name))),
+            "cc" => hosts.sort_by(|a, b| (&a.cc, &a.name).cmp(&(&b.cc, &b.name))),
+            _ => hosts.sort_by(|a, b| key(b).total_cmp(&key(a)).then_with(|| a.name.cmp(&b.name))),
+        }
+        let limit = if asked.limit == 0 { crate::overview::HOSTS_MAX } else { asked.limit };
+        hosts.truncate(limit.min(crate::overview::HOSTS_MAX));
+        (hosts.into_iter().cloned().collect(), matched)
+    }
+
+    /// Whether this Oracle decides.
+    pub fn leads(&mut self, leads: bool) {
+        self.overview.leads = leads;
+    }
+
+    /// The last period's, for metrics.
+    pub(crate) fn last(&self) -> &Overview {
+        &self.overview
+    }
+
+    /// All links, those between switches first.
+    pub(crate) fn links(&self) -> &[LinkLine] {
+        &self.links
+    }
+}
+
+fn link_line(link: &Link, is_host: &BTreeSet<&str>) -> LinkLine {
+    let at_host =
+        |end: &str| is_host.contains(end) || end.strip_prefix("host ").is_some_and(|end| is_host.contains(end));
+    LinkLine {
+        name: clipped(&link.name, 64),
+        at_host: at_host(&link.from) || at_host(&link.to),
+        rate_bps: link.rate.map(units::Rate::as_bps),
+        utilization: link.utilization,
+        drop_rate: link.drop_rate,
+        mark_rate: link.mark_rate,
+        queue_bytes: link.queue.map(units::Bytes::get),
+    }
+}
+
+fn host_line(host: &Host, ended: &PeriodEnd<'_>) -> HostLine {
+    let seen = ended.gathered.agents().of(&host.name).copied().unwrap_or_default();
+    HostLine {
+        name: clipped(&host.name, 64),
+        rack: clipped(&host.rack, 32),
+        treated: ended.gathered.treats(&host.name),
+        cc: clipped(&host.cc, 32),
+        flows: host.live_flows,
+        retransmits: host.drop_rate(),
+        send_bps: host.send_rate.map(units::Rate::as_bps),
+        rules: seen.rules,
+        epoch: seen.epoch,
+        guard_trips: seen.counts.reverted,
+        differing: seen.differing,
+        notes: seen.notes,
+        heard_s: ended.now.saturating_sub(seen.at).as_secs_f64(),
+    }
+}
+
+fn rule_line(rule: &RuleReport) -> RuleLine {
+    RuleLine {
+        name: clipped(&rule.name, 64),
+        matched: rule.hosts.matched,
+        on: rule.hosts.addressed,
+        withheld: rule.withheld.as_ref().map(|why| clipped(why, 160)),
+        why: clipped(&why(rule), 160),
+    }
+}
+
+pub(crate) fn verdict_line(verdict: &VerdictReport) -> VerdictLine {
+    let quantity = |quantity: &policy::QuantityReport| QuantityLine {
+        name: quantity.name.to_string(),
+        judgement: quantity.judgement.as_str().to_string(),
+        pairs: quantity.pairs,
+        change: quantity.change,
+        interval: quantity.interval,
+    };
+    VerdictLine {
+        judgement: verdict.judgement.as_str().to_string(),
+        roll_back: verdict.roll_back,
+        reason: clipped(&verdict.reason, 240),
+        quantities: verdict.quantities.iter().map(quantity).collect(),
+    }
+}
+
+/// What a rule's condition was made of.
+fn why(rule: &RuleReport) -> String {
+    if rule.values.is_empty() {
+        rule.seen.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    } else {
+        rule.values.join(", ")
+    }
+}
+
+/// A decision in a line.
+fn words(decision: &Decision) -> String {
+    let rule = |rule: &RuleReport| {
+        let RuleReport { name, hosts, .. } = rule;
+        match &rule.withheld {
+            Some(why) => format!("{name} withheld: {why}"),
+            None if hosts.addressed > 0 => format!("{name} on for {}", hosts.addressed),
+            None if hosts.unknown > 0 => format!("{name} off: not known"),
+            None if hosts.flap_limited > 0 => format!("{name} off: changed too often"),
+            None => format!("{name} off"),
+        }
+    };
+    let broken = decision.constraints.iter().filter(|one| one.holds == Some(false));
+    let broken = broken.map(|one| format!("{} does not hold", one.name));
+    broken.chain(decision.rules.iter().map(rule)).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! What operators see, of a small fleet and of the largest.
+
+use super::*;
+use crate::overview::OVERVIEW_MAX;
+use bus::{Effective, InForce, Peer, Report};
+use policy::{AgentCounts, History, Known, Oracle, OracleKey, Policy};
+use std::sync::Arc;
+
+const POLICY: &str = r#"
+name = "p"
+mode = "enforce"
+period = "60 s"
+allow_mixed_measures = true
+[[constraint]]
+name = "core"
+holds = "network.max_link_utilization < 0.9"
+[[rule]]
+name = "always"
+when = "network.live_flows >= 0"
+match = { hosts = "all" }
+set = { cc = "newreno" }
+"#;
+
+fn policy() -> Policy {
+    Policy::parse("p.toml", POLICY, Known::default()).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+/// A watch that has seen one period of these hosts and links.
+fn seen(hosts: Vec<Host>, links: Vec<Link>, reports: &[Report]) -> Watch {
+    let mut oracle = Oracle::new(policy(), OracleKey::from_secret([7; 32]), History::default());
+    let mut gathered = Gathered::new(oracle.policy());
+    for report in reports {
+        gathered.take(Time::from_secs(59), &Peer::Local, &report.clone().to_bytes());
+    }
+    let view = NetworkView { at: Time::from_secs(60), hosts, links, ..NetworkView::default() };
+    let (decision, messages) = oracle.decide(&view);
+    gathered.begin(decision.epoch, std::iter::once("h1"));
+    let (verdict, mut watch) = (oracle.verdict(), Watch::default());
+    watch.ended(&PeriodEnd {
+        policy: "p",
+        period: Time::from_secs(60),
+        now: Time::from_secs(60),
+        unix_s: 1000.5,
+        view: &view,
+        decision: &decision,
+        sent: messages.len(),
+        verdict: &verdict,
+        status: &Status { agents: 3, hosts: view.hosts.len(), ..Status::default() },
+        gathered: &gathered,
+    });
+    watch
+}
+
+fn host(name: &str) -> Host {
+    Host { name: name.into(), live_flows: Some(2.0), srtt_us: vec![(100, 2)], ..Host::default() }
+}
+
+fn link(name: &str, to: &str, utilization: Option<f64>) -> Link {
+    Link {
+        name: name.into(),
+        from: "s1".into(),
+        to: to.into(),
+        utilization,
+        drop_rate: utilization.map(|_| 0.0),
+        ..Link::default()
+    }
+}
+
+fn report(host: &str, reverted: u64, differing: usize) -> Report {
+    let effective = vec![Effective { differing, ..Effective::default() }];
+    Report {
+        host: Host { name: host.into(), ..Host::default() },
+        counts: AgentCounts { reverted, expired: 2, ..AgentCounts::default() },
+        in_force: vec![InForce { effective, ..InForce::default() }],
+        ..Report::default()
+    }
+}
+
+fn small() -> Watch {
+    let links =
+        vec![link("s1 a out", "h1", Some(0.2)), link("s1 b out", "s2", Some(0.5)), link("s1 c out", "s2", None)];
+    seen(vec![host("h1"), host("h2")], links, &[report("h1", 1, 0), report("h1", 4, 3), report("h1", 1, 3)])
+}
+
+#[test]
+fn an_operator_sees_what_was_decided_and_on_whom() {
+    let watch = small();
+    let overview = watch.overview(Time::from_secs(75), HostsAsked::default());
+    assert_eq!((overview.age_s, overview.decided_unix_s, overview.period_s), (Some(15.0), 1000.5, 60.0));
+    assert_eq!((overview.hosts, overview.treated, overview.differing, overview.expired), (2, 2, 1, 2));
+    // 1 to 4, and 1 of an agent that began anew; what the first report says was before
+    assert_eq!(overview.guard_trips, 4);
+    assert_eq!((overview.rules[0].name.as_str(), overview.rules[0].on), ("always", 2), "{overview:?}");
+    assert_eq!(overview.constraints, [("core".to_string(), Some(true))]);
+    assert_eq!(
+        overview.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>(),
+        ["s1 b out", "s1 a out", "s1 c out"]
+    );
+    assert!(overview.decisions[0].words.contains("always on for 2"), "{:?}", overview.decisions);
+    let names = |asked: HostsAsked<'_>| {
+        let overview = watch.overview(Time::from_secs(75), asked);
+        (overview.host_lines.iter().map(|host| host.name.clone()).collect::<Vec<_>>(), overview.hosts_matched)
+    };
+    let of = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect::<Vec<_>>();
+    assert_eq!(names(HostsAsked::default()), (of(&["h1", "h2"]), 2), "the one that differs first");
+    assert_eq!(names(HostsAsked { filter: "2", ..HostsAsked::default() }), (of(&["h2"]), 1));
+    assert_eq!(names(HostsAsked { limit: 1, sort: "name", ..HostsAsked::default() }), (of(&["h1"]), 2));
+    assert!(overview.host_lines[0].treated && !overview.host_lines[1].treated);
+}
+
+#[test]
+fn an_oracles_metrics_are_all_in_the_table() {
+    let text = Arc::new(small().page()).text();
+    let without: Vec<&str> = crate::METRICS
+        .iter()
+        .filter(|metric| !text.contains(&format!("\n{}", metric.full_name())))
+        .map(|metric| metric.name)
+        .collect();
+    // there is no pair of periods yet
+    assert_eq!(
+        without,
+        ["opentcp_oracle_verdict_change", "opentcp_oracle_verdict_change_low", "opentcp_oracle_verdict_change_high"]
+    );
+    let lines = [
+        "opentcp_oracle_verdict{state=\"unclear\"} 1.0",
+        "opentcp_oracle_verdict{state=\"hurting\"} 0.0",
+        "opentcp_oracle_links{class=\"switch\"} 2.0",
+        "opentcp_oracle_links_unknown{class=\"switch\"} 1.0",
+        "opentcp_oracle_links_utilization_max_ratio{class=\"host\"} 0.2",
+        "opentcp_oracle_link_utilization_ratio{link=\"s1 b out\"} 0.5",
+        "opentcp_oracle_guard_trips_total 4.0",
+        "opentcp_oracle_constraint_holds{constraint=\"core\"} 1.0",
+        "opentcp_oracle_last_decision_timestamp_seconds 1000.5",
+    ];
+    for line in lines {
+        assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+    }
+    assert!(!text.contains("{link=\"s1 c out\"}"), "what is not known is not there");
+    let early = Arc::new(Watch::default().page()).text();
+    assert!(early.contains("opentcp_oracle_decisions_total 0.0") && !early.contains("_hosts"), "{early}");
+}
+
+#[test]
+fn series_and_answers_are_bounded_whatever_the_fleet_is() {
+    let name = |n: usize| format!("{n}{}", "\"".repeat(250));
+    let hosts = (0..4000).map(|n| Host { rack: name(n)[..200].into(), ..host(&name(n)) }).collect();
+    let links = (0..20_000).map(|n| link(&name(n), if n % 2 == 0 { "s2" } else { "s3" }, Some(0.5))).collect();
+    let watch = seen(hosts, links, &[]);
+    let text = Arc::new(watch.page()).text();
+    let series = |metric: &str| text.lines().filter(|line| line.starts_with(&format!("{metric}{{"))).count();
+    assert_eq!(series("opentcp_oracle_link_utilization_ratio"), SERIES_LINKS_MAX);
+    assert!(text.lines().filter(|line| !line.starts_with('#')).count() < 1000);
+    let asked = HostsAsked { limit: 10_000, ..HostsAsked::default() };
+    let overview = watch.overview(Time::from_secs(61), asked);
+    let json = serde_json::to_vec(&overview).unwrap();
+    assert!(json.len() <= OVERVIEW_MAX, "{} bytes", json.len());
+    assert!(!overview.host_lines.is_empty() && overview.hosts_matched == 4000);
+    assert_eq!(serde_json::from_slice::<Overview>(&json).unwrap(), overview);
+}
