@@ -34,6 +34,11 @@ pub struct PortCounters {
     pub width: u32,
     /// When the switch last started its counters, by its own clock: for example SNMP's ifCounterDiscontinuityTime. A change is a reset.
     pub discontinuity: Option<u64>,
+    /// For how long it has counted, nanoseconds by the switch's clock: OpenFlow's duration, or SNMP's sysUpTime. Less than before is a reset.
+    pub alive_ns: Option<u64>,
+    /// When the switch read these counters, nanoseconds by its own clock from any zero: gNMI's timestamp. The same as before is the same
+    /// reading.
+    pub taken_ns: Option<u64>,
 }
 
 /// Counters of one direction.

@@ -2,5 +2,18 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+mod error;
+mod meter;
 
 pub use counters::{Counts, Neighbour, PortCounters, QueueCounters, SwitchCounters};
+pub use error::ReadError;
+pub use meter::{Meter, MeterCounts, Moment, PORTS_MAX, PortSettings, QUEUES_MAX, SWITCH_NAME_MAX};
+
+/// A switch that is asked for its counters.
+///
+/// Each call is one question. It ends within the reader's own timeout, and connects anew where the connection has gone. It may be
+/// dropped before it has ended; the next call is then as good as the first.
+pub trait Reader {
+    /// Asks once.
+    fn read(&mut self) -> impl Future<Output = Result<SwitchCounters, ReadError>>;
+}

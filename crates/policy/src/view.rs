@@ -78,6 +78,9 @@ pub struct Link {
     /// Whether packets can take it; one that has failed parts what it joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up: Option<bool>,
+    /// How long ago this was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age: Option<Time>,
 }
 
 /// A host and its TCP.
