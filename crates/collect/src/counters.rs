@@ -1,6 +1,6 @@
 //! What a switch says of its ports, whichever protocol carried it.
 
-use units::{Bytes, Rate};
+use units::{Bytes, Rate, Time};
 
 /// One answer of a switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,11 +34,6 @@ pub struct PortCounters {
     pub width: u32,
     /// When the switch last started its counters, by its own clock: for example SNMP's ifCounterDiscontinuityTime. A change is a reset.
     pub discontinuity: Option<u64>,
-    /// For how long it has counted, nanoseconds by the switch's clock: OpenFlow's duration, or SNMP's sysUpTime. Less than before is a reset.
-    pub alive_ns: Option<u64>,
-    /// When the switch read these counters, nanoseconds by its own clock from any zero: gNMI's timestamp. The same as before is the same
-    /// reading.
-    pub taken_ns: Option<u64>,
 }
 
 /// Counters of one direction.
@@ -52,6 +47,9 @@ pub struct Counts {
     pub dropped: Option<u64>,
     /// Packets dropped as damaged.
     pub errors: Option<u64>,
+    /// When `bytes` was read, by one clock of the reader's choice: the switch's own (gNMI), or this machine's at the moment of the answer
+    /// (SNMP). Only the difference between two answers of one reader means anything. `None`: the time of the answer as a whole.
+    pub at: Option<Time>,
 }
 
 /// Counters of one queue of a port.

@@ -14,6 +14,9 @@ pub enum ReadError {
     /// It closed the connection.
     #[error("the connection was closed")]
     Closed,
+    /// It stopped answering within a reading.
+    #[error("it stopped in the middle: {0}")]
+    Interrupted(String),
     /// It, or this side, does not accept the other's identity: a certificate, a password, a community.
     #[error("refused: {0}")]
     Refused(String),

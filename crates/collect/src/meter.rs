@@ -17,7 +17,7 @@ mod between;
 mod tests;
 
 use crate::{Neighbour, PortCounters, SwitchCounters};
-use between::{Between, Values};
+use between::{Between, Reading, Values};
 use policy::Link;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Rate, Time};
@@ -32,8 +32,6 @@ pub const SWITCH_NAME_MAX: usize = 100;
 const PORT_NAME_MAX: usize = 120;
 /// Longest name of a link's end, bytes.
 const END_MAX: usize = 255;
-/// Answers in a shorter time say nothing.
-const SHORTEST: Time = Time::from_ms(1);
 
 /// When counters were read, on the clock of whoever asked: at some time from `asked` to `answered`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +69,7 @@ pub struct PortSettings {
 pub struct MeterCounts {
     /// Answers.
     pub readings: u64,
-    /// Ports in an answer that the switch had read before: the same timestamp.
+    /// Directions that the switch had not read anew: their timestamp is that of the answer before.
     pub repeated: u64,
     /// Counters that wrapped.
     pub wraps: u64,
@@ -83,9 +81,9 @@ pub struct MeterCounts {
     pub stuck: u64,
     /// Directions that counted more than the port carries, or more marks than packets.
     pub impossible: u64,
-    /// Ports whose clock was set, or disagrees with this machine's.
+    /// Directions whose clock was set, or disagrees with this machine's.
     pub clock_jumps: u64,
-    /// Ports that were ignored: a second one of the same number, or more than [`PORTS_MAX`].
+    /// Ports that were ignored: more than [`PORTS_MAX`].
     pub ignored: u64,
 }
 
@@ -96,7 +94,8 @@ pub struct Meter {
     settings: BTreeMap<String, PortSettings>,
     /// How long a port is kept that is in no answer.
     keep: Time,
-    ports: BTreeMap<u32, Port>,
+    /// By their names: numbers may change when the switch restarts.
+    ports: BTreeMap<String, Port>,
     counts: MeterCounts,
 }
 
@@ -104,12 +103,18 @@ pub struct Meter {
 #[derive(Debug)]
 struct Port {
     counters: PortCounters,
-    moment: Moment,
-    /// What was sent and received since the reading before.
-    sent: Values,
-    received: Values,
+    /// When each direction was read last, and what was in between.
+    sent: Half,
+    received: Half,
     /// It has marked packets.
     marks: bool,
+}
+
+/// One direction of a port.
+#[derive(Clone, Copy, Debug)]
+struct Half {
+    last: Reading,
+    values: Values,
 }
 
 impl Meter {
@@ -125,69 +130,67 @@ impl Meter {
         let mut seen = BTreeSet::new();
         let mut read = Vec::new();
         for port in &answer.ports {
-            let is_new = !self.ports.contains_key(&port.number);
-            if !seen.insert(port.number) || (is_new && self.ports.len() >= PORTS_MAX) {
+            let mut now = self.as_kept(port);
+            if seen.contains(&now.name) {
+                now.name = format!("{} #{}", now.name, now.number);
+            }
+            if seen.len() >= PORTS_MAX || !seen.insert(now.name.clone()) {
                 self.counts.ignored += 1;
                 continue;
             }
-            let now = self.as_kept(port);
-            let Some(before) = self.ports.get_mut(&now.number).filter(|before| before.counters.name == now.name) else {
-                self.ports.insert(now.number, Port::new(now, moment));
-                continue;
-            };
-            if before.is_repeated(&now) || moment.middle().saturating_sub(before.moment.middle()) < SHORTEST {
-                self.counts.repeated += 1;
-                before.counters.neighbour = now.neighbour;
-                continue;
+            match self.ports.get(&now.name) {
+                Some(before) => read.push((Between::of(before, &now, moment, &mut self.counts), now)),
+                None if self.ports.len() < PORTS_MAX => {
+                    self.ports.insert(now.name.clone(), Port::new(now, moment));
+                }
+                None => self.counts.ignored += 1,
             }
-            let between = Between::of((&before.counters, before.moment), (&now, moment), &mut self.counts);
-            read.push((now, between));
         }
         // a reboot resets every port, also those whose counters look as if they had wrapped
-        let any_reset = read.iter().any(|(_, between)| between.is_reset());
-        for (now, between) in read {
-            let port = self.ports.get_mut(&now.number).expect("it was compared with itself");
+        let any_reset = read.iter().any(|(between, _)| between.is_reset());
+        for (between, now) in read {
+            let port = self.ports.get_mut(&now.name).expect("it was compared with itself");
             port.marks |= between.marked();
-            [port.sent, port.received] = between.values(&now, any_reset, &mut self.counts);
-            (port.counters, port.moment) = (now, moment);
+            let values = between.values(&now, any_reset, &mut self.counts);
+            for ((half, counts), values) in
+                [(&mut port.sent, now.sent), (&mut port.received, now.received)].into_iter().zip(values)
+            {
+                if let Some(values) = values {
+                    *half = Half { last: Reading { counts, moment }, values };
+                }
+            }
+            port.counters = now;
         }
     }
 
     /// Both directions of every port, the names unique and every value in the range that [`Link::check`] allows.
     pub fn links(&mut self, now: Time) -> Vec<Link> {
         let keep = self.keep;
-        self.ports.retain(|_, port| now.saturating_sub(port.moment.asked) <= keep);
-        let mut names = BTreeSet::new();
+        self.ports.retain(|_, port| now.saturating_sub(port.sent.last.moment.asked) <= keep);
         let mut links = Vec::with_capacity(2 * self.ports.len());
-        for port in self.ports.values() {
+        for (name, port) in &self.ports {
             let counters = &port.counters;
-            let mut name = counters.name.clone();
-            if !names.insert(name.clone()) {
-                name = format!("{name} #{}", counters.number);
-                names.insert(name.clone());
-            }
-            let settings = self.settings.get(&counters.name);
+            let settings = self.settings.get(name);
             let configured = settings.and_then(|settings| settings.end.as_deref());
             let neighbour = counters.neighbour.as_ref().map(|neighbour| neighbour.system.as_str());
-            let end = configured
-                .or(neighbour)
-                .map_or_else(|| format!("end of {} {name}", self.switch), |end| plain(end, END_MAX));
+            let unknown = || format!("end of {} {name}", self.switch);
+            let end = configured.or(neighbour).map_or_else(unknown, |end| plain(end, END_MAX));
             let marks = settings.and_then(|settings| settings.marks).or(port.marks.then_some(true));
-            let link = |direction: &str, from: &str, to: &str, values: Values| Link {
+            let link = |direction: &str, (from, to): (&str, &str), half: &Half| Link {
                 name: format!("{} {name} {direction}", self.switch),
                 from: from.to_string(),
                 to: to.to_string(),
                 rate: counters.rate,
-                utilization: values.utilization,
-                drop_rate: values.drop_rate,
-                mark_rate: values.mark_rate,
-                queue: values.queue,
+                utilization: half.values.utilization,
+                drop_rate: half.values.drop_rate,
+                mark_rate: half.values.mark_rate,
+                queue: half.values.queue,
                 up: counters.up,
-                age: Some(now.saturating_sub(port.moment.asked)),
+                age: Some(now.saturating_sub(half.last.moment.asked)),
                 ..Link::default()
             };
-            links.push(Link { marks, ..link("out", &self.switch, &end, port.sent) });
-            links.push(link("in", &end, &self.switch, port.received));
+            links.push(Link { marks, ..link("out", (&self.switch, &end), &port.sent) });
+            links.push(link("in", (&end, &self.switch), &port.received));
         }
         links
     }
@@ -222,14 +225,10 @@ impl Meter {
 
 impl Port {
     fn new(counters: PortCounters, moment: Moment) -> Port {
-        let sent = Values { queue: between::queue(&counters), ..Values::default() };
-        Port { counters, moment, sent, received: Values::default(), marks: false }
-    }
-
-    /// Whether the switch gave the same reading once more.
-    fn is_repeated(&self, now: &PortCounters) -> bool {
-        let same = self.counters.received == now.received && self.counters.sent == now.sent;
-        same && now.taken_ns.is_some() && now.taken_ns == self.counters.taken_ns
+        let half =
+            |counts, queue| Half { last: Reading { counts, moment }, values: Values { queue, ..Values::default() } };
+        let (sent, received) = (half(counters.sent, between::queue(&counters)), half(counters.received, None));
+        Port { counters, sent, received, marks: false }
     }
 }
 

@@ -38,7 +38,9 @@ mod zone;
 pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX};
 pub use algorithm::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, provided};
 pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
-pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
+pub use decide::{
+    Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, STALE_PERIODS, decide,
+};
 pub use document::{Diagnostic, Located};
 pub use expression::{Expression, ExpressionError, Place};
 pub use guard::GuardWindow;

@@ -1,6 +1,6 @@
 //! Two readings of one port, and what was in between.
 
-use super::{MeterCounts, Moment};
+use super::{MeterCounts, Moment, Port};
 use crate::{Counts, PortCounters, QueueCounters};
 use units::{Bytes, Rate, Time};
 
@@ -18,6 +18,16 @@ const RACE: u64 = 1000;
 const STUCK_MIN: u64 = 10;
 /// Two clocks may differ by this, and by a quarter of the interval, before one of them is wrong.
 const CLOCKS: Time = Time::from_secs(1);
+
+/// Answers in a shorter time say nothing.
+const SHORTEST: Time = Time::from_ms(1);
+
+/// The counters of one direction, as they were read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    pub counts: Counts,
+    pub moment: Moment,
+}
 
 /// What is known of one direction of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -61,6 +71,7 @@ struct Span {
 /// One direction.
 #[derive(Clone, Copy, Debug)]
 struct Direction {
+    span: Span,
     bytes: Step,
     packets: Step,
     dropped: Step,
@@ -73,9 +84,9 @@ struct Direction {
 /// Two readings, compared.
 #[derive(Clone, Debug)]
 pub(super) struct Between {
-    span: Span,
-    sent: Direction,
-    received: Direction,
+    /// `None`: it was not read anew.
+    sent: Option<Direction>,
+    received: Option<Direction>,
     /// The port's rate is what it was.
     same_rate: bool,
     /// Packets that were marked, and of how many.
@@ -84,29 +95,26 @@ pub(super) struct Between {
 }
 
 impl Between {
-    pub(super) fn of(
-        (before, then): (&PortCounters, Moment),
-        (now, moment): (&PortCounters, Moment),
-        counts: &mut MeterCounts,
-    ) -> Between {
-        let span = Span::of((before, then), (now, moment), counts);
-        let most = now.rate.map(|rate| carried(rate, span.longest));
-        let width = |counters: &Counts| if now.width == 32 && is_narrow(counters) { 32 } else { 64 };
-        let sent = Direction::of(&before.sent, &now.sent, width(&now.sent), most);
-        let received = Direction::of(&before.received, &now.received, width(&now.received), most);
-        let restarted = matches!((before.alive_ns, now.alive_ns), (Some(then), Some(now)) if now < then);
-        let marked_reset =
-            before.discontinuity.is_some() && now.discontinuity.is_some() && before.discontinuity != now.discontinuity;
-        let fell = [sent.bytes, sent.packets, received.bytes, received.packets].contains(&Step::Fell);
-        let reset = restarted || marked_reset || fell;
+    pub(super) fn of(port: &Port, now: &PortCounters, moment: Moment, counts: &mut MeterCounts) -> Between {
+        let before = &port.counters;
+        let mut direction = |last: &Reading, counts_now: Counts| {
+            let reading = Reading { counts: counts_now, moment };
+            Direction::of(last, &reading, (now.width, now.rate), counts)
+        };
+        let sent = direction(&port.sent.last, now.sent);
+        let received = direction(&port.received.last, now.received);
+        let said = before.discontinuity.zip(now.discontinuity).is_some_and(|(then, now)| then != now);
+        let steps = [&sent, &received].into_iter().flatten().flat_map(|one| [one.bytes, one.packets]);
+        let reset = said || steps.into_iter().any(|step| step == Step::Fell);
         counts.resets += u64::from(reset);
         let queued = queue_counts(&before.queues, &now.queues);
-        let sent = match queued.dropped {
+        let sent = sent.map(|sent| match queued.dropped {
             Some(dropped) if sent.dropped == Step::Silent => Direction { dropped: Step::Rose(dropped), ..sent },
             _ => sent,
-        };
-        let marked = queued.marked.and_then(|marked| Some((marked, queued.packets.or(sent.packets.count())?)));
-        Between { span, sent, received, same_rate: before.rate == now.rate, marked, reset }
+        });
+        let packets = || queued.packets.or(sent?.packets.count());
+        let marked = queued.marked.and_then(|marked| Some((marked, packets()?)));
+        Between { sent, received, same_rate: before.rate == now.rate, marked, reset }
     }
 
     /// Whether its counters began anew in between.
@@ -119,70 +127,76 @@ impl Between {
         !self.reset && self.marked.is_some_and(|(marked, _)| marked > 0)
     }
 
-    /// What was sent and received. `any_reset`: a port of this switch was reset.
-    pub(super) fn values(&self, now: &PortCounters, any_reset: bool, counts: &mut MeterCounts) -> [Values; 2] {
-        let queue = queue(now);
-        let wrapped = [self.sent, self.received].iter().any(|one| matches!(one.bytes, Step::Wrapped(_)));
-        if self.reset || (any_reset && wrapped) {
-            return [Values { queue, ..Values::default() }, Values::default()];
-        }
+    /// What was sent and received; `None` of a direction that was not read anew. `any_reset`: a port of this switch was reset.
+    pub(super) fn values(&self, now: &PortCounters, any_reset: bool, counts: &mut MeterCounts) -> [Option<Values>; 2] {
+        let wrapped = [self.sent, self.received].iter().flatten().any(|one| matches!(one.bytes, Step::Wrapped(_)));
+        let is_unknown = self.reset || (any_reset && wrapped);
         let rate = now.rate.filter(|_| self.same_rate);
-        let sent = self.sent.values(rate, self.span.interval, counts);
-        let received = self.received.values(rate, self.span.interval, counts);
-        let mark_rate = self.marked.and_then(|(marked, packets)| {
+        let mut values = |direction: Option<Direction>| match direction {
+            Some(_) if is_unknown => Some(Values::default()),
+            direction => direction.map(|direction| direction.values(rate, counts)),
+        };
+        let (sent, received) = (values(self.sent), values(self.received));
+        let mark_rate = self.marked.filter(|_| !is_unknown).and_then(|(marked, packets)| {
             let is_possible = marked <= packets;
             counts.impossible += u64::from(!is_possible);
             is_possible.then(|| marked as f64 / packets.max(1) as f64)
         });
-        [Values { mark_rate, queue, ..sent }, received]
+        [sent.map(|sent| Values { mark_rate, queue: queue(now), ..sent }), received]
     }
 }
 
 impl Span {
-    fn of(
-        (before, then): (&PortCounters, Moment),
-        (now, moment): (&PortCounters, Moment),
-        counts: &mut MeterCounts,
-    ) -> Span {
-        let interval = moment.middle().saturating_sub(then.middle());
-        let longest = moment.answered.saturating_sub(then.asked);
-        let ours = Span { interval, longest };
-        let pair = |then: Option<u64>, now: Option<u64>| then.zip(now);
-        let clocks = pair(before.taken_ns, now.taken_ns).or(pair(before.alive_ns, now.alive_ns));
-        let Some((then_ns, now_ns)) = clocks else { return ours };
-        // less than before is a clock that was set, or a switch that restarted
-        let theirs = now_ns.checked_sub(then_ns).filter(|ns| *ns > 0).filter(|ns| *ns < u64::MAX / 1000);
-        let slack = CLOCKS + interval / 4;
-        match theirs.map(Time::from_ns) {
-            Some(theirs) if theirs <= longest + slack && theirs + slack >= interval => {
-                Span { interval: theirs, longest: theirs }
-            }
-            _ => {
-                counts.clock_jumps += 1;
-                ours
-            }
+    /// `None`: nothing was read anew.
+    fn of(then: &Reading, now: &Reading, counts: &mut MeterCounts) -> Option<Span> {
+        let interval = now.moment.middle().saturating_sub(then.moment.middle());
+        let longest = now.moment.answered.saturating_sub(then.moment.asked);
+        let clocks = then.counts.at.zip(now.counts.at);
+        if interval < SHORTEST || clocks.is_some_and(|(then, now)| then == now) {
+            counts.repeated += 1;
+            return None;
         }
+        let Some((at_then, at_now)) = clocks else { return Some(Span { interval, longest }) };
+        // less than before is a clock that was set
+        let theirs = at_now.saturating_sub(at_then);
+        let slack = CLOCKS + interval / 4;
+        if theirs >= SHORTEST && theirs <= longest + slack && theirs + slack >= interval {
+            return Some(Span { interval: theirs, longest: theirs });
+        }
+        counts.clock_jumps += 1;
+        Some(Span { interval, longest })
     }
 }
 
 impl Direction {
-    fn of(before: &Counts, now: &Counts, width: u32, most: Option<u64>) -> Direction {
+    /// `None`: nothing was read anew.
+    fn of(
+        then: &Reading,
+        now: &Reading,
+        (width, rate): (u32, Option<Rate>),
+        counts: &mut MeterCounts,
+    ) -> Option<Direction> {
+        let span = Span::of(then, now, counts)?;
+        let most = rate.map(|rate| carried(rate, span.longest));
+        let (before, now) = (&then.counts, &now.counts);
+        let width = if width == 32 && is_narrow(now) { 32 } else { 64 };
         let packets_max = most.map(|bytes| bytes / FRAME_MIN + 1);
         let packets = step((before.packets, now.packets), width, packets_max);
         // more than once around is as likely as not at all, unless the packets were too few for it
         let by_packets = packets.count().map(|packets| (packets.saturating_add(RACE)).saturating_mul(PACKET_MAX));
         let bound = most.into_iter().chain(by_packets).min();
         let narrow = width == 32 && bound.is_some_and(|bound| bound > u64::from(u32::MAX));
-        Direction {
+        Some(Direction {
+            span,
             bytes: step((before.bytes, now.bytes), width, bound),
             packets,
             dropped: step_of_discards(before.dropped, now.dropped),
             most,
             narrow,
-        }
+        })
     }
 
-    fn values(&self, rate: Option<Rate>, interval: Time, counts: &mut MeterCounts) -> Values {
+    fn values(&self, rate: Option<Rate>, counts: &mut MeterCounts) -> Values {
         let packets = self.packets.count();
         if let (Some(bytes), Some(packets)) = (self.bytes.count(), packets)
             && packets >= STUCK_MIN
@@ -201,7 +215,7 @@ impl Direction {
         counts.wraps += u64::from(matches!(self.bytes, Step::Wrapped(_)));
         counts.narrow += u64::from(self.narrow);
         let utilization = self.bytes.count().zip(rate).filter(|_| !self.narrow).map(|(bytes, rate)| {
-            let could = rate.as_bps() as f64 / 8.0 * interval.as_secs_f64();
+            let could = rate.as_bps() as f64 / 8.0 * self.span.interval.as_secs_f64();
             (bytes as f64 / could).clamp(0.0, 1.0)
         });
         let drop_rate = self.dropped.count().zip(packets).map(|(dropped, packets)| {
@@ -249,7 +263,7 @@ fn step_of_discards(before: Option<u64>, now: Option<u64>) -> Step {
     }
 }
 
-/// What all queues of a port counted; `None` where one does not say, or fell.
+/// What all queues of a port counted; `None` where one does not say. Nothing, if a counter fell.
 #[derive(Clone, Copy, Debug, Default)]
 struct QueueCounts {
     packets: Option<u64>,
@@ -261,14 +275,18 @@ fn queue_counts(before: &[QueueCounters], now: &[QueueCounters]) -> QueueCounts 
     if now.is_empty() {
         return QueueCounts::default();
     }
-    let sum = |read: fn(&QueueCounters) -> Option<u64>| {
+    let mut fell = false;
+    let mut sum = |read: fn(&QueueCounters) -> Option<u64>| {
         let mut all = now.iter().map(|queue| {
             let then = before.iter().find(|then| then.name == queue.name)?;
-            step_of_discards(read(then), read(queue)).count()
+            let step = step_of_discards(read(then), read(queue));
+            fell |= step == Step::Fell;
+            step.count()
         });
         all.try_fold(0u64, |sum, count| Some(sum.saturating_add(count?)))
     };
-    QueueCounts { packets: sum(|q| q.packets), dropped: sum(|q| q.dropped), marked: sum(|q| q.marked) }
+    let counts = QueueCounts { packets: sum(|q| q.packets), dropped: sum(|q| q.dropped), marked: sum(|q| q.marked) };
+    if fell { QueueCounts::default() } else { counts }
 }
 
 /// What waits in all queues of a port.
