@@ -12,6 +12,7 @@ mod address;
 mod channel;
 mod clock;
 pub mod files;
+mod measurement;
 mod report;
 mod unix;
 
@@ -19,6 +20,9 @@ pub use address::Address;
 pub use channel::{ChannelAgent, ChannelOracle, channel};
 pub use clock::Clock;
 pub use fleet::{Member, Role};
+pub use measurement::{
+    MEASURED_LINKS_MAX, MEASURED_PAIRS_MAX, MEASUREMENT, Measurement, MeasurementError, PROBLEMS_MAX,
+};
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, Telemetry};
 pub use unix::{UnixAgent, UnixOracle};
 

@@ -1,9 +1,10 @@
 //! The Oracle's loop.
 
 use crate::gather::{Gathered, HOSTS_MAX, Intake};
+use crate::links::{Links, MeasurementIntake};
 use crate::memory::Memory;
 use bus::files::{FileError, secret_key};
-use bus::{Address, BusCounts, BusError, Clock};
+use bus::{Address, BusCounts, BusError, Clock, Measurement, Received};
 use policy::{Decision, History, NetworkView, Oracle, Policy, VerdictReport, Zone};
 use serde::Serialize;
 use std::fs::File;
@@ -49,6 +50,8 @@ pub struct Status {
     pub bus: Refused,
     /// What has become of reports.
     pub reports: Intake,
+    /// What has become of collectors' measurements.
+    pub measurements: MeasurementIntake,
 }
 
 /// What the bus has refused since the Oracle began.
@@ -63,20 +66,24 @@ pub struct Refused {
 }
 
 impl Status {
-    fn of(counts: BusCounts, hosts: usize, reports: Intake) -> Status {
+    fn of(counts: BusCounts, gathered: &Gathered, links: &Links) -> Status {
         let BusCounts { peers, slow, long, refused } = counts;
-        Status { agents: peers, hosts, bus: Refused { slow, long, turned_away: refused }, reports }
+        let bus = Refused { slow, long, turned_away: refused };
+        let (hosts, reports, measurements) = (gathered.hosts(), gathered.intake(), links.intake());
+        Status { agents: peers, hosts, bus, reports, measurements }
     }
 
     /// The same without what changes as long as all is well.
     fn trouble(self) -> Status {
-        Status { hosts: 0, reports: Intake { taken: 0, ..self.reports }, ..self }
+        let measurements = MeasurementIntake { taken: 0, ..self.measurements };
+        Status { hosts: 0, reports: Intake { taken: 0, ..self.reports }, measurements, ..self }
     }
 
     /// In a line.
     fn words(self) -> String {
         let Refused { slow, long, turned_away } = self.bus;
         let Intake { refused, hosts_beyond, links_beyond, groups_other, racks_other, .. } = self.reports;
+        let measured = self.measurements;
         let counts = [
             (slow, "agents dropped because they did not read"),
             (long, "agents dropped because of too long a message"),
@@ -86,6 +93,11 @@ impl Status {
             (links_beyond, "links ignored: too many"),
             (groups_other, "groups counted as `other`"),
             (racks_other, "pairs of racks counted as `other`"),
+            (measured.refused, "measurements refused"),
+            (measured.not_allowed, "measurements refused: not from a collector"),
+            (measured.collectors_beyond, "measurements refused: too many collectors"),
+            (measured.links_beyond, "switches' links ignored: too many"),
+            (measured.pairs_beyond, "collectors' pairs of racks ignored: too many"),
         ];
         let agents = format!("{} agents", self.agents);
         let counted = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
@@ -127,7 +139,7 @@ pub fn run(
     if let Some(ended) = memory.ended() {
         say(ended);
     }
-    let mut gathered = Gathered::new(oracle.policy());
+    let (mut gathered, mut links) = (Gathered::new(oracle.policy()), Links::default());
     let (mut known, mut trouble) = (Status::default(), None);
     let mut clock = Clock::begin();
     let mut next = clock.now() + period;
@@ -135,18 +147,18 @@ pub fn run(
         if clock.is_old() {
             let (policy, key) = (oracle.policy().clone(), secret_key(&config.key)?);
             oracle = Oracle::new(policy, key, History::after(oracle.epoch()).resume(oracle.progress()));
-            (clock, gathered) = (Clock::begin(), Gathered::new(oracle.policy()));
+            (clock, gathered, links) = (Clock::begin(), Gathered::new(oracle.policy()), Links::default());
             next = clock.now() + period;
         }
         let now = clock.now();
         let wait = Duration::from_nanos(next.saturating_sub(now).as_ns()).min(STEP);
         if let Some(message) = bus.receive(wait)? {
-            gathered.take(clock.now(), &message.bytes);
+            take(clock.now(), &message, &mut gathered, &mut links);
         }
         // agents that connect at the same time get one answer
         for _ in 0..HOSTS_MAX {
             let Some(message) = bus.receive(Duration::ZERO)? else { break };
-            gathered.take(clock.now(), &message.bytes);
+            take(clock.now(), &message, &mut gathered, &mut links);
         }
         let questions = gathered.take_questions();
         if !questions.is_empty() {
@@ -166,7 +178,9 @@ pub fn run(
             }
             trouble = problem;
         }
-        let view = gathered.view(now, period, with_local_time(base.unwrap_or_default(), &oracle.policy().time_zone));
+        links.news().iter().for_each(|line| say(line));
+        let base = links.add_to(now, period, base.unwrap_or_default());
+        let view = gathered.view(now, period, with_local_time(base, &oracle.policy().time_zone));
         let (decision, messages) = oracle.turn(&view, gathered.take_arms());
         let treated = view.hosts.iter().enumerate().filter(|(i, _)| oracle.treats(*i));
         gathered.treat(treated.map(|(_, host)| host.name.as_str()));
@@ -174,7 +188,7 @@ pub fn run(
         for message in &messages {
             bus.send(message)?;
         }
-        let status = Status::of(bus.counts(), gathered.hosts(), gathered.intake());
+        let status = Status::of(bus.counts(), &gathered, &links);
         decided(&decision, &oracle.verdict(), &status)?;
         if status.trouble() != known {
             say(&status.words());
@@ -182,6 +196,15 @@ pub fn run(
         known = status.trouble();
     }
     Ok(())
+}
+
+/// A message goes where its kind belongs.
+fn take(now: Time, message: &Received, gathered: &mut Gathered, links: &mut Links) {
+    if Measurement::is(&message.bytes) {
+        links.take(now, &message.from, &message.bytes);
+    } else {
+        gathered.take(now, &message.bytes);
+    }
 }
 
 /// What the view's file says of the network, or why it is not used.

@@ -7,7 +7,9 @@
 
 mod daemon;
 mod gather;
+mod links;
 mod memory;
 
 pub use daemon::{Config, OracleError, Refused, Status, run};
 pub use gather::{Gathered, HOSTS_MAX, Intake};
+pub use links::{COLLECTORS_MAX, FORGET_PERIODS, Links, MeasurementIntake, PAIRS_MAX, SWITCH_LINKS_MAX};

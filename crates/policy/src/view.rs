@@ -333,7 +333,11 @@ impl FlowGroup {
 }
 
 impl RackPair {
-    fn check(&self) -> Result<(), String> {
+    /// Whether its texts and its number are in range.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), String> {
         text("from", &self.from)?;
         text("to", &self.to)?;
         count("rate", Some(self.rate.as_bps()))
