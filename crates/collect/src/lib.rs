@@ -2,10 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+mod credentials;
 mod error;
 mod meter;
+pub mod snmp;
+mod text;
 
 pub use counters::{Counts, Neighbour, PortCounters, QueueCounters, SwitchCounters};
+pub use credentials::CredentialError;
 pub use error::ReadError;
 pub use meter::{Meter, MeterCounts, Moment, PORTS_MAX, PortSettings, QUEUES_MAX, SWITCH_NAME_MAX};
 
