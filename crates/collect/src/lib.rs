@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+pub mod openflow;
 
 pub use counters::{Counts, Neighbour, PortCounters, QueueCounters, SwitchCounters};
