@@ -5,6 +5,7 @@ mod counters;
 mod credentials;
 mod error;
 mod meter;
+pub mod openflow;
 pub mod snmp;
 mod text;
 

@@ -1,0 +1,1 @@
+//! Parts without a network.
