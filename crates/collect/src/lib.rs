@@ -4,6 +4,7 @@
 mod counters;
 mod credentials;
 mod error;
+pub mod flows;
 mod meter;
 pub mod openflow;
 pub mod snmp;
