@@ -123,6 +123,9 @@ pub(crate) struct Record {
     pub egress: bool,
 }
 
+/// Bytes from rack to rack.
+type Sums = BTreeMap<(u16, u16), f64>;
+
 /// Receives flow export; without I/O.
 #[derive(Debug)]
 pub struct Flows {
@@ -130,7 +133,7 @@ pub struct Flows {
     exporters: BTreeMap<IpAddr, Source>,
     window: Time,
     /// Rounds of the window: how long each was, and bytes from rack to rack.
-    rounds: VecDeque<(Time, BTreeMap<(u16, u16), f64>)>,
+    rounds: VecDeque<(Time, Sums)>,
     last_round: Time,
     counts: FlowCounts,
 }
@@ -242,7 +245,7 @@ impl Flows {
     pub fn round(&mut self, now: Time) -> Round {
         let length = now.saturating_sub(self.last_round);
         self.last_round = now;
-        let mut sums: BTreeMap<(u16, u16), f64> = BTreeMap::new();
+        let mut sums = Sums::new();
         let mut round = Round::default();
         for (address, source) in &mut self.exporters {
             let ended = source.sequence.end_round();
@@ -273,7 +276,7 @@ impl Flows {
             self.rounds.pop_front();
         }
         let seconds = total(&self.rounds).as_secs_f64();
-        let mut sums: BTreeMap<(u16, u16), f64> = BTreeMap::new();
+        let mut sums = Sums::new();
         for (pair, bytes) in self.rounds.iter().flat_map(|(_, round)| round) {
             if sums.len() < PAIRS_MAX || sums.contains_key(pair) {
                 *sums.entry(*pair).or_default() += bytes;

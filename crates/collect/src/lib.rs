@@ -1,6 +1,7 @@
 //! Collectors: what switches say of their links and of the traffic, by OpenFlow, gNMI, SNMP, sFlow and IPFIX.
 #![forbid(unsafe_code)]
 
+pub mod config;
 mod counters;
 mod credentials;
 mod error;

@@ -102,9 +102,7 @@ impl Sflow {
             let sample = |wide| Sample { body: Words(body), wide, agent, uptime_ms };
             match form {
                 FLOW | FLOW_WIDE => {
-                    if let Some(record) = flow(sample(form == FLOW_WIDE))? {
-                        count(record, counts);
-                    }
+                    flow(sample(form == FLOW_WIDE), &mut |record| count(record, counts))?;
                 }
                 COUNTERS | COUNTERS_WIDE => self.counters(sample(form == COUNTERS_WIDE), counts, port)?,
                 _ => (),
@@ -170,8 +168,8 @@ impl Sflow {
     }
 }
 
-/// One sampled packet; `Some(None)` if it is no IP packet.
-fn flow(Sample { mut body, wide, .. }: Sample<'_>) -> Option<Option<Record>> {
+/// One sampled packet, if it is an IP packet.
+fn flow(Sample { mut body, wide, .. }: Sample<'_>, put: &mut dyn FnMut(Record)) -> Option<()> {
     body.skip(1)?;
     let source = if wide { (body.next()?, body.next()?).1 } else { body.next()? & 0x00ff_ffff };
     let sampling = body.next()?;
@@ -188,10 +186,11 @@ fn flow(Sample { mut body, wide, .. }: Sample<'_>) -> Option<Option<Record>> {
     for _ in 0..body.next()?.min(SAMPLES_MAX) {
         let (form, record) = (body.next()?, Words(body.opaque()?));
         if let Some((from, to, bytes)) = ends(form, record) {
-            return Some(Some(Record { from, to, bytes, sampling, input, egress }));
+            put(Record { from, to, bytes, sampling, input, egress });
+            break;
         }
     }
-    Some(None)
+    Some(())
 }
 
 /// Addresses and length of a packet, if this record has them.
