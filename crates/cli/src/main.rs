@@ -6,6 +6,7 @@
 
 mod agent;
 mod cc;
+mod collect;
 mod demo;
 mod doctor;
 mod emu_shell;
@@ -76,6 +77,7 @@ enum Command {
     Keygen(keygen::Args),
     Oracle(oracle::Args),
     Agent(Box<agent::Args>),
+    Collect(collect::Args),
     Enforce(enforce::Args),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
@@ -99,6 +101,7 @@ fn main() -> ExitCode {
         Command::Keygen(args) => keygen::keygen(&args),
         Command::Oracle(args) => oracle::oracle(args),
         Command::Agent(args) => agent::agent(*args),
+        Command::Collect(args) => collect::collect(&args),
         Command::Enforce(args) => enforce::enforce(&args),
         Command::Emu(command) => emu_shell::emu(&command),
         Command::Completions(args) => manual::completions(&args),

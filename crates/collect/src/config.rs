@@ -215,12 +215,12 @@ impl<'a> Reader<'a> {
         let ports = section.get("ports", Reader::ports).unwrap_or_default();
         let words = [("snmp", true), ("openflow", false)];
         let is_snmp = section.require("protocol", |reader, node| reader.word(node, &words))?;
-        let way = if is_snmp { self.snmp(&section) } else { self.openflow(&section, racks) };
+        let way = if is_snmp { Reader::snmp(&section) } else { self.openflow(&section, racks) };
         section.finish();
         Some(Switch { name: name?, interval, ports, way: way? })
     }
 
-    fn snmp(&self, section: &Section<'_, 'a>) -> Option<Way> {
+    fn snmp(section: &Section<'_, 'a>) -> Option<Way> {
         let address = section.require("address", Reader::address);
         let access = section.require("credentials", |reader, node| {
             let path = reader.path(node)?;

@@ -54,3 +54,18 @@ impl From<std::io::Error> for ReadError {
         }
     }
 }
+
+impl From<crate::openflow::Error> for ReadError {
+    fn from(error: crate::openflow::Error) -> ReadError {
+        use crate::openflow::Error;
+        let text = error.to_string();
+        match error {
+            Error::Connect { .. } | Error::NotConnected { .. } => ReadError::Unreachable(text),
+            Error::Timeout { .. } => ReadError::Interrupted(text),
+            Error::Tls { .. } | Error::WrongSwitch { .. } => ReadError::Refused(text),
+            Error::Version { .. } => ReadError::Unsupported(text),
+            Error::Malformed { .. } | Error::Refused { .. } | Error::TooMany { .. } => ReadError::Protocol(text),
+            Error::Closed { .. } | Error::Stopped => ReadError::Closed,
+        }
+    }
+}

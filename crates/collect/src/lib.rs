@@ -8,6 +8,7 @@ mod error;
 pub mod flows;
 mod meter;
 pub mod openflow;
+mod process;
 pub mod snmp;
 mod text;
 
@@ -15,6 +16,7 @@ pub use counters::{Counts, Neighbour, PortCounters, QueueCounters, SwitchCounter
 pub use credentials::CredentialError;
 pub use error::ReadError;
 pub use meter::{Meter, MeterCounts, Moment, PORTS_MAX, PortSettings, QUEUES_MAX, SWITCH_NAME_MAX};
+pub use process::{CollectError, Seen, Status, Target, run};
 
 /// A switch that is asked for its counters.
 ///

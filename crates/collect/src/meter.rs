@@ -87,6 +87,24 @@ pub struct MeterCounts {
     pub ignored: u64,
 }
 
+impl MeterCounts {
+    /// Of two meters.
+    #[must_use]
+    pub fn plus(self, other: MeterCounts) -> MeterCounts {
+        MeterCounts {
+            readings: self.readings + other.readings,
+            repeated: self.repeated + other.repeated,
+            wraps: self.wraps + other.wraps,
+            resets: self.resets + other.resets,
+            narrow: self.narrow + other.narrow,
+            stuck: self.stuck + other.stuck,
+            impossible: self.impossible + other.impossible,
+            clock_jumps: self.clock_jumps + other.clock_jumps,
+            ignored: self.ignored + other.ignored,
+        }
+    }
+}
+
 /// One switch's counters, and what they say.
 #[derive(Debug)]
 pub struct Meter {
