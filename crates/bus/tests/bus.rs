@@ -1,8 +1,10 @@
 //! Both ways of the bus: what arrives, what is refused, and what is kept on disk.
 
 use bus::files::{FileError, generate, public_keys, secret_key, store_epoch, stored_epoch};
+use bus::kind::MEASUREMENT;
 use bus::{
-    Bus, BusError, FctTimes, Hub, MESSAGE_MAX, QUEUE_MAX, Received, Report, Telemetry, UnixAgent, UnixOracle, channel,
+    Bus, BusError, FctTimes, Hub, MESSAGE_MAX, Measurement, PROBLEMS_MAX, QUEUE_MAX, Received, Report, Telemetry,
+    UnixAgent, UnixOracle, channel,
 };
 use rustix::fs::{Mode, chmod};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, connect, send, socket};
@@ -10,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use tempfile::tempdir;
-use units::Time;
+use units::{Rate, Time};
 
 const SOON: Duration = Duration::from_secs(20);
 const NOW: Duration = Duration::ZERO;
@@ -210,4 +212,65 @@ fn a_report_of_many_links_and_kinds_is_cut_to_what_is_taken() {
         taken.telemetry.iter().all(|kind| kind.flows >= 399 - taken.telemetry.len() as u64),
         "the largest are kept"
     );
+}
+
+fn measured(i: usize) -> policy::Link {
+    let name = format!("spine-{i} Ethernet1/{i} out");
+    policy::Link { name, from: "\u{1F600}\"".repeat(40), utilization: Some(0.5), ..policy::Link::default() }
+}
+
+#[test]
+fn a_measurement_of_any_size_arrives_in_messages_that_are_taken() {
+    let pair =
+        |i: usize| policy::RackPair { from: format!("r{i}"), to: "\u{e9}".repeat(100), rate: Rate::from_mbps(1) };
+    let measurement = Measurement {
+        source: "\"".repeat(255),
+        round: u64::MAX,
+        links: (0..9000).map(measured).collect(),
+        matrix: (0..3000).map(pair).collect(),
+        problems: vec!["\\".repeat(255); PROBLEMS_MAX],
+    };
+    let messages = measurement.clone().to_messages();
+    assert!(messages.len() > 40 && messages.iter().all(|message| message.len() <= MESSAGE_MAX));
+    let mut all = Measurement { problems: measurement.problems.clone(), ..Measurement::default() };
+    for (i, message) in messages.iter().enumerate() {
+        assert!(Measurement::is(message));
+        let part = Measurement::from_bytes(message).unwrap();
+        assert_eq!((part.source, part.round), (measurement.source.clone(), u64::MAX));
+        assert_eq!(part.problems.is_empty(), i > 0);
+        all.links.extend(part.links);
+        all.matrix.extend(part.matrix);
+    }
+    assert_eq!((all.links, all.matrix), (measurement.links, measurement.matrix));
+    let empty = Measurement { source: "c".into(), ..Measurement::default() }.to_messages();
+    assert_eq!(Measurement::from_bytes(&empty[0]).unwrap().source, "c");
+}
+
+type Change<'a> = &'a dyn Fn(&mut serde_json::Value);
+
+#[test]
+fn a_measurement_out_of_range_is_refused() {
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut json = serde_json::json!({"source": "c", "round": 1, "links": [{"name": "l", "utilization": 0.5}]});
+        change(&mut json);
+        let bytes = [MEASUREMENT, json.to_string().as_bytes()].concat();
+        Measurement::from_bytes(&bytes).map_err(|error| error.to_string())
+    };
+    assert!(refused(&|_| ()).is_ok());
+    let cases: [(Change, &str); 9] = [
+        (&|json| json["source"] = "".into(), "source"),
+        (&|json| json["source"] = "c".repeat(256).into(), "source"),
+        (&|json| json["links"][0]["utilization"] = 1.5.into(), "a share, from 0 to 1"),
+        (&|json| json["links"][0]["name"] = "".into(), "no name"),
+        (&|json| json["links"][0]["queue"] = "99999999999999999 B".into(), "queue"),
+        (&|json| json["links"] = vec![json["links"][0].clone(); 1025].into(), "1025 links"),
+        (&|json| json["problems"] = vec!["p"; 65].into(), "65 problems"),
+        (&|json| json["problems"] = vec!["p\n"].into(), "control character"),
+        (&|json| json["matrix"] = serde_json::json!([{"from": "r".repeat(256), "to": "", "rate": "1 Gbit/s"}]), "255"),
+    ];
+    for (change, expected) in cases {
+        let error = refused(change).unwrap_err();
+        assert!(error.contains(expected), "{error} lacks {expected}");
+    }
+    assert!(Measurement::from_bytes(b"{}").is_err() && Measurement::from_bytes(MEASUREMENT).is_err());
 }

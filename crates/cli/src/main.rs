@@ -6,6 +6,7 @@
 
 mod agent;
 mod cc;
+mod collect;
 mod demo;
 mod doctor;
 mod emu_shell;
@@ -87,6 +88,7 @@ enum Command {
     Status(status::Args),
     History(history::Args),
     Agent(Box<agent::Args>),
+    Collect(collect::Args),
     Enforce(enforce::Args),
     Enroll(enroll::Args),
     /// A fleet of machines: make one, admit machines by tokens, renew its keys
@@ -117,6 +119,7 @@ fn main() -> ExitCode {
         Command::Status(args) => status::status(&args),
         Command::History(args) => history::history(&args),
         Command::Agent(args) => agent::agent(*args),
+        Command::Collect(args) => collect::collect(&args),
         Command::Enforce(args) => enforce::enforce(&args),
         Command::Enroll(args) => enroll::enroll(&args),
         Command::Fleet(command) => fleet::fleet(&command),

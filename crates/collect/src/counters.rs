@@ -1,6 +1,6 @@
 //! What a switch says of its ports, whichever protocol carried it.
 
-use units::{Bytes, Rate};
+use units::{Bytes, Rate, Time};
 
 /// One answer of a switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +47,9 @@ pub struct Counts {
     pub dropped: Option<u64>,
     /// Packets dropped as damaged.
     pub errors: Option<u64>,
+    /// When `bytes` was read, by one clock of the reader's choice: the switch's own (gNMI), or this machine's at the moment of the answer
+    /// (SNMP). Only the difference between two answers of one reader means anything. `None`: the time of the answer as a whole.
+    pub at: Option<Time>,
 }
 
 /// Counters of one queue of a port.

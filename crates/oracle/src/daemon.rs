@@ -4,6 +4,7 @@ use crate::commands;
 use crate::config::{Config, Event, LeaseAt, OracleError};
 use crate::gather::{Gathered, HOSTS_MAX};
 use crate::lease::{Lease, LeaseError, Shared, Standing};
+use crate::links::Links;
 use crate::memory::{Memory, Pause};
 use crate::overview::{Overview, clipped};
 use crate::status::Status;
@@ -11,7 +12,7 @@ use crate::versions::{Versions, hash};
 use crate::watch::{HostsAsked, PeriodEnd, Watch, verdict_line};
 use audit::Kind;
 use bus::files::secret_key;
-use bus::{BusError, Clock, FileStore, Hub, Notice, Received, ReplyTo, hello};
+use bus::{BusError, Clock, FileStore, Hub, Measurement, Notice, Received, ReplyTo, hello};
 use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Progress, Question, VerdictReport, Zone};
 use serde_json::json;
 use std::fs::File;
@@ -69,6 +70,8 @@ pub(crate) struct Daemon {
     hub: Option<Box<dyn Hub>>,
     oracle: Oracle,
     gathered: Gathered,
+    /// What collectors have measured.
+    links: Links,
     memory: Memory,
     /// The policies that were in force.
     versions: Versions,
@@ -155,6 +158,7 @@ impl Daemon {
             hub,
             oracle,
             gathered,
+            links: Links::default(),
             memory,
             versions,
             lease,
@@ -178,7 +182,7 @@ impl Daemon {
     fn begin_anew(&mut self) {
         self.oracle.begin_anew();
         self.clock = Clock::begin();
-        self.gathered = Gathered::new(self.oracle.policy());
+        (self.gathered, self.links) = (Gathered::new(self.oracle.policy()), Links::default());
         self.last = None;
         self.next = self.clock.now() + self.oracle.policy().period;
         self.lease.iter_mut().for_each(Lease::begin_anew);
@@ -389,6 +393,10 @@ impl Daemon {
                 _ => Ok(()),
             };
         }
+        if Measurement::is(&message.bytes) {
+            self.links.take(self.clock.now(), &message.from, &message.bytes);
+            return Ok(());
+        }
         let question = match hello(&message.bytes) {
             Some(question) => Some(question),
             None => self.gathered.take(self.clock.now(), &message.from, &message.bytes),
@@ -436,7 +444,9 @@ impl Daemon {
             }
             self.said.view = problem;
         }
-        let base = with_local_time(base.unwrap_or_default(), &self.oracle.policy().time_zone);
+        self.links.news().iter().for_each(|line| say(line));
+        let base = self.links.add_to(now, period, base.unwrap_or_default());
+        let base = with_local_time(base, &self.oracle.policy().time_zone);
         let view = self.gathered.view(now, period, base);
         // it may have taken long, or this process was stopped: the lease counts now
         self.stand(say)?;
@@ -556,6 +566,7 @@ impl Daemon {
             term: self.term.unwrap_or(0),
             bus: counts.into(),
             reports: self.gathered.intake(),
+            measurements: self.links.intake(),
             outliers: self.gathered.outliers().clone(),
         }
     }

@@ -1,6 +1,7 @@
 //! How an Oracle is.
 
 use crate::gather::Intake;
+use crate::links::MeasurementIntake;
 use crate::robust::Outliers;
 use bus::{BusCounts, Rejected};
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub struct Status {
     pub bus: Refused,
     /// What has become of reports.
     pub reports: Intake,
+    /// What has become of collectors' measurements.
+    pub measurements: MeasurementIntake,
     /// Hosts that say what no other does.
     pub outliers: Outliers,
 }
@@ -49,7 +52,8 @@ impl Status {
     /// The same without what changes as long as all is well.
     pub(crate) fn trouble(&self) -> Status {
         let outliers = Outliers { hosts: self.outliers.hosts, ..Outliers::default() };
-        Status { hosts: 0, reports: Intake { taken: 0, ..self.reports }, outliers, ..*self }
+        let measurements = MeasurementIntake { taken: 0, ..self.measurements };
+        Status { hosts: 0, reports: Intake { taken: 0, ..self.reports }, measurements, outliers, ..*self }
     }
 
     /// In a line.
@@ -57,6 +61,7 @@ impl Status {
         let Refused { slow, long, turned_away, rejected } = self.bus;
         let Intake { refused, impostors, hosts_beyond, links_beyond, links_foreign, groups_other, racks_other, .. } =
             self.reports;
+        let measured = self.measurements;
         let counts = [
             (slow, "agents dropped because they did not read"),
             (long, "agents dropped because of too long a message"),
@@ -69,6 +74,11 @@ impl Status {
             (links_foreign, "links ignored: not the host's own"),
             (groups_other, "groups counted as `other`"),
             (racks_other, "pairs of racks counted as `other`"),
+            (measured.refused, "measurements refused"),
+            (measured.not_allowed, "measurements refused: not from a collector"),
+            (measured.collectors_beyond, "measurements refused: too many collectors"),
+            (measured.links_beyond, "switches' links ignored: too many"),
+            (measured.pairs_beyond, "collectors' pairs of racks ignored: too many"),
             (self.outliers.hosts as u64, "hosts report what no other does"),
         ];
         let agents = format!("{} agents", self.agents);

@@ -1,7 +1,7 @@
 //! Whatever comes over the bus, the Oracle's memory is bounded and its sums hold.
 
-use bus::{MESSAGE_MAX, Peer, Report, Telemetry};
-use oracle::{Gathered, HOSTS_MAX};
+use bus::{MESSAGE_MAX, Measurement, Peer, Report, Telemetry};
+use oracle::{COLLECTORS_MAX, Gathered, HOSTS_MAX, Links, PAIRS_MAX, SWITCH_LINKS_MAX};
 use policy::{ArmObservation, COUNT_MAX, Host, Known, Link, NetworkView, Policy};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Stats, StatsAlloc};
 use std::alloc::System;
@@ -58,6 +58,7 @@ fn unknown_names_take_no_memory_and_sums_do_not_overflow() {
     a_host_that_counts_all_that_it_may_takes_some_kilobytes();
     numbers_that_are_as_large_as_can_be_saturate();
     what_is_no_report_leaves_nothing();
+    what_collectors_measure_is_bounded();
 }
 
 fn a_hundred_thousand_groups_are_one() {
@@ -266,4 +267,46 @@ fn what_is_no_report_leaves_nothing() {
     }
     assert!(in_use() - before < 4096, "{} bytes", in_use() - before);
     assert_eq!((gathered.intake().taken, gathered.hosts()), (0, 0));
+}
+
+fn what_collectors_measure_is_bounded() {
+    let mut links = Links::default();
+    let long = |i: usize| format!("{i:0>255}");
+    let link = |i: usize| Link { name: long(i), from: long(1), to: long(2), ..Link::default() };
+    let pair = |i: usize| policy::RackPair { from: long(i), to: long(1), rate: Rate::from_mbps(1) };
+    let before = in_use();
+    // 300 collectors of 1000 links each: 44 collectors, and then 37,856 links, are too many
+    for collector in 0..300 {
+        let measurement = Measurement {
+            source: long(collector),
+            links: (0..1000)
+                .map(|i| link(1000 * collector + i))
+                .chain((0..100).map(|_| link(1000 * collector)))
+                .collect(),
+            matrix: (0..300).map(pair).collect(),
+            problems: vec![long(1); 64],
+            ..Measurement::default()
+        };
+        for message in measurement.to_messages() {
+            links.take(Time::from_secs(1), &Peer::Local, &message);
+        }
+    }
+    for round in 0..2 {
+        let full = Measurement {
+            source: long(0),
+            round,
+            links: (0..70_000).map(|i| link(900_000 + i)).collect(),
+            ..Measurement::default()
+        };
+        full.to_messages().iter().for_each(|message| links.take(Time::from_secs(1), &Peer::Local, message));
+    }
+    let grown = in_use() - before;
+    println!("262,144 links with the longest names and 65,536 pairs of racks: {grown} bytes more");
+    let intake = links.intake();
+    assert_eq!((links.collectors(), intake.links_beyond), (COLLECTORS_MAX, 256_000 + 2 * 70_000 - 262_144 - 6144));
+    assert_eq!(intake.pairs_beyond, 256 * 300 - 65_536);
+    assert!(grown < SWITCH_LINKS_MAX * 1200 + PAIRS_MAX * 800 + COLLECTORS_MAX * 40_000, "{grown} bytes");
+    assert!(links.add_to(Time::from_secs(200), PERIOD, NetworkView::default()).links.is_empty());
+    let left = in_use().saturating_sub(before);
+    assert!(left < 10_000, "{left} bytes after all was forgotten");
 }

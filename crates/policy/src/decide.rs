@@ -141,10 +141,15 @@ pub struct Conflict {
     pub hosts: usize,
 }
 
+/// What was measured longer ago than so many periods is unknown.
+pub const STALE_PERIODS: u64 = 2;
+
 /// Decides by a policy and a view, and remembers what was decided.
 ///
 /// The same policy, views and history give the same decisions on every machine; nothing else is looked at.
 pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Decision {
+    let fresh = view.without_stale(policy.period * STALE_PERIODS);
+    let view = fresh.as_ref();
     history.begin(policy, view);
     let weight = match (policy.smoothing, history.last_at) {
         (Some(constant), Some(last)) => {

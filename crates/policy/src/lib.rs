@@ -43,7 +43,9 @@ pub use algorithm::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, provided};
 pub use beacon::Beacon;
 pub use compare::{Comparison, Decided, HostList, RuleChange, RulePlace, SettingChange};
 pub use cue::{Addressees, Cue, CueGuard, CueScope, NAMED_MAX, TEXT_MAX, place_of};
-pub use decide::{Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, decide};
+pub use decide::{
+    Conflict, ConstraintReport, Decision, HostCounts, RuleReport, STABILITY_FACTOR, STALE_PERIODS, decide,
+};
 pub use document::{Diagnostic, Located};
 pub use epoch::{EPOCH_MAX, Epoch, TERM_MAX};
 pub use expression::{Expression, ExpressionError, Place};

@@ -284,6 +284,12 @@ static VARIABLES: &[Variable] = &[
         Read::Link(|l| l.marks.map_or(f64::NAN, f64::from)),
         "whether its queue marks (ECN)",
     ),
+    variable(
+        "link.age",
+        Unit::Duration,
+        Read::Link(|l| seconds(l.age)),
+        "how long ago it was measured; from two periods on, its utilization, drop rate, mark rate and queue are unknown",
+    ),
     variable("host.name", Unit::Text, Read::HostText(|h| &h.name), "its name"),
     variable("host.rack", Unit::Text, Read::HostText(|h| &h.rack), "the rack that it is in"),
     variable("host.cc", Unit::Text, Read::HostText(|h| &h.cc), "the congestion control that it uses without a policy"),

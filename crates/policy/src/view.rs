@@ -9,6 +9,7 @@
 use crate::algorithm::is_plain;
 use crate::cue::{TEXT_MAX, clipped};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
 
@@ -85,6 +86,9 @@ pub struct Link {
     /// Whether packets can take it; one that has failed parts what it joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up: Option<bool>,
+    /// How long ago this was measured; from two periods on, what was measured is unknown ([`NetworkView::without_stale`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age: Option<Time>,
 }
 
 /// A host and its TCP.
@@ -262,6 +266,21 @@ impl NetworkView {
         serde_json::to_string_pretty(self).expect("a view is plain data")
     }
 
+    /// The view without what was measured more than `most` ago: of such a link its name, its ends, its rate and whether it marks are known, and
+    /// its age.
+    pub fn without_stale(&self, most: Time) -> Cow<'_, NetworkView> {
+        let is_stale = |link: &Link| link.age.is_some_and(|age| age > most);
+        if !self.links.iter().any(is_stale) {
+            return Cow::Borrowed(self);
+        }
+        let mut view = self.clone();
+        for link in view.links.iter_mut().filter(|link| is_stale(link)) {
+            (link.utilization, link.drop_rate, link.mark_rate) = (None, None, None);
+            (link.queue, link.up) = (None, None);
+        }
+        Cow::Owned(view)
+    }
+
     fn check(&self) -> Result<(), ViewError> {
         let at = |place: String| move |message| ViewError::Value { place, message };
         let of_clock = number("hour", self.hour, 24.0).and_then(|()| match self.weekday {
@@ -359,7 +378,11 @@ impl Transfers {
 }
 
 impl RackPair {
-    fn check(&self) -> Result<(), String> {
+    /// Whether its texts and its number are in range.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), String> {
         text("from", &self.from)?;
         text("to", &self.to)?;
         count("rate", Some(self.rate.as_bps()))

@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod bad_input;
+mod collect;
 mod common;
 mod demo;
 mod determinism;

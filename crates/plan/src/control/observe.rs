@@ -58,6 +58,7 @@ impl Observer {
             // a host's own queue uses back-pressure and needs no marks
             marks: Some(network::marks(spec) || topology.node(spec.from).kind == NodeKind::Host),
             up: Some(true),
+            age: Some(Time::ZERO),
             ..Link::default()
         };
         let mut entries: Vec<&str> = scenario.traffic.iter().map(|entry| entry.label.as_str()).collect();

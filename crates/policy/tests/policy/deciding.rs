@@ -418,3 +418,34 @@ fn what_must_be_collected_follows_from_what_is_asked() {
         ["host.drop_rate", "host.sent_segments", "host.retransmitted_segments", "host.fct_p99", "host.srtt_p99"]
     );
 }
+
+#[test]
+fn what_was_measured_more_than_two_periods_ago_is_unknown() {
+    let rule = format!("when = \"network.max_link_utilization < 0.5\"\n{IW}");
+    let constraint = "[[constraint]]\nname = \"heard\"\nholds = 'links.exists(l, l.age <= duration(\"20 s\"))'";
+    let policy = simple(&rule, constraint);
+    let aged = |ages: [Time; 2]| {
+        let mut network = view(8, 0.1, 0);
+        network.links.truncate(2);
+        network.links.iter_mut().zip(ages).for_each(|(link, age)| link.age = Some(age));
+        network
+    };
+    let turned = |network: &NetworkView| {
+        let decision = once(&policy, network);
+        (decision.rules[0].turn, decision.constraints[0].holds, decision.cues.len())
+    };
+    let (fresh, old) = (Time::from_secs(20), Time::from_ms(20_001));
+    assert_eq!(turned(&aged([fresh, fresh])), (Some(Turn::On), Some(true), 1));
+    // the second link alone is known; its age says that something was heard
+    assert_eq!(turned(&aged([old, fresh])), (Some(Turn::On), Some(true), 1));
+    assert_eq!(turned(&aged([old, old])), (Some(Turn::Unknown), Some(false), 0));
+    let mut busy = aged([old, fresh]);
+    busy.links[0].utilization = Some(0.9);
+    assert_eq!(turned(&busy).0, Some(Turn::On), "the busy link has not been heard of");
+    busy.links[0].age = Some(Time::ZERO);
+    assert_eq!(turned(&busy).0, Some(Turn::Off));
+    // its name, ends and rate are no measurements
+    let kept = aged([old, old]).without_stale(policy.period * policy::STALE_PERIODS).into_owned();
+    assert_eq!((kept.links[0].to.as_str(), kept.links[0].marks, kept.links[0].age), ("h0", Some(true), Some(old)));
+    assert_eq!((kept.links[0].drop_rate, kept.links[0].up), (None, None));
+}

@@ -53,6 +53,7 @@ fn recorded_ports_and_queues_are_read() {
         packets: Some(packets),
         dropped: Some(dropped),
         errors: Some(0),
+        at: None,
     };
     assert_eq!([counted[1].received, counted[1].sent], [counts(5, 426, 0), counts(6, 512, 0)]);
     assert_eq!([counted[0].received, counted[0].sent], [counts(0, 0, 0), counts(0, 0, 5)]);

@@ -1,0 +1,183 @@
+//! Two hosts at a switch, each a network namespace; the switch is an Open vSwitch of the test's own, in user space.
+
+use serde_json::Value;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use testkit::{End, Machine, Namespaces, PATIENCE, Running, cable, eventually, inside, ip, or_skip, root};
+
+/// The hosts are in different racks of one network.
+pub const FIRST: &str = "10.95.1.1";
+pub const SECOND: &str = "10.95.2.1";
+pub const RACKS: &str = "[racks]\n\"10.95.1.0/24\" = \"r1\"\n\"10.95.2.0/24\" = \"r2\"\n";
+
+/// Hosts, switch, and what was started; gone on drop, also after a failing test.
+pub struct World {
+    place: TempDir,
+    daemons: Vec<Child>,
+    /// The first host, the switch, the second host.
+    hosts: Namespaces<3>,
+    _machine: Machine,
+}
+
+/// What an interface has sent, without Ethernet's headers.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub ip_bytes: u64,
+    pub packets: u64,
+}
+
+impl World {
+    /// Or a printed reason why the test is skipped.
+    pub fn new(programs: &[&str]) -> Option<World> {
+        or_skip(root())?;
+        for program in ["ovs-vswitchd", "ethtool"].iter().chain(programs) {
+            if Command::new("which").arg(program).stdout(Stdio::null()).status().is_ok_and(|status| !status.success()) {
+                eprintln!("skipped: {program} is not installed");
+                return None;
+            }
+        }
+        let machine = Machine::take();
+        let hosts = Namespaces::new(["first", "switch", "second"]);
+        let mut world = World { place: tempfile::tempdir().unwrap(), daemons: Vec::new(), hosts, _machine: machine };
+        let [first, switch, second] = &*world.hosts;
+        for host in [first, switch, second] {
+            ip(&format!("-n {host} link set lo up"));
+        }
+        for (host, port, address) in [(first, "p1", FIRST), (second, "p2", SECOND)] {
+            let address = format!("{address}/16");
+            let there = End { host, name: "eth0", address: Some(&address) };
+            cable([there, End { host: switch, name: port, address: None }]);
+            // a user-space switch fills in no checksums, and takes no joined packets
+            world.run(host, "ethtool -K eth0 tx off tso off gso off");
+        }
+        let (database, socket) = (world.file("conf.db"), world.file("db.sock"));
+        world.run(switch, &format!("ovsdb-tool create {database} /usr/share/openvswitch/vswitch.ovsschema"));
+        world.daemon(&format!("ovsdb-server {database} --remote=punix:{socket}"));
+        assert!(eventually(|| world.path("db.sock").exists()), "the switch's database answers");
+        world.set("--no-wait init");
+        world.daemon(&format!("ovs-vswitchd unix:{socket}"));
+        world.set("add-br sw -- set bridge sw datapath_type=netdev protocols=OpenFlow13");
+        world.set("add-port sw p1 -- add-port sw p2");
+        Some(world)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// The namespace of the first host (0), the switch (1), or the second host (2).
+    pub fn host(&self, number: usize) -> &str {
+        &self.hosts[number]
+    }
+
+    /// Runs a command in a namespace.
+    fn run(&self, host: &str, line: &str) {
+        let mut words = line.split_whitespace();
+        let mut command = Command::new(words.next().expect("a program"));
+        let output = inside(host, || command.args(words).current_dir(self.place.path()).output().unwrap());
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Starts a daemon of the switch.
+    fn daemon(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let mut command = Command::new(words.next().expect("a program"));
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        for folder in ["OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR"] {
+            command.env(folder, self.place.path());
+        }
+        let child = inside(&self.hosts[1], || command.spawn().unwrap());
+        self.daemons.push(child);
+    }
+
+    /// Starts another program on a host.
+    pub fn start(&mut self, host: usize, program: &str, arguments: &[&str]) {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.place.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = inside(&self.hosts[host], || command.spawn().unwrap());
+        self.daemons.push(child);
+    }
+
+    /// Changes the switch's configuration, and waits until it is in force.
+    pub fn set(&self, what: &str) {
+        let socket = self.file("db.sock");
+        self.run(&self.hosts[1], &format!("ovs-vsctl --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()));
+    }
+
+    /// Starts `opentcp` in a namespace; its output goes into a file `NAME.out`.
+    pub fn opentcp(&self, host: usize, name: &str, arguments: &[&str]) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_opentcp"));
+        let out = fs::File::create(self.path(&format!("{name}.out"))).unwrap();
+        command.args(arguments).current_dir(self.place.path()).stdin(Stdio::null()).stdout(out);
+        Running::start(&self.hosts[host], &mut command, self.path(&format!("{name}.log")))
+    }
+
+    /// The lines of JSON that a process has printed.
+    pub fn lines(&self, name: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.path(&format!("{name}.out"))).unwrap();
+        // the last line may be half-written
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// What a host has sent.
+    pub fn sent(&self, host: usize) -> Sent {
+        inside(&self.hosts[host], || {
+            let output = Command::new("ip").args(["-j", "-s", "link", "show", "eth0"]).output().unwrap();
+            let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let count = |what: &str| json[0]["stats64"]["tx"][what].as_u64().unwrap();
+            Sent { ip_bytes: count("bytes") - 14 * count("packets"), packets: count("packets") }
+        })
+    }
+
+    /// Carries bytes over a TCP connection from the first host to the second: so many each `pause`, as long as it takes to carry all.
+    pub fn carry(&self, bytes: u64, (at_once, pause): (usize, Duration)) {
+        let listener = inside(self.host(2), || TcpListener::bind((SECOND, 0)).unwrap());
+        let port = listener.local_addr().unwrap().port();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                std::io::copy(&mut (&mut stream).take(bytes), &mut std::io::sink()).unwrap();
+            });
+            let mut stream = inside(self.host(0), || {
+                let mut stream = None;
+                assert!(
+                    eventually(|| {
+                        stream = TcpStream::connect((SECOND, port)).ok();
+                        stream.is_some()
+                    }),
+                    "the switch forwards"
+                );
+                stream.expect("it was opened")
+            });
+            let (chunk, begun) = (vec![7; at_once], Instant::now());
+            let mut written = 0;
+            while written < bytes {
+                let most = chunk.len().min((bytes - written) as usize);
+                stream.write_all(&chunk[..most]).unwrap();
+                written += most as u64;
+                let due = pause * (written / at_once as u64) as u32;
+                thread::sleep(due.saturating_sub(begun.elapsed()));
+            }
+        });
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for daemon in &mut self.daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The SNMP reader against net-snmp's agent (snmpd) and lldpd, each in a network namespace that is a switch.
+//!
+//! Debian: `apt install snmpd lldpd`. As root.
+
+use collect::snmp::{Access, Options, Reader};
+use collect::{Neighbour, PortCounters, ReadError, Reader as _, SwitchCounters};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use testkit::{End, Namespaces, Running, cable, command, inside, ip, or_skip, root, until};
+use units::{Rate, Time};
+
+const COMMUNITY: &str = "community = \"wide\"";
+const USER: &str = "user = \"operator\"\nauth_password = \"authentication\"\nprivacy_password = \"encryption\"";
+
+/// A switch: snmpd with its own configuration on the loopback address of its namespace, and a cable to a host.
+struct Switch {
+    agent: Running,
+    folder: TempDir,
+    // last: what runs in them must end first
+    names: Namespaces<2>,
+}
+
+impl Switch {
+    fn start(more: &str) -> Option<Switch> {
+        or_skip(root())?;
+        or_skip(installed("snmpd"))?;
+        let names = Namespaces::new(["snmp", "host"]);
+        let [switch, host] = &*names;
+        ip(&format!("-n {switch} link set lo up"));
+        cable([
+            End { host: switch, name: "swp1", address: Some("10.9.0.1/24") },
+            End { host, name: "eth7", address: Some("10.9.0.2/24") },
+        ]);
+        let folder = tempfile::tempdir().expect("there is room for a folder");
+        let configuration = format!(
+            "agentaddress udp:127.0.0.1:161\nrocommunity wide 127.0.0.1\nview narrow included .1\n\
+             view narrow excluded .1.3.6.1.2.1.31\nrocommunity narrow 127.0.0.1 -V narrow\n\
+             view nothing included .1.3.6.1.2.1.1\nrocommunity nothing 127.0.0.1 -V nothing\n\
+             createUser operator SHA-256 \"authentication\" AES \"encryption\"\nrouser operator priv\n\
+             sysName switch-1\n{more}"
+        );
+        fs::write(folder.path().join("snmpd.conf"), configuration).expect("the folder is ours");
+        let agent = snmpd(switch, folder.path());
+        Some(Switch { agent, folder, names })
+    }
+
+    fn reader(&self, access: &str) -> Reader {
+        Reader::new(self.options(access))
+    }
+
+    /// With waits that suit a test.
+    fn options(&self, access: &str) -> Options {
+        let file = self.folder.path().join("access.toml");
+        fs::write(&file, access).expect("the folder is ours");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file is ours");
+        let access = Access::from_file(&file).expect("these are credentials");
+        Options { timeout: Time::from_ms(500), ..Options::new("127.0.0.1", access) }
+    }
+
+    /// Runs `work` in the switch's namespace.
+    fn run<T: Send>(&self, work: impl AsyncFnOnce() -> T + Send) -> T {
+        inside(&self.names[0], || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("there are descriptors").block_on(work())
+        })
+    }
+
+    fn error(&self, access: &str) -> ReadError {
+        self.run(async || self.reader(access).read().await.expect_err("it must not answer"))
+    }
+
+    /// What the kernel counts of a port: bytes in, bytes out, packets in, packets out.
+    fn statistics(&self, port: &str) -> [u64; 4] {
+        let folder = format!("/sys/class/net/{port}/statistics");
+        let files =
+            ["rx_bytes", "tx_bytes", "rx_packets", "tx_packets"].map(|file| format!("{folder}/{file}")).join(" ");
+        let text = command("ip", &format!("netns exec {} cat {files}", self.names[0]));
+        let numbers: Vec<u64> = text.lines().map(|line| line.parse().expect("the kernel writes numbers")).collect();
+        numbers.try_into().expect("four files")
+    }
+}
+
+fn snmpd(namespace: &str, folder: &Path) -> Running {
+    let mut command = Command::new("snmpd");
+    command.args(["-f", "-Le", "-C", "-c"]).arg(folder.join("snmpd.conf"));
+    command.env("SNMP_PERSISTENT_DIR", folder.join("persistent")).env("MIBS", "");
+    let agent = Running::start(namespace, &mut command, folder.join("snmpd.log"));
+    until("snmpd listens", || agent.said().contains("NET-SNMP version"));
+    agent
+}
+
+fn installed(program: &str) -> Result<(), String> {
+    let found =
+        Command::new("sh").args(["-c", &format!("command -v {program}")]).output().is_ok_and(|o| o.status.success());
+    if found { Ok(()) } else { Err(format!("{program} is not installed")) }
+}
+
+fn port<'a>(switch: &'a SwitchCounters, name: &str) -> &'a PortCounters {
+    switch.ports.iter().find(|port| port.name == name).unwrap_or_else(|| panic!("{name} is not in {switch:?}"))
+}
+
+fn counted(port: &PortCounters) -> [u64; 4] {
+    [port.received.bytes, port.sent.bytes, port.received.packets, port.sent.packets]
+        .map(|number| number.expect("it is counted"))
+}
+
+/// Sends from the host to the switch at `rate` for `span`, through real TCP.
+fn traffic(switch: &Switch, rate: Rate, span: Duration) -> thread::JoinHandle<()> {
+    let [at_switch, at_host] = [0, 1].map(|i| switch.names[i].clone());
+    let listener = inside(&at_switch, || TcpListener::bind("10.9.0.1:0").expect("a port is free"));
+    let to = listener.local_addr().expect("it is bound");
+    let drain = move || {
+        let (mut from, _) = listener.accept().expect("the host connects");
+        let mut bytes = vec![0; 1 << 16];
+        while from.read(&mut bytes).is_ok_and(|n| n > 0) {}
+    };
+    thread::spawn(move || {
+        thread::scope(|scope| {
+            scope.spawn(drain);
+            let mut stream = inside(&at_host, || TcpStream::connect(to).expect("the switch listens"));
+            let began = Instant::now();
+            let mut sent = 0;
+            let chunk = vec![0; 16_000];
+            while began.elapsed() < span {
+                let due = began.elapsed().as_secs_f64() * rate.as_bps() as f64 / 8.0;
+                if (sent as f64) < due {
+                    stream.write_all(&chunk).expect("the switch reads");
+                    sent += chunk.len();
+                } else {
+                    thread::sleep(Duration::from_millis(2));
+                }
+            }
+        });
+    })
+}
+
+#[test]
+fn counters_are_the_kernels() {
+    let Some(switch) = Switch::start("") else { return };
+    for access in [COMMUNITY, USER] {
+        inside(&switch.names[1], || {
+            let to = TcpListener::bind("10.9.0.2:0").expect("a port is free");
+            let address = to.local_addr().expect("it is bound");
+            let [one, other] =
+                [inside(&switch.names[0], || TcpStream::connect(address)), to.accept().map(|(other, _)| other)];
+            testkit::talk(&(one.expect("it listens"), other.expect("it connects")));
+        });
+        // snmpd renews its copy of quiet counters every 3 s
+        thread::sleep(Duration::from_millis(3_500));
+        let before = switch.statistics("lo");
+        thread::sleep(Duration::from_millis(3_500));
+        let (name, read) = switch.run(async || {
+            let mut reader = switch.reader(access);
+            let read = reader.read().await.expect("snmpd answers");
+            (read.switch.clone(), read)
+        });
+        assert_eq!(name, "switch-1");
+        let cable = port(&read, "swp1");
+        assert_eq!(counted(cable), switch.statistics("swp1"));
+        assert!(cable.received.bytes > Some(20_000), "{cable:?}");
+        assert_eq!((cable.rate, cable.up, cable.width), (Some(Rate::from_gbps(10)), Some(true), 64));
+        // the reading itself runs over the loopback interface
+        let (loopback, after) = (counted(port(&read, "lo")), switch.statistics("lo"));
+        for i in 0..4 {
+            assert!((before[i]..=after[i]).contains(&loopback[i]), "{before:?} {loopback:?} {after:?}");
+        }
+        println!("{access:.9}…: {} ports, swp1 {:?}", read.ports.len(), counted(cable));
+    }
+}
+
+#[test]
+fn utilization_under_traffic_is_the_kernels() {
+    let Some(switch) = Switch::start("") else { return };
+    let sender = traffic(&switch, Rate::from_mbps(200), Duration::from_secs(27));
+    let read = async |reader: &mut Reader| {
+        let read = reader.read().await.expect("snmpd answers");
+        let swp1 = port(&read, "swp1");
+        let at = swp1.received.at.expect("an answer has a time");
+        (swp1.received.bytes.expect("it is counted"), at, switch.statistics("swp1")[0], Instant::now())
+    };
+    switch.run(async || {
+        let mut reader = switch.reader(COMMUNITY);
+        // the first reading chooses what to watch, the second begins at a renewal
+        read(&mut reader).await;
+        let mut before = read(&mut reader).await;
+        for pause in [5_100, 9_700] {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            let after = read(&mut reader).await;
+            let snmp = (after.0 - before.0) as f64 / (after.1.as_secs_f64() - before.1.as_secs_f64());
+            let kernel = (after.2 - before.2) as f64 / (after.3 - before.3).as_secs_f64();
+            let [snmp_of_10g, kernel_of_10g] = [snmp, kernel].map(|rate| rate * 8.0 / 1e10);
+            println!(
+                "utilization by SNMP {snmp_of_10g:.5}, by the kernel {kernel_of_10g:.5}, off by {:.2} %",
+                (snmp / kernel - 1.0) * 100.0
+            );
+            assert!(kernel > 15e6, "the traffic runs: {kernel} B/s");
+            assert!((snmp / kernel - 1.0).abs() < 0.02, "SNMP {snmp} B/s, kernel {kernel} B/s");
+            before = after;
+        }
+    });
+    sender.join().expect("the sender ends by itself");
+}
+
+#[test]
+fn ports_without_64_bit_counters_have_32_bit_ones() {
+    let Some(switch) = Switch::start("") else { return };
+    let read = switch.run(async || switch.reader("community = \"narrow\"").read().await.expect("snmpd answers"));
+    let swp1 = port(&read, "swp1");
+    assert_eq!((swp1.width, swp1.rate), (32, None), "10 Gbit/s is beyond ifSpeed");
+    assert!(swp1.received.bytes.is_some() && swp1.received.packets.is_none(), "{swp1:?}");
+}
+
+#[test]
+fn a_restart_of_the_agent_is_a_reset() {
+    let Some(mut switch) = Switch::start("") else { return };
+    let folder = switch.folder.path().to_path_buf();
+    let mut reader = switch.reader(USER);
+    // one runtime, since the reader's socket belongs to it
+    let namespace = switch.names[0].clone();
+    let agent = &mut switch.agent;
+    inside(&namespace, || {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are descriptors");
+        runtime.block_on(async {
+            let first = reader.read().await.expect("snmpd answers");
+            tokio::time::sleep(Duration::from_secs(7)).await;
+            let second = reader.read().await.expect("snmpd answers");
+            let reset = |one: &SwitchCounters, other: &SwitchCounters| {
+                port(one, "swp1").discontinuity != port(other, "swp1").discontinuity
+            };
+            assert!(!reset(&first, &second));
+            let old = std::mem::replace(
+                agent,
+                Running::start(&namespace, &mut Command::new("true"), folder.join("true.log")),
+            );
+            old.stop();
+            *agent = snmpd(&namespace, &folder);
+            let third = reader.read().await.expect("it finds the agent's new engine");
+            assert!(reset(&second, &third));
+        });
+    });
+}
+
+#[test]
+fn each_failure_has_its_own_message() {
+    let Some(switch) = Switch::start("") else { return };
+    let refused = |error: &ReadError, part: &str| matches!(error, ReadError::Refused(text) if text.contains(part));
+    let unreachable =
+        |error: &ReadError, part: &str| matches!(error, ReadError::Unreachable(text) if text.contains(part));
+
+    let error = switch.error("community = \"wrong\"");
+    assert!(refused(&error, "not to this community"), "{error}");
+    println!("wrong community: {error}");
+    for (what, access) in [
+        ("authentication", USER.replace("authentication", "authenticatiom")),
+        ("privacy", USER.replace("encryption", "encryptiom")),
+        ("user", USER.replace("operator", "stranger")),
+    ] {
+        let error = switch.error(&access);
+        assert!(matches!(&error, ReadError::Refused(text) if text.contains("user")), "{what}: {error}");
+        println!("wrong {what}: {error}");
+    }
+    let error = switch.error("community = \"nothing\"");
+    assert!(matches!(&error, ReadError::Unsupported(text) if text.contains("IF-MIB")), "{error}");
+    println!("a view without ports: {error}");
+
+    switch.agent.pause(true);
+    for access in [COMMUNITY, USER] {
+        let error = switch.error(access);
+        assert!(unreachable(&error, "no answer within 1 s"), "{error}");
+        println!("stopped agent: {error}");
+    }
+    switch.agent.pause(false);
+
+    let mut options = switch.options(COMMUNITY);
+    options.address = "127.0.0.1:9".into();
+    let error = switch.run(async || Reader::new(options).read().await.expect_err("nobody listens"));
+    assert!(unreachable(&error, "no program listens"), "{error}");
+    println!("no agent: {error}");
+
+    let mut options = switch.options(COMMUNITY);
+    options.address = "no-such-host.invalid".into();
+    let error = switch.run(async || Reader::new(options).read().await.expect_err("there is no such host"));
+    assert!(matches!(error, ReadError::Unreachable(_)), "{error}");
+    println!("no such name: {error}");
+}
+
+#[test]
+fn an_agent_that_stops_in_the_middle_is_said_to() {
+    let Some(switch) = Switch::start("") else { return };
+    let [at_switch, _] = &*switch.names;
+    // enough ports that a reading takes many requests
+    let links: Vec<String> = (0..200).map(|i| format!("link add d{i} type veth peer name e{i}")).collect();
+    let batch = switch.folder.path().join("links");
+    fs::write(&batch, links.join("\n")).expect("the folder is ours");
+    ip(&format!("-n {at_switch} -batch {}", batch.display()));
+    thread::sleep(Duration::from_millis(3_500));
+    switch.run(async || {
+        let mut reader = switch.reader(COMMUNITY);
+        let began = Instant::now();
+        let read = reader.read().await.expect("snmpd answers");
+        let whole = began.elapsed();
+        println!("{} ports in {whole:?}", read.ports.len());
+        assert_eq!(read.ports.len(), 402);
+        assert!(read.ports.iter().map(|port| port.number).is_sorted());
+
+        // a new reader has nothing to watch: all its time goes into the walk
+        let mut reader = switch.reader(COMMUNITY);
+        let (error, ()) = tokio::join!(reader.read(), async {
+            tokio::time::sleep(whole / 2).await;
+            switch.agent.pause(true);
+        });
+        let error = error.expect_err("it was stopped");
+        assert!(matches!(&error, ReadError::Interrupted(text) if text.contains("ports")), "{error}");
+        println!("stopped in the middle: {error}");
+        switch.agent.pause(false);
+        reader.read().await.expect("it answers as before");
+
+        let mut options = switch.options(COMMUNITY);
+        options.reading = Time::from_ns(whole.as_nanos() as u64 / 4);
+        let error = Reader::new(options).read().await.expect_err("it takes longer");
+        assert!(matches!(&error, ReadError::Interrupted(text) if text.contains("are over")), "{error}");
+        println!("slow: {error}");
+    });
+}
+
+#[test]
+fn neighbours_are_lldpds() {
+    if or_skip(installed("lldpd")).is_none() {
+        return;
+    }
+    for named_by in ["ifname", "macaddress"] {
+        let agentx = tempfile::tempdir().expect("there is room for a folder");
+        let socket = agentx.path().join("agentx").display().to_string();
+        let Some(switch) = Switch::start(&format!("master agentx\nagentXSocket {socket}\n")) else { return };
+        let start = |namespace: usize, name: &str, port: &str, more: &[&str]| {
+            let folder = switch.folder.path();
+            let file = folder.join(format!("{name}.conf"));
+            let text = format!(
+                "configure system hostname {name}\nconfigure lldp tx-interval 1\nconfigure lldp portidsubtype {named_by}\n"
+            );
+            fs::write(&file, text).expect("the folder is ours");
+            let mut command = Command::new("lldpd");
+            command
+                .arg("-d")
+                .args(more)
+                .args(["-I", port, "-u"])
+                .arg(folder.join(format!("{name}.socket")))
+                .arg("-O")
+                .arg(file);
+            Running::start(&switch.names[namespace], &mut command, folder.join(format!("{name}.log")))
+        };
+        let _of_switch = start(0, "switch-1", "swp1", &["-x", "-X", &socket]);
+        let _of_host = start(1, "leaf-2", "eth7", &[]);
+        let mut options = switch.options(COMMUNITY);
+        options.refresh = Time::ZERO;
+        let expected = Neighbour { system: "leaf-2".into(), port: "eth7".into() };
+        let mut found = None;
+        until("the neighbour is heard", || {
+            thread::sleep(Duration::from_millis(200));
+            let read = switch.run(async || Reader::new(options.clone()).read().await.expect("snmpd answers"));
+            found = port(&read, "swp1").neighbour.clone();
+            found.is_some()
+        });
+        assert_eq!(found, Some(expected), "ports named by {named_by}");
+    }
+}
