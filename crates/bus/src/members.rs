@@ -455,7 +455,9 @@ mod tests {
     #[test]
     fn the_last_epochs_are_kept_in_whatever_order_they_come() {
         let mut members = Members::default();
-        [5, 9, 9, 7, 8, 2].into_iter().for_each(|epoch| members.epoch(epoch));
+        for epoch in [5, 9, 9, 7, 8, 2] {
+            members.epoch(epoch);
+        }
         assert_eq!(members.epochs.iter().copied().collect::<BTreeSet<u64>>(), BTreeSet::from([7, 8, 9]));
     }
 }
