@@ -104,8 +104,12 @@ impl Range {
         value.clamp(self.low, self.high)
     }
 
+    fn cuts(self, value: f64) -> bool {
+        value < self.low || value > self.high
+    }
+
     fn is_odd(self, value: f64) -> bool {
-        self.cut(value) != value && (value - self.median).abs() > self.far
+        self.cuts(value) && (value - self.median).abs() > self.far
     }
 }
 
@@ -185,7 +189,7 @@ pub fn cut_hosts(hosts: &mut [Host], outliers: &mut Outliers) -> BTreeMap<usize,
         for (quantity, range) in QUANTITIES.iter().zip(&ranges) {
             let Some(said) = (quantity.get)(&cut) else { continue };
             match range {
-                Some(range) if range.cut(said) != said => (quantity.set)(&mut cut, Some(range.cut(said))),
+                Some(range) if range.cuts(said) => (quantity.set)(&mut cut, Some(range.cut(said))),
                 Some(_) => {}
                 None => (quantity.set)(&mut cut, None),
             }
@@ -332,7 +336,7 @@ pub fn cut_links(links: &mut [(String, Vec<Link>)], hosts: usize, outliers: &mut
                 if range.is_odd(said) && odd.is_empty() {
                     odd.push(Outlier { host: host.clone(), what, said, median: range.median });
                 }
-                if range.cut(said) != said {
+                if range.cuts(said) {
                     set(link, Some(range.cut(said)));
                 }
             }
