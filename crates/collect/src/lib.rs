@@ -4,6 +4,7 @@
 mod counters;
 mod credentials;
 mod error;
+pub mod gnmi;
 mod meter;
 pub mod snmp;
 mod text;
