@@ -6,6 +6,7 @@ mod counters;
 mod credentials;
 mod error;
 pub mod flows;
+pub mod gnmi;
 mod meter;
 pub mod openflow;
 mod process;

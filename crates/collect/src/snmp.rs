@@ -21,7 +21,7 @@ mod walk;
 
 pub use access::{Access, User};
 
-use crate::text::clean;
+use crate::text::{clean, with_port};
 use crate::{PORTS_MAX, ReadError, SwitchCounters};
 use async_snmp::{Auth, Client, ErrorKind, ErrorStatus, Oid, Retry, VarBind};
 use bus::Clock;
@@ -125,7 +125,7 @@ impl Reader {
     async fn connect(&self, auth: Auth, retries: u32) -> Result<Client, ReadError> {
         let timeout = duration(self.options.timeout);
         let retry = Retry::fixed(retries, Duration::ZERO).map_err(|error| ReadError::Io(error.to_string()))?;
-        let builder = Client::builder(with_port(&self.options.address), auth).retry(retry);
+        let builder = Client::builder(with_port(&self.options.address, PORT), auth).retry(retry);
         let connected = builder.request_timeout(timeout).construction_timeout(timeout).connect().await;
         connected.map_err(|error| ReadError::Unreachable(error.to_string()))
     }
@@ -271,7 +271,7 @@ impl Reader {
     /// Whether the host says that nobody has the port. An agent ignores the empty packet.
     async fn is_closed(&self) -> bool {
         let refused = async {
-            let target = with_port(&self.options.address);
+            let target = with_port(&self.options.address, PORT);
             let target = tokio::net::lookup_host(&target).await.ok()?.next()?;
             let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
             let socket = UdpSocket::bind(any).await.ok()?;
@@ -302,17 +302,6 @@ fn read_error(error: &async_snmp::Error) -> ReadError {
         }
         ErrorKind::Config | ErrorKind::Privacy | ErrorKind::RandomSource => ReadError::Io(text),
         _ => ReadError::Protocol(text),
-    }
-}
-
-/// `HOST:PORT`, also of an IPv6 address without brackets and port.
-fn with_port(address: &str) -> String {
-    let is_bare_ipv6 = address.parse::<std::net::Ipv6Addr>().is_ok();
-    match address {
-        bare if is_bare_ipv6 => format!("[{bare}]:{PORT}"),
-        bracketed if bracketed.ends_with(']') => format!("{bracketed}:{PORT}"),
-        full if full.contains(':') => full.to_string(),
-        host => format!("{host}:{PORT}"),
     }
 }
 

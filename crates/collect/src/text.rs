@@ -25,9 +25,35 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     pairs.join(":")
 }
 
+/// `HOST:PORT` of an operator's address, also of an IPv6 address without brackets; `port` if there is none.
+pub(crate) fn with_port(address: &str, port: u16) -> String {
+    let is_bare_ipv6 = address.parse::<std::net::Ipv6Addr>().is_ok();
+    match address {
+        bare if is_bare_ipv6 => format!("[{bare}]:{port}"),
+        bracketed if bracketed.ends_with(']') => format!("{bracketed}:{port}"),
+        full if full.contains(':') => full.to_string(),
+        host => format!("{host}:{port}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_number_is_added_where_there_is_none() {
+        let cases = [
+            ("switch", "switch:161"),
+            ("switch:1161", "switch:1161"),
+            ("192.0.2.1", "192.0.2.1:161"),
+            ("2001:db8::1", "[2001:db8::1]:161"),
+            ("[2001:db8::1]", "[2001:db8::1]:161"),
+            ("[2001:db8::1]:1161", "[2001:db8::1]:1161"),
+        ];
+        for (written, meant) in cases {
+            assert_eq!(with_port(written, 161), meant);
+        }
+    }
 
     #[test]
     fn a_text_is_short_and_printable() {

@@ -1,10 +1,10 @@
 //! What a switch answers, without a switch: order, limits, ends of tables, odd rows; and files of credentials.
 
+use super::Access;
 use super::interfaces::{self, Port};
 use super::lldp;
 use super::uptime::Uptime;
 use super::walk::{Cell, Index, Row, Walk};
-use super::{Access, with_port};
 use crate::{Neighbour, ReadError};
 use async_snmp::{Oid, Value, VarBind};
 use proptest::prelude::*;
@@ -191,21 +191,6 @@ fn neighbours_are_joined_by_name_address_or_number() {
     let neighbour = |system: &str, port: &str| Some(Neighbour { system: system.into(), port: port.into() });
     let address = "02:00:00:00:00:09";
     assert_eq!(found, [neighbour("one", "p1"), neighbour(address, "eth0"), neighbour("three", address), None, None]);
-}
-
-#[test]
-fn a_port_number_is_added_where_there_is_none() {
-    let cases = [
-        ("switch", "switch:161"),
-        ("switch:1161", "switch:1161"),
-        ("192.0.2.1", "192.0.2.1:161"),
-        ("2001:db8::1", "[2001:db8::1]:161"),
-        ("[2001:db8::1]", "[2001:db8::1]:161"),
-        ("[2001:db8::1]:1161", "[2001:db8::1]:1161"),
-    ];
-    for (written, meant) in cases {
-        assert_eq!(with_port(written), meant);
-    }
 }
 
 #[test]
