@@ -47,7 +47,7 @@ impl Sent {
             from: from.clone(),
             to: to.clone(),
             starts: sum.flows / seconds,
-            size: Bytes::new(((sum.bytes / sum.flows) as u64).max(1)),
+            size: Bytes::new(((sum.bytes / sum.flows).round() as u64).max(1)),
         });
         let known = known.collect();
         let weight = libm::exp2(-1.0 / HALF_LIFE);
