@@ -18,7 +18,7 @@ holds = "network.max_link_utilization < 0.9"
 name = "always"
 when = "network.live_flows >= 0"
 match = { hosts = "all" }
-set = { cc = "newreno" }
+set = { initial_cwnd = 20 }
 "#;
 
 fn policy() -> Policy {
