@@ -479,7 +479,7 @@ fn live(
         }
         changed |= mind.agent.on_timer(now);
         // stored before it is set: a crash in between must not let it be accepted twice
-        if let Some(highest) = mind.agent.highest().filter(|highest| Some(*highest) != mind.stored) {
+        if let Some(highest) = mind.agent.highest().filter(|highest| Some(*highest) > mind.stored) {
             store_epoch(&config.places.epoch(), highest)?;
             mind.stored = Some(highest);
         }

@@ -266,8 +266,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// `stored` is what [`Gate::highest`] was before the agent was restarted: all of that epoch counts as taken,
-    /// since which of its CUEs were taken is not stored.
+    /// `stored` is what [`Gate::highest`] was before the agent was restarted: all of that epoch counts as taken, since which of its
+    /// CUEs were taken is not stored, unless the Oracle answers that it is not over.
     pub fn new(keys: impl Into<PublicKeys>, identity: Identity, stored: Option<u64>) -> Gate {
         Gate { keys: keys.into(), identity, stored, current: None, taken: BTreeSet::new(), question: None }
     }
@@ -303,7 +303,11 @@ impl Gate {
             return Some(Err(CueError::Forged));
         }
         self.question = None;
-        self.stored = self.stored.max(Some(u64::from_le_bytes(*epoch)));
+        let over = u64::from_le_bytes(*epoch);
+        // A restarted agent has lost what it set by the CUEs of the epoch that it had stored. The Oracle says, now, that this epoch is
+        // not over: they may come again. They are the decision that is in force, so none is taken after a newer one.
+        let is_in_force = self.current.is_none() && over.checked_add(1).is_some_and(|next| self.stored == Some(next));
+        self.stored = if is_in_force { Some(over) } else { self.stored.max(Some(over)) };
         Some(Ok(()))
     }
 

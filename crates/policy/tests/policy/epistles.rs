@@ -74,6 +74,23 @@ fn a_restarted_agent_takes_nothing_of_an_epoch_that_it_has_seen() {
 }
 
 #[test]
+fn a_restarted_agent_takes_the_epoch_that_it_has_seen_again_if_the_oracle_says_that_it_is_not_over() {
+    for (answered, taken) in [(4, false), (5, true), (6, false), (7, false)] {
+        let mut gate = gate(Some(6));
+        gate.ask([1; 32]);
+        assert_eq!(gate.answered(&key().answer(answered, &[[1; 32]])), Some(Ok(())));
+        assert_eq!(gate.take(&key().sign(&cue(6, 0))).is_ok(), taken, "{answered}");
+        assert!(matches!(gate.take(&key().sign(&cue(5, 0))), Err(CueError::Old { .. })), "{answered}");
+    }
+    // an agent that has run since then knows which ones it has taken
+    let mut gate = gate(Some(5));
+    assert!(gate.take(&key().sign(&cue(6, 0))).is_ok());
+    gate.ask([1; 32]);
+    assert_eq!(gate.answered(&key().answer(5, &[[1; 32]])), Some(Ok(())));
+    assert_eq!(gate.take(&key().sign(&cue(6, 0))), Err(CueError::Replayed { epoch: 6, id: 0 }));
+}
+
+#[test]
 fn after_a_question_nothing_is_taken_until_it_is_answered() {
     let mut gate = gate(Some(6));
     assert_eq!(gate.answered(&key().sign(&cue(7, 0))), None, "a CUE is no answer");
