@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::identity::{FOLDER, unix_s};
 use crate::terminal::{note, print};
 use bus::{EnrollError, enroll as join};
+use fleet::Identity;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
@@ -38,6 +39,9 @@ pub struct Args {
     /// The folder of the identity, which must not be there yet
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     identity: PathBuf,
+    /// Do nothing if the folder has an identity that is valid
+    #[arg(long)]
+    if_needed: bool,
     /// How long to wait for a server and for the Oracle, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     wait: u64,
@@ -48,6 +52,13 @@ pub struct Args {
 /// # Errors
 /// As the exit codes say.
 pub fn enroll(args: &Args) -> Result<(), Failure> {
+    if args.if_needed
+        && let Ok(identity) = Identity::load(&args.identity)
+        && identity.check(&args.identity, unix_s()).is_ok()
+    {
+        let member = identity.card.member();
+        return print(&format!("{}: the identity of {} {}, as before\n", args.identity.display(), member.role, member.name));
+    }
     let token = token(&args.token)?;
     let host = args.host.clone().unwrap_or_else(agent::host_name);
     note!("asking the fleet's Oracle to enrol {host}");

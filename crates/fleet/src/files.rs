@@ -98,7 +98,8 @@ pub fn owned(path: &Path, guard: Guard) -> Result<String, FileError> {
     Ok(text)
 }
 
-/// Whether a folder is root's or this user's, and nobody else may look into it or change it.
+/// Whether a folder is root's or this user's, and nobody else may look into it or change it. On a read-only file system, such as a mounted
+/// secret, nobody changes it, and its files are guarded one by one.
 ///
 /// # Errors
 /// It is not, or is no folder.
@@ -108,7 +109,9 @@ pub fn owned_folder(path: &Path) -> Result<(), FileError> {
         return Err(in_file(path)(io::ErrorKind::NotADirectory.into()));
     }
     let own = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
-    if own && about.mode() & OTHERS == 0 {
+    let is_read_only =
+        || rustix::fs::statvfs(path).is_ok_and(|fs| fs.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
+    if own && (about.mode() & OTHERS == 0 || is_read_only()) {
         return Ok(());
     }
     let what = "other users can look into this folder or change it";

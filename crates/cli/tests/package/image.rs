@@ -1,5 +1,7 @@
 //! The OCI image, made and run by podman.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{self, Command, Output};
 use testkit::{or_skip, root};
@@ -39,6 +41,18 @@ fn the_image_runs_and_has_no_shell() {
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     let algorithms = run(&tag, &["--read-only", "--cap-drop=ALL", "--user=65532"], &["cc", "list", "--json"]);
     assert!(algorithms.status.success(), "{}", String::from_utf8_lossy(&algorithms.stderr));
+    // as a secret is mounted: anybody could change the folder, if the file system were not read-only
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut made = Command::new(env!("CARGO_BIN_EXE_opentcp"));
+    made.args(["fleet", "init", "fleet", "--server", "nats.example"]);
+    assert!(made.current_dir(folder.path()).status().expect("it runs").success());
+    let identity = folder.path().join("fleet/oracle-0");
+    fs::set_permissions(&identity, fs::Permissions::from_mode(0o1777)).expect("it is ours");
+    for (how, is_taken) in [("ro", true), ("rw", false)] {
+        let volume = format!("--volume={}:/identity:{how}", identity.display());
+        let shown = run(&tag, &["--read-only", "--cap-drop=ALL", &volume], &["fleet", "show", "/identity"]);
+        assert_eq!(shown.status.success(), is_taken, "{how}: {}", String::from_utf8_lossy(&shown.stderr));
+    }
     assert!(!run(&tag, &["--entrypoint=/bin/sh"], &["-c", "true"]).status.success(), "there is no shell");
 }
 
