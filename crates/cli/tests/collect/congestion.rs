@@ -58,7 +58,6 @@ fn congestion_at_a_switch_withholds_cues_and_without_a_collector_it_is_unknown()
     assert!(eventually(|| world.path("oracle.sock").exists()), "{}", oracle.said());
     let collector = world.opentcp(1, "collect", &["collect", "collect.toml", "--socket", "oracle.sock"]);
     let decisions = || last(&world.lines("oracle"));
-    let said = || format!("{}{}{:?}", oracle.said(), collector.said(), world.lines("oracle").last());
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         // hosts without agents, whose file is written each second as a collector would
@@ -75,7 +74,7 @@ fn congestion_at_a_switch_withholds_cues_and_without_a_collector_it_is_unknown()
         let busy = world.lines("oracle").pop();
         load.join().unwrap();
         let is_calm_once_more = eventually(|| decisions() == Some((Some(true), Some(true), 1)));
-        let heard = said();
+        let heard = format!("{}{}{:?}", oracle.said(), collector.said(), world.lines("oracle").last());
         collector.interrupt();
         let is_unknown = eventually(|| decisions() == Some((None, Some(false), 0)));
         done.store(true, Ordering::Relaxed);
