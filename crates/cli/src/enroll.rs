@@ -57,7 +57,12 @@ pub fn enroll(args: &Args) -> Result<(), Failure> {
         && identity.check(&args.identity, unix_s()).is_ok()
     {
         let member = identity.card.member();
-        return print(&format!("{}: the identity of {} {}, as before\n", args.identity.display(), member.role, member.name));
+        return print(&format!(
+            "{}: the identity of {} {}, as before\n",
+            args.identity.display(),
+            member.role,
+            member.name
+        ));
     }
     let token = token(&args.token)?;
     let host = args.host.clone().unwrap_or_else(agent::host_name);

@@ -180,7 +180,8 @@ impl<'a> Reader<'a> {
         let interval = section.get("interval", Reader::interval).unwrap_or(INTERVAL);
         let bus = section.get("bus", Reader::path);
         let racks = section.get("racks", Reader::racks).unwrap_or_default();
-        let known: BTreeSet<&str> = racks.iter().map(|(_, name)| name.as_str()).collect();
+        // also those whose prefix is wrong, so that a mistake is reported once
+        let known = section.take("racks").map(names_of).unwrap_or_default();
         let read = |node: &Node| self.switch(node, interval, &known);
         let switches = section.get("switch", |_, node| self.list(node, SWITCHES_MAX, read)).unwrap_or_default();
         let read = |node: &Node| self.receiver(node, interval, &known);
@@ -462,4 +463,16 @@ impl<'a> Reader<'a> {
             Err(error) => self.problem(&node.at, format!("`{}`: {error}", path.display()), None),
         }
     }
+}
+
+/// The texts in a table.
+fn names_of(node: &Node) -> BTreeSet<&str> {
+    let Value::Table(entries) = &node.value else { return BTreeSet::new() };
+    entries
+        .iter()
+        .filter_map(|entry| match &entry.value.value {
+            Value::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
 }

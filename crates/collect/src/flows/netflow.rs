@@ -257,8 +257,27 @@ fn parser() -> NetflowParser {
         .with_cache_size(TEMPLATES_MAX)
         .with_max_field_count(FIELDS_MAX)
         .with_max_records_per_flowset(RECORDS_MAX)
-        .with_max_error_sample_size(0)
+        .with_max_error_sample_size(1)
         .with_allowed_versions(&[5, 9, 10])
         .build()
         .expect("these limits are a parser's")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_has_a_parser_and_domains_are_bounded() {
+        let (mut netflow, mut sequence, mut counts) = (Netflow::default(), Sequence::default(), FlowCounts::default());
+        let mut read = |domain: u8| {
+            // a message of IPFIX without sets
+            let mut message = [0; 16];
+            (message[1], message[3], message[15]) = (10, 16, domain);
+            netflow.read(&message, &mut sequence, &mut counts, &mut |_, _| ())
+        };
+        assert!((0..100).all(&mut read));
+        assert_eq!((netflow.domains.len(), counts.ignored), (STREAMS_MAX, 100 - STREAMS_MAX as u64));
+        assert!(!netflow.read(&[0, 7], &mut sequence, &mut counts, &mut |_, _| ()));
+    }
 }
