@@ -113,7 +113,7 @@ impl Screen {
         };
         let refused = overview.refused.iter().map(|(_, count)| count).fold(0, |all: u64, one| all.saturating_add(*one));
         let mut second = vec![Span::raw(format!(
-            "hosts {} ({} on the bus)  treated {}  control {}",
+            "hosts {} ({} on bus)  treated {}  control {}",
             overview.hosts,
             overview.agents,
             overview.treated,
