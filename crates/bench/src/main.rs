@@ -13,6 +13,7 @@
 mod agent;
 mod algorithms;
 mod enforcer;
+mod fleet_cost;
 mod kernel_cost;
 mod memory;
 mod policy;
@@ -53,6 +54,12 @@ fn main() -> ExitCode {
         println!("{}", serde_json::to_string(&rows).expect("rows are plain data"));
         return ExitCode::SUCCESS;
     }
+    if let [flag, folder, period] = &args[..]
+        && flag == "--oracle"
+    {
+        fleet_cost::oracle(folder.as_ref(), period.parse().unwrap_or(60));
+        return ExitCode::SUCCESS;
+    }
     let wanted = args.first().map_or("", String::as_str);
     let mut rows = Vec::new();
     for name in cases().iter().filter(|name| name.contains(wanted)) {
@@ -83,6 +90,7 @@ fn cases() -> Vec<String> {
         policy::cases(),
         agent::cases(),
         enforcer::cases(),
+        fleet_cost::cases(),
     ]
     .concat()
 }
@@ -96,6 +104,7 @@ fn run_case(name: &str) -> Option<Vec<Row>> {
         .or_else(|| policy::run(name))
         .or_else(|| agent::run(name))
         .or_else(|| enforcer::run(name))
+        .or_else(|| fleet_cost::run(name))
 }
 
 /// Runs a case in a process of its own and reads its rows.
