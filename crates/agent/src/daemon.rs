@@ -484,14 +484,7 @@ fn live(
             mind.stored = Some(highest);
         }
         if changed {
-            let plan = mind.plan(config)?;
-            let mut notes = tuner.apply(&plan)?;
-            notes.extend(plan.notes);
-            notes.sort();
-            notes.dedup();
-            notes.iter().filter(|note| !mind.notes.contains(note)).for_each(|note| say(note));
-            mind.notes = notes;
-            mind.look_at = Time::ZERO;
+            set(config, mind, tuner, say)?;
         }
         let is_due = mind.timetable.is_due(now);
         if is_due || now >= look_at {
@@ -499,9 +492,22 @@ fn live(
             look(config, mind, tuner, now)?;
         }
         if is_due {
-            report(config, mind, tuner, now, say)?;
+            report(config, mind, tuner, now, say);
         }
     }
+    Ok(())
+}
+
+/// Sets what the rules say.
+fn set(config: &Config, mind: &mut Mind, tuner: &mut Tuner, say: &mut dyn FnMut(&str)) -> Result<(), AgentError> {
+    let plan = mind.plan(config)?;
+    let mut notes = tuner.apply(&plan)?;
+    notes.extend(plan.notes);
+    notes.sort();
+    notes.dedup();
+    notes.iter().filter(|note| !mind.notes.contains(note)).for_each(|note| say(note));
+    mind.notes = notes;
+    mind.look_at = Time::ZERO;
     Ok(())
 }
 
@@ -538,13 +544,7 @@ fn look(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time) -> Result<()
 }
 
 /// Reports: first on earlier periods, then on the current one if that is due.
-fn report(
-    config: &Config,
-    mind: &mut Mind,
-    tuner: &Tuner,
-    now: Time,
-    say: &mut dyn FnMut(&str),
-) -> Result<(), AgentError> {
+fn report(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time, say: &mut dyn FnMut(&str)) {
     mind.measure_links(config, now);
     while let Some((of_epoch, ended)) = mind.earlier.pop_front() {
         if !send(mind, tuner, (now, &ended, Some(of_epoch)), say) {
@@ -565,7 +565,6 @@ fn report(
         mind.ended = ended;
     }
     mind.timetable.reported(now);
-    Ok(())
 }
 
 /// Sends a report on what has ended; `false`: it is to be sent later. Without an Oracle it is lost.

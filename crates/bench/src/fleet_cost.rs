@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs, thread};
 use tempfile::TempDir;
 use testkit::{NatsServer, free_port, nats_program};
-use units::{Rate, Time};
+use units::Rate;
 
 /// Agents of the fleet.
 const AGENTS: usize = 4000;
@@ -57,9 +57,11 @@ pub fn run(case: &str) -> Option<Vec<Row>> {
 
 /// What the process of the Oracle does: `bench --oracle FLEET PERIOD`. It prints a line at each decision.
 pub fn oracle(folder: &Path, period_s: u64) {
-    let parse = |text: &str| Policy::parse("policy.toml", text, Known { algorithms: &[] }).map_err(|_| "the policy is wrong".to_string());
+    let parse = |name: &str, text: &str, _: &[String]| {
+        Policy::parse(name, text, Known { algorithms: &[] }).map_err(|_| "the policy is wrong".to_string())
+    };
     let text = POLICY.replace("\"T\"", &format!("\"{period_s} s\""));
-    let policy = parse(&text).expect("the policy is right");
+    let policy = parse("policy.toml", &text, &[]).expect("the policy is right");
     let at = folder.join("oracle-0");
     let (key, state) = (at.join(fleet::ORACLE_KEY), folder.join("state"));
     let mut config = Config::new(policy, text, (key, state), Address::Nats(at), Box::new(parse));
@@ -147,8 +149,17 @@ impl World {
         let began = Instant::now();
         let agents: Vec<Client> = folders.iter().enumerate().map(|(i, (name, at))| Client::join(i, name, at)).collect();
         let period = Duration::from_secs(period_s);
-        let mut world =
-            World { server, monitor, oracle, lines, agents, period, enrolled_in, joined_in: Duration::ZERO, _folder: folder };
+        let mut world = World {
+            server,
+            monitor,
+            oracle,
+            lines,
+            agents,
+            period,
+            enrolled_in,
+            joined_in: Duration::ZERO,
+            _folder: folder,
+        };
         world.until("all agents are answered", |agent| agent.agent.question().is_none() && agent.asked);
         world.joined_in = began.elapsed();
         world
@@ -372,7 +383,9 @@ fn report(i: usize, name: &str) -> Report {
         name: name.to_string(),
         rack: rack.clone(),
         cc: "cubic".to_string(),
-        algorithms: ["bbr", "bic", "cubic", "dctcp", "newreno", "kernel:reno", "kernel:cubic"].map(str::to_string).to_vec(),
+        algorithms: ["bbr", "bic", "cubic", "dctcp", "newreno", "kernel:reno", "kernel:cubic"]
+            .map(str::to_string)
+            .to_vec(),
         live_flows: Some(40.0),
         flow_starts: Some(2.5),
         sent_segments: Some(5000),

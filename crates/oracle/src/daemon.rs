@@ -12,7 +12,7 @@ use crate::versions::{Versions, hash};
 use crate::watch::{HostsAsked, PeriodEnd, Watch, verdict_line};
 use audit::Kind;
 use bus::files::secret_key;
-use bus::{BusError, Clock, FileStore, Hub, Measurement, Notice, Received, ReplyTo, hello};
+use bus::{BusError, Clock, FileStore, Hub, Measurement, Notice, Received, ReplyTo, Store, hello};
 use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Progress, Question, VerdictReport, Zone};
 use serde_json::json;
 use std::fs::File;
@@ -120,18 +120,7 @@ impl Daemon {
         oracle.pause(memory.paused().is_some());
         let may_wait = config.lease.is_some() && !config.bus.is_shared();
         let mut hub = if may_wait { None } else { Some(config.bus.listen()?) };
-        let lease = match &config.lease {
-            None => None,
-            Some(LeaseAt::Folder(folder)) => {
-                Some(Lease::new(Box::new(FileStore::open(folder)?), config.number, period))
-            }
-            Some(LeaseAt::Bus) => {
-                let store = hub.as_mut().and_then(|hub| hub.store());
-                let store =
-                    store.ok_or_else(|| io::Error::other("this bus has no store for a lease: name a folder"))?;
-                Some(Lease::new(store, config.number, period))
-            }
-        };
+        let lease = lease(&config, hub.as_mut(), period)?;
         say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.bus));
         if memory.policy() != config.text {
             let applied =
@@ -151,7 +140,9 @@ impl Daemon {
         let (next, gathered) = (clock.now() + period, Gathered::new(oracle.policy()));
         let (said, last) = (Said::default(), None);
         let metrics = config.metrics.map(metrics::Server::bind).transpose()?;
-        metrics.iter().for_each(|server| say(&format!("metrics at http://{}/metrics", server.address())));
+        if let Some(server) = &metrics {
+            say(&format!("metrics at http://{}/metrics", server.address()));
+        }
         let watch = Watch::new(&oracle.policy().name, period);
         let mut daemon = Daemon {
             config,
@@ -681,6 +672,19 @@ impl Daemon {
 /// Seconds since the Unix epoch, for people.
 fn unix_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// The lease that this Oracle shares with others.
+fn lease(config: &Config, hub: Option<&mut Box<dyn Hub>>, period: Time) -> Result<Option<Lease>, OracleError> {
+    let store: Box<dyn Store> = match &config.lease {
+        None => return Ok(None),
+        Some(LeaseAt::Folder(folder)) => Box::new(FileStore::open(folder)?),
+        Some(LeaseAt::Bus) => {
+            let store = hub.and_then(|hub| hub.store());
+            store.ok_or_else(|| io::Error::other("this bus has no store for a lease: name a folder"))?
+        }
+    };
+    Ok(Some(Lease::new(store, config.number, period)))
 }
 
 /// What the view's file says of the network, or why it is not used.

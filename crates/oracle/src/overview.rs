@@ -31,8 +31,6 @@ pub struct Overview {
     pub outliers: usize,
     /// Whether the Oracle that answers decides.
     pub leads: bool,
-    /// Whether it acts; else it observes.
-    pub enforcing: bool,
     /// Its period, in seconds.
     pub period_s: f64,
     /// The epoch of the last decision.
@@ -194,6 +192,11 @@ pub struct DecisionLine {
 }
 
 impl Overview {
+    /// Whether the policy acts; else it observes.
+    pub fn is_enforcing(&self) -> bool {
+        self.mode == "enforce"
+    }
+
     /// The same within [`OVERVIEW_MAX`] bytes: hosts are left out first, the last ones, then links and rules.
     #[must_use]
     pub fn fitted(mut self) -> Overview {

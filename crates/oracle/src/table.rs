@@ -195,7 +195,7 @@ impl Watch {
         }
         page.count(&HOSTS, last.hosts as u64);
         page.count(&TREATED, last.treated as u64);
-        page.set(&ENFORCING, &[], flag(last.enforcing));
+        page.set(&ENFORCING, &[], flag(last.is_enforcing()));
         page.count(&TERM, last.epoch >> TERM_SHIFT);
         page.count(&SEQUENCE, last.epoch & ((1 << SEQUENCE_BITS) - 1));
         page.set(&DECIDED, &[], last.decided_unix_s);

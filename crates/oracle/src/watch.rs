@@ -107,7 +107,7 @@ impl Watch {
         self.overview = Overview {
             policy: clipped(ended.policy, 64),
             leads: true,
-            enforcing: decision.mode == Mode::Enforce,
+            mode: if decision.mode == Mode::Enforce { "enforce" } else { "observe" }.to_string(),
             outliers: self.status.outliers.hosts,
             period_s: ended.period.as_secs_f64(),
             epoch: decision.epoch,

@@ -90,7 +90,7 @@ impl Screen {
             return vec![first, trouble.unwrap_or_else(|| Line::from("waiting for the Oracle's answer"))];
         };
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let (mode, tone) = match (overview.age_s, overview.enforcing) {
+        let (mode, tone) = match (overview.age_s, overview.is_enforcing()) {
             _ if !overview.leads => ("another Oracle decides", Tone::Warn),
             (None, _) => ("nothing decided yet", Tone::Warn),
             _ if overview.paused => ("paused by an operator", Tone::Bad),

@@ -36,7 +36,7 @@ fn overview() -> Overview {
     let rules = [("dctcp", 6, None), ("slow", 0, Some("the constraint `core` does not hold")), ("off", 0, None)];
     Overview {
         policy: "opentcp2".into(),
-        enforcing: true,
+        mode: "enforce".into(),
         leads: true,
         period_s: 60.0,
         epoch: 1 << 40 | 77,
