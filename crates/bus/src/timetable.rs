@@ -117,6 +117,7 @@ mod tests {
         Time::from_secs(seconds)
     }
 
+    #[allow(clippy::unnecessary_wraps, reason = "as a timetable takes it")]
     fn beacon(epoch: u64, period: u64) -> Option<Beacon> {
         Some(Beacon { epoch, period: s(period), oracle: 0 })
     }

@@ -67,6 +67,7 @@ pub struct Args {
     /// The maximum of enforced flows; others pass unenforced [default: 1048576]. With --status and without a number: print a table of the
     /// enforced flows, one a line, with the columns that docs/monitor.md explains
     #[arg(long, value_name = "N", num_args = 0..=1, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    #[allow(clippy::option_option, reason = "clap's way to say: not given, given without a number, given with one")]
     flows: Option<Option<u32>>,
     /// Print the running enforcer's status and counters
     #[arg(long, conflicts_with_all = ["between", "rules", "reset"])]
@@ -164,6 +165,7 @@ fn meeting(args: &Args) -> Result<Meeting, Failure> {
 }
 
 /// The maximum of enforced flows.
+#[allow(clippy::option_option, reason = "as in the arguments")]
 fn flows_max(flows: Option<Option<u32>>) -> Result<usize, Failure> {
     match flows {
         None => Ok(Limits::default().flows),

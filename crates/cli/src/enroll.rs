@@ -67,7 +67,8 @@ pub fn enroll(args: &Args) -> Result<(), Failure> {
     let token = token(&args.token)?;
     let host = args.host.clone().unwrap_or_else(agent::host_name);
     note!("asking the fleet's Oracle to enrol {host}");
-    let identity = join(&token, &host, &args.identity, Duration::from_secs(args.wait)).map_err(failure)?;
+    let identity =
+        join(&token, &host, &args.identity, Duration::from_secs(args.wait)).map_err(|error| failure(&error))?;
     let (member, days) = (identity.card.member(), identity.card.user.expires.saturating_sub(unix_s()) / DAY_S);
     print(&format!(
         "{}: the identity of {} {}, valid for {days} days\n",
@@ -77,7 +78,7 @@ pub fn enroll(args: &Args) -> Result<(), Failure> {
     ))
 }
 
-fn failure(error: EnrollError) -> Failure {
+fn failure(error: &EnrollError) -> Failure {
     if error.is_input() { Failure::Input(error.to_string()) } else { Failure::Run(error.to_string()) }
 }
 

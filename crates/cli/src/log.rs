@@ -64,7 +64,7 @@ impl Log {
             // a message of several lines has its level on each
             Format::Text if journal => {
                 let level = if warns { 4 } else { 6 };
-                message.lines().map(|line| format!("<{level}>{daemon}: {line}\n")).collect()
+                message.lines().fold(String::new(), |text, line| text + &format!("<{level}>{daemon}: {line}\n"))
             }
             Format::Text => format!("{daemon}: {message}\n"),
         }

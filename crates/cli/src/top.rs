@@ -237,7 +237,6 @@ fn pressed(screen: &mut Screen, key: KeyEvent) -> Pressed {
             return Pressed::Nothing;
         }
         KeyCode::Char('p') => screen.paused = !screen.paused,
-        KeyCode::Char('?') => return Pressed::Nothing,
         _ => return Pressed::Nothing,
     }
     Pressed::Ask

@@ -20,7 +20,9 @@ fn messages_go_both_ways() {
     let Some(site) = Site::new() else { return };
     let mut hub = site.hub();
     let mut agents = ["h1", "h2"].map(|name| site.join(&mut hub, name, Role::Agent));
-    agents.iter_mut().for_each(|agent| agent.heard(7));
+    for agent in &mut agents {
+        agent.heard(7);
+    }
     let received = sent(&mut agents[0], &mut hub, &report("h1"));
     assert_eq!((name(&received), &received.bytes), ("h1", &report("h1")));
     assert!(received.from.may_report_as("h1") && !received.from.may_report_as("h2"));
@@ -105,8 +107,10 @@ fn a_server_that_is_away_ends_nobody_and_its_return_is_found() {
         site.server.again();
         until("all are connected", || {
             let _ = hub.receive(SHORT).unwrap();
-            agents.iter_mut().for_each(|agent| drop(agent.receive(SHORT).unwrap()));
-            hub.is_connected() && agents.iter().all(|agent| agent.is_connected())
+            for agent in &mut agents {
+                drop(agent.receive(SHORT).unwrap());
+            }
+            hub.is_connected() && agents.iter().all(bus::Bus::is_connected)
         });
         assert_eq!(agents[0].trouble(), None);
         for identity in &identities {
@@ -123,7 +127,9 @@ fn a_server_that_is_away_ends_nobody_and_its_return_is_found() {
         site.server.kill();
         until("the loss is seen", || {
             let _ = hub.receive(SHORT).unwrap();
-            agents.iter_mut().for_each(|agent| drop(agent.receive(SHORT).unwrap()));
+            for agent in &mut agents {
+                drop(agent.receive(SHORT).unwrap());
+            }
             !hub.is_connected() && agents.iter().all(|agent| !agent.is_connected())
         });
     }

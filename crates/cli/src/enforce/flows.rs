@@ -237,12 +237,12 @@ fn table(list: &List) -> String {
         text.push('\n');
     }
     let List { total, matched, flows } = list;
-    text.push_str(&match flows.len() as u64 {
+    let shown = match flows.len() as u64 {
         shown if shown == *total => format!("{total} flows\n"),
         shown if shown == *matched => format!("{matched} of {total} flows\n"),
         shown => format!("{shown} of {matched} that match, of {total} flows\n"),
-    });
-    text
+    };
+    text + &shown
 }
 
 fn cells(flow: &FlowRow) -> [String; 12] {

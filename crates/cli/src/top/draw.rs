@@ -19,6 +19,7 @@ const HEAD: u16 = 3;
 
 /// What is shown.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a key that is on or off")]
 pub struct Screen {
     /// The last answer.
     pub overview: Option<Overview>,
@@ -175,7 +176,7 @@ impl Screen {
         };
         let widths = [Constraint::Length(8), Constraint::Length(7), Constraint::Min(10)];
         let table = Table::new(overview.verdict.quantities.iter().map(row), widths);
-        frame.render_widget(table.block(block("Treated against control", String::new())), area);
+        frame.render_widget(table.block(block("Treated against control", "")), area);
     }
 
     fn rules(&self, frame: &mut Frame<'_>, area: Rect, overview: &Overview) {
@@ -193,7 +194,7 @@ impl Screen {
         let rows = usize::from(area.height.saturating_sub(2));
         let title =
             if overview.rules.len() > rows { format!("{rows} of {}", overview.rules.len()) } else { String::new() };
-        frame.render_widget(table.block(block("Rules", title)), area);
+        frame.render_widget(table.block(block("Rules", &title)), area);
     }
 
     fn links(&self, frame: &mut Frame<'_>, area: Rect, overview: &Overview) {
@@ -215,7 +216,7 @@ impl Screen {
             ])
         };
         let lines: Vec<Line<'_>> = overview.links.iter().map(line).collect();
-        let title = block("Busiest links", format!("of {}", overview.links_total));
+        let title = block("Busiest links", &format!("of {}", overview.links_total));
         frame.render_widget(Paragraph::new(lines).block(title), area);
     }
 
@@ -227,7 +228,7 @@ impl Screen {
             ])
         };
         let lines: Vec<Line<'_>> = overview.decisions.iter().map(line).collect();
-        frame.render_widget(Paragraph::new(lines).block(block("Decisions", "UTC, newest first".to_string())), area);
+        frame.render_widget(Paragraph::new(lines).block(block("Decisions", "UTC, newest first")), area);
     }
 
     fn hosts(&self, frame: &mut Frame<'_>, area: Rect, overview: &Overview) {
@@ -253,7 +254,7 @@ impl Screen {
         let sorted = SORTS.get(self.sort).copied().unwrap_or_default();
         let filter = if self.filter.is_empty() { String::new() } else { format!(", with `{}`", self.filter) };
         let title = format!("{} of {}{filter}, by {sorted}", overview.hosts_matched, overview.hosts);
-        frame.render_widget(table.block(block("Hosts", title)), area);
+        frame.render_widget(table.block(block("Hosts", &title)), area);
     }
 
     fn host(&self, host: &HostLine, wide: bool) -> Row<'static> {
@@ -294,11 +295,11 @@ guards    rules that a guard has reverted";
         let place =
             Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
         frame.render_widget(Clear, place);
-        frame.render_widget(Paragraph::new(text).block(block("Keys", String::new())), place);
+        frame.render_widget(Paragraph::new(text).block(block("Keys", "")), place);
     }
 }
 
-fn block(title: &str, more: String) -> Block<'static> {
+fn block(title: &str, more: &str) -> Block<'static> {
     let title = if more.is_empty() { format!(" {title} ") } else { format!(" {title}: {more} ") };
     Block::new().borders(Borders::ALL).border_style(Style::new().add_modifier(Modifier::DIM)).title(title)
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::top::frame;
 use oracle::{DecisionLine, RuleLine, VerdictLine};
 
+#[allow(clippy::too_many_lines, reason = "a table of what is shown")]
 fn overview() -> Overview {
     let quantity = |name: &str, judgement: &str, change: f64| QuantityLine {
         name: name.into(),
@@ -15,10 +16,10 @@ fn overview() -> Overview {
     let host = |n: usize| HostLine {
         name: format!("h{n}.example"),
         rack: format!("r{}", n % 4),
-        treated: n % 2 == 0,
+        treated: n.is_multiple_of(2),
         cc: "cubic".into(),
         flows: Some(n as f64),
-        retransmits: (n % 3 > 0).then_some(0.001 * n as f64),
+        retransmits: (!n.is_multiple_of(3)).then_some(0.001 * n as f64),
         send_bps: Some(1_234_000_000),
         rules: 1,
         epoch: Some(7),
@@ -39,7 +40,7 @@ fn overview() -> Overview {
         mode: "enforce".into(),
         leads: true,
         period_s: 60.0,
-        epoch: 1 << 40 | 77,
+        epoch: (1 << 40) + 77,
         decided_unix_s: 1_772_323_199.0,
         age_s: Some(12.0),
         agents: 12,

@@ -103,7 +103,7 @@ fn a_mistake_is_one_located_error() {
         let done = place.opentcp(&["collect", "check", "c.toml"]);
         assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""), "{bad}: {}", done.stderr);
         assert_eq!(done.stderr.matches("c.toml:").count(), 1, "one place for {bad}: {}", done.stderr);
-        assert!(done.stderr.replace("\n", " ").contains(message), "{bad} lacks `{message}`: {}", done.stderr);
+        assert!(done.stderr.replace('\n', " ").contains(message), "{bad} lacks `{message}`: {}", done.stderr);
     }
 }
 

@@ -235,7 +235,7 @@ fn top_shows_the_fleet_in_a_terminal_of_any_size() {
     // the size of a terminal of old; no colours are asked for
     terminal.tmux(&["new-session", "-d", "-x", "80", "-y", "24", &format!("NO_COLOR=1 {top}")]);
     let shows = |part: &str| {
-        assert!(eventually(|| terminal.screen(false).contains(part)), "{part}:\n{}", terminal.screen(false))
+        assert!(eventually(|| terminal.screen(false).contains(part)), "{part}:\n{}", terminal.screen(false));
     };
     shows("watched  enforcing");
     shows("always");

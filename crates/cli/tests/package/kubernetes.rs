@@ -89,7 +89,9 @@ fn every_object_has_the_apis_types() {
     }
     assert_eq!(kinds.iter().filter(|kind| *kind == "Deployment").count(), 2, "{kinds:?}");
     assert_eq!(pods.len(), 3);
-    pods.iter().for_each(|pod| consistent(pod, &accounts, &claims));
+    for pod in &pods {
+        consistent(pod, &accounts, &claims);
+    }
 }
 
 fn named(metadata: &ObjectMeta) -> Option<String> {

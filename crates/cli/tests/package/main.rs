@@ -105,7 +105,7 @@ fn root() -> PathBuf {
 }
 
 fn exchange((one, other): &mut (TcpStream, TcpStream)) {
-    let data = [7; 100_000];
+    let data = vec![7; 100_000];
     let mut got = vec![0; data.len()];
     std::thread::scope(|scope| {
         scope.spawn(|| one.write_all(&data).expect("the connection lives"));

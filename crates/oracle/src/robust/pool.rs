@@ -202,7 +202,9 @@ mod tests {
 
     fn bins(times: &[(u32, u32)]) -> Bins {
         let mut bins = Bins::default();
-        times.iter().for_each(|(us, count)| bins.add(*us, *count));
+        for (us, count) in times {
+            bins.add(*us, *count);
+        }
         bins
     }
 

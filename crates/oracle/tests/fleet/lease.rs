@@ -243,7 +243,9 @@ impl World {
                 let oracle = &self.nodes[node].oracle;
                 let messages = [oracle.answer(&[question]), oracle.beacon(self.nodes[node].number)].into_iter();
                 let messages: Vec<_> = messages.chain(oracle.late(Time::from_secs(1))).collect();
-                messages.into_iter().for_each(|message| self.post(node, host, message));
+                for message in messages {
+                    self.post(node, host, message);
+                }
             }
         }
     }
@@ -274,7 +276,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        self.now = self.now + STEP;
+        self.now += STEP;
         for i in 0..self.nodes.len() {
             if self.nodes[i].stopped_until <= self.now {
                 self.run(i);

@@ -144,7 +144,7 @@ impl Fleet {
             [Some((u32::MAX, u32::MAX)), Some((1, u32::MAX)), Some((40_000, 100)), Some((1, 100)), None][i % 5];
         let bins = |random: &mut Random| match stubborn {
             Some(bin) => vec![bin],
-            None => (0..random.below(30)).map(|_| (random.next() as u32, random.next() as u32)).collect(),
+            None => (0..random.below(30)).map(|_| (random.draw() as u32, random.draw() as u32)).collect(),
         };
         let sent = number(random);
         let names = [format!("{name} eth0 in"), format!("{name} x"), "leaf1 1 out".into(), "h0001 eth0 in".into()];
@@ -190,7 +190,7 @@ impl Fleet {
             sent_segments: Some(sent),
             retransmitted_segments: Some(random.any(&[0, sent])),
             send_rate: Some(Rate::from_bps(number(random))),
-            srtt_us: vec![(1, random.next() as u32), (u32::MAX, random.next() as u32)],
+            srtt_us: vec![(1, random.draw() as u32), (u32::MAX, random.draw() as u32)],
             fct: Percentiles { p50: time(random), p90: time(random), p99: time(random) },
         };
         let of_epoch = random.any(&[self.epoch, None, Some(0), Some(u64::MAX >> 1)]);
@@ -201,7 +201,7 @@ impl Fleet {
     /// A period, and what is decided at its end.
     fn period(&mut self, weather: Weather, base: &NetworkView) -> Decided {
         let period = self.oracle.policy().period;
-        self.at = self.at + period;
+        self.at += period;
         for i in 0..self.hosts {
             let mut report = self.honest(i, weather);
             if i < self.liars {

@@ -19,7 +19,7 @@ fn mark(epoch: u64, treated: bool) -> u64 {
 
 /// Half of the hosts, others in each epoch.
 fn is_treated(epoch: u64, host: usize) -> bool {
-    place_of(&epoch.to_string(), &host.to_string()) % 2 == 0
+    place_of(&epoch.to_string(), &host.to_string()).is_multiple_of(2)
 }
 
 struct Agent {
@@ -43,6 +43,7 @@ impl Agent {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a simulation of a fleet, step by step")]
 fn nothing_of_one_epoch_is_counted_on_another_side() {
     for (seed, loss) in [(1, 0.0), (2, 0.05), (3, 0.3)] {
         let text = "name = \"p\"\nmode = \"observe\"\nperiod = \"60 s\"\n[[rule]]\nname = \"r\"\nwhen = \"true\"\nset = { initial_cwnd = 20 }\n";
@@ -67,9 +68,9 @@ fn nothing_of_one_epoch_is_counted_on_another_side() {
         let (mut now, mut epoch, mut next) = (Time::ZERO, 0, T);
         let (mut sent, mut counted) = (0, 0);
         while epoch < PERIODS {
-            now = now + STEP;
+            now += STEP;
             if now >= next {
-                next = next + T;
+                next += T;
                 gathered.view(now, T, NetworkView::default());
                 for (of, arms) in gathered.take_arms() {
                     // what ended before the first beacon has no epoch, and no side
@@ -116,13 +117,13 @@ fn nothing_of_one_epoch_is_counted_on_another_side() {
                 if agent.timetable.is_due(now) {
                     while let Some((of_epoch, ended, flows)) = agent.earlier.pop_front() {
                         let bytes = agent.report(host, Some(of_epoch), &ended, flows);
-                        reports.insert((now + Time::from_ms(random.below(900)), random.next()), bytes);
+                        reports.insert((now + Time::from_ms(random.below(900)), random.draw()), bytes);
                     }
                     if agent.timetable.has_current(now) {
                         let (of_epoch, ended) = (agent.timetable.epoch(), std::mem::take(&mut agent.ended));
                         let flows = std::mem::take(&mut agent.flows);
                         let bytes = agent.report(host, of_epoch, &ended, flows);
-                        reports.insert((now + Time::from_ms(random.below(900)), random.next()), bytes);
+                        reports.insert((now + Time::from_ms(random.below(900)), random.draw()), bytes);
                     }
                     agent.timetable.reported(now);
                 }
