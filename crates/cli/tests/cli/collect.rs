@@ -90,7 +90,11 @@ const BAD: [(&str, &str, &str); 46] = [
     ("key = \"c.key\"", "key = \"none.key\"", "none.key"),
     (", key = \"c.key\"", "", "`certificate` without `key`"),
     ("certificate = \"c.pem\", ", "", "`key` without `certificate`"),
-    ("tls = { ca = \"ca.pem\", name = \"tor4.example\", certificate = \"c.pem\", key = \"c.key\" }", "", "through TLS only"),
+    (
+        "tls = { ca = \"ca.pem\", name = \"tor4.example\", certificate = \"c.pem\", key = \"c.key\" }",
+        "",
+        "through TLS only",
+    ),
     ("protocol = \"sflow\"", "protocol = \"flow\"", "did you mean `sflow`"),
     ("window = \"30 s\"", "window = \"120 min\"", "from 1 s to 1 h"),
     ("address = \"10.0.0.4\"\nports = [1, 2]", "address = \"10.0.0.4\"", "counts all packets, among several"),
