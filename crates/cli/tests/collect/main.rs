@@ -2,5 +2,6 @@
 
 mod congestion;
 mod export;
+mod gnmi;
 mod switches;
 mod world;
