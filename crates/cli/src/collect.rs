@@ -1,17 +1,20 @@
 //! `opentcp collect`: asks switches, receives flow export, and reports to the Oracle.
 
 use crate::failure::Failure;
+use crate::identity::Meeting;
+use crate::log::{Log, LogArgs};
 use crate::stop;
-use crate::terminal::{note, print};
-use bus::Address;
+use crate::terminal::print;
 use collect::config::Config;
 use collect::{CollectError, Seen, Status, Target, run};
 use document::Diagnostic;
+use fleet::Role;
 use policy::{Link, NetworkView};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Longest configuration, bytes.
@@ -19,7 +22,7 @@ const CONFIG_MAX: u64 = 1 << 20;
 
 /// Ask switches for their counters, receive flow export, and report links and traffic to the Oracle
 ///
-/// Switches are asked by OpenFlow 1.3 or SNMP; sFlow 5, NetFlow 5 and 9, and IPFIX are received. Each
+/// Switches are asked by OpenFlow 1.3, gNMI or SNMP; sFlow 5, NetFlow 5 and 9, and IPFIX are received. Each
 /// source is measured by itself, so a switch that does not answer delays no other. Every link that is reported has an age, the time since
 /// its counters were read; for a policy, a link whose age is more than two periods is unknown (`link.age`).
 ///
@@ -31,7 +34,8 @@ const CONFIG_MAX: u64 = 1 << 20;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:\n  opentcp collect check collect.toml\n  opentcp collect collect.toml --once\n  opentcp collect \
-                  collect.toml --dry-run --json | jq .links\n  opentcp collect /etc/opentcp/collect.toml"
+                  collect.toml --dry-run --json | jq .links\n  opentcp collect /etc/opentcp/collect.toml\n  opentcp collect collect.toml --identity \
+                  /etc/opentcp/identity --metrics 127.0.0.1:9818"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -39,9 +43,19 @@ pub struct Args {
     /// The configuration (TOML)
     #[arg(required = true)]
     file: Option<PathBuf>,
-    /// The socket where the Oracle is, instead of the configuration's `bus`
+    /// This collector's identity in a fleet, made by `opentcp enroll`: the Oracle is reached over the fleet's servers [default:
+    /// /etc/opentcp/identity if a collector's is there, and neither `--socket` nor the configuration's `bus`]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["socket", "once", "dry_run"])]
+    identity: Option<PathBuf>,
+    /// The socket where an Oracle of this machine is, instead of the configuration's `bus` [default, without an identity:
+    /// /run/opentcp/oracle.sock]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["once", "dry_run"])]
     socket: Option<PathBuf>,
+    /// Serve metrics to Prometheus at this address, at /metrics; 127.0.0.1:9818 is for this machine alone
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "once")]
+    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogArgs,
     /// Measure until each switch has answered twice, print, and end; with flow export alone, for three intervals
     #[arg(long)]
     once: bool,
@@ -73,12 +87,11 @@ pub fn collect(args: &Args) -> Result<(), Failure> {
         return print(&format!("{}: {switches} switches, {receivers} receivers of flow export\n", file.display()));
     }
     let file = args.file.as_deref().expect("clap requires it");
-    let config = load(file)?;
-    let socket = args.socket.clone().or(config.bus.clone()).unwrap_or_else(|| super::SOCKET.into());
+    let mut config = load(file)?;
     let target = match (args.once, args.dry_run) {
         (true, _) => Target::Once,
         (_, true) => Target::Print,
-        _ => Target::Oracle(Address::Unix(socket)),
+        _ => Target::Oracle(meet(args, file, &mut config)?),
     };
     let is_printed = args.once || args.dry_run;
     let mut seen = |seen: &Seen| {
@@ -88,13 +101,36 @@ pub fn collect(args: &Args) -> Result<(), Failure> {
         let text = if args.json { json(seen, args.once)? } else { table(seen) };
         print(&text).map_err(|failure| io::Error::other(failure.message(false)))
     };
-    let stop = stop::on_signals();
-    run(config, &target, &|| stop.is_set(), &mut seen, &mut |line| note!("collect: {line}")).map_err(
-        |error| match error {
-            CollectError::Tls(_) => Failure::Input(error.to_string()),
-            _ => Failure::Run(error.to_string()),
-        },
-    )
+    let (stop, log) = (stop::on_signals(), Log::new("collect", args.log));
+    let outcome = run(config, &target, args.metrics, &|| stop.is_set(), &mut seen, &mut |line| log.say(line));
+    outcome.map_err(|error| match error {
+        CollectError::Tls(_) | CollectError::Metrics(_) => Failure::Input(error.to_string()),
+        _ => Failure::Run(error.to_string()),
+    })
+}
+
+/// Where the Oracle is. In a fleet the collector has its identity's name: the Oracle takes nothing of it in another.
+fn meet(args: &Args, file: &Path, config: &mut Config) -> Result<bus::Address, Failure> {
+    let file = file.display();
+    if let (Some(folder), Some(_)) = (&args.identity, &config.bus) {
+        let folder = folder.display();
+        return Err(Failure::Input(format!(
+            "--identity {folder} and `bus` in {file} exclude each other: keep one of the two"
+        )));
+    }
+    let socket = args.socket.as_ref().or(config.bus.as_ref());
+    let meeting = Meeting::choose(args.identity.as_ref(), socket, &[Role::Collector])?;
+    if let Some((folder, identity)) = meeting.identity {
+        let own = identity.card.member().name.clone();
+        if let Some(asked) = config.name.as_ref().filter(|asked| **asked != own) {
+            return Err(Failure::Input(format!(
+                "name = \"{asked}\" in {file}: this collector is {own} in the fleet ({}). Leave `name` out, or enrol it as {asked} with a new token",
+                folder.display()
+            )));
+        }
+        config.name = Some(own);
+    }
+    Ok(meeting.bus)
 }
 
 fn load(path: &Path) -> Result<Config, Failure> {

@@ -1,8 +1,8 @@
 //! What `opentcp collect` reads: the switches and exporters, and how.
 
 use crate::flows::{self, EXPORTERS_MAX, Exporter, Protocol, RACKS_MAX, Racks};
-use crate::snmp;
 use crate::{PortSettings, SWITCH_NAME_MAX};
+use crate::{gnmi, snmp};
 use document::tree::{Entry, Node, Origin, Value, parse_document};
 use document::{Diagnostic, Problem, Source, Values};
 use policy::Prefix;
@@ -35,8 +35,8 @@ const TEXT_MAX: usize = 255;
 /// A collector's configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// What it calls itself.
-    pub name: String,
+    /// What it calls itself, if the file says it.
+    pub name: Option<String>,
     /// How often it measures.
     pub interval: Time,
     /// The Oracle's Unix socket, if the file names one.
@@ -69,6 +69,8 @@ pub enum Way {
     Snmp(Box<snmp::Options>),
     /// By OpenFlow.
     OpenFlow(Box<OpenFlow>),
+    /// By gNMI: it sends its counters by itself.
+    Gnmi(Box<gnmi::Options>),
 }
 
 impl Way {
@@ -77,6 +79,7 @@ impl Way {
         match self {
             Way::Snmp(_) => "SNMP",
             Way::OpenFlow(_) => "OpenFlow",
+            Way::Gnmi(_) => "gNMI",
         }
     }
 }
@@ -159,6 +162,14 @@ impl Config {
     }
 }
 
+/// How a switch is asked, as the file names it.
+#[derive(Clone, Copy)]
+enum Asked {
+    Snmp,
+    OpenFlow,
+    Gnmi,
+}
+
 struct Reader<'a> {
     values: Values,
     /// Beside which relative paths are looked for.
@@ -175,8 +186,7 @@ impl Deref for Reader<'_> {
 impl<'a> Reader<'a> {
     fn config(&self, root: &Node) -> Option<Config> {
         let section = Section::of(self, root, "the configuration")?;
-        let name =
-            section.get("name", |reader, node| reader.identifier(node)).unwrap_or_else(|| "collector".to_string());
+        let name = section.get("name", |reader, node| reader.identifier(node));
         let interval = section.get("interval", Reader::interval).unwrap_or(INTERVAL);
         let bus = section.get("bus", Reader::path);
         let racks = section.get("racks", Reader::racks).unwrap_or_default();
@@ -214,9 +224,12 @@ impl<'a> Reader<'a> {
         let name = section.require("name", Reader::switch_name);
         let interval = section.get("interval", Reader::interval).unwrap_or(interval);
         let ports = section.get("ports", Reader::ports).unwrap_or_default();
-        let words = [("snmp", true), ("openflow", false)];
-        let is_snmp = section.require("protocol", |reader, node| reader.word(node, &words))?;
-        let way = if is_snmp { Reader::snmp(&section) } else { self.openflow(&section, racks) };
+        let words = [("snmp", Asked::Snmp), ("openflow", Asked::OpenFlow), ("gnmi", Asked::Gnmi)];
+        let way = match section.require("protocol", |reader, node| reader.word(node, &words))? {
+            Asked::Snmp => Reader::snmp(&section),
+            Asked::OpenFlow => self.openflow(&section, racks),
+            Asked::Gnmi => Reader::gnmi(&section, name.as_deref().unwrap_or_default(), interval),
+        };
         section.finish();
         Some(Switch { name: name?, interval, ports, way: way? })
     }
@@ -234,6 +247,45 @@ impl<'a> Reader<'a> {
         options.timeout = timeout.unwrap_or(options.timeout);
         options.retries = retries.unwrap_or(options.retries);
         Some(Way::Snmp(Box::new(options)))
+    }
+
+    fn gnmi(section: &Section<'_, 'a>, switch: &str, interval: Time) -> Option<Way> {
+        let address = section.require("address", Reader::address);
+        let login = section.get("credentials", |reader, node| {
+            let read = gnmi::Login::from_file(&reader.path(node)?);
+            read.map_or_else(|error| reader.problem(&node.at, error.to_string(), None), Some)
+        });
+        let tls = section.get("tls", Reader::gnmi_tls);
+        let is_open = address.as_deref().is_some_and(|address| !gnmi::is_here(address)) && !section.has("tls");
+        if is_open && section.has("credentials") {
+            let help = "add `tls = { ca = FILE }`, the certificate of the authority of the switch's certificate";
+            section.problem::<()>("credentials", "a password is sent through TLS only", Some(help.to_string()));
+        }
+        let timeout = section.get("timeout", Reader::timeout);
+        let [queues, neighbours] = ["queues", "neighbours"].map(|key| section.get(key, |r, node| r.boolean(node)));
+        let words = gnmi::Encoding::ALL.map(|encoding| (encoding.word(), encoding));
+        let encoding = section.get("encoding", |reader, node| reader.word(node, &words));
+        let mut options = gnmi::Options::new(switch, address?, interval);
+        options.timeout = timeout.unwrap_or(options.timeout);
+        options.queues = queues.unwrap_or(options.queues);
+        options.neighbours = neighbours.unwrap_or(options.neighbours);
+        options.encoding = encoding.unwrap_or(options.encoding);
+        Some(Way::Gnmi(Box::new(gnmi::Options { tls, login, ..options })))
+    }
+
+    fn gnmi_tls(&self, node: &Node) -> Option<gnmi::Tls> {
+        let section = Section::of(self, node, "`tls`")?;
+        let ca = section.require("ca", Reader::file);
+        let name = section.get("name", Reader::plain);
+        let [certificate, key] = ["certificate", "key"].map(|key| section.get(key, Reader::file));
+        for (one, other) in [("certificate", "key"), ("key", "certificate")] {
+            if section.has(one) && !section.has(other) {
+                let help = "the collector's certificate is used with its key: give both, or none".to_string();
+                section.problem::<()>(one, format!("`{one}` without `{other}`"), Some(help));
+            }
+        }
+        section.finish();
+        Some(gnmi::Tls { ca: ca?, name, identity: certificate.zip(key) })
     }
 
     fn openflow(&self, section: &Section<'_, 'a>, racks: &BTreeSet<&str>) -> Option<Way> {

@@ -39,6 +39,23 @@ pub enum ReadError {
     Io(String),
 }
 
+impl ReadError {
+    /// A word for the kind of it.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            ReadError::Timeout(_) => "timeout",
+            ReadError::Unreachable(_) => "unreachable",
+            ReadError::Closed => "closed",
+            ReadError::Interrupted(_) => "interrupted",
+            ReadError::Refused(_) => "refused",
+            ReadError::Protocol(_) => "protocol",
+            ReadError::Beyond { .. } => "limit",
+            ReadError::Unsupported(_) => "unsupported",
+            ReadError::Io(_) => "io",
+        }
+    }
+}
+
 impl From<std::io::Error> for ReadError {
     fn from(error: std::io::Error) -> ReadError {
         use std::io::ErrorKind;

@@ -23,6 +23,7 @@ mod proto {
 }
 
 pub use connection::Login;
+pub(crate) use connection::is_here;
 
 use crate::{ReadError, SwitchCounters};
 use bus::Clock;
@@ -82,6 +83,20 @@ pub enum Encoding {
     Json,
     /// JSON as RFC 7951 defines it.
     JsonIetf,
+}
+
+impl Encoding {
+    /// All of them.
+    pub const ALL: [Encoding; 3] = [Encoding::JsonIetf, Encoding::Json, Encoding::Proto];
+
+    /// Its word in configurations.
+    pub fn word(self) -> &'static str {
+        match self {
+            Encoding::Proto => "proto",
+            Encoding::Json => "json",
+            Encoding::JsonIetf => "json_ietf",
+        }
+    }
 }
 
 impl Options {

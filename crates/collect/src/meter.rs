@@ -88,6 +88,20 @@ pub struct MeterCounts {
 }
 
 impl MeterCounts {
+    /// What was wrong with counters, each with a word.
+    pub fn events(self) -> [(&'static str, u64); 8] {
+        [
+            ("repeated", self.repeated),
+            ("wrap", self.wraps),
+            ("reset", self.resets),
+            ("narrow", self.narrow),
+            ("stuck", self.stuck),
+            ("impossible", self.impossible),
+            ("clock_jump", self.clock_jumps),
+            ("ignored", self.ignored),
+        ]
+    }
+
     /// Of two meters.
     #[must_use]
     pub fn plus(self, other: MeterCounts) -> MeterCounts {

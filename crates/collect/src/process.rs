@@ -3,34 +3,37 @@
 //! Every source has a task of its own, so one that does not answer delays nobody. All tasks share one thread. The loop beside them sends a
 //! measurement each interval, whatever has answered by then: ages say how old the rest is.
 
+mod sender;
 mod source;
 
 use crate::config::Config;
 use crate::flows::FlowCounts;
+use crate::watch::{Watched, WatchedSwitch};
 use crate::{MeterCounts, Neighbour};
-use bus::{Address, Bus, BusError, Clock, Measurement};
+use bus::{Address, Clock, Measurement};
+use metrics::{MetricsError, Server};
 use policy::{Link, NetworkView, RackPair};
+use sender::Sender;
 use serde::Serialize;
 use source::{Shared, State};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use units::Time;
 
+/// What a collector calls itself unless its file or its identity says otherwise.
+const NAME: &str = "collector";
 /// The longest wait before it is looked whether to stop.
 const STEP: Duration = Duration::from_millis(100);
 /// How long sources may take to end.
 const PARTING: Duration = Duration::from_secs(4);
-/// Shortest and longest wait before the bus is tried once more.
-const RETRY_MIN: Time = Time::from_secs(1);
-const RETRY_MAX: Time = Time::from_secs(30);
-/// How often a full bus is tried with one message.
-const FULL_TRIES: u32 = 50;
-const FULL_WAIT: Duration = Duration::from_millis(20);
+/// How often metrics are renewed.
+const WATCH: Time = Time::from_secs(1);
 /// Longest problem, bytes.
 const PROBLEM_MAX: usize = 255;
 /// Intervals after which one round is enough, whatever has not answered.
@@ -61,6 +64,9 @@ pub enum CollectError {
     /// Certificates.
     #[error("{0}")]
     Tls(String),
+    /// Metrics cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
     /// The system's.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -77,6 +83,9 @@ pub struct Status {
     pub answers: u64,
     /// Questions without an answer.
     pub failures: u64,
+    /// These, by the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<&'static str, u64>,
     /// Since the last answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age: Option<Time>,
@@ -99,25 +108,34 @@ pub struct Seen {
     pub sources: Vec<Status>,
 }
 
-/// Collects until `stop` returns true. `seen` is handed what was measured, each interval; `say` a line about anything else.
+/// Collects until `stop` returns true, and serves metrics at an address if there is one. `seen` is handed what was measured, each interval; `say` a line about anything else.
 ///
 /// # Errors
 /// It cannot begin. What cannot be reached later is a problem of its source.
 pub fn run(
     config: Config,
     target: &Target,
+    metrics: Option<SocketAddr>,
     stop: &dyn Fn() -> bool,
     seen: &mut dyn FnMut(&Seen) -> io::Result<()>,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), CollectError> {
+    let metrics = metrics.map(Server::bind).transpose()?;
+    if let Some(server) = &metrics {
+        say(&format!("metrics at http://{}/metrics", server.address()));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let (name, interval) = (config.name.clone(), config.interval);
+    let (name, interval) = (config.name.clone().unwrap_or_else(|| NAME.to_string()), config.interval);
     let local = LocalSet::new();
     let clock = Clock::begin();
     let result = local.block_on(&runtime, async {
         let (end, ended) = watch::channel(false);
         let sources = source::start(config, clock, &ended).await?;
-        let mut collector = Collector { name, interval, clock, sources: &sources, sender: Sender::new(target, clock) };
+        let sender = match target {
+            Target::Oracle(address) => Some(Sender::start(address.clone(), clock)?),
+            Target::Print | Target::Once => None,
+        };
+        let mut collector = Collector { name, interval, clock, sources: &sources, sender, metrics, links: [0; 2] };
         let result = collector.run(target, stop, seen, say).await;
         // those that changed something at a switch undo it
         let _ = end.send(true);
@@ -138,7 +156,10 @@ struct Collector<'a> {
     interval: Time,
     clock: Clock,
     sources: &'a [Rc<Shared>],
-    sender: Sender<'a>,
+    sender: Option<Sender>,
+    metrics: Option<Server>,
+    /// Links that were measured last, known and unknown.
+    links: [usize; 2],
 }
 
 impl Collector<'_> {
@@ -149,12 +170,16 @@ impl Collector<'_> {
         seen: &mut dyn FnMut(&Seen) -> io::Result<()>,
         say: &mut dyn FnMut(&str),
     ) -> Result<(), CollectError> {
-        let (mut next, mut problems) = (self.interval, Vec::new());
+        let (mut next, mut problems, mut watch_at) = (self.interval, Vec::new(), Time::ZERO);
         // the Oracle knows the round before by its number: a restarted collector must not repeat one
         let mut round = u64::from_be_bytes(bus::random()?) >> 1;
         while !stop() {
-            self.sender.drain();
             let now = self.clock.now();
+            self.sender.iter().flat_map(Sender::said).for_each(|line| say(&line));
+            if let Some(server) = self.metrics.as_ref().filter(|_| now >= watch_at) {
+                watch_at = now + WATCH;
+                server.publish(self.watched(now).page());
+            }
             let all_answered = || self.sources.iter().all(|source| source.state.borrow().is_known());
             let is_once = matches!(target, Target::Once);
             if is_once && (all_answered() || now > self.interval * ONCE_INTERVALS) {
@@ -170,13 +195,15 @@ impl Collector<'_> {
             let what = self.seen(now);
             let found: Vec<String> = what.sources.iter().flat_map(|source| source.problems.clone()).collect();
             for problem in found.iter().filter(|problem| !problems.contains(*problem)) {
-                say(problem);
+                say(&format!("<4>{problem}"));
             }
             if found.is_empty() && !problems.is_empty() {
                 say("every source answers");
             }
             problems = found;
             seen(&what)?;
+            let known = what.view.links.iter().filter(|link| link.utilization.is_some()).count();
+            self.links = [known, what.view.links.len() - known];
             round += 1;
             let measurement = Measurement {
                 source: self.name.clone(),
@@ -185,9 +212,45 @@ impl Collector<'_> {
                 matrix: what.view.matrix,
                 problems: problems.clone(),
             };
-            self.sender.send(measurement, say).await;
+            if let Some(sender) = &self.sender {
+                sender.send(measurement, now);
+            }
         }
         Ok(())
+    }
+
+    /// What its metrics show at `now`.
+    fn watched(&self, now: Time) -> Watched {
+        let sources: Vec<Status> = self.sources.iter().map(|source| source.state.borrow().status(now)).collect();
+        let (flows, switches): (Vec<&Status>, Vec<&Status>) = sources.iter().partition(|one| one.flows.is_some());
+        let switches = switches.into_iter().map(|one| WatchedSwitch {
+            name: one.name.clone(),
+            protocol: label(one.protocol),
+            age_s: one.age.unwrap_or(now).as_secs_f64(),
+            answers: one.answers,
+        });
+        let mut errors: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for (reason, count) in sources.iter().flat_map(|one| &one.reasons) {
+            *errors.entry(reason).or_default() += count;
+        }
+        let counters = sources.iter().fold(MeterCounts::default(), |sum, one| sum.plus(one.counters));
+        let mut records: BTreeMap<&'static str, [u64; 2]> = BTreeMap::new();
+        for one in flows {
+            let Some(counts) = one.flows else { continue };
+            let sum = records.entry(label(one.protocol)).or_default();
+            let FlowCounts { malformed, lost, no_template, pairs_beyond, ignored, .. } = counts;
+            let taken = counts.counted + counts.elsewhere + counts.no_rack;
+            *sum = [sum[0] + taken, sum[1] + malformed + lost + no_template + pairs_beyond + ignored];
+        }
+        Watched {
+            connected: self.sender.as_ref().is_some_and(Sender::is_connected),
+            measurements: self.sender.as_ref().map_or(0, Sender::sent),
+            switches: switches.collect(),
+            errors: errors.into_iter().collect(),
+            links: self.links,
+            counter_events: counters.events().to_vec(),
+            flow_records: records.into_iter().collect(),
+        }
     }
 
     /// What all sources know at `now`.
@@ -229,76 +292,14 @@ impl Collector<'_> {
     }
 }
 
-/// The way to the Oracle.
-struct Sender<'a> {
-    address: Option<&'a Address>,
-    clock: Clock,
-    bus: Option<Box<dyn Bus>>,
-    /// When it is tried next, and the wait after that.
-    retry_at: Time,
-    wait: Time,
-    /// What was said of it.
-    trouble: Option<String>,
-}
-
-impl<'a> Sender<'a> {
-    fn new(target: &'a Target, clock: Clock) -> Sender<'a> {
-        let address = match target {
-            Target::Oracle(address) => Some(address),
-            Target::Print | Target::Once => None,
-        };
-        Sender { address, clock, bus: None, retry_at: Time::ZERO, wait: RETRY_MIN, trouble: None }
-    }
-
-    /// Takes what the Oracle sends to all, which is not for collectors: it would drop one that does not read.
-    fn drain(&mut self) {
-        while let Some(bus) = &mut self.bus {
-            match bus.receive(Duration::ZERO) {
-                Ok(Some(_)) => (),
-                Ok(None) => return,
-                Err(_) => self.bus = None,
-            }
-        }
-    }
-
-    async fn send(&mut self, measurement: Measurement, say: &mut dyn FnMut(&str)) {
-        let Some(address) = self.address else { return };
-        let now = self.clock.now();
-        if self.bus.is_none() && now >= self.retry_at {
-            match address.connect() {
-                Ok(bus) => {
-                    say(&format!("sends to {address}"));
-                    (self.bus, self.wait, self.trouble) = (Some(bus), RETRY_MIN, None);
-                }
-                Err(error) => {
-                    let error = error.to_string();
-                    if self.trouble.as_ref() != Some(&error) {
-                        say(&format!("{error}; trying on"));
-                        self.trouble = Some(error);
-                    }
-                    self.retry_at = now + self.wait;
-                    self.wait = (self.wait * 2).min(RETRY_MAX);
-                }
-            }
-        }
-        let Some(bus) = &mut self.bus else { return };
-        for message in measurement.to_messages() {
-            let mut result = bus.send(&message);
-            for _ in 0..FULL_TRIES {
-                if !matches!(result, Err(BusError::Full)) {
-                    break;
-                }
-                tokio::time::sleep(FULL_WAIT).await;
-                result = bus.send(&message);
-            }
-            if let Err(error) = result {
-                say(&format!("{address}: {error}"));
-                if !matches!(error, BusError::Full) {
-                    self.bus = None;
-                }
-                return;
-            }
-        }
+/// A protocol as a label.
+fn label(protocol: &'static str) -> &'static str {
+    match protocol {
+        "SNMP" => "snmp",
+        "OpenFlow" => "openflow",
+        "gNMI" => "gnmi",
+        "sFlow" => "sflow",
+        _ => "ipfix",
     }
 }
 

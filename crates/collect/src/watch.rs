@@ -28,12 +28,14 @@ static LINKS: Metric = Metric::gauge(
 .by(&["state"]);
 static COUNTERS: Metric = Metric::counter(
     "opentcp_collector_counter_events",
-    "What was wrong with switches' counters: wraps, resets, missing answers, slow answers, impossible values.",
+    "What was wrong with switches' counters, by kind; docs/collect.md explains them.",
 )
 .by(&["kind"]);
-static RECORDS: Metric =
-    Metric::counter("opentcp_collector_flow_records", "Flow records of sFlow and IPFIX: taken or dropped.")
-        .by(&["protocol", "result"]);
+static RECORDS: Metric = Metric::counter(
+    "opentcp_collector_flow_records",
+    "Flow records of sFlow and IPFIX, NetFlow: taken, or dropped because they were lost, unreadable or beyond a limit.",
+)
+.by(&["protocol", "result"]);
 static SENT: Metric = Metric::counter("opentcp_collector_measurements", "Measurements sent to the Oracle.");
 
 /// All of them.

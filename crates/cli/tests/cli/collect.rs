@@ -25,6 +25,14 @@ listen = "0.0.0.0:6653"
 peers = ["10.0.0.2"]
 datapath = "00000000000000a1"
 racks = ["r2"]
+[[switch]]
+name = "tor4"
+protocol = "gnmi"
+address = "10.0.0.5"
+credentials = "tor4.gnmi"
+encoding = "json"
+queues = false
+tls = { ca = "ca.pem", name = "tor4.example", certificate = "c.pem", key = "c.key" }
 [[flows]]
 protocol = "sflow"
 listen = "0.0.0.0:6343"
@@ -40,7 +48,7 @@ sampling = 400
 "#;
 
 /// What is wrong, in place of what, and part of the message.
-const BAD: [(&str, &str, &str); 33] = [
+const BAD: [(&str, &str, &str); 46] = [
     ("name = \"c1\"", "name = \"c 1\"", "is not a name"),
     ("interval = \"10 s\"", "interval = \"10\"", "10"),
     ("interval = \"10 s\"", "interval = \"10 ms\"", "from 1 s to 1 h"),
@@ -70,6 +78,23 @@ const BAD: [(&str, &str, &str); 33] = [
     ("peers = [\"10.0.0.2\"]", "peers = [\"tor2\"]", "is not an IP address"),
     ("datapath = \"00000000000000a1\"", "datapath = \"tor2\"", "is not the number of a datapath"),
     ("racks = [\"r2\"]", "racks = [\"r3\"]", "has no rack `r3`"),
+    ("protocol = \"gnmi\"", "protocol = \"gmni\"", "did you mean `gnmi`"),
+    ("address = \"10.0.0.5\"", "address = \"http://10.0.0.5\"", "is not an address"),
+    ("address = \"10.0.0.5\"\n", "", "lacks `address`"),
+    ("credentials = \"tor4.gnmi\"", "credentials = \"tor1.snmp\"", "lacks `user`"),
+    ("credentials = \"tor4.gnmi\"", "credential = \"tor4.gnmi\"", "did you mean `credentials`"),
+    ("encoding = \"json\"", "encoding = \"jsn\"", "did you mean `json`"),
+    ("queues = false", "queues = \"no\"", "`true` or `false`"),
+    ("ca = \"ca.pem\", ", "", "lacks `ca`"),
+    ("ca = \"ca.pem\"", "ca = \"none.pem\"", "none.pem"),
+    ("key = \"c.key\"", "key = \"none.key\"", "none.key"),
+    (", key = \"c.key\"", "", "`certificate` without `key`"),
+    ("certificate = \"c.pem\", ", "", "`key` without `certificate`"),
+    (
+        "tls = { ca = \"ca.pem\", name = \"tor4.example\", certificate = \"c.pem\", key = \"c.key\" }",
+        "",
+        "through TLS only",
+    ),
     ("protocol = \"sflow\"", "protocol = \"flow\"", "did you mean `sflow`"),
     ("window = \"30 s\"", "window = \"120 min\"", "from 1 s to 1 h"),
     ("address = \"10.0.0.4\"\nports = [1, 2]", "address = \"10.0.0.4\"", "counts all packets, among several"),
@@ -78,8 +103,17 @@ const BAD: [(&str, &str, &str); 33] = [
 
 fn place() -> Place {
     let place = Place::new();
-    place.write("tor1.snmp", "community = \"public\"\n");
-    fs::set_permissions(place.join("tor1.snmp"), fs::Permissions::from_mode(0o600)).unwrap();
+    let files = [
+        ("tor1.snmp", "community = \"public\"\n"),
+        ("tor4.gnmi", "user = \"opentcp\"\npassword = \"secret\"\n"),
+        ("ca.pem", ""),
+        ("c.pem", ""),
+        ("c.key", ""),
+    ];
+    for (name, text) in files {
+        place.write(name, text);
+        fs::set_permissions(place.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
     place
 }
 
@@ -88,7 +122,7 @@ fn a_good_configuration_and_the_one_that_is_shipped_are_right() {
     let place = place();
     place.write("c.toml", GOOD);
     let done = place.succeed(&["collect", "check", "c.toml"]);
-    assert_eq!(done.stdout, "c.toml: 2 switches, 1 receivers of flow export\n");
+    assert_eq!(done.stdout, "c.toml: 3 switches, 1 receivers of flow export\n");
     let shipped = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/collect.toml")).unwrap();
     place.write("shipped.toml", &shipped);
     place.succeed(&["collect", "check", "shipped.toml"]);

@@ -115,6 +115,12 @@ impl World {
         self.run(&self.hosts[1], &format!("ovs-vsctl --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()));
     }
 
+    /// The switch's flow entries, without their counts.
+    pub fn entries(&self) -> String {
+        let switch = format!("unix:{}", self.file("sw.mgmt"));
+        testkit::command("ovs-ofctl", &format!("-OOpenFlow13 --no-stats dump-flows {switch}"))
+    }
+
     /// Starts `opentcp` in a namespace; its output goes into a file `NAME.out`.
     pub fn opentcp(&self, host: usize, name: &str, arguments: &[&str]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_opentcp"));

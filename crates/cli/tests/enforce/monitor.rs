@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicU64;
@@ -123,11 +124,25 @@ struct Daemons {
     oracle: Running,
     agent: Running,
     _enforcer: Running,
+    _collector: Running,
 }
 
 fn start_oracle(world: &World) -> Running {
     let places = ["--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle", "--metrics", "127.0.0.1:9815"];
     world.start_in_between("oracle-log", &[&["oracle", "policy.toml"][..], &places].concat())
+}
+
+/// Asks a switch that is not there, and receives flow export.
+fn start_collector(world: &World) -> Running {
+    let access = world.path("access");
+    fs::write(&access, "community = \"public\"\n").expect("there is room");
+    fs::set_permissions(&access, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let text = "interval = \"1 s\"\n[racks]\n\"10.1.0.0/16\" = \"r1\"\n[[switch]]\nname = \"gone\"\nprotocol = \"snmp\"\n\
+                address = \"127.0.0.1\"\ncredentials = \"access\"\n[[flows]]\nprotocol = \"sflow\"\nlisten = \"127.0.0.1:6343\"\n\
+                [[flows.exporter]]\naddress = \"127.0.0.1\"\n";
+    fs::write(world.path("collect.toml"), text).expect("there is room");
+    let places = ["--socket", "oracle.sock", "--metrics", "127.0.0.1:9818"];
+    world.start_in_between("collect-log", &[&["collect", "collect.toml"][..], &places].concat())
 }
 
 fn start(world: &World) -> Daemons {
@@ -141,6 +156,7 @@ fn start(world: &World) -> Daemons {
         oracle: start_oracle(world),
         agent: world.start_in_between("agent-log", &[&["agent"][..], &places, &more].concat()),
         _enforcer: world.enforce(&["--rule", "bbr", "--metrics", "127.0.0.1:9817"]),
+        _collector: start_collector(world),
     }
 }
 
@@ -190,6 +206,9 @@ fn every_query_of_the_dashboard_has_data_and_alerts_fire_when_they_should() {
         assert!(series.is_empty(), "{} holds although nothing is wrong: {series:?}", rule["name"]);
     }
     assert_eq!(firing(&world), BTreeSet::new());
+    let stale = rules.iter().find(|rule| rule["name"] == "OpenTCPCollectorStale").expect("it is a rule");
+    let stale = stale["query"].as_str().expect("a query").replace("> 120", "> 0");
+    assert_eq!(asked(&world, &stale)[0]["metric"]["switch"], "gone", "{stale}: a switch that never answered");
 
     let (code, text, error) = world.opentcp(&["top", "--once", "--socket", "oracle.sock"]);
     assert!(code == Some(0) && text.contains("watched  enforcing") && text.contains("h1 "), "{text}{error}");

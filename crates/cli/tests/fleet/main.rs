@@ -3,14 +3,14 @@
 
 use serde_json::Value;
 use std::fs::{self, File};
-use std::io::Write as _;
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use testkit::{
-    End, Namespaces, NatsServer, Running, cable, eventually, inside, ip, nats_program, or_skip, root, until,
+    End, Namespaces, NatsServer, PATIENCE, Running, cable, eventually, inside, ip, nats_program, or_skip, root, until,
 };
 
 /// Sets what a route shows, and decides every second.
@@ -243,6 +243,81 @@ fn an_operator_applies_pauses_and_returns_over_the_servers() {
     }
     agent.stop();
     oracle.stop();
+}
+
+#[test]
+fn a_collectors_measurements_reach_the_oracle_over_the_servers() {
+    let Some(world) = World::new() else { return };
+    let oracle = world.oracle();
+    let token = world.done(0, &["fleet", "token", "--fleet", "fleet", "--role", "collector", "--for", "1h"], "");
+    world.done(1, &["enroll", "-", "--host", "c1", "--identity", "c1"], &token);
+    // the exporter is this test: one record of NetFlow 5 each second
+    let flows = "[racks]\n\"10.1.0.0/16\" = \"r1\"\n\"10.2.0.0/16\" = \"r2\"\n[[flows]]\nprotocol = \"netflow\"\n\
+                 listen = \"127.0.0.1:2055\"\n[[flows.exporter]]\naddress = \"127.0.0.1\"\n";
+    let file = |name: &str, more: &str| {
+        fs::write(world.path(name), format!("{more}interval = \"1 s\"\n{flows}")).unwrap();
+    };
+    file("other.toml", "name = \"c2\"\n");
+    let message = world.fails(1, &["collect", "other.toml", "--identity", "c1"], "", 2);
+    assert!(message.contains("this collector is c1 in the fleet"), "{message}");
+    file("bus.toml", "bus = \"oracle.sock\"\n");
+    let message = world.fails(1, &["collect", "bus.toml", "--identity", "c1"], "", 2);
+    assert!(message.contains("exclude each other"), "{message}");
+    file("collect.toml", "");
+    let message = world.fails(1, &["collect", "collect.toml", "--identity", "fleet/operator"], "", 2);
+    assert!(message.contains("the identity of operator operator"), "{message}");
+
+    let metrics = ["--metrics", "127.0.0.1:9818", "--identity", "c1"];
+    let collector = world.start(1, "c1", &[&["collect", "collect.toml"][..], &metrics].concat());
+    let exporter = inside(&world.machines[1], || UdpSocket::bind("127.0.0.1:0").unwrap());
+    let mut sequence = 0;
+    let mut rate = || -> Option<u64> {
+        exporter.send_to(&netflow(sequence), "127.0.0.1:2055").unwrap();
+        sequence += 1;
+        std::thread::sleep(Duration::from_millis(200));
+        let text = world.done(0, &["policy", "network", "--identity", "fleet/operator"], "");
+        let view: Value = serde_json::from_str(&text).unwrap();
+        let pair = view["matrix"].as_array()?.iter().find(|pair| pair["from"] == "r1" && pair["to"] == "r2")?;
+        Some(pair["rate"].as_str()?.parse::<units::Rate>().unwrap().as_bps())
+    };
+    let is_seen = eventually(|| rate().is_some_and(|rate| rate > 0));
+    assert!(is_seen, "{}{}", oracle.said(), collector.said());
+    let page = scrape(&world.machines[1], "127.0.0.1:9818");
+    for line in
+        ["opentcp_collector_connected 1", "opentcp_collector_flow_records_total{protocol=\"ipfix\",result=\"taken\"}"]
+    {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+    assert!(!page.contains("opentcp_collector_measurements_total 0"), "{page}");
+    let history = oracle.said();
+    assert!(!history.contains("refused"), "{history}");
+    collector.stop();
+    oracle.stop();
+}
+
+/// A datagram of NetFlow 5 with one flow of 1 MB from 10.1.0.1 to 10.2.0.1.
+fn netflow(sequence: u32) -> Vec<u8> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as u32;
+    let mut datagram = Vec::new();
+    // version, count; uptime, seconds, nanoseconds, sequence; engine, sampling
+    datagram.extend([0, 5, 0, 1]);
+    [100_000, now, 0, sequence].iter().for_each(|word: &u32| datagram.extend(word.to_be_bytes()));
+    datagram.extend([0; 4]);
+    // addresses and next hop, interfaces, packets, bytes, first and last; ports and the rest
+    datagram.extend([10, 1, 0, 1, 10, 2, 0, 1, 0, 0, 0, 0, 0, 1, 0, 2]);
+    [1000, 1_000_000, 99_000, 100_000].iter().for_each(|word: &u32| datagram.extend(word.to_be_bytes()));
+    datagram.extend([0x1f, 0x90, 0x04, 0xd2, 0, 0x18, 6, 0, 0, 0, 0, 0, 16, 16, 0, 0]);
+    datagram
+}
+
+/// What a machine's daemon serves to Prometheus.
+fn scrape(machine: &str, address: &str) -> String {
+    let mut stream = inside(machine, || TcpStream::connect(address).unwrap());
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
 }
 
 /// Resident memory that is the process's own, kB, and CPU time, milliseconds.

@@ -10,6 +10,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 use tonic::codegen::tokio_stream::{self, StreamExt as _};
@@ -79,12 +80,12 @@ pub(super) async fn subscribe(
     let answered = tokio::time::timeout(timeout, client.subscribe(requests)).await;
     let stream = answered.map_err(|_| silent(options))?.map_err(|status| match (refused(&status), &options.tls) {
         (ReadError::Closed, None) => {
-            ReadError::Refused(format!("{AT_ONCE}; it may accept TLS only: give its authority (`ca`)"))
+            ReadError::Refused(format!("{AT_ONCE}; it may accept TLS only: give its authority (`tls.ca`)"))
         }
         // in TLS 1.3 that comes after the handshake
-        (ReadError::Closed, Some(Tls { identity: None, .. })) => {
-            ReadError::Refused(format!("{AT_ONCE}; it may ask for a certificate of this side (`identity`)"))
-        }
+        (ReadError::Closed, Some(Tls { identity: None, .. })) => ReadError::Refused(format!(
+            "{AT_ONCE}; it may ask for a certificate of this side (`tls.certificate`, `tls.key`)"
+        )),
         (error, _) => error,
     })?;
     Ok(stream.into_inner())
@@ -101,7 +102,7 @@ fn endpoint(options: &Options) -> Result<Endpoint, ReadError> {
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let address = crate::text::with_port(&options.address, PORT);
     if options.tls.is_none() && options.login.is_some() && !is_here(&address) {
-        let what = "a password is sent through TLS only; give the certificate of the switch's authority (`ca`)";
+        let what = "a password is sent through TLS only; give the certificate of the switch's authority (`tls.ca`)";
         return Err(ReadError::Refused(what.into()));
     }
     let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))
@@ -116,9 +117,11 @@ fn endpoint(options: &Options) -> Result<Endpoint, ReadError> {
     }
 }
 
-/// Whether an address is this machine's.
-fn is_here(address: &str) -> bool {
-    address.starts_with("127.") || address.starts_with("[::1]") || address.starts_with("localhost:")
+/// Whether an operator's address is this machine's.
+pub(crate) fn is_here(address: &str) -> bool {
+    let address = crate::text::with_port(address, PORT);
+    let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+    host == "localhost" || host == "[::1]" || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn tls_config(tls: &Tls) -> Result<ClientTlsConfig, ReadError> {
@@ -162,7 +165,7 @@ fn unreachable(error: &tonic::transport::Error) -> ReadError {
         return ReadError::Refused(format!("{text}; it does not speak TLS at this port"));
     }
     if text.contains("certificate") || text.contains("HandshakeFailure") {
-        let help = "does `ca` hold the authority that signed the switch's certificate, and does the certificate name this address?";
+        let help = "does `tls.ca` hold the authority that signed the switch's certificate, and does the certificate name this address?";
         return ReadError::Refused(format!("{text}; {help}"));
     }
     ReadError::Unreachable(text)

@@ -2,9 +2,9 @@
 
 use super::{Cell, CollectError, Status};
 use crate::config::{Config, End, OpenFlow, Receiver, Switch, Way};
-use crate::flows::{DATAGRAM_MAX, Flows};
+use crate::flows::{DATAGRAM_MAX, Flows, Protocol};
 use crate::openflow::{self, Expected, Listener, LldpKey, MatrixSettings, Rack};
-use crate::{Meter, MeterCounts, Moment, Neighbour, ReadError, Reader, SwitchCounters, snmp};
+use crate::{Meter, MeterCounts, Moment, Neighbour, ReadError, Reader, SwitchCounters, gnmi, snmp};
 use bus::Clock;
 use policy::{Link, RackPair};
 use std::collections::BTreeMap;
@@ -44,6 +44,8 @@ pub(super) struct State {
     protocol: &'static str,
     answers: u64,
     failures: u64,
+    /// The failures, by reason.
+    reasons: BTreeMap<&'static str, u64>,
     answered_at: Option<Time>,
     error: Option<String>,
     what: What,
@@ -106,6 +108,7 @@ impl State {
             protocol: self.protocol,
             answers: self.answers,
             failures: self.failures,
+            reasons: self.reasons.clone(),
             age: self.answered_at.map(|at| now.saturating_sub(at)),
             problems,
             counters,
@@ -128,8 +131,16 @@ pub(super) async fn start(
         let meter = Box::new(Meter::new(&name, ports, KEEP));
         let what = What::Switch { meter, matrix: Vec::new(), matrix_at: Time::ZERO, interval };
         let shared = share(&name, way.protocol(), what);
-        let task = Task { shared: shared.clone(), clock, interval, ended: ended.clone() };
+        let pace = match way {
+            // it sends when it likes, and a missing sample is seen after three
+            Way::Gnmi(_) => Pace::Its(Duration::from_nanos((interval * 4).as_ns()) + READING_MAX),
+            Way::Snmp(_) | Way::OpenFlow(_) => Pace::Ours,
+        };
+        let task = Task { shared: shared.clone(), clock, interval, pace, ended: ended.clone() };
         match way {
+            Way::Gnmi(options) => {
+                tokio::task::spawn_local(task.poll(gnmi::Reader::new(*options)));
+            }
             Way::Snmp(mut options) => {
                 options.switch = Some(name);
                 tokio::task::spawn_local(task.poll(snmp::Reader::new(*options)));
@@ -144,7 +155,11 @@ pub(super) async fn start(
     for receiver in config.flows {
         let (name, socket) = (format!("flows {}", receiver.listen), open(&receiver).await?);
         let flows = Flows::new(&receiver.settings, racks.clone(), clock.now());
-        let shared = share(&name, "flow export", What::Flows { flows: Box::new(flows), problems: Vec::new() });
+        let protocol = match receiver.settings.protocol {
+            Protocol::Sflow => "sFlow",
+            Protocol::Ipfix => "IPFIX",
+        };
+        let shared = share(&name, protocol, What::Flows { flows: Box::new(flows), problems: Vec::new() });
         tokio::task::spawn_local(receive(socket, shared.clone(), clock, ended.clone()));
         sources.push(shared);
     }
@@ -153,7 +168,16 @@ pub(super) async fn start(
 
 fn share(name: &str, protocol: &'static str, what: What) -> Rc<Shared> {
     let name = name.to_string();
-    let state = State { name, protocol, answers: 0, failures: 0, answered_at: None, error: None, what };
+    let state = State {
+        name,
+        protocol,
+        answers: 0,
+        failures: 0,
+        reasons: BTreeMap::new(),
+        answered_at: None,
+        error: None,
+        what,
+    };
     Rc::new(Shared { state: Cell::new(state), ended: Notify::new() })
 }
 
@@ -222,6 +246,10 @@ impl Asked for snmp::Reader {
     async fn close(self) {}
 }
 
+impl Asked for gnmi::Reader {
+    async fn close(self) {}
+}
+
 impl Reader for OpenFlowSwitch {
     async fn read(&mut self) -> Result<SwitchCounters, ReadError> {
         self.switch.read().await.map_err(ReadError::from)
@@ -251,7 +279,17 @@ struct Task {
     shared: Rc<Shared>,
     clock: Clock,
     interval: Time,
+    pace: Pace,
     ended: watch::Receiver<bool>,
+}
+
+/// Who says when a switch is read.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// It is asked once each interval.
+    Ours,
+    /// A reading ends when the switch has sent a sample, at most so long after it has begun.
+    Its(Duration),
 }
 
 impl Task {
@@ -259,9 +297,15 @@ impl Task {
         let mut next = self.clock.now();
         loop {
             let mut ended = self.ended.clone();
-            tokio::select! {
-                () = self.once(&mut reader) => (),
+            let has_answered = tokio::select! {
+                has_answered = self.once(&mut reader) => has_answered,
                 _ = ended.wait_for(|ended| *ended) => break,
+            };
+            if has_answered && matches!(self.pace, Pace::Its(_)) {
+                next = self.clock.now();
+                // a switch that sends without pause leaves the others their turn
+                tokio::task::yield_now().await;
+                continue;
             }
             let now = self.clock.now();
             next = if next + self.interval > now { next + self.interval } else { now + self.interval };
@@ -275,16 +319,25 @@ impl Task {
         self.shared.ended.notify_one();
     }
 
-    /// One reading.
-    async fn once(&self, reader: &mut impl Asked) {
+    /// One reading; whether it has answered.
+    async fn once(&self, reader: &mut impl Asked) -> bool {
         let asked = self.clock.now();
-        let answer = tokio::time::timeout(READING_MAX, reader.read()).await;
-        let answer = answer.unwrap_or(Err(ReadError::Timeout(Time::from_ns(READING_MAX.as_nanos() as u64))));
+        let most = match self.pace {
+            Pace::Ours => READING_MAX,
+            Pace::Its(most) => most,
+        };
+        let answer = tokio::time::timeout(most, reader.read()).await;
+        let answer = answer.unwrap_or(Err(ReadError::Timeout(Time::from_ns(most.as_nanos() as u64))));
         let answered = self.clock.now();
+        let moment = match self.pace {
+            Pace::Ours => Moment { asked, answered },
+            Pace::Its(_) => Moment::at(answered),
+        };
         let (pairs, problem) = match &answer {
             Ok(_) => (reader.matrix().await, reader.problem().await),
             Err(_) => (None, None),
         };
+        let has_answered = answer.is_ok();
         let mut state = self.shared.state.borrow_mut();
         match answer {
             Ok(counters) => {
@@ -292,7 +345,7 @@ impl Task {
                 state.answered_at = Some(answered);
                 state.error = problem;
                 if let What::Switch { meter, matrix, matrix_at, .. } = &mut state.what {
-                    meter.take(Moment { asked, answered }, &counters);
+                    meter.take(moment, &counters);
                     if let Some(pairs) = pairs {
                         (*matrix, *matrix_at) = (pairs, answered);
                     }
@@ -300,9 +353,11 @@ impl Task {
             }
             Err(error) => {
                 state.failures += 1;
+                *state.reasons.entry(error.reason()).or_default() += 1;
                 state.error = Some(error.to_string());
             }
         }
+        has_answered
     }
 }
 
