@@ -258,8 +258,74 @@ impl Netflow {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A form of messages.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Message {
+        V5,
+        V9,
+        Ipfix,
+    }
+
+    /// A message with two flows of 1500 bytes from 10.1.0.1 to 10.2.0.1, and the template for them.
+    pub fn message(form: Message, number: u32, domain: u32) -> Vec<u8> {
+        let ends = [0x0a01_0001_u32, 0x0a02_0001];
+        let mut sets = Vec::new();
+        if form == Message::V5 {
+            for _ in 0..2 {
+                let words = [ends[0], ends[1], 0, 1 << 16, 1, 1500, 0, 0, 0, 0, 0, 0];
+                sets.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+            }
+            let mut head = [&[0, 5, 0, 2][..], &[0; 12], &number.to_be_bytes(), &domain.to_be_bytes()].concat();
+            (head[20], head[21], head[22], head[23]) = (0, domain as u8, 0, 0);
+            return [head, sets].concat();
+        }
+        // in IPFIX, also a field of an enterprise and one of variable length
+        let fields: &[u16] = match form {
+            Message::Ipfix => &[8, 4, 12, 4, 0x8001, 2, 0, 9, 82, VARIABLE, 61, 1, 1, 8],
+            _ => &[8, 4, 12, 4, 61, 1, 1, 8],
+        };
+        let count = if form == Message::Ipfix { 6 } else { 4 };
+        let set = u16::from(form == Message::Ipfix) * 2;
+        let template = [set, 8 + 2 * fields.len() as u16, 280, count];
+        sets.extend(template.iter().chain(fields).flat_map(|word| word.to_be_bytes()));
+        let mut records = Vec::new();
+        for name in ["eth0", &"x".repeat(300)] {
+            records.extend(ends.iter().flat_map(|word| word.to_be_bytes()));
+            if form == Message::Ipfix {
+                records.extend([1, 2]);
+                match u8::try_from(name.len()) {
+                    Ok(short) => records.push(short),
+                    Err(_) => records.extend([255, (name.len() >> 8) as u8, name.len() as u8]),
+                }
+                records.extend(name.as_bytes());
+            }
+            records.push(0);
+            records.extend(1500_u64.to_be_bytes());
+        }
+        // padding
+        records.extend([0; 2]);
+        sets.extend([280, 4 + records.len() as u16].iter().flat_map(|word| word.to_be_bytes()));
+        sets.extend(records);
+        let mut head = Vec::new();
+        if form == Message::V9 {
+            head.extend([&[0, 9, 0, 3][..], &[0; 8]].concat());
+        } else {
+            head.extend([&[0, 10][..], &(16 + sets.len() as u16).to_be_bytes(), &[0; 4]].concat());
+        }
+        [head, number.to_be_bytes().to_vec(), domain.to_be_bytes().to_vec(), sets].concat()
+    }
+
+    const VARIABLE: u16 = 65_535;
+
+    /// What Open vSwitch 3.1 sent: messages in hexadecimal, one a line.
+    pub fn recorded() -> Vec<Vec<u8>> {
+        let byte = |line: &str, at| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
+        let lines = include_str!("recorded.txt").lines();
+        lines.map(|line| (0..line.len()).step_by(2).map(|at| byte(line, at)).collect()).collect()
+    }
 
     #[test]
     fn domains_are_bounded() {
