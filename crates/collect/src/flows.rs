@@ -21,6 +21,7 @@ mod packet;
 mod racks;
 mod sequence;
 mod sflow;
+mod template;
 #[cfg(test)]
 mod tests;
 

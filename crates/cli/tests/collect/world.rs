@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -144,6 +144,19 @@ impl World {
             let count = |what: &str| json[0]["stats64"]["tx"][what].as_u64().unwrap();
             Sent { ip_bytes: count("bytes") - 14 * count("packets"), packets: count("packets") }
         })
+    }
+
+    /// Sends packets of UDP from the second host to the first, which answers none: its socket takes them.
+    pub fn send_back(&self, packets: u32) {
+        let there = inside(self.host(0), || UdpSocket::bind((FIRST, 0)).unwrap());
+        let here = inside(self.host(2), || UdpSocket::bind((SECOND, 0)).unwrap());
+        here.connect(there.local_addr().unwrap()).unwrap();
+        for i in 0..packets {
+            here.send(&[7; 8]).unwrap();
+            if i % 64 == 0 {
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
     }
 
     /// Carries bytes over a TCP connection from the first host to the second: so many each `pause`, as long as it takes to carry all.

@@ -62,6 +62,12 @@ impl Sequence {
         true
     }
 
+    /// Records of a stream came, but how many others came with them is unknown: its next number counts afresh.
+    pub fn forget(&mut self, stream: u64, units: u32) {
+        self.arrived += u64::from(units);
+        self.next.remove(&stream);
+    }
+
     /// What was lost since the last call.
     pub fn end_round(&mut self) -> Ended {
         let lost = self.lost.saturating_sub(self.late);
