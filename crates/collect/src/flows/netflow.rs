@@ -100,6 +100,10 @@ impl Netflow {
                     // it numbers records, and how many a set without a template holds is unknown
                     Form::Ipfix if whole && known => {
                         sequence.take(head.domain, head.number, records);
+                        // domain 0 is that of the exporter as a whole (RFC 7011, section 3.1)
+                        if head.domain as u32 == 0 {
+                            sequence.share(records);
+                        }
                     }
                     Form::Ipfix => sequence.forget(head.domain, records),
                 }

@@ -14,8 +14,10 @@ const SCALE_MAX: f64 = 2.0;
 /// Counts what arrived and what is missing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
-    /// The next number of each stream.
-    next: BTreeMap<u64, u32>,
+    /// The next number of each stream, and `shared` when that was set.
+    next: BTreeMap<u64, (u32, u32)>,
+    /// Units that belong to no stream, and that an exporter with one counter for all streams counts in each of them.
+    shared: u32,
     arrived: u64,
     lost: u64,
     /// Those that were late, of a round before too.
@@ -49,17 +51,26 @@ impl Sequence {
         }
         self.arrived += u64::from(units);
         let after = number.wrapping_add(units);
-        match self.next.get(&stream).map(|next| (number.wrapping_sub(*next), next.wrapping_sub(number))) {
-            Some((ahead, _)) if ahead < RESTART => self.lost += u64::from(ahead),
+        let known = self.next.get(&stream);
+        match known.map(|(next, shared)| (number.wrapping_sub(*next), next.wrapping_sub(number), *shared)) {
+            Some((ahead, _, shared)) if ahead < RESTART => {
+                self.lost += u64::from(ahead.saturating_sub(self.shared.wrapping_sub(shared)));
+            }
             // it was counted as lost when it was overtaken
-            Some((_, behind)) if behind <= LATE => {
+            Some((_, behind, _)) if behind <= LATE => {
                 self.late += u64::from(units);
                 return true;
             }
             _ => (),
         }
-        self.next.insert(stream, after);
+        self.next.insert(stream, (after, self.shared));
         true
+    }
+
+    /// Units of the exporter as a whole. Open vSwitch has one counter for all of its observation domains, so in each of them its numbers go
+    /// on after these; with RFC 7011's counters they do not. Both is right until the stream's next datagram.
+    pub fn share(&mut self, units: u32) {
+        self.shared = self.shared.wrapping_add(units);
     }
 
     /// Records of a stream came, but how many others came with them is unknown: its next number counts afresh.
@@ -95,6 +106,21 @@ mod tests {
         assert_eq!(lost(&[5, 8, 6, 9, 7]), 0);
         assert_eq!(lost(&[u32::MAX, 0, 1, 3]), 1);
         assert_eq!(lost(&[900_000, 1, 2, 4]), 1, "it restarted");
+    }
+
+    #[test]
+    fn units_of_the_whole_exporter_are_no_losses_of_a_stream_whichever_way_it_counts() {
+        let lost = |next: [u32; 2]| {
+            let mut sequence = Sequence::default();
+            sequence.take(1, 1, 1);
+            sequence.share(1);
+            sequence.take(1, next[0], 1);
+            sequence.take(1, next[1], 1);
+            sequence.end_round().lost
+        };
+        assert_eq!(lost([3, 4]), 0, "one counter for all");
+        assert_eq!(lost([2, 3]), 0, "a counter each");
+        assert_eq!((lost([2, 4]), lost([3, 5]), lost([5, 6])), (1, 1, 2), "what is lost is lost");
     }
 
     #[test]
