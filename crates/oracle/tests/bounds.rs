@@ -106,7 +106,8 @@ fn a_hundred_thousand_hosts_are_those_that_came_first() {
     }
     let grown = in_use() - before;
     println!("100,000 hosts: {grown} bytes more");
-    assert!(grown < HOSTS_MAX * 1200, "{grown} bytes");
+    // each has two names of 255 bytes, what it reported, and what operators are shown of it
+    assert!(grown < HOSTS_MAX * 1800, "{grown} bytes");
     let intake = gathered.intake();
     assert_eq!((gathered.hosts(), intake.taken, intake.hosts_beyond), (HOSTS_MAX, 4096, 100_000 - 4096));
     // they are gone two periods later, and others have room
@@ -136,7 +137,7 @@ fn links_are_bounded_for_all_hosts_together() {
     }
     let grown = in_use() - before;
     println!("64 links of each of 4096 hosts: {grown} bytes more");
-    assert!(grown < 16_384 * 600 + HOSTS_MAX * 1200, "{grown} bytes");
+    assert!(grown < 16_384 * 600 + HOSTS_MAX * 1800, "{grown} bytes");
     assert_eq!(gathered.intake().links_beyond, 2 * (4096 - 256) * 64);
     let view = gathered.view(PERIOD, PERIOD, NetworkView::default());
     assert_eq!(view.links.len(), 256 * 64, "of those hosts that came first");
@@ -182,7 +183,8 @@ fn a_host_that_counts_all_that_it_may_takes_some_kilobytes() {
     }
     let grown = in_use() - before;
     println!("the fullest connections of a host: {grown} bytes");
-    assert!(gathered.intake().refused == 0 && grown < 64_000, "{grown} bytes");
+    // beside them, its 4000 combinations of racks and size among the 20,480 that are kept for all hosts together
+    assert!(gathered.intake().refused == 0 && grown < 64_000 + 4000 * 200, "{grown} bytes");
 }
 
 fn numbers_that_are_as_large_as_can_be_saturate() {

@@ -12,7 +12,7 @@ fn view() -> NetworkView {
         algorithms: if i == 9 {
             vec!["kernel:reno".into()]
         } else {
-            vec!["kernel:reno".into(), "kernel:cubic".into(), "mine".into()]
+            vec!["kernel:reno".into(), "cubic".into(), "mine".into()]
         },
         ..Host::default()
     };
@@ -100,7 +100,7 @@ fn a_share_of_the_hosts_is_counted_as_cues_name_it() {
 #[test]
 fn hosts_that_lack_an_algorithm_are_named_also_where_the_rule_is_off_or_the_host_not_treated_yet() {
     let with = |when: &str, more: &str| {
-        format!("[[rule]]\nname = \"r\"\nwhen = \"{when}\"\nset = {{ cc = \"kernel:cubic\" }}\n{more}\n")
+        format!("[[rule]]\nname = \"r\"\nwhen = \"{when}\"\nset = {{ cc = \"cubic\" }}\n{more}\n")
     };
     let old = policy("enforce", &rule("r", "pacing = true", ""), "");
     for rest in ["", "[rollout]\nfraction = 0.1"] {
@@ -108,7 +108,7 @@ fn hosts_that_lack_an_algorithm_are_named_also_where_the_rule_is_off_or_the_host
             let change = compared(&old, &policy("enforce", &with(when, ""), rest));
             let lacking: Vec<_> = change.lacking().collect();
             assert_eq!((lacking.len(), &lacking[0].lacking.first[..]), (1, &["h9".to_string()][..]), "{when} {rest}");
-            assert_eq!(lacking[0].cc.as_deref(), Some("kernel:cubic"));
+            assert_eq!(lacking[0].cc.as_deref(), Some("cubic"));
         }
     }
     for others in ["match = { labels = { role = \"storage\" } }", "match = { hosts = [\"h1\", \"h2*\"] }"] {
