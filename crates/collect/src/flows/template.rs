@@ -109,6 +109,7 @@ impl Templates {
 }
 
 /// The fields of a template; outer `None` if it is cut off, inner if they are too many.
+#[allow(clippy::option_option, reason = "cut off, or too many: the caller treats them differently")]
 fn fields(form: Form, rest: &mut Reader<'_>, count: usize, scope: usize, used: &[u16]) -> Option<Option<Box<[Part]>>> {
     // a set has at most 65,535 bytes, so these are at most some thousand
     let mut parts: Vec<Part> = Vec::new();
