@@ -302,11 +302,15 @@ fn netflow(sequence: u32) -> Vec<u8> {
     let mut datagram = Vec::new();
     // version, count; uptime, seconds, nanoseconds, sequence; engine, sampling
     datagram.extend([0, 5, 0, 1]);
-    [100_000, now, 0, sequence].iter().for_each(|word: &u32| datagram.extend(word.to_be_bytes()));
+    for word in [100_000_u32, now, 0, sequence] {
+        datagram.extend(word.to_be_bytes());
+    }
     datagram.extend([0; 4]);
     // addresses and next hop, interfaces, packets, bytes, first and last; ports and the rest
     datagram.extend([10, 1, 0, 1, 10, 2, 0, 1, 0, 0, 0, 0, 0, 1, 0, 2]);
-    [1000, 1_000_000, 99_000, 100_000].iter().for_each(|word: &u32| datagram.extend(word.to_be_bytes()));
+    for word in [1000_u32, 1_000_000, 99_000, 100_000] {
+        datagram.extend(word.to_be_bytes());
+    }
     datagram.extend([0x1f, 0x90, 0x04, 0xd2, 0, 0x18, 6, 0, 0, 0, 0, 0, 16, 16, 0, 0]);
     datagram
 }
