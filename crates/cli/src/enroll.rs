@@ -27,7 +27,7 @@ const DAY_S: u64 = 86_400;
 ///
 /// Exit codes: 0 done, 1 no server or no Oracle answered, 2 the token, the name or the folder is wrong, or the Oracle refused.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opentcp enroll - < token\n  opentcp enroll @/root/token --host web17\n  \
+#[command(after_help = "Examples:\n  opentcp enroll - < token\n  opentcp enroll @token --host web17\n  \
                         opentcp enroll - --host oracle1-agent --identity /etc/opentcp/identity < token")]
 pub struct Args {
     /// The token: the line itself, `-` for standard input, or `@FILE`

@@ -93,7 +93,7 @@ fn packages(debian: &Debian) -> Option<[PathBuf; 2]> {
             return None;
         }
         let package = String::from_utf8(made.stdout).expect("a path");
-        let inside = PathBuf::from(format!("/root/opentcp-{version}.deb"));
+        let inside = PathBuf::from(format!("/var/tmp/opentcp-{version}.deb"));
         fs::copy(root().join(package.trim()), debian.path(inside.to_str().expect("ASCII"))).expect("room");
         Some(inside)
     };
