@@ -1,7 +1,6 @@
 //! Several Oracles on one lease, in a network that parts and joins, with Oracles that stop and wake, clocks that run apart, and agents
 //! that restart: no agent takes an older decision after a newer.
 
-use crate::Random;
 use bus::{Entry, Store, StoreError};
 use oracle::{Lease, LeaseError, Shared, Standing};
 use policy::{
@@ -9,6 +8,7 @@ use policy::{
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use testkit::Random;
 use units::Time;
 
 const PERIOD: Time = Time::from_secs(6);

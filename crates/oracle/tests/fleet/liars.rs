@@ -1,12 +1,12 @@
 //! One host of five, or one in fifty, says whatever a report can hold; what is decided for all is as if it did not.
 
-use crate::Random;
 use bus::{FctTimes, Peer, Report, Telemetry};
 use oracle::Gathered;
 use policy::{
     AlgorithmFacts, COUNT_MAX, History, Host, Known, Link, Measures, NetworkView, Oracle, OracleKey, Percentiles,
     Policy,
 };
+use testkit::Random;
 use units::{Bytes, Rate, Time};
 
 const POLICIES: [(&str, &str); 5] = [
@@ -144,7 +144,7 @@ impl Fleet {
             [Some((u32::MAX, u32::MAX)), Some((1, u32::MAX)), Some((40_000, 100)), Some((1, 100)), None][i % 5];
         let bins = |random: &mut Random| match stubborn {
             Some(bin) => vec![bin],
-            None => (0..random.below(30)).map(|_| (random.draw() as u32, random.draw() as u32)).collect(),
+            None => (0..random.below(30)).map(|_| (random.next() as u32, random.next() as u32)).collect(),
         };
         let sent = number(random);
         let names = [format!("{name} eth0 in"), format!("{name} x"), "leaf1 1 out".into(), "h0001 eth0 in".into()];
@@ -167,33 +167,33 @@ impl Fleet {
             }
         });
         let links = links.collect();
-        let time = |random: &mut Random| Some(Time::from_us(random.any(&[0, 1, 1_000_000, 3_600_000_000])));
+        let time = |random: &mut Random| Some(Time::from_us(*random.any(&[0, 1, 1_000_000, 3_600_000_000])));
         let segments = number(random);
         let kind = Telemetry {
-            group: random.any(&["default", "opentcp1/calm network", "nonsense"]).into(),
-            remote_rack: random.any(&["", "r1", "r2", "r9"]).into(),
+            group: random.any(&["default", "opentcp1/calm network", "nonsense"]).to_string(),
+            remote_rack: random.any(&["", "r1", "r2", "r9"]).to_string(),
             size: "all".into(),
             flows: number(random),
             bytes: number(random),
             segments,
-            retransmits: random.any(&[0, segments]),
+            retransmits: *random.any(&[0, segments]),
             fct_us: bins(random),
         };
         let host = Host {
             name,
-            rack: random.any(&["", "r1", "r9"]).into(),
+            rack: random.any(&["", "r1", "r9"]).to_string(),
             labels: [("role".to_string(), "odd".to_string())].into(),
-            cc: random.any(&["", "bbr", "dctcp", "cubic", "nonsense"]).into(),
+            cc: random.any(&["", "bbr", "dctcp", "cubic", "nonsense"]).to_string(),
             algorithms: honest.host.algorithms.clone(),
             live_flows: Some(number(random) as f64),
             flow_starts: Some(number(random) as f64),
             sent_segments: Some(sent),
-            retransmitted_segments: Some(random.any(&[0, sent])),
+            retransmitted_segments: Some(*random.any(&[0, sent])),
             send_rate: Some(Rate::from_bps(number(random))),
-            srtt_us: vec![(1, random.draw() as u32), (u32::MAX, random.draw() as u32)],
+            srtt_us: vec![(1, random.next() as u32), (u32::MAX, random.next() as u32)],
             fct: Percentiles { p50: time(random), p90: time(random), p99: time(random) },
         };
-        let of_epoch = random.any(&[self.epoch, None, Some(0), Some(u64::MAX >> 1)]);
+        let of_epoch = *random.any(&[self.epoch, None, Some(0), Some(u64::MAX >> 1)]);
         let of_epoch = if stubborn.is_some() { self.epoch } else { of_epoch };
         Report { host, links, telemetry: vec![kind], epoch: Some(u64::MAX >> 1), of_epoch, ..Report::default() }
     }

@@ -1,10 +1,10 @@
 //! Reports of long periods: what ended in one period is counted on the side on which its host was in that period.
 
-use crate::Random;
 use bus::{FctTimes, Peer, Report, Telemetry, Timetable};
 use oracle::Gathered;
 use policy::{Beacon, Host, Known, NetworkView, Policy, place_of};
 use std::collections::{BTreeMap, VecDeque};
+use testkit::Random;
 use units::Time;
 
 const T: Time = Time::from_secs(60);
@@ -117,13 +117,13 @@ fn nothing_of_one_epoch_is_counted_on_another_side() {
                 if agent.timetable.is_due(now) {
                     while let Some((of_epoch, ended, flows)) = agent.earlier.pop_front() {
                         let bytes = agent.report(host, Some(of_epoch), &ended, flows);
-                        reports.insert((now + Time::from_ms(random.below(900)), random.draw()), bytes);
+                        reports.insert((now + Time::from_ms(random.below(900)), random.next()), bytes);
                     }
                     if agent.timetable.has_current(now) {
                         let (of_epoch, ended) = (agent.timetable.epoch(), std::mem::take(&mut agent.ended));
                         let flows = std::mem::take(&mut agent.flows);
                         let bytes = agent.report(host, of_epoch, &ended, flows);
-                        reports.insert((now + Time::from_ms(random.below(900)), random.draw()), bytes);
+                        reports.insert((now + Time::from_ms(random.below(900)), random.next()), bytes);
                     }
                     agent.timetable.reported(now);
                 }
