@@ -5,7 +5,7 @@
 //! the cost of that is measured by the cases of `agent`. Reports have the content of a host with two links and connections of four kinds.
 
 use crate::Row;
-use bus::{Address, Bus as _, Clock, FctTimes, NatsBus, Report, Telemetry, Timetable};
+use bus::{Address, Bus as _, Clock, FctTimes, NatsBus, Report, Telemetry, Timetable, unix_s};
 use fleet::{Init, OracleIdentity, Role, Server, Token, TokenRequest};
 use oracle::{Config, Event};
 use policy::{Agent, Gate, Host, Identity, Known, Link, Policy, PublicKeys};
@@ -14,7 +14,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 use tempfile::TempDir;
 use testkit::{NatsServer, free_port, nats_program};
@@ -396,10 +396,6 @@ fn report(i: usize, name: &str) -> Report {
     };
     let telemetry = ["under 10 kB", "under 100 kB", "under 1 MB", "under 10 MB"].map(kind).to_vec();
     Report { host, links: vec![link("out"), link("in")], telemetry, ..Report::default() }
-}
-
-fn unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// CPU time of a process so far, seconds.

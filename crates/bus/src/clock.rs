@@ -1,7 +1,7 @@
 //! The clock of deadlines: the time since boot, sleep included (CLOCK_BOOTTIME). Setting the wall clock does not change it.
 
 use rustix::time::{ClockId, clock_gettime};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::Time;
 
 /// [`Time`] counts to 213 days; before that a daemon starts a new clock, and forgets all times of the old one.
@@ -34,6 +34,11 @@ impl Clock {
     pub fn is_old(self) -> bool {
         since_boot().saturating_sub(self.begun) > OLD
     }
+}
+
+/// The time of day, for what has an expiry: seconds since 1970.
+pub fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 fn since_boot() -> Duration {

@@ -1,9 +1,9 @@
 //! `opentcp enroll`: makes this machine a member of a fleet.
 
 use crate::failure::Failure;
-use crate::identity::{FOLDER, unix_s};
+use crate::identity::FOLDER;
 use crate::terminal::{note, print};
-use bus::{EnrollError, enroll as join};
+use bus::{EnrollError, enroll as join, unix_s};
 use fleet::Identity;
 use std::fs;
 use std::io::{self, Read as _};

@@ -3,16 +3,16 @@
 use crate::failure::Failure;
 use crate::members;
 use crate::terminal::{note, print, print_json};
+use bus::unix_s;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use fleet::{
     CERTIFICATE_DAYS, Identity, Init, InitError, OracleIdentity, Role, Rotation, Server, Token, TokenError,
-    TokenRequest, UnixTime,
+    TokenRequest,
 };
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
@@ -204,18 +204,12 @@ fn life(text: &str) -> Result<Life, String> {
     Ok(Life { seconds, text: text.to_string() })
 }
 
-/// Seconds since 1970.
-pub fn now() -> UnixTime {
-    // a clock before 1970 is not set at all: then everything has expired or has not begun, and is refused
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
 fn init(args: &InitArgs) -> Result<(), Failure> {
     let request = Init {
         servers: args.servers.clone(),
         oracles: args.oracles,
         certificate_days: args.certificate_days,
-        now: now(),
+        now: unix_s(),
     };
     fleet::init(&args.folder, &request).map_err(|error| failed(&error))?;
     let at = args.folder.display();
@@ -243,7 +237,7 @@ fn oracle(folder: &Path) -> Result<OracleIdentity, Failure> {
 fn token(args: &TokenArgs) -> Result<(), Failure> {
     let request =
         TokenRequest { role: args.role, hosts: args.hosts.clone(), seconds: args.life.seconds, uses: args.uses };
-    let token = Token::issue(&oracle(&args.fleet)?, &request, now());
+    let token = Token::issue(&oracle(&args.fleet)?, &request, unix_s());
     let token = token.map_err(|error| match error {
         TokenError::Random(_) => Failure::Run(error.to_string()),
         _ => Failure::Input(error.to_string()),
@@ -275,7 +269,7 @@ fn keys(number: usize) -> String {
 }
 
 fn certificate(args: &CertificateArgs) -> Result<(), Failure> {
-    let made = fleet::renew_certificate(&args.folder, &args.servers, args.days, now());
+    let made = fleet::renew_certificate(&args.folder, &args.servers, args.days, unix_s());
     // what is missing is the folder that the user has named
     let path = made.map_err(|error| match error {
         InitError::File(error) => Failure::Input(error.to_string()),
@@ -303,7 +297,7 @@ struct Shown {
 fn show(args: &ShowArgs) -> Result<(), Failure> {
     let input = |error: fleet::files::FileError| Failure::Input(error.to_string());
     let identity = Identity::load(&args.folder).map_err(input)?;
-    let now = now();
+    let now = unix_s();
     identity.check(&args.folder, now).map_err(input)?;
     let user = &identity.card.user;
     let shown = Shown {

@@ -2,10 +2,9 @@
 
 use crate::failure::Failure;
 use crate::terminal::note;
-use bus::Address;
+use bus::{Address, unix_s};
 use fleet::{Identity, Role};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where `opentcp enroll` puts a machine's identity.
 pub const FOLDER: &str = "/etc/opentcp/identity";
@@ -60,9 +59,4 @@ impl Meeting {
         let own = self.identity.as_ref().map(|(folder, _)| folder.join(own));
         asked.or(own).unwrap_or_else(|| usual.into())
     }
-}
-
-/// Seconds since 1970.
-pub fn unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,9 +1,9 @@
 //! `opentcp fleet list` and `opentcp fleet revoke`: an operator's look at the members.
 
 use crate::failure::Failure;
-use crate::identity::{FOLDER, unix_s};
+use crate::identity::FOLDER;
 use crate::terminal::{print, print_json};
-use bus::{NatsBus, ask_fleet};
+use bus::{NatsBus, ask_fleet, unix_s};
 use fleet::{Command, MemberLine, Reply, Role};
 use std::fmt::Write as _;
 use std::path::PathBuf;

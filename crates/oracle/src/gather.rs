@@ -296,9 +296,10 @@ impl Gathered {
 
     fn add_matrix(&mut self, view: &mut NetworkView, ended: &BTreeMap<String, Ended>, period: Time) {
         let counted = self.names.racks(ended, liars(self.hosts.len()));
-        let is_counted = |pair: &policy::RackPair| counted.contains_key(&(pair.from.clone(), pair.to.clone()));
-        view.matrix.retain(|pair| !is_counted(pair));
-        for ((from, to), bytes) in counted {
+        // switches count all that passes, hosts only what has ended
+        let measured: BTreeSet<(String, String)> =
+            view.matrix.iter().map(|pair| (pair.from.clone(), pair.to.clone())).collect();
+        for ((from, to), bytes) in counted.into_iter().filter(|(pair, _)| !measured.contains(pair)) {
             let rate = Rate::from_bps((8.0 * bytes / period.as_secs_f64()) as u64);
             view.matrix.push(policy::RackPair { from, to, rate });
         }
@@ -392,6 +393,19 @@ mod tests {
         let view = gathered.view(s(2), s(10), base);
         assert_eq!(view.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["h9", "h1"]);
         assert_eq!((view.hosts[1].sent_segments, view.links[0].utilization), (Some(3), Some(0.5)));
+    }
+
+    #[test]
+    fn what_switches_say_of_the_traffic_between_racks_counts_more_than_what_hosts_do() {
+        let mut gathered = gathered();
+        take(&mut gathered, 1, &report("h1", 1));
+        let pair = |to: &str, bps| policy::RackPair { from: "r1".into(), to: to.into(), rate: Rate::from_bps(bps) };
+        let measured = |matrix| NetworkView { matrix, ..NetworkView::default() };
+        let view = gathered.view(s(10), s(10), measured(vec![pair("r2", 7), pair("r3", 8)]));
+        assert_eq!(view.matrix, [pair("r2", 7), pair("r3", 8)]);
+        take(&mut gathered, 11, &report("h1", 1));
+        let view = gathered.view(s(20), s(10), measured(vec![pair("r3", 8)]));
+        assert_eq!(view.matrix, [pair("r3", 8), pair("r2", 800_000)]);
     }
 
     #[test]
