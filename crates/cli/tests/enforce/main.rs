@@ -145,18 +145,19 @@ fn an_enforcer_that_stops_forwards_what_it_buffered() {
     let enforcer = world.enforce(&["--rule", "slow.c"]);
     let (mut client, mut server) = world.connection();
     let same = server.try_clone().expect("a socket can be cloned");
-    let needless = thread::scope(|scope| {
+    let before = thread::scope(|scope| {
         scope.spawn(|| send(&mut server, BYTES, None));
         let holds = || world.status()["buffered_bytes"].as_u64() > Some(0);
         assert!(eventually(holds), "forwarding them takes two seconds");
-        let needless = world.retransmits(&same);
+        let before = world.retransmits(&same);
         enforcer.stop();
         check(&mut client, BYTES, &AtomicU64::new(0));
-        needless
+        before
     });
-    // perhaps one probe; of the buffered packets, all twenty
-    let again = world.retransmits(&same) - needless;
-    assert!(again < 5, "{again} packets were missing");
+    // On a slow machine the server's timer expires meanwhile, and it sends again what the client has: DSACKs say so. Perhaps one probe is
+    // not reported; of the buffered packets, all twenty would be.
+    let missing = || (world.retransmits(&same) - before).saturating_sub(world.duplicates(&same));
+    assert!(eventually(|| missing() < 5), "{} packets were missing", missing());
 }
 
 #[test]

@@ -295,10 +295,20 @@ impl World {
 
     /// Segments that the server has retransmitted on this connection.
     pub fn retransmits(&self, server: &TcpStream) -> u64 {
+        let word = self.shown(server, "retrans:");
+        word.and_then(|word| word.split('/').nth(1)?.parse().ok()).unwrap_or(0)
+    }
+
+    /// Of these, the ones that the client had already, as its DSACKs say.
+    pub fn duplicates(&self, server: &TcpStream) -> u64 {
+        self.shown(server, "dsack_dups:").and_then(|word| word.parse().ok()).unwrap_or(0)
+    }
+
+    /// A value that the server's ss(8) shows of this connection.
+    fn shown(&self, server: &TcpStream, name: &str) -> Option<String> {
         let port = server.local_addr().unwrap().port();
         let shown = ip(&format!("netns exec {} ss -Htin sport = :{port}", self.hosts[0]));
-        let word = shown.split_whitespace().find_map(|word| word.strip_prefix("retrans:"));
-        word.and_then(|word| word.split('/').nth(1)?.parse().ok()).unwrap_or(0)
+        shown.split_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_string)
     }
 }
 
