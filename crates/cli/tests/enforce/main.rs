@@ -154,7 +154,7 @@ fn an_enforcer_that_stops_forwards_what_it_buffered() {
         check(&mut client, BYTES, &AtomicU64::new(0));
         before
     });
-    // On a slow machine the server's timer expires meanwhile, and it sends again what the client has: DSACKs say so. Perhaps one probe is
+    // On a slow machine the server's timer expires meanwhile, and it retransmits what the client has: DSACKs say so. Perhaps one probe is
     // not reported; of the buffered packets, all twenty would be.
     let missing = || (world.retransmits(&same) - before).saturating_sub(world.duplicates(&same));
     assert!(eventually(|| missing() < 5), "{} packets were missing", missing());
