@@ -347,7 +347,7 @@ fn a_target_that_asks_for_a_certificate_gets_it() {
     let Some(target) = Target::start_with(&["-ca_crt", "ca.pem"], "disable_eof: true", &responses) else { return };
     let mut options = target.options();
     let error = run(Reader::new(options.clone()).read()).expect_err("it wants a certificate");
-    assert!(matches!(&error, ReadError::Refused(text) if text.contains("identity")), "{error}");
+    assert!(matches!(&error, ReadError::Refused(text) if text.contains("`tls.certificate`")), "{error}");
     println!("no certificate: {error}");
     let file = |name: &str| target.folder.path().join(name);
     options.tls.as_mut().expect("it has TLS").identity = Some((file("collector.pem"), file("collector.key")));
