@@ -52,6 +52,8 @@ struct Greeting {
     gate: Gate,
     asked_at: Option<Time>,
     waiting: VecDeque<Vec<u8>>,
+    /// Has asked to stay in the fleet.
+    renewed: bool,
 }
 
 impl NatsBus {
@@ -90,6 +92,11 @@ impl NatsBus {
         Ok(())
     }
 
+    /// Whether what a collector sends would not be taken, since it knows no epoch.
+    fn lacks_epoch(&self) -> bool {
+        self.heard.is_none() && self.folder.member().role == Role::Collector
+    }
+
     /// Asks for an epoch, if it is time to; sends what has waited for one.
     fn greet(&mut self) -> Result<(), BusError> {
         let Some(greeting) = &mut self.greeting else { return Ok(()) };
@@ -97,6 +104,11 @@ impl NatsBus {
             return Ok(());
         }
         if self.heard.is_some() {
+            // a command ends when it has its reply, before it would be time to renew: what is asked first is answered first
+            let renews = !std::mem::replace(&mut greeting.renewed, true) && self.folder.member().role == Role::Operator;
+            if renews {
+                self.write(RENEW)?;
+            }
             while let Some(message) = self.greeting.as_mut().and_then(|greeting| greeting.waiting.pop_front()) {
                 self.write(&message)?;
             }
@@ -156,6 +168,9 @@ impl NatsBus {
         if message.payload.starts_with(fleet::RENEWED) {
             // a refusal may be forged; that an identity ends is seen when it does
             let _ = self.folder.renew(&message.payload);
+            if let (Some(greeting), Ok(keys)) = (&mut self.greeting, self.folder.stored_keys()) {
+                greeting.gate.trust(keys);
+            }
             return Ok(None);
         }
         if let Some(greeting) = &mut self.greeting
@@ -170,7 +185,7 @@ impl NatsBus {
 impl Greeting {
     fn new(folder: &Folder) -> Result<Greeting, BusError> {
         let gate = Gate::new(folder.oracle_keys()?, Identity::default(), None);
-        Ok(Greeting { gate, asked_at: None, waiting: VecDeque::new() })
+        Ok(Greeting { gate, asked_at: None, waiting: VecDeque::new(), renewed: false })
     }
 
     /// The epoch that this message of the Oracle's proves to be one of its own.
@@ -185,7 +200,8 @@ impl Bus for NatsBus {
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
         if let Some(greeting) = self.greeting.as_mut().filter(|_| self.heard.is_none()) {
-            if greeting.waiting.len() >= WAITING_MAX {
+            // a measurement would grow old meanwhile
+            if self.folder.member().role == Role::Collector || greeting.waiting.len() >= WAITING_MAX {
                 return Err(BusError::Full);
             }
             greeting.waiting.push_back(message.to_vec());
@@ -219,10 +235,11 @@ impl Bus for NatsBus {
     }
 
     fn is_connected(&self) -> bool {
-        self.link.is_connected()
+        self.link.is_connected() && !self.lacks_epoch()
     }
 
     fn trouble(&self) -> Option<String> {
-        self.link.trouble()
+        let unanswered = self.link.is_connected() && self.lacks_epoch();
+        self.link.trouble().or_else(|| unanswered.then(|| "no Oracle has answered yet".to_string()))
     }
 }

@@ -111,6 +111,15 @@ impl Folder {
         PublicKeys::parse(&self.identity.oracle.text()).map_err(|error| self.broken(&error.to_string()))
     }
 
+    /// The Oracle's keys of now, which a renewal may have changed.
+    ///
+    /// # Errors
+    /// The folder has changed otherwise.
+    pub(super) fn stored_keys(&self) -> Result<PublicKeys, BusError> {
+        let identity = Identity::load(&self.path).map_err(|error| self.broken(&error.to_string()))?;
+        PublicKeys::parse(&identity.oracle.text()).map_err(|error| self.broken(&error.to_string()))
+    }
+
     /// The JWT of now, which may have been renewed since, and the key.
     ///
     /// # Errors

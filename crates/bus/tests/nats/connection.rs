@@ -2,7 +2,7 @@
 
 use crate::site::{Site, now};
 use crate::talk::{SHORT, all, heard, name, report, sent};
-use bus::kind::{HELLO, REPLY, REQUEST, hello};
+use bus::kind::{HELLO, MEASUREMENT, REPLY, REQUEST, hello};
 use bus::{Bus, BusError, Hub, MESSAGE_MAX, NatsBus, NatsHub, Report, Role};
 use policy::{Gate, Identity, OracleKey};
 use std::time::Duration;
@@ -83,6 +83,24 @@ fn who_knows_no_epoch_asks_and_is_taken_once_it_is_answered() {
         let _ = hub.receive(SHORT).unwrap();
         is_reply(&operator.receive(SHORT).unwrap())
     });
+
+    // a measurement would grow old in the bus: its collector keeps it until the Oracle has answered
+    let mut collector = site.join(&mut hub, "c1", Role::Collector);
+    let measured = [MEASUREMENT, b"{}"].concat();
+    until("a server is connected", || {
+        let _ = collector.receive(SHORT).unwrap();
+        collector.trouble().is_some_and(|why| why.contains("no Oracle has answered"))
+    });
+    assert!(!collector.is_connected() && matches!(collector.send(&measured), Err(BusError::Full)));
+    until("it knows the epoch", || {
+        let _ = collector.receive(SHORT).unwrap();
+        if let Some(message) = hub.receive(SHORT).unwrap() {
+            let question = hello(&message.bytes).expect("nothing else is sent");
+            hub.answer(&message.reply, &key.answer(7, &[question])).unwrap();
+        }
+        collector.is_connected()
+    });
+    assert_eq!(sent(&mut collector, &mut hub, &measured).bytes, measured);
 }
 
 #[test]

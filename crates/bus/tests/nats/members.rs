@@ -160,7 +160,7 @@ fn an_agent_may_not_ask_what_an_operator_may() {
 fn an_identity_is_renewed_before_it_ends() {
     let Some(site) = Site::new() else { return };
     let mut hub = site.hub();
-    let identity = site.identity_between("h1", now() - 60 * DAY_S, now() + 30 * DAY_S);
+    let identity = site.identity_that_is_due("h1", Role::Agent);
     hub.enter(&identity.card).unwrap();
     let folder = site.saved(&identity);
     let mut agent = NatsBus::join(&folder).unwrap();
@@ -175,6 +175,26 @@ fn an_identity_is_renewed_before_it_ends() {
     let mut again = NatsBus::join(&folder).unwrap();
     bus::Bus::heard(&mut again, 7);
     assert_eq!(name(&sent(&mut again, &mut hub, &report("h1"))), "h1");
+}
+
+#[test]
+fn an_operators_identity_and_the_oracles_keys_are_renewed_with_a_command() {
+    let Some(site) = Site::new() else { return };
+    let identity = site.identity_that_is_due("alice", Role::Operator);
+    let folder = site.saved(&identity);
+    let fleet = site.folder("oracle-0").parent().unwrap().to_path_buf();
+    fleet::rotate(&fleet, fleet::Rotation::Begin).unwrap();
+    let mut hub = site.hub();
+    hub.enter(&identity.card).unwrap();
+    let mut operator = NatsBus::join(&folder).unwrap();
+    with_oracle(&site, hub, || {
+        let reply = ask_fleet(&mut operator, &Command::List { after: None }, WAIT).unwrap();
+        assert!(matches!(reply, Reply::Members { .. }), "{reply:?}");
+    });
+    let renewed = Identity::load(&folder).unwrap();
+    assert!(renewed.card.user.expires > now() + 80 * DAY_S);
+    let keys = |identity: &Identity| policy::PublicKeys::parse(&identity.oracle.text()).unwrap().keys().len();
+    assert_eq!((keys(&identity), keys(&renewed)), (1, 2));
 }
 
 #[test]

@@ -74,9 +74,9 @@ impl Site {
         self.made(name, role, hosts, [now() - 10, until])
     }
 
-    /// An agent's, with a term of its own.
-    pub fn identity_between(&self, name: &str, from: u64, until: u64) -> Identity {
-        self.made(name, Role::Agent, &[], [from, until])
+    /// The same, for 90 days of which 60 are over.
+    pub fn identity_that_is_due(&self, name: &str, role: Role) -> Identity {
+        self.made(name, role, &[], [now() - 60 * DAY_S, now() + 30 * DAY_S])
     }
 
     fn made(&self, name: &str, role: Role, hosts: &[&str], [from, until]: [u64; 2]) -> Identity {
