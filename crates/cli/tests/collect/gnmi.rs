@@ -1,4 +1,5 @@
-//! A switch that sends by gNMI: the fake target of openconfig/gnmi, with TLS. Go builds it from the module proxy.
+//! Switches that send by gNMI with TLS: the fake target of openconfig/gnmi, and one with the kernel's counters. Go builds both from the
+//! module proxy.
 
 use serde_json::Value;
 use std::env;
@@ -20,17 +21,31 @@ fn program() -> Result<PathBuf, String> {
     if program.exists() {
         return Ok(program);
     }
-    let path = format!("{}:/usr/local/go/bin", env::var("PATH").unwrap_or_default());
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("go install {FAKE}")]).env("PATH", path).env("GOBIN", &folder);
-    let output = command.output().map_err(|error| error.to_string())?;
-    let why = || format!("the fake gNMI target is not built: {}", String::from_utf8_lossy(&output.stderr).trim());
-    if output.status.success() { Ok(program) } else { Err(why()) }
+    go(command.args(["-c", &format!("go install {FAKE}")]).env("GOBIN", &folder))?;
+    Ok(program)
 }
 
-/// An authority, and the target's certificate for 127.0.0.1, by OpenSSL.
-fn certify(folder: &Path) -> Result<(), String> {
-    fs::write(folder.join("extensions"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+/// A gNMI target that has this machine's own counters (`gnmi_target/main.go`), built anew if it has changed.
+pub fn target() -> Result<PathBuf, String> {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gnmi_target");
+    let mut command = Command::new("sh");
+    command.args(["-c", "go build -o \"$0\""]).arg(&program);
+    go(command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/collect/gnmi_target")))?;
+    Ok(program)
+}
+
+/// Lets Go build.
+fn go(command: &mut Command) -> Result<(), String> {
+    let path = format!("{}:/usr/local/go/bin", env::var("PATH").unwrap_or_default());
+    let output = command.env("PATH", path).output().map_err(|error| error.to_string())?;
+    let why = || format!("the gNMI target is not built: {}", String::from_utf8_lossy(&output.stderr).trim());
+    if output.status.success() { Ok(()) } else { Err(why()) }
+}
+
+/// An authority, and the target's certificate for an address, by OpenSSL.
+pub fn certify(folder: &Path, address: &str) -> Result<(), String> {
+    fs::write(folder.join("extensions"), format!("subjectAltName=IP:{address}\n")).unwrap();
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     for line in [
         format!("req -x509 {key} -days 2 -subj /CN=authority -keyout ca.key -out ca.pem"),
@@ -89,7 +104,7 @@ impl Drop for Target {
 fn a_switch_is_measured_once_by_gnmi() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = or_skip(program()) else { return };
-    let Some(()) = or_skip(certify(place.path())) else { return };
+    let Some(()) = or_skip(certify(place.path(), "127.0.0.1")) else { return };
     let target = format!(
         "target: \"switch\"\nclient_type: GRPC_GNMI\ndisable_sync: true\nenable_delay: true\ndisable_eof: true\nfixed {{\n{}}}\n",
         played()

@@ -1,5 +1,6 @@
 //! Two hosts at a switch, each a network namespace; the switch is an Open vSwitch of the test's own, in user space.
 
+use crate::switch::{Switch, are_installed, plain_packets};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -9,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::{End, Machine, Namespaces, PATIENCE, Running, cable, eventually, inside, ip, or_skip, root};
+use testkit::{End, Machine, Namespaces, Running, cable, eventually, inside, ip, or_skip, root};
 
 /// The hosts are in different racks of one network.
 pub const FIRST: &str = "10.95.1.1";
@@ -18,8 +19,9 @@ pub const RACKS: &str = "[racks]\n\"10.95.1.0/24\" = \"r1\"\n\"10.95.2.0/24\" = 
 
 /// Hosts, switch, and what was started; gone on drop, also after a failing test.
 pub struct World {
-    place: TempDir,
+    switch: Switch,
     daemons: Vec<Child>,
+    place: TempDir,
     /// The first host, the switch, the second host.
     hosts: Namespaces<3>,
     _machine: Machine,
@@ -36,16 +38,13 @@ impl World {
     /// Or a printed reason why the test is skipped.
     pub fn new(programs: &[&str]) -> Option<World> {
         or_skip(root())?;
-        for program in ["ovs-vswitchd", "ethtool"].iter().chain(programs) {
-            if Command::new("which").arg(program).stdout(Stdio::null()).status().is_ok_and(|status| !status.success()) {
-                eprintln!("skipped: {program} is not installed");
-                return None;
-            }
+        if !are_installed(&[&["ovs-vswitchd", "ethtool"], programs].concat()) {
+            return None;
         }
         let machine = Machine::take();
         let hosts = Namespaces::new(["first", "switch", "second"]);
-        let mut world = World { place: tempfile::tempdir().unwrap(), daemons: Vec::new(), hosts, _machine: machine };
-        let [first, switch, second] = &*world.hosts;
+        let place = tempfile::tempdir().unwrap();
+        let [first, switch, second] = &*hosts;
         for host in [first, switch, second] {
             ip(&format!("-n {host} link set lo up"));
         }
@@ -53,51 +52,19 @@ impl World {
             let address = format!("{address}/16");
             let there = End { host, name: "eth0", address: Some(&address) };
             cable([there, End { host: switch, name: port, address: None }]);
-            // a user-space switch fills in no checksums, and takes no joined packets
-            world.run(host, "ethtool -K eth0 tx off tso off gso off");
+            plain_packets(host, place.path());
         }
-        let (database, socket) = (world.file("conf.db"), world.file("db.sock"));
-        world.run(switch, &format!("ovsdb-tool create {database} /usr/share/openvswitch/vswitch.ovsschema"));
-        world.daemon(&format!("ovsdb-server {database} --remote=punix:{socket}"));
-        assert!(eventually(|| world.path("db.sock").exists()), "the switch's database answers");
-        world.set("--no-wait init");
-        world.daemon(&format!("ovs-vswitchd unix:{socket}"));
-        world.set("add-br sw -- set bridge sw datapath_type=netdev protocols=OpenFlow13");
-        world.set("add-port sw p1 -- add-port sw p2");
-        Some(world)
+        let switch = Switch::start(switch, place.path(), &["p1", "p2"]);
+        Some(World { switch, daemons: Vec::new(), place, hosts, _machine: machine })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
-    fn file(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
-
     /// The namespace of the first host (0), the switch (1), or the second host (2).
     pub fn host(&self, number: usize) -> &str {
         &self.hosts[number]
-    }
-
-    /// Runs a command in a namespace.
-    fn run(&self, host: &str, line: &str) {
-        let mut words = line.split_whitespace();
-        let mut command = Command::new(words.next().expect("a program"));
-        let output = inside(host, || command.args(words).current_dir(self.place.path()).output().unwrap());
-        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    /// Starts a daemon of the switch.
-    fn daemon(&mut self, line: &str) {
-        let mut words = line.split_whitespace();
-        let mut command = Command::new(words.next().expect("a program"));
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        for folder in ["OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR"] {
-            command.env(folder, self.place.path());
-        }
-        let child = inside(&self.hosts[1], || command.spawn().unwrap());
-        self.daemons.push(child);
     }
 
     /// Starts another program on a host.
@@ -111,14 +78,12 @@ impl World {
 
     /// Changes the switch's configuration, and waits until it is in force.
     pub fn set(&self, what: &str) {
-        let socket = self.file("db.sock");
-        self.run(&self.hosts[1], &format!("ovs-vsctl --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()));
+        self.switch.set(what);
     }
 
     /// The switch's flow entries, without their counts.
     pub fn entries(&self) -> String {
-        let switch = format!("unix:{}", self.file("sw.mgmt"));
-        testkit::command("ovs-ofctl", &format!("-OOpenFlow13 --no-stats dump-flows {switch}"))
+        self.switch.entries()
     }
 
     /// Starts `opentcp` in a namespace; its output goes into a file `NAME.out`.
