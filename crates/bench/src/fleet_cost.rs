@@ -3,6 +3,10 @@
 //!
 //! An agent here is what `opentcp agent` has on the bus and of the policy ([`bus::NatsBus`], [`policy::Agent`]), without a kernel to set:
 //! the cost of that is measured by the cases of `agent`. Reports have the content of a host with two links and connections of four kinds.
+//!
+//! A process may not have 100,000 connections open everywhere. So the larger fleet has members that stand for 250 hosts each, as an
+//! enforcer does: each host reports by itself, at its own time, in a sealed message of its own. How long a message to 100,000 takes is
+//! measured with as many subscriptions ([`listeners`]).
 
 use crate::Row;
 use bus::{Address, Bus as _, Clock, FctTimes, NatsBus, Report, Telemetry, Timetable, unix_s};
@@ -16,13 +20,27 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
+
+mod listeners;
+
+use listeners::Listeners;
 use tempfile::TempDir;
 use testkit::{NatsServer, free_port, nats_program};
 use units::Rate;
 
-/// Agents of the fleet.
-const AGENTS: usize = 4000;
-/// T, seconds, of the case that `bench` runs by itself; the others take half an hour and are run by name.
+/// A fleet of the benchmark.
+#[derive(Clone, Copy)]
+struct Size {
+    name: &'static str,
+    members: usize,
+    /// Hosts of each member.
+    hosts: usize,
+}
+
+/// The paper's, and a large one.
+const SIZES: [Size; 2] =
+    [Size { name: "4000 agents", members: 4000, hosts: 1 }, Size { name: "100000 hosts", members: 400, hosts: 250 }];
+/// T, seconds. `bench` runs the first fleet with the first by itself; the others take half an hour and are run by name.
 const PERIODS: [u64; 3] = [60, 300, 600];
 /// Periods that are measured.
 const MEASURED: u32 = 2;
@@ -38,20 +56,21 @@ const POLICY: &str = "mode = \"enforce\"\nperiod = \"T\"\n\
     guard = { revert_if = \"host.drop_rate > 0.01\", hold = \"60 s\" }\n\
     [[rule]]\nname = \"pacing\"\nwhen = \"network.max_link_utilization < 0.9\"\nset = { pacing = true }\n";
 
-fn name(period_s: u64) -> String {
-    format!("fleet: {AGENTS} agents, T = {} min", period_s / 60)
+fn name(size: Size, period_s: u64) -> String {
+    format!("fleet: {}, T = {} min", size.name, period_s / 60)
 }
 
 /// Those that `bench` runs by itself.
 pub fn cases() -> Vec<String> {
-    vec![name(PERIODS[0])]
+    vec![name(SIZES[0], PERIODS[0])]
 }
 
 /// The rows of a case, none where it is skipped; `None` if it is not one of these.
 pub fn run(case: &str) -> Option<Vec<Row>> {
-    let period_s = PERIODS.into_iter().find(|period_s| name(*period_s) == case)?;
+    let all = SIZES.into_iter().flat_map(|size| PERIODS.map(|period_s| (size, period_s)));
+    let (size, period_s) = all.into_iter().find(|(size, period_s)| name(*size, *period_s) == case)?;
     let Some(program) = nats_program() else { return Some(Vec::new()) };
-    let fleet = World::new(&program, AGENTS, period_s);
+    let fleet = World::new(&program, size, period_s);
     Some(fleet.measure(case))
 }
 
@@ -94,10 +113,11 @@ struct World {
     /// What the Oracle prints, by line.
     lines: Receiver<String>,
     agents: Vec<Client>,
+    size: Size,
     period: Duration,
     enrolled_in: Duration,
     joined_in: Duration,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Drop for World {
@@ -108,13 +128,13 @@ impl Drop for World {
 }
 
 impl World {
-    fn new(program: &Path, agents: usize, period_s: u64) -> World {
+    fn new(program: &Path, size: Size, period_s: u64) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let fleet = folder.path().join("fleet");
         let server = Server { host: "127.0.0.1".to_string(), port: free_port() };
         let address = SocketAddr::from(([127, 0, 0, 1], server.port));
         let now = unix_s();
-        fleet::init(&fleet, &Init { servers: vec![server], oracles: 1, certificate_days: 30, now }).expect("a fleet");
+        fleet::init(&fleet, &Init { servers: vec![server], oracles: 2, certificate_days: 30, now }).expect("a fleet");
         let monitor = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let configuration = fleet.join("nats/nats-server.conf");
         let text = fs::read_to_string(&configuration).expect("it was made");
@@ -128,26 +148,31 @@ impl World {
         let (line, lines) = channel();
         thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
 
-        let identity = OracleIdentity::load(&fleet.join("oracle-0")).expect("it was made");
-        let request = TokenRequest { role: Role::Agent, hosts: Vec::new(), seconds: 3600, uses: None };
-        let token = Token::issue(&identity, &request, now).expect("a token").text();
         let began = Instant::now();
-        let folders: Vec<(String, PathBuf)> =
-            (0..agents).map(|i| (format!("host-{i}"), folder.path().join(format!("agent-{i}")))).collect();
+        let members: Vec<(Vec<String>, PathBuf)> =
+            (0..size.members).map(|i| (size.hosts_of(i), folder.path().join(format!("member-{i}")))).collect();
+        let identity = OracleIdentity::load(&fleet.join("oracle-0")).expect("it was made");
+        let token = |role: Role, hosts: &[String]| {
+            let request = TokenRequest { role, hosts: hosts.to_vec(), seconds: 3600, uses: None };
+            Token::issue(&identity, &request, now).expect("a token").text()
+        };
+        let of_agents = token(Role::Agent, &[]);
         let threads = thread::available_parallelism().map_or(1, usize::from) * 2;
         thread::scope(|scope| {
-            for part in folders.chunks(agents.div_ceil(threads)) {
-                let token = &token;
+            for part in members.chunks(size.members.div_ceil(threads)) {
+                let (token, of_agents) = (&token, &of_agents);
                 scope.spawn(move || {
-                    for (name, folder) in part {
-                        bus::enroll(token, name, folder, PATIENCE).unwrap_or_else(|error| panic!("{name}: {error}"));
+                    for (hosts, folder) in part {
+                        let token = if size.hosts == 1 { of_agents.clone() } else { token(Role::Enforcer, hosts) };
+                        let name = &hosts[0];
+                        bus::enroll(&token, name, folder, PATIENCE).unwrap_or_else(|error| panic!("{name}: {error}"));
                     }
                 });
             }
         });
         let enrolled_in = began.elapsed();
         let began = Instant::now();
-        let agents: Vec<Client> = folders.iter().enumerate().map(|(i, (name, at))| Client::join(i, name, at)).collect();
+        let agents: Vec<Client> = members.iter().map(|(hosts, at)| Client::join(hosts, at)).collect();
         let period = Duration::from_secs(period_s);
         let mut world = World {
             server,
@@ -155,10 +180,11 @@ impl World {
             oracle,
             lines,
             agents,
+            size,
             period,
             enrolled_in,
             joined_in: Duration::ZERO,
-            _folder: folder,
+            folder,
         };
         world.until("all agents are answered", |agent| agent.agent.question().is_none() && agent.asked);
         world.joined_in = began.elapsed();
@@ -186,7 +212,7 @@ impl World {
     fn measure(mut self, case: &str) -> Vec<Row> {
         let row = |what: &str, value: f64, unit: &str| Row::new(format!("{case}, {what}"), value, unit);
         let mut rows = vec![
-            row("enrolled a second", AGENTS as f64 / self.enrolled_in.as_secs_f64(), "hosts/s"),
+            row("enrolled a second", self.size.members as f64 / self.enrolled_in.as_secs_f64(), "members/s"),
             row("all connected and answered", self.joined_in.as_secs_f64(), "s"),
         ];
         // from just after a decision to just after the last that is measured
@@ -205,6 +231,13 @@ impl World {
         rows.push(row("memory of the server", resident_mb(self.server.id().expect("it runs")), "MB"));
         rows.push(row("reports, to the server", kbps(after.0[0] - before.0[0]), "kbit/s"));
         rows.push(row("CUEs and beacons, from the server", kbps(after.0[1] - before.0[1]), "kbit/s"));
+        if self.size.hosts > 1 {
+            let listeners =
+                Listeners::start(&self.folder.path().join("fleet/oracle-1"), self.size.members, self.size.hosts);
+            let (_, sent_ns) = self.next_sent();
+            let what = format!("{} subscriptions have a period's CUEs after", self.size.members * self.size.hosts);
+            rows.push(row(&what, listeners.all_have_heard(sent_ns, PATIENCE), "s"));
+        }
         let latest = fan_out.iter().fold(0.0f64, |latest, seconds| latest.max(*seconds));
         rows.push(row("the last agent has a period's CUEs after", latest, "s"));
         let (seconds, peak) = self.restart();
@@ -280,13 +313,19 @@ impl World {
     }
 }
 
-/// An agent's end of the bus.
+impl Size {
+    /// The hosts of a member.
+    fn hosts_of(self, member: usize) -> Vec<String> {
+        (0..self.hosts).map(|i| format!("host-{}", member * self.hosts + i)).collect()
+    }
+}
+
+/// A member's end of the bus: an agent's, or an enforcer's with many hosts.
 struct Client {
     bus: NatsBus,
     agent: Agent,
-    timetable: Timetable,
+    hosts: Vec<(String, Timetable)>,
     clock: Clock,
-    report: Report,
     connected: bool,
     asked: bool,
     /// When its last CUE was taken, since the machine started.
@@ -296,17 +335,17 @@ struct Client {
 }
 
 impl Client {
-    fn join(i: usize, name: &str, folder: &Path) -> Client {
+    fn join(hosts: &[String], folder: &Path) -> Client {
+        let name = &hosts[0];
         let bus = NatsBus::join(folder).unwrap_or_else(|error| panic!("{name}: {error}"));
         let keys = fs::read_to_string(folder.join("oracle.pub")).expect("an identity has it");
         let keys = PublicKeys::parse(&keys).expect("they are keys");
-        let identity = Identity { host: name.to_string(), ..Identity::default() };
+        let identity = Identity { host: name.clone(), ..Identity::default() };
         Client {
             bus,
             agent: Agent::new(Gate::new(keys, identity, None)),
-            timetable: Timetable::new(name),
+            hosts: hosts.iter().map(|host| (host.clone(), Timetable::new(host))).collect(),
             clock: Clock::begin(),
-            report: report(i, name),
             connected: false,
             asked: false,
             taken_ns: 0,
@@ -318,13 +357,13 @@ impl Client {
         if self.taken.0 == epoch { self.taken.1 } else { 0 }
     }
 
-    /// What `opentcp agent` does with its bus in a turn of its loop.
+    /// What a daemon does with its bus in a turn of its loop.
     fn turn(&mut self) {
         let now = self.clock.now();
         let connected = self.bus.is_connected();
         if connected && !self.connected {
             self.agent.ask(fleet::random().expect("random bytes"));
-            self.timetable.asked(now);
+            self.hosts.iter_mut().for_each(|(_, timetable)| timetable.asked(now));
             self.asked = true;
         }
         self.connected = connected;
@@ -339,22 +378,27 @@ impl Client {
         if let Some(epoch) = self.agent.highest() {
             self.bus.heard(epoch);
         }
-        self.timetable.heard(now, self.agent.beacon());
-        if self.connected && self.timetable.is_due(now) {
-            self.report.question = self.agent.question();
-            self.report.epoch = self.agent.highest();
-            self.report.of_epoch = self.timetable.epoch();
-            self.report.counts = self.agent.counts();
-            // a full queue: the next turn tries again
-            if self.bus.send(&self.report.clone().to_bytes()).is_ok() {
-                self.timetable.reported(now);
+        for (host, timetable) in &mut self.hosts {
+            timetable.heard(now, self.agent.beacon());
+            if self.connected && timetable.is_due(now) {
+                let mut report = report(host);
+                report.question = self.agent.question();
+                report.epoch = self.agent.highest();
+                report.of_epoch = timetable.epoch();
+                report.counts = self.agent.counts();
+                // a full queue: the next turn tries again
+                if self.bus.send(&report.to_bytes()).is_err() {
+                    break;
+                }
+                timetable.reported(now);
             }
         }
     }
 }
 
 /// What a host with traffic reports.
-fn report(i: usize, name: &str) -> Report {
+fn report(name: &str) -> Report {
+    let i: usize = name.trim_start_matches("host-").parse().expect("a host's name ends with its number");
     let rack = format!("rack-{}", i / 40);
     let link = |way: &str| Link {
         name: format!("{name} eth0 {way}"),

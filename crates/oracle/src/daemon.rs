@@ -2,7 +2,7 @@
 
 use crate::commands;
 use crate::config::{Config, Event, LeaseAt, OracleError};
-use crate::gather::{Gathered, HOSTS_MAX};
+use crate::gather::Gathered;
 use crate::lease::{Lease, LeaseError, Shared, Standing};
 use crate::links::Links;
 use crate::memory::{Memory, Pause};
@@ -24,6 +24,8 @@ use units::Time;
 
 /// The longest wait before it is looked whether to stop.
 const STEP: Duration = Duration::from_millis(200);
+/// Messages that are taken before those who asked are answered: agents that connect at the same time are answered together.
+const TOGETHER_MAX: usize = 4096;
 /// Periods after which a view that was not written is ignored.
 const STALE: u32 = 2;
 /// Longest file of a view, bytes.
@@ -345,8 +347,7 @@ impl Daemon {
         };
         let mut asked = Vec::new();
         let mut message = hub.receive(wait)?;
-        // agents that connect at the same time are answered together
-        for _ in 0..HOSTS_MAX {
+        for _ in 0..TOGETHER_MAX {
             let Some(received) = message else { break };
             self.take(received, &mut asked, say)?;
             let Some(hub) = &mut self.hub else { break };

@@ -10,16 +10,16 @@ use crate::robust::{
     Outliers, Part, arms, connections, cut_hosts, cut_links, is_own, known_epoch, liars, percentiles, retransmit_rate,
 };
 use crate::transfers::Sent;
-use bus::{LINKS_MAX, Peer, Report, Telemetry};
+use bus::{Peer, Report, Telemetry};
 use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Policy, Question};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Rate, Time};
 
-/// Most hosts that are kept.
-pub const HOSTS_MAX: usize = bus::AGENTS_MAX;
+/// Most hosts that are kept: as many as a fleet has members.
+pub const HOSTS_MAX: usize = fleet::MEMBERS_MAX;
 /// Most links of all hosts.
-const ALL_LINKS_MAX: usize = 256 * LINKS_MAX;
+pub const HOST_LINKS_MAX: usize = 4 * HOSTS_MAX;
 /// Periods of which reports are still awaited: the current one and the one before.
 const PERIODS: usize = 2;
 
@@ -173,7 +173,7 @@ impl Gathered {
         }
         let before = self.hosts.get(&host.name).map_or(0, |heard| heard.links.len());
         let others = self.links - before;
-        let room = ALL_LINKS_MAX.saturating_sub(others);
+        let room = HOST_LINKS_MAX.saturating_sub(others);
         self.intake.links_beyond += links.len().saturating_sub(room) as u64;
         links.truncate(room);
         links.shrink_to_fit();

@@ -28,7 +28,7 @@ pub use commands::{Applied, Compared, NetworkPart, Paused, Shown, ShownVersion};
 pub use config::{Config, Event, LeaseAt, OracleError, Parse, Record};
 pub use daemon::run;
 pub use fleet::{Agents, Seen};
-pub use gather::{Gathered, HOSTS_MAX, Intake};
+pub use gather::{Gathered, HOST_LINKS_MAX, HOSTS_MAX, Intake};
 pub use lease::{Lease, LeaseError, Shared, Standing};
 pub use links::{COLLECTORS_MAX, FORGET_PERIODS, Links, MeasurementIntake, PAIRS_MAX, SWITCH_LINKS_MAX};
 pub use memory::Pause;

@@ -1,7 +1,7 @@
 //! Whatever comes over the bus, the Oracle's memory is bounded and its sums hold.
 
-use bus::{MESSAGE_MAX, Measurement, Peer, Report, Telemetry};
-use oracle::{COLLECTORS_MAX, Gathered, HOSTS_MAX, Links, PAIRS_MAX, SWITCH_LINKS_MAX};
+use bus::{LINKS_MAX, MESSAGE_MAX, Measurement, Peer, Report, Telemetry};
+use oracle::{COLLECTORS_MAX, Gathered, HOST_LINKS_MAX, HOSTS_MAX, Links, PAIRS_MAX, SWITCH_LINKS_MAX};
 use policy::{ArmObservation, COUNT_MAX, Host, Known, Link, NetworkView, Policy};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Stats, StatsAlloc};
 use std::alloc::System;
@@ -52,7 +52,7 @@ fn take(gathered: &mut Gathered, host: Host, links: Vec<Link>, telemetry: Vec<Te
 fn unknown_names_take_no_memory_and_sums_do_not_overflow() {
     a_hundred_thousand_groups_are_one();
     a_hundred_thousand_pairs_of_racks_are_some_thousand();
-    a_hundred_thousand_hosts_are_those_that_came_first();
+    of_more_hosts_than_a_fleet_has_those_that_came_first_are_kept();
     links_are_bounded_for_all_hosts_together();
     a_host_that_says_all_that_it_may_takes_some_kilobytes();
     a_host_that_counts_all_that_it_may_takes_some_kilobytes();
@@ -98,26 +98,29 @@ fn a_hundred_thousand_pairs_of_racks_are_some_thousand() {
     assert!(in_use() <= before);
 }
 
-fn a_hundred_thousand_hosts_are_those_that_came_first() {
+fn of_more_hosts_than_a_fleet_has_those_that_came_first_are_kept() {
+    const BEYOND: usize = 1000;
     let mut gathered = gathered();
     let before = in_use();
-    for i in 0..100_000 {
+    for i in 0..HOSTS_MAX + BEYOND {
         take(&mut gathered, host(format!("{i:0>255}")), Vec::new(), Vec::new());
     }
     let grown = in_use() - before;
-    println!("100,000 hosts: {grown} bytes more");
+    println!("{HOSTS_MAX} hosts: {grown} bytes more");
     // each has two names of 255 bytes, what it reported, and what operators are shown of it
     assert!(grown < HOSTS_MAX * 1800, "{grown} bytes");
     let intake = gathered.intake();
-    assert_eq!((gathered.hosts(), intake.taken, intake.hosts_beyond), (HOSTS_MAX, 4096, 100_000 - 4096));
+    assert_eq!((gathered.hosts(), intake.taken, intake.hosts_beyond), (HOSTS_MAX, HOSTS_MAX as u64, BEYOND as u64));
     // they are gone two periods later, and others have room
     assert!(gathered.view(PERIOD * 4, PERIOD, NetworkView::default()).hosts.is_empty());
 }
 
 fn links_are_bounded_for_all_hosts_together() {
+    const BEYOND: usize = 100;
+    let full = HOST_LINKS_MAX / LINKS_MAX;
     let mut gathered = gathered();
-    let links = |host: &str, n: usize, long: usize| -> Vec<Link> {
-        (0..n)
+    let links = |host: &str, long: usize| -> Vec<Link> {
+        (0..LINKS_MAX)
             .map(|i| Link {
                 name: format!("{host} {i:0>long$}"),
                 from: host.into(),
@@ -127,20 +130,20 @@ fn links_are_bounded_for_all_hosts_together() {
             .collect()
     };
     let before = in_use();
-    for i in 0..HOSTS_MAX {
+    for i in 0..full + BEYOND {
         // the longest name is the host's own and a number
         let name = format!("h{i}");
-        let all = || links(&name, 64, 254 - name.len());
+        let all = || links(&name, 254 - name.len());
         take(&mut gathered, host(name.clone()), all(), Vec::new());
         // what a host said before makes room for what it says now
         take(&mut gathered, host(name.clone()), all(), Vec::new());
     }
     let grown = in_use() - before;
-    println!("64 links of each of 4096 hosts: {grown} bytes more");
-    assert!(grown < 16_384 * 600 + HOSTS_MAX * 1800, "{grown} bytes");
-    assert_eq!(gathered.intake().links_beyond, 2 * (4096 - 256) * 64);
+    println!("{LINKS_MAX} links of each of {} hosts: {grown} bytes more", full + BEYOND);
+    assert!(grown < HOST_LINKS_MAX * 600 + (full + BEYOND) * 1800, "{grown} bytes");
+    assert_eq!(gathered.intake().links_beyond, (2 * BEYOND * LINKS_MAX) as u64);
     let view = gathered.view(PERIOD, PERIOD, NetworkView::default());
-    assert_eq!(view.links.len(), 256 * 64, "of those hosts that came first");
+    assert_eq!(view.links.len(), HOST_LINKS_MAX, "of those hosts that came first");
 }
 
 fn a_host_that_says_all_that_it_may_takes_some_kilobytes() {
