@@ -255,7 +255,10 @@ impl Mind {
         };
         let (before, reached) = (std::mem::replace(&mut self.reached, bus.is_connected()), bus.is_connected());
         match (before, reached, bus.trouble()) {
-            (false, true, _) => say("connected to the Oracle"),
+            (false, true, _) => {
+                say("connected to the Oracle");
+                self.explained = false;
+            }
             (true, false, _) => say("the connection to the Oracle is lost: its CUEs remain until they expire"),
             (false, false, Some(why)) if !self.explained => {
                 say(&format!("no server of the fleet yet: {why}"));

@@ -113,6 +113,11 @@ pub trait Hub {
     /// What has been counted.
     fn counts(&self) -> BusCounts;
 
+    /// Why no server is connected, if this transport needs one and the reason is known.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
     /// The store that this transport brings for several Oracles, if it does.
     fn store(&mut self) -> Option<Box<dyn Store>> {
         None

@@ -143,7 +143,8 @@ impl Identity {
         }
         let days = (now - expires) / 86_400;
         let reason = format!(
-            "the identity of {} expired {days} days ago, as nothing has renewed it; enrol the machine with a new token (`opentcp fleet token`)",
+            "the identity of {} expired {days} days ago, as nothing has renewed it; set this machine's clock if `date` is wrong, \
+             or enrol the machine with a new token (`opentcp fleet token`)",
             self.card.member().name
         );
         Err(content(&folder.join(CREDS), &reason))

@@ -99,6 +99,8 @@ pub(crate) struct Daemon {
 struct Said {
     view: Option<String>,
     lease: Option<String>,
+    /// That no server of the fleet is connected.
+    away: bool,
     /// A higher epoch that hosts know of.
     ahead: Option<u64>,
     trouble: Status,
@@ -354,6 +356,7 @@ impl Daemon {
             message = hub.receive(Duration::ZERO)?;
         }
         self.note_members(say)?;
+        self.note_servers(say);
         if self.term.is_some() { self.answer(&asked) } else { Ok(()) }
     }
 
@@ -370,6 +373,16 @@ impl Daemon {
             self.record(&Event::Noted { kind, body: json!({ "what": what, "about": about }) })?;
         }
         Ok(())
+    }
+
+    /// Says once why the fleet's servers are not reached, and that one is again.
+    fn note_servers(&mut self, say: &mut Say<'_>) {
+        match self.hub.as_ref().and_then(|hub| hub.trouble()) {
+            Some(why) if !self.said.away => say(&format!("no server of the fleet is connected: {why}")),
+            None if self.said.away => say("connected to a server of the fleet"),
+            _ => return,
+        }
+        self.said.away = !self.said.away;
     }
 
     fn take(

@@ -251,11 +251,6 @@ impl NatsHub {
         self.from.is_connected() && self.out.is_connected()
     }
 
-    /// Why none is, if that is known.
-    pub fn trouble(&self) -> Option<String> {
-        self.from.trouble().or_else(|| self.out.trouble())
-    }
-
     /// Enters a member into the register, from which all Oracles know it.
     ///
     /// # Errors
@@ -355,6 +350,10 @@ impl NatsHub {
 }
 
 impl Hub for NatsHub {
+    fn trouble(&self) -> Option<String> {
+        self.from.trouble().or_else(|| self.out.trouble())
+    }
+
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
         sent(self.out.publish(fleet::rights::CUE, message.to_vec()))

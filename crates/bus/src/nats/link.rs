@@ -253,7 +253,8 @@ impl Shared {
         let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, now) = (gone.since, Instant::now());
         gone.since = since.or(Some(now));
-        let failed = servers.iter().filter_map(|server| Some(format!("{server}: {}", server.last_error.as_ref()?)));
+        let failed =
+            servers.iter().filter_map(|server| Some(format!("{server}: {}", cause(server.last_error.as_ref()?))));
         let failed: Vec<String> = failed.take(SHOWN_MAX).collect();
         gone.why = if failed.is_empty() { gone.why.take() } else { Some(failed.join("; ")) };
         let [draw, choice] = [(); 2].map(|()| crate::random().map_or(u32::MAX, u32::from_ne_bytes));
@@ -265,6 +266,17 @@ impl Shared {
         let away = since.map_or(Duration::ZERO, |since| now - since);
         let wait = if is_first { Duration::ZERO } else { delay(away, draw) };
         Some(ReconnectToServer { addr: chosen.addr.clone(), delay: Some(wait) })
+    }
+}
+
+/// Why a server is not connected; where its certificate's time is the reason, that may as well be this machine's clock.
+fn cause(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    let is_of_time = ["not valid yet", "NotValidYet", "expired", "Expired"].iter().any(|words| text.contains(words));
+    if is_of_time {
+        format!("{text}; renew it (`opentcp fleet certificate`), or set this machine's clock if `date` is wrong")
+    } else {
+        text
     }
 }
 
