@@ -136,19 +136,12 @@ impl Reader {
             Err(ReadError::Refused(_)) if is_known => self.greet(client).await?,
             name => name?,
         };
-        self.await_refresh(client).await?;
-        let rows = self.walk(client, Walk::new("ports", PORTS_MAX, interfaces::columns())).await?;
-        let narrow = if interfaces::some_are_narrow(&rows) {
-            self.walk(client, Walk::new("ports", PORTS_MAX, interfaces::narrow_columns())).await?
-        } else {
-            BTreeMap::new()
-        };
-        let mut ports = interfaces::ports(&rows, &narrow, &self.uptime);
-        if ports.is_empty() {
-            let what = "IF-MIB: it shows no ports. Its view for this community or user must contain 1.3.6.1.2.1.2 and 1.3.6.1.2.1.31";
-            return Err(ReadError::Unsupported(what.into()));
+        // Only a reading tells which counters to watch, so the first is taken twice.
+        if self.refresh.watched().is_empty() && self.options.refresh > Time::ZERO {
+            self.ports(client).await?;
         }
-        self.refresh.read(ports.iter().map(|port| &port.counters), interfaces::octets);
+        self.await_refresh(client).await?;
+        let mut ports = self.ports(client).await?;
         let remote = self.walk(client, Walk::new("neighbours", NEIGHBOURS_MAX, lldp::remote_columns())).await?;
         if !remote.is_empty() {
             let local = self.walk(client, Walk::new("ports of LLDP", PORTS_MAX, lldp::local_columns())).await?;
@@ -156,6 +149,23 @@ impl Reader {
         }
         let switch = self.options.switch.clone().unwrap_or(name);
         Ok(SwitchCounters { switch, ports: ports.into_iter().map(|port| port.counters).collect() })
+    }
+
+    /// The counters of all ports.
+    async fn ports(&mut self, client: &Client) -> Result<Vec<interfaces::Port>, ReadError> {
+        let rows = self.walk(client, Walk::new("ports", PORTS_MAX, interfaces::columns())).await?;
+        let narrow = if interfaces::some_are_narrow(&rows) {
+            self.walk(client, Walk::new("ports", PORTS_MAX, interfaces::narrow_columns())).await?
+        } else {
+            BTreeMap::new()
+        };
+        let ports = interfaces::ports(&rows, &narrow, &self.uptime);
+        if ports.is_empty() {
+            let what = "IF-MIB: it shows no ports. Its view for this community or user must contain 1.3.6.1.2.1.2 and 1.3.6.1.2.1.31";
+            return Err(ReadError::Unsupported(what.into()));
+        }
+        self.refresh.read(ports.iter().map(|port| &port.counters), interfaces::octets);
+        Ok(ports)
     }
 
     /// The first request of a reading: what the switch calls itself.
