@@ -79,8 +79,8 @@ pub fn enroll(token: &str, name: &str, folder: &Path, wait: Duration) -> Result<
 
 /// Asks until there is an answer.
 fn ask(token: &Token, request: &[u8], wait: Duration) -> Result<Vec<u8>, EnrollError> {
-    let unique: [u8; 8] = random()?;
-    let ca = Beside(std::env::temp_dir().join(format!("opentcp-ca-{:016x}.pem", u64::from_le_bytes(unique))));
+    let unique = u64::from_le_bytes(random()?);
+    let ca = Beside(std::env::temp_dir().join(format!("opentcp-ca-{unique:016x}.pem")));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&ca.0)?;
     file.write_all(token.fleet.ca.as_bytes())?;
     let (jwt, seed) = (token.ticket.jwt.clone(), token.seed.clone());
@@ -95,7 +95,8 @@ fn ask(token: &Token, request: &[u8], wait: Duration) -> Result<Vec<u8>, EnrollE
     let began = Instant::now();
     let link = Link::join(joining, CAPACITY).map_err(|error| EnrollError::Away(error.to_string()))?;
     link.reach(wait).map_err(EnrollError::Away)?;
-    let reply = format!("{inbox}.answer");
+    // machines enrol at the same time with one token
+    let reply = format!("{inbox}.{unique:016x}");
     let mut answers = link.subscribe(&reply).map_err(|error| EnrollError::Away(error.to_string()))?;
     while began.elapsed() < wait {
         let left = wait.saturating_sub(began.elapsed()).min(ANSWER);
