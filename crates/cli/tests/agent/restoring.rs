@@ -24,8 +24,8 @@ fn until_set(world: &World, open: &(TcpStream, TcpStream), agent: &Running) {
 
 #[test]
 fn a_killed_agents_guardian_restores_everything_at_once() {
-    // the guardian only waits for a process to end, but has a program to load
-    comes_within(Duration::from_secs(2), after_the_agent_is_killed);
+    // the guardian only waits for a process to end, but has a program to load; the CUE would last a minute
+    comes_within(Duration::from_secs(20), after_the_agent_is_killed);
 }
 
 fn after_the_agent_is_killed() -> Option<Duration> {
