@@ -45,8 +45,6 @@ const RETRY: Time = Time::from_secs(1);
 const BATCH: usize = 1024;
 /// Steps of the reported round-trip times per doubling.
 const RTT_STEPS: u32 = 4;
-/// How long starting takes: libraries, BPF programs, TLS. Its code is unmapped after that.
-const STARTING: Time = Time::from_secs(10);
 /// How long to wait for an earlier agent to end.
 const PATIENCE: Time = Time::from_secs(10);
 
@@ -432,7 +430,6 @@ fn live(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), AgentError> {
     let (mut sample_at, mut look_at, mut watched) = (Time::ZERO, Time::ZERO, 0);
-    let mut started_at = mind.clock.now() + STARTING;
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
         if mind.connect(config, now, say) {
@@ -456,11 +453,6 @@ fn live(
         }
         mind.leave_the_silent(config, now, say);
         mind.trust(say);
-        if now >= started_at {
-            // without it nothing is lost but memory
-            let _ = kernel::unmap_code();
-            started_at = Time::NEVER;
-        }
         let guarded = mind.agent.is_guarded();
         let in_force = mind.agent.rules().len();
         // a rule that is new, or was withheld, is not to blame for earlier losses

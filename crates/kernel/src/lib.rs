@@ -40,7 +40,6 @@ pub use probe::{Kernel, Missing};
 pub use rights::{Capability, Rights};
 pub use running::{Origin, Running, running};
 pub use sockets::{Connection, connections, sockets_by_algorithm};
-pub use sys::unmap_code;
 pub use trace::{Reader, Trace, traced_object};
 
 use std::io;

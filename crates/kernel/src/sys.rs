@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "foreign functions; each call states why it is sound")]
 
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats, bpf_link_update};
-use nix::libc::{MADV_DONTNEED, SOL_SOCKET, c_int, getsockopt, madvise, socklen_t};
+use nix::libc::{SOL_SOCKET, c_int, getsockopt, socklen_t};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -31,31 +31,6 @@ pub(crate) fn count_run_times() -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Unmaps the program's code from this process; what runs again is mapped again from the page cache. So code that only starting needed no
-/// longer counts as the process's memory. For a daemon that is idle most of the time, and has started long ago.
-///
-/// # Errors
-/// `/proc` cannot be read, or the kernel's error.
-pub fn unmap_code() -> io::Result<()> {
-    let program = std::fs::read_link("/proc/self/exe")?;
-    let maps = std::fs::read_to_string("/proc/self/maps")?;
-    for line in maps.lines().filter(|line| program.to_str().is_some_and(|path| line.ends_with(path))) {
-        // BEGIN-END r-xp OFFSET DEVICE INODE PATH
-        let mut words = line.split_ascii_whitespace();
-        let (Some(range), Some("r-xp")) = (words.next(), words.next()) else { continue };
-        let address = |text: &str| usize::from_str_radix(text, 16).map_err(io::Error::other);
-        let Some((begin, end)) = range.split_once('-') else { continue };
-        let (begin, end) = (address(begin)?, address(end)?);
-        let at = std::ptr::with_exposed_provenance_mut(begin);
-        // SAFETY: the mapping is private, of a file that is being executed and so cannot be written to, and never was writable itself:
-        // whoever runs into the pages finds the same bytes.
-        if unsafe { madvise(at, end - begin, MADV_DONTNEED) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
 }
 
 /// Of asm-generic/socket.h; the libc crate does not have it yet.
