@@ -1,0 +1,3 @@
+import opentcp
+def test_x() -> None:
+    assert opentcp.__version__
