@@ -18,6 +18,7 @@ from ._progress import Progress
 from ._results import Result, Slowdown, SlowdownOf, Summary, Sweep
 from ._scenario import Scenario
 from ._study import Comparison, Study, studies, study
+from ._toml import Value
 
 __all__ = [
     "Algorithm",
@@ -43,6 +44,7 @@ __all__ = [
     "Sweep",
     "Table",
     "Trial",
+    "Value",
     "__version__",
     "algorithms",
     "studies",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast, overload
 
 from . import _native, _toml
 from ._algorithm import Algorithm
@@ -65,15 +66,21 @@ class Scenario:
         self._kept = tuple(kept)
         self._checked = _native.Scenario(name, text, base, list(sets))
 
-    def set(self, key: str, value: Value) -> Scenario:
-        """The same scenario with another value, as by ``opentcp run --set KEY=VALUE``.
+    @overload
+    def set(self, key: str, value: Value, /) -> Scenario: ...
+    @overload
+    def set(self, values: Mapping[str, Value], /) -> Scenario: ...
+    def set(self, key: str | Mapping[str, Value], value: Value | None = None, /) -> Scenario:
+        """The same scenario with another value, as by ``opentcp run --set KEY=VALUE``; or with several, of a dict.
 
-        The key is dotted: ``"tcp.cc"``, ``"network.tier.core.rate"``. An entry of a list has its name, or its number from 0:
-        ``"traffic.old.cc"``, ``"traffic.0.cc"``. A key that the sweep varies then has this value alone.
+        A key is dotted: ``"tcp.cc"``, ``"network.tier.core.rate"``. An entry of a list has its name, or its number from 0:
+        ``"traffic.old.cc"``, ``"traffic.0.cc"``. A key that the sweep varies then has this value alone. The result is checked, so
+        values that only fit together are set together.
         """
-        text = _toml.value(value, key)
+        values = key if isinstance(key, Mapping) else {key: cast(Value, value)}
+        sets = [f"{name}={_toml.value(values[name], name)}" for name in values]
         return self._of(
-            self._name, self._text, self._base, (*self._sets, f"{key}={text}"), (*self._kept, *_algorithms(value))
+            self._name, self._text, self._base, (*self._sets, *sets), (*self._kept, *_algorithms(values))
         )
 
     @property
@@ -139,9 +146,7 @@ class Scenario:
         number of runs at a time, the number of CPUs unless given; results do not depend on it. Without `out` all tables are in memory.
         With it they are written to that folder while the sweep runs, as ``opentcp run`` writes them, and only the numbers stay.
         """
-        scenario = self
-        for key, values in (axes or {}).items():
-            scenario = scenario.set(_swept(key), values)
+        scenario = self.set({f"sweep.{key}": values for key, values in (axes or {}).items()})
         report, jobs = reporter(progress), jobs_of(jobs)
         if out is None:
             batch, done = scenario._checked.simulate(jobs, report)
@@ -178,10 +183,6 @@ def jobs_of(jobs: int | None) -> int:
     if jobs < 1:
         raise InputError(f"jobs is {jobs}: at least one run at a time")
     return jobs
-
-
-def _swept(key: str) -> str:
-    return f"sweep.{key}"
 
 
 def _algorithms(value: Value) -> list[Algorithm]:

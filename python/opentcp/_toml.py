@@ -19,7 +19,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 def key(name: str) -> str:
     """A key of a table, in quotes if it needs them."""
-    return name if _BARE.fullmatch(name) else _text(name)
+    return name if _BARE.fullmatch(name) else _text(name, name)
 
 
 def value(of: Value, where: str) -> str:
@@ -28,7 +28,7 @@ def value(of: Value, where: str) -> str:
         case bool():
             return "true" if of else "false"
         case str():
-            return _text(of)
+            return _text(of, where)
         case int():
             return str(of)
         case float():
@@ -36,7 +36,7 @@ def value(of: Value, where: str) -> str:
                 raise InputError(f"`{where}` is {of}: a number here is finite")
             return repr(of)
         case os.PathLike():
-            return _text(os.path.abspath(os.fspath(of)))
+            return _text(os.path.abspath(os.fspath(of)), where)
         case Mapping():
             _check_keys(of, where)
             inside = ", ".join(f"{key(name)} = {value(of[name], f'{where}.{name}')}" for name in of)
@@ -96,10 +96,10 @@ def _check_keys(table: Mapping[str, Value], where: str) -> None:
             raise InputError(f"{name!r} in `{where}` is of type {type(name).__name__}: a key is a text")
 
 
-def _text(of: str) -> str:
+def _text(of: str, where: str) -> str:
     # JSON's escapes are TOML's as well, but for DEL, which TOML wants escaped, and single surrogates, which are no text.
     try:
         of.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{of!r} is not Unicode text") from None
+        raise InputError(f"{where!r} is {of!r}, which is not Unicode text") from None
     return json.dumps(of, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,3 +1,0 @@
-import opentcp
-def test_x() -> None:
-    assert opentcp.__version__
