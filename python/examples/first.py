@@ -1,7 +1,8 @@
-"""A first bottleneck: two flows, one queue."""
+"""A first bottleneck: a CUBIC and a NewReno flow share a queue."""
 
 import opentcp
+import opentcp.plot
 
-scenario = opentcp.Scenario.read("scenarios/dumbbell.toml")
-result = scenario.run(seed=1)
+result = opentcp.Scenario.read("scenarios/dumbbell.toml").run()
 print(result)
+opentcp.plot.save(opentcp.plot.cwnd(result), "first.svg")

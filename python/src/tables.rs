@@ -4,7 +4,7 @@ use arrow_array::builder::StringViewBuilder;
 use arrow_array::ffi::to_ffi;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator};
-use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
@@ -14,29 +14,32 @@ use results::Values;
 use std::sync::Arc;
 
 /// The columns as one batch. Types are those that a data frame makes of the Parquet file.
-pub fn batch(columns: &[results::Column<'_>]) -> RecordBatch {
-    let arrays: Vec<ArrayRef> = columns.iter().map(|column| array(&column.values)).collect();
-    let fields = columns.iter().zip(&arrays).map(|(column, array)| {
-        let nullable = matches!(column.values, Values::IntOrNull(_) | Values::FloatOrNull(_));
-        Field::new(column.name, array.data_type().clone(), nullable)
-    });
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+pub fn batch(columns: Vec<results::Column<'_>>) -> RecordBatch {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns
+        .into_iter()
+        .map(|column| {
+            let nullable = matches!(column.values, Values::IntOrNull(_) | Values::FloatOrNull(_));
+            let array = array(column.values);
+            (Field::new(column.name, array.data_type().clone(), nullable), array)
+        })
+        .unzip();
+    let schema = Arc::new(Schema::new(fields));
     RecordBatch::try_new(schema, arrays).expect("columns of a table are equally long")
 }
 
-fn array(values: &Values<'_>) -> ArrayRef {
+fn array(values: Values<'_>) -> ArrayRef {
     match values {
-        Values::Int(values) => Arc::new(Int64Array::from(values.clone())),
+        Values::Int(values) => Arc::new(Int64Array::from(values)),
         Values::IntOrNull(cells) => {
-            let (values, nulls) = parts(cells);
+            let (values, nulls) = parts(&cells);
             Arc::new(Int64Array::new(values, nulls))
         }
-        Values::Float(values) => Arc::new(Float64Array::from(values.clone())),
+        Values::Float(values) => Arc::new(Float64Array::from(values)),
         Values::FloatOrNull(cells) => {
-            let (values, nulls) = parts(cells);
+            let (values, nulls) = parts(&cells);
             Arc::new(Float64Array::new(values, nulls))
         }
-        Values::Bool(values) => Arc::new(BooleanArray::from(values.clone())),
+        Values::Bool(values) => Arc::new(BooleanArray::from(values)),
         Values::Text(names) => {
             // Names repeat: each is stored once, and a view of it for each row.
             let mut builder = StringViewBuilder::with_capacity(names.len()).with_deduplicate_strings();
@@ -49,7 +52,7 @@ fn array(values: &Values<'_>) -> ArrayRef {
 /// The values, zero where there is none, and which there are.
 fn parts<T: ArrowNativeType>(cells: &[Option<T>]) -> (ScalarBuffer<T>, Option<NullBuffer>) {
     let values: Vec<T> = cells.iter().map(|cell| cell.unwrap_or_default()).collect();
-    let nulls: NullBuffer = cells.iter().map(Option::is_some).collect::<Vec<bool>>().into();
+    let nulls = NullBuffer::new(BooleanBuffer::collect_bool(cells.len(), |i| cells[i].is_some()));
     (values.into(), Some(nulls).filter(|nulls| nulls.null_count() > 0))
 }
 

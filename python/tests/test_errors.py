@@ -21,7 +21,7 @@ MISTAKES = {
     "not TOML": ("[measure]", "[measure", 22),
     "missing file": ('cc = "newreno"', 'cc = "nowhere.c"', 20),
     "sweep of nothing": ("[measure]", "[sweep]\nseed = []\n[measure]", 23),
-    "no traffic": ("[[traffic]]", "[[traffik]]", 14),
+    "no traffic": ("[[traffic]]", "[[traffik]]", 13),
 }
 
 

@@ -38,11 +38,11 @@ def test_explain(command: Command) -> None:
 
 
 def test_try(command: Command) -> None:
-    sets = ["--set", "duration=2 s", "--set", "policy.period=200 ms"]
+    sets = ["--set", "policy.period=2 s"]
     theirs = command("policy", "try", POLICY, "--scenario", "scenarios/policy-try.toml", "--seeds", "5", *sets).stdout
-    scenario = opentcp.Scenario.read("scenarios/policy-try.toml").set("duration", "2 s")
+    scenario = opentcp.Scenario.read("scenarios/policy-try.toml")
     trial = opentcp.Policy(POLICY.read_text(), name="opentcp2").try_(
-        scenario.set("policy.period", "200 ms"), seeds=5, jobs=2
+        scenario.set("policy.period", "2 s"), seeds=5, jobs=2
     )
     assert str(trial) == theirs.rstrip()
     assert trial.seeds == 5 and trial.answer in theirs and len(trial.changes) == 4
