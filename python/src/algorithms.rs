@@ -39,9 +39,10 @@ fn category(category: Category) -> &'static str {
 pub fn check_algorithm(py: Python<'_>, file: PathBuf, invariants: bool) -> PyResult<(String, String, String)> {
     let checked = py.detach(|| {
         let algorithm = Algorithm::load(&file).map_err(|error| error.to_string())?;
-        let report = match invariants {
-            true => check_invariants(algorithm).map_err(|violation| violation.to_string())?.to_string(),
-            false => String::new(),
+        let report = if invariants {
+            check_invariants(algorithm).map_err(|violation| violation.to_string())?.to_string()
+        } else {
+            String::new()
         };
         Ok((algorithm.name().to_string(), algorithm.warnings().trim_end().to_string(), report))
     });

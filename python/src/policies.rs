@@ -50,7 +50,7 @@ impl Policy {
         scenario: &Scenario,
         seeds: u32,
         jobs: usize,
-        report: Option<Py<PyAny>>,
+        report: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, String)> {
         let (network, sets) = scenario.written();
         let request = TrialRequest {
@@ -59,7 +59,7 @@ impl Policy {
             workers: jobs.max(1),
             ..TrialRequest::new(self.source.clone(), network.clone())
         };
-        let tried = drive(py, report.as_ref(), In::Scenario, |monitor| try_policy(&request, monitor))?;
+        let tried = drive(py, report, In::Scenario, |monitor| try_policy(&request, monitor))?;
         let json = serde_json::to_string(&tried).map_err(|error| input(py, error.to_string()))?;
         Ok((tried.words(), json))
     }

@@ -51,15 +51,16 @@ impl Sink for Shared {
 /// between two steps, and has left nothing.
 pub fn drive<T: Send>(
     py: Python<'_>,
-    report: Option<&Py<PyAny>>,
+    report: Option<&Bound<'_, PyAny>>,
     place: In,
     work: impl FnOnce(Monitor<'_>) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
+    let report = report.map(|report| report.clone().unbind());
     let (shared, stop) = (Shared::default(), Stop::default());
     let look = || {
         Python::attach(|py| {
             py.check_signals()?;
-            let Some(report) = report else { return Ok(()) };
+            let Some(report) = &report else { return Ok(()) };
             let Position { runs, finished, steps, notes } = {
                 let mut position = shared.lock();
                 let notes = std::mem::take(&mut position.notes);

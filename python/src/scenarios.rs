@@ -68,9 +68,9 @@ impl Scenario {
     }
 
     /// Every run, into memory.
-    fn simulate(&self, py: Python<'_>, jobs: usize, report: Option<Py<PyAny>>) -> PyResult<(Batch, Vec<Run>)> {
+    fn simulate(&self, py: Python<'_>, jobs: usize, report: Option<&Bound<'_, PyAny>>) -> PyResult<(Batch, Vec<Run>)> {
         let request = self.request(jobs);
-        drive(py, report.as_ref(), In::Scenario, |monitor| {
+        drive(py, report, In::Scenario, |monitor| {
             let mut runs = Vec::new();
             let batch = simulate(&request, monitor, |run| {
                 runs.push(run);
@@ -86,11 +86,11 @@ impl Scenario {
         py: Python<'_>,
         out: PathBuf,
         jobs: usize,
-        report: Option<Py<PyAny>>,
+        report: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Batch, Vec<Run>)> {
         let request = RunRequest { out: Some(out), ..self.request(jobs) };
         let title = self.first.title.clone().unwrap_or_else(|| self.first.name.clone());
-        drive(py, report.as_ref(), In::Scenario, |monitor| Ok(Batch::in_folder(run(&request, monitor)?, title)))
+        drive(py, report, In::Scenario, |monitor| Ok(Batch::in_folder(run(&request, monitor)?, title)))
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Asked {
 pub fn repeat(
     py: Python<'_>,
     asked: Asked,
-    report: Option<Py<PyAny>>,
+    report: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Vec<String>, String, f64, PathBuf)> {
     let backend = match asked.backend.as_str() {
         "sim" => Wanted::Sim,
@@ -51,7 +51,7 @@ pub fn repeat(
         dctcp: DctcpOptions { figures: asked.figures, ..DctcpOptions::default() },
         ..request
     };
-    let done = drive(py, report.as_ref(), In::Scenario, |monitor| reproduce(&request, monitor))?;
+    let done = drive(py, report, In::Scenario, |monitor| reproduce(&request, monitor))?;
     let comparisons = serde_json::to_string(&done.comparisons).map_err(|error| input(py, error.to_string()))?;
     Ok((done.tables, done.findings, comparisons, done.wall_s, request.out))
 }

@@ -43,7 +43,9 @@ fn array(values: Values<'_>) -> ArrayRef {
         Values::Text(names) => {
             // Names repeat: each is stored once, and a view of it for each row.
             let mut builder = StringViewBuilder::with_capacity(names.len()).with_deduplicate_strings();
-            names.iter().for_each(|name| builder.append_value(name));
+            for name in names {
+                builder.append_value(name);
+            }
             Arc::new(builder.finish())
         }
     }

@@ -1,6 +1,6 @@
 """Prints the package's figures: what Python costs over the command, and how fast a large table reaches polars.
 
-    OPENTCP=target/release/opentcp python python/measure.py
+    OPENTCP=target/release/opentcp python python/tests/measure.py
 """
 
 from __future__ import annotations
@@ -54,19 +54,21 @@ def cost(arguments: list[str]) -> tuple[float, float]:
     return time.perf_counter() - began, sum(getattr(after, of) - getattr(before, of) for of in ("ru_utime", "ru_stime"))
 
 
-def overhead(command: str, scenario: str, duration: str) -> None:
+def overhead(command: str, duration: str) -> None:
     """The command and Python in turn; CPU time, of which other work on the machine takes less than of wall-clock time."""
+    scenario, sets = "scenarios/permutation-fat-tree.toml", {"tcp.cc": "dctcp", "seed": 1, "duration": duration}
     code = (
         "import opentcp, sys\n"
-        "opentcp.Scenario.read(sys.argv[1]).set('duration', sys.argv[2]).run(progress=False).write(sys.argv[3])\n"
+        f"opentcp.Scenario.read({scenario!r}).set({sets!r}).run(progress=False).write(sys.argv[1])\n"
     )
+    options = [option for key, value in sets.items() for option in ("--set", f"{key}={value}")]
     walls: dict[str, list[float]] = {"command": [], "python": []}
     cpus: dict[str, list[float]] = {"command": [], "python": []}
     with tempfile.TemporaryDirectory() as out:
         for _ in range(PAIRS):
             runs = {
-                "command": [command, "-q", "run", scenario, "--set", f"duration={duration}", "--out", f"{out}/command"],
-                "python": [sys.executable, "-c", code, scenario, duration, f"{out}/python"],
+                "command": [command, "-q", "run", scenario, *options, "--out", f"{out}/command"],
+                "python": [sys.executable, "-c", code, f"{out}/python"],
             }
             for name, arguments in runs.items():
                 wall, cpu = cost(arguments)
@@ -81,4 +83,4 @@ def overhead(command: str, scenario: str, duration: str) -> None:
 
 if __name__ == "__main__":
     million()
-    overhead(os.environ["OPENTCP"], "scenarios/permutation-fat-tree.toml", sys.argv[1] if len(sys.argv) > 1 else "1 s")
+    overhead(os.environ["OPENTCP"], sys.argv[1] if len(sys.argv) > 1 else "200 ms")
