@@ -7,6 +7,7 @@
 //!
 //! Work goes on in a thread of its own, without the interpreter's lock; the calling thread waits, takes signals and reports
 //! progress ([`progress`]). A failure becomes an exception of `opentcp._errors` ([`errors`]).
+#![forbid(unsafe_code)]
 
 mod algorithms;
 mod errors;
