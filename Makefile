@@ -51,7 +51,7 @@ demo: build
 # Release with assertions: simulations are quick and every invariant is checked.
 test: setup-tests
 	$(CARGO) test --profile checked --locked --workspace
-	tools/python
+	OPENTCP=$${CARGO_TARGET_DIR:-target}/checked/opentcp tools/python
 
 lint: setup
 	$(CARGO) fmt --all --check
