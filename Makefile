@@ -3,13 +3,14 @@
 #   make test    every test          make lint    formatting, lints, house rules
 #   make bench   packet-hops/s       make build   target/release/opentcp
 #   make install PREFIX=/usr/local   the command, its man pages and completions
+#   make python  the Python package's wheel, in target/wheels
 #   make package target/debian/*.deb, for Debian and Ubuntu          make image   an OCI image, by podman
 #   make fuzz    property tests with new random cases
 
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build install package image demo test lint bench fuzz clean setup setup-tests
+.PHONY: build install package image python demo test lint bench fuzz clean setup setup-tests
 .DEFAULT_GOAL := build
 
 setup:
@@ -39,6 +40,10 @@ package: build
 image: build
 	tools/image
 
+# For Python 3.11 or newer on any Linux as old as this one.
+python: setup-tests
+	tools/python wheel
+
 demo: build
 	target/release/opentcp reproduce cfi16
 	target/release/opentcp demo
@@ -46,6 +51,7 @@ demo: build
 # Release with assertions: simulations are quick and every invariant is checked.
 test: setup-tests
 	$(CARGO) test --profile checked --locked --workspace
+	OPENTCP=$${CARGO_TARGET_DIR:-target}/checked/opentcp tools/python
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -57,7 +57,7 @@ pub enum Command {
 pub fn emu(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Shell { scenario, sets, pcap, command } => {
-            shell(&Origin { path: scenario, sets }, pcap.clone(), command.as_deref())
+            shell(&Origin { source: &scenario.as_path().into(), sets }, pcap.clone(), command.as_deref())
         }
         Command::Clean => clean(),
     }
@@ -88,7 +88,7 @@ fn remove_dead_folders() -> usize {
 }
 
 fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> Result<(), Failure> {
-    let mut runs = study::load_scenario(origin.path, origin.sets, Backend::Emu)?;
+    let mut runs = study::read_scenario(origin.source, origin.sets, Backend::Emu)?;
     if runs.len() > 1 {
         note!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }

@@ -6,12 +6,12 @@ mod trial;
 use crate::failure::Failure;
 use crate::operator::Place;
 use crate::terminal::{is_watched, print, print_json};
-use policy::{History, Mode, NetworkView, Policy, Setting, Variable, decide};
+use policy::{History, NetworkView, Setting, Variable, decide};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
-use study::load_policy;
 use study::table::{Table, wrapped};
+use study::{load_policy, policy_words};
 
 /// Shown under `opentcp policy --help`.
 pub const EXAMPLES: &str = "\
@@ -119,28 +119,12 @@ fn check(files: &[PathBuf]) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for file in files {
         match load_policy(file).map_err(Failure::from) {
-            Ok(policy) => print(&format!("{}: {}\n", file.display(), summary(&policy)))?,
+            Ok(policy) => print(&format!("{}: {}\n", file.display(), policy_words(&policy)))?,
             Err(Failure::Located(located)) => failures.extend(located),
             Err(other) => return Err(other),
         }
     }
     if failures.is_empty() { Ok(()) } else { Err(Failure::Located(failures)) }
-}
-
-/// `2 rules, T = 60 s, treats 50 % of the hosts, enforces`.
-fn summary(policy: &Policy) -> String {
-    let plural = if policy.rules.len() == 1 { "" } else { "s" };
-    let mode = match policy.mode {
-        Mode::Observe => "observes",
-        Mode::Enforce => "enforces",
-    };
-    let last = policy.rollout.stages.last().map_or(1.0, |stage| stage.fraction);
-    format!(
-        "good: {} rule{plural}, T = {}, treats {} % of the hosts, {mode}",
-        policy.rules.len(),
-        policy.period,
-        last * 100.0
-    )
 }
 
 /// A view's file.

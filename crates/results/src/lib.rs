@@ -6,6 +6,7 @@
 
 mod axis;
 mod charts;
+mod columns;
 mod digest;
 mod figure;
 mod palette;
@@ -18,6 +19,7 @@ mod summary;
 mod tables;
 mod write;
 
+pub use columns::{Column, Table, Values};
 pub use figure::{Curve, Figure, Panel, Scale};
 pub use report::Story;
 pub use rows::{

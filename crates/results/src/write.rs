@@ -44,13 +44,13 @@ const FILES: [&str; 11] = [
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The place is taken by something that is not a folder.
-    #[error("{0} is not a folder: choose another --out")]
+    #[error("{0} is not a folder: choose another folder (--out)")]
     NotAFolder(PathBuf),
     /// The place is taken by a folder that no run wrote.
-    #[error("{0} exists and is not a results folder (it has no summary.json): choose another --out")]
+    #[error("{0} exists and is not a results folder (it has no summary.json): choose another folder (--out)")]
     NotResults(PathBuf),
     /// The results folder to replace holds something else as well.
-    #[error("{folder} holds {entry}, which no run wrote: move it away or choose another --out")]
+    #[error("{folder} holds {entry}, which no run wrote: move it away or choose another folder (--out)")]
     HoldsOther {
         /// The results folder.
         folder: PathBuf,
@@ -186,28 +186,7 @@ impl SweepWriter {
 }
 
 fn write_tables(dir: &Path, run: &RunResults) -> Result<(), WriteError> {
-    let table = |name: &str, write: &dyn Fn(&Path) -> parquet::errors::Result<()>| {
-        let path = dir.join(name);
-        write(&path).map_err(|source| WriteError::Table { path, source })
-    };
-    let origin = &run.summary;
-    table("flows.parquet", &|path| tables::write_flows(path, &run.flows, origin))?;
-    table("links.parquet", &|path| tables::write_links(path, &run.links, origin))?;
-    if !run.link_series.is_empty() {
-        table("link_series.parquet", &|path| tables::write_link_series(path, &run.link_series, &run.links, origin))?;
-    }
-    if !run.cwnd.is_empty() {
-        table("cwnd.parquet", &|path| tables::write_cwnd(path, &run.cwnd, origin))?;
-    }
-    if !run.cues.is_empty() {
-        table("cues.parquet", &|path| tables::write_cues(path, &run.cues, origin))?;
-    }
-    if !run.enforcer.is_empty() {
-        table("enforcer.parquet", &|path| tables::write_enforcer(path, &run.enforcer, origin))?;
-    }
-    if !run.messages.is_empty() {
-        table("messages.parquet", &|path| tables::write_messages(path, &run.messages, origin))?;
-    }
+    tables::write_tables(dir, run).map_err(|(path, source)| WriteError::Table { path, source })?;
     write_file(dir, "scenario.toml", run.scenario_toml.as_bytes())?;
     run.files.iter().try_for_each(|(name, text)| write_copy(dir, name, text))
 }

@@ -8,7 +8,7 @@ use parquet::{
     file::reader::{FileReader, SerializedFileReader},
     record::{Field, Row},
 };
-use results::write_run;
+use results::{Column, Table, Values, write_run};
 
 fn read(path: &Path) -> (SerializedFileReader<File>, Vec<Row>) {
     let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
@@ -99,4 +99,53 @@ fn an_empty_table_is_still_a_table() {
     let (reader, rows) = read(&out.join("flows.parquet"));
     assert!(rows.is_empty());
     assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 28);
+}
+
+#[test]
+fn tables_in_memory_are_those_of_the_files() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    let run = common::run(1, "ecmp", 7);
+    write_run(&out, &run, None).unwrap();
+    let mut files = 0;
+    for table in Table::ALL {
+        assert_eq!(Table::named(table.name()), Some(table));
+        let columns = run.columns(table);
+        let file = out.join(format!("{}.parquet", table.name()));
+        if !file.exists() {
+            assert!(columns.iter().all(|column| *column == Column { values: none(&column.values), ..column.clone() }));
+            continue;
+        }
+        files += 1;
+        let (_, rows) = read(&file);
+        for Column { name, values } in columns {
+            let fields: Vec<Field> = match values {
+                Values::Int(cells) => cells.into_iter().map(Field::Long).collect(),
+                Values::IntOrNull(cells) => {
+                    cells.into_iter().map(|cell| cell.map_or(Field::Null, Field::Long)).collect()
+                }
+                Values::Float(cells) => cells.into_iter().map(Field::Double).collect(),
+                Values::FloatOrNull(cells) => {
+                    cells.into_iter().map(|cell| cell.map_or(Field::Null, Field::Double)).collect()
+                }
+                Values::Bool(cells) => cells.into_iter().map(Field::Bool).collect(),
+                Values::Text(cells) => cells.into_iter().map(|cell| Field::Str(cell.to_string())).collect(),
+            };
+            assert_eq!(fields.len(), rows.len());
+            assert!(fields.iter().zip(&rows).all(|(field, row)| field == cell(row, name)), "{} {name}", table.name());
+        }
+    }
+    assert!(files >= 4, "{files}");
+}
+
+/// No value of the same type.
+fn none<'a>(values: &Values<'a>) -> Values<'a> {
+    match values {
+        Values::Int(_) => Values::Int(Vec::new()),
+        Values::IntOrNull(_) => Values::IntOrNull(Vec::new()),
+        Values::Float(_) => Values::Float(Vec::new()),
+        Values::FloatOrNull(_) => Values::FloatOrNull(Vec::new()),
+        Values::Bool(_) => Values::Bool(Vec::new()),
+        Values::Text(_) => Values::Text(Vec::new()),
+    }
 }

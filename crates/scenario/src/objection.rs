@@ -4,7 +4,6 @@ use crate::model::Scenario;
 use crate::overrides::{parse_sets, take_sweep};
 use document::tree::{Node, Origin, Value, parse_document, put};
 use document::{Diagnostic, Problem, Source};
-use std::path::Path;
 
 /// A key whose value a backend cannot do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,20 +17,15 @@ pub struct Objection {
 }
 
 impl Scenario {
-    /// The objections to the scenario of the file `path` with the overrides `sets`, each at its place: the key, or the
-    /// nearest table around it if the key has its default or comes from a preset.
+    /// The objections to the scenario `text`, of the file `name`, with the overrides `sets`, each at its place: the key, or
+    /// the nearest table around it if the key has its default or comes from a preset.
     ///
     /// # Panics
     /// Without objections.
-    pub fn objections(path: &Path, sets: &[String], objections: &[Objection]) -> Diagnostic {
-        let name = path.display().to_string();
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) => return Diagnostic::unreadable("scenario", &name, &error),
-        };
-        let mut sources = vec![Source { name, text: text.as_str().into() }];
+    pub fn objections(name: &str, text: &str, sets: &[String], objections: &[Objection]) -> Diagnostic {
+        let mut sources = vec![Source { name: name.to_string(), text: text.into() }];
         sources.extend(sets.iter().map(|set| Source { name: "--set".into(), text: set.as_str().into() }));
-        let root = tree(&text, sets);
+        let root = tree(text, sets);
         let problem = |objection: &Objection| Problem {
             message: format!("`{}`: {}", objection.key, objection.message),
             at: root.as_ref().map_or(Origin { source: 0, span: 0..0 }, |root| place(root, &objection.key)),

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::known::parse_scenario;
 use crate::monitor::Monitor;
 use crate::run::speed;
+use crate::source::Source;
 use crate::sweep::{self, Job};
 pub use compare::{Compared, Estimate, Group, Turn};
 use results::{RunInfo, RunResults, SelfCheck, SweepWriter};
@@ -96,7 +97,7 @@ pub fn demonstrate(out: &Path, workers: usize, monitor: Monitor<'_>) -> Result<D
     if simulated {
         sweep::run_all(&jobs, workers, monitor, |run| take(run, None))?;
     } else {
-        let origin = Origin { path: Path::new(NAME), sets: &[] };
+        let origin = Origin { source: &Source::built_in(NAME, TEXT), sets: &[] };
         emu::run_all(&jobs, origin, monitor, AGAIN, |run, check| take(run, Some(check)))?;
     }
     let used = if simulated { workers.min(jobs.len()) } else { 1 };

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Progress};
+use crate::source::Source;
 use crate::stop::Stop;
 use crate::sweep::Job;
 use crate::table::scaled;
@@ -9,7 +10,6 @@ use ::emu::hosts::{Host, HostSettings};
 use ::emu::{EmuError, Watch, emulate};
 use results::{RunResults, SelfCheck};
 use scenario::{Bundle, Scenario};
-use std::path::Path;
 use units::Time;
 
 /// The algorithms of emulated scenarios: ours, and the running kernel's own as `kernel:NAME`.
@@ -30,8 +30,8 @@ pub fn absent() -> Option<String> {
 /// The origin of a scenario, to report where it asks for what cannot be emulated.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// The file.
-    pub path: &'a Path,
+    /// Where it is written.
+    pub source: &'a Source,
     /// The overrides.
     pub sets: &'a [String],
 }
@@ -136,7 +136,10 @@ pub fn distortions(checks: &[SelfCheck]) -> Option<String> {
 /// Sorts an emulation's failures into wrong input and failed work.
 pub fn failure(error: EmuError, origin: Origin<'_>) -> Failure {
     match error {
-        EmuError::Asked(objections) => Failure::located(&Scenario::objections(origin.path, origin.sets, &objections)),
+        EmuError::Asked(objections) => match origin.source.text("scenario") {
+            Ok(text) => Failure::located(&Scenario::objections(&origin.source.name(), &text, origin.sets, &objections)),
+            Err(unreadable) => unreadable,
+        },
         EmuError::Interrupted => Failure::Interrupted,
         EmuError::Model(_)
         | EmuError::Kernel(_)

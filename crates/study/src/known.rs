@@ -4,12 +4,12 @@ use crate::emu;
 use crate::failure::Failure;
 use crate::monitor::Monitor;
 use crate::request::Backend;
+use crate::source::Source;
 use crate::sweep::Job;
 use congestion::Algorithm;
-use policy::{AlgorithmFacts, KERNEL_PREFIX, Measures, Policy};
+use policy::{AlgorithmFacts, KERNEL_PREFIX, Measures, Mode, Policy};
 use scenario::{Diagnostic, Files, Input, Known, Run, Scenario};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -83,11 +83,35 @@ fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
     AlgorithmFacts { name: algorithm.name(), measures, needs_ecn: algorithm.needs_ecn() }
 }
 
-/// Reads and checks a scenario with the algorithms of a backend; a sweep has several runs.
+/// Reads and checks a scenario file with the algorithms of a backend; a sweep has several runs.
 ///
 /// # Errors
 /// The file's mistakes.
 pub fn load_scenario(file: &Path, sets: &[String], backend: Backend) -> Result<Vec<Run>, Failure> {
+    read_scenario(&file.into(), sets, backend)
+}
+
+/// The same, wherever it is written.
+///
+/// # Errors
+/// Its mistakes.
+pub fn read_scenario(source: &Source, sets: &[String], backend: Backend) -> Result<Vec<Run>, Failure> {
+    let text = source.text("scenario")?;
+    parse_for(backend, &source.name(), &text, sets, &source.disk())
+}
+
+/// The same of a scenario that is compiled in, with the simulator's algorithms.
+pub fn parse_scenario(name: &str, text: &str, sets: &[String], files: &dyn Files) -> Result<Vec<Run>, Failure> {
+    parse_for(Backend::Sim, name, text, sets, files)
+}
+
+fn parse_for(
+    backend: Backend,
+    name: &str,
+    text: &str,
+    sets: &[String],
+    files: &dyn Files,
+) -> Result<Vec<Run>, Failure> {
     let own = algorithm_names();
     let (names, facts) = match backend {
         Backend::Sim => (own.iter().map(ToString::to_string).collect(), algorithm_facts()),
@@ -95,27 +119,41 @@ pub fn load_scenario(file: &Path, sets: &[String], backend: Backend) -> Result<V
     };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-    let loaded = Scenario::load(file, sets, known).map_err(|diagnostic| Failure::located(&diagnostic))?;
-    Ok(loaded.runs)
-}
-
-/// The same of a scenario that is compiled in, with the simulator's algorithms.
-pub fn parse_scenario(name: &str, text: &str, sets: &[String], files: &dyn Files) -> Result<Vec<Run>, Failure> {
-    let (names, facts) = (algorithm_names(), algorithm_facts());
-    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
     let loaded = Scenario::parse(&Input { name, text, sets, known, files });
     Ok(loaded.map_err(|diagnostic| Failure::located(&diagnostic))?.runs)
 }
 
-/// Reads and checks a policy.
+/// Reads and checks a policy file.
 ///
 /// # Errors
 /// The file's mistakes.
 pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
-    let name = file.display().to_string();
-    let text =
-        fs::read_to_string(file).map_err(|error| Failure::located(&Diagnostic::unreadable("policy", &name, &error)))?;
-    parse_policy(&name, &text, &[]).map_err(|diagnostic| Failure::located(&diagnostic))
+    read_policy(&file.into())
+}
+
+/// The same, wherever it is written.
+///
+/// # Errors
+/// Its mistakes.
+pub fn read_policy(source: &Source) -> Result<Policy, Failure> {
+    let text = source.text("policy")?;
+    parse_policy(&source.name(), &text, &[]).map_err(|diagnostic| Failure::located(&diagnostic))
+}
+
+/// A policy in a line: `good: 2 rules, T = 60 s, treats 50 % of the hosts, enforces`.
+pub fn policy_words(policy: &Policy) -> String {
+    let plural = if policy.rules.len() == 1 { "" } else { "s" };
+    let mode = match policy.mode {
+        Mode::Observe => "observes",
+        Mode::Enforce => "enforces",
+    };
+    let last = policy.rollout.stages.last().map_or(1.0, |stage| stage.fraction);
+    format!(
+        "good: {} rule{plural}, T = {}, treats {} % of the hosts, {mode}",
+        policy.rules.len(),
+        policy.period,
+        last * 100.0
+    )
 }
 
 /// Reads the text of a policy that has the name of the file `name`, unless it names itself, for hosts that have `reported` these

@@ -2,7 +2,8 @@
 //!
 //! A request goes in (a plain struct with defaults), a [`Monitor`] observes progress, an answer comes out, and a results folder is written.
 //! There are four kinds of requests: [`run`](run()) a scenario, [`reproduce`](reproduce()) a paper, [`demonstrate`] the policy loop,
-//! and [`try_policy`].
+//! and [`try_policy`]. [`simulate`] is [`run`](run()) for a front end that wants the tables in memory; [`write`](write()) makes the folder
+//! of them.
 //!
 //! Nothing here prints, reads arguments or handles signals. Progress arrives as an [`Event`] at the front end's [`Sink`], from any
 //! thread. A [`Stop`] ends the work between two steps. A [`Failure`] says why there is no answer; then the results folder was not
@@ -14,9 +15,11 @@ pub mod emu;
 mod failure;
 mod known;
 mod monitor;
+mod overview;
 mod reproduce;
 mod request;
 mod run;
+mod source;
 mod statistics;
 mod stop;
 mod sweep;
@@ -26,11 +29,13 @@ mod twin;
 
 pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
 pub use failure::Failure;
-pub use known::{algorithm_names, load_policy, load_scenario, parse_policy};
+pub use known::{algorithm_names, load_policy, load_scenario, parse_policy, policy_words, read_policy, read_scenario};
 pub use monitor::{Event, Monitor, Sink};
+pub use overview::{overview, slowdowns};
 pub use reproduce::{DctcpOptions, ParityOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
 pub use request::{Backend, all_cores, results_folder};
-pub use run::{Done, Kept, RunRequest, Words, run};
+pub use run::{Batch, Done, Kept, RunRequest, Words, run, simulate, write};
+pub use source::Source;
 pub use stop::Stop;
 pub use trial::{TrialRequest, Tried, try_policy};
 pub use twin::{Twin, TwinError};

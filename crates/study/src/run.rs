@@ -2,11 +2,12 @@
 
 use crate::emu::{self, Origin};
 use crate::failure::Failure;
-use crate::known::{check_algorithm_files, load_scenario};
+use crate::known::{check_algorithm_files, read_scenario};
 use crate::monitor::Monitor;
 use crate::request::{Backend, all_cores, results_folder};
+use crate::source::Source;
 use crate::sweep::{Job, run_all};
-use results::{RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, write_run};
+use results::{RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, WriteError, write_run};
 use scenario::{Run, Scenario};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,8 +15,8 @@ use std::time::Instant;
 /// A scenario to run, and how.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
-    /// The scenario file.
-    pub scenario: PathBuf,
+    /// The scenario.
+    pub scenario: Source,
     /// Overrides of the scenario, dotted: `KEY=VALUE`.
     pub sets: Vec<String>,
     /// Folder of the results, replaced if an earlier run made it [default: by the scenario's name].
@@ -27,8 +28,8 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
-    /// A file without overrides, simulated.
-    pub fn new(scenario: impl Into<PathBuf>) -> RunRequest {
+    /// Without overrides, simulated.
+    pub fn new(scenario: impl Into<Source>) -> RunRequest {
         let scenario = scenario.into();
         RunRequest { scenario, sets: Vec::new(), out: None, workers: all_cores(), backend: Backend::Sim }
     }
@@ -63,23 +64,89 @@ pub struct Kept {
 /// # Errors
 /// The input is wrong, a run failed, or the user stopped it.
 pub fn run(request: &RunRequest, monitor: Monitor<'_>) -> Result<Done, Failure> {
-    let jobs = jobs_of(load_scenario(&request.scenario, &request.sets, request.backend)?);
-    check_algorithm_files(&jobs, monitor)?;
+    let jobs = prepare(request, monitor)?;
     let scenario = &jobs[0].scenario;
     let out = request.out.clone().unwrap_or_else(|| results_folder(&scenario.name));
     let (runs, info) = execute(request, &jobs, &out, monitor)?;
     Ok(Done { scenario: scenario.name.clone(), out, runs, info })
 }
 
+/// The runs of a scenario as a whole.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The heading of its report.
+    pub title: String,
+    /// Speed.
+    pub info: RunInfo,
+}
+
+/// Simulates the scenario and passes the results to `take`, in order; at most a few wait in memory. Nothing is written: `out` and
+/// `backend` of the request do not count.
+///
+/// # Errors
+/// As [`run`], and what `take` returns.
+pub fn simulate(
+    request: &RunRequest,
+    monitor: Monitor<'_>,
+    mut take: impl FnMut(RunResults) -> Result<(), Failure>,
+) -> Result<Batch, Failure> {
+    let jobs = prepare(&RunRequest { backend: Backend::Sim, ..request.clone() }, monitor)?;
+    let scenario = &jobs[0].scenario;
+    let (scenario, title) = (scenario.name.clone(), title(scenario).to_string());
+    let (began, mut hops) = (Instant::now(), 0);
+    run_all(&jobs, request.workers, monitor, |run| {
+        hops += run.summary.packet_hops;
+        take(run)
+    })?;
+    Ok(Batch { scenario, title, info: speed(began, hops, request.workers.min(jobs.len())) })
+}
+
+/// Writes all results of a [`simulate`] into the folder `out`, as [`run`] does: the same bytes but for `run.json`, which has the speed.
+///
+/// # Errors
+/// The folder cannot be made, or holds something else.
+pub fn write(out: &Path, batch: &Batch, runs: &[&RunResults]) -> Result<(), Failure> {
+    let written = match runs {
+        [run] => write_run(out, run, Some(&batch.info)),
+        runs => write_sweep(out, runs, &batch.title, &batch.info),
+    };
+    written.map_err(|error| match error {
+        WriteError::Io { .. } | WriteError::Table { .. } => Failure::writing(&error),
+        refused => Failure::bad_out(&refused),
+    })
+}
+
+fn write_sweep(out: &Path, runs: &[&RunResults], title: &str, info: &RunInfo) -> Result<(), WriteError> {
+    let mut sweep = SweepWriter::create(out)?;
+    runs.iter().try_for_each(|run| sweep.add(run))?;
+    sweep.finish(&Story::new(title), Some(info))
+}
+
 impl Kept {
-    fn of(run: RunResults) -> Kept {
-        Kept { name: run.name, parameters: run.parameters, summary: run.summary }
+    /// Without the tables.
+    pub fn of(run: &RunResults) -> Kept {
+        let RunResults { name, parameters, summary, .. } = run;
+        Kept { name: name.clone(), parameters: parameters.clone(), summary: summary.clone() }
     }
 
     /// As JSON.
     pub fn summary(&self) -> RunSummary<'_> {
         RunSummary { name: &self.name, folder: None, parameters: &self.parameters, summary: &self.summary }
     }
+}
+
+/// The checked runs of a request.
+fn prepare(request: &RunRequest, monitor: Monitor<'_>) -> Result<Vec<Job>, Failure> {
+    let jobs = jobs_of(read_scenario(&request.scenario, &request.sets, request.backend)?);
+    check_algorithm_files(&jobs, monitor)?;
+    Ok(jobs)
+}
+
+/// The heading of a report.
+fn title(scenario: &Scenario) -> &str {
+    scenario.title.as_ref().unwrap_or(&scenario.name)
 }
 
 /// The runs of a scenario with the parameters by which reports distinguish them.
@@ -133,7 +200,7 @@ fn execute(
         emulations.extend(check);
         if jobs.len() > 1 {
             sweep.add(&run).map_err(|error| Failure::writing(&error))?;
-            runs.push(Kept::of(run));
+            runs.push(Kept::of(&run));
         } else {
             single = Some(run);
         }
@@ -145,7 +212,7 @@ fn execute(
             request.workers.min(jobs.len())
         }
         Backend::Emu => {
-            let origin = Origin { path: &request.scenario, sets: &request.sets };
+            let origin = Origin { source: &request.scenario, sets: &request.sets };
             emu::run_all(jobs, origin, monitor, 0, |run, check| take(run, Some(check)))?;
             1
         }
@@ -157,12 +224,10 @@ fn execute(
         drop(sweep);
         write_run(out, run, Some(&info))
     } else {
-        let scenario = &jobs[0].scenario;
-        let title = scenario.title.as_ref().unwrap_or(&scenario.name);
-        sweep.finish(&Story::new(title), Some(&info))
+        sweep.finish(&Story::new(title(&jobs[0].scenario)), Some(&info))
     };
     written.map_err(|error| Failure::writing(&error))?;
-    runs.extend(single.map(Kept::of));
+    runs.extend(single.as_ref().map(Kept::of));
     Ok((runs, info))
 }
 

@@ -6,24 +6,27 @@
 //! A rule that was never on has a reason: what its condition asked for, which values were seen, and what withheld it.
 
 use crate::failure::Failure;
-use crate::known::{check_algorithm_files, load_policy, load_scenario};
+use crate::known::{check_algorithm_files, parse_scenario, read_policy};
 use crate::monitor::Monitor;
-use crate::request::{Backend, all_cores};
+use crate::request::all_cores;
+use crate::source::Source;
 use crate::sweep::{Job, run_all};
+use crate::table::Table;
 use policy::{ArmObservation, Judgement, Mode, PeriodObservation, Policy, Rule, Seen, Verdict, VerdictReport};
 use results::{CueEvent, RuleRow, RunResults};
-use scenario::Scenario;
+use scenario::{Disk, FileRef, Files, Scenario};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// A policy to try, and the network to try it in.
 #[derive(Clone, Debug)]
 pub struct TrialRequest {
-    /// The policy file.
-    pub policy: PathBuf,
+    /// The policy.
+    pub policy: Source,
     /// The network and its traffic; a policy in it is ignored.
-    pub scenario: PathBuf,
+    pub scenario: Source,
     /// Seeds 1 to N, each run with and without the policy. Fewer than [`TrialRequest::SEEDS_MIN`] are refused.
     pub seeds: u32,
     /// Overrides of the scenario, dotted: `KEY=VALUE`.
@@ -37,7 +40,7 @@ impl TrialRequest {
     pub const SEEDS_MIN: u32 = 5;
 
     /// Ten seeds, on all CPUs.
-    pub fn new(policy: impl Into<PathBuf>, scenario: impl Into<PathBuf>) -> TrialRequest {
+    pub fn new(policy: impl Into<Source>, scenario: impl Into<Source>) -> TrialRequest {
         let (policy, scenario) = (policy.into(), scenario.into());
         TrialRequest { policy, scenario, seeds: 10, sets: Vec::new(), workers: all_cores() }
     }
@@ -60,6 +63,41 @@ pub struct Tried {
     pub verdict: VerdictReport,
     /// Why rules that were never on were not, a line each.
     pub silent: Vec<String>,
+}
+
+impl Tried {
+    /// The answer in words, with a table of the changes.
+    pub fn words(&self) -> String {
+        let mut table = Table::new(["quantity", "change %", "from", "to", "pairs"]);
+        for quantity in &self.verdict.quantities {
+            let percent =
+                |share: Option<f64>| share.map_or("–".to_string(), |share| format!("{:+.1}", share * 100.0));
+            table.row(vec![
+                quantity.name.to_string(),
+                percent(quantity.change),
+                percent(quantity.interval.map(|(low, _)| low)),
+                percent(quantity.interval.map(|(_, high)| high)),
+                quantity.pairs.to_string(),
+            ]);
+        }
+        let Tried { policy, answer, seeds, acted, rolled_back, verdict, silent } = self;
+        let silent = silent.iter().flat_map(|line| ["\n", line.as_str(), "\n"]).collect::<String>();
+        let ended = match rolled_back {
+            0 => String::new(),
+            _ => format!(" In {rolled_back} it was rolled back."),
+        };
+        let seen = match verdict.judgement {
+            Judgement::Unclear if verdict.is_bounded() => "makes no difference that can be detected",
+            Judgement::Unclear => "cannot be judged here: too few flows end in a run",
+            _ => answer,
+        };
+        format!(
+            "SIMULATED: `{policy}` {seen}: {}\n\n{}\nThe whole network with the policy compared with the same without it; from, to: the 95 % \
+             confidence interval. The policy acted in {acted} of {seeds} seeds.{ended}\n{silent}",
+            verdict.reason,
+            table.render()
+        )
+    }
 }
 
 /// Tries a policy.
@@ -95,15 +133,43 @@ pub fn try_policy(request: &TrialRequest, monitor: Monitor<'_>) -> Result<Tried,
     Ok(Tried { policy, answer, seeds: request.seeds, acted, rolled_back, verdict, silent })
 }
 
+/// The scenario's files, and the policy by its name.
+struct WithPolicy<'a> {
+    disk: Disk,
+    name: &'a str,
+    text: String,
+}
+
+impl Files for WithPolicy<'_> {
+    fn resolve(&self, written: &str) -> FileRef {
+        if written == self.name {
+            return FileRef { written: written.to_string(), path: PathBuf::from(written) };
+        }
+        self.disk.resolve(written)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        if path == Path::new(self.name) { Ok(self.text.clone()) } else { self.disk.read(path) }
+    }
+}
+
 /// Two runs per seed: without the policy, then with it.
 fn jobs(request: &TrialRequest) -> Result<(Vec<Job>, Policy), Failure> {
     // a policy's mistakes are reported as by `check`
-    let policy = load_policy(&request.policy)?;
-    let path = std::path::absolute(&request.policy).map_err(|error| Failure::Input(error.to_string()))?;
+    let policy = read_policy(&request.policy)?;
+    let written = match &request.policy {
+        Source::File(path) => {
+            let path = std::path::absolute(path).map_err(|error| Failure::Input(error.to_string()))?;
+            path.display().to_string()
+        }
+        Source::Text { name, .. } => name.clone(),
+    };
+    let files = WithPolicy { disk: request.scenario.disk(), text: request.policy.text("policy")?, name: &written };
     let seeds: Vec<String> = (1..=request.seeds).map(|seed| seed.to_string()).collect();
-    let mut sets = vec![format!("policy.file={}", path.display()), format!("sweep.seed=[{}]", seeds.join(", "))];
+    let mut sets = vec![format!("policy.file={written}"), format!("sweep.seed=[{}]", seeds.join(", "))];
     sets.extend_from_slice(&request.sets);
-    let runs = load_scenario(&request.scenario, &sets, Backend::Sim)?;
+    let text = request.scenario.text("scenario")?;
+    let runs = parse_scenario(&request.scenario.name(), &text, &sets, &files)?;
     if let Some((key, _)) = runs.iter().flat_map(|run| &run.parameters).find(|(key, _)| key != "seed") {
         return Err(Failure::Input(format!(
             "try compares one network with and without a policy: the scenario sweeps `{key}`"

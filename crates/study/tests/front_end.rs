@@ -1,10 +1,12 @@
 //! The properties that a front end may rely on: it needs nothing of the command, and a wrong request leaves no results.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use study::{
-    DctcpOptions, Event, Failure, Monitor, Request, RunRequest, Stop, TrialRequest, reproduce, run, try_policy,
+    DctcpOptions, Event, Failure, Monitor, Request, RunRequest, Source, Stop, TrialRequest, reproduce, run, simulate,
+    try_policy, write,
 };
 use units::Time;
 
@@ -116,4 +118,93 @@ fn what_no_study_can_do_is_refused() {
     let refused = try_policy(&trial, Monitor::new(&unheard, &stop));
     assert!(matches!(refused, Err(Failure::Input(text)) if text.contains("at least 5 seeds")));
     assert!(!folder.path().join("out").exists());
+}
+
+/// A text in place of a file.
+fn text(name: &str, text: &str) -> Source {
+    Source::Text { name: name.to_string(), text: text.to_string(), base: PathBuf::new() }
+}
+
+/// Every file of a folder but `run.json`, which has the speed.
+fn bytes(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).expect("it is a folder").map(|entry| entry.expect("it is listed").path());
+    let mut found = BTreeMap::new();
+    for path in entries.filter(|path| !path.ends_with("run.json")) {
+        if path.is_dir() {
+            found.extend(bytes(&path));
+        } else {
+            let read = std::fs::read(&path).expect("it is read");
+            found.insert(path, read);
+        }
+    }
+    found
+}
+
+#[test]
+fn results_in_memory_are_written_as_those_of_a_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stop = Stop::default();
+    for sets in [vec![], vec!["sweep.seed=[1, 2, 3]".to_string()]] {
+        let out = Some(folder.path().join("out"));
+        let request = RunRequest { sets, out, ..RunRequest::new(text("small.toml", SMALL)) };
+        let done = run(&request, Monitor::new(&unheard, &stop)).expect("it runs");
+        let theirs = bytes(&done.out);
+        std::fs::remove_dir_all(&done.out).expect("it is removed");
+        let mut kept = Vec::new();
+        let batch = simulate(&request, Monitor::new(&unheard, &stop), |run| {
+            kept.push(run);
+            Ok(())
+        });
+        let batch = batch.expect("it runs");
+        assert!(!done.out.exists(), "simulating writes nothing");
+        write(&done.out, &batch, &kept.iter().collect::<Vec<_>>()).expect("there is room");
+        assert_eq!(batch.scenario, "small");
+        assert_eq!(bytes(&done.out), theirs);
+        assert!(theirs.len() > 3 * kept.len() && done.out.join("run.json").is_file());
+    }
+}
+
+#[test]
+fn a_mistake_in_a_text_has_the_texts_name() {
+    let stop = Stop::default();
+    let wrong = SMALL.replace("bulk", "bulkk");
+    for request in [RunRequest::new(text("mine.toml", &wrong)), RunRequest::new(text("mine.toml", "="))] {
+        let failed = simulate(&request, Monitor::new(&unheard, &stop), |_| panic!("nothing runs"));
+        let Err(Failure::Located(diagnostic)) = failed else { panic!("{failed:?}") };
+        assert!(diagnostic.problems().iter().all(|problem| problem.file == "mine.toml"), "{diagnostic}");
+    }
+}
+
+#[test]
+fn what_takes_results_can_end_the_batch() {
+    let stop = Stop::default();
+    let request = RunRequest {
+        sets: vec!["sweep.seed=[1, 2, 3, 4]".to_string()],
+        workers: 1,
+        ..RunRequest::new(text("small.toml", SMALL))
+    };
+    let mut taken = 0;
+    let ended = simulate(&request, Monitor::new(&unheard, &stop), |_| {
+        taken += 1;
+        if taken == 2 { Err(Failure::Run("enough".to_string())) } else { Ok(()) }
+    });
+    assert!(matches!(ended, Err(Failure::Run(words)) if words == "enough"));
+    assert_eq!(taken, 2);
+}
+
+#[test]
+fn a_trial_of_texts_is_that_of_the_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let [policy, scenario] = ["policies/opentcp2.toml", "scenarios/policy-try.toml"].map(|name| root.join(name));
+    let read = |path: &Path| std::fs::read_to_string(path).expect("it is in the repository");
+    let stop = Stop::default();
+    let of_texts = TrialRequest {
+        seeds: 5,
+        ..TrialRequest::new(text("opentcp2.toml", &read(&policy)), text("policy-try.toml", &read(&scenario)))
+    };
+    let of_files = TrialRequest { seeds: 5, ..TrialRequest::new(policy, scenario) };
+    let tried = [of_texts, of_files].map(|request| try_policy(&request, Monitor::new(&unheard, &stop)));
+    let [texts, files] = tried.map(|tried| tried.expect("it runs"));
+    assert_eq!(texts.words(), files.words());
+    assert_eq!(texts.acted, 5);
 }

@@ -260,8 +260,7 @@ fn ask(policy: &str) -> Result<(), Failure> {
 
 /// What the simulator says of it, in a few words.
 fn trial(policy: &Path, scenario: &Path, seeds: u32) -> Result<String, Failure> {
-    let (policy, scenario_file) = (policy.to_path_buf(), scenario.to_path_buf());
-    let request = TrialRequest { policy, scenario: scenario_file, seeds, sets: Vec::new(), workers: workers(None) };
+    let request = TrialRequest { seeds, workers: workers(None), ..TrialRequest::new(policy, scenario) };
     let tried = study::try_policy(&request, Monitor::new(&Terminal::default(), &stop::on_signals()))?;
     let words = format!("{} in {} ({seeds} seeds): {}", tried.answer, scenario.display(), tried.verdict.reason);
     let words: String = words.chars().take(60).collect();

@@ -6,11 +6,9 @@ use crate::options::workers;
 use crate::scenarios::{twin, write_twin};
 use crate::stop;
 use crate::terminal::{Terminal, print, print_json};
-use policy::Judgement;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use study::table::Table;
-use study::{Monitor, TrialRequest, Tried};
+use study::{Monitor, TrialRequest};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -50,10 +48,15 @@ pub fn try_policy(args: &Args) -> Result<(), Failure> {
         Some(scenario) => (scenario.clone(), args.sets.clone()),
         None => of_fleet(args)?,
     };
-    let request =
-        TrialRequest { policy: args.file.clone(), scenario, seeds: args.seeds, sets, workers: workers(args.jobs) };
+    let request = TrialRequest {
+        policy: args.file.as_path().into(),
+        scenario: scenario.into(),
+        seeds: args.seeds,
+        sets,
+        workers: workers(args.jobs),
+    };
     let tried = study::try_policy(&request, Monitor::new(&Terminal::default(), &stop::on_signals()))?;
-    if args.json { print_json(&tried) } else { print(&words(&tried)) }
+    if args.json { print_json(&tried) } else { print(&tried.words()) }
 }
 
 /// Writes the scenario of the fleet. What is set beside it fits T to it, unless the user sets that.
@@ -67,35 +70,4 @@ fn of_fleet(args: &Args) -> Result<(PathBuf, Vec<String>), Failure> {
     sets.retain(|set| !args.sets.iter().any(|own| own.starts_with(set.split_inclusive('=').next().unwrap_or(set))));
     sets.extend_from_slice(&args.sets);
     Ok((keep, sets))
-}
-
-fn words(tried: &Tried) -> String {
-    let mut table = Table::new(["quantity", "change %", "from", "to", "pairs"]);
-    for quantity in &tried.verdict.quantities {
-        let percent = |share: Option<f64>| share.map_or("–".to_string(), |share| format!("{:+.1}", share * 100.0));
-        table.row(vec![
-            quantity.name.to_string(),
-            percent(quantity.change),
-            percent(quantity.interval.map(|(low, _)| low)),
-            percent(quantity.interval.map(|(_, high)| high)),
-            quantity.pairs.to_string(),
-        ]);
-    }
-    let Tried { policy, answer, seeds, acted, rolled_back, verdict, silent } = tried;
-    let silent = silent.iter().flat_map(|line| ["\n", line.as_str(), "\n"]).collect::<String>();
-    let ended = match rolled_back {
-        0 => String::new(),
-        _ => format!(" In {rolled_back} it was rolled back."),
-    };
-    let seen = match verdict.judgement {
-        Judgement::Unclear if verdict.is_bounded() => "makes no difference that can be detected",
-        Judgement::Unclear => "cannot be judged here: too few flows end in a run",
-        _ => answer,
-    };
-    format!(
-        "SIMULATED: `{policy}` {seen}: {}\n\n{}\nThe whole network with the policy compared with the same without it; from, to: the 95 % \
-         confidence interval. The policy acted in {acted} of {seeds} seeds.{ended}\n{silent}",
-        verdict.reason,
-        table.render()
-    )
 }

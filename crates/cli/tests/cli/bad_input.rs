@@ -92,7 +92,7 @@ fn an_out_that_cannot_be_written_is_reported_before_anything_runs() {
     let place = Place::with(&broken("duration = \"1 s\"", "duration = \"5000 s\""));
     place.write("taken", "a user's file");
     let said = refusal(&place, &["run", "a.toml", "--out", "taken"]);
-    assert!(said.contains("taken is not a folder: choose another --out"), "{said}");
+    assert!(said.contains("taken is not a folder: choose another folder (--out)"), "{said}");
     let said = refusal(&place, &["run", "a.toml", "--out", "taken/below"]);
     assert!(said.contains("taken"), "{said}");
     std::fs::create_dir(place.join("folder")).unwrap();

@@ -17,12 +17,12 @@ use crate::emu::{self, Origin};
 use crate::failure::Failure;
 use crate::monitor::Monitor;
 use crate::run::{Words as _, speed};
+use crate::source::Source;
 use crate::sweep::{Job, run_all};
 use cases::{Case, Cases, KERNEL, PAPER, PARTS, SMALL, Setting, Variant, WHOLE};
 use day::Day;
 use measured::Run;
 use results::{Comparison, Curve, Figure, Panel, RunInfo, Story, SweepWriter};
-use std::path::Path;
 use std::time::Instant;
 use units::Time;
 
@@ -73,7 +73,8 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
         tell_time(&emulated, monitor);
         settings.push(KERNEL);
         let again = emulated.len() as u32 / 2;
-        let origin = Origin { path: Path::new(cases::SCINET.0), sets: &request.sets };
+        let source = Source::built_in(cases::SCINET.0, cases::SCINET.1);
+        let origin = Origin { source: &source, sets: &request.sets };
         emu::run_all(&emulated, origin, monitor, again, |run, check| {
             hops += run.summary.packet_hops;
             runs.push(Run::of(&run, warmup));

@@ -14,6 +14,7 @@ use crate::emu::{self, Origin};
 use crate::failure::Failure;
 use crate::known::algorithm_names;
 use crate::monitor::Monitor;
+use crate::source::Source;
 use crate::sweep::{self, Job};
 use case::{Case, Host};
 use compare::Outcome;
@@ -140,7 +141,8 @@ fn emulate(
     monitor: Monitor<'_>,
     records: &mut BTreeMap<usize, Record>,
 ) -> Result<(), Failure> {
-    let origin = Origin { path: Path::new(case::NAME), sets };
+    let source = Source::built_in(case::NAME, case::TEXT);
+    let origin = Origin { source: &source, sets };
     for round in 0..=ROUNDS {
         let (numbers, jobs) = missing(runs, records, |host| !host.is_simulated());
         if jobs.is_empty() {
@@ -192,7 +194,8 @@ impl Folder {
         let kept = out.join(KEPT);
         let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
         if !is_empty && !kept.is_dir() {
-            let text = format!("{} exists and was not made by this study: choose another --out", out.display());
+            let text =
+                format!("{} exists and was not made by this study: choose another folder (--out)", out.display());
             return Err(Failure::Input(text));
         }
         let made = fs::create_dir_all(&kept);

@@ -9,7 +9,8 @@ use units::Time;
 
 /// The scenario that all cases vary; `opentcp run` takes it as well.
 pub const NAME: &str = "scenarios/parity.toml";
-const TEXT: &str = include_str!("../../../../../scenarios/parity.toml");
+/// Its text.
+pub const TEXT: &str = include_str!("../../../../../scenarios/parity.toml");
 
 /// Bits that a full packet takes on the wire: 1500 B and 38 B of Ethernet.
 const PACKET_BITS: u64 = 1538 * 8;

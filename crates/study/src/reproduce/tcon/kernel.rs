@@ -13,6 +13,7 @@ use crate::emu::{self, Origin, failure};
 use crate::failure::Failure;
 use crate::known::parse_scenario;
 use crate::monitor::{Monitor, Progress};
+use crate::source::Source;
 use crate::stop::Stop;
 use ::emu::Network;
 use ::emu::check::STOLEN_MAX;
@@ -199,7 +200,8 @@ fn measure(all: &Lanes, monitor: Monitor<'_>) -> Result<Compared, Failure> {
             clients.into_iter().map(of).collect::<Result<Vec<Vec<Option<f64>>>, Failure>>()
         })
     });
-    let origin = Origin { path: std::path::Path::new("downloads.toml"), sets: &[] };
+    let source = Source::from("downloads.toml");
+    let origin = Origin { source: &source, sets: &[] };
     let (seconds, counted) = opened.map_err(|error| failure(error, origin))?;
     let cpu = Look::now().since(&before);
     let late = counted.lateness.release.percentile(99.0);

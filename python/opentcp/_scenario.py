@@ -1,0 +1,200 @@
+"""Scenarios: read, changed, run, swept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast, overload
+
+from . import _native, _toml
+from ._algorithm import Algorithm
+from ._errors import InputError
+from ._progress import Report, reporter
+from ._results import Result, Sweep
+from ._toml import Value
+
+StrPath = str | os.PathLike[str]
+
+
+class Scenario:
+    """A network, its traffic, its hosts' TCP, and what is measured; checked, and never changed.
+
+    ``Scenario(text)`` takes the TOML text of a scenario file, `read` the file, `from_dict` the same as Python values. The reference of
+    the keys is https://scenarios/README.md. All of them check everything, and raise `ScenarioError`
+    with each mistake and its place. Paths in a text begin at the working directory, those in a file at its folder.
+    """
+
+    __slots__ = ("_base", "_checked", "_kept", "_name", "_sets", "_text")
+
+    def __init__(self, text: str, *, name: str = "scenario") -> None:
+        self._make(name if name.endswith(".toml") else f"{name}.toml", text, os.getcwd(), (), ())
+
+    @classmethod
+    def read(cls, path: StrPath) -> Scenario:
+        """The scenario of a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the scenario `{os.fspath(path)}`: {error}") from error
+        return cls._of(os.fspath(path), text, os.path.abspath(os.path.dirname(path)))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Value], *, name: str = "scenario") -> Scenario:
+        """The scenario of nested dicts and lists, with the keys of a scenario file.
+
+        Times, rates and sizes are texts with a unit (``"10 ms"``). An `Algorithm` may stand wherever a file of C may.
+        """
+        return cls._of(f"{name}.toml", _toml.document(values), os.getcwd(), kept=_algorithms(values))
+
+    @classmethod
+    def _of(
+        cls,
+        name: str,
+        text: str,
+        base: str,
+        sets: Sequence[str] = (),
+        kept: Sequence[Algorithm] = (),
+    ) -> Scenario:
+        made = cls.__new__(cls)
+        made._make(name, text, base, sets, kept)
+        return made
+
+    def _make(self, name: str, text: str, base: str, sets: Sequence[str], kept: Sequence[Algorithm]) -> None:
+        self._name, self._text, self._base, self._sets = name, text, base, tuple(sets)
+        # Texts of C are in temporary files, which exist as long as these objects.
+        self._kept = tuple(kept)
+        self._checked = _native.Scenario(name, text, base, list(sets))
+
+    @overload
+    def set(self, key: str, value: Value, /) -> Scenario: ...
+    @overload
+    def set(self, values: Mapping[str, Value], /) -> Scenario: ...
+    def set(self, key: str | Mapping[str, Value], value: Value | None = None, /) -> Scenario:
+        """The same scenario with another value, as by ``opentcp run --set KEY=VALUE``; or with several, of a dict.
+
+        A key is dotted: ``"tcp.cc"``, ``"network.tier.core.rate"``. An entry of a list has its name, or its number from 0:
+        ``"traffic.old.cc"``, ``"traffic.0.cc"``. A key that the sweep varies then has this value alone. The result is checked, so
+        values that only fit together are set together.
+        """
+        values = key if isinstance(key, Mapping) else {key: cast(Value, value)}
+        sets = [f"{name}={_toml.value(values[name], name)}" for name in values]
+        return self._of(
+            self._name, self._text, self._base, (*self._sets, *sets), (*self._kept, *_algorithms(values))
+        )
+
+    @property
+    def name(self) -> str:
+        """Its short name: the file's without its ending, unless it names itself."""
+        return self._checked.name
+
+    @property
+    def title(self) -> str | None:
+        """A sentence for the report."""
+        return self._checked.title
+
+    @property
+    def seed(self) -> int:
+        """The only source of randomness: the same seed gives the same bytes."""
+        return self._checked.seed
+
+    @property
+    def duration_s(self) -> float:
+        """How long the network runs, seconds."""
+        return self._checked.duration_s
+
+    @property
+    def runs(self) -> list[str]:
+        """The names of its runs: one, or one for each combination of its sweep's values."""
+        return [name for name, _ in self._checked.runs]
+
+    def toml(self) -> str:
+        """The scenario with every default written out; of a sweep, that of the first run."""
+        return self._checked.toml()
+
+    def show(self) -> str:
+        """Network and traffic as text, as ``opentcp scenario show`` prints it."""
+        return self._checked.sketch()[0]
+
+    def page(self) -> str:
+        """Network and traffic drawn, as an HTML page."""
+        return self._checked.sketch()[1]
+
+    def run(self, seed: int | None = None, *, progress: Report = None) -> Result:
+        """Simulates it and returns the results, in memory.
+
+        Releases the interpreter's lock. Ctrl-C stops it within a fraction of a second.
+        """
+        scenario = self if seed is None else self.set("seed", seed)
+        runs = scenario._checked.runs
+        if len(runs) > 1:
+            raise InputError(f"this scenario is a sweep of {len(runs)} runs: call .sweep(), or .set() each swept key")
+        batch, done = scenario._checked.simulate(1, reporter(progress))
+        return Result(done[0], batch)
+
+    def sweep(
+        self,
+        axes: Mapping[str, Sequence[Value]] | None = None,
+        *,
+        jobs: int | None = None,
+        out: StrPath | None = None,
+        progress: Report = None,
+    ) -> Sweep:
+        """Simulates every combination of values, several at a time.
+
+        `axes` are dotted keys and their values, beside those of the scenario's own ``[sweep]``; the last one varies fastest. `jobs` is the
+        number of runs at a time, the number of CPUs unless given; results do not depend on it. Without `out` all tables are in memory.
+        With it they are written to that folder while the sweep runs, as ``opentcp run`` writes them, and only the numbers stay.
+        """
+        scenario = self.set({f"sweep.{key}": values for key, values in (axes or {}).items()})
+        report, jobs = reporter(progress), jobs_of(jobs)
+        if out is None:
+            batch, done = scenario._checked.simulate(jobs, report)
+        else:
+            batch, done = scenario._checked.run_into(os.fspath(out), jobs, report)
+        return Sweep(done, batch)
+
+    def __repr__(self) -> str:
+        runs = len(self._checked.runs)
+        many = f", {runs} runs" if runs > 1 else ""
+        return f"<Scenario {self.name}: {self.duration_s:g} s, seed {self.seed}{many}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scenario):
+            return NotImplemented
+        return self._written() == other._written()
+
+    def __hash__(self) -> int:
+        return hash(self._written())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if any(algorithm.is_text for algorithm in self._kept):
+            raise TypeError("a scenario with an algorithm from a text cannot be pickled: write the algorithm to a file")
+        return Scenario._of, self._written()
+
+    def _written(self) -> tuple[str, str, str, tuple[str, ...]]:
+        return self._name, self._text, self._base, self._sets
+
+
+def jobs_of(jobs: int | None) -> int:
+    """Runs at a time."""
+    if jobs is None:
+        return len(os.sched_getaffinity(0))
+    if jobs < 1:
+        raise InputError(f"jobs is {jobs}: at least one run at a time")
+    return jobs
+
+
+def _algorithms(value: Value) -> list[Algorithm]:
+    """The algorithms somewhere in a value."""
+    match value:
+        case Algorithm():
+            return [value]
+        case str() | bytes():
+            return []
+        case Mapping():
+            return [found for one in value.values() for found in _algorithms(one)]
+        case Sequence():
+            return [found for one in value for found in _algorithms(one)]
+        case _:
+            return []

@@ -1,0 +1,231 @@
+//! Tables by the Arrow PyCapsule interface: whoever takes one reads the same memory, and nothing is copied.
+
+use arrow_array::builder::StringViewBuilder;
+use arrow_array::ffi::to_ffi;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyList};
+use results::Values;
+use std::sync::Arc;
+
+/// The columns as one batch. Types are those that a data frame makes of the Parquet file.
+pub fn batch(columns: Vec<results::Column<'_>>) -> RecordBatch {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns
+        .into_iter()
+        .map(|column| {
+            let nullable = matches!(column.values, Values::IntOrNull(_) | Values::FloatOrNull(_));
+            let array = array(column.values);
+            (Field::new(column.name, array.data_type().clone(), nullable), array)
+        })
+        .unzip();
+    let schema = Arc::new(Schema::new(fields));
+    RecordBatch::try_new(schema, arrays).expect("columns of a table are equally long")
+}
+
+fn array(values: Values<'_>) -> ArrayRef {
+    match values {
+        Values::Int(values) => Arc::new(Int64Array::from(values)),
+        Values::IntOrNull(cells) => {
+            let (values, nulls) = parts(&cells);
+            Arc::new(Int64Array::new(values, nulls))
+        }
+        Values::Float(values) => Arc::new(Float64Array::from(values)),
+        Values::FloatOrNull(cells) => {
+            let (values, nulls) = parts(&cells);
+            Arc::new(Float64Array::new(values, nulls))
+        }
+        Values::Bool(values) => Arc::new(BooleanArray::from(values)),
+        Values::Text(names) => {
+            // Names repeat: each is stored once, and a view of it for each row.
+            let mut builder = StringViewBuilder::with_capacity(names.len()).with_deduplicate_strings();
+            for name in names {
+                builder.append_value(name);
+            }
+            Arc::new(builder.finish())
+        }
+    }
+}
+
+/// The values, zero where there is none, and which there are.
+fn parts<T: ArrowNativeType>(cells: &[Option<T>]) -> (ScalarBuffer<T>, Option<NullBuffer>) {
+    let values: Vec<T> = cells.iter().map(|cell| cell.unwrap_or_default()).collect();
+    let nulls = NullBuffer::new(BooleanBuffer::collect_bool(cells.len(), |i| cells[i].is_some()));
+    (values.into(), Some(nulls).filter(|nulls| nulls.null_count() > 0))
+}
+
+fn refused(error: &ArrowError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
+
+/// A table of a run.
+#[pyclass(frozen, module = "opentcp._native")]
+#[derive(Debug)]
+pub struct Table {
+    batch: RecordBatch,
+}
+
+impl Table {
+    pub fn new(batch: RecordBatch) -> Table {
+        Table { batch }
+    }
+
+    fn index(&self, name: &str) -> PyResult<usize> {
+        self.batch.schema_ref().index_of(name).map_err(|_| {
+            let schema = self.batch.schema();
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            PyKeyError::new_err(format!("no column `{name}`; there are {}", names.join(", ")))
+        })
+    }
+}
+
+#[pymethods]
+impl Table {
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn __getitem__(&self, name: &str) -> PyResult<Column> {
+        let index = self.index(name)?;
+        let name = name.to_string();
+        Ok(Column { name, array: self.batch.column(index).clone() })
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.index(name).is_ok()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(PyList::new(py, self.columns())?.try_iter()?.into_any())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Table of {} rows: {}", self.batch.num_rows(), self.columns().join(", "))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.batch.schema_ref().as_ref()).map_err(|error| refused(&error))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// The requested schema is a wish by the interface's definition; the table has the types that it has.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batches = RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+    }
+}
+
+/// A column of a table.
+#[pyclass(frozen, module = "opentcp._native")]
+#[derive(Debug)]
+pub struct Column {
+    name: String,
+    array: ArrayRef,
+}
+
+#[pymethods]
+impl Column {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn __len__(&self) -> usize {
+        self.array.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Column {} of {} values", self.name, self.array.len())
+    }
+
+    /// The values as Python's own; None where there is none.
+    fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let any = self.array.as_any();
+        if let Some(array) = any.downcast_ref::<Int64Array>() {
+            PyList::new(py, array.iter().collect::<Vec<_>>())
+        } else if let Some(array) = any.downcast_ref::<Float64Array>() {
+            PyList::new(py, array.iter().collect::<Vec<_>>())
+        } else if let Some(array) = any.downcast_ref::<BooleanArray>() {
+            PyList::new(py, array.iter().collect::<Vec<_>>())
+        } else {
+            let array = any.downcast_ref::<arrow_array::StringViewArray>().expect("there are four types");
+            PyList::new(py, array.iter().collect::<Vec<_>>())
+        }
+    }
+
+    /// For numpy, by a copy: a number that does not exist is NaN, a text is an object.
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("numpy gets a copy of a column: leave out copy=False"));
+        }
+        let numpy = py.import("numpy")?;
+        let array = match self.bytes() {
+            Some((code, bytes)) => numpy.call_method1("frombuffer", (PyBytes::new(py, &bytes), code))?,
+            None => numpy.call_method1("array", (self.to_list(py)?, "O"))?,
+        };
+        // what a buffer of bytes is read from cannot be written; a copy of its own can
+        dtype.map_or_else(|| array.call_method0("copy"), |dtype| array.call_method1("astype", (dtype,)))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        PyCapsule::new_with_value(py, self.schema()?, c"arrow_schema")
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        drop(requested_schema);
+        let (array, _) = to_ffi(&self.array.to_data()).map_err(|error| refused(&error))?;
+        let schema = PyCapsule::new_with_value(py, self.schema()?, c"arrow_schema")?;
+        Ok((schema, PyCapsule::new_with_value(py, array, c"arrow_array")?))
+    }
+}
+
+impl Column {
+    /// numpy's name of the type of an element, and all of them, little-endian. None for texts.
+    fn bytes(&self) -> Option<(&'static str, Vec<u8>)> {
+        let any = self.array.as_any();
+        if let Some(array) = any.downcast_ref::<Int64Array>() {
+            if array.null_count() == 0 {
+                return Some(("<i8", array.values().iter().flat_map(|value| value.to_le_bytes()).collect()));
+            }
+            let float = |cell: Option<i64>| cell.map_or(f64::NAN, |value| value as f64);
+            Some(("<f8", array.iter().flat_map(|cell| float(cell).to_le_bytes()).collect()))
+        } else if let Some(array) = any.downcast_ref::<Float64Array>() {
+            Some(("<f8", array.iter().flat_map(|cell| cell.unwrap_or(f64::NAN).to_le_bytes()).collect()))
+        } else {
+            let array = any.downcast_ref::<BooleanArray>()?;
+            Some(("?", array.iter().map(|cell| u8::from(cell == Some(true))).collect()))
+        }
+    }
+
+    fn schema(&self) -> PyResult<FFI_ArrowSchema> {
+        let data_type: &DataType = self.array.data_type();
+        let field = Field::new(&self.name, data_type.clone(), self.array.is_nullable());
+        FFI_ArrowSchema::try_from(&field).map_err(|error| refused(&error))
+    }
+}
