@@ -81,7 +81,7 @@ fn machines_enrol_at_the_same_time_with_one_token() {
     let Some(site) = Site::new() else { return };
     let hub = site.hub();
     let token = token(&site, Role::Agent, &[], None);
-    let (_, hub, _) = with_oracle(&site, hub, || {
+    let ((), hub, _) = with_oracle(&site, hub, || {
         std::thread::scope(|scope| {
             for i in 0..MACHINES {
                 let (token, name) = (&token, format!("h{i}"));
