@@ -272,8 +272,10 @@ impl Shared {
 /// Why a server is not connected; where its certificate's time is the reason, that may as well be this machine's clock.
 fn cause(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
-    let is_of_time = ["not valid yet", "NotValidYet", "expired", "Expired"].iter().any(|words| text.contains(words));
-    if is_of_time {
+    let is_of = |words: &[&str]| words.iter().any(|words| text.contains(words));
+    if is_of(&["UnknownIssuer", "BadSignature"]) {
+        format!("{text}; the server's certificate is not of this fleet's authority (ca.pem in the identity folder)")
+    } else if is_of(&["not valid yet", "NotValidYet", "expired", "Expired"]) {
         format!("{text}; renew it (`opentcp fleet certificate`), or set this machine's clock if `date` is wrong")
     } else {
         text
