@@ -92,6 +92,8 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
         say(&format!("metrics at http://{}/metrics", server.address()));
     }
     mind.metrics = metrics;
+    // the guardian would say the same of a damaged one
+    Journal::open(&config.places.journal())?;
     let guardian = guardian(&mut config)?;
     let (mut tuner, notes) = Tuner::take_over(&config)?;
     config.means = tuner.means();

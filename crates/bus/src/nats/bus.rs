@@ -46,6 +46,8 @@ pub struct NatsBus {
     renew_at: Time,
     /// About how long after that it is asked again if there is no answer.
     renew_again: Time,
+    /// Connections that had been made when that was decided.
+    made: u64,
     clock: Clock,
 }
 
@@ -72,8 +74,21 @@ impl NatsBus {
         let sealer = Sealer::new(folder.secret(), random()?);
         let asks = matches!(folder.member().role, Role::Collector | Role::Operator);
         let greeting = if asks { Some(Greeting::new(&folder)?) } else { None };
-        let (clock, renew_at, renew_again) = (Clock::begin(), Time::ZERO, Time::ZERO);
-        Ok(NatsBus { folder, link, cues, own, sealer, subject, heard: None, greeting, renew_at, renew_again, clock })
+        let (clock, renew_at, renew_again, made) = (Clock::begin(), Time::ZERO, Time::ZERO, 0);
+        Ok(NatsBus {
+            folder,
+            link,
+            cues,
+            own,
+            sealer,
+            subject,
+            heard: None,
+            greeting,
+            renew_at,
+            renew_again,
+            made,
+            clock,
+        })
     }
 
     /// Whose identity it is.
@@ -133,6 +148,10 @@ impl NatsBus {
             // who was away may have missed something
             self.renew_at = Time::ZERO;
             return;
+        }
+        let made = self.link.made();
+        if std::mem::replace(&mut self.made, made) != made {
+            self.renew_at = Time::ZERO;
         }
         if now < self.renew_at {
             return;

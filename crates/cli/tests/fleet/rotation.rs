@@ -4,7 +4,7 @@ use crate::world::{HOSTS, POLICY, World};
 use std::fs;
 use std::process::Command;
 use std::time::Instant;
-use testkit::{Running, WallClock, until};
+use testkit::{Running, WallClock, eventually, until};
 
 #[test]
 fn agents_follow_through_a_change_of_the_oracles_key() {
@@ -48,7 +48,9 @@ fn agents_follow_through_a_change_of_the_oracles_key() {
         world.servers[0].kill();
         world.servers[0].again();
         let connected = Instant::now();
-        until("all have the change", || (1..=HOSTS).all(|host| keys(&world, host) == valid));
+        let have = || (1..=HOSTS).all(|host| keys(&world, host) == valid);
+        let said = || agents.iter().map(Running::said).collect::<String>();
+        assert!(eventually(have), "{}\n{}{:?}", said(), oracle.said(), world.decisions("oracle").last());
         println!(
             "  {HOSTS} agents have the change {:.1} s after they lost the server",
             connected.elapsed().as_secs_f64()
