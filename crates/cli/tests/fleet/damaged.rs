@@ -71,7 +71,7 @@ fn tried(machine: &str, mut command: Command, log: &Path, begun: &str) -> Outcom
     }
 }
 
-/// Tries each case with a copy of the folder, on all processors. `check` gets the copy and what happened.
+/// Tries each case with a copy of the folder, several at a time. `check` gets the copy and what happened.
 fn try_all(
     world: &World,
     (folder, cases): (&str, &[Case]),
