@@ -12,7 +12,7 @@ use crate::status::Status;
 use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
 use bus::files::{KeyFile, store_epoch, stored_epoch};
-use bus::{Bus, BusError, Clock, LINKS_MAX, Report, Timetable};
+use bus::{Bus, BusError, Clock, LINKS_MAX, Reasons, Report, Timetable};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use metrics::Server;
 use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
@@ -92,6 +92,8 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
         say(&format!("metrics at http://{}/metrics", server.address()));
     }
     mind.metrics = metrics;
+    // the guardian would say the same of a damaged one
+    Journal::open(&config.places.journal())?;
     let guardian = guardian(&mut config)?;
     let (mut tuner, notes) = Tuner::take_over(&config)?;
     config.means = tuner.means();
@@ -165,9 +167,9 @@ struct Mind {
     stored: Option<u64>,
     bus: Option<Box<dyn Bus>>,
     keys: KeyFile,
-    /// Whether its server was reached when that was last looked at, and whether it was said why not.
+    /// Whether its server was reached when that was last looked at, and why not, as was said.
     reached: bool,
-    explained: bool,
+    explained: Reasons,
     retry_at: Time,
     counters: Counters,
     host: Host,
@@ -209,7 +211,7 @@ impl Mind {
             bus: None,
             keys: file,
             reached: false,
-            explained: false,
+            explained: Reasons::default(),
             retry_at: Time::ZERO,
             counters: Counters::default(),
             host,
@@ -257,12 +259,11 @@ impl Mind {
         match (before, reached, bus.trouble()) {
             (false, true, _) => {
                 say("connected to the Oracle");
-                self.explained = false;
+                self.explained.clear();
             }
             (true, false, _) => say("the connection to the Oracle is lost: its CUEs remain until they expire"),
-            (false, false, Some(why)) if !self.explained => {
+            (false, false, Some(why)) if self.explained.is_news(&why) => {
                 say(&format!("no server of the fleet yet: {why}"));
-                self.explained = true;
             }
             _ => {}
         }

@@ -18,6 +18,7 @@ pub mod kind;
 mod measurement;
 mod members;
 mod nats;
+mod reasons;
 mod report;
 mod request;
 pub mod sealed;
@@ -34,6 +35,7 @@ pub use kind::hello;
 pub use measurement::{MEASURED_LINKS_MAX, MEASURED_PAIRS_MAX, Measurement, MeasurementError, PROBLEMS_MAX};
 pub use members::Rejected;
 pub use nats::{EnrollError, NatsBus, NatsHub, NatsStore, STORED_MAX, ask_fleet, enroll};
+pub use reasons::Reasons;
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry};
 pub use request::{
     Ask, AskError, HostsQuery, Outcome, POLICY_MAX, REPLY, REQUEST, Refusal, Reply, Request, Target, ask,

@@ -111,7 +111,7 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
         if let Some(notice) = audit.on(event) {
             log.say(&notice);
         }
-        Ok(())
+        Ok(audit.lost())
     });
     let lease = lease.map(|at| if at.as_os_str() == "nats" { LeaseAt::Bus } else { LeaseAt::Folder(at) });
     let stop = stop::on_signals();

@@ -9,7 +9,7 @@ use oracle::Overview;
 /// Show how the Oracle and its fleet are
 ///
 /// Asks a running Oracle: the policy in force, the epoch, hosts and treated hosts, each rule with its hosts or why it is withheld, the
-/// verdict, whether it is paused.
+/// verdict, whether it is paused, and how many lines of the audit log could not be written.
 ///
 /// Exit codes: 0 done, 1 the Oracle cannot be reached, 2 bad input.
 #[derive(Debug, clap::Args)]
@@ -48,6 +48,9 @@ pub fn status(args: &Args) -> Result<(), Failure> {
             None => format!("on {} of {} hosts", rule.on, rule.matched),
         };
         lines.push(format!("rule `{}`: {state}", rule.name));
+    }
+    if status.audit_lost > 0 {
+        lines.push(format!("audit log: {} lines could not be written; is its disk full?", status.audit_lost));
     }
     lines.push(format!("verdict: {}: {}", status.verdict.judgement, status.verdict.reason));
     print(&format!("{}\n", lines.join("\n")))

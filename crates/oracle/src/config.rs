@@ -12,8 +12,9 @@ use std::path::PathBuf;
 
 /// Reads the text of a policy: the file's name, its text, and the algorithms that hosts have reported; the error is for people.
 pub type Parse = Box<dyn Fn(&str, &str, &[String]) -> Result<Policy, String>>;
-/// Takes each event before what follows from it is sent; an error ends the Oracle.
-pub type Record = Box<dyn FnMut(&Event<'_>) -> io::Result<()>>;
+/// Takes each event before what follows from it is sent, and returns how many lines of the audit log could not be written so far and are not
+/// recorded as missing; an error ends the Oracle.
+pub type Record = Box<dyn FnMut(&Event<'_>) -> io::Result<u64>>;
 
 /// What an Oracle needs.
 pub struct Config {

@@ -12,7 +12,7 @@ use crate::versions::{Versions, hash};
 use crate::watch::{HostsAsked, PeriodEnd, Watch, verdict_line};
 use audit::Kind;
 use bus::files::secret_key;
-use bus::{BusError, Clock, FileStore, Hub, Measurement, Notice, Received, ReplyTo, Store, hello};
+use bus::{BusError, Clock, FileStore, Hub, Measurement, Notice, Reasons, Received, ReplyTo, Store, hello};
 use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Progress, Question, VerdictReport, Zone};
 use serde_json::json;
 use std::fs::File;
@@ -87,6 +87,8 @@ pub(crate) struct Daemon {
     last: Option<(Decision, Time, NetworkView)>,
     /// Its view as text, for operators who read it part by part; `None` until one asks.
     view_text: Option<String>,
+    /// Lines of the audit log that could not be written.
+    audit_lost: u64,
     /// What was said already.
     said: Said,
     /// What operators see.
@@ -99,8 +101,8 @@ pub(crate) struct Daemon {
 struct Said {
     view: Option<String>,
     lease: Option<String>,
-    /// That no server of the fleet is connected.
-    away: bool,
+    /// Why no server of the fleet is connected.
+    away: Reasons,
     /// A higher epoch that hosts know of.
     ahead: Option<u64>,
     trouble: Status,
@@ -162,6 +164,7 @@ impl Daemon {
             next,
             last,
             view_text: None,
+            audit_lost: 0,
             said,
             watch,
             metrics,
@@ -375,14 +378,16 @@ impl Daemon {
         Ok(())
     }
 
-    /// Says once why the fleet's servers are not reached, and that one is again.
+    /// Says once for each reason why the fleet's servers are not reached, and that one is again.
     fn note_servers(&mut self, say: &mut Say<'_>) {
         match self.hub.as_ref().and_then(|hub| hub.trouble()) {
-            Some(why) if !self.said.away => say(&format!("no server of the fleet is connected: {why}")),
-            None if self.said.away => say("connected to a server of the fleet"),
-            _ => return,
+            Some(why) if self.said.away.is_news(&why) => say(&format!("no server of the fleet is connected: {why}")),
+            None if !self.said.away.is_empty() => {
+                say("connected to a server of the fleet");
+                self.said.away.clear();
+            }
+            _ => {}
         }
-        self.said.away = !self.said.away;
     }
 
     fn take(
@@ -496,7 +501,9 @@ impl Daemon {
         let (hash, paused) = (self.digits(), self.oracle.is_paused());
         if let Some(record) = &mut self.config.record {
             let (policy, hash) = (self.oracle.policy(), hash.as_str());
-            record(&Event::Decided { policy, hash, paused, decision: &decision, verdict: &verdict, status: &status })?;
+            let event =
+                Event::Decided { policy, hash, paused, decision: &decision, verdict: &verdict, status: &status };
+            self.audit_lost = record(&event)?;
         }
         let epoch = decision.epoch;
         self.last = Some((decision, now, view));
@@ -555,10 +562,10 @@ impl Daemon {
 
     /// Has an event recorded.
     pub(crate) fn record(&mut self, event: &Event<'_>) -> Result<(), OracleError> {
-        match &mut self.config.record {
-            Some(record) => Ok(record(event)?),
-            None => Ok(()),
+        if let Some(record) = &mut self.config.record {
+            self.audit_lost = record(event)?;
         }
+        Ok(())
     }
 
     /// How it is.
@@ -573,6 +580,7 @@ impl Daemon {
             reports: self.gathered.intake(),
             measurements: self.links.intake(),
             outliers: self.gathered.outliers().clone(),
+            audit_lost: self.audit_lost,
         }
     }
 }
@@ -677,6 +685,7 @@ impl Daemon {
             paused: self.oracle.is_paused(),
             agents: self.status().agents,
             leads: self.term.is_some(),
+            audit_lost: self.audit_lost,
             verdict: verdict_line(&self.oracle.verdict()),
             ..self.watch.overview(self.clock.now(), asked)
         }

@@ -53,6 +53,8 @@ pub struct Overview {
     pub expired: u64,
     /// CUEs that agents rejected.
     pub rejected: u64,
+    /// Lines of the audit log that could not be written; 0 once they are recorded as missing.
+    pub audit_lost: u64,
     /// Hosts on which some connections do not have what was set.
     pub differing: usize,
     /// What was refused, by reason.

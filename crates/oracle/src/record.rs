@@ -29,6 +29,11 @@ impl AuditLog {
         Ok(AuditLog { log: Log::open(&state.join("audit"), Limits::default(), now())?, rolled_back: false })
     }
 
+    /// Lines that could not be written, until there is space again and a line of kind `gap` records them.
+    pub fn lost(&self) -> u64 {
+        self.log.lost()
+    }
+
     /// Writes what has happened, before it takes effect. Returns what people should hear of the log itself.
     pub fn on(&mut self, event: &Event<'_>) -> Option<String> {
         let at = now();

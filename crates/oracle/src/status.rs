@@ -26,6 +26,8 @@ pub struct Status {
     pub measurements: MeasurementIntake,
     /// Hosts that say what no other does.
     pub outliers: Outliers,
+    /// Lines of the audit log that could not be written; 0 once they are recorded as missing.
+    pub audit_lost: u64,
 }
 
 /// What the bus has refused since the Oracle began.
@@ -53,7 +55,9 @@ impl Status {
     pub(crate) fn trouble(&self) -> Status {
         let outliers = Outliers { hosts: self.outliers.hosts, ..Outliers::default() };
         let measurements = MeasurementIntake { taken: 0, ..self.measurements };
-        Status { hosts: 0, reports: Intake { taken: 0, ..self.reports }, measurements, outliers, ..*self }
+        // of the audit log people hear by itself
+        let (hosts, audit_lost) = (0, 0);
+        Status { hosts, reports: Intake { taken: 0, ..self.reports }, measurements, outliers, audit_lost, ..*self }
     }
 
     /// In a line.
@@ -80,6 +84,7 @@ impl Status {
             (measured.links_beyond, "switches' links ignored: too many"),
             (measured.pairs_beyond, "collectors' pairs of racks ignored: too many"),
             (self.outliers.hosts as u64, "hosts report what no other does"),
+            (self.audit_lost, "lines of the audit log could not be written"),
         ];
         let agents = format!("{} agents", self.agents);
         let counted = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));

@@ -113,13 +113,18 @@ static OUTLIERS: Metric = Metric::gauge(
     Unit::Count,
     "Hosts that report what no other does, in the last period; their numbers are cut.",
 );
+static AUDIT_LOST: Metric = Metric::gauge(
+    "opentcp_oracle_audit_lost_lines",
+    Unit::Count,
+    "Lines of the audit log that could not be written; 0 once there is space again and they are recorded as missing.",
+);
 static REPORTS: Metric = Metric::counter("opentcp_oracle_reports", "Reports that were taken.");
 static REFUSED: Metric =
     Metric::counter("opentcp_oracle_refused", "Messages, agents and parts of reports that were refused, by reason.")
         .by(&["reason"]);
 
 /// All of them.
-pub static METRICS: [&Metric; 31] = [
+pub static METRICS: [&Metric; 32] = [
     &AGENTS,
     &HOSTS,
     &TREATED,
@@ -150,6 +155,7 @@ pub static METRICS: [&Metric; 31] = [
     &DIFFERING,
     &REPORTS,
     &OUTLIERS,
+    &AUDIT_LOST,
     &REFUSED,
 ];
 
@@ -187,6 +193,7 @@ impl Watch {
         page.count(&CUES, self.cues_total);
         page.count(&AGENTS, self.status.agents as u64);
         page.count(&REPORTS, self.status.reports.taken);
+        page.count(&AUDIT_LOST, self.status.audit_lost);
         page.each(&REFUSED, self.status.refusals());
         page.set(&LEADER, &[], flag(last.leads));
         page.set(&PERIOD, &[], last.period_s);

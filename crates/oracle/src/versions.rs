@@ -1,19 +1,18 @@
 //! The policies that were in force, and who applied them, for the way back; and what else an Oracle learns of its fleet.
 
 use crate::record::now;
-use bus::files::{FileError, replace};
+use bus::files::{FileError, read_checked, replace_checked};
 use policy::Progress;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Most policies that are kept.
 pub const VERSIONS_MAX: usize = 16;
-/// Longest file, bytes.
-const FILE_MAX: u64 = 16 << 20;
+/// What to do about a file that is damaged.
+const DAMAGED: &str = "Remove it to begin anew: earlier policies cannot be returned to then, and algorithms are learnt from reports again";
 /// Most names of algorithms that hosts have reported.
 const ALGORITHMS_MAX: usize = 1024;
 
@@ -86,12 +85,10 @@ impl Versions {
     /// It cannot be read, or is damaged.
     pub fn open(state: &Path) -> Result<Versions, FileError> {
         let path = state.join("policies.json");
-        let in_file = |source: io::Error| FileError::Io { path: path.clone(), source };
-        let mut bytes = Vec::new();
-        let kept = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::default(),
-            file => {
-                file.and_then(|file| file.take(FILE_MAX).read_to_end(&mut bytes)).map_err(in_file)?;
+        let kept = match read_checked(&path, DAMAGED)? {
+            None => Kept::default(),
+            Some(bytes) => {
+                let in_file = |source: io::Error| FileError::Io { path: path.clone(), source };
                 serde_json::from_slice(&bytes).map_err(|error| in_file(error.into()))?
             }
         };
@@ -190,7 +187,7 @@ impl Versions {
     /// # Errors
     /// The system's.
     pub fn store(&self) -> Result<(), FileError> {
-        replace(&self.path, &serde_json::to_vec_pretty(&self.kept).expect("it is plain data"))
+        replace_checked(&self.path, &serde_json::to_vec_pretty(&self.kept).expect("it is plain data"))
     }
 }
 
@@ -268,6 +265,26 @@ mod tests {
             std::fs::write(folder.path().join("policies.json"), text).unwrap();
             assert!(Versions::open(folder.path()).unwrap_err().to_string().contains("policies.json"));
         }
+    }
+
+    #[test]
+    fn whatever_happens_to_a_byte_is_an_error_or_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut versions = Versions::open(folder.path()).unwrap();
+        versions.add(version("a"), lasted(1));
+        versions.store().unwrap();
+        let sound = std::fs::read(&versions.path).unwrap();
+        for (at, flip) in (0..sound.len()).flat_map(|at| [1, 4, 32, 255].map(move |flip| (at, flip))) {
+            let mut damaged = sound.clone();
+            damaged[at] ^= flip;
+            std::fs::write(&versions.path, damaged).unwrap();
+            if let Ok(read) = Versions::open(folder.path()) {
+                assert_eq!(read.kept, versions.kept, "byte {at} changed by {flip}");
+            }
+        }
+        // an earlier version's file
+        std::fs::write(&versions.path, serde_json::to_vec(&versions.kept).unwrap()).unwrap();
+        assert_eq!(Versions::open(folder.path()).unwrap().kept, versions.kept);
     }
 
     #[test]

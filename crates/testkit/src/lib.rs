@@ -2,7 +2,7 @@
 //!
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] serialises tests,
 //!   [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs from it, [`eventually`] waits
-//!   for an effect. [`NatsServer`] carries messages between them.
+//!   for an effect. [`NatsServer`] carries messages between them. [`WallClock`] is wrong for one process.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
 //!   cases to run.
@@ -19,6 +19,7 @@ mod random;
 mod running;
 mod scenarios;
 mod wait;
+mod wall_clock;
 mod wire;
 
 pub use asked::asked;
@@ -29,4 +30,5 @@ pub use random::Random;
 pub use running::{Burners, Running};
 pub use scenarios::{LossyDownload, scenario, scenario_in, scenario_set, scenario_with};
 pub use wait::{PATIENCE, eventually, until};
+pub use wall_clock::WallClock;
 pub use wire::{Bottleneck, Faults, Wire};

@@ -23,7 +23,7 @@ const LOOK: Time = Time::from_ms(50);
 const RENEW_FIRST: Time = Time::from_secs(3600);
 /// ... or within this if half of the identity's time is over ...
 const RENEW_SOON: Time = Time::from_secs(4);
-/// ... and then after half of this to the whole.
+/// ... and, if there is no answer, after about twice as long each time; after an answer, after half of this to the whole.
 const RENEW_EACH: Time = Time::from_secs(86_400);
 /// Messages that wait until an epoch is known.
 const WAITING_MAX: usize = 16;
@@ -44,6 +44,10 @@ pub struct NatsBus {
     greeting: Option<Greeting>,
     /// When to ask next whether the identity or the Oracle's keys are to be renewed; zero: that is to be drawn.
     renew_at: Time,
+    /// About how long after that it is asked again if there is no answer.
+    renew_again: Time,
+    /// Connections that had been made when that was decided.
+    made: u64,
     clock: Clock,
 }
 
@@ -70,8 +74,21 @@ impl NatsBus {
         let sealer = Sealer::new(folder.secret(), random()?);
         let asks = matches!(folder.member().role, Role::Collector | Role::Operator);
         let greeting = if asks { Some(Greeting::new(&folder)?) } else { None };
-        let (clock, renew_at) = (Clock::begin(), Time::ZERO);
-        Ok(NatsBus { folder, link, cues, own, sealer, subject, heard: None, greeting, renew_at, clock })
+        let (clock, renew_at, renew_again, made) = (Clock::begin(), Time::ZERO, Time::ZERO, 0);
+        Ok(NatsBus {
+            folder,
+            link,
+            cues,
+            own,
+            sealer,
+            subject,
+            heard: None,
+            greeting,
+            renew_at,
+            renew_again,
+            made,
+            clock,
+        })
     }
 
     /// Whose identity it is.
@@ -132,21 +149,22 @@ impl NatsBus {
             self.renew_at = Time::ZERO;
             return;
         }
+        let made = self.link.made();
+        if std::mem::replace(&mut self.made, made) != made {
+            self.renew_at = Time::ZERO;
+        }
         if now < self.renew_at {
             return;
         }
         let first = self.renew_at == Time::ZERO;
-        let within = match (first, first && self.folder.is_due()) {
-            (true, true) => RENEW_SOON,
-            (true, false) => RENEW_FIRST,
-            (false, _) => RENEW_EACH,
-        };
-        // a fleet that was started at once does not ask at once
-        let draw = random().map_or(u32::MAX, u32::from_ne_bytes);
-        let drawn = Time::from_ns((u128::from(within.as_ns()) * u128::from(draw) / u128::from(u32::MAX)) as u64);
-        self.renew_at = now + if first { drawn } else { within / 2 + drawn / 2 } + Time::from_ns(1);
-        if !first {
-            // if it is lost, the next one is not
+        if first {
+            let within = if self.folder.is_due() { RENEW_SOON } else { RENEW_FIRST };
+            self.renew_again = within;
+            self.renew_at = now + drawn(within) + Time::from_ns(1);
+        } else {
+            // it may be lost: the Oracle may connect later than this member, and this one may not have heard its newest epoch
+            self.renew_again = (self.renew_again * 2).min(RENEW_EACH);
+            self.renew_at = now + self.renew_again / 2 + drawn(self.renew_again) / 2;
             let _ = self.write(RENEW);
         }
     }
@@ -167,6 +185,8 @@ impl NatsBus {
         let Ok(()) = fits(&message.payload) else { return Ok(None) };
         if message.payload.starts_with(fleet::RENEWED) {
             // a refusal may be forged; that an identity ends is seen when it does
+            self.renew_at = self.clock.now() + RENEW_EACH / 2 + drawn(RENEW_EACH) / 2;
+            self.renew_again = RENEW_EACH;
             let _ = self.folder.renew(&message.payload);
             if let (Some(greeting), Ok(keys)) = (&mut self.greeting, self.folder.stored_keys()) {
                 greeting.gate.trust(keys);
@@ -180,6 +200,12 @@ impl NatsBus {
         }
         Ok(Some(message.payload.to_vec()))
     }
+}
+
+/// A time up to this: a fleet that was started at once does not ask at once.
+fn drawn(within: Time) -> Time {
+    let draw = random().map_or(u32::MAX, u32::from_ne_bytes);
+    Time::from_ns((u128::from(within.as_ns()) * u128::from(draw) / u128::from(u32::MAX)) as u64)
 }
 
 impl Greeting {

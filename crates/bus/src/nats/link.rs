@@ -40,6 +40,8 @@ const HELPER_IDLE: Duration = Duration::from_secs(1);
 struct Shared {
     /// Messages that were dropped because they were not taken in time.
     slow: AtomicU64,
+    /// Connections that were made.
+    made: AtomicU64,
     gone: Mutex<Gone>,
 }
 
@@ -118,6 +120,11 @@ impl Link {
     pub(super) fn trouble(&self) -> Option<String> {
         let gone = self.shared.gone.lock().unwrap_or_else(PoisonError::into_inner);
         gone.why.clone().filter(|_| !self.is_connected())
+    }
+
+    /// Connections that were made so far: one may end and another be made while the owner does not look.
+    pub(super) fn made(&self) -> u64 {
+        self.shared.made.load(Ordering::Relaxed)
     }
 
     /// Messages that were dropped because they were not taken in time.
@@ -239,6 +246,7 @@ impl Shared {
     fn on_event(&self, event: &Event) {
         match event {
             Event::Connected => {
+                self.made.fetch_add(1, Ordering::Relaxed);
                 *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = Gone::default();
             }
             Event::SlowConsumer(_) => {
@@ -272,8 +280,10 @@ impl Shared {
 /// Why a server is not connected; where its certificate's time is the reason, that may as well be this machine's clock.
 fn cause(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
-    let is_of_time = ["not valid yet", "NotValidYet", "expired", "Expired"].iter().any(|words| text.contains(words));
-    if is_of_time {
+    let is_of = |words: &[&str]| words.iter().any(|words| text.contains(words));
+    if is_of(&["UnknownIssuer", "BadSignature"]) {
+        format!("{text}; the server's certificate is not of this fleet's authority (ca.pem in the identity folder)")
+    } else if is_of(&["not valid yet", "NotValidYet", "expired", "Expired"]) {
         format!("{text}; renew it (`opentcp fleet certificate`), or set this machine's clock if `date` is wrong")
     } else {
         text

@@ -4,15 +4,14 @@ use crate::lossy;
 use crate::world::{HERE, Start, THERE, TestOracle, World, comes_within, cue, guarded, reno};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use policy::{Cue, Settings};
+use std::env;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{env, fs};
-use testkit::eventually;
+use std::time::{Duration, Instant};
+use testkit::{WallClock, eventually};
 use units::{Rate, Time};
 
 #[test]
@@ -69,60 +68,34 @@ fn after_losses_begin() -> Option<Duration> {
     Some(took)
 }
 
-/// A wall clock that can be set for one process: time namespaces have none, and the machine's must not change.
-fn wall_clock(world: &World) -> [(&'static str, PathBuf); 2] {
-    let library = world.path("clock.so");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agent/clock.c");
-    let flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"];
-    let done = Command::new("cc").args(flags).arg(&library).arg(source).status();
-    assert!(done.is_ok_and(|status| status.success()), "the build has found a C compiler");
-    fs::write(world.path("wall"), "0").unwrap();
-    [("LD_PRELOAD", library), ("WALL_CLOCK", world.path("wall"))]
-}
-
-fn true_time() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
-}
-
 #[test]
 fn steps_of_the_wall_clock_change_nothing() {
     const DAY: i64 = 86_400;
     let Some(world) = World::new() else { return };
-    let environment = wall_clock(&world);
-    let read = world.path("wall.read");
-    let date = || {
-        let mut command = Command::new("date");
-        command.arg("+%s").envs(environment.iter().map(|(name, value)| (name, value)));
-        String::from_utf8(command.output().unwrap().stdout).unwrap().trim().parse::<i64>().unwrap()
-    };
-    let set_wall = |by: i64| {
-        fs::write(world.path("wall"), by.to_string()).unwrap();
-        let wrong_by = date() - true_time();
-        assert!((by - 60..=by + 60).contains(&wrong_by), "other programs see it: {wrong_by} s");
-        fs::remove_file(&read).expect("the library notes that they read the clock");
-    };
+    let clock = WallClock::new(world.place.path());
+    let environment = clock.environment();
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent_as(Start { environment: &environment, ..Start::default() }, &mut oracle, &[]);
-    let _ = fs::remove_file(&read);
+    clock.forget_reads();
     let idle = world.connection(THERE);
     let lifetime = Duration::from_secs(6);
     let began = Instant::now();
     oracle.send(&Cue { lifetime: Time::from_secs(6), ..cue(1, reno()) });
     assert!(eventually(|| world.uses(&idle.0, "reno")), "{}", agent.said());
-    set_wall(DAY);
+    clock.set(DAY);
     let report = oracle.wait_for_reports(&agent);
     assert!(
         report.in_force.len() == 1 && world.uses(&idle.0, "reno"),
         "a day later it would be over: {}",
         agent.said()
     );
-    assert!(!read.exists(), "the agent does not read the wall clock");
-    set_wall(-DAY);
+    assert!(!clock.is_read(), "the agent does not read the wall clock");
+    clock.set(-DAY);
     assert!(eventually(|| !world.uses(&idle.0, "reno")), "by a clock a day behind it would stay: {}", agent.said());
     assert!(began.elapsed() > lifetime, "{:?}", began.elapsed());
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.counts.expired, report.in_force.len()), (1, 0), "{}", agent.said());
-    assert!(!read.exists(), "nor on expiry");
+    assert!(!clock.is_read(), "nor on expiry");
     agent.interrupt();
     world.assert_as_before();
 }
