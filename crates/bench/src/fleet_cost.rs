@@ -88,7 +88,7 @@ pub fn oracle(folder: &Path, period_s: u64) {
         if let Event::Sent { epoch, .. } = event {
             println!("sent {epoch} {}", boot_ns());
         }
-        Ok(())
+        Ok(0)
     }));
     let decided = &mut |_: &_, _: &_, status: &oracle::Status| {
         println!("status {}", serde_json::to_string(status)?);

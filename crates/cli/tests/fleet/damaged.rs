@@ -41,7 +41,7 @@ fn cases(folder: &Path, files: &[&str]) -> Vec<Case> {
         let bytes = fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         // of a log only the last line is read at a start
         let last_line = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let places = (if file.ends_with(".jsonl") { last_line } else { 0 }..bytes.len()).step_by(STEP);
+        let places = (if file.contains(".jsonl") { last_line } else { 0 }..bytes.len()).step_by(STEP);
         all.extend(places.flat_map(|at| CHANGES.map(|change| Case { file: file.into(), at, change })));
     }
     all
@@ -141,8 +141,8 @@ fn log_of(state: &Path) -> Option<PathBuf> {
 /// The epoch with which the last start began, by the audit log.
 fn began_with(state: &Path) -> Option<u64> {
     let log = fs::read(log_of(state)?).ok()?;
-    let lines = log.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    lines.filter(|line| line["kind"] == "started").last()?["body"]["epoch"].as_u64()
+    let mut lines = log.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    lines.rfind(|line| line["kind"] == "started")?["body"]["epoch"].as_u64()
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Watch<'_> {
         if decided > self.decided.0 {
             self.longest[1] = self.longest[1].max(now - self.decided.1);
             self.decided = (decided, now);
-            self.note(format!("decision {decided}"));
+            self.note(&format!("decision {decided}"));
         }
         for host in 1..=HOSTS {
             let epoch = self.world.epoch(host);
@@ -54,7 +54,7 @@ impl Watch<'_> {
                     self.longest[0] = self.longest[0].max(now - self.at[host - 1]);
                 }
                 (self.epochs[host - 1], self.at[host - 1]) = (epoch, now);
-                self.note(format!("h{host} has epoch {epoch}"));
+                self.note(&format!("h{host} has epoch {epoch}"));
             }
         }
         for host in OTHERS {
@@ -62,7 +62,7 @@ impl Watch<'_> {
         }
     }
 
-    fn note(&mut self, what: String) {
+    fn note(&mut self, what: &str) {
         self.lines.push(format!("{:7.2} s: {what}", self.began.elapsed().as_secs_f64()));
     }
 
