@@ -1,7 +1,7 @@
 //! Congestion-control algorithms: the built-in ones, and users' C files.
 
 use crate::errors::input;
-use congestion::{Algorithm, Category, check_invariants};
+use congestion::{Algorithm, check_invariants};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -12,24 +12,13 @@ pub fn algorithms() -> Vec<(&'static str, &'static str, &'static str, &'static s
         (
             algorithm.name(),
             algorithm.title(),
-            category(algorithm.category()),
+            algorithm.category().words(),
             algorithm.environment(),
             algorithm.reference(),
             algorithm.needs_ecn(),
         )
     };
     Algorithm::builtins().iter().map(of).collect()
-}
-
-fn category(category: Category) -> &'static str {
-    match category {
-        Category::LossBased => "loss-based",
-        Category::DelayBased => "delay-based",
-        Category::Hybrid => "hybrid",
-        Category::EcnBased => "ECN-based",
-        Category::ModelBased => "model-based",
-        Category::Unknown => "unknown",
-    }
 }
 
 /// Compiles a C file and, if asked for, checks invariants over thousands of ACKs, losses and timeouts, in a process of its own: its name,

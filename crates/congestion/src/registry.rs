@@ -48,6 +48,20 @@ pub enum Category {
     Unknown,
 }
 
+impl Category {
+    /// For people: `loss-based`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Category::LossBased => "loss-based",
+            Category::DelayBased => "delay-based",
+            Category::Hybrid => "hybrid",
+            Category::EcnBased => "ECN-based",
+            Category::ModelBased => "model-based",
+            Category::Unknown => "unknown",
+        }
+    }
+}
+
 /// An algorithm: its hooks and its file's description.
 #[derive(Debug)]
 pub struct Algorithm {

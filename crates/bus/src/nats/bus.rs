@@ -266,6 +266,8 @@ impl Bus for NatsBus {
 
     fn trouble(&self) -> Option<String> {
         let unanswered = self.link.is_connected() && self.lacks_epoch();
-        self.link.trouble().or_else(|| unanswered.then(|| "no Oracle has answered yet".to_string()))
+        self.link.trouble().or_else(|| {
+            unanswered.then(|| "no Oracle has answered yet: is one running (`opentcp oracle`)?".to_string())
+        })
     }
 }

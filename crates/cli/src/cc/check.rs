@@ -1,6 +1,5 @@
 //! `opentcp cc check`: whether a user's file is an algorithm.
 
-use super::list::category;
 use crate::failure::Failure;
 use crate::terminal::print;
 use congestion::{Algorithm, LoadError, check_invariants, compile_for_bpf};
@@ -20,7 +19,7 @@ pub fn check(file: &Path) -> Result<(), Failure> {
     let no_algorithm = matches!(&loaded, Err(error) if !is_of_this_machine(error));
     let native = steps.step("native build", loaded, |algorithm| {
         let warnings = algorithm.warnings().trim_end();
-        let name = format!("algorithm {:?}, {}", algorithm.name(), category(algorithm.category()));
+        let name = format!("algorithm {:?}, {}", algorithm.name(), algorithm.category().words());
         if warnings.is_empty() { name } else { format!("{name}; the compiler warns:\n{warnings}") }
     })?;
     let object = steps.step("BPF build", compile_for_bpf(file), |object| format!("{} bytes", object.len()))?;

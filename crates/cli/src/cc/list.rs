@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::terminal::{print, print_json};
-use congestion::{Algorithm, Category};
+use congestion::Algorithm;
 use kernel::{NAME_PREFIX, Origin, Running};
 use serde::Serialize;
 use study::table::Table;
@@ -66,7 +66,7 @@ fn entries(running: &[Running]) -> Vec<Entry> {
         Entry {
             name: algorithm.name(),
             title: algorithm.title(),
-            category: category(algorithm.category()),
+            category: algorithm.category().words(),
             environment: algorithm.environment(),
             measures: measures(algorithm),
             needs_ecn: algorithm.needs_ecn(),
@@ -119,18 +119,6 @@ fn others(running: &[Running]) -> String {
 
 fn count(sockets: Option<usize>) -> String {
     sockets.map_or_else(|| "–".to_string(), |sockets| sockets.to_string())
-}
-
-/// For the table: `loss-based`.
-pub fn category(category: Category) -> &'static str {
-    match category {
-        Category::LossBased => "loss-based",
-        Category::DelayBased => "delay-based",
-        Category::Hybrid => "hybrid",
-        Category::EcnBased => "ECN-based",
-        Category::ModelBased => "model-based",
-        Category::Unknown => "unknown",
-    }
 }
 
 fn measures(algorithm: &Algorithm) -> Vec<&'static str> {

@@ -40,8 +40,8 @@ fn a_certificate_that_members_do_not_accept_is_said_in_a_line_and_changes_no_hos
     made.envs(clock.environment());
     let made = world.finish(0, made, "");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    world.servers[0].kill();
-    world.servers[0].again();
+    world.server.kill();
+    world.server.again();
     agents.push(world.agent(2));
     for (host, agent) in [(1, &agents[0]), (2, &agents[2])] {
         let why = reason(agent, "expired");
@@ -51,8 +51,8 @@ fn a_certificate_that_members_do_not_accept_is_said_in_a_line_and_changes_no_hos
     reason(&oracle, "expired");
 
     world.done(0, &["fleet", "certificate", "fleet"], "");
-    world.servers[0].kill();
-    world.servers[0].again();
+    world.server.kill();
+    world.server.again();
     for host in [1, 2] {
         until("it is steered", || world.is_set(host));
     }

@@ -169,7 +169,7 @@ fn a_changed_byte_in_a_state_file_is_refused_or_changes_nothing() {
     let known = stored_epoch(&world.path("h1-state/epoch")).unwrap().unwrap();
     assert!(world.has_window(1, 30), "nobody has restored it");
     // so nobody is met
-    world.servers[0].kill();
+    world.server.kill();
 
     let log = format!("audit/{}", log_of(&world.path("oracle")).unwrap().file_name().unwrap().display());
     let oracle_cases = cases(&world.path("oracle"), &["epoch", "rollout.json", "policies.json", "audit/head", &log]);

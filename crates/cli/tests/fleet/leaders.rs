@@ -1,6 +1,6 @@
 //! Several Oracles with the servers' lease: one that is killed, one that is suspended, one that ignores the lease.
 
-use crate::world::{POLICY, Size, World};
+use crate::world::{POLICY, World};
 use policy::Epoch;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ fn followed(world: &World, oracle: &Oracle, member: u8) -> u32 {
 
 #[test]
 fn agents_follow_whoever_decides_and_no_older_epoch() {
-    let Some(world) = World::of(Size { oracles: 3, servers: 1 }) else { return };
+    let Some(world) = World::of(3) else { return };
     // longer than the two periods that another Oracle may need
     let policy = POLICY.replace("\"1 s\"", &format!("\"{PERIOD_S} s\"\nlifetime = \"{} s\"", 4 * PERIOD_S));
     fs::write(world.path("policy.toml"), &policy).unwrap();

@@ -45,8 +45,8 @@ fn agents_follow_through_a_change_of_the_oracles_key() {
         });
         println!("  CUEs are taken {:.1} s after the restart", restarted.elapsed().as_secs_f64());
         // whoever connects asks
-        world.servers[0].kill();
-        world.servers[0].again();
+        world.server.kill();
+        world.server.again();
         let connected = Instant::now();
         let have = || (1..=HOSTS).all(|host| keys(&world, host) == valid);
         let said = || agents.iter().map(Running::said).collect::<String>();

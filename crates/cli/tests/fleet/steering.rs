@@ -34,12 +34,12 @@ fn machines_join_are_steered_outlive_their_server_and_leave() {
         assert_eq!(world.status(machine)["connected"], Value::Bool(true));
     }
 
-    world.servers[0].kill();
+    world.server.kill();
     for machine in [1, 2] {
         until("what is not renewed ends", || !world.is_set(machine));
         until("the loss is seen", || world.status(machine)["connected"] == Value::Bool(false));
     }
-    world.servers[0].again();
+    world.server.again();
     for machine in [1, 2] {
         assert!(eventually(|| world.is_set(machine)), "h{machine} is not steered once more: {}", said());
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -32,16 +32,8 @@ const SERVER: &str = "10.97.0.1";
 pub struct World {
     pub place: TempDir,
     pub machines: Namespaces<{ HOSTS + 1 }>,
-    pub servers: Vec<NatsServer>,
+    pub server: NatsServer,
     before: Vec<Host>,
-}
-
-/// How many there are of what.
-#[derive(Clone, Copy, Debug)]
-pub struct Size {
-    pub oracles: usize,
-    /// Of more than one a cluster is made.
-    pub servers: u16,
 }
 
 /// What an agent may change on a host.
@@ -54,10 +46,11 @@ struct Host {
 impl World {
     /// With one Oracle and one server; or a printed reason why the test is skipped.
     pub fn new() -> Option<World> {
-        World::of(Size { oracles: 1, servers: 1 })
+        World::of(1)
     }
 
-    pub fn of(size: Size) -> Option<World> {
+    /// The same with several Oracles.
+    pub fn of(oracles: usize) -> Option<World> {
         or_skip(root())?;
         let program = nats_program()?;
         let place = tempfile::tempdir().unwrap();
@@ -76,27 +69,16 @@ impl World {
             ip(&format!("-n {host} route add default via 10.97.{i}.1"));
         }
         fs::write(place.path().join("policy.toml"), POLICY).unwrap();
-        let ports = 4222..4222 + size.servers;
-        let servers = ports.clone().flat_map(|port| ["--server".to_string(), format!("{SERVER}:{port}")]);
         let made = Command::new(env!("CARGO_BIN_EXE_opentcp"))
             .current_dir(&place)
-            .args(["fleet", "init", "fleet", "--oracles", &size.oracles.to_string()])
-            .args(servers)
+            .args(["fleet", "init", "fleet", "--oracles", &oracles.to_string(), "--server", SERVER])
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let folder = place.path().join("fleet/nats");
-        // all of a cluster are configured before the first is started: it needs the others
-        let configurations: Vec<PathBuf> = match size.servers {
-            1 => vec![folder.join("nats-server.conf")],
-            _ => ports.clone().map(|port| clustered(&folder, port, ports.clone())).collect(),
-        };
-        let start = |(port, configuration): (u16, &PathBuf)| {
-            let address: SocketAddr = format!("{SERVER}:{port}").parse().unwrap();
-            NatsServer::start(&program, configuration, address, Some(hub))
-        };
-        let servers = ports.zip(&configurations).map(start).collect();
-        let mut world = World { place, machines, servers, before: Vec::new() };
+        let configuration = place.path().join("fleet/nats/nats-server.conf");
+        let address = SocketAddr::from((SERVER.parse::<Ipv4Addr>().unwrap(), 4222));
+        let server = NatsServer::start(&program, &configuration, address, Some(hub));
+        let mut world = World { place, machines, server, before: Vec::new() };
         let is_still = eventually(|| {
             world.before = world.hosts();
             std::thread::sleep(std::time::Duration::from_millis(50));
@@ -278,25 +260,4 @@ impl World {
         let left: Vec<PathBuf> = all.filter(inside).collect();
         assert!(left.is_empty(), "in the namespaces that were removed: {left:?}");
     }
-}
-
-/// The configuration of one server of a cluster, in a folder of its own.
-fn clustered(folder: &Path, port: u16, ports: std::ops::Range<u16>) -> PathBuf {
-    let own = folder.with_file_name(format!("nats-{port}"));
-    let copied = Command::new("cp").arg("-a").arg(folder).arg(&own).status();
-    assert!(copied.is_ok_and(|status| status.success()));
-    let path = own.join("nats-server.conf");
-    let text = fs::read_to_string(&path).unwrap();
-    let others = ports.clone().filter(|other| *other != port);
-    let routes: Vec<String> = others.map(|other| format!("\"tls://{SERVER}:{}\"", other + 2000)).collect();
-    let text = text
-        .replace(&format!("0.0.0.0:{}", ports.start), &format!("0.0.0.0:{port}"))
-        .replace("server_name: \"opentcp\"", &format!("server_name: \"opentcp-{port}\""))
-        .replace("0.0.0.0:6222", &format!("0.0.0.0:{}", port + 2000))
-        .replace("\"tls://OTHER-SERVER:6222\"", &routes.join(", "));
-    // the block of a cluster is there as a comment
-    let (rest, cluster) = text.split_once("# cluster {").unwrap();
-    let cluster: Vec<&str> = cluster.lines().map(|line| line.strip_prefix("# ").unwrap_or(line)).collect();
-    fs::write(&path, format!("{rest}cluster {{{}\n", cluster.join("\n"))).unwrap();
-    path
 }
