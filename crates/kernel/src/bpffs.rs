@@ -116,7 +116,7 @@ pub fn hidden() -> Option<MountError> {
     network_namespace_of_sys().map(|namespace| MountError::NetworkNamespace { namespace })
 }
 
-fn is_bpffs(path: &Path) -> bool {
+pub(crate) fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|info| info.filesystem_type() == BPF_FS_MAGIC)
 }
 

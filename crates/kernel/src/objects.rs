@@ -1,5 +1,6 @@
 //! Objects of `bpf/` whose maps may outlive their loader, pinned in a folder.
 
+use crate::bpffs::is_bpffs;
 use crate::log::captured;
 use libbpf_rs::{MapCore as _, Object, ObjectBuilder, OpenObject};
 use std::fs;
@@ -48,14 +49,33 @@ pub fn pin_maps(object: &mut Object, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes the pinned files in `folder`; whether there were any.
+/// Removes the pinned files in `folder`; whether there were any. A folder outside of BPF file systems has none, whatever is in it.
 ///
 /// # Errors
 /// A file cannot be removed.
 pub fn remove(folder: &Path) -> io::Result<bool> {
+    if !is_bpffs(folder) {
+        return Ok(false);
+    }
     match fs::remove_dir_all(folder) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_removed_that_cannot_be_pinned() {
+        let folder = std::env::temp_dir().join(format!("opentcp-objects-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("epoch");
+        fs::write(&file, "7").unwrap();
+        assert!(!remove(&folder).unwrap() && !remove(&file).unwrap() && !remove(&folder.join("none")).unwrap());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "7");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
