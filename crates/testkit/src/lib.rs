@@ -25,7 +25,7 @@ mod wire;
 pub use asked::asked;
 pub use machine::{Machine, cgroups, or_skip, root};
 pub use nats::{NatsServer, free_port, nats_program};
-pub use network::{End, Namespaces, cable, command, inside, ip, set_sysctl, talk};
+pub use network::{End, Namespaces, cable, command, inside, ip, run_inside, set_sysctl, talk};
 pub use random::Random;
 pub use running::{Burners, Running};
 pub use scenarios::{LossyDownload, scenario, scenario_in, scenario_set, scenario_with};

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::process::{self, Command};
+use std::process::{self, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
@@ -76,6 +76,17 @@ pub fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
         work()
     };
     thread::scope(|scope| scope.spawn(enter).join().unwrap_or_else(|panic| resume_unwind(panic)))
+}
+
+/// Runs a command in a namespace, with a text on its standard input.
+pub fn run_inside(namespace: &str, mut command: Command, input: &str) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    inside(namespace, || {
+        let mut child = command.spawn().expect("the program is there");
+        // it may end before it has read all
+        let _ = child.stdin.take().expect("it is a pipe").write_all(input.as_bytes());
+        child.wait_with_output().expect("it ends")
+    })
 }
 
 /// A few round trips with data between both ends of a connection, so that both measure them.

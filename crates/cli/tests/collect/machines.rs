@@ -4,11 +4,10 @@
 use crate::switch::{Switch, plain_packets};
 use serde_json::Value;
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use tempfile::TempDir;
-use testkit::{End, Machine, Namespaces, NatsServer, Running, cable, eventually, inside, ip};
+use testkit::{End, Machine, Namespaces, NatsServer, Running, cable, eventually, inside, ip, run_inside};
 
 /// The machine that is the switch, at its port LOCAL.
 pub const SWITCH: usize = 0;
@@ -112,13 +111,7 @@ impl Machines {
 
     /// Runs `opentcp` on a machine, with this on its standard input; it must succeed.
     pub fn run(&self, machine: usize, arguments: &[&str], input: &str) -> String {
-        let mut command = self.command(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let output = inside(&self.names[machine], || {
-            let mut child = command.spawn().unwrap();
-            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-            child.wait_with_output().unwrap()
-        });
+        let output = run_inside(&self.names[machine], self.command(arguments), input);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }

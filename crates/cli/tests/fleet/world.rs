@@ -5,13 +5,14 @@ use policy::Epoch;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use tempfile::TempDir;
-use testkit::{End, Namespaces, NatsServer, Running, cable, eventually, inside, ip, nats_program, or_skip, root};
+use testkit::{
+    End, Namespaces, NatsServer, Running, cable, eventually, inside, ip, nats_program, or_skip, root, run_inside,
+};
 
 /// Sets what a route shows, and decides every second.
 pub const POLICY: &str = r#"
@@ -104,14 +105,8 @@ impl World {
     }
 
     /// The same of a command that is made already.
-    pub fn finish(&self, machine: usize, mut command: Command, input: &str) -> Output {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        inside(&self.machines[machine], || {
-            let mut child = command.spawn().unwrap();
-            // it may end before it has read all
-            let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-            child.wait_with_output().unwrap()
-        })
+    pub fn finish(&self, machine: usize, command: Command, input: &str) -> Output {
+        run_inside(&self.machines[machine], command, input)
     }
 
     /// Runs one that must succeed; its output.
