@@ -108,7 +108,7 @@ impl Folder {
     /// # Errors
     /// They are none.
     pub(super) fn oracle_keys(&self) -> Result<PublicKeys, BusError> {
-        PublicKeys::parse(&self.identity.oracle.text()).map_err(|error| self.broken(&error.to_string()))
+        self.keys_of(&self.identity)
     }
 
     /// The Oracle's keys of now, which a renewal may have changed.
@@ -117,6 +117,10 @@ impl Folder {
     /// The folder has changed otherwise.
     pub(super) fn stored_keys(&self) -> Result<PublicKeys, BusError> {
         let identity = Identity::load(&self.path).map_err(|error| self.broken(&error.to_string()))?;
+        self.keys_of(&identity)
+    }
+
+    fn keys_of(&self, identity: &Identity) -> Result<PublicKeys, BusError> {
         PublicKeys::parse(&identity.oracle.text()).map_err(|error| self.broken(&error.to_string()))
     }
 

@@ -282,7 +282,10 @@ fn cause(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
     let is_of = |words: &[&str]| words.iter().any(|words| text.contains(words));
     if is_of(&["UnknownIssuer", "BadSignature"]) {
-        format!("{text}; the server's certificate is not of this fleet's authority (ca.pem in the identity folder)")
+        format!(
+            "{text}; the server's certificate is not of this fleet's authority (ca.pem in the identity folder): start it with the \
+             fleet's `nats/nats-server.conf`, or enrol in its own fleet"
+        )
     } else if is_of(&["not valid yet", "NotValidYet", "expired", "Expired"]) {
         format!("{text}; renew it (`opentcp fleet certificate`), or set this machine's clock if `date` is wrong")
     } else {
