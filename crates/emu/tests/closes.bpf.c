@@ -29,6 +29,7 @@ struct tcp_sock {
 } KERNEL;
 
 struct connection {
+	u64 socket;	/* an earlier emulation may have left one with the same port, which closes meanwhile */
 	u32 syn_retransmits, syn_rtos;	/* when it opened */
 	u32 retransmits, rtos, data_segments, cwnd, srtt_us, min_rtt_us;	/* when it closed */
 	u32 closed_from;	/* its state before */
@@ -55,8 +56,11 @@ SEC("tp_btf/inet_sock_set_state") int on_state(u64 *ctx)
 	if (known)
 		new = *known;
 	if (to == ESTABLISHED) {
+		new.socket = ctx[0];
 		new.syn_retransmits = tcp->total_retrans;
 		new.syn_rtos = tcp->total_rto;
+	} else if (new.socket != ctx[0]) {
+		return 0;
 	} else {
 		new.retransmits = tcp->total_retrans;
 		new.rtos = tcp->total_rto;

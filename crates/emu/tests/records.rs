@@ -90,7 +90,9 @@ impl Witness {
         let map = self.object.maps().find(|map| map.name() == "connections").expect("it has the map");
         let bytes = map.lookup(&u32::from(port).to_ne_bytes(), MapFlags::ANY).unwrap()?;
         let words: Vec<u32> = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect();
-        let [syn_retransmits, syn_rtos, retransmits, rtos, data_segments, cwnd, srtt_us, min_rtt_us, from] = words[..]
+        // the socket comes first, and padding last
+        let [_, _, syn_retransmits, syn_rtos, retransmits, rtos, data_segments, cwnd, srtt_us, min_rtt_us, from, _] =
+            words[..]
         else {
             panic!("{} words", words.len())
         };
