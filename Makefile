@@ -27,7 +27,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 
 # Builds nothing, so that root needs no compiler: run `make build` first.
 install:
-	install -D -m 755 target/release/opentcp $(DESTDIR)$(PREFIX)/bin/opentcp
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/opentcp target/release/opentcp-agent
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	target/release/opentcp man $(SHARE)/man/man1
 	target/release/opentcp completions bash >$(SHARE)/bash-completion/completions/opentcp

@@ -10,6 +10,7 @@ use bus::Role;
 use congestion::Algorithm;
 use policy::{Identity, Prefix};
 use std::env;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
@@ -149,6 +150,24 @@ fn link(text: &str) -> Result<(String, Rate), String> {
     if rate.as_bps() == 0 { Err("the rate must be above 0".to_string()) } else { Ok((interface, rate)) }
 }
 
+/// Becomes the program of the agent, which stands beside this one and takes the same arguments without `agent`. Returns why it could not.
+pub fn become_agent(arguments: impl Iterator<Item = OsString>) -> Failure {
+    let failed = |error: io::Error| Failure::Run(error.to_string());
+    let program = match env::current_exe() {
+        Ok(program) => program.with_file_name("opentcp-agent"),
+        Err(error) => return failed(error),
+    };
+    let mut arguments: Vec<OsString> = arguments.skip(1).collect();
+    let word = arguments.iter().position(|argument| argument == "agent").expect("the command was found in them");
+    arguments.remove(word);
+    let error = process::Command::new(&program).args(arguments).exec();
+    if error.kind() == io::ErrorKind::NotFound {
+        let words = "the agent's program is missing; install it beside opentcp";
+        return Failure::Run(format!("{}: {words}", program.display()));
+    }
+    failed(error)
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -215,7 +234,7 @@ fn run(run: Run) -> Result<(), Failure> {
     }
     let places = run.places.places();
     let mut guardian = process::Command::new(env::current_exe().map_err(|error| Failure::Run(error.to_string()))?);
-    guardian.args(["agent", "guard", "--state"]).arg(&places.state).arg("--pins").arg(&places.pins);
+    guardian.args(["guard", "--state"]).arg(&places.state).arg("--pins").arg(&places.pins);
     // in a process group of its own, so that Ctrl-C reaches the agent alone
     guardian.arg("--cgroup").arg(&cgroup).process_group(0);
     let config = Config {

@@ -28,7 +28,8 @@ fn the_package_installs_runs_upgrades_and_purges_without_a_trace() {
     let listed: BTreeSet<PathBuf> = debian.run("dpkg -L opentcp").lines().map(PathBuf::from).collect();
     let stray: Vec<&PathBuf> = installed.iter().filter(|path| !listed.contains(*path)).collect();
     assert!(stray.is_empty(), "files that dpkg does not know: {stray:?}");
-    for expected in ["/usr/bin/opentcp", "/etc/opentcp/policy.toml", "/usr/share/man/man1/opentcp-agent.1.gz"] {
+    let agents = ["/usr/bin/opentcp-agent", "/usr/share/man/man1/opentcp-agent.1.gz"];
+    for expected in ["/usr/bin/opentcp", "/etc/opentcp/policy.toml"].into_iter().chain(agents) {
         assert!(listed.contains(Path::new(expected)), "{expected} of {listed:?}");
     }
     for unit in UNITS {
