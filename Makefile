@@ -50,8 +50,7 @@ demo: build
 
 # Release with assertions: simulations are quick and every invariant is checked.
 test: setup-tests
-	$(CARGO) test --profile checked --locked --workspace
-	OPENTCP=$${CARGO_TARGET_DIR:-target}/checked/opentcp tools/python
+	tools/test
 
 lint: setup
 	$(CARGO) fmt --all --check
