@@ -218,7 +218,7 @@ fn an_agent_of_a_fleet_costs_little() {
         own as f64 / 1024.0,
         (after - before) / 10_000.0 * 100.0
     );
-    assert!(own < 12 * 1024, "{own} kB");
+    assert!(resident < 12 * 1024, "{resident} kB");
     agent.stop();
     oracle.stop();
 }
