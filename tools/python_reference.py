@@ -50,7 +50,14 @@ def reference():
 
 
 def parsed(file):
-    return ast.parse(file.read_text(encoding="utf-8"))
+    source = file.read_text(encoding="utf-8")
+    lines, tree = source.splitlines(), ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign):
+            # a comment `#: …` above a field explains it
+            above = lines[node.lineno - 2].strip()
+            node.said = above.removeprefix("#:").strip() if above.startswith("#:") else ""
+    return tree
 
 
 def entry(node):
@@ -69,7 +76,7 @@ def entry(node):
 def attribute(node):
     """A row for a field or a property."""
     if isinstance(node, ast.AnnAssign) and not node.target.id.startswith("_"):
-        return f"| `{node.target.id}` | `{kind(node.annotation)}` | |"
+        return f"| `{node.target.id}` | `{kind(node.annotation)}` | {text(node.said).strip()} |"
     if is_property(node) and not node.name.startswith("_"):
         sentence = " ".join((ast.get_docstring(node) or "").split())
         return f"| `{node.name}` | `{kind(node.returns)}` | {text(sentence).strip()} |"
@@ -81,7 +88,9 @@ def methods(node):
     seen = {}
     for method in node.body:
         if isinstance(method, ast.FunctionDef) and not is_property(method):
-            if not method.name.startswith("_") or method.name == "__init__":
+            # what the package alone makes has no constructor for users
+            made = method.name == "__init__" and "_native" not in ast.unparse(method.args)
+            if made or not method.name.startswith("_"):
                 seen.setdefault(method.name, []).append(method)
     for name, versions in seen.items():
         overloads = [version for version in versions if decorated(version, "overload")]

@@ -1,0 +1,144 @@
+//! Every command that the documentation shows is one that this program takes, with files that exist.
+
+use super::shown::{Block, blocks, pages, repository};
+use crate::Cli;
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+/// Folders of the repository that commands name.
+const TREE: [&str; 6] = ["cc/", "crates/", "dist/", "policies/", "python/", "scenarios/"];
+
+#[test]
+fn every_shown_command_is_one_of_this_program() {
+    let (mut wrong, mut blocks_, mut spans) = (Vec::new(), 0, 0);
+    for (page, text) in pages() {
+        // those of the reference are clap's own
+        if page == "docs/reference/command.md" {
+            continue;
+        }
+        for block in blocks(&page, &text) {
+            for command in block.commands().iter().flat_map(|line| commands(line)) {
+                blocks_ += 1;
+                if let Err(error) = taken(&command, block.not_run.as_deref() == Some("synopsis")) {
+                    wrong.push(format!("{page}:{}: {}: {error}", block.line, command.join(" ")));
+                }
+            }
+        }
+        for span in code_spans(&text, &blocks(&page, &text)) {
+            for command in commands(&span) {
+                spans += 1;
+                if let Err(error) = taken(&command, true) {
+                    wrong.push(format!("{page}: `{}`: {error}", command.join(" ")));
+                }
+            }
+        }
+    }
+    println!("{blocks_} commands in blocks, {spans} in sentences");
+    assert!(wrong.is_empty(), "{} shown commands are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Whether the program takes these arguments; a synopsis may leave out what is required.
+fn taken(words: &[String], synopsis: bool) -> Result<(), String> {
+    for word in words {
+        let path = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+        let named = TREE.iter().any(|folder| path.starts_with(folder)) && !path.contains(['*', '{', '…']);
+        if named && !repository().join(path).exists() {
+            return Err(format!("{path} does not exist"));
+        }
+    }
+    let error = match Cli::try_parse_from(words) {
+        Ok(_) => return Ok(()),
+        Err(error) => error,
+    };
+    let placeholder = words.iter().any(|word| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase()));
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(()),
+        ErrorKind::MissingRequiredArgument
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        | ErrorKind::TooFewValues
+        | ErrorKind::WrongNumberOfValues
+            if synopsis =>
+        {
+            Ok(())
+        }
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation if placeholder => Ok(()),
+        _ => Err(error.to_string().lines().next().unwrap_or_default().to_string()),
+    }
+}
+
+/// The commands of this program in a line of shell, as words.
+fn commands(line: &str) -> Vec<Vec<String>> {
+    let all = shell(line);
+    let ours = all.into_iter().filter_map(|words| {
+        let at = words.iter().position(|word| word == "opentcp")?;
+        let before = |word: &String| ["sudo", "time", "nsenter", "$"].contains(&word.as_str()) || word.contains('=');
+        words[..at].iter().all(before).then(|| words[at..].to_vec())
+    });
+    ours.collect()
+}
+
+/// Simple commands of a line: words without quotes, redirections and comments.
+fn shell(line: &str) -> Vec<Vec<String>> {
+    let (mut all, mut words, mut word, mut quote) = (Vec::new(), Vec::new(), None::<String>, None);
+    let mut redirected = false;
+    let mut end = |word: &mut Option<String>, words: &mut Vec<String>, redirected: &mut bool| {
+        if let Some(word) = word.take().filter(|_| !std::mem::take(redirected)) {
+            words.push(word);
+        }
+    };
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '"' | '\'') => (quote = Some(c), word.get_or_insert_default()).0,
+            (None, '#') if word.is_none() => break,
+            (None, ' ' | '\t' | '[' | ']') => end(&mut word, &mut words, &mut redirected),
+            (None, ';' | '|' | '&' | '(' | ')') => {
+                end(&mut word, &mut words, &mut redirected);
+                all.push(std::mem::take(&mut words));
+            }
+            (None, '<' | '>') => {
+                // a number before it is a file descriptor
+                word.take_if(|word| word.parse::<u32>().is_ok());
+                end(&mut word, &mut words, &mut redirected);
+                redirected = true;
+            }
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    end(&mut word, &mut words, &mut redirected);
+    all.push(words);
+    all
+}
+
+/// Code in sentences that begins with the program's name.
+fn code_spans(text: &str, blocks: &[Block]) -> Vec<String> {
+    let inside = |line: usize| blocks.iter().any(|block| (block.line..=block.line + block.lines.len()).contains(&line));
+    let outside = text.lines().enumerate().filter(|(i, line)| !inside(i + 1) && !line.starts_with('#'));
+    let sentences: Vec<&str> = outside.map(|(_, line)| line).collect();
+    let sentences = sentences.join("\n");
+    let spans = sentences.split('`').skip(1).step_by(2);
+    // a span with these is a pattern of several commands
+    let spans = spans.filter(|span| span.contains("opentcp ") && !span.contains(['|', '…', '\n']) && !span.contains("..."));
+    spans.map(str::to_string).collect()
+}
+
+#[test]
+fn a_line_of_shell_is_read_as_the_shell_does() {
+    let words = |line| commands(line).into_iter().map(|words| words.join(" ")).collect::<Vec<_>>();
+    assert_eq!(words("sudo opentcp run 'a b.toml' --set \"x=1 s\" # why"), ["opentcp run a b.toml --set x=1 s"]);
+    assert_eq!(words("cd x && opentcp status --json | jq . 2>&1 >file &"), ["opentcp status --json"]);
+    assert_eq!(words("opentcp enroll - <token"), ["opentcp enroll -"]);
+    assert!(words("man opentcp").is_empty() && words("echo opentcp run").is_empty());
+}
+
+#[test]
+fn a_wrong_command_is_found() {
+    let words = |line: &str| line.split(' ').map(str::to_string).collect::<Vec<_>>();
+    assert!(taken(&words("opentcp run scenarios/dumbbell.toml"), false).is_ok());
+    for wrong in ["opentcp run", "opentcp run a.toml --sede 1", "opentcp runs", "opentcp run scenarios/none.toml"] {
+        assert!(taken(&words(wrong), false).is_err(), "{wrong}");
+    }
+    assert!(taken(&words("opentcp run"), true).is_ok() && taken(&words("opentcp run --sede"), true).is_err());
+}
