@@ -120,7 +120,8 @@ fn code_spans(text: &str, blocks: &[Block]) -> Vec<String> {
     let sentences = sentences.join("\n");
     let spans = sentences.split('`').skip(1).step_by(2);
     // a span with these is a pattern of several commands
-    let spans = spans.filter(|span| span.contains("opentcp ") && !span.contains(['|', '…', '\n']) && !span.contains("..."));
+    let spans =
+        spans.filter(|span| span.contains("opentcp ") && !span.contains(['|', '…', '\n']) && !span.contains("..."));
     spans.map(str::to_string).collect()
 }
 

@@ -26,8 +26,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
-    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) =
-        entries(folder).into_iter().partition(|entry| entry.is_dir());
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries(folder).into_iter().partition(|entry| entry.is_dir());
     let rust = files.into_iter().filter(|file| file.extension().is_some_and(|ending| ending == "rs"));
     rust.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
 }

@@ -33,7 +33,8 @@ fn describe(command: &mut Command, text: &mut String) {
     *text += &format!("```text\n{}\n```\n\n", usage.trim_start_matches("Usage:").trim());
     // the global ones are in the first command's table
     let global = |arg: &&Arg| arg.is_global_set() && name != "opentcp";
-    let shown = |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str()) && !global(arg);
+    let shown =
+        |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str()) && !global(arg);
     let rows: Vec<[String; 3]> = command.get_arguments().filter(shown).map(row).collect();
     if !rows.is_empty() {
         *text += &format!("{}\n", table(["argument", "default", "meaning"], rows));
