@@ -82,7 +82,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 fn shell(line: &str) -> Vec<Vec<String>> {
     let (mut all, mut words, mut word, mut quote) = (Vec::new(), Vec::new(), None::<String>, None);
     let mut redirected = false;
-    let mut end = |word: &mut Option<String>, words: &mut Vec<String>, redirected: &mut bool| {
+    let end = |word: &mut Option<String>, words: &mut Vec<String>, redirected: &mut bool| {
         if let Some(word) = word.take().filter(|_| !std::mem::take(redirected)) {
             words.push(word);
         }

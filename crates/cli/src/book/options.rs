@@ -27,7 +27,7 @@ fn describe(command: &mut Command, text: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_string();
     let usage = command.render_usage().to_string();
     *text += &format!("## {name}\n\n");
-    for about in [command.get_about(), command.get_long_about()].into_iter().flatten().last() {
+    if let Some(about) = command.get_long_about().or(command.get_about()) {
         *text += &format!("{}\n\n", plain(&about.to_string()));
     }
     *text += &format!("```text\n{}\n```\n\n", usage.trim_start_matches("Usage:").trim());

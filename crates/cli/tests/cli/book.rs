@@ -53,9 +53,16 @@ fn check(folder: &Path, block: &Block, printed: Option<&Block>) -> Result<(), St
         return Err(format!("{}\n{said}", output.status));
     }
     let Some(printed) = printed else { return Ok(()) };
-    let said: Vec<&str> = said.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let shown = |line: &&str| !line.is_empty() && !is_progress(line);
+    let said: Vec<&str> = said.lines().map(str::trim_end).filter(shown).collect();
     let printed: Vec<&str> = printed.lines.iter().map(|line| line.trim_end()).filter(|line| !line.is_empty()).collect();
     if matches(&printed, &said) { Ok(()) } else { Err(format!("this was printed:\n{}", said.join("\n"))) }
+}
+
+/// Whether this is a line such as `[1/20] …`, instead of which a terminal shows a bar.
+fn is_progress(line: &str) -> bool {
+    let count = line.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map(|(count, _)| count);
+    count.is_some_and(|count| count.bytes().all(|byte| byte.is_ascii_digit() || byte == b'/'))
 }
 
 /// Whether lines are as printed, where a line `…` stands for any number of them.
