@@ -46,11 +46,14 @@ fn taken(words: &[String], synopsis: bool) -> Result<(), String> {
             return Err(format!("{path} does not exist"));
         }
     }
-    let error = match Cli::try_parse_from(words) {
+    // a variable of the reader's shell may hold any options
+    let given = words.iter().filter(|word| !word.starts_with('$'));
+    let error = match Cli::try_parse_from(given) {
         Ok(_) => return Ok(()),
         Err(error) => error,
     };
-    let placeholder = words.iter().any(|word| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase()));
+    let upper = |word: &String| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase());
+    let placeholder = words.iter().any(upper) || (synopsis && words.last().is_some_and(|word| word.starts_with("--")));
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(()),
         ErrorKind::MissingRequiredArgument
@@ -120,8 +123,8 @@ fn code_spans(text: &str, blocks: &[Block]) -> Vec<String> {
     let sentences = sentences.join("\n");
     let spans = sentences.split('`').skip(1).step_by(2);
     // a span with these is a pattern of several commands
-    let spans =
-        spans.filter(|span| span.contains("opentcp ") && !span.contains(['|', '…', '\n']) && !span.contains("..."));
+    let spans = spans.filter(|span| span.contains("opentcp ") && !span.contains(['|', '…', '\n']));
+    let spans = spans.filter(|span| !span.contains("...") && !span.contains("COMMAND"));
     spans.map(str::to_string).collect()
 }
 
