@@ -37,11 +37,17 @@ fn kinds(file: &Path) -> Vec<[String; 2]> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("#[error(") {
         let rest = text[at + "#[error(".len()..].trim_start();
-        let Some(message) = rest.strip_prefix('"').and_then(literal) else { continue };
+        let Some(message) = rest.strip_prefix('"').and_then(literal).map(|message| places(&message)) else { continue };
+        // one that only passes another's message on says nothing here
+        if !message.contains(char::is_alphabetic) {
+            continue;
+        }
         let before = text[..at].lines().rev().map(str::trim).filter(|line| !line.is_empty());
         let mut comment: Vec<&str> = before.map_while(|line| line.strip_prefix("///")).map(str::trim).collect();
         comment.reverse();
-        found.push([format!("`{}`", places(&message).replace('`', "'")), plain(&comment.join(" "))]);
+        // a link of rustdoc is code here
+        let comment = comment.join(" ").replace("[`", "`").replace("`]", "`");
+        found.push([format!("`{}`", message.replace('`', "'")), plain(&comment)]);
     }
     found
 }
