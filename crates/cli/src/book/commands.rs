@@ -10,7 +10,7 @@ const TREE: [&str; 6] = ["cc/", "crates/", "dist/", "policies/", "python/", "sce
 
 #[test]
 fn every_shown_command_is_one_of_this_program() {
-    let (mut wrong, mut blocks_, mut spans) = (Vec::new(), 0, 0);
+    let (mut wrong, mut in_blocks, mut in_sentences) = (Vec::new(), 0, 0);
     for (page, text) in pages() {
         // those of the reference are clap's own
         if page == "docs/reference/command.md" {
@@ -18,7 +18,7 @@ fn every_shown_command_is_one_of_this_program() {
         }
         for block in blocks(&page, &text) {
             for command in block.commands().iter().flat_map(|line| commands(line)) {
-                blocks_ += 1;
+                in_blocks += 1;
                 if let Err(error) = taken(&command, block.not_run.as_deref() == Some("synopsis")) {
                     wrong.push(format!("{page}:{}: {}: {error}", block.line, command.join(" ")));
                 }
@@ -26,14 +26,14 @@ fn every_shown_command_is_one_of_this_program() {
         }
         for span in code_spans(&text, &blocks(&page, &text)) {
             for command in commands(&span) {
-                spans += 1;
+                in_sentences += 1;
                 if let Err(error) = taken(&command, true) {
                     wrong.push(format!("{page}: `{}`: {error}", command.join(" ")));
                 }
             }
         }
     }
-    println!("{blocks_} commands in blocks, {spans} in sentences");
+    println!("{in_blocks} commands in blocks, {in_sentences} in sentences");
     assert!(wrong.is_empty(), "{} shown commands are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -48,10 +48,7 @@ fn taken(words: &[String], synopsis: bool) -> Result<(), String> {
     }
     // a variable of the reader's shell may hold any options
     let given = words.iter().filter(|word| !word.starts_with('$'));
-    let error = match Cli::try_parse_from(given) {
-        Ok(_) => return Ok(()),
-        Err(error) => error,
-    };
+    let Err(error) = Cli::try_parse_from(given) else { return Ok(()) };
     let upper = |word: &String| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase());
     let placeholder = words.iter().any(upper) || (synopsis && words.last().is_some_and(|word| word.starts_with("--")));
     match error.kind() {
@@ -83,34 +80,39 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 
 /// Simple commands of a line: words without quotes, redirections and comments.
 fn shell(line: &str) -> Vec<Vec<String>> {
-    let (mut all, mut words, mut word, mut quote) = (Vec::new(), Vec::new(), None::<String>, None);
+    let (mut all, mut words, mut word, mut quote) = (vec![], Vec::new(), None::<String>, None);
+    // what is redirected to is no argument
     let mut redirected = false;
-    let end = |word: &mut Option<String>, words: &mut Vec<String>, redirected: &mut bool| {
-        if let Some(word) = word.take().filter(|_| !std::mem::take(redirected)) {
+    for c in line.chars().chain([';']) {
+        if quote.is_some() || !" \t[];|&()<>'\"#".contains(c) || (c == '#' && word.is_some()) {
+            if quote == Some(c) {
+                quote = None;
+            } else {
+                word.get_or_insert_default().push(c);
+            }
+            continue;
+        }
+        match c {
+            '#' => break,
+            '"' | '\'' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+                continue;
+            }
+            // a number before it is a file descriptor
+            '<' | '>' => drop(word.take_if(|word| word.parse::<u32>().is_ok())),
+            _ => {}
+        }
+        if let Some(word) = word.take()
+            && !std::mem::take(&mut redirected)
+        {
             words.push(word);
         }
-    };
-    for c in line.chars() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), c) => word.get_or_insert_default().push(c),
-            (None, '"' | '\'') => (quote = Some(c), word.get_or_insert_default()).0,
-            (None, '#') if word.is_none() => break,
-            (None, ' ' | '\t' | '[' | ']') => end(&mut word, &mut words, &mut redirected),
-            (None, ';' | '|' | '&' | '(' | ')') => {
-                end(&mut word, &mut words, &mut redirected);
-                all.push(std::mem::take(&mut words));
-            }
-            (None, '<' | '>') => {
-                // a number before it is a file descriptor
-                word.take_if(|word| word.parse::<u32>().is_ok());
-                end(&mut word, &mut words, &mut redirected);
-                redirected = true;
-            }
-            (None, c) => word.get_or_insert_default().push(c),
+        redirected |= "<>".contains(c);
+        if ";|&()".contains(c) {
+            all.push(std::mem::take(&mut words));
         }
     }
-    end(&mut word, &mut words, &mut redirected);
     all.push(words);
     all
 }

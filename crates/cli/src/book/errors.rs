@@ -5,19 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(super) fn reference() -> String {
-    let mut text = String::new();
     let mut crates: Vec<PathBuf> = entries(&repository().join("crates"));
     crates.sort();
-    for one in crates {
-        let mut files = sources(&one.join("src"));
-        files.sort();
-        let kinds: Vec<[String; 2]> = files.iter().flat_map(|file| kinds(file)).collect();
-        if !kinds.is_empty() {
-            let name = one.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            text += &format!("### {name}\n\n{}\n", table(["message", "when"], kinds));
-        }
-    }
-    text
+    crates.iter().filter_map(|one| of_crate(one)).collect::<Vec<_>>().join("\n")
+}
+
+/// Its errors as a table; none if it has no errors of its own.
+fn of_crate(folder: &Path) -> Option<String> {
+    let mut files = sources(&folder.join("src"));
+    files.sort();
+    let kinds: Vec<[String; 2]> = files.iter().flat_map(|file| kinds(file)).collect();
+    let name = folder.file_name()?.to_string_lossy();
+    (!kinds.is_empty()).then(|| format!("### {name}\n\n{}", table(["message", "when"], kinds)))
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -73,12 +72,12 @@ fn places(message: &str) -> String {
     let (mut text, mut rest) = (String::new(), message);
     while let Some((before, after)) = rest.split_once('{') {
         text += before;
-        match after.strip_prefix('{') {
-            Some(after) => (text.push('{'), rest = after).1,
-            None => {
-                text.push('…');
-                rest = after.split_once('}').map_or("", |(_, after)| after);
-            }
+        if let Some(after) = after.strip_prefix('{') {
+            text.push('{');
+            rest = after;
+        } else {
+            text.push('…');
+            rest = after.split_once('}').map_or("", |(_, after)| after);
         }
     }
     (text + rest).replace("}}", "}")

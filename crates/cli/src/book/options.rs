@@ -7,12 +7,11 @@ use clap::{Arg, Command, CommandFactory as _};
 pub(super) fn reference() -> String {
     let mut command = Cli::command();
     command.build();
-    let mut text = String::new();
-    describe(&mut command, &mut text);
-    text
+    let mut parts = Vec::new();
+    describe(&mut command, &mut parts);
+    parts.join("\n\n")
 }
 
-/// As lines of a list.
 pub(super) fn exit_codes() -> String {
     let line = EXIT_CODES.lines().next().expect("the codes come first").trim_start_matches("Exit codes: ");
     let codes = line.trim_end_matches('.').split(", ").map(|code| {
@@ -22,30 +21,33 @@ pub(super) fn exit_codes() -> String {
     table(["exit code", "meaning"], codes)
 }
 
-/// A command and those below it.
-fn describe(command: &mut Command, text: &mut String) {
+/// A command and those below it, in paragraphs.
+fn describe(command: &mut Command, parts: &mut Vec<String>) {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_string();
     let usage = command.render_usage().to_string();
-    *text += &format!("## {name}\n\n");
+    parts.push(format!("## {name}"));
     if let Some(about) = command.get_long_about().or(command.get_about()) {
-        *text += &format!("{}\n\n", plain(&about.to_string()));
+        parts.push(plain(&about.to_string()));
     }
-    *text += &format!("```text\n{}\n```\n\n", usage.trim_start_matches("Usage:").trim());
+    parts.push(verbatim(usage.trim_start_matches("Usage:")));
     // the global ones are in the first command's table
     let global = |arg: &&Arg| arg.is_global_set() && name != "opentcp";
-    let shown =
-        |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str()) && !global(arg);
-    let rows: Vec<[String; 3]> = command.get_arguments().filter(shown).map(row).collect();
+    let ours = |arg: &&Arg| !["help", "version"].contains(&arg.get_id().as_str());
+    let shown = command.get_arguments().filter(|arg| ours(arg) && !arg.is_hide_set() && !global(arg));
+    let rows: Vec<[String; 3]> = shown.map(row).collect();
     if !rows.is_empty() {
-        *text += &format!("{}\n", table(["argument", "default", "meaning"], rows));
+        parts.push(table(["argument", "default", "meaning"], rows).trim().to_string());
     }
     if let Some(examples) = command.get_after_long_help().or(command.get_after_help()) {
-        *text += &format!("```text\n{}\n```\n\n", examples.to_string().trim());
+        parts.push(verbatim(&examples.to_string()));
     }
-    let below: Vec<&mut Command> = command.get_subcommands_mut().filter(|below| !below.is_hide_set()).collect();
-    for below in below {
-        describe(below, text);
+    for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
+        describe(below, parts);
     }
+}
+
+fn verbatim(text: &str) -> String {
+    format!("```text\n{}\n```", text.trim())
 }
 
 fn row(arg: &Arg) -> [String; 3] {
@@ -58,11 +60,10 @@ fn row(arg: &Arg) -> [String; 3] {
     let takes = arg.get_action().takes_values();
     let defaults: Vec<String> = arg.get_default_values().iter().map(|one| one.to_string_lossy().into_owned()).collect();
     let default = if takes && !defaults.is_empty() { format!("`{}`", defaults.join(" ")) } else { String::new() };
-    let mut help = arg.get_long_help().or(arg.get_help()).map(|help| plain(&help.to_string())).unwrap_or_default();
+    let help = arg.get_long_help().or(arg.get_help()).map(|help| plain(&help.to_string())).unwrap_or_default();
     let values: Vec<String> =
         arg.get_possible_values().iter().filter(|_| takes).map(|one| format!("`{}`", one.get_name())).collect();
-    if !values.is_empty() && !arg.is_hide_possible_values_set() {
-        help += &format!(" ({})", values.join(", "));
-    }
+    let listed = !values.is_empty() && !arg.is_hide_possible_values_set();
+    let help = if listed { format!("{help} ({})", values.join(", ")) } else { help };
     [format!("`{name}`"), default, help]
 }

@@ -94,12 +94,12 @@ pub fn blocks(page: &str, text: &str) -> Vec<Block> {
             }
             (_, Some(language)) => {
                 blocks.extend(open.take());
-                open = Some(begun(i, language.trim(), &whole, &mut reason));
+                open = Some(begun(i, language.trim(), whole.as_ref(), &mut reason));
             }
             (_, None) if indented.is_some() && before.is_empty() => {
                 blocks.extend(open.take());
                 // a space marks it as open; no fence has one
-                let mut block = begun(i, " ", &whole, &mut reason);
+                let mut block = begun(i, " ", whole.as_ref(), &mut reason);
                 block.lines.push(indented.unwrap_or_default().to_string());
                 open = Some(block);
             }
@@ -126,8 +126,8 @@ pub fn blocks(page: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
-fn begun(i: usize, language: &str, whole: &Option<String>, reason: &mut Option<String>) -> Block {
-    let not_run = reason.take().or_else(|| whole.clone());
+fn begun(i: usize, language: &str, whole: Option<&String>, reason: &mut Option<String>) -> Block {
+    let not_run = reason.take().or_else(|| whole.cloned());
     Block { line: i + 1, language: language.to_string(), lines: Vec::new(), not_run }
 }
 
