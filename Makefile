@@ -5,12 +5,13 @@
 #   make install PREFIX=/usr/local   the command, its man pages and completions
 #   make python  the Python package's wheel, in target/wheels
 #   make package target/debian/*.deb, for Debian and Ubuntu          make image   an OCI image, by podman
+#   make book    the documentation as a book, in target/book          make reference   writes its generated parts
 #   make fuzz    property tests with new random cases
 
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build install package image python demo test lint bench fuzz clean setup setup-tests
+.PHONY: build install package image python book reference demo test lint bench fuzz clean setup setup-tests
 .DEFAULT_GOAL := build
 
 setup:
@@ -43,6 +44,15 @@ image: build
 # For Python 3.11 or newer on any Linux as old as this one.
 python: setup-tests
 	tools/python wheel
+
+# With its links checked. The first time it builds mdBook, which takes a minute or two.
+book:
+	tools/book
+
+# What the code says about itself: options, variables, columns, errors, metrics, the Python API.
+reference:
+	OPENTCP_WRITE_DOCS=1 $(CARGO) test --profile checked --locked -p cli --lib --test cli reference
+	OPENTCP_WRITE_DOCS=1 tools/book
 
 demo: build
 	target/release/opentcp reproduce cfi16

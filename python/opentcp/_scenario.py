@@ -20,9 +20,9 @@ StrPath = str | os.PathLike[str]
 class Scenario:
     """A network, its traffic, its hosts' TCP, and what is measured; checked, and never changed.
 
-    ``Scenario(text)`` takes the TOML text of a scenario file, `read` the file, `from_dict` the same as Python values. The reference of
-    the keys is https://scenarios/README.md. All of them check everything, and raise `ScenarioError`
-    with each mistake and its place. Paths in a text begin at the working directory, those in a file at its folder.
+    ``Scenario(text)`` takes the TOML text of a scenario file, `read` the file, `from_dict` the same as Python values.
+    scenarios/README.md is the reference of the keys. All of them check everything, and raise `ScenarioError` with each mistake and its
+    place. Paths in a text begin at the working directory, those in a file at its folder.
     """
 
     __slots__ = ("_base", "_checked", "_kept", "_name", "_sets", "_text")

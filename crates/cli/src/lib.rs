@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+#[cfg(test)]
+mod book;
 mod cc;
 mod collect;
 mod demo;

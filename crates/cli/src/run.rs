@@ -28,7 +28,7 @@ A sweep has a folder for each run.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The scenario file (TOML); docs/scenarios.md has the reference
+    /// The scenario file (TOML); scenarios/README.md is the reference
     scenario: PathBuf,
     /// Set a key of the scenario, dotted; may be given many times. A key of the sweep then has this value alone
     #[arg(long = "set", value_name = "KEY=VALUE")]

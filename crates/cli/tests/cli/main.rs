@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod bad_input;
+mod book;
 mod collect;
 mod common;
 mod demo;
@@ -27,4 +28,5 @@ mod reproduce;
 mod reproduce_dctcp;
 mod reproduce_tcon;
 mod scenarios;
+mod shown;
 mod transfers;

@@ -1,4 +1,4 @@
-//! The reference of metrics in the documentation is that of the code. `OPENTCP_WRITE_DOCS=1` writes it.
+//! The reference of metrics in the documentation is that of the code. `make reference` writes it.
 
 use metrics::{Metric, reference};
 use std::fs;
@@ -13,7 +13,7 @@ const TABLES: [(&str, &[&Metric]); 5] = [
 ];
 
 #[test]
-fn the_documentation_has_every_metric() {
+fn the_reference_has_every_metric() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/monitor.md");
     let text = fs::read_to_string(&path).unwrap();
     let mut right = text.clone();
@@ -27,7 +27,7 @@ fn the_documentation_has_every_metric() {
         fs::write(&path, &right).unwrap();
         return;
     }
-    assert!(text == right, "docs/monitor.md is not what the code has: run this test with OPENTCP_WRITE_DOCS=1");
+    assert!(text == right, "docs/monitor.md is not what the code says; run `make reference`");
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! `scenarios/README.md` names every key that the reader knows.
+//! `scenarios/README.md` names every key that the reader knows, and no other.
 
 use crate::common::parse;
+use std::collections::BTreeSet;
 
 /// The keys that a section allows, as the error for a wrong key lists them.
 fn allowed(text: &str) -> Vec<String> {
@@ -11,15 +12,17 @@ fn allowed(text: &str) -> Vec<String> {
     help.split('`').skip(1).step_by(2).map(str::to_string).collect()
 }
 
-#[test]
-fn the_reference_names_every_key() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/README.md");
-    let reference = std::fs::read_to_string(path).unwrap();
+fn reference() -> String {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/README.md")).unwrap()
+}
+
+/// A wrong key in each place that has keys.
+fn sections() -> Vec<String> {
     let network = |line: &str| format!("[network]\n{line}");
     let traffic = |line: &str| {
         format!("duration = \"1 s\"\n[network]\ntopology = {{ star = {{ hosts = 3 }} }}\n[[traffic]]\n{line}")
     };
-    let sections = [
+    vec![
         "zzzzzzz = 1".to_string(),
         network("zzzzzzz = 1"),
         network("topology = { zzzzzzz = 1 }"),
@@ -51,10 +54,34 @@ fn the_reference_names_every_key() {
         traffic("all_to_all = { think = { zzzzzzz = 1 } }"),
         traffic("poisson = { zzzzzzz = 1 }"),
         traffic("idle = { flows = 1 }\n[measure]\nzzzzzzz = 1"),
-    ];
-    for section in sections {
+    ]
+}
+
+#[test]
+fn the_reference_names_every_key() {
+    let reference = reference();
+    for section in sections() {
         for key in allowed(&section) {
             assert!(reference.contains(&format!("`{key}`")), "`{key}` is missing, of\n{section}");
         }
     }
+}
+
+#[test]
+fn every_key_of_the_reference_exists() {
+    let known: BTreeSet<String> = sections().iter().flat_map(|section| allowed(section)).collect();
+    let (mut of_keys, mut seen) = (false, 0);
+    for line in reference().lines() {
+        let Some(first) = line.strip_prefix("| ").and_then(|line| line.split(" |").next()) else { continue };
+        // a table's first line names its columns
+        if !first.contains('`') {
+            of_keys = first == "key";
+        } else if of_keys {
+            for key in first.split('`').skip(1).step_by(2) {
+                assert!(known.contains(key), "`{key}` is no key of a scenario: {line}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 60, "{seen} keys");
 }
