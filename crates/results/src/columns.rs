@@ -52,7 +52,7 @@ impl Table {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column<'a> {
     /// Its name, as in the table's file.
-    pub name: &'static str,
+    pub name: &'a str,
     /// A value for each row.
     pub values: Values<'a>,
 }
@@ -105,37 +105,37 @@ pub(crate) enum Cells<'a, R> {
 
 /// One column: its name and where its cells come from.
 pub(crate) struct Definition<'a, R> {
-    pub name: &'static str,
+    pub name: &'a str,
     pub cells: Cells<'a, R>,
 }
 
 impl<'a, R> Definition<'a, R> {
-    fn int(name: &'static str, cell: impl Fn(&'a R) -> u64 + 'a) -> Self {
+    fn int(name: &'a str, cell: impl Fn(&'a R) -> u64 + 'a) -> Self {
         let cells = Cells::Int(Box::new(cell));
         Self { name, cells }
     }
 
-    fn int_or_null(name: &'static str, cell: impl Fn(&'a R) -> Option<u64> + 'a) -> Self {
+    pub(crate) fn int_or_null(name: &'a str, cell: impl Fn(&'a R) -> Option<u64> + 'a) -> Self {
         let cells = Cells::IntOrNull(Box::new(cell));
         Self { name, cells }
     }
 
-    fn float(name: &'static str, cell: impl Fn(&'a R) -> f64 + 'a) -> Self {
+    fn float(name: &'a str, cell: impl Fn(&'a R) -> f64 + 'a) -> Self {
         let cells = Cells::Float(Box::new(cell));
         Self { name, cells }
     }
 
-    fn float_or_null(name: &'static str, cell: impl Fn(&'a R) -> Option<f64> + 'a) -> Self {
+    pub(crate) fn float_or_null(name: &'a str, cell: impl Fn(&'a R) -> Option<f64> + 'a) -> Self {
         let cells = Cells::FloatOrNull(Box::new(cell));
         Self { name, cells }
     }
 
-    fn bool(name: &'static str, cell: impl Fn(&'a R) -> bool + 'a) -> Self {
+    fn bool(name: &'a str, cell: impl Fn(&'a R) -> bool + 'a) -> Self {
         let cells = Cells::Bool(Box::new(cell));
         Self { name, cells }
     }
 
-    fn text(name: &'static str, cell: impl Fn(&'a R) -> &'a str + 'a) -> Self {
+    pub(crate) fn text(name: &'a str, cell: impl Fn(&'a R) -> &'a str + 'a) -> Self {
         let cells = Cells::Text(Box::new(cell));
         Self { name, cells }
     }

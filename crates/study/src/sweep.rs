@@ -78,7 +78,7 @@ pub fn run_all(
     if stop.interrupted() { Err(Failure::Interrupted) } else { outcome }
 }
 
-fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, Failure> {
+pub(crate) fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, Failure> {
     let began = Instant::now();
     // A broken invariant of the simulator must not look like the user's mistake, nor leave a half-written folder.
     let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&job.scenario, progress, stop)));
