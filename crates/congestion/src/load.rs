@@ -27,6 +27,12 @@ impl Algorithm {
     pub fn load(path: &Path) -> Result<&'static Algorithm, LoadError> {
         static LOADED: Mutex<BTreeMap<Vec<u8>, &'static Algorithm>> = Mutex::new(BTreeMap::new());
 
+        if let Some(algorithm) = Algorithm::registered(path) {
+            return Ok(algorithm);
+        }
+        if path.extension().is_some_and(|extension| extension == "py") {
+            return Err(LoadError::Python { path: path.to_path_buf() });
+        }
         let source = read(path)?;
         // held while compiling: a second thread with the same file waits for the first one's result
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);

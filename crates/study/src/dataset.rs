@@ -41,6 +41,7 @@ pub struct Sweep {
     done: Mutex<Vec<Option<Summary>>>,
     /// Runs that were done before, and their packet-hops.
     before: (usize, u64),
+    began: Instant,
     /// On the dataset's folder: a second sweep into it would take this one's unfinished parts for remains.
     _lock: Flock<File>,
 }
@@ -80,7 +81,7 @@ impl Sweep {
         let done = done(&dataset, &jobs)?;
         dataset.clean().map_err(|error| Failure::writing(&error))?;
         let before = (done.iter().flatten().count(), done.iter().flatten().map(|summary| summary.packet_hops).sum());
-        Ok(Sweep { jobs, dataset, done: Mutex::new(done), before, _lock: lock })
+        Ok(Sweep { jobs, dataset, done: Mutex::new(done), before, began: Instant::now(), _lock: lock })
     }
 
     /// All runs: names and parameters.
@@ -114,12 +115,12 @@ impl Sweep {
         Ok(())
     }
 
-    /// Writes the table of the runs that are done: call it last, also after a failure. The answer lists them, in order; `workers` and
-    /// `began` are of this part of the work.
+    /// Writes the table of the runs that are done: call it last, also after a failure. The answer lists them, in order; its speed is
+    /// that since the sweep was opened, with `workers` runs at a time.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn finish(&self, workers: usize, began: Instant) -> Result<Done, Failure> {
+    pub fn finish(&self, workers: usize) -> Result<Done, Failure> {
         let done = self.lock();
         let kept = |(job, summary): (&Job, &Option<Summary>)| {
             let summary = summary.clone()?;
@@ -132,7 +133,7 @@ impl Sweep {
         }
         let hops = runs.iter().map(|run| run.summary.packet_hops).sum::<u64>() - self.before.1;
         let out = self.dataset.folder().to_path_buf();
-        Ok(Done { scenario: self.jobs[0].scenario.name.clone(), out, runs, info: speed(began, hops, workers) })
+        Ok(Done { scenario: self.jobs[0].scenario.name.clone(), out, runs, info: speed(self.began, hops, workers) })
     }
 
     /// The outcome of a sweep in which these runs failed: their names and why.
@@ -174,7 +175,7 @@ impl Sweep {
     /// # Errors
     /// As [`sweep`].
     pub fn run(&self, workers: usize, monitor: Monitor<'_>) -> Result<Done, Failure> {
-        let (began, pending) = (Instant::now(), self.pending());
+        let pending = self.pending();
         if let Some(words) = self.resumed() {
             monitor.note(&words);
         }
@@ -197,7 +198,7 @@ impl Sweep {
         let workers = workers.min(pending.len());
         thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
         drop(progress);
-        let done = self.finish(workers, began)?;
+        let done = self.finish(workers)?;
         if monitor.stop().interrupted() {
             return Err(self.paused());
         }

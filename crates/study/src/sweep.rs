@@ -106,6 +106,8 @@ const STEPS_MIN: u64 = 100;
 
 /// [`sim::simulate`] in steps of about equal work, so that it can stop soon. The steps follow from the scenario, never from real time.
 fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, SimError> {
+    // what ended an earlier run on this thread is not this run's
+    congestion::take_fault();
     let mut simulation = Simulation::new(scenario)?;
     let end = scenario.duration;
     let longest = (end / STEPS_MIN).max(Time::from_ps(1));
@@ -117,6 +119,9 @@ fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result
         simulation.run_to(now);
         if stop.is_set() {
             return Err(SimError::Interrupted);
+        }
+        if let Some(fault) = congestion::take_fault() {
+            return Err(SimError::Algorithm(fault));
         }
         let done = Progress::share(now, end);
         progress.advance(done - reported);
