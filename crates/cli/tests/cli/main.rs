@@ -27,4 +27,5 @@ mod reproduce;
 mod reproduce_dctcp;
 mod reproduce_tcon;
 mod scenarios;
+mod sweep;
 mod transfers;
