@@ -59,7 +59,7 @@ opentcp.plot.ccdf(sweep)
 # heard: no algorithm that learns from feedback can help in the first round trip. A smaller first window can.
 
 # %%
-first = incast.set({"tcp.cc": "dctcp", "tcp.rto_min": "10 ms"}).sweep({"tcp.initial_window": [2, 4, 10]})
+first = incast.set({"tcp.cc": "dctcp", "tcp.rto_min": "10 ms"}).sweep({"tcp.initial_cwnd": [2, 4, 10]})
 for run in first:
     drops, tail = run.summary["drops_at_switches"], (run.summary["p99_fct_ns"] or 0) / 1e6
-    print(f"initial window {run.parameters['initial_window']:>2}: {drops:4} drops, p99 {tail:6.1f} ms")
+    print(f"initial window {run.parameters['initial_cwnd']:>2}: {drops:4} drops, p99 {tail:6.1f} ms")

@@ -156,12 +156,52 @@ macro_rules! fields {
 }
 
 fields!(
-    sk_pacing_rate, sk_max_pacing_rate, sk_pacing_status, sk_gso_max_size, sk_pacing_shift, icsk_ca_state, icsk_retransmits,
-    icsk_ack_pending, snd_cwnd, snd_cwnd_cnt, snd_ssthresh, snd_cwnd_clamp, packets_out, sacked_out, lost_out, retrans_out,
-    delivered, delivered_ce, lost, app_limited, max_packets_out, cwnd_usage_seq, srtt_us, mdev_us, delivered_mstamp,
-    first_tx_mstamp, tcp_wstamp_ns, prior_cwnd, prior_ssthresh, high_seq, undo_marker, rate_delivered, rate_interval_us,
-    snd_cwnd_stamp, bytes_sent, lsndtime, advmss, ecn_flags, is_cwnd_limited, tcp_mstamp, tcp_clock_cache, bytes_acked,
-    mss_cache, rcv_nxt, snd_una, snd_nxt,
+    sk_pacing_rate,
+    sk_max_pacing_rate,
+    sk_pacing_status,
+    sk_gso_max_size,
+    sk_pacing_shift,
+    icsk_ca_state,
+    icsk_retransmits,
+    icsk_ack_pending,
+    snd_cwnd,
+    snd_cwnd_cnt,
+    snd_ssthresh,
+    snd_cwnd_clamp,
+    packets_out,
+    sacked_out,
+    lost_out,
+    retrans_out,
+    delivered,
+    delivered_ce,
+    lost,
+    app_limited,
+    max_packets_out,
+    cwnd_usage_seq,
+    srtt_us,
+    mdev_us,
+    delivered_mstamp,
+    first_tx_mstamp,
+    tcp_wstamp_ns,
+    prior_cwnd,
+    prior_ssthresh,
+    high_seq,
+    undo_marker,
+    rate_delivered,
+    rate_interval_us,
+    snd_cwnd_stamp,
+    bytes_sent,
+    lsndtime,
+    advmss,
+    ecn_flags,
+    is_cwnd_limited,
+    tcp_mstamp,
+    tcp_clock_cache,
+    bytes_acked,
+    mss_cache,
+    rcv_nxt,
+    snd_una,
+    snd_nxt,
 );
 
 #[pymethods]
@@ -180,7 +220,9 @@ impl Socket {
             "snd_cwnd" => {
                 let (cwnd, most) = (value.extract::<u32>()?, sock.snd_cwnd_clamp);
                 if cwnd == 0 || cwnd > most {
-                    return Err(PyValueError::new_err(format!("snd_cwnd of {cwnd}: a window has 1 to {most} segments")));
+                    return Err(PyValueError::new_err(format!(
+                        "snd_cwnd of {cwnd}: a window has 1 to {most} segments"
+                    )));
                 }
                 sock.snd_cwnd = cwnd;
             }
@@ -259,7 +301,9 @@ impl Socket {
 }
 
 fn unknown(name: &str) -> PyErr {
-    PyAttributeError::new_err(format!("a socket has no field {name}; what an algorithm keeps is on self, one for each flow"))
+    PyAttributeError::new_err(format!(
+        "a socket has no field {name}; what an algorithm keeps is on self, one for each flow"
+    ))
 }
 
 /// What an ACK said: the argument of `pkts_acked`.

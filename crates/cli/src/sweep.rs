@@ -83,7 +83,9 @@ pub fn sweep(args: &Args) -> Result<(), Failure> {
 /// An axis as an override of the scenario's sweep.
 fn axis_set(axis: &str) -> Result<String, Failure> {
     let Some((key, values)) = axis.split_once('=').filter(|(key, _)| !key.trim().is_empty()) else {
-        return Err(Failure::Input(format!("--axis {axis}: write KEY=V1,V2 with a dotted key, such as tcp.cc=cubic,dctcp")));
+        return Err(Failure::Input(format!(
+            "--axis {axis}: write KEY=V1,V2 with a dotted key, such as tcp.cc=cubic,dctcp"
+        )));
     };
     let (key, values) = (key.trim(), values.trim());
     if values.starts_with('[') {
@@ -96,7 +98,11 @@ fn axis_set(axis: &str) -> Result<String, Failure> {
 /// A value as TOML: a text gets quotes.
 fn toml_value(value: &str) -> String {
     let plain = value.parse::<f64>().is_ok_and(f64::is_finite) || ["true", "false"].contains(&value);
-    if plain || value.starts_with(['"', '\'', '{']) { value.to_string() } else { serde_json::Value::from(value).to_string() }
+    if plain || value.starts_with(['"', '\'', '{']) {
+        value.to_string()
+    } else {
+        serde_json::Value::from(value).to_string()
+    }
 }
 
 /// What `--json` prints.

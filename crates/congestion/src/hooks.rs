@@ -77,8 +77,7 @@ struct Registered {
     algorithms: BTreeMap<PathBuf, &'static Algorithm>,
 }
 
-static REGISTERED: RwLock<Registered> =
-    RwLock::new(Registered { hooks: BTreeMap::new(), algorithms: BTreeMap::new() });
+static REGISTERED: RwLock<Registered> = RwLock::new(Registered { hooks: BTreeMap::new(), algorithms: BTreeMap::new() });
 
 thread_local! {
     static FAULT: RefCell<Option<String>> = const { RefCell::new(None) };

@@ -46,12 +46,7 @@ pub(crate) fn run_table(runs: &[RunSummary<'_>]) -> Result<Vec<u8>> {
     file(&rows, &columns, [("scenario", origin(|of| &of.scenario)), ("version", origin(|of| &of.version))])
 }
 
-fn row<'a>(
-    run: &RunSummary<'a>,
-    numbers: &'a [(String, Value)],
-    parameters: &[&str],
-    names: &[&str],
-) -> Row<'a> {
+fn row<'a>(run: &RunSummary<'a>, numbers: &'a [(String, Value)], parameters: &[&str], names: &[&str]) -> Row<'a> {
     let parameter = |key: &&str| run.parameters.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str());
     Row {
         name: run.name,

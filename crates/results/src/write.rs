@@ -210,7 +210,11 @@ fn write_copy(dir: &Path, name: &str, text: &str) -> Result<(), WriteError> {
 pub(crate) fn check_copy(name: &str) -> Result<(), WriteError> {
     let plain = |part: &str| !matches!(part, "" | "." | "..");
     let inside = name.strip_prefix(COPIES).and_then(|rest| rest.strip_prefix('/'));
-    if inside.is_some_and(|rest| rest.split('/').all(plain)) { Ok(()) } else { Err(WriteError::BadCopy(name.to_owned())) }
+    if inside.is_some_and(|rest| rest.split('/').all(plain)) {
+        Ok(())
+    } else {
+        Err(WriteError::BadCopy(name.to_owned()))
+    }
 }
 
 fn write_json(dir: &Path, name: &str, value: &impl Serialize) -> Result<(), WriteError> {

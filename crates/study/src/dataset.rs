@@ -167,7 +167,10 @@ impl Sweep {
         if done == 0 {
             return Failure::Interrupted;
         }
-        Failure::Paused(format!("interrupted: {done} of {} runs are done; the same sweep does the rest", self.jobs.len()))
+        Failure::Paused(format!(
+            "interrupted: {done} of {} runs are done; the same sweep does the rest",
+            self.jobs.len()
+        ))
     }
 
     /// Does what is pending, `workers` runs at a time.
@@ -277,7 +280,9 @@ fn lock(folder: &Path) -> Result<Flock<File>, Failure> {
     let refused = |why: String| Failure::Input(format!("{}: {why}", folder.display()));
     let file = File::open(folder).map_err(|error| refused(error.to_string()))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| match error {
-        Errno::EWOULDBLOCK => refused("another sweep goes on in this folder: wait for its end, or choose another (--out)".into()),
+        Errno::EWOULDBLOCK => {
+            refused("another sweep goes on in this folder: wait for its end, or choose another (--out)".into())
+        }
         other => refused(format!("it cannot be locked: {other}")),
     })
 }
@@ -299,9 +304,16 @@ fn done(dataset: &Dataset, jobs: &[Job]) -> Result<Vec<Option<Summary>>, Failure
         let Some(StoredRun { scenario_toml, files, summary }) = stored else { return Ok(None) };
         let Bundle { toml, files: own } = job.scenario.bundle();
         if summary.version != env!("CARGO_PKG_VERSION") {
-            return Err(other(&job.name, &format!("of version {}, and this is {}", summary.version, env!("CARGO_PKG_VERSION"))));
+            return Err(other(
+                &job.name,
+                &format!("of version {}, and this is {}", summary.version, env!("CARGO_PKG_VERSION")),
+            ));
         }
-        let same = toml == scenario_toml && own.iter().map(|(name, text)| (name.as_str(), &**text)).eq(files.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+        let same = toml == scenario_toml
+            && own
+                .iter()
+                .map(|(name, text)| (name.as_str(), &**text))
+                .eq(files.iter().map(|(name, text)| (name.as_str(), text.as_str())));
         if same { Ok(Some(summary)) } else { Err(other(&job.name, "of another scenario")) }
     };
     jobs.iter().map(of).collect()

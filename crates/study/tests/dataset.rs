@@ -93,7 +93,10 @@ const SEEDS: &str = "sweep.seed=[1, 2, 3, 4]";
 fn a_run_has_the_files_that_it_has_by_itself() {
     let place = Place::new();
     let done = place.sweep(&[SEEDS], "set").expect("it runs");
-    assert_eq!(done.runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>(), ["seed=1", "seed=2", "seed=3", "seed=4"]);
+    assert_eq!(
+        done.runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>(),
+        ["seed=1", "seed=2", "seed=3", "seed=4"]
+    );
     run(&place.request(&[SEEDS], "folder"), Monitor::new(&unheard, &Stop::default())).expect("it runs");
     let (dataset, folder) = (files(&place.join("set")), files(&place.join("folder")));
     for seed in 1..=4 {

@@ -7,7 +7,18 @@ use std::process::{Command, Stdio};
 #[test]
 fn axes_and_seeds_give_every_combination() {
     let place = Place::with(SMALL);
-    let args = ["sweep", "a.toml", "--axis", "tcp.cc=newreno,vegas", "--seeds", "2", "--set", "duration=100 ms", "--out", "set"];
+    let args = [
+        "sweep",
+        "a.toml",
+        "--axis",
+        "tcp.cc=newreno,vegas",
+        "--seeds",
+        "2",
+        "--set",
+        "duration=100 ms",
+        "--out",
+        "set",
+    ];
     let done = place.succeed(&args);
     for run in ["cc=newreno,seed=1", "cc=newreno,seed=2", "cc=vegas,seed=1", "cc=vegas,seed=2"] {
         assert!(done.stdout.contains(run) && place.join("set/runs").join(run).is_dir(), "{}", done.stdout);
@@ -46,7 +57,10 @@ fn interrupted_it_says_how_far_it_came_and_the_same_command_does_the_rest() {
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
-    assert!(rest.iter().any(|line| line.starts_with("interrupted: ") && line.contains("of 3 runs are done")), "{rest:?}");
+    assert!(
+        rest.iter().any(|line| line.starts_with("interrupted: ") && line.contains("of 3 runs are done")),
+        "{rest:?}"
+    );
     let resumed = place.succeed(&args);
     assert!(resumed.stderr.contains("of 3 runs were done before"), "{}", resumed.stderr);
     assert!(!resumed.stderr.contains("] duration=10ms:"), "it was done: {}", resumed.stderr);
