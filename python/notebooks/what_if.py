@@ -21,7 +21,7 @@ import opentcp.plot
 
 network = opentcp.Scenario.from_dict(
     {
-        "duration": "60 ms",
+        "duration": "500 ms",
         "network": {
             "topology": {"leaf_spine": {"leaves": 2, "spines": 2, "hosts_per_leaf": 4}},
             "rate": "1 Gbit/s",

@@ -75,7 +75,11 @@ def run(
         except (ConnectionError, ValueError) as error:
             raise InputError(f"no Ray cluster at `{address}`: {error}") from error
     try:
-        failed, most = _drive(ray, sweep, jobs, classes, look)
+        try:
+            failed, most = _drive(ray, sweep, jobs, classes, look)
+        except BaseException:
+            sweep.finish(1, [])  # the table of what is done
+            raise
         return sweep.finish(most, failed)
     finally:
         if connected:

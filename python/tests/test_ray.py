@@ -149,7 +149,7 @@ def test_an_algorithm_in_python_runs_on_the_cluster(cluster: Cluster, tmp_path: 
     assert "files/reno.py" in (tmp_path / "here/runs/seed=1/scenario.toml").read_text()
 
 
-def test_a_run_that_fails_there_is_told_and_the_others_go_on(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_run_that_fails_there_is_reported_and_the_others_go_on(cluster: Cluster, tmp_path: Path) -> None:
     class Divides:
         def ssthresh(self, sk: opentcp.Socket) -> int:
             return 2

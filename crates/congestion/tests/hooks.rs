@@ -1,4 +1,4 @@
-//! Algorithms that are not C: called as C's are, and what goes wrong in one is told.
+//! Algorithms that are not C: called as C's are, and what goes wrong in one is reported.
 
 use congestion::{AckSample, Algorithm, CaEvent, Call, Hook, Hooks, RateSample, TcpSock, check_invariants, take_fault};
 use std::path::Path;

@@ -88,10 +88,12 @@ pub struct Dataset {
     dir: PathBuf,
     /// Folders that were made for it, deepest first: removed in the end if nothing has come into them.
     made: Vec<PathBuf>,
+    /// Whether what is partial is this process's.
+    owned: bool,
 }
 
 impl Dataset {
-    /// Opens the dataset in the folder `dir`, or makes one if there is nothing. Removes what an earlier process left unfinished.
+    /// Opens the dataset in the folder `dir`, or makes one if there is nothing.
     ///
     /// # Errors
     /// The folder holds something else, or the system refuses.
@@ -102,7 +104,7 @@ impl Dataset {
         }
         let made: Vec<PathBuf> = dir.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
         fs::create_dir_all(&dir).map_err(io_error(&dir))?;
-        let dataset = Dataset { dir, made };
+        let dataset = Dataset { dir, made, owned: false };
         dataset.check()?;
         Ok(dataset)
     }
@@ -120,11 +122,12 @@ impl Dataset {
         entries(&self.dir.join(RUNS))
     }
 
-    /// Removes what is unfinished; call it once, before runs are added.
+    /// Removes what is unfinished. Call it before runs are added, when no other process has the dataset open.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn clean(&self) -> Result<(), WriteError> {
+    pub fn clean(&mut self) -> Result<(), WriteError> {
+        self.owned = true;
         remove(&self.dir.join(PARTIAL))?;
         for table in Table::ALL {
             let folder = self.dir.join(table.name());
@@ -219,7 +222,9 @@ impl Dataset {
 impl Drop for Dataset {
     fn drop(&mut self) {
         // What is empty is removed; after an error there is nothing better to do.
-        let _ = fs::remove_dir_all(self.dir.join(PARTIAL));
+        if self.owned {
+            let _ = fs::remove_dir_all(self.dir.join(PARTIAL));
+        }
         for folder in &self.made {
             let _ = fs::remove_dir(folder);
         }

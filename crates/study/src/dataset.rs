@@ -76,7 +76,7 @@ impl Sweep {
         let jobs = prepare(&RunRequest { backend: Backend::Sim, ..request.clone() }, monitor)?;
         let default = || results_folder(&format!("{}-sweep", jobs[0].scenario.name));
         let out = request.out.clone().unwrap_or_else(default);
-        let dataset = Dataset::open(&out).map_err(|error| Failure::bad_out(&error))?;
+        let mut dataset = Dataset::open(&out).map_err(|error| Failure::bad_out(&error))?;
         let lock = lock(dataset.folder())?;
         let done = done(&dataset, &jobs)?;
         dataset.clean().map_err(|error| Failure::writing(&error))?;

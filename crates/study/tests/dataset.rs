@@ -201,7 +201,9 @@ fn a_folder_with_anything_else_is_refused() {
     assert!(refused(place.sweep(&[SEEDS], "small.toml")).contains("is not a folder"));
     let stop = Stop::default();
     let first = Sweep::open(&place.request(&[SEEDS], "set"), Monitor::new(&unheard, &stop)).expect("it opens");
+    fs::create_dir_all(place.join("set/.partial/seed=9")).expect("there is room");
     let second = refused(place.sweep(&[SEEDS], "set"));
+    assert!(place.join("set/.partial/seed=9").exists(), "what the first one is writing stays");
     assert!(second.contains("another sweep goes on in this folder"), "{second}");
     drop(first);
     assert_eq!(files(&place.join("set")), before);

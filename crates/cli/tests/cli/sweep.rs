@@ -32,7 +32,7 @@ fn axes_and_seeds_give_every_combination() {
 }
 
 #[test]
-fn a_wrong_axis_is_told_and_makes_nothing() {
+fn a_wrong_axis_is_reported_and_makes_nothing() {
     let place = Place::with(SMALL);
     for (axis, words) in [
         ("tcp.cc", "write KEY=V1,V2"),
