@@ -30,9 +30,6 @@ impl Algorithm {
         if let Some(algorithm) = Algorithm::registered(path) {
             return Ok(algorithm);
         }
-        if path.extension().is_some_and(|extension| extension == "py") {
-            return Err(LoadError::Python { path: path.to_path_buf() });
-        }
         let source = read(path)?;
         // held while compiling: a second thread with the same file waits for the first one's result
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +54,11 @@ pub fn compile_for_bpf(path: &Path) -> Result<Vec<u8>, LoadError> {
     fs::read(&compiled.object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })
 }
 
+/// The text of a file for the compiler.
 fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    if path.extension().is_some_and(|extension| extension == "py") {
+        return Err(LoadError::Python { path: path.to_path_buf() });
+    }
     fs::read(path).map_err(|source| LoadError::Read { path: path.to_path_buf(), source })
 }
 
