@@ -31,7 +31,7 @@ scenario = opentcp.Scenario.from_dict(
             {"name": "first", "bulk": {"from": "left1", "to": "right1"}},
             {"name": "second", "start": "5 s", "bulk": {"from": "left2", "to": "right2"}},
         ],
-        "measure": {"cwnd": "20 ms", "queues": ["s1->s2"], "queue_sample": "5 ms"},
+        "measure": {"cwnd": "20 ms", "queues": ["s1->s2"], "queue_sample": "5 ms", "packet_delay": True},
     },
     name="first-bottleneck",
 )

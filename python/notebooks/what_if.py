@@ -45,18 +45,19 @@ sweep = network.sweep(axes, out=folder)
 opentcp.plot.slowdown(sweep, "p99")
 
 # %% [markdown]
-# DCTCP's short queues help the short flows, which are most of them. Long flows want throughput, and there the algorithms are closer. All flows are in one
-# table, so any other question is a query:
+# DCTCP's short queues help the typical short flow; long flows want throughput, and there the algorithms are closer. The tail is another matter:
+# a flow that waits for a timeout is not helped by a short queue. All flows are in one table, so any other question is a query:
 
 # %%
 import polars as pl
 
 flows = pl.scan_parquet(f"{folder}/flows", hive_partitioning=True)
-sizes = pl.col("bytes").cut([10_000, 100_000, 1_000_000], labels=["< 10 kB", "10-100 kB", "100 kB-1 MB", "> 1 MB"])
-print(
-    flows.with_columns(size=sizes)
-    .group_by("algorithm", "size")
-    .agg(pl.len().alias("flows"), pl.col("slowdown").median().round(2), pl.col("slowdown").quantile(0.99).alias("p99").round(1))
-    .sort("size", "algorithm")
+by_size = (
+    flows.with_columns(bytes_from=10 ** pl.col("bytes").log10().floor().cast(pl.Int64))
+    .group_by("bytes_from", "algorithm")
+    .agg(flows=pl.len(), median=pl.col("slowdown").median().round(1), p99=pl.col("slowdown").quantile(0.99).round(1))
+    .sort("bytes_from", "algorithm")
     .collect()
 )
+with pl.Config(tbl_rows=-1):
+    print(by_size)

@@ -7,6 +7,7 @@ simulated twice, since its first worker died, is written once.
 from __future__ import annotations
 
 import importlib
+import logging
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -71,7 +72,7 @@ def run(
     connected = not ray.is_initialized()
     if connected:
         try:
-            ray.init(address=address, log_to_driver=False)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
         except (ConnectionError, ValueError) as error:
             raise InputError(f"no Ray cluster at `{address}`: {error}") from error
     try:
