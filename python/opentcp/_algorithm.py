@@ -47,7 +47,7 @@ class Algorithm(os.PathLike[str]):
 
     @classmethod
     def from_python(cls, algorithm: type, *, name: str | None = None) -> Algorithm:
-        """The algorithm of a class in Python, whose methods are hooks. For teaching: a run is slower by orders of magnitude than with C,
+        """The algorithm of a class in Python, whose methods are hooks. For teaching: a run takes tens of times as long as with C,
         and nothing but this package runs it.
 
         Methods have the names and arguments of C's hooks, after ``self`` the `Socket`: ``ssthresh(self, sk)``,

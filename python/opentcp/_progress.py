@@ -91,4 +91,7 @@ def _seconds(of: float) -> str:
 
 def _watched() -> bool:
     """Whether a person watches: a terminal, or a notebook, whose stderr is none."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    if sys.stderr.isatty():
+        return True
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
