@@ -11,6 +11,7 @@ fn main() {
     let cc_dir = Path::new("../../cc");
     println!("cargo:rerun-if-changed=../../cc");
     println!("cargo:rerun-if-changed=src/flags.txt");
+    println!("cargo:rerun-if-changed=src/helpers.c");
     println!("cargo:rerun-if-changed=src/layout.c");
 
     let mut names: Vec<String> = fs::read_dir(cc_dir)
@@ -39,6 +40,7 @@ fn main() {
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     fs::write(Path::new(&out).join("registry.rs"), registry).expect("OUT_DIR can be written");
 
+    compiler(cc_dir).file("src/helpers.c").compile("cc_helpers");
     compiler(cc_dir).file("src/layout.c").compile("cc_layout");
 }
 

@@ -12,7 +12,7 @@ docs/python.md is the tutorial and the reference.
 
 from ._algorithm import Algorithm, BuiltIn, algorithms
 from ._errors import Diagnostic, InputError, OpenTCPError, PolicyError, RunError, ScenarioError
-from ._native import Column, Table, __version__
+from ._native import AckSample, Column, RateSample, Socket, Table, __version__
 from ._policy import Change, Decision, Policy, Trial
 from ._progress import Progress
 from ._results import Result, Slowdown, SlowdownOf, Summary, Sweep
@@ -21,6 +21,7 @@ from ._study import Comparison, Study, studies, study
 from ._toml import Value
 
 __all__ = [
+    "AckSample",
     "Algorithm",
     "BuiltIn",
     "Change",
@@ -33,12 +34,14 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Progress",
+    "RateSample",
     "Result",
     "RunError",
     "Scenario",
     "ScenarioError",
     "Slowdown",
     "SlowdownOf",
+    "Socket",
     "Study",
     "Summary",
     "Sweep",

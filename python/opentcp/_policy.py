@@ -7,12 +7,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._errors import InputError
-from ._progress import Report, reporter
-from ._scenario import Scenario, jobs_of
+from ._progress import Report, jobs_of, reporter
+
+if TYPE_CHECKING:
+    from ._scenario import Scenario
 
 StrPath = str | os.PathLike[str]
 
@@ -23,9 +25,10 @@ class Policy:
     Both raise `PolicyError` with each mistake and its place. docs/policies.md is the reference of the keys.
     """
 
-    __slots__ = ("_checked",)
+    __slots__ = ("_checked", "_path", "_text")
 
     def __init__(self, text: str, *, name: str = "policy") -> None:
+        self._text, self._path = text, None
         self._checked = _native.Policy(name if name.endswith(".toml") else f"{name}.toml", text, os.getcwd())
 
     @classmethod
@@ -36,8 +39,20 @@ class Policy:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot read the policy `{os.fspath(path)}`: {error}") from error
         made = cls.__new__(cls)
+        made._text, made._path = text, os.path.abspath(path)
         made._checked = _native.Policy(os.fspath(path), text, os.path.abspath(os.path.dirname(path)))
         return made
+
+    #: The file that it was read from.
+    _path: str | None
+
+    def _file(self, folder: Path) -> str:
+        """The file that it was read from; of a text, a new one in `folder`."""
+        if self._path is not None:
+            return self._path
+        file = folder / f"{self.name}.toml"
+        file.write_text(self._text, encoding="utf-8")
+        return str(file)
 
     @property
     def name(self) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from ._errors import InputError
 
 log = logging.getLogger("opentcp")
 
@@ -33,7 +36,16 @@ _PATIENCE_S = 2.0
 _WIDTH = 40
 
 
-def reporter(report: Report) -> Callable[[float, int, int, list[str]], None] | None:
+def jobs_of(jobs: int | None) -> int:
+    """Runs at a time."""
+    if jobs is None:
+        return len(os.sched_getaffinity(0))
+    if jobs < 1:
+        raise InputError(f"jobs is {jobs}: at least one run at a time")
+    return jobs
+
+
+def reporter(report: Report) -> Callable[[float, int, int, list[str]], None]:
     """What the extension module calls: with share, finished runs, runs, and notes."""
     bar = _Bar() if report is True or report is None and _watched() else None
 
@@ -79,4 +91,7 @@ def _seconds(of: float) -> str:
 
 def _watched() -> bool:
     """Whether a person watches: a terminal, or a notebook, whose stderr is none."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    if sys.stderr.isatty():
+        return True
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")

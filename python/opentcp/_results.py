@@ -151,8 +151,8 @@ class Result:
         table = self._run.table(name)
         if table is None:
             raise InputError(
-                f"the tables of {self.name} were written to {self._batch.out} while the sweep ran: read "
-                f"{name}.parquet there, or leave out `out` to have them in memory"
+                f"the tables of {self.name} are in {self._batch.out}: read {self._batch.out}/{name}, a table of all runs, "
+                "or leave out `out` to have them in memory"
             )
         return table
 
@@ -164,7 +164,7 @@ class Result:
     def _scenario(self) -> tuple[str, list[tuple[str, str]]]:
         scenario = self._run.scenario()
         if scenario is None:
-            raise InputError(f"the scenario of {self.name} was written to {self._batch.out} while the sweep ran")
+            raise InputError(f"the scenario of {self.name} is in {self._batch.out}/runs/{self.name}")
         return scenario
 
     @property

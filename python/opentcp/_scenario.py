@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast, overload
 
-from . import _native, _toml
+from . import _native, _ray, _toml
 from ._algorithm import Algorithm
 from ._errors import InputError
-from ._progress import Report, reporter
+from ._policy import Policy
+from ._progress import Report, jobs_of, reporter
 from ._results import Result, Sweep
 from ._toml import Value
 
@@ -136,23 +138,55 @@ class Scenario:
         self,
         axes: Mapping[str, Sequence[Value]] | None = None,
         *,
+        policies: Sequence[Policy | StrPath | None] | None = None,
         jobs: int | None = None,
         out: StrPath | None = None,
+        ray: str | None = None,
         progress: Report = None,
     ) -> Sweep:
         """Simulates every combination of values, several at a time.
 
-        `axes` are dotted keys and their values, beside those of the scenario's own ``[sweep]``; the last one varies fastest. `jobs` is the
-        number of runs at a time, the number of CPUs unless given; results do not depend on it. Without `out` all tables are in memory.
-        With it they are written to that folder while the sweep runs, as ``opentcp run`` writes them, and only the numbers stay.
+        `axes` are dotted keys and their values, beside those of the scenario's own ``[sweep]``; the last one varies fastest. `policies` are
+        an axis as well, the last: a `Policy` or its file, and None for a network without one. `jobs` is the number of runs at a time, the
+        number of CPUs unless given; results do not depend on it.
+
+        Without `out` all tables are in memory. With it each run is added to the dataset in that folder when it is done, as by
+        ``opentcp sweep``, and only the numbers stay. The same sweep into the same folder does what is not done yet. A run that fails is
+        tried once more, and the others go on; `RunError` then names those that failed.
+
+        `ray` is the address of a running Ray cluster, or ``"auto"``: the runs go on there, and this process writes the dataset `out`.
         """
-        scenario = self.set({f"sweep.{key}": values for key, values in (axes or {}).items()})
-        report, jobs = reporter(progress), jobs_of(jobs)
-        if out is None:
-            batch, done = scenario._checked.simulate(jobs, report)
-        else:
-            batch, done = scenario._checked.run_into(os.fspath(out), jobs, report)
+        values: dict[str, Value] = {f"sweep.{key}": values for key, values in (axes or {}).items()}
+        report = reporter(progress)
+        if ray is not None and out is None:
+            raise InputError("a sweep on Ray needs `out`, the folder of its dataset")
+        with tempfile.TemporaryDirectory(prefix="opentcp-") as folder:
+            if policies is not None:
+                values["sweep.policy.file"] = [_policy_file(policy, Path(folder)) for policy in policies]
+            scenario = self.set(values)
+            if out is None:
+                batch, done = scenario._checked.simulate(jobs_of(jobs), report)
+                return Sweep(done, batch)
+            sweep = _native.Sweep(scenario._checked, os.fspath(out), jobs_of(jobs), report)
+            try:
+                if ray is None:
+                    batch, done = sweep.run(jobs_of(jobs), report)
+                else:
+                    batch, done = _ray.run(sweep, ray, jobs and jobs_of(jobs), scenario._classes, report)
+            finally:
+                sweep.close()
         return Sweep(done, batch)
+
+    def _classes(self, files: Sequence[tuple[str, str]]) -> list[tuple[str, str, type]]:
+        """The algorithms in Python among the files of a run: file, name, class."""
+        found = []
+        for file, text in files:
+            for algorithm in self._kept:
+                path = Path(algorithm)
+                if algorithm.python and path.name == file.rsplit("/", 1)[-1] and path.read_text("utf-8") == text:
+                    found.append((file, algorithm.name, algorithm.python))
+                    break
+        return found
 
     def __repr__(self) -> str:
         runs = len(self._checked.runs)
@@ -176,13 +210,13 @@ class Scenario:
         return self._name, self._text, self._base, self._sets
 
 
-def jobs_of(jobs: int | None) -> int:
-    """Runs at a time."""
-    if jobs is None:
-        return len(os.sched_getaffinity(0))
-    if jobs < 1:
-        raise InputError(f"jobs is {jobs}: at least one run at a time")
-    return jobs
+def _policy_file(policy: Policy | StrPath | None, folder: Path) -> str:
+    """The file of a policy; of a text, one in `folder`."""
+    if policy is None:
+        return "none"
+    if not isinstance(policy, Policy):
+        return os.path.abspath(policy)
+    return policy._file(folder)
 
 
 def _algorithms(value: Value) -> list[Algorithm]:

@@ -11,8 +11,7 @@ from typing import Literal
 
 from . import _native, _toml
 from ._errors import InputError
-from ._progress import Report, reporter
-from ._scenario import jobs_of
+from ._progress import Report, jobs_of, reporter
 from ._toml import Value
 
 

@@ -1,7 +1,7 @@
 //! Congestion-control algorithms: the built-in ones, and users' C files.
 
 use crate::errors::input;
-use congestion::{Algorithm, check_invariants};
+use congestion::{Algorithm, check_invariants, take_fault};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -29,7 +29,10 @@ pub fn check_algorithm(py: Python<'_>, file: PathBuf, invariants: bool) -> PyRes
     let checked = py.detach(|| {
         let algorithm = Algorithm::load(&file).map_err(|error| error.to_string())?;
         let report = if invariants {
-            check_invariants(algorithm).map_err(|violation| violation.to_string())?.to_string()
+            let checked = check_invariants(algorithm);
+            // what a hook in Python raised says more than what came of it
+            take_fault().map_or(Ok(()), Err)?;
+            checked.map_err(|violation| violation.to_string())?.to_string()
         } else {
             String::new()
         };

@@ -20,7 +20,7 @@ pub fn exception(py: Python<'_>, failure: Failure, place: In) -> PyErr {
         Failure::Input(text) => raise(py, "InputError", (text,)),
         Failure::Located(diagnostic) => located(py, &diagnostic, place),
         Failure::Run(text) => raise(py, "RunError", (text,)),
-        Failure::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Failure::Interrupted | Failure::Paused(_) => PyKeyboardInterrupt::new_err(()),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Scenario(name, text, base, sets) ──simulate──▶ Batch of Run ──table──▶ Table ──__arrow_c_stream__──▶ polars, pandas, DuckDB
-//!                                  ──run_into──▶ a folder, as the command `opentcp run` writes it
+//!                                  ──Sweep──▶ a dataset, as the command `opentcp sweep` writes it; runs here, or shipped to other processes
 //! ```
 //!
 //! Work goes on in a thread of its own, without the interpreter's lock; the calling thread waits, takes signals and reports
@@ -11,11 +11,13 @@
 
 mod algorithms;
 mod errors;
+mod hooks;
 mod policies;
 mod progress;
 mod runs;
 mod scenarios;
 mod studies;
+mod sweeps;
 mod tables;
 
 use pyo3::prelude::*;
@@ -26,6 +28,8 @@ mod _native {
     #[pymodule_export]
     use crate::algorithms::{algorithms, check_algorithm};
     #[pymodule_export]
+    use crate::hooks::{AckSample, RateSample, Socket, register_algorithm};
+    #[pymodule_export]
     use crate::policies::{Policy, variables};
     #[pymodule_export]
     use crate::runs::{Batch, Run, overview};
@@ -33,6 +37,8 @@ mod _native {
     use crate::scenarios::Scenario;
     #[pymodule_export]
     use crate::studies::{repeat, studies};
+    #[pymodule_export]
+    use crate::sweeps::{Sweep, run_shipped};
     #[pymodule_export]
     use crate::tables::{Column, Table};
     use pyo3::prelude::*;

@@ -66,7 +66,7 @@ impl Run {
         let Some(Tables { results, columns }) = &self.tables else { return Ok(None) };
         let batch = py.detach(|| {
             let place = results::Table::ALL.iter().position(|table| *table == wanted).expect("all are there");
-            columns[place].get_or_init(|| tables::batch(results.columns(wanted))).clone()
+            columns[place].get_or_init(|| tables::batch(results, wanted)).clone()
         });
         Ok(Some(Table::new(batch)))
     }

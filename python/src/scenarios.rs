@@ -6,7 +6,7 @@ use crate::runs::{Batch, Run};
 use pyo3::prelude::*;
 use sketch::Sketch;
 use std::path::PathBuf;
-use study::{Backend, RunRequest, Source, read_scenario, run, simulate};
+use study::{Backend, RunRequest, Source, read_scenario, simulate};
 
 /// A checked scenario and its overrides.
 #[pyclass(frozen, module = "opentcp._native")]
@@ -79,25 +79,22 @@ impl Scenario {
             Ok(Batch::in_memory(batch, runs))
         })
     }
-
-    /// Every run, into a folder.
-    fn run_into(
-        &self,
-        py: Python<'_>,
-        out: PathBuf,
-        jobs: usize,
-        report: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(Batch, Vec<Run>)> {
-        let request = RunRequest { out: Some(out), ..self.request(jobs) };
-        let title = self.first.title.clone().unwrap_or_else(|| self.first.name.clone());
-        drive(py, report, In::Scenario, |monitor| Ok(Batch::in_folder(run(&request, monitor)?, title)))
-    }
 }
 
 impl Scenario {
     /// Where it is written, and its overrides.
     pub fn written(&self) -> (&Source, &[String]) {
         (&self.source, &self.sets)
+    }
+
+    /// The heading of its report.
+    pub fn heading(&self) -> String {
+        self.first.title.clone().unwrap_or_else(|| self.first.name.clone())
+    }
+
+    /// A request for its runs, into a folder.
+    pub fn request_into(&self, out: PathBuf, jobs: usize) -> RunRequest {
+        RunRequest { out: Some(out), ..self.request(jobs) }
     }
 
     fn request(&self, jobs: usize) -> RunRequest {

@@ -1,28 +1,29 @@
 //! Tables by the Arrow PyCapsule interface: whoever takes one reads the same memory, and nothing is copied.
 
-use arrow_array::builder::StringViewBuilder;
+use arrow_array::builder::make_view;
 use arrow_array::ffi::to_ffi;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringViewArray,
+};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
-use results::Values;
+use results::{RunResults, Values};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The columns as one batch. Types are those that a data frame makes of the Parquet file.
-pub fn batch(columns: Vec<results::Column<'_>>) -> RecordBatch {
-    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns
-        .into_iter()
-        .map(|column| {
-            let nullable = matches!(column.values, Values::IntOrNull(_) | Values::FloatOrNull(_));
-            let array = array(column.values);
-            (Field::new(column.name, array.data_type().clone(), nullable), array)
-        })
-        .unzip();
+/// A table of a run as one batch. Types are those that a data frame makes of the Parquet file.
+pub fn batch(results: &RunResults, table: results::Table) -> RecordBatch {
+    let made = results.map_columns(table, |column| {
+        let nullable = matches!(column.values, Values::IntOrNull(_) | Values::FloatOrNull(_));
+        let array = array(column.values);
+        (Field::new(column.name, array.data_type().clone(), nullable), array)
+    });
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = made.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
     RecordBatch::try_new(schema, arrays).expect("columns of a table are equally long")
 }
@@ -40,15 +41,31 @@ fn array(values: Values<'_>) -> ArrayRef {
             Arc::new(Float64Array::new(values, nulls))
         }
         Values::Bool(values) => Arc::new(BooleanArray::from(values)),
-        Values::Text(names) => {
-            // Names repeat: each is stored once, and a view of it for each row.
-            let mut builder = StringViewBuilder::with_capacity(names.len()).with_deduplicate_strings();
-            for name in names {
-                builder.append_value(name);
-            }
-            Arc::new(builder.finish())
-        }
+        Values::Text(names) => Arc::new(texts(&names)),
     }
+}
+
+/// Names repeat, and are shared in memory: each is stored once, and a view of it for each row.
+fn texts(names: &[&str]) -> StringViewArray {
+    let mut known: BTreeMap<(usize, usize), u128> = BTreeMap::new();
+    let mut last = ((0, 0), 0);
+    let mut bytes = Vec::new();
+    let views: Vec<u128> = names
+        .iter()
+        .map(|name| {
+            let place = (name.as_ptr().addr(), name.len());
+            if place != last.0 {
+                let view = *known.entry(place).or_insert_with(|| {
+                    let view = make_view(name.as_bytes(), 0, bytes.len() as u32);
+                    bytes.extend_from_slice(name.as_bytes());
+                    view
+                });
+                last = (place, view);
+            }
+            last.1
+        })
+        .collect();
+    StringViewArray::new(views.into(), vec![Buffer::from_vec(bytes)], None)
 }
 
 /// The values, zero where there is none, and which there are.
@@ -163,7 +180,7 @@ impl Column {
         } else if let Some(array) = any.downcast_ref::<BooleanArray>() {
             PyList::new(py, array.iter().collect::<Vec<_>>())
         } else {
-            let array = any.downcast_ref::<arrow_array::StringViewArray>().expect("there are four types");
+            let array = any.downcast_ref::<StringViewArray>().expect("there are four types");
             PyList::new(py, array.iter().collect::<Vec<_>>())
         }
     }

@@ -27,24 +27,17 @@ def test_another_seed_has_other_bytes(tmp_path: Path) -> None:
     assert first.flows["bytes"].to_list() != second.flows["bytes"].to_list()
 
 
-@pytest.mark.parametrize("out", [False, True])
-def test_a_sweep_has_the_bytes_of_the_command(command: Command, tmp_path: Path, out: bool) -> None:
+def test_a_sweep_has_the_bytes_of_the_command(command: Command, tmp_path: Path) -> None:
     sets = ["--set", "traffic.0.incast.repeat=1", "--set", "duration=1 s", "--set", "sweep.seed=[1, 2]"]
     command("run", "scenarios/incast.toml", *sets, "--jobs", "1", "--out", tmp_path / "command")
     scenario = opentcp.Scenario.read("scenarios/incast.toml").set({"traffic.0.incast.repeat": 1, "duration": "1 s"})
     assert len(scenario.runs) == 6
-    sweep = scenario.sweep({"seed": [1, 2]}, jobs=2, out=tmp_path / "python" if out else None)
-    if not out:
-        sweep.write(tmp_path / "python")
+    sweep = scenario.sweep({"seed": [1, 2]}, jobs=2)
+    sweep.write(tmp_path / "python")
     assert len(sweep) == 12
     theirs = files(tmp_path / "command")
     assert len(theirs) > 12 * 5
     assert files(tmp_path / "python") == theirs
-    if out:
-        with pytest.raises(opentcp.InputError, match=r"flows\.parquet there, or leave out `out`"):
-            _ = sweep[0].flows
-        with pytest.raises(opentcp.InputError, match="was written to"):
-            sweep.write(tmp_path / "again")
 
 
 def test_a_text_a_file_and_a_dict_are_the_same_scenario(tmp_path: Path) -> None:

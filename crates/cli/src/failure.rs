@@ -16,6 +16,8 @@ pub enum Failure {
     Run(String),
     /// The user stopped it.
     Interrupted,
+    /// The user stopped it, and what is done stays.
+    Paused(String),
 }
 
 impl Failure {
@@ -24,7 +26,7 @@ impl Failure {
         match self {
             Failure::Input(_) | Failure::Located(_) => 2,
             Failure::Run(_) => 1,
-            Failure::Interrupted => INTERRUPTED,
+            Failure::Interrupted | Failure::Paused(_) => INTERRUPTED,
         }
     }
 
@@ -37,6 +39,7 @@ impl Failure {
                 let drawn: Vec<String> = all.iter().map(|diagnostic| diagnostic.render(colours)).collect();
                 drawn.join("\n").trim_end().to_string()
             }
+            Failure::Paused(text) => text.clone(),
             Failure::Interrupted => "interrupted: nothing was written".to_string(),
         }
     }
@@ -49,6 +52,7 @@ impl From<study::Failure> for Failure {
             study::Failure::Located(diagnostic) => Failure::Located(vec![*diagnostic]),
             study::Failure::Run(text) => Failure::Run(text),
             study::Failure::Interrupted => Failure::Interrupted,
+            study::Failure::Paused(text) => Failure::Paused(text),
         }
     }
 }

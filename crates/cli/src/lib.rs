@@ -35,6 +35,7 @@ mod run;
 mod scenarios;
 mod status;
 mod stop;
+mod sweep;
 mod terminal;
 mod top;
 
@@ -86,6 +87,8 @@ enum Command {
     Scenario(scenarios::Command),
     /// Run a scenario file and write its results
     Run(run::Args),
+    /// Run every combination of values of a scenario's keys into one dataset; continues where it was stopped
+    Sweep(sweep::Args),
     /// The policy loop on a small network of real kernels, in three minutes; without root, simulated
     Demo(demo::Args),
     /// Reproduce a paper's tables and figures and compare them with the paper's
@@ -124,6 +127,7 @@ pub fn opentcp() -> ExitCode {
         Command::Init(args) => init::init(&args),
         Command::Scenario(command) => scenarios::scenario(&command),
         Command::Run(args) => run::run(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Cc(command) => cc::cc(&command),

@@ -22,6 +22,12 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
+    /// An algorithm in Python that nothing has registered.
+    #[error("{} is an algorithm in Python, which runs only where the Python package has made it: opentcp.Algorithm.from_python", path.display())]
+    Python {
+        /// The file.
+        path: PathBuf,
+    },
     /// No compiler.
     #[error("no C compiler: $CC is not set, and neither cc nor clang nor gcc was found; install gcc or clang")]
     NoCompiler,

@@ -27,6 +27,9 @@ impl Algorithm {
     pub fn load(path: &Path) -> Result<&'static Algorithm, LoadError> {
         static LOADED: Mutex<BTreeMap<Vec<u8>, &'static Algorithm>> = Mutex::new(BTreeMap::new());
 
+        if let Some(algorithm) = Algorithm::registered(path) {
+            return Ok(algorithm);
+        }
         let source = read(path)?;
         // held while compiling: a second thread with the same file waits for the first one's result
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +54,11 @@ pub fn compile_for_bpf(path: &Path) -> Result<Vec<u8>, LoadError> {
     fs::read(&compiled.object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })
 }
 
+/// The text of a file for the compiler.
 fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    if path.extension().is_some_and(|extension| extension == "py") {
+        return Err(LoadError::Python { path: path.to_path_buf() });
+    }
     fs::read(path).map_err(|source| LoadError::Read { path: path.to_path_buf(), source })
 }
 

@@ -3,6 +3,11 @@
 //! Integers are signed 64-bit: a difference of two unsigned columns wraps in data-frame libraries. Names and
 //! meanings of the columns are those of the rows' fields.
 
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use crate::{Arm, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow, RunResults};
 
 /// The tables of a run. A table that was not measured has no rows.
@@ -52,7 +57,7 @@ impl Table {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column<'a> {
     /// Its name, as in the table's file.
-    pub name: &'static str,
+    pub name: &'a str,
     /// A value for each row.
     pub values: Values<'a>,
 }
@@ -77,65 +82,98 @@ pub enum Values<'a> {
 impl RunResults {
     /// A table, column by column, with the names, types and values of its Parquet file.
     pub fn columns(&self, table: Table) -> Vec<Column<'_>> {
+        self.map_columns(table, |column| column)
+    }
+
+    /// What `make` makes of each column of a table, in order. Those of a large table are made on all cores at once.
+    pub fn map_columns<'a, T: Send>(&'a self, table: Table, make: impl Fn(Column<'a>) -> T + Sync) -> Vec<T> {
         match table {
-            Table::Flows => taken(&self.flows, &flows()),
-            Table::Links => taken(&self.links, &links()),
-            Table::LinkSeries => taken(&self.link_series, &link_series(&self.links)),
-            Table::Cwnd => taken(&self.cwnd, &cwnd()),
-            Table::Messages => taken(&self.messages, &messages()),
-            Table::Cues => taken(&self.cues, &cues()),
-            Table::Enforcer => taken(&self.enforcer, &enforcer()),
+            Table::Flows => taken(&self.flows, &flows(), &make),
+            Table::Links => taken(&self.links, &links(), &make),
+            Table::LinkSeries => taken(&self.link_series, &link_series(&self.links), &make),
+            Table::Cwnd => taken(&self.cwnd, &cwnd(), &make),
+            Table::Messages => taken(&self.messages, &messages(), &make),
+            Table::Cues => taken(&self.cues, &cues(), &make),
+            Table::Enforcer => taken(&self.enforcer, &enforcer(), &make),
         }
     }
 }
 
-fn taken<'a, R>(rows: &'a [R], columns: &[Definition<'a, R>]) -> Vec<Column<'a>> {
-    columns.iter().map(|column| Column { name: column.name, values: column.cells.take(rows) }).collect()
+/// Rows from which on other cores are worth being woken.
+const ROWS_LARGE: usize = 50_000;
+
+fn taken<'a, R: Sync, T: Send>(
+    rows: &'a [R],
+    columns: &[Definition<'a, R>],
+    make: &(impl Fn(Column<'a>) -> T + Sync),
+) -> Vec<T> {
+    let one = |column: &Definition<'a, R>| make(Column { name: column.name, values: column.cells.take(rows) });
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(columns.len());
+    if rows.len() < ROWS_LARGE || cores < 2 {
+        return columns.iter().map(one).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut made = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(column) = columns.get(place) else { return made };
+            made.push((place, one(column)));
+        }
+    };
+    let mut made: Vec<(usize, T)> = thread::scope(|scope| {
+        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        others.flatten().chain(own).collect()
+    });
+    made.sort_unstable_by_key(|(place, _)| *place);
+    made.into_iter().map(|(_, column)| column).collect()
 }
 
 /// How to take one column out of a row.
 pub(crate) enum Cells<'a, R> {
-    Int(Box<dyn Fn(&'a R) -> u64 + 'a>),
-    IntOrNull(Box<dyn Fn(&'a R) -> Option<u64> + 'a>),
-    Float(Box<dyn Fn(&'a R) -> f64 + 'a>),
-    FloatOrNull(Box<dyn Fn(&'a R) -> Option<f64> + 'a>),
-    Bool(Box<dyn Fn(&'a R) -> bool + 'a>),
-    Text(Box<dyn Fn(&'a R) -> &'a str + 'a>),
+    Int(Box<dyn Fn(&'a R) -> u64 + Sync + 'a>),
+    IntOrNull(Box<dyn Fn(&'a R) -> Option<u64> + Sync + 'a>),
+    Float(Box<dyn Fn(&'a R) -> f64 + Sync + 'a>),
+    FloatOrNull(Box<dyn Fn(&'a R) -> Option<f64> + Sync + 'a>),
+    Bool(Box<dyn Fn(&'a R) -> bool + Sync + 'a>),
+    Text(Box<dyn Fn(&'a R) -> &'a str + Sync + 'a>),
 }
 
 /// One column: its name and where its cells come from.
 pub(crate) struct Definition<'a, R> {
-    pub name: &'static str,
+    pub name: &'a str,
     pub cells: Cells<'a, R>,
 }
 
 impl<'a, R> Definition<'a, R> {
-    fn int(name: &'static str, cell: impl Fn(&'a R) -> u64 + 'a) -> Self {
+    fn int(name: &'a str, cell: impl Fn(&'a R) -> u64 + Sync + 'a) -> Self {
         let cells = Cells::Int(Box::new(cell));
         Self { name, cells }
     }
 
-    fn int_or_null(name: &'static str, cell: impl Fn(&'a R) -> Option<u64> + 'a) -> Self {
+    pub(crate) fn int_or_null(name: &'a str, cell: impl Fn(&'a R) -> Option<u64> + Sync + 'a) -> Self {
         let cells = Cells::IntOrNull(Box::new(cell));
         Self { name, cells }
     }
 
-    fn float(name: &'static str, cell: impl Fn(&'a R) -> f64 + 'a) -> Self {
+    fn float(name: &'a str, cell: impl Fn(&'a R) -> f64 + Sync + 'a) -> Self {
         let cells = Cells::Float(Box::new(cell));
         Self { name, cells }
     }
 
-    fn float_or_null(name: &'static str, cell: impl Fn(&'a R) -> Option<f64> + 'a) -> Self {
+    pub(crate) fn float_or_null(name: &'a str, cell: impl Fn(&'a R) -> Option<f64> + Sync + 'a) -> Self {
         let cells = Cells::FloatOrNull(Box::new(cell));
         Self { name, cells }
     }
 
-    fn bool(name: &'static str, cell: impl Fn(&'a R) -> bool + 'a) -> Self {
+    fn bool(name: &'a str, cell: impl Fn(&'a R) -> bool + Sync + 'a) -> Self {
         let cells = Cells::Bool(Box::new(cell));
         Self { name, cells }
     }
 
-    fn text(name: &'static str, cell: impl Fn(&'a R) -> &'a str + 'a) -> Self {
+    pub(crate) fn text(name: &'a str, cell: impl Fn(&'a R) -> &'a str + Sync + 'a) -> Self {
         let cells = Cells::Text(Box::new(cell));
         Self { name, cells }
     }

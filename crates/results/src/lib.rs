@@ -7,12 +7,14 @@
 mod axis;
 mod charts;
 mod columns;
+mod dataset;
 mod digest;
 mod figure;
 mod palette;
 mod report;
 mod rows;
 mod run_summary;
+mod run_table;
 mod selfcheck;
 mod slowdown;
 mod summary;
@@ -20,6 +22,7 @@ mod tables;
 mod write;
 
 pub use columns::{Column, Table, Values};
+pub use dataset::{Dataset, PackedRun, StoredRun};
 pub use figure::{Curve, Figure, Panel, Scale};
 pub use report::Story;
 pub use rows::{

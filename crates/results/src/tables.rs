@@ -1,7 +1,7 @@
 //! The rows as Parquet tables, written column by column in slices of rows, so that a large table is never copied whole.
 
 use std::{
-    fs::File,
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -29,33 +29,46 @@ const ROWS_PER_GROUP: usize = 65_536;
 /// Fixed, because the library's own version in the file would change the bytes when the library does.
 const CREATED_BY: &str = "opentcp";
 
-/// Writes the tables of a run into the folder `dir`: flows and links always, the others if they have rows.
+/// A table of a run as a Parquet file, which is small beside its rows; none if it was not measured. Flows and links always are.
+///
+/// # Errors
+/// The library refuses.
+pub(crate) fn encode(run: &RunResults, table: Table) -> Result<Option<Vec<u8>>> {
+    let origin = &run.summary;
+    match table {
+        Table::Flows => file_of(&run.flows, &columns::flows(), origin).map(Some),
+        Table::Links => file_of(&run.links, &columns::links(), origin).map(Some),
+        Table::LinkSeries => measured(&run.link_series, &columns::link_series(&run.links), origin),
+        Table::Cwnd => measured(&run.cwnd, &columns::cwnd(), origin),
+        Table::Messages => measured(&run.messages, &columns::messages(), origin),
+        Table::Cues => measured(&run.cues, &columns::cues(), origin),
+        Table::Enforcer => measured(&run.enforcer, &columns::enforcer(), origin),
+    }
+}
+
+fn measured<'a, R>(rows: &'a [R], columns: &[Definition<'a, R>], origin: &Summary) -> Result<Option<Vec<u8>>> {
+    (!rows.is_empty()).then(|| file_of(rows, columns, origin)).transpose()
+}
+
+/// The file's metadata hold its origin, so that a single file still has it.
+fn file_of<'a, R>(rows: &'a [R], columns: &[Definition<'a, R>], origin: &Summary) -> Result<Vec<u8>> {
+    let metadata =
+        [("scenario", origin.scenario.clone()), ("seed", origin.seed.to_string()), ("version", origin.version.clone())];
+    file(rows, columns, metadata)
+}
+
+/// Writes the tables of a run into the folder `dir`.
 ///
 /// # Errors
 /// The file that could not be written, and why.
 pub(crate) fn write_tables(dir: &Path, run: &RunResults) -> std::result::Result<(), (PathBuf, ParquetError)> {
-    let origin = &run.summary;
-    write(dir, Table::Flows, &run.flows, &columns::flows(), origin)?;
-    write(dir, Table::Links, &run.links, &columns::links(), origin)?;
-    write(dir, Table::LinkSeries, &run.link_series, &columns::link_series(&run.links), origin)?;
-    write(dir, Table::Cwnd, &run.cwnd, &columns::cwnd(), origin)?;
-    write(dir, Table::Messages, &run.messages, &columns::messages(), origin)?;
-    write(dir, Table::Cues, &run.cues, &columns::cues(), origin)?;
-    write(dir, Table::Enforcer, &run.enforcer, &columns::enforcer(), origin)
-}
-
-fn write<'a, R>(
-    dir: &Path,
-    table: Table,
-    rows: &'a [R],
-    columns: &[Definition<'a, R>],
-    origin: &Summary,
-) -> std::result::Result<(), (PathBuf, ParquetError)> {
-    if rows.is_empty() && !matches!(table, Table::Flows | Table::Links) {
-        return Ok(());
+    for table in Table::ALL {
+        let path = dir.join(format!("{}.parquet", table.name()));
+        let write = |bytes: Vec<u8>| Ok(fs::write(&path, bytes)?);
+        let written = encode(run, table).and_then(|bytes| bytes.map_or(Ok(()), write));
+        written.map_err(|error| (path, error))?;
     }
-    let path = dir.join(format!("{}.parquet", table.name()));
-    write_file(&path, rows, columns, origin).map_err(|error| (path, error))
+    Ok(())
 }
 
 /// The type of a column.
@@ -99,29 +112,31 @@ fn present<T: Copy>(cells: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
     (cells.iter().copied().flatten().collect(), cells.iter().map(|cell| i16::from(cell.is_some())).collect())
 }
 
-/// Writes a table. Its metadata hold its origin, so that a single file still has it.
-fn write_file<'a, R>(path: &Path, rows: &'a [R], columns: &[Definition<'a, R>], origin: &Summary) -> Result<()> {
+/// A Parquet file of these rows, with metadata: key and value.
+pub(crate) fn file<'a, R, const N: usize>(
+    rows: &'a [R],
+    columns: &[Definition<'a, R>],
+    metadata: [(&str, String); N],
+) -> Result<Vec<u8>> {
     let fields = columns.iter().map(schema);
     let schema = Type::group_type_builder("row").with_fields(fields.collect::<Result<Vec<_>>>()?).build()?;
-    let metadata =
-        [("scenario", origin.scenario.clone()), ("seed", origin.seed.to_string()), ("version", origin.version.clone())];
     let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_owned(), value));
     let properties = WriterProperties::builder()
         .set_created_by(CREATED_BY.to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_key_value_metadata(Some(metadata.to_vec()))
         .build();
-    let file = File::create(path)?;
-    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+    let mut bytes = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::new(properties))?;
     for slice in rows.chunks(ROWS_PER_GROUP) {
         write_group(writer.next_row_group()?, slice, columns)?;
     }
     writer.close()?;
-    Ok(())
+    Ok(bytes)
 }
 
 fn write_group<'a, R>(
-    mut group: SerializedRowGroupWriter<'_, File>,
+    mut group: SerializedRowGroupWriter<'_, &mut Vec<u8>>,
     rows: &'a [R],
     columns: &[Definition<'a, R>],
 ) -> Result<()> {

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The file that makes a folder a results folder.
-const SUMMARY: &str = "summary.json";
+pub(crate) const SUMMARY: &str = "summary.json";
 
 /// The folder with copies of the files that a run's scenario names.
 const COPIES: &str = "files";
@@ -53,6 +53,14 @@ pub enum WriteError {
     #[error("{folder} holds {entry}, which no run wrote: move it away or choose another folder (--out)")]
     HoldsOther {
         /// The results folder.
+        folder: PathBuf,
+        /// What is in it.
+        entry: String,
+    },
+    /// The place of a dataset is taken by something else.
+    #[error("{folder} holds {entry}, which is no part of a sweep's dataset: choose another folder (--out)")]
+    NotADataset {
+        /// The folder.
         folder: PathBuf,
         /// What is in it.
         entry: String,
@@ -192,20 +200,31 @@ fn write_tables(dir: &Path, run: &RunResults) -> Result<(), WriteError> {
 }
 
 fn write_copy(dir: &Path, name: &str, text: &str) -> Result<(), WriteError> {
-    let plain = |part: &str| !matches!(part, "" | "." | "..");
-    let inside = name.strip_prefix(COPIES).and_then(|rest| rest.strip_prefix('/'));
-    if !inside.is_some_and(|rest| rest.split('/').all(plain)) {
-        return Err(WriteError::BadCopy(name.to_owned()));
-    }
+    check_copy(name)?;
     let folder = dir.join(name).parent().map_or_else(|| dir.to_owned(), Path::to_owned);
     fs::create_dir_all(&folder).map_err(io_error(&folder))?;
     write_file(dir, name, text.as_bytes())
 }
 
+/// A copy's path is below [`COPIES`].
+pub(crate) fn check_copy(name: &str) -> Result<(), WriteError> {
+    let plain = |part: &str| !matches!(part, "" | "." | "..");
+    let inside = name.strip_prefix(COPIES).and_then(|rest| rest.strip_prefix('/'));
+    if inside.is_some_and(|rest| rest.split('/').all(plain)) {
+        Ok(())
+    } else {
+        Err(WriteError::BadCopy(name.to_owned()))
+    }
+}
+
 fn write_json(dir: &Path, name: &str, value: &impl Serialize) -> Result<(), WriteError> {
-    let json = serde_json::to_string_pretty(value);
-    let text = json.map_err(|source| WriteError::Json { path: dir.join(name), source })?;
-    write_file(dir, name, format!("{text}\n").as_bytes())
+    let text = json(value).map_err(|source| WriteError::Json { path: dir.join(name), source })?;
+    write_file(dir, name, text.as_bytes())
+}
+
+/// JSON as files of results have it.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
 fn write_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
@@ -213,7 +232,7 @@ fn write_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
     fs::write(&path, bytes).map_err(io_error(&path))
 }
 
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
+pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
     let path = path.to_owned();
     move |source| WriteError::Io { path, source }
 }

@@ -92,6 +92,9 @@ pub(crate) struct Axis {
 impl Sweep {
     /// The last segment of an axis' key, or the whole key if another axis has the same last segment.
     pub(crate) fn short_name(&self, axis: &Axis) -> String {
+        if dotted(&axis.path) == "policy.file" {
+            return "policy".to_string();
+        }
         let last = |axis: &Axis| axis.path.last().map(|(segment, _)| segment.clone());
         let alike = self.axes.iter().filter(|other| last(other) == last(axis)).count();
         last(axis).filter(|_| alike == 1).unwrap_or_else(|| dotted(&axis.path))

@@ -19,6 +19,9 @@ pub enum Failure {
     /// It was stopped.
     #[error("interrupted: nothing was written")]
     Interrupted,
+    /// It was stopped, and what is done stays; the text says how much.
+    #[error("{0}")]
+    Paused(String),
 }
 
 impl Failure {

@@ -2,7 +2,7 @@
 //!
 //! A request goes in (a plain struct with defaults), a [`Monitor`] observes progress, an answer comes out, and a results folder is written.
 //! There are four kinds of requests: [`run`](run()) a scenario, [`reproduce`](reproduce()) a paper, [`demonstrate`] the policy loop,
-//! and [`try_policy`]. [`simulate`] is [`run`](run()) for a front end that wants the tables in memory; [`write`](write()) makes the folder
+//! and [`try_policy`]. [`sweep`](sweep()) runs a scenario's runs into a dataset that outlives an interruption. [`simulate`] is [`run`](run()) for a front end that wants the tables in memory; [`write`](write()) makes the folder
 //! of them.
 //!
 //! Nothing here prints, reads arguments or handles signals. Progress arrives as an [`Event`] at the front end's [`Sink`], from any
@@ -10,6 +10,7 @@
 //! written, or is as it was before.
 #![forbid(unsafe_code)]
 
+mod dataset;
 mod demo;
 pub mod emu;
 mod failure;
@@ -27,6 +28,7 @@ pub mod table;
 mod trial;
 mod twin;
 
+pub use dataset::{Shipped, Sweep, sweep};
 pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
 pub use failure::Failure;
 pub use known::{algorithm_names, load_policy, load_scenario, parse_policy, policy_words, read_policy, read_scenario};
@@ -37,5 +39,6 @@ pub use request::{Backend, all_cores, results_folder};
 pub use run::{Batch, Done, Kept, RunRequest, Words, run, simulate, write};
 pub use source::Source;
 pub use stop::Stop;
+pub use sweep::Job;
 pub use trial::{TrialRequest, Tried, try_policy};
 pub use twin::{Twin, TwinError};

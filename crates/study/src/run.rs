@@ -138,22 +138,23 @@ impl Kept {
 }
 
 /// The checked runs of a request.
-fn prepare(request: &RunRequest, monitor: Monitor<'_>) -> Result<Vec<Job>, Failure> {
+pub(crate) fn prepare(request: &RunRequest, monitor: Monitor<'_>) -> Result<Vec<Job>, Failure> {
     let jobs = jobs_of(read_scenario(&request.scenario, &request.sets, request.backend)?);
     check_algorithm_files(&jobs, monitor)?;
     Ok(jobs)
 }
 
 /// The heading of a report.
-fn title(scenario: &Scenario) -> &str {
+pub(crate) fn title(scenario: &Scenario) -> &str {
     scenario.title.as_ref().unwrap_or(&scenario.name)
 }
 
 /// The runs of a scenario with the parameters by which reports distinguish them.
-fn jobs_of(runs: Vec<Run>) -> Vec<Job> {
+pub(crate) fn jobs_of(runs: Vec<Run>) -> Vec<Job> {
     let job = |run: Run| {
         let short = |key: &str| match key {
             "tcp.cc" => "algorithm".to_string(),
+            "policy.file" => "policy".to_string(),
             _ => key.rsplit('.').next().filter(|last| is_only(last, key, &run.parameters)).unwrap_or(key).to_string(),
         };
         let swept = run.parameters.iter().filter(|(key, _)| key != "tcp.cc" && key != "seed");

@@ -78,7 +78,7 @@ pub fn run_all(
     if stop.interrupted() { Err(Failure::Interrupted) } else { outcome }
 }
 
-fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, Failure> {
+pub(crate) fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, Failure> {
     let began = Instant::now();
     // A broken invariant of the simulator must not look like the user's mistake, nor leave a half-written folder.
     let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&job.scenario, progress, stop)));
@@ -106,6 +106,8 @@ const STEPS_MIN: u64 = 100;
 
 /// [`sim::simulate`] in steps of about equal work, so that it can stop soon. The steps follow from the scenario, never from real time.
 fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, SimError> {
+    // what ended an earlier run on this thread is not this run's
+    congestion::take_fault();
     let mut simulation = Simulation::new(scenario)?;
     let end = scenario.duration;
     let longest = (end / STEPS_MIN).max(Time::from_ps(1));
@@ -117,6 +119,9 @@ fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result
         simulation.run_to(now);
         if stop.is_set() {
             return Err(SimError::Interrupted);
+        }
+        if let Some(fault) = congestion::take_fault() {
+            return Err(SimError::Algorithm(fault));
         }
         let done = Progress::share(now, end);
         progress.advance(done - reported);

@@ -29,4 +29,5 @@ mod reproduce_dctcp;
 mod reproduce_tcon;
 mod scenarios;
 mod shown;
+mod sweep;
 mod transfers;

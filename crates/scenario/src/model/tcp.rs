@@ -92,7 +92,7 @@ pub enum Preset {
 pub enum Algorithm {
     /// One of the caller's algorithms.
     BuiltIn(String),
-    /// A C file of the user's.
+    /// A file of the user's: of C, or of Python, which only the Python package runs.
     File(DataFile),
 }
 
@@ -109,13 +109,13 @@ impl Tcp {
 }
 
 impl Algorithm {
-    /// The name for tables and legends: the built-in's name, or the file's name without `.c`.
+    /// The name for tables and legends: the built-in's name, or the file's name without `.c` or `.py`.
     pub fn label(&self) -> &str {
         match self {
             Algorithm::BuiltIn(name) => name,
             Algorithm::File(file) => {
                 let name = file.file.base_name();
-                name.strip_suffix(".c").unwrap_or(name)
+                name.strip_suffix(".c").or_else(|| name.strip_suffix(".py")).unwrap_or(name)
             }
         }
     }

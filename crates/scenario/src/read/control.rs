@@ -11,18 +11,24 @@ use units::Time;
 /// Minimum period: decisions stay rare compared with packets.
 const PERIOD_MIN: Time = Time::from_ms(1);
 
+/// The file of a network without an Oracle.
+const NO_POLICY: &str = "none";
+
 impl Reader<'_, '_> {
-    /// The `[policy]` table: reads the file that it names.
+    /// The `[policy]` table: reads the file that it names. None if that is [`NO_POLICY`], which a sweep can compare with others.
     pub(super) fn control(&self, node: &Node, end: Time, topology: Option<&Topology>) -> Option<Control> {
         let section = self.section(node, "`[policy]`")?;
-        let file = section.require("file", Self::file);
+        let file = section.require("file", |r, n| match &n.value {
+            Value::Text(text) if text == NO_POLICY => Some(None),
+            _ => r.file(n).map(Some),
+        });
         let period = section.get("period", |r, n| {
             let rule = format!("at least {PERIOD_MIN}, at most the run's {end}");
             r.within(n, |time: &Time| *time >= PERIOD_MIN && *time <= end, &rule)
         });
         let label = section.get("label", |r, n| r.each(n, |r, n| r.host_labels(n, topology?))).unwrap_or_default();
         section.finish();
-        let file = file?;
+        let file = file??;
         let source = Source { name: file.file.written.clone(), text: file.text.clone() };
         let index = self.context.source(source);
         match Policy::read((&file.file.written, &file.text), index, self.context.known.policy) {

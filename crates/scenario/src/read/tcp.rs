@@ -31,10 +31,10 @@ impl Reader<'_, '_> {
         Some(tcp)
     }
 
-    /// A built-in algorithm's name, or a C file.
+    /// A built-in algorithm's name, or a file: of C, or of Python where the caller has registered it.
     pub(super) fn algorithm(&self, node: &Node) -> Option<Algorithm> {
         let text = self.text(node)?;
-        if std::path::Path::new(text).extension().is_some_and(|extension| extension == "c") {
+        if std::path::Path::new(text).extension().is_some_and(|extension| extension == "c" || extension == "py") {
             return self.file(node).map(Algorithm::File);
         }
         if self.context.known.algorithms.contains(&text) {
