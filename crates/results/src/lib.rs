@@ -16,12 +16,14 @@ mod run_summary;
 mod selfcheck;
 mod slowdown;
 mod summary;
+#[cfg(unix)]
 mod tables;
+#[cfg(unix)]
 mod write;
 
 pub use columns::{Column, Table, Values};
 pub use figure::{Curve, Figure, Panel, Scale};
-pub use report::Story;
+pub use report::{Story, report_of};
 pub use rows::{
     Arm, CaState, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow, RuleRow,
 };
@@ -29,6 +31,7 @@ pub use run_summary::RunSummary;
 pub use selfcheck::SelfCheck;
 pub use slowdown::{Slowdown, SlowdownOf};
 pub use summary::{Comparison, Identity, RunInfo, Summary};
+#[cfg(unix)]
 pub use write::{SweepWriter, WriteError, write_run, write_sweep};
 
 use std::collections::BTreeMap;
