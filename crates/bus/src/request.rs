@@ -38,6 +38,13 @@ pub enum Ask {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hosts: Option<HostsQuery>,
     },
+    /// What a dashboard shows beside the status: a part of a list. An Oracle of an earlier version refuses it.
+    Board {
+        /// Which.
+        list: BoardList,
+        /// From this entry on.
+        from: usize,
+    },
     /// The view of the last decision, as JSON: a part of its text.
     Network {
         /// From this byte.
@@ -71,6 +78,20 @@ pub enum Ask {
     },
     /// Send CUEs after a pause.
     Resume,
+}
+
+/// A list of a dashboard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoardList {
+    /// All hosts, by name.
+    Hosts,
+    /// All links, those between switches first.
+    Links,
+    /// What became of each rule, and since when.
+    Spans,
+    /// What operators, guards and the rollout have done.
+    Events,
 }
 
 /// A policy that is not in force.
@@ -271,6 +292,7 @@ mod tests {
         let asks = [
             Ask::Status { hosts: Some(HostsQuery { sort: "name".into(), ..HostsQuery::default() }) },
             Ask::Show,
+            Ask::Board { list: BoardList::Spans, from: 7 },
             Ask::Diff { to: Target::Before },
             apply("mode = \"observe\"\n").ask,
             Ask::Pause { lasts: Some(Time::from_secs(3600)) },
