@@ -270,7 +270,8 @@ pub fn ask(bus: &mut dyn Bus, request: &Request, wait: Duration) -> Result<Outco
         }
         let Some(message) = bus.receive(left)? else { continue };
         let Some(json) = message.strip_prefix(REPLY) else { continue };
-        if serde_json::from_slice::<Of>(json).is_ok_and(|of| of.id == request.id) {
+        // an Oracle that cannot read a request, as one of an earlier version, does not know its id
+        if serde_json::from_slice::<Of>(json).is_ok_and(|of| of.id == request.id || of.id.is_empty()) {
             return serde_json::from_slice(json).map(|reply: Reply| reply.outcome).map_err(AskError::Reply);
         }
     }
@@ -354,6 +355,9 @@ mod tests {
         hub.answer(&ReplyTo::Connection(0), &Reply::answer("another", &1).to_bytes()).unwrap();
         hub.answer(&ReplyTo::Connection(0), &Reply::answer(&request.id, &2).to_bytes()).unwrap();
         assert_eq!(ask(&mut operator, &request, Duration::from_secs(10)).unwrap(), Outcome::Answer(2.into()));
+        hub.answer(&ReplyTo::Connection(0), &Reply::refused("", "it cannot be read".into(), true).to_bytes()).unwrap();
+        let refused = ask(&mut operator, &request, Duration::from_secs(10)).unwrap();
+        assert!(matches!(refused, Outcome::Refused(refusal) if refusal.why == "it cannot be read"));
         let error = ask(&mut operator, &request, Duration::from_millis(10)).unwrap_err().to_string();
         assert!(error.contains("the Oracle has not answered within 0 s"), "{error}");
     }

@@ -135,7 +135,10 @@ impl Feed {
             }
             self.seen.series.push_back(point);
             self.decided = decided;
+            self.seen.decided_unix_s = overview.age_s.map(|age| now() - age);
         }
+        // it grows all the time, and browsers have a clock of their own
+        overview.age_s = overview.age_s.map(|_| 0.0);
         (overview.host_lines, overview.links, overview.decisions) = (Vec::new(), Vec::new(), Vec::new());
         self.seen.overview = Some(overview);
         Ok(())

@@ -85,6 +85,8 @@ pub struct Seen {
     pub trouble: Option<String>,
     /// When the Oracle answered last, in seconds since the Unix epoch.
     pub answered_unix_s: Option<f64>,
+    /// When it decided last, by this machine's clock.
+    pub decided_unix_s: Option<f64>,
     /// Its status, without lists that are here.
     pub overview: Option<Overview>,
     /// What is not shown, and why.

@@ -11,6 +11,7 @@ struct Full<'a> {
     acts: bool,
     trouble: &'a Option<String>,
     answered: Option<f64>,
+    decided: Option<f64>,
     note: &'a Option<String>,
     overview: &'a Option<Overview>,
     hosts: &'a Hosts,
@@ -27,6 +28,7 @@ struct Delta<'a> {
     now: f64,
     trouble: &'a Option<String>,
     answered: Option<f64>,
+    decided: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,8 +56,8 @@ pub fn full(seen: &Seen, acts: bool, now: f64) -> Vec<u8> {
     let (over, open) = halves(&seen.spans);
     let Seen { trouble, answered_unix_s, note, overview, hosts, links, events, series, .. } = seen;
     let series = series.iter().collect();
-    let answered = *answered_unix_s;
-    event("full", &Full { now, acts, trouble, answered, note, overview, hosts, links, over, open, events, series })
+    let (answered, decided) = (*answered_unix_s, seen.decided_unix_s);
+    event("full", &Full { now, acts, trouble, answered, decided, note, overview, hosts, links, over, open, events, series })
 }
 
 /// An event of the stream, with what is other in `new` than in `old`.
@@ -69,6 +71,7 @@ pub fn delta(old: &Seen, new: &Seen, now: f64) -> Vec<u8> {
             now,
             trouble: &new.trouble,
             answered: new.answered_unix_s,
+            decided: new.decided_unix_s,
             note: (old.note != new.note).then_some(&new.note),
             overview: new.overview.as_ref().filter(|overview| old.overview.as_ref() != Some(overview)),
             hosts,
@@ -138,7 +141,7 @@ mod tests {
             assert!(sent.get(absent).is_none(), "{absent}: {sent}");
         }
         let sent = data(&delta(&new, &new, 6.0), "delta");
-        assert_eq!(sent, serde_json::json!({ "now": 6.0, "trouble": null, "answered": null }));
+        assert_eq!(sent, serde_json::json!({ "now": 6.0, "trouble": null, "answered": null, "decided": null }));
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl Overview {
 
     /// With what the policy's rules set, and their guards.
     #[must_use]
-    pub(crate) fn explained(mut self, policy: &Policy) -> Overview {
+    pub fn explained(mut self, policy: &Policy) -> Overview {
         for line in &mut self.rules {
             let Some(rule) = policy.rules.iter().find(|rule| clipped(&rule.name, 64) == line.name) else { continue };
             line.set = clipped(&rule.set.to_string(), 160);
