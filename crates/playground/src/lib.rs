@@ -1,4 +1,4 @@
-//! The simulator for a browser. `view/simulator.js` is the other side of these functions.
+//! The simulator for a browser. `page/simulator.js` is the other side of these functions.
 //!
 //! JavaScript writes a text where [`text_of`] says, calls a function, and reads the answer, which is JSON, at
 //! [`answer`] ([`answer_bytes`] long). There is one simulation at a time.
