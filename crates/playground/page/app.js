@@ -84,6 +84,7 @@ const HEARD = {
   },
   stage: (data) => {
     editor.mark([]);
+    showRuns(data.runs);
     view.begin(data.stage);
     become("plays");
     status(`${data.stage.name} runs: ${data.stage.title}`, true);

@@ -39,9 +39,9 @@ const TASKS = {
   open: ({ name, text, number, speed, asked }) => {
     clearTimeout(run?.timer);
     run = null;
-    const stage = simulator.open(name, text, number);
+    const runs = simulator.check(name, text), stage = simulator.open(name, text, Math.min(number, runs.length - 1));
     run = { end: stage.duration_ns, grid: stage.duration_ns / FRAMES, at: 0, plays: true, began: performance.now(), worked: 0, hops: 0 };
-    say("stage", { stage, asked });
+    say("stage", { stage, runs, asked });
     TASKS.speed({ speed });
     turn();
   },

@@ -27,6 +27,8 @@ pub struct Frame {
     /// Five numbers for each link that is not idle: its number, packets in its queue, their bytes, how busy it was since the
     /// frame before (in thousandths), and how many packets it dropped or lost.
     pub links: Vec<u64>,
+    /// Numbers of the links that are down.
+    pub down: Vec<u32>,
     /// The first [`FLOWS`] flows that have not ended.
     pub flows: Vec<Flow>,
     /// The ends of those among them that no frame had before.
@@ -99,6 +101,7 @@ impl Seen {
             marks: totals.marks,
             opened: simulation.flows(),
             links,
+            down: link_ids(self.links.len()).filter(|id| !simulation.links().is_up(*id)).map(|id| id.0).collect(),
             flows,
             new: new.into_iter().map(|flow| ends(simulation, flow)).collect(),
         }

@@ -82,3 +82,21 @@ fn mistakes_have_their_place_and_files_are_refused() {
     let mistakes = check("dumbbell.toml", &text.replace("\"cubic\"", "\"mine.c\"")).expect_err("no files");
     assert!(mistakes[0].message.contains("there are no files here"), "{mistakes:?}");
 }
+
+#[test]
+fn a_link_that_fails_is_down() {
+    let text = fs::read_to_string("../../scenarios/link-failure.toml").expect("an example");
+    let text = text.replace("\"2 s\"", "\"2 ms\"").replace("\"4 s\"", "\"4 ms\"").replace("\"6 s\"", "\"6 ms\"");
+    let mut scope = Scope::of(check("link-failure.toml", &text).expect("good").remove(0)).expect("it runs");
+    let names = |scope: &Scope, down: &[u32]| {
+        let stage = scope.stage();
+        down.iter().map(|link| stage.links[*link as usize].name.clone()).collect::<Vec<_>>()
+    };
+    for (ms, expected) in [(1, vec![]), (3, vec!["a1->c1", "c1->a1"]), (5, vec![])] {
+        scope.advance(Time::from_ms(ms), u64::MAX);
+        let down = scope.frame().down;
+        let mut down = names(&scope, &down);
+        down.sort();
+        assert_eq!(down, expected, "at {ms} ms");
+    }
+}

@@ -3,8 +3,10 @@ import { count, element, setText, share } from "../js/format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const STEPS = [0.01, 0.25, 0.5, 0.75, 0.95];
-const TANK = { long: 66, wide: 9, from: 24, apart: 7.5 };
-const LINE_APART = 2.2;
+/** Of a picture with few cables, and of one with more than `FEW`. */
+const SPACIOUS = { long: 66, wide: 9, from: 24, apart: 7.5, lines: 2.2, share: 0.38 };
+const DENSE = { long: 34, wide: 5, from: 26, apart: 4.2, lines: 1.3, share: 0.2 };
+const FEW = 16;
 /** Numbers that a frame has for a link. */
 const FIELDS = 5;
 /** A dropped packet is shown for so many frames. */
@@ -33,6 +35,7 @@ export class Network {
       this.place.replaceChildren(element("p", "quiet", `${stage.size}: too many switches for a picture.`));
       return;
     }
+    this.size = map.cables.length > FEW ? DENSE : SPACIOUS;
     const svg = node("svg", { viewBox: `0 0 ${map.width} ${map.height}`, role: "img", "aria-label": `${stage.name}: ${stage.size}` });
     const lines = svg.appendChild(node("g")), tanks = svg.appendChild(node("g")), spots = svg.appendChild(node("g"));
     for (const cable of map.cables) {
@@ -49,24 +52,24 @@ export class Network {
   /** The links of one direction, with what shows them. */
   way(links, from, to, map, lines, tanks) {
     if (links.length === 0) return;
-    const path = route(from, to, map);
+    const { wide } = this.size, path = route(from, to, map, this.size);
     const number = this.ways.length;
     const line = lines.appendChild(node("path", { class: "way", d: path.line, "data-way": number }));
     const specs = links.map((link) => this.stage.links[link]);
     const limited = specs.filter((spec) => spec.limit !== null);
-    const way = { links, line, step: 0, full: 0, flash: 0, tank: null, limit: limited[0]?.limit };
+    const way = { links, line, step: null, full: 0, flash: 0, tank: null, limit: limited[0]?.limit };
     if (limited.length > 0) {
       const { x, y, angle, long } = path.tank;
       const group = node("g", { class: "tank", transform: `translate(${x} ${y}) rotate(${angle})`, "data-way": number });
-      group.append(node("rect", { class: "case", x: 0, y: -TANK.wide / 2, width: long, height: TANK.wide, rx: 2 }));
-      way.fill = group.appendChild(node("rect", { class: "fill", x: 0, y: -TANK.wide / 2, width: long, height: TANK.wide, rx: 2 }));
+      group.append(node("rect", { class: "case", x: 0, y: -wide / 2, width: long, height: wide, rx: 2 }));
+      way.fill = group.appendChild(node("rect", { class: "fill", x: 0, y: -wide / 2, width: long, height: wide, rx: 2 }));
       way.fill.style.transform = "scaleX(0)";
       way.fill.style.transformOrigin = `${long}px 0`;
       const mark = limited[0].mark;
       way.mark = mark === null ? 0.9 : mark / limited[0].limit;
       if (mark !== null) {
         const at = long * (1 - way.mark);
-        group.append(node("line", { class: "mark", x1: at, x2: at, y1: -TANK.wide / 2 - 2, y2: TANK.wide / 2 + 2 }));
+        group.append(node("line", { class: "mark", x1: at, x2: at, y1: -wide / 2 - 2, y2: wide / 2 + 2 }));
       }
       way.tank = tanks.appendChild(group);
     }
@@ -77,7 +80,7 @@ export class Network {
   /** The moment: the last of `frames`; drops of all of them. */
   draw(frames) {
     if (!this.stage?.map || frames.length === 0) return;
-    for (const way of this.ways) Object.assign(way, { packets: 0, busy: 0, drops: 0, fullest: null });
+    for (const way of this.ways) Object.assign(way, { packets: 0, busy: 0, drops: 0, fullest: null, down: false });
     frames.forEach((frame, i) => {
       for (let at = 0; at < frame.links.length; at += FIELDS) {
         const [link, packets, , busy, drops] = frame.links.slice(at, at + FIELDS);
@@ -89,12 +92,10 @@ export class Network {
         way.busy = Math.max(way.busy, busy / 1000);
       }
     });
+    for (const link of frames.at(-1).down) if (this.of.has(link)) this.of.get(link).down = true;
     for (const way of this.ways) {
-      const step = STEPS.findLastIndex((bound) => way.busy >= bound) + 1;
-      if (step !== way.step) {
-        way.step = step;
-        way.line.setAttribute("class", step ? `way by${step}` : "way");
-      }
+      const step = way.down ? "down" : `by${STEPS.findLastIndex((bound) => way.busy >= bound) + 1}`;
+      if (step !== way.step) way.line.setAttribute("class", `way ${(way.step = step)}`);
       if (!way.tank) continue;
       const full = Math.min(1, way.packets / way.limit);
       if (full !== way.full) way.fill.style.transform = `scaleX(${full})`;
@@ -114,14 +115,15 @@ export class Network {
       return;
     }
     const link = way.fullest ?? way.links[0], spec = this.stage.links[link];
+    const busy = way.down ? "down" : `${share(way.busy ?? 0)} busy`;
     const queue = spec.limit === null ? `${count(way.packets ?? 0)} packets wait` : `${count(way.packets ?? 0)} of ${count(spec.limit)} packets`;
     const among = way.links.length > 1 ? ` (the fullest of ${way.links.length})` : "";
-    setText(this.said, `${spec.name.replace("->", " → ")}${among}: ${queue}, ${share(way.busy ?? 0)} busy`);
+    setText(this.said, `${spec.name.replace("->", " → ")}${among}: ${queue}, ${busy}`);
   }
 }
 
 /** A way's line, beside that of the other direction, and the place of its tank. */
-function route(from, to, map) {
+function route(from, to, map, size) {
   const [dx, dy] = [to.x - from.x, to.y - from.y], far = Math.hypot(dx, dy) || 1;
   const [ux, uy] = [dx / far, dy / far], side = [-uy, ux];
   const at = (along, out) => [from.x + ux * along + side[0] * out, from.y + uy * along + side[1] * out];
@@ -129,16 +131,16 @@ function route(from, to, map) {
   const bends = Math.abs(dx) < 1 && from.hosts === 0 && to.hosts === 0 && map.cables.length > 1;
   if (bends) {
     const out = from.x - Math.min(110, from.x * 0.75);
-    const [x1, y1] = at(0, LINE_APART), [x2, y2] = at(far, LINE_APART);
-    const x = (from.x + 3 * out) / 4 + side[0] * TANK.apart, y = (from.y + to.y) / 2, long = Math.min(TANK.long, far * 0.3);
+    const [x1, y1] = at(0, size.lines), [x2, y2] = at(far, size.lines);
+    const x = (from.x + 3 * out) / 4 + side[0] * size.apart, y = (from.y + to.y) / 2, long = Math.min(size.long, far * 0.3);
     return {
       line: `M${x1} ${y1}C${out} ${y1} ${out} ${y2} ${x2} ${y2}`,
       tank: { x, y: y - (Math.sign(dy) * long) / 2, angle: dy > 0 ? 90 : -90, long },
     };
   }
-  const [x1, y1] = at(0, LINE_APART), [x2, y2] = at(far, LINE_APART);
-  const long = Math.max(14, Math.min(TANK.long, far * 0.38));
-  const [x, y] = at(Math.min(TANK.from, far * 0.2), TANK.apart);
+  const [x1, y1] = at(0, size.lines), [x2, y2] = at(far, size.lines);
+  const long = Math.max(12, Math.min(size.long, far * size.share));
+  const [x, y] = at(Math.min(size.from, far * 0.2), size.apart);
   return { line: `M${x1} ${y1}L${x2} ${y2}`, tank: { x, y, angle: (Math.atan2(dy, dx) * 180) / Math.PI, long } };
 }
 

@@ -17,6 +17,7 @@ const PARTS = `
     <li><span class="tank-key high"></span>at its ECN threshold, or nearly full</li>
     <li><span class="tank-key drops"></span>drops</li>
     <li><span class="busy-key"></span>cable, idle to busy</li>
+    <li><span class="down-key"></span>down</li>
   </ul>
 </section>
 <section id="series-part" aria-labelledby="series-title">

@@ -87,9 +87,9 @@ export class Chart {
       label: this.name(line.key), stroke: () => colour(tones[i]), width: 1.4, points: { show: false }, spanGaps: false,
     }));
     this.plot = new globalThis.uPlot({
-      width: this.place.clientWidth || 300, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
+      width: this.place.clientWidth || 300, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 18, 0, 0],
       scales: { x: { time: false, auto: false }, y: { range: top } },
-      axes: [{ ...axis, space: 60, values: (_, ticks) => ticks.map((tick) => seconds(tick, this.end)) }, { ...axis, size: 46, space: 34 }],
+      axes: [{ ...axis, size: 26, space: 60, values: (_, ticks) => ticks.map((tick) => seconds(tick, this.end)) }, { ...axis, size: 46, space: 34 }],
       series: [{}, ...drawn],
     }, [[], ...lines.map(() => [])], this.place);
     this.values = [];
