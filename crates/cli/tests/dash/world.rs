@@ -71,7 +71,7 @@ impl World {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("p.toml"), POLICY).unwrap();
         let (oracle, dashes, agents, threads) = (None, Vec::new(), Vec::new(), Vec::new());
-        let mut world = World { place, oracle, dashes, agents, stop, threads, hosts: hosts, _machine: machine };
+        let mut world = World { place, oracle, dashes, agents, stop, threads, hosts, _machine: machine };
         world.opentcp(&["keygen", "--out", "key"]);
         world.start_oracle();
         for (i, rack) in ["r1", "r1", "r2"].into_iter().enumerate() {
