@@ -7,7 +7,8 @@ use bus::{Address, Ask, Hub as _, InForce, Peer, Reply, Report, Request, UnixOra
 use dash::{Config, Token};
 use oracle::{Gathered, HostsAsked, Overview, PeriodEnd, Status, Watch};
 use policy::{AgentCounts, ArmObservation, History, Host, Known, Link, NetworkView, Oracle, OracleKey, Policy};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use std::{env, thread};
 use units::{Bytes, Rate, Time};
@@ -202,13 +203,8 @@ impl World {
     }
 }
 
-fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let [hosts, rate, listen, rest @ ..] = &arguments[..] else {
-        eprintln!("usage: fleet HOSTS RATE ADDRESS [TOKEN FILE]");
-        return;
-    };
-    let (hosts, rate): (usize, f64) = (hosts.parse().expect("a number"), rate.parse().expect("a number"));
+/// Serves the dashboard of so many hosts, with so many decisions a second.
+pub fn serve(hosts: usize, rate: f64, listen: SocketAddr, token: Option<Token>) {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("sock");
     let mut world = World::new(&socket, hosts);
@@ -219,13 +215,16 @@ fn main() {
             world.answer(begin + Duration::from_secs_f64(1.0 / rate));
         }
     });
-    let token = rest.first().map(|file| Token::read(&PathBuf::from(file)).expect("a token"));
-    let config = Config {
-        listen: listen.parse().expect("an address"),
-        names: Vec::new(),
-        oracle: Address::Unix(socket),
-        token,
-        operator: "example".to_string(),
-    };
+    let config = Config { listen, names: Vec::new(), oracle: Address::Unix(socket), token, operator: "example".to_string() };
     dash::run(config, &|| false, &mut |line| eprintln!("{line}")).expect("it is served");
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [hosts, rate, listen, rest @ ..] = &arguments[..] else {
+        eprintln!("usage: fleet HOSTS RATE ADDRESS [TOKEN FILE]");
+        return;
+    };
+    let token = rest.first().map(|file| Token::read(Path::new(file)).expect("a token"));
+    serve(hosts.parse().expect("a number"), rate.parse().expect("a number"), listen.parse().expect("an address"), token);
 }

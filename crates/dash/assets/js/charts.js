@@ -1,5 +1,5 @@
 // Series since this dashboard began, at most 720 decisions. What is drawn is also said, below each title.
-import { byId, colour, element, rate, setText, share } from "./format.js";
+import { byId, clock, colour, element, rate, setText, share } from "./format.js";
 import { state } from "./state.js";
 
 const CHARTS = [
@@ -45,7 +45,7 @@ function plot(chart) {
   const options = {
     width: chart.place.clientWidth || 300, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
     scales: { y: { range: most } },
-    axes: [{ ...axis, space: 70 }, { ...axis, size: 62, space: 36, values: (_, ticks) => ticks.map((tick) => chart.words(tick)) }],
+    axes: [{ ...axis, space: 60, size: 28, values: (_, ticks) => ticks.map((tick) => clock(tick)) }, { ...axis, size: 62, space: 36, values: (_, ticks) => ticks.map((tick) => chart.words(tick)) }],
     series: [{}, ...lines],
   };
   return new globalThis.uPlot(options, data(chart), chart.place);

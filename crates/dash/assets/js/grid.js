@@ -16,6 +16,8 @@ export class Grid {
     this.grid.setAttribute("aria-label", label);
     this.grid.setAttribute("aria-colcount", columns.length);
     this.grid.style.setProperty("--cols", columns.map((column) => column.width).join(" "));
+    // head and rows are as wide as each other: the least of each column is its first number
+    this.grid.style.setProperty("--least", `${columns.reduce((sum, { width }) => sum + parseFloat(width.replace("minmax(", "")), 0)}rem`);
     this.head();
     this.body = element("div", "rows");
     this.body.setAttribute("role", "rowgroup");
@@ -75,6 +77,8 @@ export class Grid {
     this.active = Math.min(this.active, Math.max(0, this.order.length - 1));
     this.grid.setAttribute("aria-rowcount", this.order.length + 1);
     this.body.style.height = `${this.order.length * ROW}px`;
+    // a short list takes no more room than it needs: its rows, the head, the borders and a bar to scroll
+    this.grid.style.height = `min(var(--most), ${(Math.max(3, this.order.length) + 1) * ROW + 18}px)`;
     this.draw();
   }
 

@@ -5,7 +5,7 @@ import { HOST, LINK, state } from "./state.js";
 
 /** Upper bounds of the steps of colour; above the last one a link is hot. */
 export const STEPS = [0.1, 0.3, 0.5, 0.7, 0.9];
-const GAP = 10, PAD = 6, TITLE = 17, STRIP = 9, BOX_LEAST = 64, NAMED = 132, NAMED_ROW = 20, TIER = 46;
+const GAP = 10, PAD = 6, TITLE = 17, STRIP = 9, BOX_LEAST = 64, NAMED = 176, NAMED_ROW = 20, TIER = 46;
 /** Up to so many hosts are named, and up to so many links are drawn as lines. */
 const NAMED_MOST = 48, LINES_MOST = 300;
 const HEIGHT_MOST = 460;
@@ -152,7 +152,7 @@ function arrange() {
       row.forEach((node, n) => boxes.push({ ...node, x: left + n * (wide + GAP), y, w: wide, h: TITLE + strip + 2, cells: [] }));
       y += TITLE + strip + 2 + GAP;
     }
-    y += TIER - GAP;
+    y += (pairs.length <= LINES_MOST ? TIER : GAP) - GAP;
   }
   top = y;
   const fit = (cell) => {

@@ -1,6 +1,6 @@
 // Runs before anything is drawn, so that the page does not flash: auto follows the system.
 (() => {
-  const WORDS = { auto: "as the system has them", light: "light", dark: "dark" };
+  const WORDS = { auto: "auto: colours as the system has them", light: "light colours", dark: "dark colours" };
   const kept = () => {
     try { return localStorage.getItem("theme"); } catch { return null; }
   };
@@ -14,7 +14,7 @@
     const button = document.getElementById("theme"), word = document.getElementById("theme-word");
     const show = () => {
       word.textContent = theme;
-      button.setAttribute("aria-label", `Colours: ${WORDS[theme]}`);
+      button.setAttribute("aria-label", WORDS[theme]);
     };
     show();
     button.addEventListener("click", () => {
