@@ -4,13 +4,14 @@
 #   make bench   packet-hops/s       make build   target/release/opentcp
 #   make install PREFIX=/usr/local   the command, its man pages and completions
 #   make python  the Python package's wheel, in target/wheels
+#   make playground  the simulator in a web page, in target/playground
 #   make package target/debian/*.deb, for Debian and Ubuntu          make image   an OCI image, by podman
 #   make fuzz    property tests with new random cases
 
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build install package image python demo test lint bench fuzz clean setup setup-tests
+.PHONY: build install package image python playground demo test lint bench fuzz clean setup setup-tests
 .DEFAULT_GOAL := build
 
 setup:
@@ -43,6 +44,11 @@ image: build
 # For Python 3.11 or newer on any Linux as old as this one.
 python: setup-tests
 	tools/python wheel
+
+# Static files, for any web server.
+playground: setup
+	tools/playground install
+	tools/playground
 
 demo: build
 	target/release/opentcp reproduce cfi16

@@ -1,25 +1,35 @@
-//! `opentcp dash`: the fleet, live in a browser.
+//! `opentcp dash`: the fleet, or a simulation, live in a browser.
 
 use crate::failure::Failure;
 use crate::operator::{Place, operator};
 use crate::stop;
-use ::dash::{Config, Token};
+use crate::terminal::note;
+use ::dash::{Config, DashError, Token, Watched};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Serve the dashboard of a running Oracle: its fleet, live in a browser
+/// Serve the dashboard of a running Oracle: its fleet, live in a browser; or a simulation, if there is a scenario
 ///
 /// Racks and links by their utilization, rules in force by host, treated hosts against the control group, what became of each rule and why it
 /// was withheld, guards. Everything is in this program: nothing is loaded from elsewhere. Whoever reaches the address can look; to change
 /// something (pause, resume, roll back) a browser needs the token.
 ///
+/// With a scenario: its network with queues that fill, windows and round-trip times of flows, at a pace that the page sets. It begins when
+/// somebody looks, and writes no results.
+///
 /// Exit codes: 0 stopped, 1 the work failed, 2 bad input.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  opentcp dash\n  openssl rand -hex 16 > token && chmod 600 token\n  opentcp dash --token token\n  \
+    after_help = "Examples:\n  opentcp dash\n  opentcp dash scenarios/dumbbell.toml --set traffic.old.cc=vegas\n  openssl rand -hex 16 > token && chmod 600 token\n  opentcp dash --token token\n  \
                         opentcp dash --identity ~/operator --listen 10.0.0.5:8090 --name dash.example"
 )]
 pub struct Args {
+    /// A scenario file (TOML) to simulate and watch; of a sweep the first run
+    #[arg(conflicts_with_all = ["token", "socket", "identity"])]
+    scenario: Option<PathBuf>,
+    /// Set a key of the scenario, dotted; may be given many times
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "scenario")]
+    sets: Vec<String>,
     #[command(flatten)]
     place: Place,
     /// Where the page is served: an address of this machine and a port
@@ -38,13 +48,28 @@ pub struct Args {
 /// # Errors
 /// As the exit codes say.
 pub fn dash(args: Args) -> Result<(), Failure> {
+    if let Some(scenario) = args.scenario {
+        let runs = study::load_scenario(&scenario, &args.sets, study::Backend::Sim)?;
+        let count = runs.len();
+        let run = runs.into_iter().next().expect("a scenario has a run");
+        if count > 1 {
+            note!("{} is shown, the first of {count} runs; --set chooses another", run.name);
+        }
+        let watched = Watched { listen: args.listen, names: args.names, run };
+        let stop = stop::on_signals();
+        return ::dash::watch(watched, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}")).map_err(failure);
+    }
     let token =
         args.token.as_deref().map(Token::read).transpose().map_err(|error| Failure::Input(error.to_string()))?;
     let (oracle, operator) = (args.place.address()?, operator());
     let config = Config { listen: args.listen, names: args.names, oracle, token, operator };
     let stop = stop::on_signals();
-    ::dash::run(config, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}")).map_err(|error| match error {
-        ::dash::DashError::Bind { .. } => Failure::Input(error.to_string()),
-        ::dash::DashError::Io(_) => Failure::Run(error.to_string()),
-    })
+    ::dash::run(config, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}")).map_err(failure)
+}
+
+fn failure(error: DashError) -> Failure {
+    match error {
+        DashError::Bind { .. } | DashError::Run(_) => Failure::Input(error.to_string()),
+        DashError::Io(_) => Failure::Run(error.to_string()),
+    }
 }

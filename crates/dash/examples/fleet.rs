@@ -215,7 +215,8 @@ pub fn serve(hosts: usize, rate: f64, listen: SocketAddr, token: Option<Token>) 
             world.answer(begin + Duration::from_secs_f64(1.0 / rate));
         }
     });
-    let config = Config { listen, names: Vec::new(), oracle: Address::Unix(socket), token, operator: "example".to_string() };
+    let config =
+        Config { listen, names: Vec::new(), oracle: Address::Unix(socket), token, operator: "example".to_string() };
     dash::run(config, &|| false, &mut |line| eprintln!("{line}")).expect("it is served");
 }
 
@@ -226,5 +227,10 @@ fn main() {
         return;
     };
     let token = rest.first().map(|file| Token::read(Path::new(file)).expect("a token"));
-    serve(hosts.parse().expect("a number"), rate.parse().expect("a number"), listen.parse().expect("an address"), token);
+    serve(
+        hosts.parse().expect("a number"),
+        rate.parse().expect("a number"),
+        listen.parse().expect("an address"),
+        token,
+    );
 }

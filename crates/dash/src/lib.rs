@@ -2,7 +2,7 @@
 //!
 //! One thread asks the Oracle, once for all browsers and at a bounded rate ([`feed`]). What it sees becomes rows ([`model`]), and the rows
 //! that have changed become one message that all browsers get ([`wire`], [`board`]). A second thread serves HTTP ([`serve`], [`routes`]):
-//! the page, the stream, and, with a token, what changes something ([`guard`]).
+//! the page, the stream, and, with a token, what changes something ([`guard`]). A simulation is watched the same way ([`simulated`]).
 #![forbid(unsafe_code)]
 
 mod assets;
@@ -12,9 +12,11 @@ mod guard;
 mod model;
 mod routes;
 mod serve;
+mod simulated;
 mod wire;
 
 pub use guard::{TOKEN_LEAST, Token};
+pub use simulated::{Watched, watch};
 
 use board::Board;
 use bus::Address;
@@ -52,6 +54,9 @@ pub enum DashError {
         /// The system's reason.
         source: io::Error,
     },
+    /// The run cannot be set up.
+    #[error("{0}")]
+    Run(String),
     /// The system's.
     #[error("the dashboard: {0}")]
     Io(#[from] io::Error),
@@ -63,10 +68,7 @@ pub enum DashError {
 /// # Errors
 /// The address cannot be used, or the system has no thread or socket.
 pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> Result<(), DashError> {
-    let address = config.listen;
-    let listener = TcpListener::bind(address).map_err(|source| DashError::Bind { address, source })?;
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
+    let (listener, address) = bind(config.listen)?;
     let (actions, asked) = sync_channel(ACTIONS_MAX);
     let board = Arc::new(Board::new(config.token.is_some()));
     let state = routes::State { board: Arc::clone(&board), token: config.token.map(Arc::new), actions };
@@ -76,4 +78,12 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
     Feed::new(config.oracle, config.operator, board).run(&asked, stopped, say);
     drop(server);
     Ok(())
+}
+
+/// A listener at an address, and the address that it has.
+fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), DashError> {
+    let listener = TcpListener::bind(address).map_err(|source| DashError::Bind { address, source })?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }

@@ -26,7 +26,7 @@ use units::Time;
 /// Most browsers that follow at a time.
 pub const BROWSERS_MAX: usize = 32;
 /// Longest body of a request, bytes.
-const BODY_MAX: usize = 4096;
+pub const BODY_MAX: usize = 4096;
 /// Longest pause that is asked for, seconds: thirty days.
 const PAUSE_MAX: u64 = 30 * 86_400;
 
@@ -50,11 +50,6 @@ struct App {
 /// Everything that is served. A browser may call it by these names.
 pub fn routes(state: State, names: Vec<String>) -> Router {
     let app = App { state, browsers: Arc::new(Semaphore::new(BROWSERS_MAX)) };
-    let mut router = Router::new();
-    for asset in ASSETS {
-        let file = || async { ([(header::CONTENT_TYPE, asset.content)], asset.bytes) };
-        router = router.route(asset.path, get(file));
-    }
     let actions = Router::new()
         .route("/api/token", post(async || StatusCode::NO_CONTENT))
         .route("/api/pause", post(pause))
@@ -63,13 +58,23 @@ pub fn routes(state: State, names: Vec<String>) -> Router {
         .route("/api/rollback", post(roll_back))
         .route_layer(middleware::from_fn_with_state(app.clone(), authorized));
     let names = Arc::new(names);
-    router
+    assets("/index.html")
         .route("/events", get(events))
         .merge(actions)
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing at this path\n"))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn(move |request, next| guard(Arc::clone(&names), request, next)))
         .with_state(app)
+}
+
+/// The page's files, the page itself at `/`.
+pub fn assets<S: Clone + Send + Sync + 'static>(page: &str) -> Router<S> {
+    let mut router = Router::new();
+    for asset in ASSETS {
+        let file = || async { ([(header::CONTENT_TYPE, asset.content)], asset.bytes) };
+        router = router.route(if asset.path == page { "/" } else { asset.path }, get(file));
+    }
+    router
 }
 
 /// The stream: everything, then what changes.
@@ -88,10 +93,10 @@ async fn events(Shared(app): Shared<App>, headers: HeaderMap) -> Response {
 }
 
 /// A browser's place in the stream.
-type Following = (Option<Bytes>, broadcast::Receiver<Bytes>, OwnedSemaphorePermit);
+pub type Following = (Option<Bytes>, broadcast::Receiver<Bytes>, OwnedSemaphorePermit);
 
 /// The next message; of a browser that is too far behind there is none, and it begins anew.
-async fn next((first, mut changes, place): Following) -> Option<(Result<Bytes, Infallible>, Following)> {
+pub async fn next((first, mut changes, place): Following) -> Option<(Result<Bytes, Infallible>, Following)> {
     let message = match first {
         Some(first) => first,
         None => changes.recv().await.ok()?,
@@ -162,6 +167,6 @@ async fn act(app: &App, From(from): From, ask: Ask) -> Response {
 }
 
 /// A refusal in words.
-fn refused(status: StatusCode, why: &str) -> Response {
+pub fn refused(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "why": why }))).into_response()
 }

@@ -14,7 +14,7 @@ mod frame;
 mod outcome;
 mod stage;
 
-pub use frame::{FLOWS, Flow, Frame, LINK_FIELDS};
+pub use frame::{Ends, FLOWS, Flow, Frame, LINK_FIELDS};
 pub use outcome::Outcome;
 pub use stage::{Link, Stage};
 

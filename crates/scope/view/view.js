@@ -18,7 +18,7 @@ export class View {
       title: "Queues", unit: "packets", empty: "Switch ports appear here as their queues grow.", name: link,
       choose: (lines) => this.fullest(lines), level: () => 4,
     });
-    const flow = (key) => this.flows.get(key);
+    const flow = (key) => this.ends(key);
     const name = (key) => `${flow(key).src} → ${flow(key).dst}, ${flow(key).algorithm}`;
     this.windows = new Chart(byId("chart-cwnd"), {
       title: "Congestion windows", unit: "segments", empty: "Flows appear here as they start.", name,
@@ -30,6 +30,11 @@ export class View {
     });
     this.last = null;
     this.waiting = [];
+  }
+
+  /** A flow's ends; a stream that began late may not have them. */
+  ends(flow) {
+    return this.flows.get(flow) ?? { src: `flow ${flow}`, dst: "?", algorithm: "?" };
   }
 
   /** A run begins. */
@@ -101,7 +106,7 @@ export class View {
     while (body.rows.length > flows.length) body.deleteRow(-1);
     flows.forEach(({ flow, cwnd, in_flight, ssthresh, srtt_us, state }, i) => {
       const row = body.rows[i] ?? body.insertRow();
-      const ends = this.flows.get(flow);
+      const ends = this.ends(flow);
       const cells = [
         `${ends.src} → ${ends.dst}`, ends.algorithm, STATES[state], cwnd, in_flight, ssthresh ?? "∞",
         srtt_us === null ? "–" : `${(srtt_us / 1000).toFixed(srtt_us < 1000 ? 3 : 1)} ms`,
