@@ -56,6 +56,7 @@ demo: build
 
 # Release with assertions: simulations are quick and every invariant is checked.
 test: setup-tests
+	tools/playground || [ $$? -eq 3 ]
 	$(CARGO) test --profile checked --locked --workspace
 	OPENTCP=$${CARGO_TARGET_DIR:-target}/checked/opentcp tools/python
 
