@@ -7,6 +7,8 @@ import { Chart, Series } from "./series.js";
 const FIELDS = 5;
 /** Queues that were never longer than this are not drawn over time. */
 const QUEUE_LEAST = 2;
+/** Charts and the table are drawn so often: the picture shows more. */
+const CHARTS_MS = 90;
 const STATES = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 
 export class View {
@@ -28,8 +30,7 @@ export class View {
       title: "Smoothed round-trip times", unit: "ms", empty: "Flows appear here as they start.", name,
       owner: (key) => flow(key).algorithm, choose: longest, level: () => 0,
     });
-    this.last = null;
-    this.waiting = [];
+    Object.assign(this, { last: null, waiting: [], timer: null });
   }
 
   /** A flow's ends; a stream that began late may not have them. */
@@ -39,7 +40,8 @@ export class View {
 
   /** A run begins. */
   begin(stage) {
-    Object.assign(this, { stage, last: null, waiting: [], flows: new Map() });
+    clearTimeout(this.timer);
+    Object.assign(this, { stage, last: null, waiting: [], timer: null, flows: new Map() });
     this.series = { queue: new Series(), cwnd: new Series(), rtt: new Series() };
     this.network.show(stage);
     for (const chart of [this.queues, this.windows, this.trips]) chart.begin(stage.duration_ns / 1e9);
@@ -62,10 +64,17 @@ export class View {
     for (const frame of frames) this.keep(frame);
     this.last = frames.at(-1);
     this.network.draw(frames);
+    this.figures(this.last);
+    this.timer ??= setTimeout(() => this.drawSeries(), CHARTS_MS);
+  }
+
+  drawSeries() {
+    clearTimeout(this.timer);
+    this.timer = null;
+    if (!this.last) return;
     this.queues.draw(this.series.queue);
     this.windows.draw(this.series.cwnd);
     this.trips.draw(this.series.rtt);
-    this.figures(this.last);
     this.states(this.last);
   }
 
@@ -123,6 +132,7 @@ export class View {
   /** The run has ended. */
   end(outcome) {
     this.draw();
+    this.drawSeries();
     const { summary } = JSON.parse(outcome.summary);
     const known = (value, words) => (value === null || value === undefined ? "–" : words(value));
     const facts = [
