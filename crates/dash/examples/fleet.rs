@@ -89,7 +89,8 @@ fn view(hosts: usize, at: f64) -> NetworkView {
     }
     for i in 0..hosts {
         let (rack, name) = (format!("r{:02}", i / per_rack + 1), format!("h{:04}.example", i + 1));
-        let used = (1.1 * wandering((i / per_rack) as u64 + 7, at / 20.0) * wandering(i as u64 + 90_000, at / 5.0)).min(0.99);
+        let used =
+            (1.1 * wandering((i / per_rack) as u64 + 7, at / 20.0) * wandering(i as u64 + 90_000, at / 5.0)).min(0.99);
         view.links.push(link(format!("{name} eth0 out"), (&name, &rack), Rate::from_gbps(25), used));
         view.hosts.push(Host {
             name,
@@ -123,7 +124,8 @@ struct World {
 impl World {
     fn new(socket: &Path, hosts: usize) -> World {
         let known = ["cubic".to_string(), "dctcp".to_string(), "swift".to_string()];
-        let policy = Policy::parse("p.toml", POLICY, Known { algorithms: &known }).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let policy =
+            Policy::parse("p.toml", POLICY, Known { algorithms: &known }).unwrap_or_else(|errors| panic!("{errors:?}"));
         let (gathered, watch) = (Gathered::new(&policy), Watch::new(&policy.name, policy.period));
         let oracle = Oracle::new(policy, OracleKey::from_secret([7; 32]), History::default());
         let (bus, begun) = (UnixOracle::listen(socket).expect("a socket can be made"), Instant::now());
@@ -144,7 +146,8 @@ impl World {
             }
             let rule = |name: &str| InForce { policy: "opentcp2".into(), rule: name.into(), ..InForce::default() };
             let busy = host.live_flows > Some(200.0);
-            let in_force = [(true, "calm network"), (busy, "busy hosts")].into_iter().filter(|(is, _)| *is && is_treated);
+            let in_force =
+                [(true, "calm network"), (busy, "busy hosts")].into_iter().filter(|(is, _)| *is && is_treated);
             let in_force = in_force.map(|(_, name)| rule(name)).collect();
             let mut report = Report { host: host.clone(), counts: self.sent[i], in_force, ..Report::default() };
             report.epoch = Some(self.decisions);
@@ -212,7 +215,8 @@ pub fn serve(hosts: usize, rate: f64, listen: SocketAddr, token: Option<Token>) 
             world.answer(begin + Duration::from_secs_f64(1.0 / rate));
         }
     });
-    let config = Config { listen, names: Vec::new(), oracle: Address::Unix(socket), token, operator: "example".to_string() };
+    let config =
+        Config { listen, names: Vec::new(), oracle: Address::Unix(socket), token, operator: "example".to_string() };
     dash::run(config, &|| false, &mut |line| eprintln!("{line}")).expect("it is served");
 }
 
@@ -223,5 +227,10 @@ fn main() {
         return;
     };
     let token = rest.first().map(|file| Token::read(Path::new(file)).expect("a token"));
-    serve(hosts.parse().expect("a number"), rate.parse().expect("a number"), listen.parse().expect("an address"), token);
+    serve(
+        hosts.parse().expect("a number"),
+        rate.parse().expect("a number"),
+        listen.parse().expect("an address"),
+        token,
+    );
 }

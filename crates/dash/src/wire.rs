@@ -57,7 +57,10 @@ pub fn full(seen: &Seen, acts: bool, now: f64) -> Vec<u8> {
     let Seen { trouble, answered_unix_s, note, overview, hosts, links, events, series, .. } = seen;
     let series = series.iter().collect();
     let (answered, decided) = (*answered_unix_s, seen.decided_unix_s);
-    event("full", &Full { now, acts, trouble, answered, decided, note, overview, hosts, links, over, open, events, series })
+    event(
+        "full",
+        &Full { now, acts, trouble, answered, decided, note, overview, hosts, links, over, open, events, series },
+    )
 }
 
 /// An event of the stream, with what is other in `new` than in `old`.

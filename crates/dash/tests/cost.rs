@@ -22,7 +22,11 @@ fn the_page_of_4000_hosts_with_ten_updates_a_second_takes_less_than_a_third_of_a
     assert!(eventually(|| TcpStream::connect(address).is_ok()));
     let asked = json!({ "url": format!("http://{address}/"), "browser": "/usr/bin/chromium-headless-shell", "seconds": seconds });
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/browser/page.mjs");
-    let output = Command::new("node").args([script, "cost", &asked.to_string()]).env("NODE_PACKAGES", packages).output().unwrap();
+    let output = Command::new("node")
+        .args([script, "cost", &asked.to_string()])
+        .env("NODE_PACKAGES", packages)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     println!("{found}");

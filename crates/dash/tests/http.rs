@@ -193,16 +193,33 @@ impl Stream {
 #[test]
 fn the_page_and_its_files_keep_to_themselves() {
     let dash = Dash::start(None, &[]);
-    for (path, content) in [("/", "text/html"), ("/dash.css", "text/css"), ("/js/main.js", "text/javascript"), ("/vendor/uPlot.LICENSE", "text/plain")] {
+    for (path, content) in [
+        ("/", "text/html"),
+        ("/dash.css", "text/css"),
+        ("/js/main.js", "text/javascript"),
+        ("/vendor/uPlot.LICENSE", "text/plain"),
+    ] {
         let (head, body) = dash.get(path, "localhost");
-        assert!(head.starts_with("http/1.1 200") && head.contains(&format!("content-type: {content}")) && !body.is_empty(), "{path}: {head}");
-        for header in ["content-security-policy: default-src 'self';", "frame-ancestors 'none'", "x-content-type-options: nosniff", "referrer-policy: no-referrer", "x-frame-options: deny"] {
+        assert!(
+            head.starts_with("http/1.1 200") && head.contains(&format!("content-type: {content}")) && !body.is_empty(),
+            "{path}: {head}"
+        );
+        for header in [
+            "content-security-policy: default-src 'self';",
+            "frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "x-frame-options: deny",
+        ] {
             assert!(head.contains(header), "{path}: {header}: {head}");
         }
     }
     let (_, page) = dash.get("/", "localhost");
     let outside = ["http://", "https://", "<style", "style=", "onclick", "<script>"];
-    assert!(!outside.iter().any(|word| page.contains(word)), "the page loads nothing from elsewhere, and has no script in it");
+    assert!(
+        !outside.iter().any(|word| page.contains(word)),
+        "the page loads nothing from elsewhere, and has no script in it"
+    );
     for (path, status) in [("/none", "404"), ("/../Cargo.toml", "404"), ("/api/pause", "405")] {
         assert!(dash.get(path, "localhost").0.starts_with(&format!("http/1.1 {status}")), "{path}");
     }
@@ -226,14 +243,18 @@ fn who_makes_a_name_of_theirs_lead_here_gets_nothing() {
 fn only_who_has_the_token_changes_something_and_the_oracle_hears_from_where() {
     let dash = Dash::start(Some(TOKEN), &[]);
     let oracle = FakeOracle::start(&dash.socket, 3, false);
-    for authorization in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic abc\r\n", &format!("Cookie: token={TOKEN}\r\n")] {
+    for authorization in
+        ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic abc\r\n", &format!("Cookie: token={TOKEN}\r\n")]
+    {
         for path in ["/api/token", "/api/pause", "/api/resume", "/api/compare", "/api/rollback"] {
             let (head, body) = dash.post(path, authorization, "{}");
             assert!(head.starts_with("http/1.1 401") && body.contains("not right"), "{path} {authorization}: {head}");
         }
     }
     let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
-    for wrong in ["", "{", "[]", "{\"seconds\": -1}", "{\"seconds\": 0}", "{\"seconds\": 99999999999}", "{\"other\": 1}"] {
+    for wrong in
+        ["", "{", "[]", "{\"seconds\": -1}", "{\"seconds\": 0}", "{\"seconds\": 99999999999}", "{\"other\": 1}"]
+    {
         assert!(dash.post("/api/pause", &bearer, wrong).0.starts_with("http/1.1 4"), "{wrong}");
     }
     let long = format!("{{\"seconds\": {}1}}", " ".repeat(5000));
@@ -290,7 +311,11 @@ fn the_oracle_is_asked_once_for_all_browsers_and_at_a_bounded_rate() {
     let more = oracle.requests("status").len() - before;
     // T = 200 ms: ten times a second, however many follow
     assert!((4..=22).contains(&more), "{more} questions in two seconds");
-    assert_eq!(oracle.requests("board").len(), 6, "lists are asked for once a decision: three parts of hosts, one of each other");
+    assert_eq!(
+        oracle.requests("board").len(),
+        6,
+        "lists are asked for once a decision: three parts of hosts, one of each other"
+    );
 }
 
 #[test]

@@ -48,7 +48,10 @@ impl Browser {
                 .unwrap();
             if !installed.status.success() {
                 let _ = fs::remove_file(packages.join(lock));
-                return skipped(&format!("npm cannot install its packages: {}", String::from_utf8_lossy(&installed.stderr)));
+                return skipped(&format!(
+                    "npm cannot install its packages: {}",
+                    String::from_utf8_lossy(&installed.stderr)
+                ));
             }
         }
         Some(Browser { program, packages })

@@ -17,7 +17,11 @@ fn operators_see_a_fleet_act_on_it_and_hear_when_its_oracle_is_gone() {
     let Some(mut world) = World::new() else { return };
     let (reading, acting) = (world.dash(false), world.dash(true));
     // hosts have reported, rules are in force on them, and the series have a few points
-    assert!(world.until(|status| status["hosts"] == 3 && status["rules"][0]["on"].as_u64() > Some(0)), "{}", world.said());
+    assert!(
+        world.until(|status| status["hosts"] == 3 && status["rules"][0]["on"].as_u64() > Some(0)),
+        "{}",
+        world.said()
+    );
     assert!(world.until(|status| status["epoch"].as_u64() > Some(8)), "{}", world.said());
 
     let looked = browser.does("look", &reading, &json!({}));
@@ -68,7 +72,10 @@ fn an_address_that_another_program_has_is_refused() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_opentcp"));
     let output = command.args(["dash", "--socket", "none", "--listen", &address]).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && error.contains(&address) && error.contains("no other program has"), "{error}");
+    assert!(
+        output.status.code() == Some(2) && error.contains(&address) && error.contains("no other program has"),
+        "{error}"
+    );
     // it is served although there is no Oracle yet
     drop(taken);
     let mut dash = Command::new(env!("CARGO_BIN_EXE_opentcp"))

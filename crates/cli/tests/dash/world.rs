@@ -123,8 +123,23 @@ impl World {
     fn start_agent(&mut self, i: usize, rack: &str) {
         let (name, state, pins) = (format!("h{}", i + 1), format!("agent-{i}"), format!("pins-{i}"));
         let args = [
-            "agent", "--host", &name, "--rack", rack, "--key", "key.pub", "--socket", "sock", "--state", &state, "--pins", &pins,
-            "--means", "routes", "--link", "eth0=100 Mbit/s",
+            "agent",
+            "--host",
+            &name,
+            "--rack",
+            rack,
+            "--key",
+            "key.pub",
+            "--socket",
+            "sock",
+            "--state",
+            &state,
+            "--pins",
+            &pins,
+            "--means",
+            "routes",
+            "--link",
+            "eth0=100 Mbit/s",
         ];
         let mut command = self.command(&args);
         command.stdout(Stdio::null());
@@ -139,7 +154,9 @@ impl World {
             while !stop.load(Ordering::Relaxed) {
                 round += 1;
                 let mut links = Vec::new();
-                for (i, (leaf, spine)) in [("r1", "s1"), ("r1", "s2"), ("r2", "s1"), ("r2", "s2")].into_iter().enumerate() {
+                for (i, (leaf, spine)) in
+                    [("r1", "s1"), ("r1", "s2"), ("r2", "s1"), ("r2", "s2")].into_iter().enumerate()
+                {
                     let used = 0.15 + 0.2 * i as f64 + 0.02 * (round % 8) as f64;
                     for (from, to, share) in [(leaf, spine, 1.0), (spine, leaf, 0.6)] {
                         links.push(Link {
