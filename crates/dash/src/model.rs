@@ -1,4 +1,4 @@
-//! What of the Oracle's answers is shown: rows with rounded numbers, so that a number that has not visibly changed is not sent again.
+//! What of the Oracle's answers is shown: rows with rounded numbers, so that a change that nobody sees is not sent.
 
 use oracle::{EventLine, HostLine, LinkLine, Overview, Span};
 use serde::Serialize;

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rows_that_changed_are_sent_again() {
+    fn only_rows_that_changed_are_sent() {
         let (old, new) = (seen(&[("a", 1.0), ("b", 2.0)]), seen(&[("a", 1.0), ("b", 3.0)]));
         let sent = data(&delta(&old, &new, 5.0), "delta");
         assert_eq!(sent["host_rows"].as_array().unwrap().len(), 1);

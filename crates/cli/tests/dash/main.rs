@@ -12,7 +12,7 @@ use testkit::eventually;
 use world::{TOKEN, World};
 
 #[test]
-fn operators_see_a_fleet_act_on_it_and_are_told_when_its_oracle_is_gone() {
+fn operators_see_a_fleet_act_on_it_and_hear_when_its_oracle_is_gone() {
     let Some(browser) = Browser::find() else { return };
     let Some(mut world) = World::new() else { return };
     let (reading, acting) = (world.dash(false), world.dash(true));

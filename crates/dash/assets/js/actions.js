@@ -22,7 +22,7 @@ export function makeActions() {
     const lasts = byId("pause-for").value;
     act("pause", lasts ? { seconds: Number(lasts) } : {}, (answer) => `Paused ${answer.until ? `until ${answer.until}` : "until it is resumed"}.`);
   });
-  byId("resume").addEventListener("click", () => act("resume", undefined, () => "Resumed: CUEs are sent again."));
+  byId("resume").addEventListener("click", () => act("resume", undefined, () => "Resumed: CUEs are sent."));
   byId("compare").addEventListener("click", () => act("compare", undefined, compared));
   byId("rollback").addEventListener("click", () => act("rollback", { against }, (answer) => {
     against = null;

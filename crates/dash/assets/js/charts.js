@@ -43,7 +43,7 @@ function plot(chart) {
   }));
   const most = (_, __, max) => [0, chart.most ?? (max > 0 ? max * 1.1 : 1)];
   const options = {
-    width: chart.place.clientWidth || 300, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
+    width: chart.place.clientWidth || 300, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 24, 0, 0],
     scales: { y: { range: most } },
     axes: [{ ...axis, space: 60, size: 28, values: (_, ticks) => ticks.map((tick) => clock(tick)) }, { ...axis, size: 62, space: 36, values: (_, ticks) => ticks.map((tick) => chart.words(tick)) }],
     series: [{}, ...lines],

@@ -1,4 +1,4 @@
-// A table of which only the rows that are seen are in the page; a screen reader is told how many there are.
+// A table of which only the rows that are seen are in the page; a screen reader knows how many there are.
 import { element, setText } from "./format.js";
 
 const ROW = 28, MARGIN = 4;
