@@ -41,7 +41,7 @@ function changed() {
 
 function check() {
   questions += 1;
-  ask("check", { name, text: editor.text, asked: questions });
+  ask("check", { name, text: editor.text, number: chosenRun(), asked: questions });
 }
 
 function run() {
@@ -60,6 +60,12 @@ function pause() {
 /** The number of the run that is chosen, from 0; an address may ask for one before the runs are known. */
 const chosenRun = () => (byId("runs").options.length ? byId("runs").selectedIndex : wanted);
 
+function stop() {
+  ask("stop");
+  become("ready");
+  status("Stopped.", true);
+}
+
 /** How fast the simulator works. */
 const pace = (hops, worked) => (worked > 50 ? `, ${(hops / worked / 1000).toFixed(1)} million packet-hops a second` : "");
 
@@ -76,6 +82,8 @@ const HEARD = {
     if (data.asked !== questions) return;
     editor.mark([]);
     showRuns(data.runs);
+    // results stay until another run
+    if (data.stage && state === "ready" && !view.last) view.begin(data.stage);
   },
   refused: (data) => {
     if (data.asked !== questions) return;
@@ -152,6 +160,8 @@ function load(text, as, run) {
   name = as;
   wanted = run;
   byId("runs").replaceChildren();
+  if (state === "plays" || state === "pauses") stop();
+  view.last = null;
   editor.text = text;
   changed();
 }
@@ -184,11 +194,7 @@ async function follow() {
 
 byId("run").addEventListener("click", run);
 byId("pause").addEventListener("click", pause);
-byId("stop").addEventListener("click", () => {
-  ask("stop");
-  become("ready");
-  status("Stopped.", true);
-});
+byId("stop").addEventListener("click", stop);
 byId("speed").addEventListener("change", () => ask("speed", { speed: speed() }));
 byId("example").addEventListener("change", (event) => {
   const example = examples.find(({ name: one }) => one === event.target.value);

@@ -35,7 +35,12 @@ onmessage = async ({ data }) => {
 };
 
 const TASKS = {
-  check: ({ name, text, asked }) => say("checked", { runs: simulator.check(name, text), asked }),
+  check: ({ name, text, number, asked }) => {
+    const runs = simulator.check(name, text);
+    // the network of what would run, unless something does
+    const stage = run ? null : simulator.open(name, text, Math.min(number, runs.length - 1));
+    say("checked", { runs, stage, asked });
+  },
   open: ({ name, text, number, speed, asked }) => {
     clearTimeout(run?.timer);
     run = null;
