@@ -4,6 +4,7 @@
 #   make bench   packet-hops/s       make build   target/release/opentcp
 #   make install PREFIX=/usr/local   the command, its man pages and completions
 #   make python  the Python package's wheel, in target/wheels
+#   make playground  the simulator in a web page, in target/playground
 #   make package target/debian/*.deb, for Debian and Ubuntu          make image   an OCI image, by podman
 #   make book    the documentation as a book, in target/book          make reference   writes its generated parts
 #   make fuzz    property tests with new random cases
@@ -11,7 +12,7 @@
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build install package image python book reference demo test lint bench fuzz clean setup setup-tests
+.PHONY: build install package image python playground book reference demo test lint bench fuzz clean setup setup-tests
 .DEFAULT_GOAL := build
 
 setup:
@@ -44,6 +45,11 @@ image: build
 # For Python 3.11 or newer on any Linux as old as this one.
 python: setup-tests
 	tools/python wheel
+
+# Static files, for any web server.
+playground: setup
+	tools/playground install
+	tools/playground
 
 # With its links checked. The first time it builds mdBook, which takes a minute or two.
 book:

@@ -36,8 +36,13 @@ typedef long long s64;
 #define CC_KERNEL __attribute__((preserve_access_index))
 #define SEC(name) __attribute__((section(name), used))
 #else
+#if __SIZEOF_LONG__ == 8
 typedef unsigned long u64;
 typedef long s64;
+#else
+typedef unsigned long long u64;
+typedef long long s64;
+#endif
 #define CC_KERNEL
 #endif
 

@@ -25,11 +25,13 @@ fn main() {
     let mut registry = String::from("unsafe extern \"C\" {\n");
     for name in &names {
         let symbol = format!("cc_algorithm_{name}");
-        compiler(cc_dir)
-            .define("CC_SYMBOL", symbol.as_str())
-            .flag("-Wpadded")
-            .file(cc_dir.join(format!("{name}.c")))
-            .compile(&symbol);
+        let mut build = compiler(cc_dir);
+        build.define("CC_SYMBOL", symbol.as_str()).file(cc_dir.join(format!("{name}.c")));
+        // the contract has no padding of the compiler's where pointers have 64 bits
+        if !is_wasm() {
+            build.flag("-Wpadded");
+        }
+        build.compile(&symbol);
         writeln!(registry, "    static {symbol}: RawAlgorithm;").expect("writing to a string");
     }
     registry.push_str("}\n\nfn raw_builtins() -> Vec<*const RawAlgorithm> {\n    vec![\n");
@@ -46,9 +48,14 @@ fn main() {
 
 fn compiler(cc_dir: &Path) -> cc::Build {
     let mut build = cc::Build::new();
-    build.include(cc_dir.join("include")).opt_level(2).pic(true).warnings_into_errors(true);
-    for flag in FLAGS.split_whitespace() {
+    build.include(cc_dir.join("include")).opt_level(2).pic(!is_wasm()).warnings_into_errors(true);
+    // WebAssembly has no general-purpose registers to be restricted to
+    for flag in FLAGS.split_whitespace().filter(|flag| !is_wasm() || *flag != "-mgeneral-regs-only") {
         build.flag(flag);
     }
     build
+}
+
+fn is_wasm() -> bool {
+    env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "wasm")
 }

@@ -38,7 +38,7 @@ pub use nats::{EnrollError, NatsBus, NatsHub, NatsStore, STORED_MAX, ask_fleet, 
 pub use reasons::Reasons;
 pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry};
 pub use request::{
-    Ask, AskError, HostsQuery, Outcome, POLICY_MAX, REPLY, REQUEST, Refusal, Reply, Request, Target, ask,
+    Ask, AskError, BoardList, HostsQuery, Outcome, POLICY_MAX, REPLY, REQUEST, Refusal, Reply, Request, Target, ask,
 };
 pub use store::{Entry, FileStore, Store, StoreError, VALUE_MAX};
 pub use timetable::{EACH_SECOND_BELOW, Timetable};

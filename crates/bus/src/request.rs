@@ -38,6 +38,13 @@ pub enum Ask {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hosts: Option<HostsQuery>,
     },
+    /// What a dashboard shows beside the status: a part of a list. An Oracle of an earlier version refuses it.
+    Board {
+        /// Which.
+        list: BoardList,
+        /// From this entry on.
+        from: usize,
+    },
     /// The view of the last decision, as JSON: a part of its text.
     Network {
         /// From this byte.
@@ -71,6 +78,20 @@ pub enum Ask {
     },
     /// Send CUEs after a pause.
     Resume,
+}
+
+/// A list of a dashboard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoardList {
+    /// All hosts, by name.
+    Hosts,
+    /// All links, those between switches first.
+    Links,
+    /// What became of each rule, and since when.
+    Spans,
+    /// What operators, guards and the rollout have done.
+    Events,
 }
 
 /// A policy that is not in force.
@@ -249,7 +270,8 @@ pub fn ask(bus: &mut dyn Bus, request: &Request, wait: Duration) -> Result<Outco
         }
         let Some(message) = bus.receive(left)? else { continue };
         let Some(json) = message.strip_prefix(REPLY) else { continue };
-        if serde_json::from_slice::<Of>(json).is_ok_and(|of| of.id == request.id) {
+        // an Oracle that cannot read a request, as one of an earlier version, does not know its id
+        if serde_json::from_slice::<Of>(json).is_ok_and(|of| of.id == request.id || of.id.is_empty()) {
             return serde_json::from_slice(json).map(|reply: Reply| reply.outcome).map_err(AskError::Reply);
         }
     }
@@ -271,6 +293,7 @@ mod tests {
         let asks = [
             Ask::Status { hosts: Some(HostsQuery { sort: "name".into(), ..HostsQuery::default() }) },
             Ask::Show,
+            Ask::Board { list: BoardList::Spans, from: 7 },
             Ask::Diff { to: Target::Before },
             apply("mode = \"observe\"\n").ask,
             Ask::Pause { lasts: Some(Time::from_secs(3600)) },
@@ -332,6 +355,9 @@ mod tests {
         hub.answer(&ReplyTo::Connection(0), &Reply::answer("another", &1).to_bytes()).unwrap();
         hub.answer(&ReplyTo::Connection(0), &Reply::answer(&request.id, &2).to_bytes()).unwrap();
         assert_eq!(ask(&mut operator, &request, Duration::from_secs(10)).unwrap(), Outcome::Answer(2.into()));
+        hub.answer(&ReplyTo::Connection(0), &Reply::refused("", "it cannot be read".into(), true).to_bytes()).unwrap();
+        let refused = ask(&mut operator, &request, Duration::from_secs(10)).unwrap();
+        assert!(matches!(refused, Outcome::Refused(refusal) if refusal.why == "it cannot be read"));
         let error = ask(&mut operator, &request, Duration::from_millis(10)).unwrap_err().to_string();
         assert!(error.contains("the Oracle has not answered within 0 s"), "{error}");
     }

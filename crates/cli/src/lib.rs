@@ -12,6 +12,7 @@ mod agent;
 mod book;
 mod cc;
 mod collect;
+mod dash;
 mod demo;
 mod doctor;
 mod emu_shell;
@@ -111,6 +112,7 @@ enum Command {
     #[command(subcommand, after_help = fleet::EXAMPLES)]
     Fleet(fleet::Command),
     Top(top::Args),
+    Dash(dash::Args),
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
@@ -142,6 +144,7 @@ pub fn opentcp() -> ExitCode {
         Command::Enroll(args) => enroll::enroll(&args),
         Command::Fleet(command) => fleet::fleet(&command),
         Command::Top(args) => top::top(&args),
+        Command::Dash(args) => dash::dash(args),
         Command::Emu(command) => emu_shell::emu(&command),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

@@ -11,10 +11,13 @@
     reason = "neither has a safe form; both are hints, and read or write nothing that the program can see"
 )]
 
+#[cfg(unix)]
 use rustix::mm::{Advice, madvise};
 
 /// A page, and a large one, bytes. Where they have other sizes, the system refuses the hint.
+#[cfg(unix)]
 const PAGE: usize = 1 << 12;
+#[cfg(any(unix, test))]
 const LARGE_PAGE: usize = 1 << 21;
 
 /// Prefetches the cache line that holds the beginning of `slice[index]`; nothing happens if there is no such element, or
@@ -45,17 +48,23 @@ pub fn reserve_in_large_pages<T>(vec: &mut Vec<T>, more: usize) {
         return;
     }
     let mut larger = Vec::<T>::with_capacity((vec.len() + more).max(2 * vec.len()));
-    let start = larger.as_mut_ptr().cast::<u8>();
+    #[cfg(unix)]
+    ask_for_large_pages(&mut larger);
+    larger.append(vec);
+    *vec = larger;
+}
+
+#[cfg(unix)]
+fn ask_for_large_pages<T>(vec: &mut Vec<T>) {
+    let start = vec.as_mut_ptr().cast::<u8>();
     let to_page = start.align_offset(PAGE);
-    let bytes = larger.capacity() * size_of::<T>();
+    let bytes = vec.capacity() * size_of::<T>();
     if bytes >= LARGE_PAGE {
-        // SAFETY: all of these pages are the new vector's alone, and the advice changes no value in them.
+        // SAFETY: all of these pages are the vector's alone, and the advice changes no value in them.
         let _ = unsafe {
             madvise(start.wrapping_add(to_page).cast(), (bytes - to_page) / PAGE * PAGE, Advice::LinuxHugepage)
         };
     }
-    larger.append(vec);
-    *vec = larger;
 }
 
 #[cfg(test)]

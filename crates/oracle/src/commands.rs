@@ -125,7 +125,10 @@ pub(crate) fn take(daemon: &mut Daemon, message: &Received, say: &mut Say<'_>) -
     };
     let command = command(&request.ask);
     let outcome = outcome.unwrap_or_else(|refusal| {
-        if !matches!(request.ask, Ask::Status { .. } | Ask::Network { .. } | Ask::Show | Ask::Diff { .. }) {
+        if !matches!(
+            request.ask,
+            Ask::Status { .. } | Ask::Board { .. } | Ask::Network { .. } | Ask::Show | Ask::Diff { .. }
+        ) {
             let why: String = refusal.why.chars().take(1000).collect();
             let _ = daemon.record(&Event::Noted {
                 kind: Kind::Refused,
@@ -141,6 +144,7 @@ pub(crate) fn take(daemon: &mut Daemon, message: &Received, say: &mut Say<'_>) -
 fn command(ask: &Ask) -> &'static str {
     match ask {
         Ask::Status { .. } => "status",
+        Ask::Board { .. } => "dash",
         Ask::Network { .. } => "policy network",
         Ask::Show => "policy show",
         Ask::Diff { .. } => "policy diff",
@@ -167,6 +171,7 @@ fn done(answer: &impl Serialize) -> Outcome {
 fn answer(daemon: &mut Daemon, ask: &Ask, by: &str, say: &mut Say<'_>) -> Result<Outcome, Refusal> {
     match ask {
         Ask::Status { hosts } => Ok(done(&daemon.overview(hosts.as_ref()))),
+        Ask::Board { list, from } => Ok(done(&daemon.board(*list, *from))),
         Ask::Network { from } => network(daemon, *from).map(|part| done(&part)),
         Ask::Show => Ok(done(&shown(daemon))),
         Ask::Diff { to } => {

@@ -1,5 +1,6 @@
 //! The Oracle's loop.
 
+use crate::board::Board;
 use crate::commands;
 use crate::config::{Config, Event, LeaseAt, OracleError};
 use crate::gather::Gathered;
@@ -12,7 +13,7 @@ use crate::versions::{Versions, hash};
 use crate::watch::{HostsAsked, PeriodEnd, Watch, verdict_line};
 use audit::Kind;
 use bus::files::secret_key;
-use bus::{BusError, Clock, FileStore, Hub, Measurement, Notice, Reasons, Received, ReplyTo, Store, hello};
+use bus::{BoardList, BusError, Clock, FileStore, Hub, Measurement, Notice, Reasons, Received, ReplyTo, Store, hello};
 use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Progress, Question, VerdictReport, Zone};
 use serde_json::json;
 use std::fs::File;
@@ -562,6 +563,9 @@ impl Daemon {
 
     /// Has an event recorded.
     pub(crate) fn record(&mut self, event: &Event<'_>) -> Result<(), OracleError> {
+        if let Event::Noted { kind, body } = event {
+            self.watch.noted(unix_s(), *kind, body);
+        }
         if let Some(record) = &mut self.config.record {
             self.audit_lost = record(event)?;
         }
@@ -667,6 +671,11 @@ impl Daemon {
         self.share(say).map(|_| ())
     }
 
+    /// A part of a list for a dashboard.
+    pub(crate) fn board(&self, list: BoardList, from: usize) -> Board {
+        self.watch.board(list, from)
+    }
+
     /// How the fleet is, for people.
     pub(crate) fn overview(&self, hosts: Option<&bus::HostsQuery>) -> Overview {
         let asked = hosts.map_or_else(HostsAsked::default, |query| HostsAsked {
@@ -689,6 +698,7 @@ impl Daemon {
             verdict: verdict_line(&self.oracle.verdict()),
             ..self.watch.overview(self.clock.now(), asked)
         }
+        .explained(policy)
     }
 }
 

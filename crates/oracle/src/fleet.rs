@@ -1,7 +1,7 @@
 //! What agents report of themselves, for operators: nothing is decided by it.
 
 use bus::Report;
-use policy::AgentCounts;
+use policy::{AgentCounts, Policy};
 use std::collections::BTreeMap;
 use units::Time;
 
@@ -9,6 +9,8 @@ use units::Time;
 #[derive(Debug, Default)]
 pub struct Agents {
     hosts: BTreeMap<String, Seen>,
+    /// The rules of the policy in force, in its order.
+    rules: Vec<String>,
     /// Reverts by guards that were reported since the Oracle began.
     guard_trips: u64,
 }
@@ -24,6 +26,8 @@ pub struct Seen {
     pub counts: AgentCounts,
     /// Rules in force.
     pub rules: usize,
+    /// Which: bit i is the policy's rule i, of the first 64.
+    pub in_force: u64,
     /// Settings that some connections do not have although they were set.
     pub differing: usize,
     /// What it could not set, or not as asked.
@@ -31,6 +35,12 @@ pub struct Seen {
 }
 
 impl Agents {
+    /// Reports are of agents that follow this policy.
+    pub fn follow(&mut self, policy: &Policy) {
+        self.rules = policy.rules.iter().take(u64::BITS as usize).map(|rule| rule.name.clone()).collect();
+        self.hosts.values_mut().for_each(|seen| seen.in_force = 0);
+    }
+
     /// One more report that came at `now`. The caller bounds how many hosts there are.
     pub fn take(&mut self, now: Time, report: &Report) {
         let settings = report.in_force.iter().flat_map(|rule| &rule.effective);
@@ -39,6 +49,7 @@ impl Agents {
             epoch: report.epoch,
             counts: report.counts,
             rules: report.in_force.len(),
+            in_force: self.bits(report),
             differing: settings.filter(|setting| setting.differing > 0).count(),
             notes: report.notes.len(),
         };
@@ -50,6 +61,11 @@ impl Agents {
         if before.is_some() {
             self.guard_trips = self.guard_trips.saturating_add(more);
         }
+    }
+
+    fn bits(&self, report: &Report) -> u64 {
+        let place = |name: &str| self.rules.iter().position(|rule| rule == name);
+        report.in_force.iter().filter_map(|rule| place(&rule.rule)).fold(0, |bits, i| bits | 1 << i)
     }
 
     /// Forgets agents that have not reported for `longest`.

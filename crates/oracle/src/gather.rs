@@ -94,12 +94,15 @@ struct Heard {
 impl Gathered {
     /// Nothing yet, on hosts that follow `policy`.
     pub fn new(policy: &Policy) -> Gathered {
-        Gathered { names: Names::of(policy), periods: [Period::default()].into(), ..Gathered::default() }
+        let mut agents = Agents::default();
+        agents.follow(policy);
+        Gathered { names: Names::of(policy), periods: [Period::default()].into(), agents, ..Gathered::default() }
     }
 
     /// Another policy is followed from now on; what was counted under the other one is forgotten.
     pub fn adopt(&mut self, policy: &Policy) {
         self.names = Names::of(policy);
+        self.agents.follow(policy);
         self.ended.clear();
         self.stand_by();
     }

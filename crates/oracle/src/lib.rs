@@ -5,12 +5,14 @@
 //! one twice: agents would refuse the second as replayed. So is the rollout's state: one that was rolled back stays so.
 #![forbid(unsafe_code)]
 
+mod board;
 mod commands;
 mod config;
 mod daemon;
 mod ended;
 mod fleet;
 mod gather;
+mod happened;
 mod lease;
 mod links;
 pub mod log;
@@ -24,6 +26,7 @@ mod transfers;
 mod versions;
 mod watch;
 
+pub use board::{Board, EventLine, Span};
 pub use commands::{Applied, Compared, NetworkPart, Paused, Shown, ShownVersion};
 pub use config::{Config, Event, LeaseAt, OracleError, Parse, Record};
 pub use daemon::run;

@@ -1,5 +1,6 @@
 //! What the Oracle answers to `status`: plain data of a bounded size.
 
+use policy::Policy;
 use serde::{Deserialize, Serialize};
 
 /// Longest answer, bytes of JSON: it fits a message of the bus with its envelope.
@@ -91,6 +92,12 @@ pub struct RuleLine {
     pub withheld: Option<String>,
     /// What its condition was made of.
     pub why: String,
+    /// What it sets; an Oracle of an earlier version does not say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub set: String,
+    /// When an agent reverts it by itself, and for how long; empty: never.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub guard: String,
 }
 
 /// The verdict.
@@ -129,8 +136,17 @@ pub struct QuantityLine {
 pub struct LinkLine {
     /// Its name.
     pub name: String,
+    /// The switch or host that sends; an Oracle of an earlier version does not say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub from: String,
+    /// The one that receives.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub to: String,
     /// Whether one of its ends is a host; else it is between switches.
     pub at_host: bool,
+    /// Whether packets can take it, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up: Option<bool>,
     /// Capacity, bits per second.
     pub rate_bps: Option<u64>,
     /// Share of the capacity that was used.
@@ -163,6 +179,15 @@ pub struct HostLine {
     pub send_bps: Option<u64>,
     /// Rules in force.
     pub rules: usize,
+    /// Which: bit i is the policy's rule i, of the first 64.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub in_force: u64,
+    /// Share of the capacity that was used, of the busiest link that it is at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<f64>,
+    /// The switch, or the rack, at the other end of that.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub leaf: String,
     /// The highest epoch that its agent knows of.
     pub epoch: Option<u64>,
     /// Reverts by guards since its agent began.
@@ -173,6 +198,11 @@ pub struct HostLine {
     pub notes: usize,
     /// How long before the decision its last report came, in seconds.
     pub heard_s: f64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(bits: &u64) -> bool {
+    *bits == 0
 }
 
 /// A decision.
@@ -197,6 +227,19 @@ impl Overview {
     /// Whether the policy acts; else it observes.
     pub fn is_enforcing(&self) -> bool {
         self.mode == "enforce"
+    }
+
+    /// With what the policy's rules set, and their guards.
+    #[must_use]
+    pub fn explained(mut self, policy: &Policy) -> Overview {
+        for line in &mut self.rules {
+            let Some(rule) = policy.rules.iter().find(|rule| clipped(&rule.name, 64) == line.name) else { continue };
+            line.set = clipped(&rule.set.to_string(), 160);
+            line.guard = rule.guard.as_ref().map_or(String::new(), |guard| {
+                clipped(&format!("{}, for {}", guard.revert_if.text(), guard.hold), 160)
+            });
+        }
+        self.fitted()
     }
 
     /// The same within [`OVERVIEW_MAX`] bytes: hosts are left out first, the last ones, then links and rules.

@@ -1,12 +1,15 @@
 //! What operators see of an Oracle: its metrics, and what it answers to `status`.
 
+use crate::board::{Board, part};
 use crate::gather::Gathered;
+use crate::happened::Happened;
 use crate::overview::{
     DECISIONS_MAX, DecisionLine, HostLine, LINKS_MAX, LinkLine, Overview, QuantityLine, RuleLine, VerdictLine, clipped,
 };
 use crate::status::Status;
+use bus::BoardList;
 use policy::{Decision, Host, Link, Mode, NetworkView, RuleReport, VerdictReport};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::Time;
 
 /// Links that have a series of their own: those between switches first, by name.
@@ -21,6 +24,8 @@ pub struct Watch {
     /// In the order of their names, those between switches first.
     links: Vec<LinkLine>,
     decisions: VecDeque<DecisionLine>,
+    /// What became of rules, and what happened beside.
+    happened: Happened,
     /// When it was, on the Oracle's clock.
     decided: Time,
     /// Since the start.
@@ -89,7 +94,10 @@ impl Watch {
         let is_host: BTreeSet<&str> = view.hosts.iter().map(|host| host.name.as_str()).collect();
         self.links = view.links.iter().map(|link| link_line(link, &is_host)).collect();
         self.links.sort_by(|a, b| (a.at_host, &a.name).cmp(&(b.at_host, &b.name)));
-        self.hosts = view.hosts.iter().map(|host| host_line(host, ended)).collect();
+        let at_hosts = at_hosts(&view.links, &is_host);
+        self.hosts = view.hosts.iter().map(|host| host_line(host, ended, at_hosts.get(host.name.as_str()))).collect();
+        self.hosts.sort_by(|a, b| a.name.cmp(&b.name));
+        self.happened.decided(ended);
         let differing = agents.all().filter(|agent| agent.differing > 0).count();
         let expired = agents.all().map(|agent| agent.counts.expired).fold(0, u64::saturating_add);
         let rejected = agents.all().map(|agent| agent.counts.rejected).fold(0, u64::saturating_add);
@@ -142,6 +150,28 @@ impl Watch {
         more.fitted()
     }
 
+    /// A part of a list for a dashboard.
+    pub fn board(&self, list: BoardList, from: usize) -> Board {
+        let epoch = self.overview.epoch;
+        match list {
+            BoardList::Hosts => Board { hosts: part(&self.hosts, from), total: self.hosts.len(), ..Board::of(epoch) },
+            BoardList::Links => Board { links: part(&self.links, from), total: self.links.len(), ..Board::of(epoch) },
+            BoardList::Spans => {
+                let spans = self.happened.spans();
+                Board { total: spans.len(), spans: part(&spans, from), ..Board::of(epoch) }
+            }
+            BoardList::Events => {
+                let events = self.happened.events();
+                Board { total: events.len(), events: part(&events, from), ..Board::of(epoch) }
+            }
+        }
+    }
+
+    /// Takes something that happened, as the audit log has it, at `unix_s`.
+    pub fn noted(&mut self, unix_s: f64, kind: audit::Kind, body: &serde_json::Value) {
+        self.happened.noted(unix_s, kind, body);
+    }
+
     fn hosts(&self, asked: HostsAsked<'_>) -> (Vec<HostLine>, usize) {
         let is_asked = |host: &&HostLine| host.name.contains(asked.filter) || host.rack.contains(asked.filter);
         let mut hosts: Vec<&HostLine> = self.hosts.iter().filter(is_asked).collect();
@@ -184,12 +214,34 @@ impl Watch {
     }
 }
 
+/// The host that an end of a link is, if it is one.
+fn host_at<'a>(end: &'a str, is_host: &BTreeSet<&str>) -> Option<&'a str> {
+    [Some(end), end.strip_prefix("host ")].into_iter().flatten().find(|end| is_host.contains(end))
+}
+
+/// Of each host, how much its busiest link is used, and what is at the other end of it.
+fn at_hosts<'a>(links: &'a [Link], is_host: &BTreeSet<&str>) -> BTreeMap<&'a str, (f64, &'a str)> {
+    let mut busiest: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
+    for link in links {
+        let Some(used) = link.utilization else { continue };
+        for (end, far) in [(&link.from, &link.to), (&link.to, &link.from)] {
+            let Some(host) = host_at(end, is_host) else { continue };
+            let most = busiest.entry(host).or_insert((used, far));
+            if used > most.0 {
+                *most = (used, far);
+            }
+        }
+    }
+    busiest
+}
+
 fn link_line(link: &Link, is_host: &BTreeSet<&str>) -> LinkLine {
-    let at_host =
-        |end: &str| is_host.contains(end) || end.strip_prefix("host ").is_some_and(|end| is_host.contains(end));
     LinkLine {
         name: clipped(&link.name, 64),
-        at_host: at_host(&link.from) || at_host(&link.to),
+        from: clipped(&link.from, 64),
+        to: clipped(&link.to, 64),
+        up: link.up,
+        at_host: [&link.from, &link.to].into_iter().any(|end| host_at(end, is_host).is_some()),
         rate_bps: link.rate.map(units::Rate::as_bps),
         utilization: link.utilization,
         drop_rate: link.drop_rate,
@@ -198,7 +250,7 @@ fn link_line(link: &Link, is_host: &BTreeSet<&str>) -> LinkLine {
     }
 }
 
-fn host_line(host: &Host, ended: &PeriodEnd<'_>) -> HostLine {
+fn host_line(host: &Host, ended: &PeriodEnd<'_>, link: Option<&(f64, &str)>) -> HostLine {
     let seen = ended.gathered.agents().of(&host.name).copied().unwrap_or_default();
     HostLine {
         name: clipped(&host.name, 64),
@@ -209,6 +261,9 @@ fn host_line(host: &Host, ended: &PeriodEnd<'_>) -> HostLine {
         retransmits: host.drop_rate(),
         send_bps: host.send_rate.map(units::Rate::as_bps),
         rules: seen.rules,
+        in_force: seen.in_force,
+        utilization: link.map(|(used, _)| *used),
+        leaf: link.map_or(String::new(), |(_, far)| clipped(far, 64)),
         epoch: seen.epoch,
         guard_trips: seen.counts.reverted,
         differing: seen.differing,
@@ -224,6 +279,7 @@ fn rule_line(rule: &RuleReport) -> RuleLine {
         on: rule.hosts.addressed,
         withheld: rule.withheld.as_ref().map(|why| clipped(why, 160)),
         why: clipped(&why(rule), 160),
+        ..RuleLine::default()
     }
 }
 
@@ -244,7 +300,7 @@ pub(crate) fn verdict_line(verdict: &VerdictReport) -> VerdictLine {
 }
 
 /// What a rule's condition was made of.
-fn why(rule: &RuleReport) -> String {
+pub(crate) fn why(rule: &RuleReport) -> String {
     if rule.values.is_empty() {
         rule.seen.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     } else {

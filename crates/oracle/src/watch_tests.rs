@@ -157,3 +157,87 @@ fn series_and_answers_are_bounded_whatever_the_fleet_is() {
     assert!(!overview.host_lines.is_empty() && overview.hosts_matched == 4000);
     assert_eq!(serde_json::from_slice::<Overview>(&json).unwrap(), overview);
 }
+
+#[test]
+fn a_dashboard_gets_every_host_and_link_part_by_part() {
+    let hosts = (0..4000).map(|n| host(&format!("h{n}{}", "\"".repeat(40)))).collect();
+    let links = (0..3000).map(|n| link(&format!("l{n}"), "s2", Some(0.5))).collect();
+    let watch = seen(hosts, links, &[]);
+    let whole = |list: BoardList| {
+        let (mut hosts, mut links, mut parts) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let part = watch.board(list, hosts.len() + links.len());
+            assert!(serde_json::to_vec(&part).unwrap().len() <= OVERVIEW_MAX + 200);
+            parts += 1;
+            hosts.extend(part.hosts);
+            links.extend(part.links);
+            if hosts.len() + links.len() == part.total {
+                return (hosts, links, parts);
+            }
+        }
+    };
+    let (hosts, _, parts) = whole(BoardList::Hosts);
+    assert!(hosts.is_sorted_by(|a, b| a.name < b.name) && hosts.len() == 4000 && parts < 60, "{parts}");
+    let (_, links, _) = whole(BoardList::Links);
+    assert_eq!((links.len(), links[0].from.as_str(), links[0].to.as_str()), (3000, "s1", "s2"));
+    assert!(watch.board(BoardList::Hosts, usize::MAX).hosts.is_empty());
+}
+
+#[test]
+fn a_host_has_its_busiest_link_and_the_names_of_rules_in_force_as_bits() {
+    let mut report = report("h1", 0, 0);
+    report.in_force[0].rule = "always".into();
+    let other = InForce { rule: "of another policy".into(), ..InForce::default() };
+    report.in_force.push(other);
+    let links = vec![link("s1 a out", "h1", Some(0.2)), link("s1 b out", "host h1", Some(0.7))];
+    let watch = seen(vec![host("h1"), host("h2")], links, &[report]);
+    let hosts = watch.board(BoardList::Hosts, 0).hosts;
+    assert_eq!((hosts[0].in_force, hosts[0].rules), (1, 2));
+    assert_eq!((hosts[0].utilization, hosts[0].leaf.as_str()), (Some(0.7), "s1"));
+    assert_eq!((hosts[1].in_force, hosts[1].utilization), (0, None));
+}
+
+#[test]
+fn what_became_of_rules_is_kept_as_spans_and_the_rest_as_events_both_bounded() {
+    let mut oracle = Oracle::new(policy(), OracleKey::from_secret([7; 32]), History::default());
+    let (gathered, mut watch) = (Gathered::new(oracle.policy()), Watch::default());
+    let mut decide = |watch: &mut Watch, at: u64, is_paused: bool| {
+        oracle.pause(is_paused);
+        let hosts = vec![host("h1")];
+        let view = NetworkView { at: Time::from_secs(60 * at), hosts, ..NetworkView::default() };
+        let (decision, messages) = oracle.decide(&view);
+        let (verdict, status) = (oracle.verdict(), Status::default());
+        watch.ended(&PeriodEnd {
+            policy: "p",
+            period: Time::from_secs(60),
+            now: Time::from_secs(60 * at),
+            unix_s: 60.0 * at as f64,
+            view: &view,
+            decision: &decision,
+            sent: messages.len(),
+            verdict: &verdict,
+            status: &status,
+            gathered: &gathered,
+        });
+    };
+    for (at, is_paused) in [(1, false), (2, false), (3, true), (4, false)] {
+        decide(&mut watch, at, is_paused);
+    }
+    let spans = watch.board(BoardList::Spans, 0).spans;
+    let seen: Vec<_> =
+        spans.iter().map(|span| (span.state.as_str(), span.from_unix_s, span.to_unix_s, span.decisions)).collect();
+    assert_eq!(seen, [("on", 60.0, Some(180.0), 2), ("paused", 180.0, Some(240.0), 1), ("on", 240.0, None, 1)]);
+    let body = serde_json::json!({ "by": "alice (uid 0)", "policy": "p", "until": null });
+    watch.noted(200.0, audit::Kind::Pause, &body);
+    let events = watch.board(BoardList::Events, 0).events;
+    assert_eq!(events[0].words, "1 of 1 hosts are treated");
+    assert_eq!(
+        (events[1].kind.as_str(), events[1].words.as_str()),
+        ("operator", "paused by alice (uid 0), until it is resumed")
+    );
+    for at in 5..2000 {
+        decide(&mut watch, at, at % 2 == 0);
+        watch.noted(200.0, audit::Kind::Guard, &serde_json::json!({ "host": "h".repeat(300), "reverted": 2 }));
+    }
+    assert!(watch.board(BoardList::Spans, 0).total <= 512 && watch.board(BoardList::Events, 0).total == 128);
+}

@@ -18,13 +18,15 @@ mod run_table;
 mod selfcheck;
 mod slowdown;
 mod summary;
+#[cfg(unix)]
 mod tables;
+#[cfg(unix)]
 mod write;
 
 pub use columns::{Column, Table, Values};
 pub use dataset::{Dataset, PackedRun, StoredRun};
 pub use figure::{Curve, Figure, Panel, Scale};
-pub use report::Story;
+pub use report::{Story, report_of};
 pub use rows::{
     Arm, CaState, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow, RuleRow,
 };
@@ -32,6 +34,7 @@ pub use run_summary::RunSummary;
 pub use selfcheck::SelfCheck;
 pub use slowdown::{Slowdown, SlowdownOf};
 pub use summary::{Comparison, Identity, RunInfo, Summary};
+#[cfg(unix)]
 pub use write::{SweepWriter, WriteError, write_run, write_sweep};
 
 use std::collections::BTreeMap;

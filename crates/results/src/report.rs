@@ -11,7 +11,7 @@ mod slowdown;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::{Comparison, Figure, charts::Line, digest::Digest};
+use crate::{Comparison, Figure, RunResults, charts::Line, digest::Digest};
 use facets::Facets;
 
 /// The text of a report.
@@ -34,6 +34,12 @@ impl Story {
     pub fn new(title: &str) -> Self {
         Self { title: title.to_owned(), ..Self::default() }
     }
+}
+
+/// The report of one run: a self-contained HTML page.
+pub fn report_of(run: &RunResults) -> String {
+    let story = Story::new(if run.title.is_empty() { &run.name } else { &run.title });
+    report(&[Digest::of(run)], &story)
 }
 
 /// The page.

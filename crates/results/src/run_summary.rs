@@ -24,6 +24,12 @@ impl<'a> RunSummary<'a> {
     pub fn of(run: &'a RunResults) -> Self {
         Self { name: &run.name, folder: None, parameters: &run.parameters, summary: &run.summary }
     }
+
+    /// The bytes of `summary.json`.
+    pub fn to_json(&self) -> String {
+        let json = serde_json::to_string_pretty(self);
+        json.expect("every number of a summary is finite, or null") + "\n"
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde hands a reference to the field

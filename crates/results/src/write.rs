@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::{
     Comparison, RunInfo, RunResults, RunSummary,
     digest::Digest,
-    report::{Story, report},
+    report::{Story, report, report_of},
     tables,
 };
 
@@ -116,13 +116,11 @@ struct SweepSummary<'a> {
 pub fn write_run(dir: &Path, run: &RunResults, info: Option<&RunInfo>) -> Result<(), WriteError> {
     let folder = Folder::beside(dir)?;
     write_tables(&folder.work, run)?;
-    write_json(&folder.work, SUMMARY, &RunSummary::of(run))?;
+    write_file(&folder.work, SUMMARY, RunSummary::of(run).to_json().as_bytes())?;
     if let Some(info) = info {
         write_json(&folder.work, "run.json", info)?;
     }
-    let story = Story::new(if run.title.is_empty() { &run.name } else { &run.title });
-    let html = report(&[Digest::of(run)], &story);
-    write_file(&folder.work, "report.html", html.as_bytes())?;
+    write_file(&folder.work, "report.html", report_of(run).as_bytes())?;
     folder.publish()
 }
 
@@ -170,7 +168,7 @@ impl SweepWriter {
         let path = self.folder.work.join(&name);
         fs::create_dir(&path).map_err(io_error(&path))?;
         write_tables(&path, run)?;
-        write_json(&path, SUMMARY, &RunSummary::of(run))?;
+        write_file(&path, SUMMARY, RunSummary::of(run).to_json().as_bytes())?;
         self.digests.push(Digest { folder: Some(name), ..Digest::of(run) });
         Ok(())
     }

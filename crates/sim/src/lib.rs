@@ -21,6 +21,7 @@ mod fabric;
 mod flows;
 mod gate;
 mod managed;
+mod moment;
 mod nic;
 mod packets;
 mod record;
@@ -37,6 +38,7 @@ use crate::record::{Baseline, Recorder};
 use crate::requests::Requests;
 use crate::traffic::Traffic;
 use crate::tuning::Tuning;
+pub use moment::{FlowEnds, Totals};
 use net::{LinkId, NetError, Router};
 use plan::{Control, Enforcement, Ideal};
 use results::{Identity, RunResults, Summary};
@@ -70,7 +72,7 @@ impl Watch for () {
     }
 }
 
-/// A run that is set up, to be driven from outside: `simulate` in steps.
+/// A run that is set up, to be driven from outside: `simulate` in steps. Where the steps end does not change the results.
 pub struct Simulation {
     core: Core,
     traffic: Traffic,

@@ -52,25 +52,28 @@ impl Recorder {
     }
 
     fn sample_cwnd(&mut self, core: &Core, now: Time) {
-        for (flow, socket) in core.sockets.iter().step_by(2).enumerate() {
-            let tcp = &socket.tcp;
-            if !tcp.is_established() {
-                continue;
-            }
-            let sock = tcp.sock();
-            let infinite = congestion::sock::TCP_INFINITE_SSTHRESH;
-            self.cwnd.push(CwndSample {
-                time_ns: now.as_ns(),
-                flow: flow as u64,
-                cwnd: sock.snd_cwnd,
-                ssthresh: (sock.snd_ssthresh < infinite).then_some(sock.snd_ssthresh),
-                srtt_us: (sock.srtt_us > 0).then_some(sock.srtt_us >> 3),
-                in_flight: sock.packets_in_flight(),
-                state: ca_state(sock.icsk_ca_state),
-                pacing_rate_bps: (sock.sk_pacing_status != 0).then(|| sock.sk_pacing_rate.saturating_mul(8)),
-            });
-        }
+        self.cwnd.extend((0..core.sockets.len() / 2).filter_map(|flow| cwnd_sample(core, flow, now)));
     }
+}
+
+/// The window of a flow that is established.
+pub fn cwnd_sample(core: &Core, flow: usize, now: Time) -> Option<CwndSample> {
+    let tcp = &core.sockets[sender(flow as u32) as usize].tcp;
+    if !tcp.is_established() {
+        return None;
+    }
+    let sock = tcp.sock();
+    let infinite = congestion::sock::TCP_INFINITE_SSTHRESH;
+    Some(CwndSample {
+        time_ns: now.as_ns(),
+        flow: flow as u64,
+        cwnd: sock.snd_cwnd,
+        ssthresh: (sock.snd_ssthresh < infinite).then_some(sock.snd_ssthresh),
+        srtt_us: (sock.srtt_us > 0).then_some(sock.srtt_us >> 3),
+        in_flight: sock.packets_in_flight(),
+        state: ca_state(sock.icsk_ca_state),
+        pacing_rate_bps: (sock.sk_pacing_status != 0).then(|| sock.sk_pacing_rate.saturating_mul(8)),
+    })
 }
 
 fn ca_state(state: u8) -> CaState {

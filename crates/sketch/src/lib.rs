@@ -5,12 +5,15 @@
 #![forbid(unsafe_code)]
 
 mod layout;
+mod map;
 mod page;
 mod picture;
+mod places;
 mod text;
 mod words;
 
 use layout::Layout;
+pub use map::{Cable, Map, Spot};
 use net::{NetError, Topology};
 use scenario::Scenario;
 use words::{Ends, Links};
@@ -52,6 +55,11 @@ impl<'a> Sketch<'a> {
     /// A self-contained HTML page.
     pub fn page(&self) -> String {
         page::page(self)
+    }
+
+    /// The places of nodes, and the cables between them; `None` for a network that is too large for a picture.
+    pub fn map(&self) -> Option<Map> {
+        map::map(&self.topology, &self.layout)
     }
 
     /// Lines for a terminal.

@@ -1,6 +1,7 @@
 //! The picture: SVG, in the page's colours, 400 units wide.
 
 use crate::Sketch;
+use crate::places::{Columns, Places, TOP};
 use crate::words::range;
 use net::{LinkId, NodeId, NodeKind};
 use plan::find_links;
@@ -8,11 +9,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 400.0;
-/// Of a row of hosts, and of one among few.
-const ROW: f64 = 22.0;
-const ROW_OF_FEW: f64 = 32.0;
-const FEW: usize = 8;
-const TOP: f64 = 14.0;
 /// Middles of the switches farthest from the hosts, and of those that hosts are at.
 const LEFT: f64 = 30.0;
 const RIGHT: f64 = 196.0;
@@ -27,7 +23,7 @@ const LETTER: f64 = 6.2;
 /// Letters of a name that are shown.
 const LETTERS: usize = 9;
 /// Up to so many switches a picture is clearer than the numbers.
-const SWITCHES_MAX: usize = 400;
+pub const SWITCHES_MAX: usize = 400;
 
 /// The picture, unless the network is too large for one.
 pub fn picture(sketch: &Sketch<'_>) -> Option<String> {
@@ -35,7 +31,7 @@ pub fn picture(sketch: &Sketch<'_>) -> Option<String> {
         return None;
     }
     let drawing = Drawing::of(sketch);
-    let height = drawing.height + TOP;
+    let height = drawing.places.height + TOP;
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">",
         escaped(&format!("{}: {}", sketch.scenario.name, sketch.size()))
@@ -51,48 +47,14 @@ pub fn picture(sketch: &Sketch<'_>) -> Option<String> {
 /// With the places of nodes.
 struct Drawing<'a> {
     sketch: &'a Sketch<'a>,
-    /// Of switches; hosts have rows.
-    place: Vec<(f64, f64)>,
-    height: f64,
+    places: Places,
     failing: BTreeSet<LinkId>,
 }
 
 impl<'a> Drawing<'a> {
     fn of(sketch: &'a Sketch<'a>) -> Drawing<'a> {
-        let (topology, layout) = (&sketch.topology, &sketch.layout);
-        let mut place = vec![(0.0, 0.0); topology.nodes().len()];
-        let widest = layout.levels.iter().map(Vec::len).max().unwrap_or(1).max(layout.rows.len());
-        let height = TOP + if widest <= FEW { ROW_OF_FEW } else { ROW } * widest as f64;
-        let step = height - TOP;
-        for (i, level) in layout.levels.iter().enumerate() {
-            let x = match layout.levels.len() {
-                1 => RIGHT / 2.0,
-                levels => RIGHT - (RIGHT - LEFT) * i as f64 / (levels - 1) as f64,
-            };
-            for (j, switch) in level.iter().enumerate() {
-                place[switch.index()] = (x, TOP + step * (j as f64 + 0.5) / level.len() as f64);
-            }
-        }
-        let mut drawing = Drawing { sketch, place, height, failing: failing(sketch) };
-        drawing.centre_on_hosts();
-        drawing
-    }
-
-    /// Switches with hosts stand in the middle of theirs.
-    fn centre_on_hosts(&mut self) {
-        let rows = &self.sketch.layout.rows;
-        for &switch in self.sketch.layout.levels.first().into_iter().flatten() {
-            let own: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].switch == switch).collect();
-            if let (Some(first), Some(last)) = (own.first(), own.last()) {
-                self.place[switch.index()].1 = f64::midpoint(self.row(*first), self.row(*last));
-            }
-        }
-    }
-
-    /// The middle of a row.
-    fn row(&self, row: usize) -> f64 {
-        let share = (self.height - TOP) / self.sketch.layout.rows.len().max(1) as f64;
-        TOP + share * (row as f64 + 0.5)
+        let places = Places::of(&sketch.topology, &sketch.layout, Columns { left: LEFT, right: RIGHT });
+        Drawing { sketch, places, failing: failing(sketch) }
     }
 
     fn cables(&self, svg: &mut String) {
@@ -108,7 +70,7 @@ impl<'a> Drawing<'a> {
             } else {
                 "cable"
             };
-            let ((x1, y1), (x2, y2)) = (self.place[link.from.index()], self.place[link.to.index()]);
+            let ((x1, y1), (x2, y2)) = (self.places.switch(link.from), self.places.switch(link.to));
             if (x1 - x2).abs() < 1.0 {
                 let out = x1 - 46.0;
                 write!(
@@ -125,8 +87,8 @@ impl<'a> Drawing<'a> {
     fn hosts(&self, svg: &mut String) {
         let topology = &self.sketch.topology;
         for (i, row) in self.sketch.layout.rows.iter().enumerate() {
-            let (x, y) = self.place[row.switch.index()];
-            let at = self.row(i);
+            let (x, y) = self.places.switch(row.switch);
+            let at = self.places.row(i);
             let nic = row.hosts.first().map(|host| topology.nic(*host));
             let fails = nic.is_some_and(|nic| self.failing.contains(&nic) || self.failing.contains(&nic.reverse()));
             let class = if fails { "cable fails" } else { "cable" };
@@ -146,7 +108,7 @@ impl<'a> Drawing<'a> {
 
     fn switches(&self, svg: &mut String) {
         for switch in self.sketch.layout.levels.iter().flatten() {
-            let (x, y) = self.place[switch.index()];
+            let (x, y) = self.places.switch(*switch);
             let name = shortened(&self.sketch.topology.node(*switch).name);
             let width = (name.chars().count() as f64 * LETTER + 10.0).max(26.0);
             write!(
@@ -181,7 +143,7 @@ impl<'a> Drawing<'a> {
             let (x, colour) = (first + lane as f64 * LANE, lane % 10);
             let any = |row: usize, of: &[bool]| rows[row].hosts.iter().any(|host| of[host.index()]);
             let marked: Vec<(f64, bool, bool)> = (0..rows.len())
-                .map(|row| (self.row(row), any(row, &ends.sends), any(row, &ends.receives)))
+                .map(|row| (self.places.row(row), any(row, &ends.sends), any(row, &ends.receives)))
                 .filter(|(_, sends, receives)| *sends || *receives)
                 .collect();
             let (Some((top, ..)), Some((bottom, ..))) = (marked.first(), marked.last()) else { continue };
@@ -210,7 +172,8 @@ fn failing(sketch: &Sketch<'_>) -> BTreeSet<LinkId> {
     named.flat_map(|link| find_links(&sketch.topology, link)).collect()
 }
 
-fn shortened(name: &str) -> String {
+/// A name as the picture has room for it.
+pub fn shortened(name: &str) -> String {
     if name.chars().count() <= LETTERS {
         return name.to_string();
     }

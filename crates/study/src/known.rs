@@ -7,6 +7,8 @@ use crate::request::Backend;
 use crate::source::Source;
 use crate::sweep::Job;
 use congestion::Algorithm;
+use plan::facts;
+pub use plan::{algorithm_facts, algorithm_names};
 use policy::{AlgorithmFacts, KERNEL_PREFIX, Measures, Mode, Policy};
 use scenario::{Diagnostic, Files, Input, Known, Run, Scenario};
 use std::collections::BTreeSet;
@@ -33,16 +35,6 @@ const LINUX: [&str; 17] = [
     "westwood",
     "yeah",
 ];
-
-/// The names of the built-in algorithms.
-pub fn algorithm_names() -> Vec<&'static str> {
-    Algorithm::builtins().iter().map(Algorithm::name).collect()
-}
-
-/// Our algorithms as policies need to know them.
-pub fn algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
-    Algorithm::builtins().iter().map(facts).collect()
-}
 
 /// The same of those that an emulation runs on this machine's kernel: Linux's own only where the kernel has them.
 fn emulated_algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
@@ -71,16 +63,6 @@ fn host_algorithm_facts() -> Vec<AlgorithmFacts<'static>> {
         same.map_or(unknown, |same| AlgorithmFacts { name, ..facts(same) })
     };
     algorithm_facts().into_iter().chain(names.iter().map(of)).collect()
-}
-
-fn facts(algorithm: &'static Algorithm) -> AlgorithmFacts<'static> {
-    let measures = Measures {
-        loss: algorithm.measures_loss(),
-        delay: algorithm.measures_delay(),
-        ecn: algorithm.measures_ecn(),
-        model: algorithm.measures_model(),
-    };
-    AlgorithmFacts { name: algorithm.name(), measures, needs_ecn: algorithm.needs_ecn() }
 }
 
 /// Reads and checks a scenario file with the algorithms of a backend; a sweep has several runs.
@@ -112,15 +94,16 @@ fn parse_for(
     sets: &[String],
     files: &dyn Files,
 ) -> Result<Vec<Run>, Failure> {
-    let own = algorithm_names();
-    let (names, facts) = match backend {
-        Backend::Sim => (own.iter().map(ToString::to_string).collect(), algorithm_facts()),
-        Backend::Emu => (emu::algorithm_names(&own), emulated_algorithm_facts()),
+    let runs = match backend {
+        Backend::Sim => plan::runs(name, text, sets, files),
+        Backend::Emu => {
+            let (names, facts) = (emu::algorithm_names(&algorithm_names()), emulated_algorithm_facts());
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
+            Scenario::parse(&Input { name, text, sets, known, files }).map(|loaded| loaded.runs)
+        }
     };
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-    let loaded = Scenario::parse(&Input { name, text, sets, known, files });
-    Ok(loaded.map_err(|diagnostic| Failure::located(&diagnostic))?.runs)
+    runs.map_err(|diagnostic| Failure::located(&diagnostic))
 }
 
 /// Reads and checks a policy file.

@@ -151,37 +151,8 @@ pub(crate) fn title(scenario: &Scenario) -> &str {
 
 /// The runs of a scenario with the parameters by which reports distinguish them.
 pub(crate) fn jobs_of(runs: Vec<Run>) -> Vec<Job> {
-    let job = |run: Run| {
-        let short = |key: &str| match key {
-            "tcp.cc" => "algorithm".to_string(),
-            "policy.file" => "policy".to_string(),
-            _ => key.rsplit('.').next().filter(|last| is_only(last, key, &run.parameters)).unwrap_or(key).to_string(),
-        };
-        let swept = run.parameters.iter().filter(|(key, _)| key != "tcp.cc" && key != "seed");
-        let mut parameters = vec![("algorithm".to_string(), algorithms(&run.scenario))];
-        parameters.extend(swept.map(|(key, value)| (short(key), value.clone())));
-        parameters.push(("seed".to_string(), run.scenario.seed.to_string()));
-        Job { name: run.name, parameters, scenario: run.scenario }
-    };
+    let job = |run: Run| Job { parameters: plan::parameters(&run), name: run.name, scenario: run.scenario };
     runs.into_iter().map(job).collect()
-}
-
-/// Whether no other swept key has this last part.
-fn is_only(last: &str, key: &str, swept: &[(String, String)]) -> bool {
-    !["algorithm", "seed"].contains(&last)
-        && swept.iter().all(|(other, _)| other == key || other.rsplit('.').next() != Some(last))
-}
-
-/// The algorithms of a scenario's flows: `cubic`, or `cubic + newreno`.
-fn algorithms(scenario: &Scenario) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for entry in &scenario.traffic {
-        let name = entry.cc.as_ref().unwrap_or(&scenario.tcp.cc).label();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.join(" + ")
 }
 
 /// Executes the runs and writes the results.
@@ -264,18 +235,5 @@ impl Words for RunInfo {
         let plural = if self.jobs == 1 { "" } else { "s" };
         let rate = crate::table::scaled(self.packet_hops_per_s);
         format!("done in {:.1} s: {rate} packet-hops/s with {} job{plural}", self.wall_s, self.jobs)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_swept_key_is_named_by_its_end_unless_two_end_alike() {
-        let keys = |keys: &[&str]| keys.iter().map(|key| (key.to_string(), String::new())).collect::<Vec<_>>();
-        assert!(is_only("rto_min", "tcp.rto_min", &keys(&["tcp.rto_min", "network.rate"])));
-        assert!(!is_only("rate", "network.rate", &keys(&["network.rate", "network.tier.core.rate"])));
-        assert!(!is_only("seed", "other.seed", &keys(&["other.seed"])), "`seed` already is the scenario's seed");
     }
 }

@@ -6,7 +6,7 @@ use crate::monitor::{Monitor, Progress};
 use crate::stop::Stop;
 use crate::table::scaled;
 use results::RunResults;
-use scenario::{Bundle, Scenario};
+use scenario::Scenario;
 use sim::{SimError, Simulation};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -93,10 +93,7 @@ pub(crate) fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result
     let words =
         format!("{} packet-hops in {seconds:.2} s ({} a second)", scaled(hops), scaled(hops / seconds.max(1e-9)));
     progress.finished(&job.name, &words);
-    let Bundle { toml, files } = job.scenario.bundle();
-    let (name, parameters) = (job.name.clone(), job.parameters.clone());
-    let title = job.scenario.title.clone().unwrap_or_default();
-    Ok(RunResults { name, title, parameters, scenario_toml: toml, files, ..results })
+    Ok(plan::titled(results, &job.name, &job.parameters, &job.scenario))
 }
 
 /// Packet-hops between two checks of the stop flag: some tens of milliseconds.

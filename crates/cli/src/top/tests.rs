@@ -27,6 +27,7 @@ fn overview() -> Overview {
         differing: usize::from(n == 5),
         notes: 0,
         heard_s: 0.4,
+        ..HostLine::default()
     };
     let link = |n: usize| LinkLine {
         name: format!("leaf{n} port3 out"),
@@ -56,6 +57,7 @@ fn overview() -> Overview {
                 on: *on,
                 withheld: withheld.map(Into::into),
                 why: "network.max_link_utilization = 0.98".into(),
+                ..RuleLine::default()
             })
             .collect(),
         verdict: VerdictLine {

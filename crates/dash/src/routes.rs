@@ -1,0 +1,172 @@
+//! What is served at which path.
+
+use crate::assets::ASSETS;
+use crate::board::Board;
+use crate::feed::Action;
+use crate::guard::{Token, guard, is_foreign};
+use crate::serve::From;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Extension, State as Shared};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use bus::{Ask, Target};
+use bytes::Bytes;
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::json;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
+use units::Time;
+
+/// Most browsers that follow at a time.
+pub const BROWSERS_MAX: usize = 32;
+/// Longest body of a request, bytes.
+pub const BODY_MAX: usize = 4096;
+/// Longest pause that is asked for, seconds: thirty days.
+const PAUSE_MAX: u64 = 30 * 86_400;
+
+/// What requests need.
+#[derive(Clone)]
+pub struct State {
+    /// What is shown.
+    pub board: Arc<Board>,
+    /// What whoever changes something has to know.
+    pub token: Option<Arc<Token>>,
+    /// To the thread that asks the Oracle.
+    pub actions: SyncSender<Action>,
+}
+
+#[derive(Clone)]
+struct App {
+    state: State,
+    browsers: Arc<Semaphore>,
+}
+
+/// Everything that is served. A browser may call it by these names.
+pub fn routes(state: State, names: Vec<String>) -> Router {
+    let app = App { state, browsers: Arc::new(Semaphore::new(BROWSERS_MAX)) };
+    let actions = Router::new()
+        .route("/api/token", post(async || StatusCode::NO_CONTENT))
+        .route("/api/pause", post(pause))
+        .route("/api/resume", post(resume))
+        .route("/api/compare", post(compare))
+        .route("/api/rollback", post(roll_back))
+        .route_layer(middleware::from_fn_with_state(app.clone(), authorized));
+    let names = Arc::new(names);
+    assets("/index.html")
+        .route("/events", get(events))
+        .merge(actions)
+        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing at this path\n"))
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(middleware::from_fn(move |request, next| guard(Arc::clone(&names), request, next)))
+        .with_state(app)
+}
+
+/// The page's files, the page itself at `/`.
+pub fn assets<S: Clone + Send + Sync + 'static>(page: &str) -> Router<S> {
+    let mut router = Router::new();
+    for asset in ASSETS {
+        let file = || async { ([(header::CONTENT_TYPE, asset.content)], asset.bytes) };
+        router = router.route(if asset.path == page { "/" } else { asset.path }, get(file));
+    }
+    router
+}
+
+/// The stream: everything, then what changes.
+async fn events(Shared(app): Shared<App>, headers: HeaderMap) -> Response {
+    if is_foreign(&headers) {
+        return refused(StatusCode::FORBIDDEN, "a page of another site may not follow");
+    }
+    let Ok(place) = Arc::clone(&app.browsers).try_acquire_owned() else {
+        let words = format!("{BROWSERS_MAX} browsers follow already; close one, and reload");
+        return refused(StatusCode::SERVICE_UNAVAILABLE, &words);
+    };
+    let (full, changes) = app.state.board.follow();
+    let stream = stream::unfold((Some(full), changes, place), next);
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    (headers, Body::from_stream(stream)).into_response()
+}
+
+/// A browser's place in the stream.
+pub type Following = (Option<Bytes>, broadcast::Receiver<Bytes>, OwnedSemaphorePermit);
+
+/// The next message; of a browser that is too far behind there is none, and it begins anew.
+pub async fn next((first, mut changes, place): Following) -> Option<(Result<Bytes, Infallible>, Following)> {
+    let message = match first {
+        Some(first) => first,
+        None => changes.recv().await.ok()?,
+    };
+    Some((Ok(message), (None, changes, place)))
+}
+
+/// Lets only those pass who have the token.
+async fn authorized(Shared(app): Shared<App>, request: axum::extract::Request, next: middleware::Next) -> Response {
+    match &app.state.token {
+        None => refused(
+            StatusCode::FORBIDDEN,
+            "this dashboard is read-only; `opentcp dash --token FILE` lets those who have the token change something",
+        ),
+        Some(token) if token.is_in(request.headers()) => next.run(request).await,
+        Some(_) => refused(StatusCode::UNAUTHORIZED, "the token is not right"),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pause {
+    /// For how long; absent: until it is resumed.
+    seconds: Option<u64>,
+}
+
+async fn pause(Shared(app): Shared<App>, Extension(from): Extension<From>, Json(body): Json<Pause>) -> Response {
+    let lasts = match body.seconds {
+        Some(seconds) if !(1..=PAUSE_MAX).contains(&seconds) => {
+            return refused(StatusCode::BAD_REQUEST, &format!("a pause lasts 1 to {PAUSE_MAX} seconds"));
+        }
+        seconds => seconds.map(Time::from_secs),
+    };
+    act(&app, from, Ask::Pause { lasts }).await
+}
+
+async fn resume(Shared(app): Shared<App>, Extension(from): Extension<From>) -> Response {
+    act(&app, from, Ask::Resume).await
+}
+
+async fn compare(Shared(app): Shared<App>, Extension(from): Extension<From>) -> Response {
+    act(&app, from, Ask::Diff { to: Target::Before }).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RollBack {
+    /// The hash of the policy with which the one before was compared.
+    against: String,
+}
+
+async fn roll_back(Shared(app): Shared<App>, Extension(from): Extension<From>, Json(body): Json<RollBack>) -> Response {
+    let ask = Ask::Apply { to: Target::Before, against: body.against, allow_lacking: false, trial: None };
+    act(&app, from, ask).await
+}
+
+/// Has something done, and says what became of it.
+async fn act(app: &App, From(from): From, ask: Ask) -> Response {
+    let (done, became) = oneshot::channel();
+    if app.state.actions.try_send(Action { ask, from: from.ip().to_string(), done }).is_err() {
+        return refused(StatusCode::SERVICE_UNAVAILABLE, "others wait for the Oracle already; try again");
+    }
+    match became.await {
+        Ok(Ok(answer)) => Json(json!({ "answer": answer })).into_response(),
+        Ok(Err(why)) => refused(StatusCode::CONFLICT, &why),
+        Err(_) => refused(StatusCode::SERVICE_UNAVAILABLE, "the dashboard is being stopped"),
+    }
+}
+
+/// A refusal in words.
+pub fn refused(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "why": why }))).into_response()
+}
