@@ -6,7 +6,9 @@
 use bus::{Address, Ask, Hub as _, InForce, Peer, Reply, Report, Request, UnixOracle};
 use dash::{Config, Token};
 use oracle::{Gathered, HostsAsked, Overview, PeriodEnd, Status, Watch};
-use policy::{AgentCounts, ArmObservation, History, Host, Known, Link, NetworkView, Oracle, OracleKey, Policy};
+use policy::{
+    AgentCounts, AlgorithmFacts, ArmObservation, History, Host, Known, Link, Measures, NetworkView, Oracle, OracleKey, Policy,
+};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -123,7 +125,8 @@ struct World {
 
 impl World {
     fn new(socket: &Path, hosts: usize) -> World {
-        let known = ["cubic".to_string(), "dctcp".to_string(), "swift".to_string()];
+        let known = ["cubic", "dctcp", "swift"];
+        let known = known.map(|name| AlgorithmFacts { name, measures: Measures::default(), needs_ecn: false });
         let policy =
             Policy::parse("p.toml", POLICY, Known { algorithms: &known }).unwrap_or_else(|errors| panic!("{errors:?}"));
         let (gathered, watch) = (Gathered::new(&policy), Watch::new(&policy.name, policy.period));
