@@ -2,7 +2,7 @@
 
 use crate::board::{EventLine, Span};
 use crate::overview::clipped;
-use crate::watch::{PeriodEnd, why};
+use crate::watch::{PeriodEnd, kept_back, why};
 use audit::Kind;
 use policy::{Mode, RuleReport};
 use serde_json::Value;
@@ -109,14 +109,15 @@ fn span(rule: &RuleReport, is_enforced: bool, was_sent: bool, unix_s: f64) -> Sp
         None if hosts.addressed > 0 && !is_enforced => "observed",
         None if hosts.addressed > 0 && !was_sent => "paused",
         None if hosts.addressed > 0 => "on",
-        None if hosts.unknown > 0 => "unknown",
+        None if hosts.no_algorithm + hosts.no_ecn > 0 => "withheld",
         None if hosts.flap_limited > 0 => "flapping",
+        None if hosts.unknown > 0 => "unknown",
         None => "off",
     };
     Span {
         rule: clipped(&rule.name, 64),
         state: state.to_string(),
-        why: clipped(&rule.withheld.clone().unwrap_or_else(|| why(rule)), 160),
+        why: clipped(&rule.withheld.clone().or_else(|| kept_back(rule)).unwrap_or_else(|| why(rule)), 160),
         hosts: hosts.addressed,
         decisions: 1,
         from_unix_s: unix_s,
