@@ -42,6 +42,8 @@ set = { cc = "swift" }
 [rollout]
 fraction = 0.5
 "#;
+/// Operators are answered for at least so long between two decisions.
+const LEAST: Duration = Duration::from_millis(40);
 /// Hosts of a rack, racks of a spine plane.
 const RACK: usize = 40;
 const SPINES: usize = 8;
@@ -217,7 +219,9 @@ pub fn serve(hosts: usize, rate: f64, listen: SocketAddr, token: Option<Token>) 
         loop {
             let begin = Instant::now();
             world.decide();
-            world.answer(begin + Duration::from_secs_f64(1.0 / rate));
+            // a machine that is late with decisions still answers
+            let due = begin + Duration::from_secs_f64(1.0 / rate);
+            world.answer(due.max(Instant::now() + LEAST));
         }
     });
     let config =
