@@ -54,11 +54,11 @@ impl Happened {
         let now = (ended.decision.treated, ended.verdict.roll_back);
         let before = self.before.replace(now).unwrap_or((usize::MAX, false));
         if now.1 && !before.1 {
-            self.add(ended.unix_s, "rollout", format!("the rollout is over: {}", ended.verdict.reason));
+            self.add(ended.unix_s, "rollout", &format!("the rollout is over: {}", ended.verdict.reason));
         }
         if now.0 != before.0 {
             let words = format!("{} of {} hosts are treated", now.0, ended.decision.hosts);
-            self.add(ended.unix_s, "rollout", words);
+            self.add(ended.unix_s, "rollout", &words);
         }
     }
 
@@ -81,14 +81,14 @@ impl Happened {
             // decisions and CUEs are spans; of its own log the Oracle speaks elsewhere
             _ => return,
         };
-        self.add(unix_s, kind, words);
+        self.add(unix_s, kind, &words);
     }
 
-    fn add(&mut self, unix_s: f64, kind: &str, words: String) {
+    fn add(&mut self, unix_s: f64, kind: &str, words: &str) {
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
         }
-        self.events.push_back(EventLine { unix_s, kind: kind.to_string(), words: clipped(&words, WORDS_MAX) });
+        self.events.push_back(EventLine { unix_s, kind: kind.to_string(), words: clipped(words, WORDS_MAX) });
     }
 
     /// Spans in the order in which they ended, then those that go on.
