@@ -218,13 +218,11 @@ impl Feed {
     /// Asks, and connects before that where it is not connected. `from`: where the browser is, for the audit log.
     fn ask<T: DeserializeOwned>(&mut self, ask: Ask, from: Option<&str>) -> Result<T, Failed> {
         self.pace();
-        let bus = match &mut self.bus {
-            Some(bus) => bus,
-            None => {
-                self.is_old = false;
-                self.bus.insert(self.address.connect().map_err(|error| Failed::Away(error.to_string()))?)
-            }
-        };
+        if self.bus.is_none() {
+            self.is_old = false;
+            self.bus = Some(self.address.connect().map_err(|error| Failed::Away(error.to_string()))?);
+        }
+        let Some(bus) = &mut self.bus else { return Err(Failed::Away("there is no connection".to_string())) };
         let by = from.map_or_else(|| self.operator.clone(), |from| format!("{}, by dash from {from}", self.operator));
         let request = Request::new(by, ask).map_err(|error| Failed::Away(error.to_string()))?;
         let outcome = match bus::ask(&mut **bus, &request, PATIENCE) {
