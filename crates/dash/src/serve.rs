@@ -70,12 +70,9 @@ async fn accept(listener: TcpListener, router: Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(_) => {
-                sleep(REST).await;
-                continue;
-            }
+        let Ok((stream, from)) = listener.accept().await else {
+            sleep(REST).await;
+            continue;
         };
         let service = TowerToHyperService::new(router.clone().layer(Extension(From(from))));
         let connection = http1::Builder::new()

@@ -66,8 +66,8 @@ pub fn full(seen: &Seen, acts: bool, now: f64) -> Vec<u8> {
 /// An event of the stream, with what is other in `new` than in `old`.
 pub fn delta(old: &Seen, new: &Seen, now: f64) -> Vec<u8> {
     let ((over_old, open_old), (over, open)) = (halves(&old.spans), halves(&new.spans));
-    let (hosts, host_rows) = rows(&old.hosts, &new.hosts);
-    let (links, link_rows) = rows(&old.links, &new.links);
+    let hosts = Rows::between(&old.hosts, &new.hosts);
+    let links = Rows::between(&old.links, &new.links);
     event(
         "delta",
         &Delta {
@@ -77,10 +77,10 @@ pub fn delta(old: &Seen, new: &Seen, now: f64) -> Vec<u8> {
             decided: new.decided_unix_s,
             note: (old.note != new.note).then_some(&new.note),
             overview: new.overview.as_ref().filter(|overview| old.overview.as_ref() != Some(overview)),
-            hosts,
-            host_rows,
-            links,
-            link_rows,
+            hosts: hosts.whole,
+            host_rows: hosts.changed,
+            links: links.whole,
+            link_rows: links.changed,
             over: (over_old != over).then_some(over),
             open: (open_old != open).then_some(open),
             events: (old.events != new.events).then_some(&new.events),
@@ -94,16 +94,22 @@ fn halves(spans: &[Span]) -> (Vec<&Span>, Vec<&Span>) {
     spans.iter().partition(|span| span.to_unix_s.is_some())
 }
 
-/// The whole table where its entries are others, else the rows that have changed.
-fn rows<'a, F: PartialEq, L: PartialEq>(
-    old: &Table<F, L>,
-    new: &'a Table<F, L>,
-) -> (Option<&'a Table<F, L>>, Vec<(usize, &'a L)>) {
-    if old.fixed != new.fixed || old.total != new.total {
-        return (Some(new), Vec::new());
+/// What of a table is sent.
+struct Rows<'a, F, L> {
+    /// All of it, where its entries are others.
+    whole: Option<&'a Table<F, L>>,
+    /// Else the rows that have changed.
+    changed: Vec<(usize, &'a L)>,
+}
+
+impl<'a, F: PartialEq, L: PartialEq> Rows<'a, F, L> {
+    fn between(old: &Table<F, L>, new: &'a Table<F, L>) -> Rows<'a, F, L> {
+        if old.fixed != new.fixed || old.total != new.total {
+            return Rows { whole: Some(new), changed: Vec::new() };
+        }
+        let changed = new.live.iter().enumerate().zip(&old.live).filter(|((_, new), old)| new != old);
+        Rows { whole: None, changed: changed.map(|(row, _)| row).collect() }
     }
-    let changed = new.live.iter().enumerate().zip(&old.live).filter(|((_, new), old)| new != old);
-    (None, changed.map(|(row, _)| row).collect())
 }
 
 /// An event of a stream of server-sent events: JSON has no line break of its own.

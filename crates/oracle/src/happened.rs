@@ -2,7 +2,7 @@
 
 use crate::board::{EventLine, Span};
 use crate::overview::clipped;
-use crate::watch::{PeriodEnd, why};
+use crate::watch::{PeriodEnd, kept_back, why};
 use audit::Kind;
 use policy::{Mode, RuleReport};
 use serde_json::Value;
@@ -54,11 +54,11 @@ impl Happened {
         let now = (ended.decision.treated, ended.verdict.roll_back);
         let before = self.before.replace(now).unwrap_or((usize::MAX, false));
         if now.1 && !before.1 {
-            self.add(ended.unix_s, "rollout", format!("the rollout is over: {}", ended.verdict.reason));
+            self.add(ended.unix_s, "rollout", &format!("the rollout is over: {}", ended.verdict.reason));
         }
         if now.0 != before.0 {
             let words = format!("{} of {} hosts are treated", now.0, ended.decision.hosts);
-            self.add(ended.unix_s, "rollout", words);
+            self.add(ended.unix_s, "rollout", &words);
         }
     }
 
@@ -81,14 +81,14 @@ impl Happened {
             // decisions and CUEs are spans; of its own log the Oracle speaks elsewhere
             _ => return,
         };
-        self.add(unix_s, kind, words);
+        self.add(unix_s, kind, &words);
     }
 
-    fn add(&mut self, unix_s: f64, kind: &str, words: String) {
+    fn add(&mut self, unix_s: f64, kind: &str, words: &str) {
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
         }
-        self.events.push_back(EventLine { unix_s, kind: kind.to_string(), words: clipped(&words, WORDS_MAX) });
+        self.events.push_back(EventLine { unix_s, kind: kind.to_string(), words: clipped(words, WORDS_MAX) });
     }
 
     /// Spans in the order in which they ended, then those that go on.
@@ -109,14 +109,15 @@ fn span(rule: &RuleReport, is_enforced: bool, was_sent: bool, unix_s: f64) -> Sp
         None if hosts.addressed > 0 && !is_enforced => "observed",
         None if hosts.addressed > 0 && !was_sent => "paused",
         None if hosts.addressed > 0 => "on",
-        None if hosts.unknown > 0 => "unknown",
+        None if hosts.no_algorithm + hosts.no_ecn > 0 => "withheld",
         None if hosts.flap_limited > 0 => "flapping",
+        None if hosts.unknown > 0 => "unknown",
         None => "off",
     };
     Span {
         rule: clipped(&rule.name, 64),
         state: state.to_string(),
-        why: clipped(&rule.withheld.clone().unwrap_or_else(|| why(rule)), 160),
+        why: clipped(&rule.withheld.clone().or_else(|| kept_back(rule)).unwrap_or_else(|| why(rule)), 160),
         hosts: hosts.addressed,
         decisions: 1,
         from_unix_s: unix_s,

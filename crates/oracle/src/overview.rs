@@ -90,7 +90,7 @@ pub struct RuleLine {
     pub on: usize,
     /// Why it is off whatever its condition says.
     pub withheld: Option<String>,
-    /// What its condition was made of.
+    /// What its condition was made of, or why no host gets it although it holds.
     pub why: String,
     /// What it sets; an Oracle of an earlier version does not say.
     #[serde(skip_serializing_if = "String::is_empty")]

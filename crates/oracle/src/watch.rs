@@ -278,7 +278,7 @@ fn rule_line(rule: &RuleReport) -> RuleLine {
         matched: rule.hosts.matched,
         on: rule.hosts.addressed,
         withheld: rule.withheld.as_ref().map(|why| clipped(why, 160)),
-        why: clipped(&why(rule), 160),
+        why: clipped(&kept_back(rule).unwrap_or_else(|| why(rule)), 160),
         ..RuleLine::default()
     }
 }
@@ -297,6 +297,23 @@ pub(crate) fn verdict_line(verdict: &VerdictReport) -> VerdictLine {
         reason: clipped(&verdict.reason, 240),
         quantities: verdict.quantities.iter().map(quantity).collect(),
     }
+}
+
+/// Why no host gets a CUE of a rule although its condition holds, if that is so and the rule is not withheld as a whole.
+pub(crate) fn kept_back(rule: &RuleReport) -> Option<String> {
+    let hosts = &rule.hosts;
+    if hosts.addressed > 0 || rule.withheld.is_some() {
+        return None;
+    }
+    let first = |names: &[String]| if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+    let reasons = [
+        (hosts.no_algorithm, format!("hosts lack its algorithm{}", first(&rule.lacking))),
+        (hosts.no_ecn, "hosts have a hop that does not mark, and its algorithm needs marks".to_string()),
+        (hosts.held_off, "hosts are kept off by its hold time".to_string()),
+        (hosts.flap_limited, "hosts are kept off because they changed too often".to_string()),
+    ];
+    let words: Vec<String> = reasons.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// What a rule's condition was made of.

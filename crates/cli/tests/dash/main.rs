@@ -24,6 +24,11 @@ fn operators_see_a_fleet_act_on_it_and_hear_when_its_oracle_is_gone() {
     );
     assert!(world.until(|status| status["epoch"].as_u64() > Some(8)), "{}", world.said());
 
+    let status = world.opentcp(&["status", "--socket", "sock", "--json"]);
+    assert!(
+        status.contains("hosts have a hop that does not mark") || status.contains("hosts lack its algorithm"),
+        "{status}"
+    );
     let looked = browser.does("look", &reading, &json!({}));
     println!("axe: {}", looked["axe"]);
     let keys = browser.does("keys", &reading, &json!({}));

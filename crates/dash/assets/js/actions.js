@@ -1,5 +1,5 @@
 // What changes something: pause, resume, roll back. Each needs the token, which stays in this page's memory.
-import { byId, count, element, seconds, setText } from "./format.js";
+import { byId, clock, count, element, seconds, setText } from "./format.js";
 import { state } from "./state.js";
 
 let against = null;
@@ -20,7 +20,7 @@ export function makeActions() {
   });
   byId("pause").addEventListener("click", () => {
     const lasts = byId("pause-for").value;
-    act("pause", lasts ? { seconds: Number(lasts) } : {}, (answer) => `Paused ${answer.until ? `until ${answer.until}` : "until it is resumed"}.`);
+    act("pause", lasts ? { seconds: Number(lasts) } : {}, (answer) => `Paused ${answer.until ? `until ${clock(Date.parse(answer.until) / 1000)}` : "until it is resumed"}.`);
   });
   byId("resume").addEventListener("click", () => act("resume", undefined, () => "Resumed: CUEs are sent."));
   byId("compare").addEventListener("click", () => act("compare", undefined, compared));

@@ -3,9 +3,9 @@ import { byId, clock, colour, element, rate, setText, share } from "./format.js"
 import { state } from "./state.js";
 
 const CHARTS = [
-  { id: "chart-retransmits", title: "Retransmitted segments", words: share, series: [["treated", 1, "--c0", []], ["control", 2, "--c5", [6, 4]]] },
+  { id: "chart-retransmits", title: "Retransmitted segments", words: share, least: 0.001, series: [["treated", 1, "--c0", []], ["control", 2, "--c5", [6, 4]]] },
   { id: "chart-used", title: "Utilization of links", words: share, most: 1, series: [["busiest", 3, "--hot", []], ["mean", 4, "--c2", [6, 4]]] },
-  { id: "chart-sent", title: "Sent by a host, on average", words: rate, series: [["treated", 5, "--c0", []], ["control", 6, "--c5", [6, 4]]] },
+  { id: "chart-sent", title: "Sent by a host, on average", words: rate, least: 1e6, series: [["treated", 5, "--c0", []], ["control", 6, "--c5", [6, 4]]] },
 ];
 const HEIGHT = 150;
 const made = [];
@@ -41,7 +41,7 @@ function plot(chart) {
   const lines = chart.series.map(([label, , tone, dash]) => ({
     label, dash, stroke: () => colour(tone), width: 1.6, points: { show: false }, spanGaps: false,
   }));
-  const most = (_, __, max) => [0, chart.most ?? (max > 0 ? max * 1.1 : 1)];
+  const most = (_, __, max) => [0, chart.most ?? Math.max(max * 1.1, chart.least)];
   const options = {
     width: chart.place.clientWidth || 300, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 24, 0, 0],
     scales: { y: { range: most } },

@@ -51,14 +51,13 @@ export function makeMap(onChosen) {
   addEventListener("theme", () => { palette = {}; legend(); drawMap(true); });
   place.addEventListener("pointermove", (event) => {
     const box = canvas.getBoundingClientRect();
-    setText(byId("map-said"), at(event.clientX - box.left, event.clientY - box.top) ?? chosen ?? hint);
+    setText(byId("map-said"), at(event.clientX - box.left, event.clientY - box.top) ?? chosen ?? hint());
   });
   byId("map-racks").addEventListener("keydown", keys);
-  setText(byId("map-said"), hint);
   legend();
 }
 
-const hint = "Point at a host or a link, or choose a rack.";
+const hint = () => `Point at a host or a link, or choose a rack.${layout?.isNamed ? " Names in bold are treated hosts." : ""}`;
 
 /** A colour of the page's, looked up once for each theme. */
 const tone = (name) => (palette[name] ??= colour(name));
@@ -199,6 +198,7 @@ export function drawMap(force) {
     Object.assign(canvas.style, { width: `${layout.width}px`, height: `${layout.height}px` });
     context.setTransform(scale, 0, 0, scale, 0, 0);
     buttons();
+    if (!chosen) setText(byId("map-said"), hint());
     all();
   } else if (layout.lines.some((line) => stepOf(usedOf(line.pair)) !== line.step)) all();
   else cells(false);

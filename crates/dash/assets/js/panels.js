@@ -4,7 +4,7 @@ import { HOST, isHeard, now, state } from "./state.js";
 
 const FIGURES = [
   ["hosts", (o) => o.hosts], ["treated", (o) => o.treated], ["control", (o) => o.hosts - o.treated], ["on the bus", (o) => o.agents],
-  ["rules on", (o) => o.rules.filter((rule) => rule.on > 0 && !rule.withheld).length], ["withheld", (o) => o.rules.filter((rule) => rule.withheld).length, "warn"],
+  ["rules on", (o) => o.rules.filter((rule) => rule.on > 0 && !rule.withheld).length], ["withheld", () => state.open.filter((span) => span.state === "withheld").length, "warn"],
   ["guard trips", (o) => o.guard_trips, "bad"], ["not as set", (o) => o.differing, "bad"], ["outliers", (o) => o.outliers, "warn"],
   ["refused", (o) => o.refused.reduce((sum, [, n]) => sum + n, 0), "warn"],
 ];

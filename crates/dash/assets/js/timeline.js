@@ -48,7 +48,8 @@ export function drawTimeline(force) {
   const end = state.overview?.decided_unix_s ?? 0;
   const isNew = version !== state.spansVersion;
   // a lane of an hour moves by a pixel in some seconds
-  const wide = Number(byId("time-span").value), step = wide / 800;
+  const first = Math.min(end - 60, ...[...state.over, ...state.open].map((span) => span.from_unix_s));
+  const wide = Number(byId("time-span").value) || end - first, step = wide / 800;
   if (!force && !isNew && end - drawn < step) return;
   drawn = end;
   if (isNew) {
