@@ -6,7 +6,10 @@
 use bus::{Address, Ask, Hub as _, InForce, Peer, Reply, Report, Request, UnixOracle};
 use dash::{Config, Token};
 use oracle::{Gathered, HostsAsked, Overview, PeriodEnd, Status, Watch};
-use policy::{AgentCounts, ArmObservation, History, Host, Known, Link, NetworkView, Oracle, OracleKey, Policy};
+use policy::{
+    AgentCounts, AlgorithmFacts, ArmObservation, History, Host, Known, Link, Measures, NetworkView, Oracle, OracleKey,
+    Policy,
+};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -16,7 +19,7 @@ use units::{Bytes, Rate, Time};
 const POLICY: &str = r#"
 name = "opentcp2"
 mode = "enforce"
-period = "1 s"
+period = "PERIOD"
 allow_mixed_measures = true
 [objective]
 minimize = "network.drop_rate"
@@ -122,10 +125,12 @@ struct World {
 }
 
 impl World {
-    fn new(socket: &Path, hosts: usize) -> World {
-        let known = ["cubic".to_string(), "dctcp".to_string(), "swift".to_string()];
+    fn new(socket: &Path, hosts: usize, rate: f64) -> World {
+        let text = POLICY.replace("PERIOD", &format!("{:.0} ms", 1000.0 / rate));
+        let known = ["cubic", "dctcp", "swift"];
+        let known = known.map(|name| AlgorithmFacts { name, measures: Measures::default(), needs_ecn: false });
         let policy =
-            Policy::parse("p.toml", POLICY, Known { algorithms: &known }).unwrap_or_else(|errors| panic!("{errors:?}"));
+            Policy::parse("p.toml", &text, Known { algorithms: &known }).unwrap_or_else(|errors| panic!("{errors:?}"));
         let (gathered, watch) = (Gathered::new(&policy), Watch::new(&policy.name, policy.period));
         let oracle = Oracle::new(policy, OracleKey::from_secret([7; 32]), History::default());
         let (bus, begun) = (UnixOracle::listen(socket).expect("a socket can be made"), Instant::now());
@@ -207,7 +212,7 @@ impl World {
 pub fn serve(hosts: usize, rate: f64, listen: SocketAddr, token: Option<Token>) {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("sock");
-    let mut world = World::new(&socket, hosts);
+    let mut world = World::new(&socket, hosts, rate);
     thread::spawn(move || {
         loop {
             let begin = Instant::now();

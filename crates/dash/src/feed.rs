@@ -100,12 +100,12 @@ impl Feed {
 
     /// Asks for what is new, and shows it.
     fn look(&mut self, say: &mut dyn FnMut(&str)) {
-        let before = self.seen.trouble.take();
+        let (begin, before) = (self.clock.now(), self.seen.trouble.take());
         match self.news() {
             Ok(()) => {
                 let period = self.seen.overview.as_ref().map_or(1.0, |overview| overview.period_s);
                 let half = Time::from_secs_f64((period / 2.0).clamp(0.0, 3600.0));
-                self.next = self.clock.now() + half.max(OFTEN.0).min(OFTEN.1);
+                self.next = begin + half.max(OFTEN.0).min(OFTEN.1);
                 if before.is_some() {
                     say("the Oracle answers");
                 }
@@ -122,13 +122,13 @@ impl Feed {
     }
 
     fn news(&mut self) -> Result<(), String> {
-        let limit = usize::from(!self.is_old);
-        let hosts = Some(HostsQuery { limit, ..HostsQuery::default() });
+        // no list of hosts is wanted here, and none would be one of 128
+        let hosts = Some(HostsQuery { limit: 1, ..HostsQuery::default() });
         let mut overview: Overview = self.ask(Ask::Status { hosts }, None).map_err(Failed::words)?;
         self.seen.answered_unix_s = Some(now());
         let decided = Some((overview.epoch, overview.decided_unix_s));
         if decided != self.decided && overview.age_s.is_some() {
-            self.lists(&overview)?;
+            self.lists()?;
             let point = model::point(overview.decided_unix_s, &self.seen.hosts, &self.seen.links);
             if self.seen.series.len() == POINTS_MAX {
                 self.seen.series.pop_front();
@@ -145,7 +145,7 @@ impl Feed {
     }
 
     /// Asks for the lists of a decision.
-    fn lists(&mut self, overview: &Overview) -> Result<(), String> {
+    fn lists(&mut self) -> Result<(), String> {
         if !self.is_old {
             match self.list(BoardList::Hosts, HOSTS_MAX) {
                 Ok(board) => {
@@ -161,8 +161,10 @@ impl Feed {
                 Err(Failed::Away(why)) => return Err(why),
             }
         }
-        self.seen.hosts = model::hosts(overview.host_lines.clone(), overview.hosts_matched);
-        self.seen.links = model::links(overview.links.clone(), overview.links_total);
+        let hosts = Some(HostsQuery::default());
+        let overview: Overview = self.ask(Ask::Status { hosts }, None).map_err(Failed::words)?;
+        self.seen.hosts = model::hosts(overview.host_lines, overview.hosts_matched);
+        self.seen.links = model::links(overview.links, overview.links_total);
         self.seen.note = Some(
             "This Oracle is of an earlier version: some hosts and the busiest links are shown, and no timeline."
                 .to_string(),

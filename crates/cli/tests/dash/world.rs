@@ -21,7 +21,7 @@ pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A rule that is on for some hosts, and one that is withheld: no host has its algorithm.
 const POLICY: &str = r#"
-name = "larger windows"
+name = "larger-windows"
 mode = "enforce"
 period = "1 s"
 allow_mixed_measures = true
