@@ -146,7 +146,7 @@ impl Scope {
     }
 }
 
-/// Of a link among `n`.
+/// The numbers of `n` links.
 fn link_ids(n: usize) -> impl Iterator<Item = LinkId> {
     (0..n as u32).map(LinkId)
 }

@@ -140,7 +140,8 @@ function route(from, to, map, size) {
   }
   const [x1, y1] = at(0, size.lines), [x2, y2] = at(far, size.lines);
   const long = Math.max(12, Math.min(size.long, far * size.share));
-  const [x, y] = at(Math.min(size.from, far * 0.2), size.apart);
+  // towards hosts, where the cables of a switch are apart
+  const [x, y] = at(to.hosts > 0 ? far * 0.42 : Math.min(size.from, far * 0.2), size.apart);
   return { line: `M${x1} ${y1}L${x2} ${y2}`, tank: { x, y, angle: (Math.atan2(dy, dx) * 180) / Math.PI, long } };
 }
 
