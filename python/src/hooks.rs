@@ -25,6 +25,7 @@ struct Instances {
 
 /// Makes a class the algorithm of the file `path`.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
 pub fn register_algorithm(py: Python<'_>, path: PathBuf, name: String, class: Bound<'_, PyAny>) -> PyResult<()> {
     let mut has = [false; HOOKS];
     for hook in Hook::ALL {
@@ -242,6 +243,7 @@ impl Socket {
         Ok(())
     }
 
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
     fn __dir__(&self) -> Vec<&'static str> {
         FIELDS.to_vec()
     }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use results::PackedRun;
 use scenario::Bundle;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use study::{Done, Shipped};
@@ -99,6 +100,7 @@ impl Sweep {
 /// Simulates a shipped run; the files that its scenario names are in the folder `base`. Names and contents of its results' files.
 #[pyfunction]
 #[pyo3(signature = (name, parameters, toml, base, report = None))]
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
 pub fn run_shipped<'py>(
     py: Python<'py>,
     name: String,
@@ -107,7 +109,7 @@ pub fn run_shipped<'py>(
     base: PathBuf,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vec<(String, Bound<'py, PyBytes>)>> {
-    let run = Shipped { name, parameters, bundle: Bundle { toml, files: Default::default() } };
+    let run = Shipped { name, parameters, bundle: Bundle { toml, files: BTreeMap::default() } };
     let packed = drive(py, report, In::Scenario, |monitor| run.run(&base, monitor))?;
     Ok(packed.files.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect())
 }

@@ -50,7 +50,7 @@ fn a_wrong_axis_is_reported_and_makes_nothing() {
 #[test]
 fn interrupted_it_says_how_far_it_came_and_the_same_command_does_the_rest() {
     let place = Place::with(SMALL);
-    let args = ["sweep", "a.toml", "--axis", "duration=10 ms,200 s,100 s", "--jobs", "1", "--out", "set"];
+    let args = ["sweep", "a.toml", "--axis", "duration=60 ms,300 s,100 s", "--jobs", "1", "--out", "set"];
     let mut child = place.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(lines.by_ref().map(Result::unwrap).any(|line| line.starts_with("[1/3]")));
@@ -63,6 +63,6 @@ fn interrupted_it_says_how_far_it_came_and_the_same_command_does_the_rest() {
     );
     let resumed = place.succeed(&args);
     assert!(resumed.stderr.contains("of 3 runs were done before"), "{}", resumed.stderr);
-    assert!(!resumed.stderr.contains("] duration=10ms:"), "it was done: {}", resumed.stderr);
+    assert!(!resumed.stderr.contains("] duration=60ms:"), "it was done: {}", resumed.stderr);
     assert!(place.join("set/runs/duration=100s").is_dir());
 }
