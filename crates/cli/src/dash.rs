@@ -57,17 +57,18 @@ pub fn dash(args: Args) -> Result<(), Failure> {
         }
         let watched = Watched { listen: args.listen, names: args.names, run };
         let stop = stop::on_signals();
-        return ::dash::watch(watched, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}")).map_err(failure);
+        return ::dash::watch(watched, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}"))
+            .map_err(|error| failure(&error));
     }
     let token =
         args.token.as_deref().map(Token::read).transpose().map_err(|error| Failure::Input(error.to_string()))?;
     let (oracle, operator) = (args.place.address()?, operator());
     let config = Config { listen: args.listen, names: args.names, oracle, token, operator };
     let stop = stop::on_signals();
-    ::dash::run(config, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}")).map_err(failure)
+    ::dash::run(config, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}")).map_err(|error| failure(&error))
 }
 
-fn failure(error: DashError) -> Failure {
+fn failure(error: &DashError) -> Failure {
     match error {
         DashError::Bind { .. } | DashError::Run(_) => Failure::Input(error.to_string()),
         DashError::Io(_) => Failure::Run(error.to_string()),
