@@ -158,7 +158,8 @@ async function cost() {
   const taken = async () => (await session.send("SystemInfo.getProcessInfo")).processInfo;
   // updates are counted here, by a stream of this process: that costs the browser nothing
   let updates = 0;
-  const stream = await fetch(`${asked.url}events`);
+  const counting = new AbortController();
+  const stream = await fetch(`${asked.url}events`, { signal: counting.signal });
   (async () => {
     let rest = "";
     for await (const part of stream.body.pipeThrough(new TextDecoderStream())) {
@@ -171,6 +172,7 @@ async function cost() {
   const before = await taken(), begin = performance.now(), counted = updates;
   await page.waitForTimeout((asked.seconds ?? 20) * 1000);
   const after = await taken(), took = (performance.now() - begin) / 1000, rate = (updates - counted) / took;
+  counting.abort();
   const by = {};
   for (const { id, type, cpuTime } of after) {
     const was = before.find((one) => one.id === id)?.cpuTime ?? 0;
