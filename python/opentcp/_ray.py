@@ -133,7 +133,8 @@ def _drive(
             notes = []
     except BaseException:
         for reference in going:
-            ray.cancel(reference, force=True)
+            # by force, Ray would end this process if a run is done just now
+            ray.cancel(reference)
         raise
     if runs == 0:
         look(1.0, 0, 0, notes)

@@ -78,6 +78,7 @@ impl Digest {
         }
     }
 
+    #[cfg(unix)]
     pub fn summary(&self) -> RunSummary<'_> {
         RunSummary {
             name: &self.name,

@@ -7,6 +7,7 @@
 mod axis;
 mod charts;
 mod columns;
+#[cfg(unix)]
 mod dataset;
 mod digest;
 mod figure;
@@ -14,6 +15,7 @@ mod palette;
 mod report;
 mod rows;
 mod run_summary;
+#[cfg(unix)]
 mod run_table;
 mod selfcheck;
 mod slowdown;
@@ -24,6 +26,7 @@ mod tables;
 mod write;
 
 pub use columns::{Column, Table, Values};
+#[cfg(unix)]
 pub use dataset::{Dataset, PackedRun, StoredRun};
 pub use figure::{Curve, Figure, Panel, Scale};
 pub use report::{Story, report_of};
