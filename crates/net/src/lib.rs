@@ -37,4 +37,6 @@ pub use link::{LinkCounters, LinkTable, Outcome, QueueLength, Sent};
 pub use mix::{SplitMix64, mix64};
 pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
 pub use routing::{Router, Routing, Way};
-pub use topology::{Cable, Joined, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Shape, Tier, Topology};
+pub use topology::{
+    Cable, Joined, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Shape, Tier, Topology,
+};

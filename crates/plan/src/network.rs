@@ -111,7 +111,8 @@ fn explicit(scenario: &Scenario, nodes: &[file::Node], links: &[file::Cable]) ->
     Topology::explicit(&hosts, &switches, &cables)
 }
 
-fn tier_of(tier: LinkTier) -> Option<file::Tier> {
+/// The part of a scenario's `network.tier` that a link belongs to.
+pub fn tier_of(tier: LinkTier) -> Option<file::Tier> {
     match tier {
         LinkTier::FromHost | LinkTier::ToHost => Some(file::Tier::Host),
         LinkTier::EdgeAggregation => Some(file::Tier::Aggregation),

@@ -257,7 +257,8 @@ impl Core {
     pub fn spreads_over_working(&self, socket: u32) -> Option<bool> {
         let spread = self.spreads.get(socket as usize)?;
         let works = |start: u32| self.fabric.routes.links(start).all(|link| self.fabric.links.is_up(link));
-        Some(spread.starts().all(works))
+        // without any it waits for a repair
+        Some(spread.starts().next().is_some() && spread.starts().all(works))
     }
 
     /// Adds the ways to the table: where each starts, and its share.

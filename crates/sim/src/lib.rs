@@ -192,7 +192,9 @@ impl Simulation {
         let Recorder { links: series, cwnd, .. } = self.recorder;
         let in_flight = self.core.in_flight();
         let links = series.rows(&self.core.fabric.links, topology, &in_flight, self.core.now());
-        for server in self.traffic.flows.forwarding.iter().flat_map(|first| first.0..first.0 + topology.n_hosts() as u32) {
+        for server in
+            self.traffic.flows.forwarding.iter().flat_map(|first| first.0..first.0 + topology.n_hosts() as u32)
+        {
             let counters = self.core.fabric.links.counters(LinkId(server));
             assert!(counters.conserves(in_flight[server as usize]), "a server forwards every packet");
         }

@@ -37,7 +37,8 @@ pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Cale
     // full packets one way on every link
     let density: f64 = links.iter().map(|link| link.rate.as_bps() as f64 / 8.0 / FULL_BYTES as f64).sum();
     // in a sorted bucket what is at switches comes before what any timer or any host sends there
-    let lookahead = if enforced || topology.servers_forward() { Time::ZERO } else { lookahead(topology, framing_bytes) };
+    let lookahead =
+        if enforced || topology.servers_forward() { Time::ZERO } else { lookahead(topology, framing_bytes) };
     let horizon = links.iter().map(most).max().unwrap_or(Time::from_us(1));
     Calendar::new(lookahead, horizon, density)
 }

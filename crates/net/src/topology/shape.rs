@@ -308,7 +308,8 @@ fn jellyfish_fault(switches: u32, ports: u32, hosts: u32) -> Option<(&'static st
     if hosts == 0 {
         Some(("hosts_per_switch", "a switch has at least one host".to_string()))
     } else if between < 3 {
-        let message = format!("{between} ports lead to other switches; at least 3 are needed for one connected network");
+        let message =
+            format!("{between} ports lead to other switches; at least 3 are needed for one connected network");
         Some(("ports", message))
     } else if switches <= between {
         Some(("switches", format!("each switch is joined to {between} others, so there are more than {between}")))

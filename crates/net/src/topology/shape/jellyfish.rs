@@ -1,5 +1,5 @@
 //! Jellyfish's random regular graph, as its paper makes it: random pairs of switches with free ports are joined, and where
-//! only neighbours are left with free ports, a cable is opened and both its ends joined to one of them.
+//! only neighbours are left with free ports, a cable is opened and both its ends joined to one of them, or to two.
 
 use crate::mix::SplitMix64;
 use std::collections::BTreeSet;
@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 /// The cables between `n` switches of which each has `degree`; one may have one less. It is connected.
 pub fn graph(n: usize, degree: usize, seed: u64) -> Vec<(usize, usize)> {
     // with three and more, nearly every such graph is connected: the loop ends at once
-    (0..).map(|attempt| random_graph(n, degree, SplitMix64::new(seed, attempt))).find(|cables| is_connected(n, cables)).expect("attempts do not end")
+    (0..)
+        .map(|attempt| random_graph(n, degree, SplitMix64::new(seed, attempt)))
+        .find(|cables| is_connected(n, cables))
+        .expect("attempts do not end")
 }
 
 fn random_graph(n: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, usize)> {
@@ -32,18 +35,27 @@ fn random_graph(n: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, 
             cables.push((a, b));
             continue;
         }
-        // all that have free ports are neighbours
-        let Some(&stuck) = open.iter().find(|switch| joined[**switch].len() + 2 <= degree) else { return cables };
-        let start = below(cables.len());
-        let fits = |i: &usize| {
-            let (x, y) = cables[*i];
-            ![x, y].contains(&stuck) && !joined[stuck].contains(&x) && !joined[stuck].contains(&y)
+        // all that have free ports are neighbours: one with two of them takes both ends of a cable, or two take one each
+        let one = open.iter().find(|switch| joined[**switch].len() + 2 <= degree);
+        let (p, q) = match (one, &open[..]) {
+            (Some(&one), _) => (one, one),
+            (None, &[p, q, ..]) => (p, q),
+            _ => return cables,
         };
-        let Some(i) = (0..cables.len()).map(|d| (start + d) % cables.len()).find(fits) else { return cables };
-        let (x, y) = cables.swap_remove(i);
+        let start = below(cables.len());
+        let fits = |(x, y): (usize, usize)| {
+            let apart = ![p, q].contains(&x) && ![p, q].contains(&y);
+            (apart && !joined[p].contains(&x) && !joined[q].contains(&y)).then_some((x, y))
+        };
+        let opened = (0..cables.len()).map(|d| (start + d) % cables.len()).find_map(|i| {
+            let (x, y) = cables[i];
+            fits((x, y)).or_else(|| fits((y, x))).map(|ends| (i, ends))
+        });
+        let Some((i, (x, y))) = opened else { return cables };
+        cables.swap_remove(i);
         joined[x].remove(&y);
         joined[y].remove(&x);
-        for end in [x, y] {
+        for (end, stuck) in [(x, p), (y, q)] {
             joined[stuck].insert(end);
             joined[end].insert(stuck);
             cables.push((stuck, end));
