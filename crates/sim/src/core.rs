@@ -253,14 +253,6 @@ impl Core {
         *spread = spread.moved_to(routes.into_iter());
     }
 
-    /// Whether all routes of a socket that is spread have links that work; none: it is not.
-    pub fn spreads_over_working(&self, socket: u32) -> Option<bool> {
-        let spread = self.spreads.get(socket as usize)?;
-        let works = |start: u32| self.fabric.routes.links(start).all(|link| self.fabric.links.is_up(link));
-        // without any it waits for a repair
-        Some(spread.starts().next().is_some() && spread.starts().all(works))
-    }
-
     /// Adds the ways to the table: where each starts, and its share.
     fn routes_of(&mut self, socket: u32, ways: &[Way]) -> Vec<(u32, f64)> {
         let routes = &mut self.fabric.routes;

@@ -267,19 +267,18 @@ impl Flows {
             opened[entry as usize] += 1;
             for (socket, from, to) in [(sender(flow), src, dst), (receiver(flow), dst, src)] {
                 let forward = socket == sender(flow);
-                let works = match core.spreads_over_working(socket) {
-                    Some(works) => works,
-                    None => core.route(socket).all(|link| core.fabric.links.is_up(link)),
-                };
-                if core.sockets[socket as usize].tcp.is_closed() || works {
+                if core.sockets[socket as usize].tcp.is_closed() {
                     continue;
                 }
                 if self.spread.is_some() {
+                    // a repair gives back routes as well; without any a socket keeps those that it has
                     let ways = self.router.ways(NodeId(from), NodeId(to), name.path_hash(forward), WAYS_MAX);
-                    // without another path it keeps those that it has
                     if !ways.is_empty() {
                         core.spread_again(socket, &ways);
                     }
+                    continue;
+                }
+                if core.route(socket).all(|link| core.fabric.links.is_up(link)) {
                     continue;
                 }
                 self.path.clear();

@@ -31,11 +31,6 @@ impl Spread {
         Spread::new(routes, self.gap, self.random.clone())
     }
 
-    /// Where each route starts.
-    pub fn starts(&self) -> impl Iterator<Item = u32> {
-        self.routes.iter().map(|(start, _)| *start)
-    }
-
     /// The route of a packet that leaves at `now`, unless it follows the last one.
     pub fn next(&mut self, now: Time) -> Option<u32> {
         let stays = self.gap > Time::ZERO && self.last != Time::NEVER && now.saturating_sub(self.last) <= self.gap;

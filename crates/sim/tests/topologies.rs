@@ -52,16 +52,23 @@ fn a_permutation_on_vl2_is_near_its_optimum() {
     // the paper's rates, 1 to 10, in tenths
     let rates = "[network.tier.aggregation]\nrate = \"10 Gbit/s\"\n[network.tier.intermediate]\nrate = \"10 Gbit/s\"";
     let topology = "vl2 = { aggregation_ports = 4, intermediate_ports = 4 }";
-    let optimum = (hosts * PAYLOAD, "every host sends at its rate; the paper: 94 % in its all-to-all shuffle");
-    compare("VL2 80 hosts", topology, rates, optimum, 0.8);
+    // some of a ToR's 20 flows meet at one of its two uplinks, which have room for ten
+    compare("VL2 80 hosts", topology, rates, (hosts * PAYLOAD, "every host sends at its rate"), 0.7);
+    let text = network(topology, rates, "all_to_all = { bytes = \"100 kB\", rounds = 1 }");
+    let results = run(&text.replace("60 ms", "1 s").replace("warmup = \"20 ms\"", ""));
+    let last = results.flows.iter().filter_map(|flow| flow.end_ns).max().unwrap() as f64;
+    assert_eq!(results.summary.flows_completed, 80 * 79);
+    let reached = 80.0 * 79.0 * 100e3 * 8.0 / last / (hosts * PAYLOAD);
+    println!(
+        "VL2 80 hosts, all to all: {:.0} % of the optimum; the paper's shuffle of 500 MB a pair: 94 %",
+        100.0 * reached
+    );
+    assert!(reached > 0.5 && reached <= 1.0, "{reached}");
 }
 
 #[test]
 fn a_permutation_on_bcube_stays_below_its_interfaces() {
-    let bound = (
-        16.0 * 2.0 * PAYLOAD,
-        "n/(n-1) (N-1) one-way of the paper's all-to-all is 20.0 of raw rate; here two interfaces a host",
-    );
+    let bound = (16.0 * 2.0 * PAYLOAD, "two interfaces a host");
     compare("BCube n 4 k 1", "bcube = { n = 4, k = 1, forwarding_delay = \"1 us\" }", "", bound, 0.25);
 }
 
@@ -88,24 +95,32 @@ fn permutations_on_a_jellyfish_and_a_dragonfly_stay_below_their_hosts_rate() {
     }
 }
 
-/// All hosts to all others: the paper's aggregate bottleneck throughput.
+/// All hosts to all others: the papers' aggregate bottleneck throughput, and what no routing exceeds.
 #[test]
 fn all_to_all_on_bcube_and_dcell_is_beside_their_aggregate_bottleneck_throughput() {
     let all = "all_to_all = { bytes = \"2 MB\", rounds = 1 }";
-    for (name, topology, flows, bound) in [
-        // n/(n-1) (N-1) links' rates: BCube, section 3.3
-        ("BCube n 4 k 1", "bcube = { n = 4, k = 1, forwarding_delay = \"1 us\" }", 16.0 * 15.0, 4.0 / 3.0 * 15.0),
-        // the flows over the bottleneck, those between two parts: at most t_0^2 and the two servers' own; DCell, section 2.3
-        ("DCell n 4 l 1", "dcell = { n = 4, l = 1, forwarding_delay = \"1 us\" }", 20.0 * 19.0, 20.0 * 19.0 / 16.0),
+    for (name, topology, n, claim, most) in [
+        // n/(n-1) (N-1) links' rates, which is what its links allow
+        ("BCube n 4 k 1", "bcube = { n = 4, k = 1, forwarding_delay = \"1 us\" }", 16.0, None, 4.0 / 3.0 * 15.0),
+        // fewer than t 2^l flows on any link: at least (N-1)/2^l; and t(0)^2 flows over the cable between two cells
+        (
+            "DCell n 4 l 1",
+            "dcell = { n = 4, l = 1, forwarding_delay = \"1 us\" }",
+            20.0,
+            Some(19.0 / 2.0),
+            20.0 * 19.0 / 16.0,
+        ),
     ] {
-        let text = network(topology, "", all).replace("60 ms", "2 s").replace("warmup = \"20 ms\"", "");
-        let results = run(&text);
+        let results = run(&network(topology, "", all).replace("60 ms", "2 s").replace("warmup = \"20 ms\"", ""));
+        let flows: f64 = n * (n - 1.0);
         assert_eq!(results.summary.flows_completed as f64, flows);
         let last = results.flows.iter().filter_map(|flow| flow.end_ns).max().unwrap() as f64;
-        let reached = flows * 2e6 * 8.0 / last;
-        let bound = bound * PAYLOAD;
-        println!("{name} all to all: {reached:.2} Gbit/s, {:.0} % of {bound:.2} (ABT)", 100.0 * reached / bound);
-        assert!(reached <= bound * 1.001 && reached > 0.4 * bound, "{name}: {reached} of {bound}");
+        let (reached, most) = (flows * 2e6 * 8.0 / last, most * PAYLOAD);
+        let claim = claim.map_or(most, |claim| claim * PAYLOAD);
+        println!(
+            "{name} all to all: {reached:.2} Gbit/s; the paper's claim {claim:.2}, the bound of its links {most:.2}"
+        );
+        assert!(reached <= most * 1.001 && reached > 0.6 * claim, "{name}: {reached} of {claim}");
     }
 }
 
@@ -152,28 +167,39 @@ fn retransmits(results: &RunResults) -> u64 {
 }
 
 #[test]
-fn rack_stands_the_reordering_of_spraying_and_counting_duplicates_does_not() {
+fn rack_stands_the_reordering_of_spraying() {
+    // from the start: what loss detection has learned by the end of a warm-up would hide what it took
+    let whole = |ways: &str, tcp: &str| {
+        let text = network("fat_tree = { k = 4 }", ways, PERMUTATION).replace("[tcp]", &format!("[tcp]\n{tcp}"));
+        run(&text.replace("warmup = \"20 ms\"", ""))
+    };
     let spray = "balancing = \"packet\"";
-    let rack = fat_tree(spray, "");
-    let dupacks = fat_tree(spray, "rack = false\ntlp = false");
-    let ecmp = fat_tree("", "");
-    let flowlets = fat_tree("balancing = { flowlet = { gap = \"50 us\" } }", "");
-    let drops = |results: &RunResults| results.summary.drops_at_switches;
-    for (name, results) in
-        [("ECMP", &ecmp), ("flowlets", &flowlets), ("spraying, RACK", &rack), ("spraying, dupacks", &dupacks)]
-    {
+    let ecmp = whole("", "");
+    let flowlets = whole("balancing = { flowlet = { gap = \"200 us\" } }", "");
+    let rack = whole(spray, "");
+    let adaptive = whole(spray, "rack = false\ntlp = false");
+    let dupacks = whole(spray, "sack = false");
+    let sent = |results: &RunResults| results.flows.iter().map(|flow| flow.data_packets_sent).sum::<u64>();
+    let spurious = |results: &RunResults| retransmits(results).saturating_sub(results.summary.drops_at_switches);
+    for (name, results) in [
+        ("ECMP", &ecmp),
+        ("flowlets", &flowlets),
+        ("spraying, RACK", &rack),
+        ("spraying, SACK with Linux's adaptive threshold", &adaptive),
+        ("spraying, duplicate ACKs alone", &dupacks),
+    ] {
+        let share = 100.0 * spurious(results) as f64 / sent(results) as f64;
         println!(
-            "{name}: {:.2} Gbit/s, {} retransmissions, {} drops",
+            "{name}: {:.2} Gbit/s, {} retransmissions for nothing of {} packets, {share:.1} %",
             goodput(results),
-            retransmits(results),
-            drops(results)
+            spurious(results),
+            sent(results)
         );
     }
-    let spurious = |results: &RunResults| retransmits(results).saturating_sub(drops(results));
-    assert!(spurious(&dupacks) > 100, "packets are reordered");
-    assert!(spurious(&rack) * 10 <= spurious(&dupacks), "{} of {}", spurious(&rack), spurious(&dupacks));
+    assert_eq!(spurious(&ecmp), 0, "one path keeps the order");
+    assert!(spurious(&rack) > 0, "packets are reordered");
+    assert!(spurious(&rack) * 20 < sent(&rack), "less than 5 % for nothing");
     assert!(goodput(&rack) > goodput(&ecmp), "spraying leaves no core idle");
-    assert!(goodput(&rack) > goodput(&dupacks));
 }
 
 #[test]
@@ -194,14 +220,14 @@ fn spraying_uses_all_paths_alike_and_gives_the_same_again() {
 
 #[test]
 fn flows_that_are_sprayed_leave_a_link_that_fails_and_return_after_its_repair() {
-    let failure = "balancing = \"packet\"\n[[network.failure]]\nlink = \"a1-c1\"\nat = \"20 ms\"\nuntil = \"20 ms\"";
+    let failure = "balancing = \"packet\"\n[[network.failure]]\nlink = \"a1-c1\"\nat = \"20 ms\"\nuntil = \"40 ms\"";
     let results = fat_tree(failure, "");
     let lost: u64 = results.links.iter().map(|link| link.dropped_by_failure).sum();
     assert!(lost > 0 && lost < 1000, "{lost} lost");
     let after = results.links.iter().find(|link| &*link.link == "a1->c1").unwrap().packets;
     let whole = results.links.iter().find(|link| &*link.link == "a1->c2").unwrap().packets;
     println!("after the failure: {after} packets by a1->c1, {whole} by a1->c2");
-    assert!(after < whole * 3 / 4);
+    assert!(after > whole / 4 && after < whole * 3 / 4, "it was down for half of the time");
     assert_eq!(results.flows.len(), 16);
     assert!(goodput(&results) > 8.0, "{}", goodput(&results));
 }
