@@ -85,8 +85,8 @@ fn data_center_networks_are_drawn_with_what_their_servers_join() {
         (sketch.page(), sketch.text())
     };
     let (page, text) = drawn("vl2 = { aggregation_ports = 4, intermediate_ports = 4, hosts_per_tor = 5 }");
-    // 8 cables of ToRs, 8 of intermediate switches, 4 rows of hosts
-    assert_eq!((count(&page, "class=\"switch\""), count(&page, "class=\"cable\"")), (10, 20), "{text}");
+    // 8 cables of ToRs, 8 of intermediate switches, 20 hosts
+    assert_eq!((count(&page, "class=\"switch\""), count(&page, "class=\"cable\"")), (10, 36), "{text}");
     assert!(text.contains("i1–i2\na1–a4\n") && text.contains("t4 ── h16–h20        to a3–a4"), "{text}");
     let (page, text) = drawn("bcube = { n = 4, k = 1, forwarding_delay = \"1 us\" }");
     // a server each: 16 to switches of level 0, 16 to those of level 1

@@ -92,9 +92,12 @@ fn data_center_networks_and_their_balancing_are_checked() {
         (network("balancing = \"packets\""), "4:13 `packets` is not known here"),
         (network("balancing = { flowlet = { gap = \"0 s\" } }"), "`0 s` is out of range: more than zero"),
         (network("balancing = { flowlet = {} }"), "lacks `gap`"),
-        (network("routing = \"single-path\"\nbalancing = \"packet\""), "5:1 `routing` \"single-path\" leaves one path"),
-        (on_bcube("routing = \"valiant\""), "4:1 this network's servers forward by its own routing"),
-        (on_bcube("balancing = \"packet\""), "4:1 a flow keeps to one interface"),
+        (
+            network("routing = \"single-path\"\nbalancing = \"packet\""),
+            "5:13 `routing` \"single-path\" leaves one path",
+        ),
+        (on_bcube("routing = \"valiant\""), "4:11 this network's servers forward by its own routing"),
+        (on_bcube("balancing = \"packet\""), "4:13 a flow keeps to one interface"),
         (base(&format!("topology = {{ {bcube} }}"), "", rule), "an enforcer sees all of a flow only where"),
         (on_bcube("[[network.failure]]\nlink = \"h1-s7\"\nat = \"1 s\""), "there is no link `h1-s7`"),
     ]);
