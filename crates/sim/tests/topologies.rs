@@ -167,7 +167,7 @@ fn retransmits(results: &RunResults) -> u64 {
 }
 
 #[test]
-fn rack_stands_the_reordering_of_spraying() {
+fn spraying_gains_more_than_loss_detection_loses_by_its_reordering() {
     // from the start: what loss detection has learned by the end of a warm-up would hide what it took
     let whole = |ways: &str, tcp: &str| {
         let text = network("fat_tree = { k = 4 }", ways, PERMUTATION).replace("[tcp]", &format!("[tcp]\n{tcp}"));
