@@ -40,10 +40,15 @@ pub fn run(name: &str) -> Option<Vec<Row>> {
     let size = SIZES.iter().find(|s| s.name == size)?;
     let cc = ALGORITHMS.iter().find(|a| **a == cc)?;
     let scenario = scenario(size, cc);
-    let mut simulation = Simulation::new(&scenario).expect("the built-in algorithms are there");
-    simulation.run_to(size.warmup);
+    Some(measure(name, &scenario, size.warmup))
+}
+
+/// Speed and peak memory of a scenario after `warmup`.
+pub fn measure(name: &str, scenario: &Scenario, warmup: Time) -> Vec<Row> {
+    let mut simulation = Simulation::new(scenario).expect("the built-in algorithms are there");
+    simulation.run_to(warmup);
     let (hops, start) = (simulation.packet_hops(), Instant::now());
-    simulation.run_to(size.warmup + size.measured);
+    simulation.run_to(scenario.duration);
     let (wall, hops) = (start.elapsed().as_secs_f64(), simulation.packet_hops() - hops);
     // finishing checks that every link conserves packets, and the table must agree with the count
     let total = simulation.packet_hops();
@@ -57,7 +62,7 @@ pub fn run(name: &str) -> Option<Vec<Row>> {
     if let Some(bytes) = peak_memory() {
         rows.push(Row::new(format!("{name} memory"), bytes as f64 / 1e6, "MB"));
     }
-    Some(rows)
+    rows
 }
 
 fn scenario(size: &Size, cc: &str) -> Scenario {

@@ -54,6 +54,14 @@ pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
         let message = format!("links of {} cannot be emulated; the bound is {RATE_MAX}", link.rate);
         object(&key, message, "lower the rate, or use --backend sim");
     }
+    if topology.servers_forward() {
+        let message = "networks whose servers forward cannot be emulated".to_string();
+        object("network.topology", message, "take a network of switches, or use --backend sim");
+    }
+    if !scenario.network.balancing.is_by_flow() {
+        let message = "the emulator keeps the packets of a flow on one path".to_string();
+        object("network.balancing", message, "write \"flow\", or use --backend sim");
+    }
     if topology.n_hosts() > HOSTS_MAX {
         let message =
             format!("{} hosts cannot be emulated on one machine; the bound is {HOSTS_MAX}", topology.n_hosts());

@@ -47,6 +47,17 @@ fn links_that_are_too_fast_are_refused_with_the_bound_where_they_are_set() {
 }
 
 #[test]
+fn servers_that_forward_and_packets_that_are_spread_are_refused_where_they_are_set() {
+    let bcube = STAR.replace("star = { hosts = 4 }", "bcube = { n = 2, k = 1, forwarding_delay = \"1 us\" }");
+    for (text, sets, key) in
+        [(bcube.as_str(), &[][..], "network.topology"), (FAT_TREE, &["network.balancing=packet"], "network.balancing")]
+    {
+        let refused = of_machine(text, sets);
+        assert_eq!(refused.iter().map(|objection| objection.key.as_str()).collect::<Vec<_>>(), [key]);
+    }
+}
+
+#[test]
 fn too_many_hosts_and_connections_are_refused_with_the_bound() {
     let [refused] = &of_machine(STAR, &["network.topology.star.hosts=500"])[..] else { panic!("one objection") };
     assert_eq!(refused.key, "network.topology");

@@ -23,6 +23,9 @@ pub enum NetError {
     /// More cables than [`CABLES_MAX`].
     #[error("the topology would have {0} cables; the most is {CABLES_MAX}")]
     TooManyCables(u128),
+    /// Numbers that make no network of a [`Shape`](crate::Shape).
+    #[error("{0}")]
+    Shape(String),
     /// A cable names a node that does not exist.
     #[error("a cable ends at `{0}`, which is not among the nodes")]
     UnknownNode(String),

@@ -36,5 +36,7 @@ pub use error::{NetError, NoPath};
 pub use link::{LinkCounters, LinkTable, Outcome, QueueLength, Sent};
 pub use mix::{SplitMix64, mix64};
 pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
-pub use routing::{Router, Routing};
-pub use topology::{Cable, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Tier, Topology};
+pub use routing::{Router, Routing, Way};
+pub use topology::{
+    Cable, Joined, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Shape, Tier, Topology,
+};

@@ -274,18 +274,23 @@ impl LinkTable {
     /// Adds a link that is in no topology and takes nothing: [`offer_short`](LinkTable::offer_short) never decides, and
     /// [`offer_exact`](LinkTable::offer_exact) drops every packet. It stands for a place on a route that is not a link.
     pub fn add_closed(&mut self) -> LinkId {
+        let id = self.add(Rate::from_gbps(1), Time::ZERO);
+        self.warm[id.index()].down = true;
+        id
+    }
+
+    /// Adds a link that is in no topology and only holds each packet back for `delay` and 1 ps a byte: a server's forwarding.
+    pub fn add_delay(&mut self, delay: Time) -> LinkId {
+        self.add(Rate::from_gbps(8000), delay)
+    }
+
+    fn add(&mut self, rate: Rate, delay: Time) -> LinkId {
         let id = LinkId(self.hot.len() as u32);
-        let spec = LinkSpec {
-            from: NodeId(0),
-            to: NodeId(0),
-            rate: Rate::from_gbps(1),
-            delay: Time::ZERO,
-            queue: QueueSpec::unlimited(),
-            tier: LinkTier::Switches,
-        };
+        let (from, to, queue, tier) = (NodeId(0), NodeId(0), QueueSpec::unlimited(), LinkTier::Switches);
+        let spec = LinkSpec { from, to, rate, delay, queue, tier };
         self.hot.push(Hot::new(&spec, self.rings.claim(Rings::FIRST_LOG2)));
         self.far.push(Far::default());
-        self.warm.push(Warm { down: true, ..Warm::new(&spec) });
+        self.warm.push(Warm::new(&spec));
         self.cold.push(Cold::new(&spec, SplitMix64::new(0, 0)));
         id
     }

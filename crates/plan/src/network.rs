@@ -23,6 +23,16 @@ pub fn routing(scenario: &Scenario) -> Routing {
     match scenario.network.routing {
         file::Routing::SinglePath => Routing::SinglePath,
         file::Routing::Ecmp => Routing::Ecmp,
+        file::Routing::WeightedEcmp => Routing::Weighted,
+        file::Routing::Valiant => Routing::Valiant,
+    }
+}
+
+/// What a packet waits in each server that forwards it.
+pub fn forwarding_delay(scenario: &Scenario) -> Time {
+    match &scenario.network.topology {
+        file::Topology::Shaped(shaped) => shaped.forwarding_delay(),
+        _ => Time::ZERO,
     }
 }
 
@@ -38,7 +48,10 @@ pub fn topology(scenario: &Scenario) -> Result<Topology, NetError> {
             Some(settings) => (settings.rate, settings.delay, settings.queue),
             None => (network.rate, network.delay, network.queue),
         };
-        let queue = if tier == LinkTier::FromHost { nic_queue(scenario) } else { queue_spec(scenario, queue) };
+        let queue = match tier {
+            LinkTier::FromHost | LinkTier::HostToHost => nic_queue(scenario),
+            _ => queue_spec(scenario, queue),
+        };
         LinkParams { rate, delay, queue }
     };
     let mut topology = match &network.topology {
@@ -49,6 +62,7 @@ pub fn topology(scenario: &Scenario) -> Result<Topology, NetError> {
         file::Topology::Star { hosts } => Topology::star(u64::from(*hosts), params),
         file::Topology::Dumbbell { pairs } => Topology::dumbbell(u64::from(*pairs), params),
         file::Topology::Explicit { nodes, links } => explicit(scenario, nodes, links),
+        file::Topology::Shaped(shaped) => Topology::shaped(shaped.shape(), params),
     }?;
     if let file::Buffer::Shared { bytes, alpha } = network.buffer {
         topology.set_switch_buffers(BufferSpec::Shared { total: bytes, alpha });
@@ -97,22 +111,27 @@ fn explicit(scenario: &Scenario, nodes: &[file::Node], links: &[file::Cable]) ->
     Topology::explicit(&hosts, &switches, &cables)
 }
 
-fn tier_of(tier: LinkTier) -> Option<file::Tier> {
+/// The part of a scenario's `network.tier` that a link belongs to.
+pub fn tier_of(tier: LinkTier) -> Option<file::Tier> {
     match tier {
         LinkTier::FromHost | LinkTier::ToHost => Some(file::Tier::Host),
         LinkTier::EdgeAggregation => Some(file::Tier::Aggregation),
         LinkTier::AggregationCore => Some(file::Tier::Core),
         LinkTier::LeafSpine => Some(file::Tier::Spine),
         LinkTier::Bottleneck => Some(file::Tier::Bottleneck),
-        LinkTier::Switches => None,
+        LinkTier::AggregationIntermediate => Some(file::Tier::Intermediate),
+        LinkTier::HostToHost => Some(file::Tier::Server),
+        LinkTier::Local => Some(file::Tier::Local),
+        LinkTier::Global => Some(file::Tier::Global),
+        LinkTier::Switches => Some(file::Tier::Switch),
     }
 }
 
-/// A host with back-pressure never drops in its own queue: what does not fit stays in the socket.
+/// A host with back-pressure never drops in its own queue: what does not fit stays in the socket. One that forwards may.
 fn nic_queue(scenario: &Scenario) -> QueueSpec {
     match scenario.tcp.limit_output {
-        file::LimitOutput::Auto => QueueSpec::unlimited(),
-        file::LimitOutput::Off => queue_spec(scenario, scenario.network.nic_queue),
+        file::LimitOutput::Auto if !scenario.network.topology.servers_forward() => QueueSpec::unlimited(),
+        _ => queue_spec(scenario, scenario.network.nic_queue),
     }
 }
 
@@ -169,6 +188,10 @@ pub fn tier_name(tier: LinkTier) -> &'static str {
         LinkTier::AggregationCore => "aggregation-core",
         LinkTier::LeafSpine => "leaf-spine",
         LinkTier::Bottleneck => "bottleneck",
+        LinkTier::AggregationIntermediate => "aggregation-intermediate",
+        LinkTier::HostToHost => "host-host",
+        LinkTier::Local => "local",
+        LinkTier::Global => "global",
         LinkTier::Switches => "switches",
     }
 }

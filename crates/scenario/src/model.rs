@@ -7,6 +7,7 @@ mod control;
 mod enforcer;
 mod measure;
 mod network;
+mod shaped;
 mod tcp;
 mod traffic;
 
@@ -14,6 +15,7 @@ pub use control::*;
 pub use enforcer::*;
 pub use measure::*;
 pub use network::*;
+pub use shaped::*;
 pub use tcp::*;
 pub use traffic::*;
 

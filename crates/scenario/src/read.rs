@@ -6,6 +6,7 @@ mod enforcer;
 mod measure;
 mod network;
 mod queue;
+mod shaped;
 mod tcp;
 mod traffic;
 

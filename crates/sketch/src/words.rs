@@ -37,10 +37,16 @@ pub fn links(scenario: &Scenario, topology: &Topology) -> Vec<Links> {
         }
         return kinds;
     }
-    let count = |tier: Tier| topology.links().iter().filter(|link| tier_of(link.tier) == Some(tier)).count();
+    let count = |tier: Tier| {
+        topology
+            .links()
+            .iter()
+            .filter(|link| link.tier != LinkTier::FromHost && plan::tier_of(link.tier) == Some(tier))
+            .count()
+    };
     let settings = scenario.network.tier.iter();
     let links = settings.map(|(tier, settings)| Links {
-        tier: tier_name(*tier).to_string(),
+        tier: tier.key().to_string(),
         // one of the two links of a host's cable is the host's own
         cables: if *tier == Tier::Host { count(*tier) } else { count(*tier) / 2 },
         rate: settings.rate.to_string(),
@@ -48,27 +54,6 @@ pub fn links(scenario: &Scenario, topology: &Topology) -> Vec<Links> {
         queue: queue(&settings.queue),
     });
     links.collect()
-}
-
-fn tier_of(tier: LinkTier) -> Option<Tier> {
-    match tier {
-        LinkTier::ToHost => Some(Tier::Host),
-        LinkTier::EdgeAggregation => Some(Tier::Aggregation),
-        LinkTier::AggregationCore => Some(Tier::Core),
-        LinkTier::LeafSpine => Some(Tier::Spine),
-        LinkTier::Bottleneck => Some(Tier::Bottleneck),
-        LinkTier::FromHost | LinkTier::Switches => None,
-    }
-}
-
-fn tier_name(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Host => "host",
-        Tier::Aggregation => "aggregation",
-        Tier::Core => "core",
-        Tier::Spine => "spine",
-        Tier::Bottleneck => "bottleneck",
-    }
 }
 
 fn queue(queue: &Queue) -> String {

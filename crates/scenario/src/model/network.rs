@@ -1,6 +1,6 @@
 //! The network: topology, links, queues, routing, failures.
 
-use super::Percent;
+use super::{Balancing, Percent, Shaped};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
@@ -23,6 +23,9 @@ pub struct Network {
     pub host_jitter: Option<Time>,
     /// How a path is chosen.
     pub routing: Routing,
+    /// What takes one path together.
+    #[serde(skip_serializing_if = "Balancing::is_by_flow")]
+    pub balancing: Balancing,
     /// Which bytes of a packet take time on a link.
     pub framing: Framing,
     /// Whether the ports of a switch share memory.
@@ -91,6 +94,9 @@ pub enum Topology {
         /// All cables; at most one between two nodes, both of which exist. Every host has exactly one.
         links: Vec<Cable>,
     },
+    /// A data-center network of a few numbers.
+    #[serde(untagged)]
+    Shaped(Shaped),
 }
 
 /// A node of an explicit topology.
@@ -133,7 +139,7 @@ pub struct Cable {
 pub enum Tier {
     /// Host to first switch, in every topology.
     Host,
-    /// Fat tree: edge to aggregation.
+    /// Fat tree: edge to aggregation. VL2: ToR to aggregation.
     Aggregation,
     /// Fat tree: aggregation to core.
     Core,
@@ -141,6 +147,16 @@ pub enum Tier {
     Spine,
     /// Dumbbell: between the two switches.
     Bottleneck,
+    /// VL2: aggregation to intermediate.
+    Intermediate,
+    /// DCell: between two hosts.
+    Server,
+    /// Jellyfish: between two switches.
+    Switch,
+    /// Dragonfly: within a group.
+    Local,
+    /// Dragonfly: between two groups.
+    Global,
 }
 
 /// The queue of a port.
@@ -214,6 +230,10 @@ pub enum Routing {
     SinglePath,
     /// Among the shortest paths, by a hash of the flow. The default.
     Ecmp,
+    /// The same, each next hop as often as the rate of its link says.
+    WeightedEcmp,
+    /// Over a switch that the flow's hash chooses among the highest. VL2's default.
+    Valiant,
 }
 
 /// Which bytes of a packet count on a link, and in a queue counted in bytes.

@@ -240,7 +240,8 @@ fn permutation(section: &Section, around: &Around) -> Option<TrafficKind> {
         .unwrap_or(Across::Hosts);
     let workload = workload(section, around.mss);
     if across == Across::Pods && around.topology.pods().is_none_or(|pods| pods < 2) {
-        let help = Some("use a fat tree or a leaf–spine network, where each leaf is a pod".to_string());
+        let help =
+            Some("use a fat tree, a leaf–spine network, where each leaf is a pod, or another with groups".to_string());
         return section.problem("across", "this topology has fewer than two pods", help);
     }
     Some(TrafficKind::Permutation { across, workload: workload? })
