@@ -37,7 +37,7 @@ fn shown(run: &RunResults) -> Shown {
     let mut mice: Vec<u64> = run
         .flows
         .iter()
-        .filter(|flow| &*flow.entry == "background" && flow.bytes.is_some_and(|bytes| bytes < 100_000))
+        .filter(|flow| &*flow.group == "background" && flow.bytes.is_some_and(|bytes| bytes < 100_000))
         .filter_map(|flow| Some(flow.end_ns? - flow.start_ns))
         .collect();
     mice.sort_unstable();
@@ -46,7 +46,7 @@ fn shown(run: &RunResults) -> Shown {
         rounds: extra("reads.rounds_completed"),
         p50_ms: extra("reads.round_ms_median"),
         p99_ms: extra("reads.round_ms_p99"),
-        dropped: run.links.iter().map(|link| link.dropped_packets).sum(),
+        dropped: run.links.iter().map(|link| link.dropped).sum(),
         mice_p99_ms: p99 as f64 / 1e6,
     }
 }
