@@ -41,11 +41,13 @@ struct Member {
     received: u64,
     /// Its window may be open.
     open: bool,
+    /// What it was set to last.
+    window: u64,
 }
 
 impl FanIn {
-    fn join(&mut self, flow: u32, open: bool, received: u64) {
-        self.members.push(Member { flow, received, open });
+    fn join(&mut self, flow: u32, (open, window): (bool, u64), received: u64) {
+        self.members.push(Member { flow, received, open, window });
         if !open {
             // before those that have had a turn: it may be short
             self.waiting.push_front(flow);
@@ -64,10 +66,13 @@ impl Tuning {
         let share = share(total, fan_in.members.len() + 1, base);
         let taken = fan_in.members.iter().filter(|member| member.open).count() as u64;
         let open = taken < share.at_a_time;
-        fan_in.join(flow, open, 0);
+        // what the others have not been told yet is left to them until the next turn
+        let announced: u64 = fan_in.members.iter().filter(|member| member.open).map(|member| member.window).sum();
+        let left = total.get().saturating_sub(announced).clamp(u64::from(mss(base)), share.window);
+        let window = if open { left } else { 0 };
+        fan_in.join(flow, (open, window), 0);
         take_turn_later(core, fan_in, host);
-        let window = if open { share.window as u32 } else { 0 };
-        self.made_of(base, &settings, Some(window))
+        self.made_of(base, &settings, Some(window as u32))
     }
 
     /// A connection that `host` accepted has ended.
@@ -87,7 +92,7 @@ impl Tuning {
         let fan_in = host_state.fan_in.get_or_insert_default();
         for flow in incoming {
             if fan_in.members.iter().all(|member| member.flow != flow) {
-                fan_in.join(flow, true, core.sockets[receiver(flow) as usize].tcp.received());
+                fan_in.join(flow, (true, u64::from(u32::MAX)), core.sockets[receiver(flow) as usize].tcp.received());
             }
         }
         take_turn_later(core, fan_in, host);
@@ -143,26 +148,25 @@ impl Flows {
         }
         *quiet = if heard { 0 } else { *quiet + 1 };
         let mut open = members.iter().filter(|member| member.open).count() as u64;
-        let mut close = |place: usize, waiting: &mut VecDeque<u32>, open: &mut u64| {
-            members[place].open = false;
-            waiting.push_back(members[place].flow);
-            *open -= 1;
+        let close = |member: &mut Member, waiting: &mut VecDeque<u32>| {
+            member.open = false;
+            waiting.push_back(member.flow);
         };
         // idle ones give up their windows to as many as wait, and any to what the total carries
-        let rotate = if heard || *quiet % QUIET_TURNS == 0 { waiting.len() } else { 0 };
+        let rotate = if heard || quiet.is_multiple_of(QUIET_TURNS) { waiting.len() } else { 0 };
         for place in idle.into_iter().take(rotate) {
-            close(place, waiting, &mut open);
+            close(&mut members[place], waiting);
+            open -= 1;
         }
-        let mut place = members.len();
-        while open > share.at_a_time && place > 0 {
-            place -= 1;
-            if members[place].open {
-                members[place].open = false;
-                waiting.push_back(members[place].flow);
-                open -= 1;
-            }
+        let excess = (open.saturating_sub(share.at_a_time)) as usize;
+        for member in members.iter_mut().rev().filter(|member| member.open).take(excess) {
+            close(member, waiting);
+            open -= 1;
         }
-        while open < share.at_a_time
+        // a window that falls does so as data arrives: others rise a turn later
+        let falls = members.iter().any(|member| member.window > if member.open { share.window } else { 0 });
+        while !falls
+            && open < share.at_a_time
             && let Some(flow) = waiting.pop_front()
         {
             if let Ok(place) = members.binary_search_by_key(&flow, |member| member.flow) {
@@ -170,11 +174,12 @@ impl Flows {
                 open += 1;
             }
         }
-        for member in &*members {
+        for member in &mut *members {
             let flow = member.flow;
+            let target = if member.open { share.window } else { 0 };
+            member.window = if falls { target.min(member.window) } else { target };
             let settings = settings(tuning, flow);
-            let window = if member.open { share.window as u32 } else { 0 };
-            let window = settings.window_total.map(|_| window);
+            let window = settings.window_total.map(|_| member.window as u32);
             let stack = tuning.made_of(&stacks[of(flow).entry as usize], &settings, window);
             let tcp = &mut core.sockets[receiver(flow) as usize].tcp;
             if tcp.config().window_clamp != stack.window_clamp {
@@ -183,7 +188,7 @@ impl Flows {
                 core.pump(receiver(flow));
             }
         }
-        !waiting.is_empty()
+        falls || !waiting.is_empty()
     }
 }
 

@@ -65,6 +65,7 @@ fn a_total_of_windows_prevents_incast() {
     let dctcp = see("dctcp, 200 ms", false, &[DCTCP]);
     let ours = see("cubic, 200 ms, policy", true, &[]);
     let both = see("dctcp, 200 ms, policy", true, &[DCTCP]);
+    assert!(ours.rounds > 500.0 && ours.p50_ms > 3.3, "no more than the link carries");
     assert!(ours.p99_ms <= slow.p99_ms.min(fast.p99_ms) / 2.0, "half of the better");
     assert!(ours.p99_ms <= dctcp.p99_ms && both.p99_ms <= dctcp.p99_ms);
     assert_eq!((ours.dropped, both.dropped), (0, 0), "no packet is lost in the steady state");
@@ -80,7 +81,7 @@ fn any_number_of_senders_is_carried() {
         };
         let (without, ours) = (with(false), with(true));
         println!("{senders:>4} servers: {without:?}\n     with policy: {ours:?}");
-        assert_eq!(ours.dropped, 0, "{senders} servers");
-        assert!(ours.p99_ms <= without.p99_ms * 1.05, "{senders} servers");
+        assert!(ours.dropped * 10 <= without.dropped, "{senders} servers");
+        assert!(ours.p99_ms <= without.p99_ms / 2.0, "{senders} servers");
     }
 }
