@@ -165,8 +165,9 @@ impl Flows {
         let limited = config.limit_output;
         let (arm, stacks) = match &mut self.tuning {
             Some(tuning) => {
-                let stacks = [(src, dst), (dst, src)].map(|(at, remote)| tuning.stack(config, at.0, remote.0, entry));
-                (Some(tuning.arm(src.0)), stacks)
+                let sends = tuning.stack(config, src.0, dst.0, entry);
+                let receives = tuning.incoming(core, config, (flow, dst.0, src.0, entry));
+                (Some(tuning.arm(src.0)), [sends, receives])
             }
             None => (None, [config.clone(), config.clone()]),
         };
@@ -234,8 +235,12 @@ impl Flows {
         if let Some(tuning) = self.tuning.as_mut().filter(|_| !self.kept.contains_key(&flow)) {
             tuning.complete(ended.completed(ended.end));
         }
+        let dst = ended.dst;
         core.sockets[receiver(flow) as usize].tcp.close(now);
         core.pump(receiver(flow));
+        if let Some(tuning) = &mut self.tuning {
+            tuning.ended(core, dst);
+        }
     }
 
     /// A message had arrived whole at `end`.

@@ -18,6 +18,7 @@
 mod calendar;
 mod core;
 mod fabric;
+mod fanin;
 mod flows;
 mod gate;
 mod managed;

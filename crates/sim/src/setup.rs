@@ -118,6 +118,7 @@ fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
         slow_start_after_idle: tcp.slow_start_after_idle,
         send_buffer: bytes(tcp.send_buffer),
         receive_buffer: bytes(tcp.receive_buffer),
+        window_clamp: u32::MAX,
         pacing: match tcp.pacing {
             file::Pacing::Auto => tcp::PacingMode::Auto,
             file::Pacing::Off => tcp::PacingMode::Off,

@@ -93,6 +93,8 @@ pub struct Config {
     pub send_buffer: u32,
     /// Bytes that the receiver offers at most.
     pub receive_buffer: u32,
+    /// Largest window that is announced, bytes; 0 closes it. It does not change the window scale.
+    pub window_clamp: u32,
     /// Pacing.
     pub pacing: PacingMode,
     /// Most segments of one burst (TSO); a paced flow sends bursts of 1 ms of its rate, at most this many.
@@ -140,6 +142,7 @@ impl Config {
             slow_start_after_idle: true,
             send_buffer: 4 << 20,
             receive_buffer: 6 << 20,
+            window_clamp: u32::MAX,
             pacing: PacingMode::Auto,
             tso_segments: 44,
             limit_output: true,

@@ -96,6 +96,13 @@ const CASES: &[Case] = &[
         "network.fct_p99",
     ),
     case(("rto_min = \"2 ms\"", "rto_min = \"2 Mbit/s\""), (16, 38), "has the unit `Mbit/s`; a time", ""),
+    case(("rto_min = \"2 ms\"", "window_total = \"1 kB\""), (16, 43), "from 1.5 kB to 1 GB", ""),
+    case(
+        ("rto_min = \"2 ms\"", "window_total = 200000"),
+        (16, 43),
+        "a quantity is written in quotes with its unit",
+        "",
+    ),
     case(("rto_min = \"2 ms\"", "rto_min = 2"), (16, 38), "a quantity is written in quotes with its unit", ""),
     case(("initial_cwnd = 20", "initial_window = 20"), (16, 9), "`set` has no key `initial_window`", "did you mean"),
     case(("initial_cwnd = 20", "initial_cwnd = 0"), (16, 24), "out of range: from 1 to 1000", ""),
