@@ -121,6 +121,11 @@ impl Ends {
                     (ends.sends[i], ends.receives[i]) = (true, true);
                 }
             }
+            TrafficKind::Job(Job { hosts: Some(names), .. }) => {
+                for i in names.iter().map(|name| at(name)) {
+                    (ends.sends[i], ends.receives[i]) = (true, true);
+                }
+            }
             TrafficKind::Trace { flows, .. } => {
                 for flow in flows.iter() {
                     ends.sends[at(&flow.from)] = true;
@@ -188,6 +193,29 @@ fn what(kind: &TrafficKind) -> String {
         }
         TrafficKind::Trace { file, flows } => {
             format!("{} of {}", plural(flows.len() as u64, "flow"), file.file.written)
+        }
+        TrafficKind::Job(job) => {
+            let what = match &job.shape {
+                Shape::MapReduce { mappers, reducers, bytes, .. } => {
+                    format!(
+                        "{} and {}, {bytes} shuffled",
+                        plural(u64::from(*mappers), "mapper"),
+                        plural(u64::from(*reducers), "reducer")
+                    )
+                }
+                Shape::AllReduce(AllReduce { algorithm: Reduction::Ring, bytes, .. }) => {
+                    format!("allreduce of {bytes} in a ring")
+                }
+                Shape::AllReduce(AllReduce { algorithm: Reduction::Tree, bytes, .. }) => {
+                    format!("allreduce of {bytes} in a tree")
+                }
+                Shape::AllToAll { bytes, .. } => format!("all to all, {bytes} each"),
+                Shape::Pipeline { bytes, batches, .. } => format!("{batches} batches of {bytes} through a pipeline"),
+                Shape::File(file) => {
+                    format!("{} of {}", plural(file.graph.tasks.len() as u64, "task"), file.file.file.written)
+                }
+            };
+            format!("{what}, {}", plural(u64::from(job.repeat), "run"))
         }
         TrafficKind::Idle { flows } => format!("{} without traffic", plural(u64::from(*flows), "connection")),
     }

@@ -1,6 +1,6 @@
 //! Who sends what to whom.
 
-use super::{Algorithm, DataFile, Percent};
+use super::{Algorithm, DataFile, Job, Percent};
 use crate::sizes::SizeDistribution;
 use serde::Serialize;
 use std::sync::Arc;
@@ -102,6 +102,8 @@ pub enum TrafficKind {
         #[serde(skip)]
         flows: Arc<[TraceFlow]>,
     },
+    /// Tasks that compute and send, in the order of a graph.
+    Job(Job),
     /// Established connections between random pairs on which nothing is sent: to measure a connection's memory.
     Idle {
         /// Number of connections.
