@@ -4,6 +4,7 @@ use crate::address::ENTRIES_MAX;
 use net::{LinkId, NodeId, Router, Topology};
 use plan::{Pairing, Random};
 use scenario::{Objection, Scenario, TrafficKind, Workload};
+use std::collections::BTreeSet;
 use units::Rate;
 
 /// Faster links cannot be emulated: the forwarder takes as long for a packet as the link.

@@ -310,7 +310,7 @@ impl State {
                 State::OnOff(OnOff::new(*rate, *on, *off, *packet, (stop, scenario.seed)))
             }
             TrafficKind::Incast { .. } | TrafficKind::AllToAll(_) | TrafficKind::Exchange(_) => {
-                State::Rounds(Rounds::new(scenario.seed))
+                State::Rounds(Rounds::new(scenario.seed, scenario.duration))
             }
             TrafficKind::Job(job) => State::Jobs(Box::new(Jobs::new(job, entry, scenario))),
             TrafficKind::Poisson { .. } => State::Poisson(Poisson::default()),

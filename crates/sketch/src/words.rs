@@ -2,8 +2,8 @@
 
 use net::{LinkTier, NodeId, Topology};
 use scenario::{
-    Algorithm, Arrivals, Collective, Limit, Pace, Queue, Scenario, Senders, Sizes, SizesSource, Think, Tier,
-    Topology as Shape, Traffic, TrafficKind, Workload,
+    Algorithm, AllReduce, Arrivals, Collective, Job, JobShape, Limit, Pace, Queue, Reduction, Scenario, Senders, Sizes,
+    SizesSource, Think, Tier, Topology as Shape, Traffic, TrafficKind, Workload,
 };
 use std::fmt::Display;
 
@@ -162,7 +162,7 @@ fn what(kind: &TrafficKind) -> String {
             let many = if *count == 1 { String::new() } else { format!(" on {count} connections") };
             format!("{from} → {to}{many}, {}", unlimited(bytes.as_ref()))
         }
-        TrafficKind::Incast { senders, receiver, bytes, repeat, pace } => {
+        TrafficKind::Incast { senders, receiver, bytes, repeat, pace, deadline } => {
             let senders = match senders {
                 Senders::First(n) => plural(u64::from(*n), "host"),
                 Senders::Named(names) => names.join(", "),
@@ -171,7 +171,9 @@ fn what(kind: &TrafficKind) -> String {
                 Pace::Barrier => "the next when the last has finished".to_string(),
                 Pace::Interval(interval) => format!("each {interval}"),
             };
-            format!("{senders} → {receiver} at once, {bytes} each, {}, {pace}", plural(u64::from(*repeat), "round"))
+            let within = deadline.map_or(String::new(), |deadline| format!(" within {deadline}"));
+            let rounds = plural(u64::from(*repeat), "round");
+            format!("{senders} → {receiver} at once, {bytes} each{within}, {rounds}, {pace}")
         }
         TrafficKind::AllToAll(collective) => format!("all to all, {}", rounds(collective)),
         TrafficKind::Exchange(collective) => format!("each to its two neighbours in a ring, {}", rounds(collective)),
@@ -196,22 +198,22 @@ fn what(kind: &TrafficKind) -> String {
         }
         TrafficKind::Job(job) => {
             let what = match &job.shape {
-                Shape::MapReduce { mappers, reducers, bytes, .. } => {
+                JobShape::MapReduce { mappers, reducers, bytes, .. } => {
                     format!(
                         "{} and {}, {bytes} shuffled",
                         plural(u64::from(*mappers), "mapper"),
                         plural(u64::from(*reducers), "reducer")
                     )
                 }
-                Shape::AllReduce(AllReduce { algorithm: Reduction::Ring, bytes, .. }) => {
+                JobShape::AllReduce(AllReduce { algorithm: Reduction::Ring, bytes, .. }) => {
                     format!("allreduce of {bytes} in a ring")
                 }
-                Shape::AllReduce(AllReduce { algorithm: Reduction::Tree, bytes, .. }) => {
+                JobShape::AllReduce(AllReduce { algorithm: Reduction::Tree, bytes, .. }) => {
                     format!("allreduce of {bytes} in a tree")
                 }
-                Shape::AllToAll { bytes, .. } => format!("all to all, {bytes} each"),
-                Shape::Pipeline { bytes, batches, .. } => format!("{batches} batches of {bytes} through a pipeline"),
-                Shape::File(file) => {
+                JobShape::AllToAll { bytes, .. } => format!("all to all, {bytes} each"),
+                JobShape::Pipeline { bytes, batches, .. } => format!("{batches} batches of {bytes} through a pipeline"),
+                JobShape::File(file) => {
                     format!("{} of {}", plural(file.graph.tasks.len() as u64, "task"), file.file.file.written)
                 }
             };

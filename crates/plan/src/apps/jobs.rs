@@ -4,7 +4,7 @@ use super::{Message, Opener, Stage};
 use crate::Random;
 use net::NodeId;
 use results::{CoflowRow, JobRow};
-use scenario::{Connections, Graph, Job, Scenario, Shape, Think, Traffic as Entry, Work};
+use scenario::{Connections, Graph, Job, JobShape, Scenario, Think, Traffic as Entry, Work};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use units::Time;
@@ -53,7 +53,7 @@ impl Jobs {
     pub fn new(job: &Job, entry: &Entry, scenario: &Scenario) -> Jobs {
         let hosts = job.hosts.as_ref().map_or(scenario.network.topology.hosts(), |hosts| hosts.len() as u64);
         let graph = match &job.shape {
-            Shape::File(file) => file.graph.clone(),
+            JobShape::File(file) => file.graph.clone(),
             shape => Arc::new(shape.graph(hosts as u32)),
         };
         Jobs {

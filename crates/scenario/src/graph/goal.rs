@@ -204,6 +204,9 @@ impl Goal {
         if let Some(sent) = self.sends.values().filter_map(VecDeque::front).next() {
             return unmatched(*sent, "send", &self.lines);
         }
+        if self.graph.tasks.is_empty() {
+            return Err(GraphError { line: 1, message: "no rank has an operation".into() });
+        }
         match self.graph.cycle() {
             Some(task) => Err(GraphError {
                 line: self.lines[task],

@@ -1,22 +1,22 @@
 //! The graphs of jobs that a scenario describes by numbers.
 
 use super::{Graph, Work};
-use crate::model::{AllReduce, Reduction, Shape};
+use crate::model::{AllReduce, JobShape, Reduction};
 use units::{Bytes, Time};
 
-impl Shape {
+impl JobShape {
     /// The job's graph on so many hosts.
     pub fn graph(&self, hosts: u32) -> Graph {
         let mut graph = Graph { ranks: hosts, ..Graph::default() };
         match self {
-            Shape::MapReduce { .. } => map_reduce(&mut graph, self),
-            Shape::AllReduce(all) => match all.algorithm {
+            JobShape::MapReduce { .. } => map_reduce(&mut graph, self),
+            JobShape::AllReduce(all) => match all.algorithm {
                 Reduction::Ring => ring(&mut graph, all),
                 Reduction::Tree => tree(&mut graph, all),
             },
-            Shape::AllToAll { bytes, compute } => all_to_all(&mut graph, *bytes, *compute),
-            Shape::Pipeline { bytes, batches, compute } => pipeline(&mut graph, *bytes, *batches, *compute),
-            Shape::File(file) => return (*file.graph).clone(),
+            JobShape::AllToAll { bytes, compute } => all_to_all(&mut graph, *bytes, *compute),
+            JobShape::Pipeline { bytes, batches, compute } => pipeline(&mut graph, *bytes, *batches, *compute),
+            JobShape::File(file) => return (*file.graph).clone(),
         }
         graph
     }
@@ -25,15 +25,15 @@ impl Shape {
     pub(crate) fn tasks(&self, hosts: u64) -> u128 {
         let n = u128::from(hosts);
         match self {
-            Shape::MapReduce { mappers, reducers, waves, .. } => {
+            JobShape::MapReduce { mappers, reducers, waves, .. } => {
                 let maps = u128::from(*mappers) * u128::from(*waves);
                 maps * (1 + u128::from(*reducers)) + u128::from(*reducers)
             }
-            Shape::AllReduce(AllReduce { algorithm: Reduction::Ring, .. }) => 2 * n * n,
-            Shape::AllReduce(AllReduce { algorithm: Reduction::Tree, .. }) => 4 * n,
-            Shape::AllToAll { .. } => n * n,
-            Shape::Pipeline { batches, .. } => 2 * n * u128::from(*batches),
-            Shape::File(file) => file.graph.tasks.len() as u128,
+            JobShape::AllReduce(AllReduce { algorithm: Reduction::Ring, .. }) => 2 * n * n,
+            JobShape::AllReduce(AllReduce { algorithm: Reduction::Tree, .. }) => 4 * n,
+            JobShape::AllToAll { .. } => n * n,
+            JobShape::Pipeline { batches, .. } => 2 * n * u128::from(*batches),
+            JobShape::File(file) => file.graph.tasks.len() as u128,
         }
     }
 }
@@ -43,8 +43,8 @@ fn share(bytes: Bytes, parts: u64) -> Bytes {
 }
 
 /// Mapper i is on host i, reducer j on host mappers + j, modulo the number of hosts.
-fn map_reduce(graph: &mut Graph, shape: &Shape) {
-    let Shape::MapReduce { mappers, reducers, bytes, map, reduce, waves } = *shape else { return };
+fn map_reduce(graph: &mut Graph, shape: &JobShape) {
+    let JobShape::MapReduce { mappers, reducers, bytes, map, reduce, waves } = *shape else { return };
     let hosts = graph.ranks;
     let coflow = graph.coflow("shuffle");
     let part = share(bytes, u64::from(mappers) * u64::from(waves) * u64::from(reducers));

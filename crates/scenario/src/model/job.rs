@@ -11,7 +11,7 @@ use units::{Bytes, Time};
 pub struct Job {
     /// Its tasks.
     #[serde(flatten)]
-    pub shape: Shape,
+    pub shape: JobShape,
     /// Its hosts, in the order of ranks; the topology's first ones, as many as it needs, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
@@ -39,7 +39,7 @@ pub struct Stragglers {
 /// What a job's tasks are.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shape {
+pub enum JobShape {
     /// Mappers compute and send to every reducer, which computes when it has all. Mapper i is on the job's host i, reducer j on
     /// host `mappers` + j, modulo the number of hosts.
     #[serde(rename = "mapreduce")]

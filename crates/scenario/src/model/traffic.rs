@@ -71,6 +71,9 @@ pub enum TrafficKind {
         /// What begins the next round.
         #[serde(flatten)]
         pace: Pace,
+        /// For each answer, from the beginning of its round; later ones are counted as missed. None if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deadline: Option<Time>,
     },
     /// In each round every host sends to every other; a round begins when the last one has finished (MPI's pattern).
     AllToAll(Collective),
@@ -243,7 +246,7 @@ pub enum Arrivals {
 /// A distribution of flow sizes and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
-    /// `web-search`, `data-mining`, or a file.
+    /// `web-search`, `data-mining`, `hadoop`, or a file.
     pub source: SizesSource,
     /// The distribution.
     pub distribution: Arc<SizeDistribution>,

@@ -5,7 +5,7 @@ use super::{Reader, Section};
 use crate::Graph;
 use crate::graph::{RANKS_MAX, TASKS_MAX};
 use crate::model::{
-    AllReduce, Connections, Job, JobFile, Reduction, Scenario, Shape, Stragglers, Topology, TrafficKind,
+    AllReduce, Connections, Job, JobFile, JobShape, Reduction, Scenario, Stragglers, Topology, TrafficKind,
 };
 use document::tree::Node;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) fn job(section: &Section, topology: &Topology) -> Option<TrafficKind>
     let words = [("new", Connections::New), ("reuse", Connections::Reuse)];
     let connections = section.get("connections", |r, n| r.word(n, &words)).unwrap_or(Connections::New);
     let stragglers = section.get("stragglers", stragglers);
-    let shapes: Vec<Option<Shape>> =
+    let shapes: Vec<Option<JobShape>> =
         SHAPES.into_iter().filter_map(|key| section.take(key).map(|node| shape(section.reader, key, node))).collect();
     if let [_, second, ..] = found[..] {
         return section.problem(second, format!("this job is already `{}`", found[0]), None);
@@ -34,7 +34,7 @@ pub(super) fn job(section: &Section, topology: &Topology) -> Option<TrafficKind>
     let there = hosts.as_ref().map_or(topology.hosts(), |hosts| hosts.len() as u64);
     let at = if section.has("hosts") { "hosts" } else { key };
     let least = match &shape {
-        Shape::File(file) => u64::from(file.graph.ranks),
+        JobShape::File(file) => u64::from(file.graph.ranks),
         _ => 2,
     };
     if there < least {
@@ -47,9 +47,9 @@ pub(super) fn job(section: &Section, topology: &Topology) -> Option<TrafficKind>
     Some(TrafficKind::Job(Job { shape, hosts, repeat, think, connections, stragglers }))
 }
 
-fn shape(reader: &Reader, key: &str, node: &Node) -> Option<Shape> {
+fn shape(reader: &Reader, key: &str, node: &Node) -> Option<JobShape> {
     if key == "file" {
-        return reader.job_file(node).map(Shape::File);
+        return reader.job_file(node).map(JobShape::File);
     }
     let section = reader.section(node, &format!("`{key}`"))?;
     let bytes = section.require("bytes", |r, n| {
@@ -62,21 +62,22 @@ fn shape(reader: &Reader, key: &str, node: &Node) -> Option<Shape> {
             let (mappers, reducers) = (count("mappers"), count("reducers"));
             let waves = section.get("waves", |r, n| r.count(n, 1, TASKS_MAX as u32)).unwrap_or(1);
             let (map, reduce) = (time("map"), time("reduce"));
-            (|| Some(Shape::MapReduce { mappers: mappers?, reducers: reducers?, bytes: bytes?, map, reduce, waves }))()
+            (|| Some(JobShape::MapReduce { mappers: mappers?, reducers: reducers?, bytes: bytes?, map, reduce, waves }))(
+            )
         }
         "allreduce" => {
             let words = [("ring", Reduction::Ring), ("tree", Reduction::Tree)];
             let algorithm = section.get("algorithm", |r, n| r.word(n, &words)).unwrap_or(Reduction::Ring);
             let compute = time("compute");
-            bytes.map(|bytes| Shape::AllReduce(AllReduce { algorithm, bytes, compute }))
+            bytes.map(|bytes| JobShape::AllReduce(AllReduce { algorithm, bytes, compute }))
         }
         "all_to_all" => {
             let compute = time("compute");
-            bytes.map(|bytes| Shape::AllToAll { bytes, compute })
+            bytes.map(|bytes| JobShape::AllToAll { bytes, compute })
         }
         _ => {
             let (batches, compute) = (count("batches"), time("compute"));
-            (|| Some(Shape::Pipeline { bytes: bytes?, batches: batches?, compute }))()
+            (|| Some(JobShape::Pipeline { bytes: bytes?, batches: batches?, compute }))()
         }
     };
     section.finish();

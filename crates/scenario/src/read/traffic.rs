@@ -269,6 +269,7 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
     let bytes = section.require("bytes", Reader::flow_bytes);
     let repeat = section.get("repeat", |r, n| r.count(n, 1, u32::MAX)).unwrap_or(1);
     let interval = section.get("interval", Reader::span);
+    let deadline = section.get("deadline", Reader::span);
     let barrier = section.get("barrier", |r, n| r.boolean(n));
     let pace = match (interval, barrier) {
         (Some(_), Some(true)) => {
@@ -289,7 +290,7 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
         Senders::Named(names) if names.is_empty() => return section.problem("senders", "`senders` is empty", None),
         _ => {}
     }
-    Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace })
+    Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace, deadline })
 }
 
 fn all_to_all(section: &Section, topology: &Topology) -> Option<TrafficKind> {
