@@ -2,6 +2,7 @@
 
 use super::{BYTES_MAX, Graph, GraphError, RANKS_MAX, TASKS_MAX, Work};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,10 +100,31 @@ impl<'de> Visitor<'de> for Tasks<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(task) = seq.next_element::<Written>()? {
-            self.0.add(task).map_err(A::Error::custom)?;
-        }
+        while seq.next_element_seed(One(self.0))?.is_some() {}
         Ok(())
+    }
+}
+
+/// One of the list's: added while it is read, so that an error has its line.
+struct One<'r>(&'r mut Read);
+
+impl<'de> DeserializeSeed<'de> for One<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for One<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a task: an object with an `id`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        let task = Written::deserialize(MapAccessDeserializer::new(map))?;
+        self.0.add(task).map_err(A::Error::custom)
     }
 }
 
