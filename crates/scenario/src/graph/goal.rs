@@ -127,21 +127,22 @@ impl Goal {
         let begin = self.add(Work::Compute { time: Time::ZERO }, Vec::new(), line);
         let end = match words {
             ["calc", ns, options @ ..] => {
-                self.option(options, &["cpu"])?;
+                option(options, &["cpu"])?;
                 let most = crate::Scenario::DURATION_MAX;
                 let time = ns.parse().ok().filter(|ns| *ns <= most.as_ns()).map(Time::from_ns);
                 let time = time.ok_or_else(|| format!("`{ns}` is not a number of nanoseconds, up to {most}"))?;
                 self.add(Work::Compute { time }, vec![begin], line)
             }
             ["send", bytes, "to", peer, options @ ..] => {
-                let (bytes, peer, tag) = (size(bytes)?, self.peer(rank, peer)?, self.tag(options)?);
+                let (bytes, peer, tag) =
+                    (size(bytes)?, self.peer(rank, peer)?, option(options, &["tag", "cpu", "nic"])?);
                 let coflow = self.graph.coflow(&format!("tag-{tag}"));
                 let sent = self.add(Work::Send { from: rank, to: peer, bytes, coflow }, vec![begin], line);
                 self.sends.entry((rank, peer, tag)).or_default().push_back(sent);
                 sent
             }
             ["recv", bytes, "from", peer, options @ ..] => {
-                let (_, peer, tag) = (size(bytes)?, self.peer(rank, peer)?, self.tag(options)?);
+                let (_, peer, tag) = (size(bytes)?, self.peer(rank, peer)?, option(options, &["tag", "cpu", "nic"])?);
                 let received = self.add(Work::Compute { time: Time::ZERO }, vec![begin], line);
                 self.receives.entry((peer, rank, tag)).or_default().push_back(received);
                 received
@@ -169,26 +170,6 @@ impl Goal {
         }
     }
 
-    fn tag(&self, options: &[&str]) -> Result<u64, String> {
-        self.option(options, &["tag", "cpu", "nic"])
-    }
-
-    /// Pairs of a word and a number; the tag, 0 unless given.
-    fn option(&self, options: &[&str], allowed: &[&str]) -> Result<u64, String> {
-        let mut tag = 0;
-        for pair in options.chunks(2) {
-            let [word, number] = pair else { return Err(format!("`{}` has no number", pair[0])) };
-            if !allowed.contains(word) {
-                return Err(format!("`{word}` is not one of {}", document::list(allowed.iter().copied())));
-            }
-            let number: u64 = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
-            if *word == "tag" {
-                tag = number;
-            }
-        }
-        Ok(tag)
-    }
-
     /// Joins sends and recvs, and refuses what would wait for ever.
     fn matched(mut self) -> Result<Graph, GraphError> {
         let unmatched = |task: u32, what: &str, lines: &[usize]| {
@@ -201,7 +182,7 @@ impl Goal {
                 self.graph.tasks[*received as usize].needs.push(sent);
             }
         }
-        if let Some(sent) = self.sends.values().filter_map(VecDeque::front).next() {
+        if let Some(sent) = self.sends.values().find_map(VecDeque::front) {
             return unmatched(*sent, "send", &self.lines);
         }
         if self.graph.tasks.is_empty() {
@@ -223,4 +204,20 @@ fn size(text: &str) -> Result<Bytes, String> {
     bytes
         .map(Bytes::new)
         .ok_or_else(|| format!("`{text}` is not a number of bytes such as `100b`, from 1 to {}", super::BYTES_MAX))
+}
+
+/// Pairs of a word and a number; the tag, 0 unless given.
+fn option(options: &[&str], allowed: &[&str]) -> Result<u64, String> {
+    let mut tag = 0;
+    for pair in options.chunks(2) {
+        let [word, number] = pair else { return Err(format!("`{}` has no number", pair[0])) };
+        if !allowed.contains(word) {
+            return Err(format!("`{word}` is not one of {}", document::list(allowed.iter().copied())));
+        }
+        let number: u64 = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
+        if *word == "tag" {
+            tag = number;
+        }
+    }
+    Ok(tag)
 }
