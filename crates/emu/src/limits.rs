@@ -4,6 +4,7 @@ use crate::address::ENTRIES_MAX;
 use net::{LinkId, NodeId, Router, Topology};
 use plan::{Pairing, Random};
 use scenario::{Objection, Scenario, TrafficKind, Workload};
+use std::collections::BTreeSet;
 use units::Rate;
 
 /// Faster links cannot be emulated: the forwarder takes as long for a packet as the link.
@@ -26,6 +27,17 @@ const RECEIVING_S: f64 = 2.5e-6;
 const HOP_S: f64 = 0.15e-6;
 /// ACKs per packet.
 const ACKS: f64 = 0.5;
+/// The ranks of a job that send to one another; `n`: the network's hosts.
+fn job_pairs(job: &scenario::Job, n: u64) -> BTreeSet<(u32, u32)> {
+    let hosts = job.hosts.as_ref().map_or(n, |hosts| hosts.len() as u64);
+    let tasks = job.shape.graph(hosts as u32).tasks.into_iter();
+    let pair = |task: scenario::Task| match task.work {
+        scenario::Work::Send { from, to, .. } => Some((from, to)),
+        scenario::Work::Compute { .. } => None,
+    };
+    tasks.filter_map(pair).collect()
+}
+
 /// Share of the forwarder's CPU that traffic may require.
 const SHARE_MAX: f64 = 0.9;
 /// Up to this share the forwarder does the hosts' receiving half as well.
@@ -146,7 +158,8 @@ fn connections(kind: &TrafficKind, topology: &Topology) -> u64 {
             let of_each = if matches!(kind, TrafficKind::Exchange(_)) { 2 } else { n.saturating_sub(1) };
             n * of_each * u64::from(all.jobs)
         }
-        TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => 0,
+        TrafficKind::Job(job) if job.connections == scenario::Connections::Reuse => job_pairs(job, n).len() as u64,
+        TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } | TrafficKind::Job(_) => 0,
     }
 }
 
@@ -214,6 +227,11 @@ fn demands(scenario: &Scenario, topology: &Topology) -> Vec<Demand> {
                     demands.push(Demand { src, dst, bps: flow.bytes.get() as f64 * 8.0 / seconds });
                 }
                 continue;
+            }
+            TrafficKind::Job(job) => {
+                let hosts = pairing.listed(job.hosts.as_deref());
+                let pairs = job_pairs(job, hosts.len() as u64).into_iter();
+                (pairs.map(|(from, to)| (hosts[from as usize], hosts[to as usize])).collect(), f64::MAX)
             }
             TrafficKind::Idle { .. } => continue,
         };

@@ -186,6 +186,7 @@ fn is_one_transfer(kind: &TrafficKind) -> bool {
         TrafficKind::AllToAll(collective) | TrafficKind::Exchange(collective) => {
             collective.connections == Connections::New
         }
+        TrafficKind::Job(job) => job.connections == Connections::New,
         TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => true,
         TrafficKind::Incast { .. } | TrafficKind::Idle { .. } => false,
     }

@@ -5,6 +5,7 @@
 
 mod control;
 mod enforcer;
+mod job;
 mod measure;
 mod network;
 mod shaped;
@@ -13,6 +14,7 @@ mod traffic;
 
 pub use control::*;
 pub use enforcer::*;
+pub use job::*;
 pub use measure::*;
 pub use network::*;
 pub use shaped::*;

@@ -3,6 +3,7 @@
 
 mod control;
 mod enforcer;
+mod job;
 mod measure;
 mod network;
 mod queue;

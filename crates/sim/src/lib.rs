@@ -201,7 +201,7 @@ impl Simulation {
         }
         let flows = record::flow_rows(&self.core, &self.traffic, &self.baseline, &self.ideal, self.measure_delay);
         let mut summary = Summary::of(self.identity, &flows, &links);
-        for (name, value) in self.traffic.extra() {
+        for (name, value) in self.traffic.extra(self.warmup) {
             summary.insert(name, value);
         }
         if let Some(control) = &self.control {
@@ -211,6 +211,7 @@ impl Simulation {
         let enforcer = gate.map_or_else(Vec::new, |gate| gate.results(self.core.now(), topology, &mut summary));
         let rules = self.control.as_ref().map_or_else(Vec::new, |control| control.rules().to_vec());
         let cues = self.control.map_or_else(Vec::new, Control::into_rows);
+        let (jobs, coflows) = self.traffic.jobs(self.warmup);
         let messages = self.traffic.flows.messages.unwrap_or_default();
         let messages = plan::message_rows(&messages, self.warmup, &entries);
         let link_series = series.into_samples();
@@ -223,6 +224,8 @@ impl Simulation {
             cwnd,
             enforcer,
             messages,
+            jobs,
+            coflows,
             summary,
             ..RunResults::default()
         }

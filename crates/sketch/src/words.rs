@@ -2,8 +2,8 @@
 
 use net::{LinkTier, NodeId, Topology};
 use scenario::{
-    Algorithm, Arrivals, Collective, Limit, Pace, Queue, Scenario, Senders, Sizes, SizesSource, Think, Tier,
-    Topology as Shape, Traffic, TrafficKind, Workload,
+    Algorithm, AllReduce, Arrivals, Collective, Job, JobShape, Limit, Pace, Queue, Reduction, Scenario, Senders, Sizes,
+    SizesSource, Think, Tier, Topology as Shape, Traffic, TrafficKind, Workload,
 };
 use std::fmt::Display;
 
@@ -106,6 +106,11 @@ impl Ends {
                     (ends.sends[i], ends.receives[i]) = (true, true);
                 }
             }
+            TrafficKind::Job(Job { hosts: Some(names), .. }) => {
+                for i in names.iter().map(|name| at(name)) {
+                    (ends.sends[i], ends.receives[i]) = (true, true);
+                }
+            }
             TrafficKind::Trace { flows, .. } => {
                 for flow in flows.iter() {
                     ends.sends[at(&flow.from)] = true;
@@ -142,7 +147,7 @@ fn what(kind: &TrafficKind) -> String {
             let many = if *count == 1 { String::new() } else { format!(" on {count} connections") };
             format!("{from} → {to}{many}, {}", unlimited(bytes.as_ref()))
         }
-        TrafficKind::Incast { senders, receiver, bytes, repeat, pace } => {
+        TrafficKind::Incast { senders, receiver, bytes, repeat, pace, deadline } => {
             let senders = match senders {
                 Senders::First(n) => plural(u64::from(*n), "host"),
                 Senders::Named(names) => names.join(", "),
@@ -151,7 +156,9 @@ fn what(kind: &TrafficKind) -> String {
                 Pace::Barrier => "the next when the last has finished".to_string(),
                 Pace::Interval(interval) => format!("each {interval}"),
             };
-            format!("{senders} → {receiver} at once, {bytes} each, {}, {pace}", plural(u64::from(*repeat), "round"))
+            let within = deadline.map_or(String::new(), |deadline| format!(" within {deadline}"));
+            let rounds = plural(u64::from(*repeat), "round");
+            format!("{senders} → {receiver} at once, {bytes} each{within}, {rounds}, {pace}")
         }
         TrafficKind::AllToAll(collective) => format!("all to all, {}", rounds(collective)),
         TrafficKind::Exchange(collective) => format!("each to its two neighbours in a ring, {}", rounds(collective)),
@@ -173,6 +180,29 @@ fn what(kind: &TrafficKind) -> String {
         }
         TrafficKind::Trace { file, flows } => {
             format!("{} of {}", plural(flows.len() as u64, "flow"), file.file.written)
+        }
+        TrafficKind::Job(job) => {
+            let what = match &job.shape {
+                JobShape::MapReduce { mappers, reducers, bytes, .. } => {
+                    format!(
+                        "{} and {}, {bytes} shuffled",
+                        plural(u64::from(*mappers), "mapper"),
+                        plural(u64::from(*reducers), "reducer")
+                    )
+                }
+                JobShape::AllReduce(AllReduce { algorithm: Reduction::Ring, bytes, .. }) => {
+                    format!("allreduce of {bytes} in a ring")
+                }
+                JobShape::AllReduce(AllReduce { algorithm: Reduction::Tree, bytes, .. }) => {
+                    format!("allreduce of {bytes} in a tree")
+                }
+                JobShape::AllToAll { bytes, .. } => format!("all to all, {bytes} each"),
+                JobShape::Pipeline { bytes, batches, .. } => format!("{batches} batches of {bytes} through a pipeline"),
+                JobShape::File(file) => {
+                    format!("{} of {}", plural(file.graph.tasks.len() as u64, "task"), file.file.file.written)
+                }
+            };
+            format!("{what}, {}", plural(u64::from(job.repeat), "run"))
         }
         TrafficKind::Idle { flows } => format!("{} without traffic", plural(u64::from(*flows), "connection")),
     }

@@ -239,6 +239,7 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
         lines.push(format!("{name}: {} runs, first {}", loaded.runs.len(), loaded.runs[0].name));
     }
     insta::assert_snapshot!(lines.join("\n"), @r##"
+    allreduce.toml: 2 runs, first algorithm=ring
     bcube.toml: 1 runs, first bcube
     cfi16-fat-tree.toml: 16 runs, first routing=single-path,cc=newreno
     dcell.toml: 1 runs, first dcell
@@ -252,9 +253,11 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
     incast.toml: 6 runs, first cc=newreno,rto_min=200ms
     jellyfish.toml: 1 runs, first jellyfish
     link-failure.toml: 1 runs, first link-failure
+    mapreduce.toml: 2 runs, first cc=cubic
     opentcp-day.toml: 1 runs, first opentcp-day
     opentcp-scinet.toml: 1 runs, first opentcp-scinet
     parity.toml: 1 runs, first parity
+    partition-aggregate.toml: 2 runs, first cc=cubic
     permutation-fat-tree.toml: 9 runs, first cc=dctcp,seed=1
     policy-try.toml: 1 runs, first policy-try
     tcon.toml: 1 runs, first tcon
