@@ -258,6 +258,13 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
     opentcp-scinet.toml: 1 runs, first opentcp-scinet
     parity.toml: 1 runs, first parity
     partition-aggregate.toml: 2 runs, first cc=cubic
+    pathology-ack.toml: 1 runs, first pathology-ack
+    pathology-buffer.toml: 1 runs, first pathology-buffer
+    pathology-incast.toml: 7 runs, first senders=1
+    pathology-outcast.toml: 1 runs, first pathology-outcast
+    pathology-queue.toml: 1 runs, first pathology-queue
+    pathology-rtt.toml: 1 runs, first pathology-rtt
+    pathology-window.toml: 1 runs, first pathology-window
     permutation-fat-tree.toml: 9 runs, first cc=dctcp,seed=1
     policy-try.toml: 1 runs, first policy-try
     tcon.toml: 1 runs, first tcon
