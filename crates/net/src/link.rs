@@ -444,13 +444,6 @@ impl LinkTable {
         used + len <= total && (port_bytes + len) as f64 <= alpha * (total - used) as f64
     }
 
-    /// Bytes in front of `port`, from which what has left by `now` has been taken off.
-    fn port_bytes(&self, port: LinkId, now: Time) -> u64 {
-        let hot = &self.hot[port.index()];
-        let held = self.cold[port.index()].held.as_ref();
-        held.map_or_else(|| hot.bytes(&self.rings), |held| held.queue_len(now, hot.busy_until).bytes)
-    }
-
     /// Takes what has left by `now` off the ring.
     fn release(&mut self, link: LinkId, now: Time) {
         let hot = &mut self.hot[link.index()];
@@ -704,16 +697,12 @@ impl Cold {
             Aqm::Pie(pie) => AqmState::Pie(Box::new(Pie::new(pie, random))),
             Aqm::Held(_) => AqmState::None,
         };
-        let held = match &spec.queue.aqm {
-            Aqm::Held(scheduler) => Some(Box::new(Held::new(scheduler, spec.queue.limit))),
-            _ => None,
-        };
         Cold {
             rate: spec.rate,
             limit: spec.queue.limit,
             aqm,
             buffer: None,
-            held,
+            held: Held::of(&spec.queue),
             loss: None,
             jitter: None,
             dropped: 0,

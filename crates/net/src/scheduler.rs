@@ -40,7 +40,7 @@ pub(crate) enum Scheduler {
     DualPi2(DualPi2),
 }
 
-/// A packet that a discipline lets go.
+/// A packet that departs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     pub parcel: Parcel,

@@ -6,8 +6,8 @@
 use super::{LinkTable, Loss, QueueLength, Sent};
 use crate::LinkId;
 use crate::ecn::Ecn;
-use crate::queue::Limit;
-use crate::scheduler::{Scheduler, SchedulerSpec};
+use crate::queue::{Aqm, Limit, QueueSpec};
+use crate::scheduler::Scheduler;
 use units::Time;
 
 /// A packet handed to a link that holds its packets.
@@ -50,8 +50,11 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub fn new(spec: &SchedulerSpec, limit: Limit) -> Held {
-        Held { scheduler: Scheduler::new(spec), limit, sending: 0, awaited: false, lost: Vec::new() }
+    /// For a link with this queue, if it holds its packets.
+    pub fn of(queue: &QueueSpec) -> Option<Box<Held>> {
+        let Aqm::Held(spec) = &queue.aqm else { return None };
+        let scheduler = Scheduler::new(spec);
+        Some(Box::new(Held { scheduler, limit: queue.limit, sending: 0, awaited: false, lost: Vec::new() }))
     }
 
     /// What is queued on a link that is busy with a packet until `busy_until`.
@@ -139,6 +142,13 @@ impl LinkTable {
     /// Whether any link holds its packets.
     pub fn any_holds(&self) -> bool {
         self.cold.iter().any(|cold| cold.held.is_some())
+    }
+
+    /// Bytes in front of `port`, from which what has left by `now` has been taken off.
+    pub(super) fn port_bytes(&self, port: LinkId, now: Time) -> u64 {
+        let hot = &self.hot[port.index()];
+        let held = self.cold[port.index()].held.as_ref();
+        held.map_or_else(|| hot.bytes(&self.rings), |held| held.queue_len(now, hot.busy_until).bytes)
     }
 
     fn count_dropped(&mut self, link: LinkId, gone: &[Parcel], dropped: &mut Vec<u64>) {
