@@ -147,7 +147,7 @@ impl DualPi2 {
     pub fn dequeue(&mut self, now: Time, dropped: &mut Vec<Parcel>) -> Option<Taken> {
         self.catch_up(now);
         loop {
-            let taken = if self.is_lows_turn() { self.from_low(now) } else { self.from_classic() }?;
+            let taken = if self.is_lows_turn() { self.take_low(now) } else { self.take_classic() }?;
             match taken {
                 (parcel, Signal::None) => return Some(Taken { parcel, mark: false }),
                 (parcel, Signal::Mark) => return Some(Taken { parcel, mark: true }),
@@ -156,7 +156,7 @@ impl DualPi2 {
         }
     }
 
-    fn from_low(&mut self, now: Time) -> Option<(Parcel, Signal)> {
+    fn take_low(&mut self, now: Time) -> Option<(Parcel, Signal)> {
         let alone = self.low.fifo.bytes() <= u64::from(self.spec.max_packet);
         let first = self.low.fifo.pop()?;
         self.credit -= self.spec.classic_share * f64::from(first.parcel.len);
@@ -172,7 +172,7 @@ impl DualPi2 {
         Some((first.parcel, signal))
     }
 
-    fn from_classic(&mut self) -> Option<(Parcel, Signal)> {
+    fn take_classic(&mut self) -> Option<(Parcel, Signal)> {
         let first = self.classic.fifo.pop()?;
         self.credit += (1.0 - self.spec.classic_share) * f64::from(first.parcel.len);
         let likelihood = self.base * self.base;

@@ -691,11 +691,10 @@ impl Warm {
 impl Cold {
     fn new(spec: &LinkSpec, random: SplitMix64) -> Cold {
         let aqm = match &spec.queue.aqm {
-            Aqm::None => AqmState::None,
+            Aqm::None | Aqm::Held(_) => AqmState::None,
             Aqm::Threshold(depth) => AqmState::Threshold(*depth),
             Aqm::Red(red) => AqmState::Red(Box::new(Red::new(red, spec.rate, random))),
             Aqm::Pie(pie) => AqmState::Pie(Box::new(Pie::new(pie, random))),
-            Aqm::Held(_) => AqmState::None,
         };
         Cold {
             rate: spec.rate,

@@ -260,13 +260,18 @@ fn dualpi2() -> DualPi2Spec {
     DualPi2Spec { max_packet: 1000, ..DualPi2Spec::default() }
 }
 
-#[test]
-fn dualpi2_couples_its_queues_as_the_rfcs_arithmetic_says() {
-    // C is offered 1.25 times the rate, L a packet every 20 ms: L never has a queue of its own
-    let mut bench = Bench::new(SchedulerSpec::DualPi2(dualpi2()), QueueSpec::drop_tail(100_000));
+/// C is offered 1.25 times the rate, L a packet every 20 ms: L never has a queue of its own.
+fn both_queues() -> Vec<(u64, Ecn)> {
     let mut arrivals: Vec<(u64, Ecn)> = (0..25_000).map(|n| (n * 800, Ecn::NotEct)).collect();
     arrivals.extend((0..1000).map(|n| (n * 20_000 + 7, Ecn::Ect1)));
     arrivals.sort_by_key(|(at, _)| *at);
+    arrivals
+}
+
+#[test]
+fn dualpi2_couples_its_queues_as_the_rfcs_arithmetic_says() {
+    let mut bench = Bench::new(SchedulerSpec::DualPi2(dualpi2()), QueueSpec::drop_tail(100_000));
+    let arrivals = both_queues();
     for (token, (at, ecn)) in arrivals.iter().enumerate() {
         bench.arrive(Time::from_us(*at), parcel(token as u64, 0, *ecn));
     }
