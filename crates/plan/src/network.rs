@@ -157,12 +157,11 @@ fn full_packet(scenario: &Scenario) -> u16 {
 pub fn marks(link: &net::LinkSpec) -> bool {
     match link.queue.aqm {
         Aqm::None => false,
-        Aqm::Threshold(_) => true,
+        Aqm::Threshold(_) | Aqm::Held(SchedulerSpec::DualPi2(_)) => true,
         Aqm::Red(red) => red.ecn,
         Aqm::Pie(pie) => pie.ecn,
         Aqm::Held(SchedulerSpec::Codel(codel)) => codel.ecn || codel.ce_threshold.is_some(),
         Aqm::Held(SchedulerSpec::FqCodel(fq)) => fq.codel.ecn || fq.codel.ce_threshold.is_some(),
-        Aqm::Held(SchedulerSpec::DualPi2(_)) => true,
     }
 }
 
