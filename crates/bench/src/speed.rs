@@ -29,16 +29,20 @@ const SIZES: [Size; 4] = [
     Size { name: "1024x10G", k: 16, rate: "10 Gbit/s", warmup: Time::from_ms(4), measured: Time::from_ms(12) },
 ];
 
-/// HOSTSxRATE/algorithm.
+/// Disciplines of today, in the first size, with NewReno.
+const QUEUES: [&str; 4] = ["pie", "codel", "fq_codel", "dualpi2"];
+
+/// HOSTSxRATE/algorithm, and HOSTSxRATE/discipline.
 pub fn cases() -> Vec<String> {
-    SIZES.iter().flat_map(|size| ALGORITHMS.iter().map(move |cc| format!("{}/{cc}", size.name))).collect()
+    let queues = QUEUES.iter().map(|queue| format!("{}/{queue}", SIZES[0].name));
+    SIZES.iter().flat_map(|size| ALGORITHMS.iter().map(move |cc| format!("{}/{cc}", size.name))).chain(queues).collect()
 }
 
 /// Speed and peak memory of a case; `None` if it is not one of these.
 pub fn run(name: &str) -> Option<Vec<Row>> {
     let (size, cc) = name.split_once('/')?;
     let size = SIZES.iter().find(|s| s.name == size)?;
-    let cc = ALGORITHMS.iter().find(|a| **a == cc)?;
+    let cc = ALGORITHMS.iter().chain(&QUEUES).find(|a| **a == cc)?;
     let scenario = scenario(size, cc);
     Some(measure(name, &scenario, size.warmup))
 }
@@ -66,9 +70,10 @@ pub fn measure(name: &str, scenario: &Scenario, warmup: Time) -> Vec<Row> {
 }
 
 fn scenario(size: &Size, cc: &str) -> Scenario {
-    let queue = match cc {
-        "dctcp" => "{ threshold_ecn = { mark_packets = 15, packets = 100 } }",
-        _ => "{ drop_tail = { packets = 100 } }",
+    let (queue, cc) = match cc {
+        "dctcp" => ("{ threshold_ecn = { mark_packets = 15, packets = 100 } }".to_string(), cc),
+        queue if QUEUES.contains(&queue) => (format!("{{ {queue} = {{ packets = 100 }} }}"), "newreno"),
+        _ => ("{ drop_tail = { packets = 100 } }".to_string(), cc),
     };
     let text = format!(
         r#"

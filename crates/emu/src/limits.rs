@@ -3,7 +3,7 @@
 use crate::address::ENTRIES_MAX;
 use net::{LinkId, NodeId, Router, Topology};
 use plan::{Pairing, Random};
-use scenario::{Objection, Scenario, TrafficKind, Workload};
+use scenario::{Objection, Queue, Scenario, TrafficKind, Workload};
 use std::collections::BTreeSet;
 use units::Rate;
 
@@ -74,6 +74,10 @@ pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
         let message = "the emulator keeps the packets of a flow on one path".to_string();
         object("network.balancing", message, "write \"flow\", or use --backend sim");
     }
+    if let Some(key) = held_queue(scenario) {
+        let message = "a queue that decides when a packet departs cannot be emulated".to_string();
+        object(&key, message, "take `pie`, `red` or `threshold_ecn`, or use --backend sim");
+    }
     if topology.n_hosts() > HOSTS_MAX {
         let message =
             format!("{} hosts cannot be emulated on one machine; the bound is {HOSTS_MAX}", topology.n_hosts());
@@ -128,6 +132,22 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
 /// longer than the work, and there no kernel skips BPF's hooks, as some do where an interrupt finds process 1.
 pub fn needs_help(scenario: &Scenario, topology: &Topology, router: &Router) -> bool {
     load(scenario, topology, router, RECEIVING_S, ACKS).0 > RECEIVING_SHARE_MAX
+}
+
+/// The key of a queue that decides when a packet departs: the engine asks a link only as packets arrive.
+fn held_queue(scenario: &Scenario) -> Option<String> {
+    let network = &scenario.network;
+    let is_held = |queue: &Queue| matches!(queue, Queue::Codel(_) | Queue::FqCodel(_) | Queue::DualPi2(_));
+    if let scenario::Topology::Explicit { links, .. } = &network.topology
+        && let Some(i) = links.iter().position(|cable| is_held(&cable.queue))
+    {
+        return Some(format!("network.topology.explicit.links.{i}.queue"));
+    }
+    if let Some((tier, _)) = network.tier.iter().find(|(_, tier)| tier.queue != network.queue && is_held(&tier.queue)) {
+        return Some(format!("network.tier.{}.queue", format!("{tier:?}").to_lowercase()));
+    }
+    let named = [("network.queue", &network.queue), ("network.nic_queue", &network.nic_queue)];
+    named.into_iter().find(|(_, queue)| is_held(queue)).map(|(key, _)| key.to_string())
 }
 
 /// The key by which the rate of the fastest links was set.

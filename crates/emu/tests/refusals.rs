@@ -58,6 +58,20 @@ fn servers_that_forward_and_packets_that_are_spread_are_refused_where_they_are_s
 }
 
 #[test]
+fn queues_that_decide_at_departures_are_refused_where_they_are_set() {
+    for (set, key) in [
+        ("network.queue={ codel = {} }", "network.queue"),
+        ("network.tier.host.queue={ fq_codel = {} }", "network.tier.host.queue"),
+        ("network.nic_queue={ dualpi2 = {} }", "network.nic_queue"),
+    ] {
+        let [refused] = &of_machine(STAR, &[set])[..] else { panic!("one objection to {set}") };
+        assert_eq!(refused.key, key);
+    }
+    assert_eq!(of_machine(STAR, &["network.queue={ pie = {} }"]), []);
+    assert_eq!(of_linux(&["tcp.ect1=true"]), ["tcp.ect1"]);
+}
+
+#[test]
 fn too_many_hosts_and_connections_are_refused_with_the_bound() {
     let [refused] = &of_machine(STAR, &["network.topology.star.hosts=500"])[..] else { panic!("one objection") };
     assert_eq!(refused.key, "network.topology");

@@ -63,6 +63,14 @@ pub enum NetError {
         /// What is wrong and what would be right.
         why: &'static str,
     },
+    /// Another discipline with impossible parameters.
+    #[error("link {link}: {why}")]
+    Queue {
+        /// The link.
+        link: String,
+        /// What is wrong and what would be right.
+        why: &'static str,
+    },
     /// A shared buffer with impossible parameters.
     #[error("switch {switch}: {why}")]
     Buffer {

@@ -11,10 +11,16 @@
 //! (A link with anything unusual has a trigger of zero.) Rates that are a whole number of picoseconds per byte, as all
 //! usual ones are, need no division.
 
+mod held;
+
+pub use held::{Departure, Parcel};
+
 use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
+use crate::pie::Pie;
 use crate::queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, Red, Verdict};
 use crate::{LinkId, LinkSpec, LinkTier, NetError, NodeId, Topology};
+use held::Held;
 use memory::prefetch;
 use std::hint::select_unpredictable;
 use units::{Rate, Time};
@@ -24,6 +30,8 @@ use units::{Rate, Time};
 pub enum Outcome {
     /// Dropped: no room, an early drop, or a link that is down.
     Dropped,
+    /// Nothing yet: the link holds its packets, so hand this one over by [`LinkTable::hold`].
+    Held,
     /// It will be sent.
     Accepted {
         /// When its last bit leaves the link's near end.
@@ -152,6 +160,8 @@ struct Cold {
     aqm: AqmState,
     /// The shared buffer that this port draws on.
     buffer: Option<u32>,
+    /// The packets in front of a link that holds them.
+    held: Option<Box<Held>>,
     /// Losses of the line.
     loss: Option<Loss>,
     /// What delays the packets at the far end.
@@ -183,6 +193,7 @@ enum AqmState {
     None,
     Threshold(Depth),
     Red(Box<Red>),
+    Pie(Box<Pie>),
 }
 
 /// A buffer that the ports of one switch share.
@@ -212,7 +223,7 @@ impl LinkTable {
     /// The links of `topology`, all idle. `seed` is what random early detection draws from, each link its own stream.
     ///
     /// # Errors
-    /// [`NetError::ZeroRate`], [`NetError::ZeroLimit`], [`NetError::Red`] and [`NetError::Buffer`].
+    /// [`NetError::ZeroRate`], [`NetError::ZeroLimit`], [`NetError::Red`], [`NetError::Queue`] and [`NetError::Buffer`].
     pub fn new(topology: &Topology, seed: u64) -> Result<LinkTable, NetError> {
         let n = topology.links().len();
         let mut table = LinkTable {
@@ -364,6 +375,9 @@ impl LinkTable {
             self.cold[i].refused += 1;
             return Outcome::Dropped;
         }
+        if self.cold[i].held.is_some() {
+            return Outcome::Held;
+        }
         let Some(marked) = self.admit(link, now, len, ecn) else {
             self.cold[i].dropped += 1;
             self.cold[i].dropped_bytes += u64::from(len);
@@ -403,6 +417,7 @@ impl LinkTable {
                 if reached && ecn.is_capable() { Verdict::Mark } else { Verdict::Pass }
             }
             AqmState::Red(red) => red.on_arrival(packets, now.saturating_sub(hot.busy_until), ecn),
+            AqmState::Pie(pie) => pie.on_arrival(now, hot.busy_until, bytes(), ecn),
         };
         let len = u64::from(len);
         let fits = match self.cold[i].limit {
@@ -411,6 +426,9 @@ impl LinkTable {
             Limit::Bytes(limit) => bytes() + len <= limit.get(),
         };
         if verdict == Verdict::Drop || !fits || !self.buffer_has_room(link, now, len) {
+            if let AqmState::Pie(pie) = &mut self.cold[i].aqm {
+                pie.on_overflow();
+            }
             return None;
         }
         Some(verdict == Verdict::Mark && ecn != Ecn::Ce)
@@ -424,9 +442,9 @@ impl LinkTable {
         for n in 0..ports {
             let port = self.buffers[buffer as usize].ports[n];
             self.release(port, now);
-            used += self.hot[port.index()].bytes(&self.rings);
+            used += self.port_bytes(port, now);
         }
-        let port_bytes = self.hot[link.index()].bytes(&self.rings);
+        let port_bytes = self.port_bytes(link, now);
         let SharedBuffer { total, alpha, .. } = self.buffers[buffer as usize];
         used + len <= total && (port_bytes + len) as f64 <= alpha * (total - used) as f64
     }
@@ -477,6 +495,9 @@ impl LinkTable {
     /// What is queued at `now`, which must not be before the link's last offer. It changes nothing: later offers may
     /// come before `now`.
     pub fn queue_len(&self, link: LinkId, now: Time) -> QueueLength {
+        if let Some(held) = &self.cold[link.index()].held {
+            return held.queue_len(now, self.hot[link.index()].busy_until);
+        }
         let mut hot = self.hot[link.index()].clone();
         hot.release(now, self.cold[link.index()].rate, &self.rings);
         QueueLength { packets: hot.queued, bytes: hot.bytes(&self.rings) }
@@ -507,6 +528,14 @@ impl LinkTable {
         }
     }
 
+    /// The drop probability of a link with PIE, as of its last arrival.
+    pub fn pie_probability(&self, link: LinkId) -> Option<f64> {
+        match &self.cold[link.index()].aqm {
+            AqmState::Pie(pie) => Some(pie.probability()),
+            _ => None,
+        }
+    }
+
     /// `link` fails at `now`: its packets are lost, further offers are refused. No effect if it is down.
     pub fn fail(&mut self, link: LinkId, now: Time) {
         let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
@@ -519,6 +548,8 @@ impl LinkTable {
         hot.trigger = 0;
         hot.queued = 0;
         hot.busy_until = hot.busy_until.min(now);
+        let cold = &mut self.cold[link.index()];
+        cold.lost += cold.held.as_mut().map_or(0, |held| held.fail());
     }
 
     /// `link` works again, with an empty queue. No effect if it is up.
@@ -665,15 +696,17 @@ impl Warm {
 impl Cold {
     fn new(spec: &LinkSpec, random: SplitMix64) -> Cold {
         let aqm = match &spec.queue.aqm {
-            Aqm::None => AqmState::None,
+            Aqm::None | Aqm::Held(_) => AqmState::None,
             Aqm::Threshold(depth) => AqmState::Threshold(*depth),
             Aqm::Red(red) => AqmState::Red(Box::new(Red::new(red, spec.rate, random))),
+            Aqm::Pie(pie) => AqmState::Pie(Box::new(Pie::new(pie, random))),
         };
         Cold {
             rate: spec.rate,
             limit: spec.queue.limit,
             aqm,
             buffer: None,
+            held: Held::of(&spec.queue),
             loss: None,
             jitter: None,
             dropped: 0,
@@ -724,6 +757,8 @@ fn fault(topology: &Topology, id: LinkId, spec: &LinkSpec) -> Option<NetError> {
     }
     match &spec.queue.aqm {
         Aqm::Red(red) => red.fault().map(|why| NetError::Red { link: name(), why }),
+        Aqm::Pie(pie) => pie.fault().map(|why| NetError::Queue { link: name(), why }),
+        Aqm::Held(held) => held.fault().map(|why| NetError::Queue { link: name(), why }),
         _ => None,
     }
 }

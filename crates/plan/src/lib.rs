@@ -7,6 +7,7 @@
 
 mod address;
 mod apps;
+mod aqm;
 mod control;
 mod enforcement;
 mod ideal;

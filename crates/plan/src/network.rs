@@ -1,8 +1,9 @@
 //! The network of a scenario, in the types of the network model.
 
+use crate::aqm;
 use net::{
     Aqm, BufferSpec, Cable, Depth, Limit, LinkId, LinkParams, LinkTable, LinkTier, NetError, QueueSpec, RedSpec,
-    Routing, Topology,
+    Routing, SchedulerSpec, Topology,
 };
 use scenario::{self as file, LinkRef, Scenario};
 use units::Time;
@@ -157,17 +158,29 @@ fn queue_spec(scenario: &Scenario, queue: file::Queue) -> QueueSpec {
             gentle: red.gentle,
             ecn: red.ecn,
             hard_drop: false,
-            mean_packet: (scenario.tcp.mtu() + framing_bytes(scenario)) as u16,
+            mean_packet: full_packet(scenario),
         }),
+        file::Queue::Pie(pie) => aqm::pie(&pie, full_packet(scenario)),
+        file::Queue::Codel(codel) => aqm::codel(&codel, full_packet(scenario)),
+        file::Queue::FqCodel(fq_codel) => aqm::fq_codel(&fq_codel, full_packet(scenario)),
+        file::Queue::DualPi2(dualpi2) => aqm::dualpi2(&dualpi2, full_packet(scenario)),
     }
+}
+
+/// Length of a full packet on the wire.
+fn full_packet(scenario: &Scenario) -> u16 {
+    (scenario.tcp.mtu() + framing_bytes(scenario)) as u16
 }
 
 /// Whether a link's queue marks packets that allow it.
 pub fn marks(link: &net::LinkSpec) -> bool {
     match link.queue.aqm {
         Aqm::None => false,
-        Aqm::Threshold(_) => true,
+        Aqm::Threshold(_) | Aqm::Held(SchedulerSpec::DualPi2(_)) => true,
         Aqm::Red(red) => red.ecn,
+        Aqm::Pie(pie) => pie.ecn,
+        Aqm::Held(SchedulerSpec::Codel(codel)) => codel.ecn || codel.ce_threshold.is_some(),
+        Aqm::Held(SchedulerSpec::FqCodel(fq)) => fq.codel.ecn || fq.codel.ce_threshold.is_some(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! From the tree to the model. Problems are collected and reading continues with the default, so that all mistakes
 //! are reported at once.
 
+mod aqm;
 mod control;
 mod enforcer;
 mod job;

@@ -185,6 +185,7 @@ impl Core {
                 routes: Routes::default(),
                 framing: framing.0,
                 gate: None,
+                dropped: Vec::new(),
             },
             sockets: Vec::new(),
             requests,
@@ -400,6 +401,7 @@ impl Core {
                 self.pump(event.place());
             }
             kind::GATE => self.fabric.on_gate_timer(self.now),
+            kind::LINK => self.fabric.depart(self.now, LinkId(event.place())),
             kind::APP => self.ask(|requests| hear.on_app(requests, event.place(), event.what())),
             _ => {
                 let request = self.requests.take(event.what());

@@ -102,7 +102,7 @@ impl Simulation {
         let mut links = plan::links(scenario, &topology)?;
         let enforcement = Enforcement::of(scenario, &topology).map_err(SimError::Algorithm)?;
         let gate = enforcement.map(|enforcement| Box::new(Gate::new(enforcement, links.add_closed())));
-        let calendar = setup::calendar(&topology, framing, gate.is_some());
+        let calendar = setup::calendar(&topology, framing, gate.is_some() || links.any_holds());
         let forwarding = setup::forwarding(scenario, &topology, &mut links);
         let measure_delay = scenario.measure.packet_delay;
         let requests = Requests::new(setup::reaction(&topology, framing));

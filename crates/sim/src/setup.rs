@@ -23,8 +23,9 @@ pub fn reaction(topology: &Topology, framing_bytes: u32) -> Time {
     lookahead(topology, framing_bytes).min(REACTION_MAX)
 }
 
-/// An event set that suits the network. `enforced`: an enforcer sends by its timers, into links between switches.
-pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Calendar {
+/// An event set that suits the network. `timed`: timers send into links between switches, an enforcer's or those of links
+/// that hold their packets.
+pub fn calendar(topology: &Topology, framing_bytes: u32, timed: bool) -> Calendar {
     const FULL_BYTES: u64 = 1500;
     let framing = u64::from(framing_bytes);
     let links = topology.links();
@@ -37,8 +38,7 @@ pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Cale
     // full packets one way on every link
     let density: f64 = links.iter().map(|link| link.rate.as_bps() as f64 / 8.0 / FULL_BYTES as f64).sum();
     // in a sorted bucket what is at switches comes before what any timer or any host sends there
-    let lookahead =
-        if enforced || topology.servers_forward() { Time::ZERO } else { lookahead(topology, framing_bytes) };
+    let lookahead = if timed || topology.servers_forward() { Time::ZERO } else { lookahead(topology, framing_bytes) };
     let horizon = links.iter().map(most).max().unwrap_or(Time::from_us(1));
     Calendar::new(lookahead, horizon, density)
 }
@@ -115,6 +115,7 @@ fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
             file::Ecn::Off => tcp::EcnMode::Off,
             file::Ecn::On => tcp::EcnMode::On,
         },
+        ect1: tcp.ect1,
         slow_start_after_idle: tcp.slow_start_after_idle,
         send_buffer: bytes(tcp.send_buffer),
         receive_buffer: bytes(tcp.receive_buffer),

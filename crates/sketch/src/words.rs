@@ -61,6 +61,10 @@ fn queue(queue: &Queue) -> String {
         Queue::DropTail(limit) => format!("drop-tail, {}", amount(*limit)),
         Queue::ThresholdEcn { mark, limit } => format!("{}, ECN marks from {}", amount(*limit), amount(*mark)),
         Queue::Red(red) => format!("RED, {} packets, from {} to {}", red.packets, red.min, red.max),
+        Queue::Pie(pie) => format!("PIE, {} packets, {}", pie.packets, pie.target),
+        Queue::Codel(codel) => format!("CoDel, {} packets, {}", codel.packets, codel.control.target),
+        Queue::FqCodel(fq) => format!("FQ-CoDel, {} packets, {}", fq.packets, fq.control.target),
+        Queue::DualPi2(dual) => format!("DualPI2, {} packets, {} and {}", dual.packets, dual.step, dual.target),
     }
 }
 

@@ -47,7 +47,7 @@ impl Endpoint {
             0
         };
         if self.sock.ecn_flags & ecn::OK != 0 && self.ops().needs_ecn() {
-            out.ecn = Ecn::Ect0;
+            out.ecn = self.config.ect();
         }
         if self.timer == TimerKind::None {
             let rto_us = self.rto_us();

@@ -1,5 +1,6 @@
 //! The network: topology, links, queues, routing, failures.
 
+use super::aqm::{Codel, DualPi2, FqCodel, Pie};
 use super::{Balancing, Percent, Shaped};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -176,6 +177,15 @@ pub enum Queue {
     },
     /// Random early detection, Floyd and Jacobson 1993, in packets.
     Red(Red),
+    /// RFC 8033.
+    Pie(Pie),
+    /// RFC 8289.
+    Codel(Codel),
+    /// RFC 8290.
+    FqCodel(FqCodel),
+    /// RFC 9332.
+    #[serde(rename = "dualpi2")]
+    DualPi2(DualPi2),
 }
 
 /// A queue's limit.

@@ -169,6 +169,26 @@ fn queues_are_checked() {
 }
 
 #[test]
+fn queues_by_delay_are_checked() {
+    refused(&[
+        (network("queue = { pie = { target = \"0 s\" } }"), "`0 s` is out of range: more than zero"),
+        (network("queue = { pie = { alpha = 0 } }"), "`0` is out of range"),
+        (network("queue = { pie = { mark_max = \"200 %\" } }"), "`200 %` is out of range"),
+        (network("queue = { codel = { packets = 0 } }"), "`0` is out of range: from 1 to 1000000"),
+        (network("queue = { codel = { interval = \"5\" } }"), "`5` has no unit"),
+        (network("queue = { fq_codel = { quantum = \"500 B\" } }"), "at least one full packet (1538 B)"),
+        (network("queue = { fq_codel = { memory = \"1 kB\" } }"), "at least one full packet (1538 B)"),
+        (network("queue = { fq_codel = { flows = 100000 } }"), "`100000` is out of range: from 1 to 65536"),
+        (network("queue = { dualpi2 = { coupling = 0.5 } }"), "the coupling is at least 1"),
+        (
+            network("queue = { dualpi2 = { classic_share = \"100 %\" } }"),
+            "the classic queue cannot have the whole link",
+        ),
+        (network("queue = { dualpi2 = { step = \"-1 ms\" } }"), "`-1 ms`"),
+    ]);
+}
+
+#[test]
 fn failures_are_checked() {
     refused(&[
         (
@@ -264,7 +284,7 @@ fn all_mistakes_are_shown_at_once() {
     a.toml:4:1 `[network]` has no key `rat` | did you mean `rate`? Allowed: `framing`, `rate`, `delay`, `queue`, `nic_queue`, `host_jitter`, `routing`, `balancing`, `buffer`, `topology`, `tier`, `failure` or `loss`
     a.toml:5:9 `2` has no unit; a time is written with one of ps, ns, us, ms, s, min, µs | -
     a.toml:7:6 unknown algorithm `x` | allowed: `newreno`, `vegas`, `highspeed`, `scalable`, `westwood`, `bic`, `cubic`, `yeah`, `dctcp` or `bbr`; or the path of a C file
-    a.toml:8:1 `[tcp]` has no key `sak` | did you mean `sack`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
+    a.toml:8:1 `[tcp]` has no key `sak` | did you mean `sack`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `ect1`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
     a.toml:10:28 there is no host `h7` | hosts are h1 to h4
     a.toml:10:34 `bulk` has no key `size` | allowed: `from`, `to`, `count` or `bytes`
     "##);
@@ -281,7 +301,8 @@ fn a_message_shows_the_line() {
       ·           ─────────
     5 │ [tcp]
       ╰────
-     help: did you mean `drop_tail`? Allowed: `drop_tail`, `threshold_ecn` or `red`
+     help: did you mean `drop_tail`? Allowed: `drop_tail`, `threshold_ecn`, `red`, `pie`, `codel`, `fq_codel`
+           or `dualpi2`
     "##);
 }
 
@@ -294,7 +315,7 @@ fn a_wrong_override_points_at_the_flag() {
          "traffic.0.bulk.to=h9", "network.topology.dumbbell.pairs=2", "duration.x=1"]
             .map(found).join("\n"), @r##"
     --set:1:8 unknown algorithm `cubik` | did you mean `cubic`? Allowed: `newreno`, `vegas`, `highspeed`, `scalable`, `westwood`, `bic`, `cubic`, `yeah`, `dctcp` or `bbr`; or the path of a C file
-    --set:1:5 `[tcp]` has no key `cx` | did you mean `cc`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
+    --set:1:5 `[tcp]` has no key `cx` | did you mean `cc`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `ect1`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
     --set:1:14 `3 parsecs` has the unit `parsecs`; a rate is written with one of bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s | -
     --set:1:6 `[1` is not a value: unclosed array, expected `]` | -
     --set:1:1 `seed` has no `=` | write key=value with a dotted key, such as tcp.cc=vegas

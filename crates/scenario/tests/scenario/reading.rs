@@ -267,6 +267,8 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
     pathology-window.toml: 1 runs, first pathology-window
     permutation-fat-tree.toml: 9 runs, first cc=dctcp,seed=1
     policy-try.toml: 1 runs, first policy-try
+    queue-dualpi2.toml: 1 runs, first queue-dualpi2
+    queue-step.toml: 5 runs, first queue=drop_tail.packets=200
     tcon.toml: 1 runs, first tcon
     vl2.toml: 1 runs, first vl2
     websearch-leaf-spine.toml: 6 runs, first cc=cubic,load=30pct
