@@ -66,7 +66,9 @@ fn bisection(topology: &Topology, groups: u128) -> usize {
         let mut came: Vec<Option<LinkId>> = vec![None; topology.nodes().len()];
         let mut seen = vec![false; topology.nodes().len()];
         let mut open: VecDeque<NodeId> = (0..left).map(|host| topology.host(host)).collect();
-        open.iter().for_each(|host| seen[host.index()] = true);
+        for host in &open {
+            seen[host.index()] = true;
+        }
         let mut end = None;
         while let Some(at) = open.pop_front() {
             if at.index() >= hosts - left && at.index() < hosts {

@@ -276,7 +276,7 @@ impl Flows {
                     continue;
                 }
                 if self.spread.is_some() {
-                    // a repair gives back routes as well; without any a socket keeps those that it has
+                    // after a repair there are more routes; without any a socket keeps those that it has
                     let ways = self.router.ways(NodeId(from), NodeId(to), name.path_hash(forward), WAYS_MAX);
                     if !ways.is_empty() {
                         core.spread_again(socket, &ways);

@@ -108,8 +108,7 @@ impl Shape {
     pub fn groups(&self) -> u128 {
         match *self {
             Shape::Vl2 { .. } => self.tors(),
-            Shape::BCube { n, .. } => u128::from(n),
-            Shape::DCell { n, l: 0 } => u128::from(n),
+            Shape::BCube { n, .. } | Shape::DCell { n, l: 0 } => u128::from(n),
             Shape::DCell { n, l } => dcell_servers(n, l - 1).saturating_add(1),
             Shape::Jellyfish { switches, .. } => u128::from(switches),
             Shape::Dragonfly { switches_per_group, global_ports, .. } => {

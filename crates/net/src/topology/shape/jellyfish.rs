@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 /// The cables between `n` switches of which each has `degree`; one may have one less. It is connected.
 pub fn graph(n: usize, degree: usize, seed: u64) -> Vec<(usize, usize)> {
     // with three and more, nearly every such graph is connected: the loop ends at once
-    (0..)
+    (0..u64::MAX)
         .map(|attempt| random_graph(n, degree, SplitMix64::new(seed, attempt)))
         .find(|cables| is_connected(n, cables))
         .expect("attempts do not end")
 }
 
-fn random_graph(n: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, usize)> {
-    let mut cables: Vec<(usize, usize)> = Vec::with_capacity(n * degree / 2);
-    let mut joined = vec![BTreeSet::new(); n];
-    let mut open: Vec<usize> = (0..n).collect();
+fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, usize)> {
+    let mut cables: Vec<(usize, usize)> = Vec::with_capacity(count * degree / 2);
+    let mut joined = vec![BTreeSet::new(); count];
+    let mut open: Vec<usize> = (0..count).collect();
     let mut below = |most: usize| ((random.unit() * most as f64) as usize).min(most - 1);
     loop {
         open.retain(|switch| joined[*switch].len() < degree);
@@ -36,16 +36,16 @@ fn random_graph(n: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, 
             continue;
         }
         // all that have free ports are neighbours: one with two of them takes both ends of a cable, or two take one each
-        let one = open.iter().find(|switch| joined[**switch].len() + 2 <= degree);
-        let (p, q) = match (one, &open[..]) {
-            (Some(&one), _) => (one, one),
-            (None, &[p, q, ..]) => (p, q),
+        let twice = open.iter().find(|switch| joined[**switch].len() + 2 <= degree);
+        let (one_end, other) = match (twice, &open[..]) {
+            (Some(&twice), _) => (twice, twice),
+            (None, &[one_end, other, ..]) => (one_end, other),
             _ => return cables,
         };
         let start = below(cables.len());
         let fits = |(x, y): (usize, usize)| {
-            let apart = ![p, q].contains(&x) && ![p, q].contains(&y);
-            (apart && !joined[p].contains(&x) && !joined[q].contains(&y)).then_some((x, y))
+            let apart = ![one_end, other].contains(&x) && ![one_end, other].contains(&y);
+            (apart && !joined[one_end].contains(&x) && !joined[other].contains(&y)).then_some((x, y))
         };
         let opened = (0..cables.len()).map(|d| (start + d) % cables.len()).find_map(|i| {
             let (x, y) = cables[i];
@@ -55,7 +55,7 @@ fn random_graph(n: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, 
         cables.swap_remove(i);
         joined[x].remove(&y);
         joined[y].remove(&x);
-        for (end, stuck) in [(x, p), (y, q)] {
+        for (end, stuck) in [(x, one_end), (y, other)] {
             joined[stuck].insert(end);
             joined[end].insert(stuck);
             cables.push((stuck, end));
