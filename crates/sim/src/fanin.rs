@@ -66,7 +66,7 @@ impl Tuning {
         let share = share(total, fan_in.members.len() + 1, base);
         let taken = fan_in.members.iter().filter(|member| member.open).count() as u64;
         let open = taken < share.at_a_time;
-        // what the others have not been told yet is left to them until the next turn
+        // the others keep what they were announced until the next turn
         let announced: u64 = fan_in.members.iter().filter(|member| member.open).map(|member| member.window).sum();
         let left = total.get().saturating_sub(announced).clamp(u64::from(mss(base)), share.window);
         let window = if open { left } else { 0 };

@@ -35,7 +35,9 @@ impl Endpoint {
             return;
         }
         let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
-        if self.window_right() == self.sock.rcv_nxt || left <= self.free_window() / 2 {
+        let (window, mss) = (self.free_window(), self.sock.mss_cache);
+        // less than a segment left makes the sender wait for its timer
+        if left <= window / 2 || (left < mss && window >= mss) {
             self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::NOW;
         }
     }

@@ -220,7 +220,10 @@ fn the_policies_that_are_shipped_are_good() {
         .filter(|name| name != "example-view.json")
         .collect();
     names.sort();
-    assert_eq!(names, ["dctcp-when-ecn.toml", "diurnal.toml", "opentcp1.toml", "opentcp2.toml", "paced.toml"]);
+    assert_eq!(
+        names,
+        ["dctcp-when-ecn.toml", "diurnal.toml", "incast.toml", "opentcp1.toml", "opentcp2.toml", "paced.toml"]
+    );
     for name in names {
         let text = std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
         Policy::parse(&name, &text, KNOWN).unwrap_or_else(|diagnostic| panic!("{diagnostic}"));
