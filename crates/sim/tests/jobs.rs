@@ -90,7 +90,7 @@ fn reducers_wait_for_the_slowest_mapper() {
     assert_eq!(some.summary.extra["job.jobs_completed"] as u64, 8);
 }
 
-const RING: &str = r#"num_ranks 2
+const RING: &str = r"num_ranks 2
 /* one message each way, one after the other */
 rank 0 {
   l1: calc 1000000 cpu 0
@@ -106,7 +106,7 @@ rank 1 {
   l2 requires l1
   l3 requires l2
 }
-"#;
+";
 
 const SAME: &str = r#"{ "ranks": 2, "tasks": [
   { "id": "a", "rank": 0, "compute": "1 ms" },
