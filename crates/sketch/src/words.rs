@@ -139,7 +139,6 @@ pub fn sentence(traffic: &Traffic, scenario: &Scenario) -> String {
 }
 
 fn what(kind: &TrafficKind) -> String {
-    let plural = |n: u64, word: &str| if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") };
     match kind {
         TrafficKind::RandomPairs { flows, workload } => {
             format!("{} between random pairs, {}", plural(u64::from(*flows), "flow"), load(workload))
@@ -185,31 +184,37 @@ fn what(kind: &TrafficKind) -> String {
         TrafficKind::Trace { file, flows } => {
             format!("{} of {}", plural(flows.len() as u64, "flow"), file.file.written)
         }
-        TrafficKind::Job(job) => {
-            let what = match &job.shape {
-                JobShape::MapReduce { mappers, reducers, bytes, .. } => {
-                    format!(
-                        "{} and {}, {bytes} shuffled",
-                        plural(u64::from(*mappers), "mapper"),
-                        plural(u64::from(*reducers), "reducer")
-                    )
-                }
-                JobShape::AllReduce(AllReduce { algorithm: Reduction::Ring, bytes, .. }) => {
-                    format!("allreduce of {bytes} in a ring")
-                }
-                JobShape::AllReduce(AllReduce { algorithm: Reduction::Tree, bytes, .. }) => {
-                    format!("allreduce of {bytes} in a tree")
-                }
-                JobShape::AllToAll { bytes, .. } => format!("all to all, {bytes} each"),
-                JobShape::Pipeline { bytes, batches, .. } => format!("{batches} batches of {bytes} through a pipeline"),
-                JobShape::File(file) => {
-                    format!("{} of {}", plural(file.graph.tasks.len() as u64, "task"), file.file.file.written)
-                }
-            };
-            format!("{what}, {}", plural(u64::from(job.repeat), "run"))
-        }
+        TrafficKind::Job(job) => of_job(job),
         TrafficKind::Idle { flows } => format!("{} without traffic", plural(u64::from(*flows), "connection")),
     }
+}
+
+fn plural(n: u64, word: &str) -> String {
+    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
+}
+
+fn of_job(job: &Job) -> String {
+    let what = match &job.shape {
+        JobShape::MapReduce { mappers, reducers, bytes, .. } => {
+            format!(
+                "{} and {}, {bytes} shuffled",
+                plural(u64::from(*mappers), "mapper"),
+                plural(u64::from(*reducers), "reducer")
+            )
+        }
+        JobShape::AllReduce(AllReduce { algorithm: Reduction::Ring, bytes, .. }) => {
+            format!("allreduce of {bytes} in a ring")
+        }
+        JobShape::AllReduce(AllReduce { algorithm: Reduction::Tree, bytes, .. }) => {
+            format!("allreduce of {bytes} in a tree")
+        }
+        JobShape::AllToAll { bytes, .. } => format!("all to all, {bytes} each"),
+        JobShape::Pipeline { bytes, batches, .. } => format!("{batches} batches of {bytes} through a pipeline"),
+        JobShape::File(file) => {
+            format!("{} of {}", plural(file.graph.tasks.len() as u64, "task"), file.file.file.written)
+        }
+    };
+    format!("{what}, {}", plural(u64::from(job.repeat), "run"))
 }
 
 fn load(workload: &Workload) -> String {

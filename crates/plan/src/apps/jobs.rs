@@ -23,9 +23,9 @@ pub struct Jobs {
     run: Run,
     /// Connections that are kept, by their ends.
     kept: BTreeMap<(NodeId, NodeId), u32>,
-    /// What each open flow carries, in order: tasks, with the end of their bytes on it.
+    /// What each open flow carries.
     carried: BTreeMap<u32, Carried>,
-    jobs: Vec<JobRow>,
+    runs: Vec<JobRow>,
     coflows: Vec<CoflowRow>,
 }
 
@@ -66,7 +66,7 @@ impl Jobs {
             run: Run::default(),
             kept: BTreeMap::new(),
             carried: BTreeMap::new(),
-            jobs: Vec::new(),
+            runs: Vec::new(),
             coflows: Vec::new(),
         }
     }
@@ -80,7 +80,7 @@ impl Jobs {
         if self.hosts.is_empty() {
             self.hosts = opener.stage.pairing().listed(self.job.hosts.as_deref());
         }
-        let (graph, number) = (self.graph.clone(), self.jobs.len() as u32);
+        let (graph, number) = (self.graph.clone(), self.runs.len() as u32);
         let entry: Arc<str> = opener.name.into();
         let mut coflows = vec![(0, 0); graph.coflows.len()];
         let mut sizes = vec![0; graph.coflows.len()];
@@ -102,7 +102,7 @@ impl Jobs {
                 bytes: *bytes,
             });
         }
-        self.jobs.push(JobRow {
+        self.runs.push(JobRow {
             entry,
             job: number,
             start_ns: now.as_ns(),
@@ -134,7 +134,7 @@ impl Jobs {
             self.carried.remove(&flow);
             opener.stage.finish(flow, end);
         } else {
-            let (job, entry) = (self.jobs.len() as u32 - 1, opener.entry);
+            let (job, entry) = (self.runs.len() as u32 - 1, opener.entry);
             let message = Message { flow, entry, job, round: u64::from(task), begun, bytes: bytes.get() };
             opener.stage.on_message(message, end);
             self.write_next(flow, opener);
@@ -222,14 +222,9 @@ impl Jobs {
             self.carried.insert(flow, Carried { written: bytes, tasks: [(task, now)].into() });
             return;
         }
-        let flow = match self.kept.get(&ends) {
-            Some(flow) => *flow,
-            None => {
-                let Some(flow) = opener.open(ends.0, ends.1) else { return };
-                self.kept.insert(ends, flow);
-                flow
-            }
-        };
+        let known = self.kept.get(&ends).copied();
+        let Some(flow) = known.or_else(|| opener.open(ends.0, ends.1)) else { return };
+        self.kept.insert(ends, flow);
         let carried = self.carried.entry(flow).or_default();
         carried.tasks.push_back((task, now));
         if carried.tasks.len() == 1 {
@@ -239,8 +234,8 @@ impl Jobs {
 
     /// The run ended.
     fn complete(&mut self, end: Time, opener: &mut Opener<impl Stage>) {
-        let runs = self.jobs.len();
-        self.jobs[runs - 1].end_ns = Some(end.as_ns());
+        let runs = self.runs.len();
+        self.runs[runs - 1].end_ns = Some(end.as_ns());
         if runs < self.job.repeat as usize {
             let think = match self.job.think {
                 None => Time::ZERO,
@@ -260,8 +255,8 @@ impl Jobs {
 
     /// The rows of the tables `jobs` and `coflows`, of runs that began at `warmup` or later.
     pub fn rows(&self, warmup: Time) -> (Vec<JobRow>, Vec<CoflowRow>) {
-        let counted: Vec<bool> = self.jobs.iter().map(|job| job.start_ns >= warmup.as_ns()).collect();
-        let jobs = self.jobs.iter().filter(|job| counted[job.job as usize]).cloned().collect();
+        let counted: Vec<bool> = self.runs.iter().map(|job| job.start_ns >= warmup.as_ns()).collect();
+        let jobs = self.runs.iter().filter(|job| counted[job.job as usize]).cloned().collect();
         (jobs, self.coflows.iter().filter(|coflow| counted[coflow.job as usize]).cloned().collect())
     }
 
