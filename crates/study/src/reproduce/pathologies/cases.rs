@@ -101,7 +101,7 @@ pub static PATHOLOGIES: [Pathology; 7] = [
                 short: Some("incast: servers"),
                 unit: "servers",
                 paper: unsaid,
-                note: "published: collapse between 4 and 8 servers (Reno and NewReno, with and without SACK)",
+                note: "published: collapse between 4 and 8 servers; depends on the hosts' jitter and preset, see docs/pathologies.md",
                 of: collapse,
             },
             Quantity {
@@ -153,7 +153,7 @@ pub static PATHOLOGIES: [Pathology; 7] = [
                 short: Some("build-up: ms"),
                 unit: "ms",
                 paper: |algorithm| of_tcp_and_dctcp(algorithm, 19.0, 1.0),
-                note: "DCTCP is published as below 1 ms; ours restart from 10 segments and need two round trips, the paper's more",
+                note: "DCTCP is published as below 1 ms; ours restart from 10 segments, older hosts from fewer; whether that is the reason was not tested",
                 of: |values| values[0],
             },
             Quantity {
