@@ -8,8 +8,7 @@
 //! Three things make it fast. An offer touches one cache line per link ([`Hot`]) and two bytes of ring. In the common
 //! case, a packet limit with or without a packet threshold for marking, departed packets stay on the ring and are taken
 //! off many at a time, when the count reaches `trigger`: the lesser of the marking threshold and the longest queue so far.
-//! (A link with anything unusual has a trigger of zero.) Rates that are a whole number of picoseconds per byte, as all
-//! usual ones are, need no division.
+//! (A link with anything unusual has a trigger of zero.) Rates of whole picoseconds per byte, as all usual ones, need no division.
 
 mod held;
 
