@@ -8,7 +8,7 @@ fn unheard(_: Event<'_>) {}
 fn the_shapes_are_those_published() {
     let folder = tempfile::tempdir().expect("a folder");
     let request = Request {
-        sets: vec!["duration=2100 ms".to_string()],
+        sets: vec!["duration=4 s".to_string()],
         out: folder.path().join("out"),
         ..Request::new("pathologies")
     };
