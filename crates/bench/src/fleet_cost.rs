@@ -50,7 +50,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Interval over which connections a second are counted.
 const TENTH: Duration = Duration::from_millis(100);
-/// Two rules that are always on, for all hosts.
+/// Utilization of the links at which both of [`POLICY`]'s rules are on, and at which the second is off.
+const CALM: f64 = 0.3;
+const BUSY: f64 = 0.95;
+/// Two rules for all hosts.
 const POLICY: &str = "mode = \"enforce\"\nperiod = \"T\"\n\
     [[rule]]\nname = \"window\"\nwhen = \"network.live_flows >= 0\"\nset = { initial_cwnd = 20, rto_min = \"5 ms\" }\n\
     guard = { revert_if = \"host.drop_rate > 0.01\", hold = \"60 s\" }\n\
@@ -221,7 +224,7 @@ impl World {
         let mut fan_out = Vec::new();
         for _ in 0..MEASURED {
             let sent = self.next_sent();
-            fan_out.push(self.received_after(sent));
+            fan_out.push(self.received_after(sent, 2));
         }
         let after = (self.varz(), cpu_s(self.oracle.id()), Instant::now());
         let seconds = (after.2 - before.2).as_secs_f64();
@@ -239,7 +242,10 @@ impl World {
             rows.push(row(&what, listeners.all_have_heard(sent_ns, PATIENCE), "s"));
         }
         let latest = fan_out.iter().fold(0.0f64, |latest, seconds| latest.max(*seconds));
-        rows.push(row("the last agent has a period's CUEs after", latest, "s"));
+        rows.push(row("the last agent has a period's two CUEs after", latest, "s"));
+        if self.size.hosts == 1 {
+            rows.push(row("the last agent has a period's one CUE after", self.with_one_rule(), "s"));
+        }
         let (seconds, peak) = self.restart();
         rows.push(row("all connected after a restart of the server", seconds, "s"));
         rows.push(row("most connections within a tenth of a second, times ten", peak, "connections/s"));
@@ -268,9 +274,19 @@ impl World {
         sent.expect("the loop ended")
     }
 
-    /// How long it took until every agent had both CUEs of an epoch, seconds.
-    fn received_after(&mut self, (epoch, sent_ns): (u64, u128)) -> f64 {
-        self.until("all agents have the CUEs", |agent| agent.cues_of(epoch) == 2);
+    /// All links become busy, so that one of the two rules is off: how long one CUE takes to all, seconds.
+    fn with_one_rule(&mut self) -> f64 {
+        self.agents.iter_mut().for_each(|agent| agent.utilization = BUSY);
+        // reports of before are of before: the first decision may still have them
+        self.next_sent();
+        self.next_sent();
+        let sent = self.next_sent();
+        self.received_after(sent, 1)
+    }
+
+    /// How long it took until every agent had all CUEs of an epoch, seconds.
+    fn received_after(&mut self, (epoch, sent_ns): (u64, u128), cues: u32) -> f64 {
+        self.until("all agents have the CUEs", |agent| agent.cues_of(epoch) == cues);
         let last = self.agents.iter().map(|agent| agent.taken_ns).max().expect("there are agents");
         last.saturating_sub(sent_ns) as f64 / 1e9
     }
@@ -328,6 +344,8 @@ struct Client {
     clock: Clock,
     connected: bool,
     asked: bool,
+    /// Of the hosts' links.
+    utilization: f64,
     /// When its last CUE was taken, since the machine started.
     taken_ns: u128,
     /// Of which epoch, and how many of that.
@@ -348,6 +366,7 @@ impl Client {
             clock: Clock::begin(),
             connected: false,
             asked: false,
+            utilization: CALM,
             taken_ns: 0,
             taken: (0, 0),
         }
@@ -381,7 +400,7 @@ impl Client {
         for (host, timetable) in &mut self.hosts {
             timetable.heard(now, self.agent.beacon());
             if self.connected && timetable.is_due(now) {
-                let mut report = report(host);
+                let mut report = report(host, self.utilization);
                 report.question = self.agent.question();
                 report.epoch = self.agent.highest();
                 report.of_epoch = timetable.epoch();
@@ -397,7 +416,7 @@ impl Client {
 }
 
 /// What a host with traffic reports.
-fn report(name: &str) -> Report {
+fn report(name: &str, utilization: f64) -> Report {
     let i: usize = name.trim_start_matches("host-").parse().expect("a host's name ends with its number");
     let rack = format!("rack-{}", i / 40);
     let link = |way: &str| Link {
@@ -405,7 +424,7 @@ fn report(name: &str) -> Report {
         from: if way == "out" { name.to_string() } else { rack.clone() },
         to: if way == "out" { rack.clone() } else { name.to_string() },
         rate: Some(Rate::from_gbps(10)),
-        utilization: Some(0.2 + 0.1 * (i % 5) as f64 / 5.0),
+        utilization: Some(utilization - 0.1 * (i % 5) as f64 / 5.0),
         drop_rate: Some(0.0),
         ..Link::default()
     };

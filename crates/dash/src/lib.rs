@@ -13,6 +13,7 @@ mod model;
 mod routes;
 mod serve;
 mod simulated;
+mod stream;
 mod wire;
 
 pub use guard::{TOKEN_LEAST, Token};

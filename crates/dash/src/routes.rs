@@ -3,9 +3,9 @@
 use crate::assets::ASSETS;
 use crate::board::Board;
 use crate::feed::Action;
-use crate::guard::{Token, guard, is_foreign};
+use crate::guard::{Token, guard};
 use crate::serve::From;
-use axum::body::Body;
+use crate::stream::{BROWSERS_MAX, stream};
 use axum::extract::{DefaultBodyLimit, Extension, State as Shared};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware;
@@ -13,18 +13,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bus::{Ask, Target};
-use bytes::Bytes;
-use futures_util::stream;
 use serde::Deserialize;
 use serde_json::json;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use units::Time;
 
-/// Most browsers that follow at a time.
-pub const BROWSERS_MAX: usize = 32;
 /// Longest body of a request, bytes.
 pub const BODY_MAX: usize = 4096;
 /// Longest pause that is asked for, seconds: thirty days.
@@ -77,31 +72,8 @@ pub fn assets<S: Clone + Send + Sync + 'static>(page: &str) -> Router<S> {
     router
 }
 
-/// The stream: everything, then what changes.
 async fn events(Shared(app): Shared<App>, headers: HeaderMap) -> Response {
-    if is_foreign(&headers) {
-        return refused(StatusCode::FORBIDDEN, "a page of another site may not follow");
-    }
-    let Ok(place) = Arc::clone(&app.browsers).try_acquire_owned() else {
-        let words = format!("{BROWSERS_MAX} browsers follow already; close one, and reload");
-        return refused(StatusCode::SERVICE_UNAVAILABLE, &words);
-    };
-    let (full, changes) = app.state.board.follow();
-    let stream = stream::unfold((Some(full), changes, place), next);
-    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    (headers, Body::from_stream(stream)).into_response()
-}
-
-/// A browser's place in the stream.
-pub type Following = (Option<Bytes>, broadcast::Receiver<Bytes>, OwnedSemaphorePermit);
-
-/// The next message; of a browser that is too far behind there is none, and it begins anew.
-pub async fn next((first, mut changes, place): Following) -> Option<(Result<Bytes, Infallible>, Following)> {
-    let message = match first {
-        Some(first) => first,
-        None => changes.recv().await.ok()?,
-    };
-    Some((Ok(message), (None, changes, place)))
+    stream(&app.browsers, &headers, || app.state.board.follow())
 }
 
 /// Lets only those pass who have the token.

@@ -1,18 +1,17 @@
 //! A running simulation: the thread that simulates at the pace that browsers ask for, and the stream that they follow.
 
 use crate::guard::{guard, is_foreign};
-use crate::routes::{BODY_MAX, BROWSERS_MAX, Following, assets, next, refused};
+use crate::routes::{BODY_MAX, assets, refused};
 use crate::serve::Server;
+use crate::stream::{BROWSERS_MAX, stream};
 use crate::{DashError, bind};
-use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State as Shared};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
-use futures_util::stream;
 use scenario::Run;
 use scope::{Frame, Outcome, Scope, Stage};
 use serde::{Deserialize, Serialize};
@@ -123,19 +122,8 @@ fn routes(app: App, names: Vec<String>) -> Router {
         .with_state(app)
 }
 
-/// The stream: everything, then what changes.
 async fn events(Shared(app): Shared<App>, headers: HeaderMap) -> Response {
-    if is_foreign(&headers) {
-        return refused(StatusCode::FORBIDDEN, "a page of another site may not follow");
-    }
-    let Ok(place) = Arc::clone(&app.browsers).try_acquire_owned() else {
-        let words = format!("{BROWSERS_MAX} browsers follow already; close one, and reload");
-        return refused(StatusCode::SERVICE_UNAVAILABLE, &words);
-    };
-    let (full, changes) = app.screen.follow();
-    let following: Following = (Some(full), changes, place);
-    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    (headers, Body::from_stream(stream::unfold(following, next))).into_response()
+    stream(&app.browsers, &headers, || app.screen.follow())
 }
 
 async fn command(Shared(app): Shared<App>, headers: HeaderMap, Json(command): Json<Command>) -> Response {

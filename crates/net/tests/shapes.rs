@@ -5,7 +5,7 @@ mod common;
 
 use net::{LinkId, LinkTier, NodeId, NodeKind, QueueSpec, Router, Routing, Shape, Topology};
 use std::collections::{BTreeSet, VecDeque};
-use units::Rate;
+use units::{Rate, Time};
 
 fn build(shape: Shape) -> Topology {
     Topology::shaped(shape, |_| common::params(Rate::from_gbps(10), QueueSpec::drop_tail(100))).unwrap()
@@ -13,6 +13,14 @@ fn build(shape: Shape) -> Topology {
 
 fn vl2(aggregation_ports: u32, intermediate_ports: u32, hosts_per_tor: u32) -> Shape {
     Shape::Vl2 { aggregation_ports, intermediate_ports, hosts_per_tor }
+}
+
+fn bcube(n: u32, k: u32) -> Shape {
+    Shape::BCube { n, k, forwarding_delay: Time::ZERO }
+}
+
+fn dcell(n: u32, l: u32) -> Shape {
+    Shape::DCell { n, l, forwarding_delay: Time::ZERO }
 }
 
 fn jellyfish(switches: u32, ports: u32, hosts_per_switch: u32) -> Shape {
@@ -173,7 +181,7 @@ fn bcube_has_its_papers_numbers() {
             // half of the ports of the highest level
             bisection: hosts / 2,
         };
-        check(Shape::BCube { n: n as u32, k }, &formula);
+        check(bcube(n as u32, k), &formula);
     }
 }
 
@@ -181,7 +189,7 @@ fn bcube_has_its_papers_numbers() {
 fn dcell_has_its_papers_numbers() {
     for (n, l) in [(4u32, 1u32), (6, 1), (2, 2)] {
         let servers = (0..l).fold(n as usize, |t, _| t * (t + 1));
-        let shape = Shape::DCell { n, l };
+        let shape = dcell(n, l);
         let topology = build(shape);
         let (diameter, bisection) = (diameter(&topology), bisection(&topology, shape.groups()));
         let switches = topology.nodes().len() - topology.n_hosts();
@@ -270,7 +278,7 @@ fn pairs(topology: &Topology) -> impl Iterator<Item = (usize, usize)> {
 
 #[test]
 fn bcube_corrects_one_digit_after_the_other_and_ecmp_takes_the_orders_in_turn() {
-    let topology = build(Shape::BCube { n: 4, k: 2 });
+    let topology = build(bcube(4, 2));
     let first = Router::new(&topology, Routing::SinglePath);
     let spread = Router::new(&topology, Routing::Ecmp);
     for (a, b) in pairs(&topology) {
@@ -289,7 +297,7 @@ fn bcube_corrects_one_digit_after_the_other_and_ecmp_takes_the_orders_in_turn() 
 
 #[test]
 fn bcube_and_dcell_go_around_links_that_are_down() {
-    for shape in [Shape::BCube { n: 4, k: 1 }, Shape::DCell { n: 4, l: 1 }] {
+    for shape in [bcube(4, 1), dcell(4, 1)] {
         let topology = build(shape);
         for (a, b) in [(0, 5), (0, 15), (3, 12), (0, 1)] {
             let mut router = Router::new(&topology, Routing::SinglePath);
@@ -309,7 +317,7 @@ fn bcube_and_dcell_go_around_links_that_are_down() {
 #[test]
 fn dcell_routes_over_the_cable_between_two_parts_and_keeps_to_its_bound() {
     for (n, l) in [(4, 1), (2, 2), (3, 2)] {
-        let topology = build(Shape::DCell { n, l });
+        let topology = build(dcell(n, l));
         let router = Router::new(&topology, Routing::Ecmp);
         let mut longest = 0;
         for pair in pairs(&topology) {
@@ -376,9 +384,9 @@ fn numbers_that_make_no_network_are_refused_with_their_key() {
         (vl2(5, 4, 1), "aggregation_ports", "even"),
         (vl2(4, 3, 1), "intermediate_ports", "even"),
         (vl2(4, 4, 0), "hosts_per_tor", "at least 1"),
-        (Shape::BCube { n: 1, k: 1 }, "n", "at least 2"),
-        (Shape::BCube { n: 1000, k: 9 }, "n", "too many"),
-        (Shape::DCell { n: 10, l: 20 }, "n", "too many"),
+        (bcube(1, 1), "n", "at least 2"),
+        (bcube(1000, 9), "n", "too many"),
+        (dcell(10, 20), "n", "too many"),
         (jellyfish(4, 8, 4), "switches", "more than 4"),
         (jellyfish(9, 4, 2), "ports", "at least 3"),
         (jellyfish(9, 4, 0), "hosts_per_switch", "at least one"),

@@ -32,7 +32,7 @@ pub fn routing(scenario: &Scenario) -> Routing {
 /// What a packet waits in each server that forwards it.
 pub fn forwarding_delay(scenario: &Scenario) -> Time {
     match &scenario.network.topology {
-        file::Topology::Shaped(shaped) => shaped.forwarding_delay(),
+        file::Topology::Shaped(shape) => shape.forwarding_delay(),
         _ => Time::ZERO,
     }
 }
@@ -63,7 +63,7 @@ pub fn topology(scenario: &Scenario) -> Result<Topology, NetError> {
         file::Topology::Star { hosts } => Topology::star(u64::from(*hosts), params),
         file::Topology::Dumbbell { pairs } => Topology::dumbbell(u64::from(*pairs), params),
         file::Topology::Explicit { nodes, links } => explicit(scenario, nodes, links),
-        file::Topology::Shaped(shaped) => Topology::shaped(shaped.shape(), params),
+        file::Topology::Shaped(shape) => Topology::shaped(*shape, params),
     }?;
     if let file::Buffer::Shared { bytes, alpha } = network.buffer {
         topology.set_switch_buffers(BufferSpec::Shared { total: bytes, alpha });

@@ -4,22 +4,22 @@
 //! a file that gives the same values. No other crate needs to check a value of these types again.
 
 mod aqm;
+mod balancing;
 mod control;
 mod enforcer;
 mod job;
 mod measure;
 mod network;
-mod shaped;
 mod tcp;
 mod traffic;
 
 pub use aqm::*;
+pub use balancing::*;
 pub use control::*;
 pub use enforcer::*;
 pub use job::*;
 pub use measure::*;
 pub use network::*;
-pub use shaped::*;
 pub use tcp::*;
 pub use traffic::*;
 

@@ -1,6 +1,7 @@
 //! The names of a topology's nodes, and which of them are linked: enough to check a scenario's references to them.
 
-use crate::model::{NodeKind, Shaped, Tier, Topology};
+use crate::model::{NodeKind, Tier, Topology};
+use net::Shape;
 
 /// A node by its class (what its name begins with) and its number in the class, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +19,7 @@ impl Topology {
             Topology::Star { hosts } => u64::from(*hosts),
             Topology::Dumbbell { pairs } => 2 * u64::from(*pairs),
             Topology::Explicit { nodes, .. } => nodes.iter().filter(|node| node.kind == NodeKind::Host).count() as u64,
-            Topology::Shaped(shaped) => shaped.shape().hosts() as u64,
+            Topology::Shaped(shape) => shape.hosts() as u64,
         }
     }
 
@@ -32,7 +33,7 @@ impl Topology {
             Topology::Explicit { nodes, .. } => {
                 nodes.iter().filter(|node| node.kind == NodeKind::Switch).count() as u64
             }
-            Topology::Shaped(shaped) => shaped.shape().switches() as u64,
+            Topology::Shaped(shape) => shape.switches() as u64,
         }
     }
 
@@ -44,7 +45,7 @@ impl Topology {
             Topology::Star { hosts } => u64::from(*hosts),
             Topology::Dumbbell { .. } => self.hosts() + 1,
             Topology::Explicit { links, .. } => links.len() as u64,
-            Topology::Shaped(shaped) => shaped.shape().cables() as u64,
+            Topology::Shaped(shape) => shape.cables() as u64,
         }
     }
 
@@ -56,12 +57,12 @@ impl Topology {
             Topology::Star { .. } => &[Tier::Host],
             Topology::Dumbbell { .. } => &[Tier::Host, Tier::Bottleneck],
             Topology::Explicit { .. } => &[],
-            Topology::Shaped(shaped) => match shaped {
-                Shaped::Vl2 { .. } => &[Tier::Host, Tier::Aggregation, Tier::Intermediate],
-                Shaped::BCube { .. } => &[Tier::Host],
-                Shaped::DCell { .. } => &[Tier::Host, Tier::Server],
-                Shaped::Jellyfish { .. } => &[Tier::Host, Tier::Switch],
-                Shaped::Dragonfly { .. } => &[Tier::Host, Tier::Local, Tier::Global],
+            Topology::Shaped(shape) => match shape {
+                Shape::Vl2 { .. } => &[Tier::Host, Tier::Aggregation, Tier::Intermediate],
+                Shape::BCube { .. } => &[Tier::Host],
+                Shape::DCell { .. } => &[Tier::Host, Tier::Server],
+                Shape::Jellyfish { .. } => &[Tier::Host, Tier::Switch],
+                Shape::Dragonfly { .. } => &[Tier::Host, Tier::Local, Tier::Global],
             },
         }
     }
@@ -97,7 +98,7 @@ impl Topology {
 
     /// Whether servers forward for each other.
     pub fn servers_forward(&self) -> bool {
-        matches!(self, Topology::Shaped(shaped) if shaped.shape().servers_forward())
+        matches!(self, Topology::Shaped(shape) if shape.servers_forward())
     }
 
     /// Number of groups that traffic can be sent across: pods, leaves, and so on. Absent where there are none.
@@ -105,7 +106,7 @@ impl Topology {
         match self {
             Topology::FatTree { k } => Some(u64::from(*k)),
             Topology::LeafSpine { leaves, .. } => Some(u64::from(*leaves)),
-            Topology::Shaped(shaped) => Some(shaped.shape().groups() as u64),
+            Topology::Shaped(shape) => Some(shape.groups() as u64),
             _ => None,
         }
     }
@@ -125,9 +126,9 @@ impl Topology {
             return ends(one, other) || ends(other, one);
         }
         let (Some(one), Some(other)) = (self.named(one), self.named(other)) else { return false };
-        if let Topology::Shaped(shaped) = self {
+        if let Topology::Shaped(shape) = self {
             let (one, other) = (self.number(one), self.number(other));
-            let joined = shaped.shape().joined();
+            let joined = shape.joined();
             return joined.iter().any(|(a, b, _)| [(*a, *b), (*b, *a)].contains(&(one, other)));
         }
         self.joins(one, other) || self.joins(other, one)
@@ -189,8 +190,8 @@ impl Topology {
             Topology::Star { .. } => vec![("s", 1)],
             Topology::Dumbbell { .. } => vec![("s", 2)],
             Topology::Explicit { .. } => Vec::new(),
-            Topology::Shaped(shaped) => {
-                let classes = shaped.shape().switch_classes().into_iter();
+            Topology::Shaped(shape) => {
+                let classes = shape.switch_classes().into_iter();
                 classes.map(|(name, count)| (name, count as u64)).collect()
             }
         }

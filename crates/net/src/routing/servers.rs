@@ -67,7 +67,7 @@ impl Servers {
                 self.dcell(n, src, dst, &mut path);
                 vec![path]
             }
-            Shape::BCube { n, k } => BCube { n: n as usize, k: k as usize, n_hosts: self.n_hosts }.paths(src, dst),
+            Shape::BCube { n, k, .. } => BCube { n: n as usize, k: k as usize, n_hosts: self.n_hosts }.paths(src, dst),
             _ => Vec::new(),
         }
     }

@@ -15,10 +15,13 @@ mod jellyfish;
 
 use super::{LinkTier, Tier};
 use crate::error::{CABLES_MAX, NODES_MAX};
+use serde::Serialize;
+use units::Time;
 
 /// A network that a few numbers describe. Hosts are `h1`…; of all but the first tree, those of one group are numbered in a
 /// row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Shape {
     /// Folded Clos network.
     Vl2 {
@@ -35,6 +38,8 @@ pub enum Shape {
         n: u32,
         /// The highest level.
         k: u32,
+        /// What a packet waits in each server that forwards it.
+        forwarding_delay: Time,
     },
     /// Servers with an interface to a switch and one for each further level; servers forward.
     DCell {
@@ -42,6 +47,8 @@ pub enum Shape {
         n: u32,
         /// The highest level.
         l: u32,
+        /// What a packet waits in each server that forwards it.
+        forwarding_delay: Time,
     },
     /// A random regular graph of switches.
     Jellyfish {
@@ -75,8 +82,8 @@ impl Shape {
     pub fn hosts(&self) -> u128 {
         match *self {
             Shape::Vl2 { hosts_per_tor, .. } => self.tors().saturating_mul(u128::from(hosts_per_tor)),
-            Shape::BCube { n, k } => power(n, k.saturating_add(1)),
-            Shape::DCell { n, l } => dcell_servers(n, l),
+            Shape::BCube { n, k, .. } => power(n, k.saturating_add(1)),
+            Shape::DCell { n, l, .. } => dcell_servers(n, l),
             Shape::Jellyfish { switches, hosts_per_switch, .. } => u128::from(switches) * u128::from(hosts_per_switch),
             Shape::Dragonfly { hosts_per_switch, .. } => self.switches().saturating_mul(u128::from(hosts_per_switch)),
         }
@@ -95,7 +102,7 @@ impl Shape {
                 ("a", u128::from(intermediate_ports)),
                 ("i", u128::from(aggregation_ports) / 2),
             ],
-            Shape::BCube { n, k } => vec![("s", power(n, k).saturating_mul(u128::from(k) + 1))],
+            Shape::BCube { n, k, .. } => vec![("s", power(n, k).saturating_mul(u128::from(k) + 1))],
             Shape::DCell { n, .. } => vec![("s", self.hosts() / u128::from(n.max(1)))],
             Shape::Jellyfish { switches, .. } => vec![("s", u128::from(switches))],
             Shape::Dragonfly { switches_per_group, .. } => {
@@ -108,8 +115,8 @@ impl Shape {
     pub fn groups(&self) -> u128 {
         match *self {
             Shape::Vl2 { .. } => self.tors(),
-            Shape::BCube { n, .. } | Shape::DCell { n, l: 0 } => u128::from(n),
-            Shape::DCell { n, l } => dcell_servers(n, l - 1).saturating_add(1),
+            Shape::BCube { n, .. } | Shape::DCell { n, l: 0, .. } => u128::from(n),
+            Shape::DCell { n, l, .. } => dcell_servers(n, l - 1).saturating_add(1),
             Shape::Jellyfish { switches, .. } => u128::from(switches),
             Shape::Dragonfly { switches_per_group, global_ports, .. } => {
                 u128::from(switches_per_group) * u128::from(global_ports) + 1
@@ -120,6 +127,14 @@ impl Shape {
     /// Whether servers forward for each other.
     pub fn servers_forward(&self) -> bool {
         matches!(self, Shape::BCube { .. } | Shape::DCell { .. })
+    }
+
+    /// What a packet waits in each server that forwards it; zero where none does.
+    pub fn forwarding_delay(&self) -> Time {
+        match *self {
+            Shape::BCube { forwarding_delay, .. } | Shape::DCell { forwarding_delay, .. } => forwarding_delay,
+            Shape::Vl2 { .. } | Shape::Jellyfish { .. } | Shape::Dragonfly { .. } => Time::ZERO,
+        }
     }
 
     /// Number of cables. Of a Jellyfish with an odd number of ports between switches, one port may stay free.
@@ -199,7 +214,7 @@ impl Shape {
                     _ => Tier::Intermediate,
                 }
             }
-            Shape::BCube { n, k } => Tier::Level((i / power(n, k) as usize) as u8),
+            Shape::BCube { n, k, .. } => Tier::Level((i / power(n, k) as usize) as u8),
             Shape::DCell { .. } | Shape::Jellyfish { .. } | Shape::Dragonfly { .. } => Tier::Switch,
         }
     }
@@ -225,7 +240,7 @@ impl Shape {
                 }
                 cables
             }
-            Shape::BCube { n, k } => {
+            Shape::BCube { n, k, .. } => {
                 let (n, of_level) = (n as usize, power(n, k) as usize);
                 let mut cables = Vec::with_capacity(self.cables() as usize);
                 let mut stride = 1;
@@ -239,7 +254,7 @@ impl Shape {
                 }
                 cables
             }
-            Shape::DCell { n, l } => {
+            Shape::DCell { n, l, .. } => {
                 let mut cables: Vec<Joined> = (0..hosts).map(|host| (host, hosts + host / n as usize, UP)).collect();
                 for level in 1..=l {
                     let inner = dcell_servers(n, level - 1) as usize;

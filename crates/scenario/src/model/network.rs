@@ -1,7 +1,8 @@
 //! The network: topology, links, queues, routing, failures.
 
 use super::aqm::{Codel, DualPi2, FqCodel, Pie};
-use super::{Balancing, Percent, Shaped};
+use super::{Balancing, Percent};
+use net::Shape;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
@@ -97,7 +98,7 @@ pub enum Topology {
     },
     /// A data-center network of a few numbers.
     #[serde(untagged)]
-    Shaped(Shaped),
+    Shaped(Shape),
 }
 
 /// A node of an explicit topology.

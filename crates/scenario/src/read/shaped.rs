@@ -1,8 +1,9 @@
 //! Topologies of a few numbers, and `balancing`.
 
 use super::{INTEGER_MAX, Reader, Section};
-use crate::model::{Balancing, Routing, Shaped, Topology};
+use crate::model::{Balancing, Routing, Topology};
 use document::tree::{Node, Value};
+use net::Shape;
 use units::Time;
 
 /// The topologies read here.
@@ -22,35 +23,35 @@ pub(super) fn shaped(section: &Section, kind: &str) -> Option<Topology> {
             r.within(n, |delay: &Time| *delay <= DELAY_MAX, &format!("at most {DELAY_MAX}"))
         })
     };
-    let shaped = match kind {
+    let shape = match kind {
         "vl2" => {
             let (da, di) = (number("aggregation_ports", 2), number("intermediate_ports", 2));
             let hosts = section.get("hosts_per_tor", |r, n| r.count(n, 1, NUMBER_MAX));
-            Shaped::Vl2 { aggregation_ports: da?, intermediate_ports: di?, hosts_per_tor: hosts.unwrap_or(20) }
+            Shape::Vl2 { aggregation_ports: da?, intermediate_ports: di?, hosts_per_tor: hosts.unwrap_or(20) }
         }
         "bcube" => {
             let (n, k, delay) = (number("n", 2), level("k"), delay());
-            Shaped::BCube { n: n?, k: k?, forwarding_delay: delay? }
+            Shape::BCube { n: n?, k: k?, forwarding_delay: delay? }
         }
         "dcell" => {
             let (n, l, delay) = (number("n", 2), level("l"), delay());
-            Shaped::DCell { n: n?, l: l?, forwarding_delay: delay? }
+            Shape::DCell { n: n?, l: l?, forwarding_delay: delay? }
         }
         "jellyfish" => {
             let (switches, ports) = (number("switches", 1), number("ports", 1));
             let hosts = number("hosts_per_switch", 1);
             let seed = section.get("seed", |r, n| r.integer(n, 0, INTEGER_MAX)).unwrap_or(1);
-            Shaped::Jellyfish { switches: switches?, ports: ports?, hosts_per_switch: hosts?, seed }
+            Shape::Jellyfish { switches: switches?, ports: ports?, hosts_per_switch: hosts?, seed }
         }
         _ => {
             let hosts = number("hosts_per_switch", 1);
             let (switches, global) = (number("switches_per_group", 1), number("global_ports", 1));
-            Shaped::Dragonfly { hosts_per_switch: hosts?, switches_per_group: switches?, global_ports: global? }
+            Shape::Dragonfly { hosts_per_switch: hosts?, switches_per_group: switches?, global_ports: global? }
         }
     };
-    match shaped.shape().fault() {
+    match shape.fault() {
         Some((key, fault)) => section.problem(key, fault, None),
-        None => Some(Topology::Shaped(shaped)),
+        None => Some(Topology::Shaped(shape)),
     }
 }
 
@@ -76,7 +77,7 @@ pub(super) fn ways(
     (routing, balancing): (Option<Routing>, Option<Balancing>),
 ) -> Option<(Routing, Balancing)> {
     let standard = match topology {
-        Topology::Shaped(Shaped::Vl2 { .. }) => Routing::Valiant,
+        Topology::Shaped(Shape::Vl2 { .. }) => Routing::Valiant,
         _ => Routing::Ecmp,
     };
     let (routing, balancing) = (routing.unwrap_or(standard), balancing.unwrap_or_default());

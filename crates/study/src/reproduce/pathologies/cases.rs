@@ -53,9 +53,9 @@ pub struct Case {
     pub job: Job,
 }
 
-const fn unsaid(_: &str) -> Option<f64> {
-    None
-}
+/// What most quantities are: the first value of a run, of which nothing was published.
+const PLAIN: Quantity =
+    Quantity { figure: "", name: "", short: None, unit: "ms", paper: |_| None, note: "", of: |values| values[0] };
 
 fn of_tcp_and_dctcp(algorithm: &str, tcp: f64, dctcp: f64) -> Option<f64> {
     match algorithm {
@@ -100,27 +100,26 @@ pub static PATHOLOGIES: [Pathology; 7] = [
                 name: "servers from which goodput is below half of the link",
                 short: Some("incast: servers"),
                 unit: "servers",
-                paper: unsaid,
                 note: "published: collapse between 4 and 8 servers; depends on the hosts' jitter and preset, see docs/pathologies.md",
                 of: collapse,
+                ..PLAIN
             },
             Quantity {
                 figure: "FAST 2008, Figure 1",
                 name: "goodput of 47 servers, minimum RTO 200 ms",
-                short: None,
                 unit: "Mbit/s",
-                paper: unsaid,
                 note: "published: an order of magnitude below the link",
                 of: |goodputs| goodputs[SERVERS.len() - 1],
+                ..PLAIN
             },
             Quantity {
                 figure: "SIGCOMM 2009",
                 name: "goodput of 47 servers, minimum RTO 1 ms",
                 short: Some("47 servers, RTO 1 ms: Mbit/s"),
                 unit: "Mbit/s",
-                paper: unsaid,
                 note: "published: goodput stays high up to 47 servers with a minimum RTO of the order of the round trip",
                 of: |goodputs| goodputs[SERVERS.len()],
+                ..PLAIN
             },
         ],
     },
@@ -135,9 +134,8 @@ pub static PATHOLOGIES: [Pathology; 7] = [
             name: "goodput of the flows with the longer path / that of the shorter",
             short: Some("outcast: ratio"),
             unit: "ratio",
-            paper: unsaid,
             note: "published: up to 7 with TCP and drop-tail, less with few far flows; it needs bursts from both input ports in step",
-            of: |values| values[0],
+            ..PLAIN
         }],
     },
     Pathology {
@@ -151,28 +149,21 @@ pub static PATHOLOGIES: [Pathology; 7] = [
                 figure: "DCTCP, Figure 21",
                 name: "median time of 20 kB beside two long flows",
                 short: Some("build-up: ms"),
-                unit: "ms",
                 paper: |algorithm| of_tcp_and_dctcp(algorithm, 19.0, 1.0),
                 note: "DCTCP is published as below 1 ms; ours restart from 10 segments, older hosts from fewer; whether that is the reason was not tested",
-                of: |values| values[0],
+                ..PLAIN
             },
             Quantity {
                 figure: "DCTCP, Figure 21",
                 name: "95th percentile beside two long flows",
-                short: None,
-                unit: "ms",
-                paper: unsaid,
-                note: "",
                 of: |values| values[1],
+                ..PLAIN
             },
             Quantity {
                 figure: "DCTCP, Figure 21",
                 name: "95th percentile without them",
-                short: None,
-                unit: "ms",
-                paper: unsaid,
-                note: "",
                 of: |values| values[3],
+                ..PLAIN
             },
         ],
     },
@@ -186,20 +177,17 @@ pub static PATHOLOGIES: [Pathology; 7] = [
             Quantity {
                 figure: "DCTCP, Table 2",
                 name: "95th percentile of queries without long flows",
-                short: None,
-                unit: "ms",
                 paper: |algorithm| of_tcp_and_dctcp(algorithm, 9.87, 9.17),
-                note: "",
-                of: |values| values[0],
+                ..PLAIN
             },
             Quantity {
                 figure: "DCTCP, Table 2",
                 name: "95th percentile of queries beside 66 long flows",
                 short: Some("pressure: ms"),
-                unit: "ms",
                 paper: |algorithm| of_tcp_and_dctcp(algorithm, 46.94, 9.09),
                 note: "how much memory a port gets (alpha 0.21) and which hosts exchange the long flows are our choice",
                 of: |values| values[1],
+                ..PLAIN
             },
         ],
     },
@@ -214,9 +202,8 @@ pub static PATHOLOGIES: [Pathology; 7] = [
             name: "goodput of the flow with 100 us / that with 300 us",
             short: Some("RTT: ratio"),
             unit: "ratio",
-            paper: unsaid,
             note: "published for Reno: 3 to 9 where the RTT is all propagation; both flows share the queue's delay here (up to 560 us)",
-            of: |values| values[0],
+            ..PLAIN
         }],
     },
     Pathology {
@@ -232,7 +219,7 @@ pub static PATHOLOGIES: [Pathology; 7] = [
             unit: "packets",
             paper: |algorithm| (algorithm == "dctcp").then_some(71.9),
             note: "the least queue of 40 windows of two segments; only marks or delay bring an algorithm there",
-            of: |values| values[0],
+            ..PLAIN
         }],
     },
     Pathology {
@@ -246,9 +233,9 @@ pub static PATHOLOGIES: [Pathology; 7] = [
             name: "goodput against four opposite flows, of that without them",
             short: Some("ACK path: %"),
             unit: "%",
-            paper: unsaid,
             note: "published: below 100 %, without a number for these links",
             of: |values| 100.0 * values[0] / values[1],
+            ..PLAIN
         }],
     },
 ];

@@ -1,0 +1,45 @@
+//! The stream that browsers follow: everything, then what changes.
+
+use crate::guard::is_foreign;
+use crate::routes::refused;
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+
+/// Most browsers that follow at a time.
+pub const BROWSERS_MAX: usize = 32;
+
+/// A browser's place in the stream.
+type Following = (Option<Bytes>, broadcast::Receiver<Bytes>, OwnedSemaphorePermit);
+
+/// Answers a browser that wants to follow, if there is a place among `browsers`; `follow` gives everything, and then each change.
+pub fn stream(
+    browsers: &Arc<Semaphore>,
+    headers: &HeaderMap,
+    follow: impl FnOnce() -> (Bytes, broadcast::Receiver<Bytes>),
+) -> Response {
+    if is_foreign(headers) {
+        return refused(StatusCode::FORBIDDEN, "a page of another site may not follow");
+    }
+    let Ok(place) = Arc::clone(browsers).try_acquire_owned() else {
+        let words = format!("{BROWSERS_MAX} browsers follow already; close one, and reload");
+        return refused(StatusCode::SERVICE_UNAVAILABLE, &words);
+    };
+    let (full, changes) = follow();
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    (headers, Body::from_stream(unfold((Some(full), changes, place), next))).into_response()
+}
+
+/// The next message; of a browser that is too far behind there is none, and it begins anew.
+async fn next((first, mut changes, place): Following) -> Option<(Result<Bytes, Infallible>, Following)> {
+    let message = match first {
+        Some(first) => first,
+        None => changes.recv().await.ok()?,
+    };
+    Some((Ok(message), (None, changes, place)))
+}
