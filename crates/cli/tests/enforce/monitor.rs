@@ -241,6 +241,30 @@ fn the_alerts_are_rules_as_prometheus_checks_them() {
 }
 
 #[test]
+fn each_alert_fires_at_its_time_and_not_before() {
+    if !has("promtool") {
+        return;
+    }
+    let rules = fs::read_to_string(dist("prometheus/alerts.yml")).expect("it is in the repository");
+    let tests = include_str!("alerts.yml");
+    for alert in rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(tests.contains(&format!("alertname: {alert}\n        exp_alerts:")), "{alert} never fires in the tests");
+    }
+    let served = fs::read_to_string(dist("../docs/monitor.md")).expect("it is in the repository");
+    for series in tests.split("series: ").skip(1) {
+        let name = series.trim_start_matches('\'').split('{').next().expect("a first part");
+        assert!(served.contains(&format!("`{name}`")), "no daemon serves {name}");
+    }
+    let folder = tempfile::tempdir().expect("there is room");
+    fs::write(folder.path().join("alerts-under-test.yml"), rules).expect("there is room");
+    fs::write(folder.path().join("tests.yml"), tests).expect("there is room");
+    let tested = Command::new("promtool").current_dir(&folder).args(["test", "rules", "tests.yml"]).output();
+    let tested = tested.expect("it was found");
+    let said = [&*tested.stdout, &*tested.stderr].concat();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
+#[test]
 fn top_shows_the_fleet_in_a_terminal_of_any_size() {
     if Command::new("tmux").arg("-V").output().is_err() {
         println!("skipped: tmux is not installed");
