@@ -146,7 +146,7 @@ struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 1); TYPE(key, u32); T
 struct { UINT(type, BPF_MAP_TYPE_HASH); UINT(max_entries, NAMESPACES_MAX); TYPE(key, u64); TYPE(value, u64); } namespaces SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY); UINT(max_entries, COUNTERS); TYPE(key, u32); TYPE(value, u64); } counters SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_SK_STORAGE); UINT(map_flags, BPF_F_NO_PREALLOC); TYPE(key, u32); TYPE(value, struct applied); } sockets SEC(".maps");
-struct { UINT(type, BPF_MAP_TYPE_RINGBUF); UINT(max_entries, 1 << 20); } records SEC(".maps");
+struct { UINT(type, BPF_MAP_TYPE_RINGBUF); UINT(max_entries, 1 << 19); } records SEC(".maps");
 
 inline_always void count(u32 which)
 {

@@ -29,7 +29,10 @@ use units::{Rate, Time};
 const SAMPLE: Time = Time::from_ms(250);
 /// The same while nothing is sent: each check wakes a core of an idle host.
 const SAMPLE_QUIET: Time = Time::from_ms(500);
-/// How often the agent looks at ended connections for its status, and reads the host's counters while no guard needs them sooner.
+/// After so many records of ended connections at once, a quarter of what the kernel's buffer holds, the next are fetched soon.
+const FETCHED_MANY: usize = 800;
+const FETCH_SOON: Time = Time::from_ms(250);
+/// How often the agent fetches records of ended connections, writes its status, and reads the host's counters while no guard needs them sooner.
 const LOOK: Time = Time::from_secs(1);
 /// Periods in which nothing came from an Oracle, on a bus that one alone listens to, after which the agent looks for another.
 const SILENCE: u64 = 3;
@@ -431,6 +434,7 @@ fn live(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), AgentError> {
     let (mut sample_at, mut look_at, mut watched) = (Time::ZERO, Time::ZERO, 0);
+    let mut fetch_at = Time::NEVER;
     while !stop() && !mind.clock.is_old() {
         let now = mind.clock.now();
         if mind.connect(config, now, say) {
@@ -443,13 +447,14 @@ fn live(
             // the earlier the sample, the sooner CUEs are accepted
             (sample_at, look_at) = (now, now);
         }
-        let next = mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at).min(mind.timetable.next());
+        let next =
+            mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at).min(fetch_at).min(mind.timetable.next());
         let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
         let now = mind.clock.now();
+        // before anything of a new period is set
+        let fetched = fetch(config, mind, tuner)?;
+        fetch_at = if fetched > FETCHED_MANY { now + FETCH_SOON } else { Time::NEVER };
         if let Some(of_epoch) = mind.timetable.heard(now, mind.agent.beacon()) {
-            // before anything of the new period is set
-            let Mind { ended, names, .. } = mind;
-            tuner.ended(|record| ended.add(&record, names, &config.racks))?;
             mind.begin_period(of_epoch);
         }
         mind.leave_the_silent(config, now, say);
@@ -502,6 +507,17 @@ fn live(
     Ok(())
 }
 
+/// Takes the records of connections that have ended; how many.
+fn fetch(config: &Config, mind: &mut Mind, tuner: &Tuner) -> Result<usize, AgentError> {
+    let Mind { ended, names, .. } = mind;
+    let mut fetched = 0;
+    tuner.ended(|record| {
+        ended.add(&record, names, &config.racks);
+        fetched += 1;
+    })?;
+    Ok(fetched)
+}
+
 /// Sets what the rules say.
 fn set(config: &Config, mind: &mut Mind, tuner: &mut Tuner, say: &mut dyn FnMut(&str)) -> Result<(), AgentError> {
     let plan = mind.plan(config)?;
@@ -515,10 +531,8 @@ fn set(config: &Config, mind: &mut Mind, tuner: &mut Tuner, say: &mut dyn FnMut(
     Ok(())
 }
 
-/// Takes what has ended, and writes the status file.
+/// Writes the status file.
 fn look(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time) -> Result<(), AgentError> {
-    let Mind { ended, names, .. } = mind;
-    tuner.ended(|record| ended.add(&record, names, &config.racks))?;
     mind.look(now)?;
     let (ended, of_epoch) = (std::mem::take(&mut mind.ended), mind.timetable.epoch());
     let mut report = mind.report(now, &ended, of_epoch);

@@ -8,12 +8,17 @@ use fleet::files::{FileError, Guard, owned};
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use subtle::ConstantTimeEq as _;
+use tokio::time::timeout;
 
 /// Fewest bytes of a token.
 pub const TOKEN_LEAST: usize = 16;
 /// Most bytes of a token.
 const TOKEN_MOST: usize = 256;
+
+/// Longest time until a request is answered: its body has come by then, and the Oracle has said what became of it.
+const ANSWER_MAX: Duration = Duration::from_secs(20);
 
 /// Only this page's own files, no script in the page, and no page around it.
 const POLICY: &str =
@@ -56,7 +61,10 @@ impl Token {
 pub async fn guard(names: Arc<Vec<String>>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let mut response = if is_own(host, &names) {
-        next.run(request).await
+        // a body that does not come must not keep a connection
+        timeout(ANSWER_MAX, next.run(request)).await.unwrap_or_else(|_| {
+            (StatusCode::REQUEST_TIMEOUT, "the request did not come whole in time\n").into_response()
+        })
     } else {
         let name = name_of(host);
         let words =

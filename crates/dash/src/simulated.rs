@@ -193,12 +193,13 @@ impl Screen {
     }
 }
 
-/// Every other frame, with the flows that the ones between introduced.
+/// Every other frame and the last, with the flows that the ones between introduced.
 fn thinned(frames: Vec<Frame>) -> Vec<Frame> {
     let (mut kept, mut new) = (Vec::with_capacity(frames.len() / 2 + 1), Vec::new());
+    let last = frames.len().saturating_sub(1);
     for (i, mut frame) in frames.into_iter().enumerate() {
         new.append(&mut frame.new);
-        if i % 2 == 1 {
+        if (last - i) % 2 == 0 {
             frame.new = std::mem::take(&mut new);
             kept.push(frame);
         }

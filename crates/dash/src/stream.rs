@@ -9,10 +9,15 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+use tokio::time::timeout;
 
 /// Most browsers that follow at a time.
 pub const BROWSERS_MAX: usize = 32;
+
+/// Longest time without a message.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// A browser's place in the stream.
 type Following = (Option<Bytes>, broadcast::Receiver<Bytes>, OwnedSemaphorePermit);
@@ -35,11 +40,15 @@ pub fn stream(
     (headers, Body::from_stream(unfold((Some(full), changes, place), next))).into_response()
 }
 
-/// The next message; of a browser that is too far behind there is none, and it begins anew.
+/// The next message; of a browser that is too far behind there is none, and it begins anew. While nothing changes, an empty comment shows
+/// whether the browser is still there: one that is not must not keep its place.
 async fn next((first, mut changes, place): Following) -> Option<(Result<Bytes, Infallible>, Following)> {
     let message = match first {
         Some(first) => first,
-        None => changes.recv().await.ok()?,
+        None => match timeout(SILENCE_MAX, changes.recv()).await {
+            Ok(change) => change.ok()?,
+            Err(_) => Bytes::from_static(b":\n\n"),
+        },
     };
     Some((Ok(message), (None, changes, place)))
 }

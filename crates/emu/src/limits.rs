@@ -3,7 +3,7 @@
 use crate::address::ENTRIES_MAX;
 use net::{LinkId, NodeId, Router, Topology};
 use plan::{Pairing, Random};
-use scenario::{Objection, Queue, Scenario, TrafficKind, Workload};
+use scenario::{LimitOutput, Objection, Scenario, TrafficKind, Workload};
 use std::collections::BTreeSet;
 use units::Rate;
 
@@ -27,16 +27,6 @@ const RECEIVING_S: f64 = 2.5e-6;
 const HOP_S: f64 = 0.15e-6;
 /// ACKs per packet.
 const ACKS: f64 = 0.5;
-/// The ranks of a job that send to one another; `n`: the network's hosts.
-fn job_pairs(job: &scenario::Job, n: u64) -> BTreeSet<(u32, u32)> {
-    let hosts = job.hosts.as_ref().map_or(n, |hosts| hosts.len() as u64);
-    let tasks = job.shape.graph(hosts as u32).tasks.into_iter();
-    let pair = |task: scenario::Task| match task.work {
-        scenario::Work::Send { from, to, .. } => Some((from, to)),
-        scenario::Work::Compute { .. } => None,
-    };
-    tasks.filter_map(pair).collect()
-}
 
 /// Share of the forwarder's CPU that traffic may require.
 const SHARE_MAX: f64 = 0.9;
@@ -137,17 +127,17 @@ pub fn needs_help(scenario: &Scenario, topology: &Topology, router: &Router) -> 
 /// The key of a queue that decides when a packet departs: the engine asks a link only as packets arrive.
 fn held_queue(scenario: &Scenario) -> Option<String> {
     let network = &scenario.network;
-    let is_held = |queue: &Queue| matches!(queue, Queue::Codel(_) | Queue::FqCodel(_) | Queue::DualPi2(_));
-    if let scenario::Topology::Explicit { links, .. } = &network.topology
-        && let Some(i) = links.iter().position(|cable| is_held(&cable.queue))
-    {
+    if network.nic_queue.is_held() && scenario.tcp.limit_output == LimitOutput::Off {
+        return Some("network.nic_queue".to_string());
+    }
+    if let scenario::Topology::Explicit { links, .. } = &network.topology {
+        let i = links.iter().position(|cable| cable.queue.is_held())?;
         return Some(format!("network.topology.explicit.links.{i}.queue"));
     }
-    if let Some((tier, _)) = network.tier.iter().find(|(_, tier)| tier.queue != network.queue && is_held(&tier.queue)) {
-        return Some(format!("network.tier.{}.queue", format!("{tier:?}").to_lowercase()));
-    }
-    let named = [("network.queue", &network.queue), ("network.nic_queue", &network.nic_queue)];
-    named.into_iter().find(|(_, queue)| is_held(queue)).map(|(key, _)| key.to_string())
+    // a tier without a queue of its own has the network's
+    let (tier, settings) = network.tier.iter().find(|(_, tier)| tier.queue.is_held())?;
+    let is_own = settings.queue != network.queue;
+    Some(if is_own { format!("network.tier.{}.queue", tier.key()) } else { "network.queue".to_string() })
 }
 
 /// The key by which the rate of the fastest links was set.
@@ -161,8 +151,18 @@ fn rate_key(scenario: &Scenario, rate: Rate) -> String {
         return "network.rate".to_string();
     }
     let tier = scenario.network.tier.iter().find(|(_, settings)| settings.rate == rate);
-    let name = tier.map(|(tier, _)| format!("{tier:?}").to_lowercase());
-    name.map_or("network.rate".to_string(), |name| format!("network.tier.{name}.rate"))
+    tier.map_or("network.rate".to_string(), |(tier, _)| format!("network.tier.{}.rate", tier.key()))
+}
+
+/// The ranks of a job that send to one another; `n`: the network's hosts.
+fn job_pairs(job: &scenario::Job, n: u64) -> BTreeSet<(u32, u32)> {
+    let hosts = job.hosts.as_ref().map_or(n, |hosts| hosts.len() as u64);
+    let tasks = job.shape.graph(hosts as u32).tasks.into_iter();
+    let pair = |task: scenario::Task| match task.work {
+        scenario::Work::Send { from, to, .. } => Some((from, to)),
+        scenario::Work::Compute { .. } => None,
+    };
+    tasks.filter_map(pair).collect()
 }
 
 fn connections(kind: &TrafficKind, topology: &Topology) -> u64 {

@@ -83,8 +83,8 @@ pub fn links(scenario: &Scenario, topology: &Topology) -> Result<LinkTable, NetE
         }
     }
     if let Some(most) = scenario.network.host_jitter {
-        let to_hosts = (0..topology.links().len() as u32).map(LinkId);
-        for link in to_hosts.filter(|link| topology.link(*link).tier == LinkTier::ToHost) {
+        let all = (0..topology.links().len() as u32).map(LinkId);
+        for link in all.filter(|link| topology.link(*link).to.index() < topology.n_hosts()) {
             links.vary(link, most, scenario.seed);
         }
     }

@@ -42,9 +42,11 @@ const TASKS = {
     say("checked", { runs, stage, asked });
   },
   open: ({ name, text, number, speed, asked }) => {
+    // of a text with mistakes nothing is opened, and what runs goes on
+    const runs = simulator.check(name, text);
     clearTimeout(run?.timer);
     run = null;
-    const runs = simulator.check(name, text), stage = simulator.open(name, text, Math.min(number, runs.length - 1));
+    const stage = simulator.open(name, text, Math.min(number, runs.length - 1));
     run = { end: stage.duration_ns, grid: stage.duration_ns / FRAMES, at: 0, plays: true, began: performance.now(), worked: 0, hops: 0 };
     say("stage", { stage, runs, asked });
     TASKS.speed({ speed });

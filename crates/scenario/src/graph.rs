@@ -4,6 +4,8 @@ mod goal;
 mod json;
 mod shapes;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use units::{Bytes, Time};
 
@@ -82,13 +84,21 @@ impl Graph {
         goal::read(text)
     }
 
-    /// The number of a coflow of this name.
-    fn coflow(&mut self, name: &str) -> u32 {
-        let known = self.coflows.iter().position(|known| **known == *name);
-        known.unwrap_or_else(|| {
-            self.coflows.push(name.into());
-            self.coflows.len() - 1
-        }) as u32
+    /// Adds a coflow; its number.
+    fn add_coflow(&mut self, name: &str) -> u32 {
+        self.coflows.push(name.into());
+        (self.coflows.len() - 1) as u32
+    }
+
+    /// The number of the coflow of this name; `known` has the numbers of those that a file has named so far.
+    fn coflow(&mut self, name: String, known: &mut BTreeMap<String, u32>) -> u32 {
+        match known.entry(name) {
+            Entry::Occupied(number) => *number.get(),
+            Entry::Vacant(place) => {
+                let number = self.add_coflow(place.key());
+                *place.insert(number)
+            }
+        }
     }
 
     /// Adds a task; its number.

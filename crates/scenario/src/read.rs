@@ -100,8 +100,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         // An unreadable duration has been reported; later checks against it must not fail as well.
         let end = duration.unwrap_or(Scenario::DURATION_MAX);
         let tcp = self.tcp(section.take("tcp"))?;
-        let packet_bytes = u64::from(tcp.mtu());
-        let network = section.require("network", |r, n| r.network(n, end, packet_bytes));
+        let network = section.require("network", |r, n| r.network(n, end, &tcp));
         let topology = network.as_ref().map(|network| &network.topology);
         let measure = self.measure(section.take("measure"), end, topology);
         let enforcer = section.get("enforcer", |r, n| r.enforcer(n, network.as_ref()));

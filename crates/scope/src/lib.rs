@@ -122,8 +122,8 @@ impl Scope {
         while self.now() < to && done < hops {
             let next = self.now().saturating_add(self.step).min(to);
             self.simulation.run_to(next);
-            let before = std::mem::replace(&mut done, self.simulation.packet_hops() - began);
-            match done - before {
+            let before = std::mem::replace(&mut done, self.simulation.packet_hops().saturating_sub(began));
+            match done.saturating_sub(before) {
                 few if few < STEP_HOPS / 2 => self.step = (self.step * 2).min(Time::from_secs(1)),
                 many if many > STEP_HOPS * 2 => self.step = (self.step / 2).max(Time::from_ps(1)),
                 _ => {}

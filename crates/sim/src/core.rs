@@ -233,10 +233,15 @@ impl Core {
 
     /// From now on packets of `socket` take `route`; those under way stay on the old one.
     pub fn reroute(&mut self, socket: u32, route: &[LinkId]) {
-        let peer = socket ^ 1;
-        let start = self.fabric.routes.add(route, peer);
-        let socket = &mut self.sockets[socket as usize];
-        (socket.route, socket.first) = (start, self.fabric.routes.hop(start)[0]);
+        let start = self.fabric.routes.add(route, socket ^ 1);
+        let first = self.fabric.routes.hop(start)[0];
+        let moved = &mut self.sockets[socket as usize];
+        if moved.first.link() != first.link() {
+            // what waits in the earlier interface no longer counts against it
+            let waiting = self.nics[moved.first.link().index()].forget(socket);
+            moved.sending.take(waiting);
+        }
+        (moved.route, moved.first) = (start, first);
     }
 
     /// The packets of the newest socket are spread over `ways`; see [`Spread::new`]. Of such a network every socket is spread.

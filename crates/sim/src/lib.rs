@@ -177,7 +177,7 @@ impl Simulation {
         self.traffic.reroute(&mut self.core);
     }
 
-    /// Packets accepted by links so far: the work done.
+    /// Packets accepted by links so far: the work done. It falls by what a queue drops at departure, as CoDel does.
     pub fn packet_hops(&self) -> u64 {
         let links = self.traffic.flows.topology.links().len() as u32;
         (0..links).map(|i| self.core.fabric.links.counters(LinkId(i)).accepted).sum()

@@ -49,12 +49,11 @@ impl Simulation {
         &self.core.fabric.links
     }
 
-    /// Sums over all links.
+    /// Sums over the links of the network.
     pub fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for link in (0..self.links().len() as u32).map(LinkId) {
+        let mut totals = Totals { packet_hops: self.packet_hops(), ..Totals::default() };
+        for link in (0..self.topology().links().len() as u32).map(LinkId) {
             let counters = self.links().counters(link);
-            totals.packet_hops += counters.accepted;
             totals.drops += counters.dropped + counters.dropped_by_failure();
             totals.marks += counters.marked;
         }

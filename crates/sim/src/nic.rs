@@ -39,7 +39,21 @@ impl Nic {
         }
     }
 
+    /// What waits of `socket` no longer counts; so many bytes it was.
+    pub fn forget(&mut self, socket: u32) -> u32 {
+        let mut forgotten = 0;
+        self.queue.retain(|waiting| {
+            let stays = waiting.socket != socket;
+            forgotten += if stays { 0 } else { waiting.len };
+            stays
+        });
+        forgotten
+    }
+
     /// When all but `keep` bytes of the `queued` bytes of `socket` will have left.
+    ///
+    /// # Panics
+    /// Fewer wait here.
     pub fn drained_to(&self, socket: u32, queued: u32, keep: u32) -> Time {
         let (older, newer) = self.queue.as_slices();
         let mut rest = queued;
@@ -52,6 +66,6 @@ impl Nic {
                 }
             }
         }
-        Time::ZERO
+        unreachable!("{queued} bytes of socket {socket} wait here")
     }
 }

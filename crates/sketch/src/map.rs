@@ -6,6 +6,7 @@ use crate::places::{Columns, Places, TOP};
 use crate::words::range;
 use net::{LinkId, NodeId, Topology};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 const WIDTH: f64 = 640.0;
 const COLUMNS: Columns = Columns { left: 60.0, right: 330.0 };
@@ -129,17 +130,18 @@ impl Map {
 
     /// Between switches.
     fn add_core_cables(&mut self, topology: &Topology, spot_of: &[u32]) {
+        let mut places: BTreeMap<[u32; 2], usize> = BTreeMap::new();
         for (link, [from, to]) in between_switches(topology) {
-            let ends = [spot_of[from.index()], spot_of[to.index()]];
-            let (there, back) = (link.0, link.reverse().0);
+            let [a, b] = [spot_of[from.index()], spot_of[to.index()]];
+            let (ends, there, back) =
+                if a <= b { ([a, b], link, link.reverse()) } else { ([b, a], link.reverse(), link) };
             // a switch may have cables to several servers of another
-            match self.cables.iter_mut().find(|cable| cable.ends == ends) {
-                Some(cable) => {
-                    cable.there.push(there);
-                    cable.back.push(back);
-                }
-                None => self.cables.push(Cable { ends, there: vec![there], back: vec![back] }),
-            }
+            let place = *places.entry(ends).or_insert_with(|| {
+                self.cables.push(Cable { ends, there: Vec::new(), back: Vec::new() });
+                self.cables.len() - 1
+            });
+            self.cables[place].there.push(there.0);
+            self.cables[place].back.push(back.0);
         }
     }
 }

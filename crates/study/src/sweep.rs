@@ -123,7 +123,7 @@ fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result
         let done = Progress::share(now, end);
         progress.advance(done - reported);
         reported = done;
-        step = match simulation.packet_hops() - hops {
+        step = match simulation.packet_hops().saturating_sub(hops) {
             few if few < STEP_HOPS / 2 => (step * 2).min(longest),
             many if many > STEP_HOPS * 2 => (step / 2).max(Time::from_ps(1)),
             _ => step,

@@ -248,7 +248,10 @@ fn each_alert_fires_at_its_time_and_not_before() {
     let rules = fs::read_to_string(dist("prometheus/alerts.yml")).expect("it is in the repository");
     let tests = include_str!("alerts.yml");
     for alert in rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
-        assert!(tests.contains(&format!("alertname: {alert}\n        exp_alerts:")), "{alert} never fires in the tests");
+        assert!(
+            tests.contains(&format!("alertname: {alert}\n        exp_alerts:")),
+            "{alert} never fires in the tests"
+        );
     }
     let served = fs::read_to_string(dist("../docs/monitor.md")).expect("it is in the repository");
     for series in tests.split("series: ").skip(1) {

@@ -18,8 +18,7 @@ use crate::error::{CABLES_MAX, NODES_MAX};
 use serde::Serialize;
 use units::Time;
 
-/// A network that a few numbers describe. Hosts are `h1`…; of all but the first tree, those of one group are numbered in a
-/// row.
+/// A network that a few numbers describe. Hosts are `h1`…; those of one group ([`Shape::groups`]) are numbered in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {

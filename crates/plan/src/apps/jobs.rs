@@ -87,7 +87,8 @@ impl Jobs {
         for task in &graph.tasks {
             if let Work::Send { bytes, coflow, .. } = &task.work {
                 coflows[*coflow as usize].1 += 1;
-                sizes[*coflow as usize] += bytes.get();
+                let size = &mut sizes[*coflow as usize];
+                *size = u64::saturating_add(*size, bytes.get());
             }
         }
         for ((place, name), bytes) in (0..).zip(&graph.coflows).zip(&sizes) {
@@ -109,7 +110,7 @@ impl Jobs {
             end_ns: None,
             tasks: graph.tasks.len() as u64,
             messages: coflows.iter().map(|(_, messages)| messages).sum(),
-            bytes: sizes.iter().sum(),
+            bytes: sizes.into_iter().fold(0, u64::saturating_add),
         });
         let missing = graph.tasks.iter().map(|task| task.needs.len() as u32).collect();
         self.run = Run { missing, left: graph.tasks.len(), coflows };
@@ -204,11 +205,11 @@ impl Jobs {
         }
     }
 
-    /// A task's time, drawn among stragglers.
+    /// A task's time, drawn among stragglers; not longer than a run.
     fn computing(&mut self, time: Time) -> Time {
         match self.job.stragglers {
             Some(stragglers) if self.random.unit() < stragglers.probability.fraction() => {
-                Time::from_ps((time.as_ps() as f64 * stragglers.factor) as u64)
+                Time::from_ps((time.as_ps() as f64 * stragglers.factor) as u64).min(Scenario::DURATION_MAX)
             }
             _ => time,
         }

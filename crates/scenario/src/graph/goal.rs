@@ -15,6 +15,7 @@ type Channel = (u32, u32, u64);
 #[derive(Default)]
 struct Goal {
     graph: Graph,
+    coflows: BTreeMap<String, u32>,
     /// The line of each task.
     lines: Vec<usize>,
     /// The labels of the present rank: the tasks at which an operation begins and ends.
@@ -136,7 +137,7 @@ impl Goal {
             ["send", bytes, "to", peer, options @ ..] => {
                 let (bytes, peer, tag) =
                     (size(bytes)?, self.peer(rank, peer)?, option(options, &["tag", "cpu", "nic"])?);
-                let coflow = self.graph.coflow(&format!("tag-{tag}"));
+                let coflow = self.graph.coflow(format!("tag-{tag}"), &mut self.coflows);
                 let sent = self.add(Work::Send { from: rank, to: peer, bytes, coflow }, vec![begin], line);
                 self.sends.entry((rank, peer, tag)).or_default().push_back(sent);
                 sent

@@ -26,6 +26,7 @@ struct Written {
 #[derive(Default)]
 struct Read {
     graph: Graph,
+    coflows: BTreeMap<String, u32>,
     ids: BTreeMap<String, u32>,
 }
 
@@ -58,7 +59,7 @@ impl<'de> Visitor<'de> for Top<'_> {
         let mut has_tasks = false;
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "ranks" => {
+                "ranks" if self.0.graph.ranks == 0 => {
                     let ranks = map.next_value()?;
                     if !(1..=RANKS_MAX).contains(&ranks) {
                         return Err(A::Error::custom(format!("`ranks` is from 1 to {RANKS_MAX}")));
@@ -172,7 +173,7 @@ impl Read {
                 }
                 let bytes = bytes.parse::<Bytes>().ok().filter(|bytes| (1..=BYTES_MAX).contains(&bytes.get()));
                 let bytes = bytes.ok_or("`send` is a size such as \"1 MB\", from 1 B to 1000000 GB")?;
-                let coflow = self.graph.coflow(coflow.as_deref().unwrap_or("all"));
+                let coflow = self.graph.coflow(coflow.unwrap_or_else(|| "all".to_string()), &mut self.coflows);
                 Ok(Work::Send { from, to, bytes, coflow })
             }
             _ => Err("a task has `rank` and `compute`, or `from`, `to` and `send`".into()),

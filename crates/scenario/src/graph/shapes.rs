@@ -46,7 +46,7 @@ fn share(bytes: Bytes, parts: u64) -> Bytes {
 fn map_reduce(graph: &mut Graph, shape: &JobShape) {
     let JobShape::MapReduce { mappers, reducers, bytes, map, reduce, waves } = *shape else { return };
     let hosts = graph.ranks;
-    let coflow = graph.coflow("shuffle");
+    let coflow = graph.add_coflow("shuffle");
     let part = share(bytes, u64::from(mappers) * u64::from(waves) * u64::from(reducers));
     let mut fetched = vec![Vec::new(); reducers as usize];
     for mapper in 0..mappers {
@@ -80,7 +80,7 @@ fn begin(graph: &mut Graph, compute: Time) -> Vec<u32> {
 fn ring(graph: &mut Graph, all: &AllReduce) {
     let n = graph.ranks;
     let part = share(all.bytes, u64::from(n));
-    let phases = [graph.coflow("reduce-scatter"), graph.coflow("all-gather")];
+    let phases = [graph.add_coflow("reduce-scatter"), graph.add_coflow("all-gather")];
     // by rank: what must have ended before it sends
     let mut ready = begin(graph, all.compute);
     for step in 0..2 * (n - 1) {
@@ -100,7 +100,7 @@ fn ring(graph: &mut Graph, all: &AllReduce) {
 fn tree(graph: &mut Graph, all: &AllReduce) {
     let n = graph.ranks;
     let bytes = all.bytes;
-    let (up, down) = (graph.coflow("reduce"), graph.coflow("broadcast"));
+    let (up, down) = (graph.add_coflow("reduce"), graph.add_coflow("broadcast"));
     let mut needs: Vec<Vec<u32>> = begin(graph, all.compute).into_iter().map(|task| vec![task]).collect();
     for from in (1..n).rev() {
         let to = (from - 1) / 2;
@@ -117,7 +117,7 @@ fn tree(graph: &mut Graph, all: &AllReduce) {
 
 fn all_to_all(graph: &mut Graph, bytes: Bytes, compute: Time) {
     let n = graph.ranks;
-    let coflow = graph.coflow("all-to-all");
+    let coflow = graph.add_coflow("all-to-all");
     let ready = begin(graph, compute);
     for from in 0..n {
         for ahead in 1..n {
@@ -130,7 +130,7 @@ fn all_to_all(graph: &mut Graph, bytes: Bytes, compute: Time) {
 /// Each rank is a stage: it computes a batch when the stage before has sent it and its own last batch is done.
 fn pipeline(graph: &mut Graph, bytes: Bytes, batches: u32, compute: Time) {
     let n = graph.ranks;
-    let coflow = graph.coflow("pipeline");
+    let coflow = graph.add_coflow("pipeline");
     let mut last: Vec<Vec<u32>> = vec![Vec::new(); n as usize];
     for _ in 0..batches {
         let mut arrived = None;

@@ -189,6 +189,13 @@ pub enum Queue {
     DualPi2(DualPi2),
 }
 
+impl Queue {
+    /// Whether it decides at a packet's departure, and so holds what it queues: CoDel, FQ-CoDel and DualPI2.
+    pub fn is_held(&self) -> bool {
+        matches!(self, Queue::Codel(_) | Queue::FqCodel(_) | Queue::DualPi2(_))
+    }
+}
+
 /// A queue's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

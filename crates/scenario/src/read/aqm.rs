@@ -7,6 +7,8 @@ use units::{Bytes, Time};
 
 /// Queues of a link with flow queues.
 const FLOWS_MAX: u32 = 65_536;
+/// Shortest interval of a controller.
+const INTERVAL_MIN: Time = Time::from_us(10);
 /// Largest weight of a controller.
 const WEIGHT_MAX: f64 = 1000.0;
 
@@ -28,11 +30,17 @@ fn span(section: &Section, key: &'static str, default: Time) -> Time {
     section.get(key, Reader::span).unwrap_or(default)
 }
 
+/// The same, of what the interval between two updates follows from: after an idle time all are caught up with.
+fn interval(section: &Section, key: &'static str, default: Time) -> Time {
+    let within = |span: &Time| *span >= INTERVAL_MIN;
+    section.get(key, |r, n| r.within(n, within, &format!("at least {INTERVAL_MIN}"))).unwrap_or(default)
+}
+
 fn pie(section: &Section) -> Pie {
     Pie {
         packets: packets(section, 1000),
         target: span(section, "target", Time::from_ms(15)),
-        update: span(section, "update", Time::from_ms(15)),
+        update: interval(section, "update", Time::from_ms(15)),
         burst: span(section, "burst", Time::from_ms(150)),
         alpha: section.get("alpha", |r, n| r.number(n, WEIGHT_MAX)).unwrap_or(0.125),
         beta: section.get("beta", |r, n| r.number(n, WEIGHT_MAX)).unwrap_or(1.25),
@@ -69,8 +77,8 @@ fn fq_codel(section: &Section, frame_bytes: u64) -> FqCodel {
 fn dualpi2(section: &Section) -> Option<DualPi2> {
     let dualpi2 = DualPi2 {
         packets: packets(section, 10_000),
-        target: span(section, "target", Time::from_ms(15)),
-        rtt_max: span(section, "rtt_max", Time::from_ms(100)),
+        target: interval(section, "target", Time::from_ms(15)),
+        rtt_max: interval(section, "rtt_max", Time::from_ms(100)),
         step: span(section, "step", Time::from_ms(1)),
         coupling: section.get("coupling", |r, n| r.number(n, WEIGHT_MAX)).unwrap_or(2.0),
         classic_share: section.get("classic_share", Reader::percentage).unwrap_or(Percent(10.0)),

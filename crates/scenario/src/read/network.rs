@@ -2,8 +2,8 @@
 
 use super::{INTEGER_MAX, Reader, Section, shaped};
 use crate::model::{
-    Buffer, Cable, Failure, Framing, Limit, LinkRef, LinkSettings, Loss, Network, Node as NetworkNode, NodeKind, Queue,
-    Routing, Tier, Topology,
+    Buffer, Cable, Failure, Framing, Limit, LimitOutput, LinkRef, LinkSettings, Loss, Network, Node as NetworkNode,
+    NodeKind, Queue, Routing, Tcp, Tier, Topology,
 };
 use document::tree::{Node, Value};
 use document::{list, nearest, suggestion};
@@ -30,8 +30,9 @@ const ROUTINGS: [(&str, Routing); 4] = [
 const ETHERNET: u64 = 38;
 
 impl Reader<'_, '_> {
-    /// The `[network]` table; `packet_bytes` is the largest IP packet.
-    pub(super) fn network(&self, node: &Node, end: Time, packet_bytes: u64) -> Option<Network> {
+    /// The `[network]` table of hosts that speak TCP as `tcp` says.
+    pub(super) fn network(&self, node: &Node, end: Time, tcp: &Tcp) -> Option<Network> {
+        let packet_bytes = u64::from(tcp.mtu());
         let section = self.section(node, "`[network]`")?;
         let framing = section
             .get("framing", |r, n| r.word(n, &[("ethernet", Framing::Ethernet), ("ip", Framing::Ip)]))
@@ -55,6 +56,11 @@ impl Reader<'_, '_> {
         section.finish();
         let topology = topology?;
         let (routing, balancing) = shaped::ways(&section, &topology, (routing, balancing))?;
+        if topology.servers_forward() && nic_queue.is_held() && tcp.limit_output == LimitOutput::Auto {
+            let help = "write another queue, or `limit_output = false` in `[tcp]`".to_string();
+            let message = "what waits in this queue cannot be limited by flow (`tcp.limit_output`)";
+            return section.problem("nic_queue", message, Some(help));
+        }
         let tier = self.tiers(tier, &topology, &standard, frame_bytes)?;
         let failure = match failure {
             Some(node) => self.each(node, |r, n| r.failure(n, end, &topology))?,

@@ -16,10 +16,11 @@ pub fn graph(n: usize, degree: usize, seed: u64) -> Vec<(usize, usize)> {
 fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, usize)> {
     let mut cables: Vec<(usize, usize)> = Vec::with_capacity(count * degree / 2);
     let mut joined = vec![BTreeSet::new(); count];
-    let mut open: Vec<usize> = (0..count).collect();
+    // switches with free ports, and where each is among them
+    let mut open: Vec<usize> = if degree == 0 { Vec::new() } else { (0..count).collect() };
+    let mut places: Vec<usize> = open.clone();
     let mut below = |most: usize| ((random.unit() * most as f64) as usize).min(most - 1);
     loop {
-        open.retain(|switch| joined[*switch].len() < degree);
         // a few random trials, then all pairs
         let trial = (0..8).find_map(|_| {
             let (a, b) = (*open.get(below(open.len().max(1)))?, *open.get(below(open.len().max(1)))?);
@@ -33,6 +34,9 @@ fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usi
             joined[a].insert(b);
             joined[b].insert(a);
             cables.push((a, b));
+            for full in [a, b].into_iter().filter(|end| joined[*end].len() == degree) {
+                remove(&mut open, &mut places, full);
+            }
             continue;
         }
         // all that have free ports are neighbours: one with two of them takes both ends of a cable, or two take one each
@@ -59,7 +63,19 @@ fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usi
             joined[stuck].insert(end);
             joined[end].insert(stuck);
             cables.push((stuck, end));
+            if joined[stuck].len() == degree {
+                remove(&mut open, &mut places, stuck);
+            }
         }
+    }
+}
+
+/// Takes a switch out of `open`; the last one takes its place.
+fn remove(open: &mut Vec<usize>, places: &mut [usize], switch: usize) {
+    let place = places[switch];
+    open.swap_remove(place);
+    if let Some(moved) = open.get(place) {
+        places[*moved] = place;
     }
 }
 

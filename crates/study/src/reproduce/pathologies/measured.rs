@@ -29,14 +29,17 @@ pub fn short_messages(run: &RunResults) -> Vec<f64> {
     vec![median(&times).unwrap_or(f64::NAN), quantile(&times, 0.95).unwrap_or(f64::NAN)]
 }
 
-/// 95th percentiles of the queries' completion times, ms: before the long flows start, and from then on.
+/// 95th percentiles of the completion times of queries that all servers have answered, ms: before the long flows start, and from then on.
 pub fn queries(run: &RunResults) -> Vec<f64> {
-    let mut rounds: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut rounds: BTreeMap<u64, (u64, u64, u32)> = BTreeMap::new();
     for message in &run.messages {
-        let (start, end) = rounds.entry(message.round).or_insert((message.start_ns, message.end_ns));
+        let (start, end, answers) = rounds.entry(message.round).or_insert((message.start_ns, message.end_ns, 0));
         (*start, *end) = ((*start).min(message.start_ns), (*end).max(message.end_ns));
+        *answers += 1;
     }
-    let (alone, pressed): (Vec<_>, Vec<_>) = rounds.into_values().partition(|(_, end)| *end < PRESSURE_NS);
+    let all = rounds.values().map(|(.., answers)| *answers).max().unwrap_or(0);
+    let whole = rounds.into_values().filter(|(.., answers)| *answers == all).map(|(start, end, _)| (start, end));
+    let (alone, pressed): (Vec<_>, Vec<_>) = whole.partition(|(_, end)| *end < PRESSURE_NS);
     [alone, pressed]
         .map(|spans| {
             let times: Vec<f64> = spans.iter().map(|(start, end)| (end - start) as f64 / 1e6).collect();
@@ -45,7 +48,7 @@ pub fn queries(run: &RunResults) -> Vec<f64> {
         .to_vec()
 }
 
-/// Median of the queue's samples after the warm-up, packets.
+/// Median of the queue's samples in the second half of the run, packets.
 pub fn queue(run: &RunResults) -> Vec<f64> {
     let from = run.link_series.last().map_or(0, |sample| sample.time_ns / 2);
     let samples = run.link_series.iter().filter(|sample| sample.time_ns >= from);
