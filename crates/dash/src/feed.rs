@@ -178,13 +178,14 @@ impl Feed {
         for _ in 0..PARTS_MAX {
             let from = length(&whole);
             let part: oracle::Board = self.ask(Ask::Board { list, from }, None)?;
-            if from > 0 && part.total != whole.total {
-                // a host came or went in between
+            let moved = matches!(list, BoardList::Spans | BoardList::Events) && part.epoch != whole.epoch;
+            if from > 0 && (part.total != whole.total || moved) {
+                // a host came or went in between, or there was a decision
                 whole = oracle::Board::default();
                 continue;
             }
             let more = length(&part);
-            whole.total = part.total;
+            (whole.total, whole.epoch) = (part.total, part.epoch);
             whole.hosts.extend(part.hosts);
             whole.links.extend(part.links);
             whole.spans.extend(part.spans);

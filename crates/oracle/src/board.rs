@@ -3,7 +3,7 @@
 use crate::overview::{HostLine, LinkLine, OVERVIEW_MAX};
 use serde::{Deserialize, Serialize};
 
-/// A part of a list. The parts of one list belong together if they have the same epoch.
+/// A part of a list. The parts of spans, and of events, belong together if they have the same epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Board {

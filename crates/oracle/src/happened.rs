@@ -109,7 +109,7 @@ fn span(rule: &RuleReport, is_enforced: bool, was_sent: bool, unix_s: f64) -> Sp
         None if hosts.addressed > 0 && !is_enforced => "observed",
         None if hosts.addressed > 0 && !was_sent => "paused",
         None if hosts.addressed > 0 => "on",
-        None if hosts.no_algorithm + hosts.no_ecn > 0 => "withheld",
+        None if hosts.no_algorithm + hosts.no_ecn + hosts.held_off > 0 => "withheld",
         None if hosts.flap_limited > 0 => "flapping",
         None if hosts.unknown > 0 => "unknown",
         None => "off",

@@ -72,8 +72,9 @@ pub struct Seen {
     at: Time,
     /// By link: bytes sent, and drops.
     links: Vec<(u64, u64)>,
-    /// Below this, flows have ended.
-    first: usize,
+    /// Flows that are open, and how many had been opened.
+    open: Vec<usize>,
+    opened: usize,
     /// Numbers of flows whose ends have been shown.
     shown: Vec<usize>,
 }
@@ -81,7 +82,7 @@ pub struct Seen {
 impl Seen {
     pub fn of(simulation: &Simulation) -> Seen {
         let links = vec![(0, 0); simulation.topology().links().len()];
-        Seen { at: simulation.now(), links, first: 0, shown: Vec::new() }
+        Seen { at: simulation.now(), links, open: Vec::new(), opened: 0, shown: Vec::new() }
     }
 
     /// The next frame.
@@ -127,12 +128,10 @@ impl Seen {
     }
 
     fn flows(&mut self, simulation: &Simulation) -> Vec<Flow> {
-        let all = simulation.flows();
-        while self.first < all && simulation.flow(self.first).ended {
-            self.first += 1;
-        }
-        let open = (self.first..all).filter(|flow| !simulation.flow(*flow).ended);
-        let windows = open.filter_map(|flow| simulation.window(flow)).take(FLOWS);
+        self.open.extend(self.opened..simulation.flows());
+        self.opened = simulation.flows();
+        self.open.retain(|flow| !simulation.flow(*flow).ended);
+        let windows = self.open.iter().filter_map(|flow| simulation.window(*flow)).take(FLOWS);
         let flow = |window: results::CwndSample| Flow {
             flow: window.flow as usize,
             cwnd: window.cwnd,
