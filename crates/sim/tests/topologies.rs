@@ -231,3 +231,16 @@ fn flows_that_are_sprayed_leave_a_link_that_fails_and_return_after_its_repair() 
     assert_eq!(results.flows.len(), 16);
     assert!(goodput(&results) > 8.0, "{}", goodput(&results));
 }
+
+#[test]
+fn a_flow_whose_interface_fails_goes_on_by_the_other_one() {
+    // one of the two is the flow's, and the other is after the first failure
+    let failures = "[[network.failure]]\nlink = \"h1-s1\"\nat = \"10 ms\"\nuntil = \"20 ms\"\n\
+                    [[network.failure]]\nlink = \"h1-s5\"\nat = \"30 ms\"\nuntil = \"40 ms\"";
+    let topology = "bcube = { n = 4, k = 1, forwarding_delay = \"1 us\" }";
+    let results = run(&network(topology, failures, "bulk = { from = \"h1\", to = \"h6\" }"));
+    let by = |name: &str| results.links.iter().find(|link| &*link.link == name).unwrap().packets;
+    println!("{} packets by h1->s1, {} by h1->s5; {:.2} Gbit/s", by("h1->s1"), by("h1->s5"), goodput(&results));
+    assert!(by("h1->s1") > 100 && by("h1->s5") > 100, "both interfaces");
+    assert!(goodput(&results) > 0.5, "{}", goodput(&results));
+}
