@@ -225,6 +225,16 @@ impl Verdict {
         Verdict { block: None, bound: f64::INFINITY, objective: verdict.objective.or(Some(INSTEAD)), ..verdict }
     }
 
+    /// What judges: its place among [`VerdictReport::quantities`].
+    pub fn judged_by(&self) -> Option<usize> {
+        self.objective
+    }
+
+    /// The network's variables whose counterparts are compared, in the order of [`VerdictReport::quantities`].
+    pub fn variables() -> impl Iterator<Item = &'static str> {
+        QUANTITIES.iter().map(|quantity| quantity.variable)
+    }
+
     /// Takes what a period showed.
     pub fn observe(&mut self, period: &PeriodObservation) {
         if !period.acting {
