@@ -91,6 +91,7 @@ fn asked(set: &Settings) -> Vec<(&'static str, String)> {
         ("max_pacing_rate", shown(set.max_pacing_rate.as_ref())),
         ("delayed_ack_max", shown(set.delayed_ack_max.as_ref())),
         ("window_clamp", shown(set.window_clamp.as_ref())),
+        ("window_total", shown(set.window_total.as_ref())),
         ("ecn", shown(set.ecn.as_ref())),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()

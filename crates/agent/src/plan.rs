@@ -118,6 +118,9 @@ impl Plan {
                 let metrics = metrics(&set, cc.filter(|_| !host.means.bpf()), host.means);
                 plan.routes(rule, metrics, host.means, note);
             }
+            if set.window_total.is_some() {
+                plan.notes.push(note("window_total is not set: this agent cannot bound a sum of windows".into()));
+            }
             if set.ecn.is_some() && !host.means.routes() {
                 plan.notes
                     .push(note("ecn is not set: it needs routes or a sysctl, which this agent does not touch".into()));

@@ -17,6 +17,7 @@ mod fleet_cost;
 mod kernel_cost;
 mod memory;
 mod policy;
+mod shapes;
 mod speed;
 mod workload;
 
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
 fn cases() -> Vec<String> {
     [
         speed::cases(),
+        shapes::cases(),
         workload::cases(),
         memory::cases(),
         algorithms::cases(),
@@ -97,6 +99,7 @@ fn cases() -> Vec<String> {
 
 fn run_case(name: &str) -> Option<Vec<Row>> {
     speed::run(name)
+        .or_else(|| shapes::run(name))
         .or_else(|| workload::run(name))
         .or_else(|| memory::run(name))
         .or_else(|| algorithms::run(name))

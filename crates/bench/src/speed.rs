@@ -29,21 +29,30 @@ const SIZES: [Size; 4] = [
     Size { name: "1024x10G", k: 16, rate: "10 Gbit/s", warmup: Time::from_ms(4), measured: Time::from_ms(12) },
 ];
 
-/// HOSTSxRATE/algorithm.
+/// Disciplines of today, in the first size, with NewReno.
+const QUEUES: [&str; 4] = ["pie", "codel", "fq_codel", "dualpi2"];
+
+/// HOSTSxRATE/algorithm, and HOSTSxRATE/discipline.
 pub fn cases() -> Vec<String> {
-    SIZES.iter().flat_map(|size| ALGORITHMS.iter().map(move |cc| format!("{}/{cc}", size.name))).collect()
+    let queues = QUEUES.iter().map(|queue| format!("{}/{queue}", SIZES[0].name));
+    SIZES.iter().flat_map(|size| ALGORITHMS.iter().map(move |cc| format!("{}/{cc}", size.name))).chain(queues).collect()
 }
 
 /// Speed and peak memory of a case; `None` if it is not one of these.
 pub fn run(name: &str) -> Option<Vec<Row>> {
     let (size, cc) = name.split_once('/')?;
     let size = SIZES.iter().find(|s| s.name == size)?;
-    let cc = ALGORITHMS.iter().find(|a| **a == cc)?;
+    let cc = ALGORITHMS.iter().chain(&QUEUES).find(|a| **a == cc)?;
     let scenario = scenario(size, cc);
-    let mut simulation = Simulation::new(&scenario).expect("the built-in algorithms are there");
-    simulation.run_to(size.warmup);
+    Some(measure(name, &scenario, size.warmup))
+}
+
+/// Speed and peak memory of a scenario after `warmup`.
+pub fn measure(name: &str, scenario: &Scenario, warmup: Time) -> Vec<Row> {
+    let mut simulation = Simulation::new(scenario).expect("the built-in algorithms are there");
+    simulation.run_to(warmup);
     let (hops, start) = (simulation.packet_hops(), Instant::now());
-    simulation.run_to(size.warmup + size.measured);
+    simulation.run_to(scenario.duration);
     let (wall, hops) = (start.elapsed().as_secs_f64(), simulation.packet_hops() - hops);
     // finishing checks that every link conserves packets, and the table must agree with the count
     let total = simulation.packet_hops();
@@ -57,13 +66,14 @@ pub fn run(name: &str) -> Option<Vec<Row>> {
     if let Some(bytes) = peak_memory() {
         rows.push(Row::new(format!("{name} memory"), bytes as f64 / 1e6, "MB"));
     }
-    Some(rows)
+    rows
 }
 
 fn scenario(size: &Size, cc: &str) -> Scenario {
-    let queue = match cc {
-        "dctcp" => "{ threshold_ecn = { mark_packets = 15, packets = 100 } }",
-        _ => "{ drop_tail = { packets = 100 } }",
+    let (queue, cc) = match cc {
+        "dctcp" => ("{ threshold_ecn = { mark_packets = 15, packets = 100 } }".to_string(), cc),
+        queue if QUEUES.contains(&queue) => (format!("{{ {queue} = {{ packets = 100 }} }}"), "newreno"),
+        _ => ("{ drop_tail = { packets = 100 } }".to_string(), cc),
     };
     let text = format!(
         r#"

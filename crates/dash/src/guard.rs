@@ -78,10 +78,14 @@ pub async fn guard(names: Arc<Vec<String>>, request: Request, next: Next) -> Res
     response
 }
 
-/// Whether a page of another site asks.
+/// Whether a page of another site asks. Browsers say which kind of site only to servers that they trust, such as those of this machine;
+/// the origin they send to all.
 pub fn is_foreign(headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    let bytes = |name: header::HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+    let site = bytes(header::HeaderName::from_static("sec-fetch-site"));
+    let origin = bytes(header::ORIGIN).map(|origin| origin.split(|byte| *byte == b'/').next_back());
     site.is_some_and(|site| site != b"same-origin" && site != b"none")
+        || origin.is_some_and(|origin| origin != bytes(header::HOST))
 }
 
 /// A host without its port.

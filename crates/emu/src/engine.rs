@@ -296,7 +296,8 @@ impl<P> Engine<P> {
         let len = u32::from(flight.head.ip_len) + self.framing;
         let was_up = self.links.is_up(link);
         match self.links.offer(link, now, u16::try_from(len).unwrap_or(u16::MAX), flight.head.ecn) {
-            Outcome::Dropped => {
+            // links that hold their packets are refused before a run
+            Outcome::Dropped | Outcome::Held => {
                 if was_up {
                     self.totals.dropped += 1;
                 } else {

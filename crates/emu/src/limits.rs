@@ -3,7 +3,8 @@
 use crate::address::ENTRIES_MAX;
 use net::{LinkId, NodeId, Router, Topology};
 use plan::{Pairing, Random};
-use scenario::{Objection, Scenario, TrafficKind, Workload};
+use scenario::{Objection, Queue, Scenario, TrafficKind, Workload};
+use std::collections::BTreeSet;
 use units::Rate;
 
 /// Faster links cannot be emulated: the forwarder takes as long for a packet as the link.
@@ -26,6 +27,17 @@ const RECEIVING_S: f64 = 2.5e-6;
 const HOP_S: f64 = 0.15e-6;
 /// ACKs per packet.
 const ACKS: f64 = 0.5;
+/// The ranks of a job that send to one another; `n`: the network's hosts.
+fn job_pairs(job: &scenario::Job, n: u64) -> BTreeSet<(u32, u32)> {
+    let hosts = job.hosts.as_ref().map_or(n, |hosts| hosts.len() as u64);
+    let tasks = job.shape.graph(hosts as u32).tasks.into_iter();
+    let pair = |task: scenario::Task| match task.work {
+        scenario::Work::Send { from, to, .. } => Some((from, to)),
+        scenario::Work::Compute { .. } => None,
+    };
+    tasks.filter_map(pair).collect()
+}
+
 /// Share of the forwarder's CPU that traffic may require.
 const SHARE_MAX: f64 = 0.9;
 /// Up to this share the forwarder does the hosts' receiving half as well.
@@ -54,6 +66,18 @@ pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
         let message = format!("links of {} cannot be emulated; the bound is {RATE_MAX}", link.rate);
         object(&key, message, "lower the rate, or use --backend sim");
     }
+    if topology.servers_forward() {
+        let message = "networks whose servers forward cannot be emulated".to_string();
+        object("network.topology", message, "take a network of switches, or use --backend sim");
+    }
+    if !scenario.network.balancing.is_by_flow() {
+        let message = "the emulator keeps the packets of a flow on one path".to_string();
+        object("network.balancing", message, "write \"flow\", or use --backend sim");
+    }
+    if let Some(key) = held_queue(scenario) {
+        let message = "a queue that decides when a packet departs cannot be emulated".to_string();
+        object(&key, message, "take `pie`, `red` or `threshold_ecn`, or use --backend sim");
+    }
     if topology.n_hosts() > HOSTS_MAX {
         let message =
             format!("{} hosts cannot be emulated on one machine; the bound is {HOSTS_MAX}", topology.n_hosts());
@@ -70,6 +94,11 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
     };
     if scenario.traffic.len() > ENTRIES_MAX {
         object("traffic", format!("at most {ENTRIES_MAX} entries can be emulated"), "merge entries");
+    }
+    let has_total = |rule: &policy::Rule| rule.set.window_total.is_some();
+    if scenario.policy.as_ref().is_some_and(|control| control.policy.rules.iter().any(has_total)) {
+        let message = "hosts of the emulator cannot bound a sum of windows (`window_total`)".to_string();
+        object("policy.file", message, "use --backend sim, or a policy without it");
     }
     let connections: u64 = scenario.traffic.iter().map(|entry| connections(&entry.kind, topology)).sum();
     if connections > CONNECTIONS_MAX {
@@ -105,6 +134,22 @@ pub fn needs_help(scenario: &Scenario, topology: &Topology, router: &Router) -> 
     load(scenario, topology, router, RECEIVING_S, ACKS).0 > RECEIVING_SHARE_MAX
 }
 
+/// The key of a queue that decides when a packet departs: the engine asks a link only as packets arrive.
+fn held_queue(scenario: &Scenario) -> Option<String> {
+    let network = &scenario.network;
+    let is_held = |queue: &Queue| matches!(queue, Queue::Codel(_) | Queue::FqCodel(_) | Queue::DualPi2(_));
+    if let scenario::Topology::Explicit { links, .. } = &network.topology
+        && let Some(i) = links.iter().position(|cable| is_held(&cable.queue))
+    {
+        return Some(format!("network.topology.explicit.links.{i}.queue"));
+    }
+    if let Some((tier, _)) = network.tier.iter().find(|(_, tier)| tier.queue != network.queue && is_held(&tier.queue)) {
+        return Some(format!("network.tier.{}.queue", format!("{tier:?}").to_lowercase()));
+    }
+    let named = [("network.queue", &network.queue), ("network.nic_queue", &network.nic_queue)];
+    named.into_iter().find(|(_, queue)| is_held(queue)).map(|(key, _)| key.to_string())
+}
+
 /// The key by which the rate of the fastest links was set.
 fn rate_key(scenario: &Scenario, rate: Rate) -> String {
     if let scenario::Topology::Explicit { links, .. } = &scenario.network.topology
@@ -133,7 +178,8 @@ fn connections(kind: &TrafficKind, topology: &Topology) -> u64 {
             let of_each = if matches!(kind, TrafficKind::Exchange(_)) { 2 } else { n.saturating_sub(1) };
             n * of_each * u64::from(all.jobs)
         }
-        TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => 0,
+        TrafficKind::Job(job) if job.connections == scenario::Connections::Reuse => job_pairs(job, n).len() as u64,
+        TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } | TrafficKind::Job(_) => 0,
     }
 }
 
@@ -201,6 +247,11 @@ fn demands(scenario: &Scenario, topology: &Topology) -> Vec<Demand> {
                     demands.push(Demand { src, dst, bps: flow.bytes.get() as f64 * 8.0 / seconds });
                 }
                 continue;
+            }
+            TrafficKind::Job(job) => {
+                let hosts = pairing.listed(job.hosts.as_deref());
+                let pairs = job_pairs(job, hosts.len() as u64).into_iter();
+                (pairs.map(|(from, to)| (hosts[from as usize], hosts[to as usize])).collect(), f64::MAX)
             }
             TrafficKind::Idle { .. } => continue,
         };

@@ -203,7 +203,10 @@ fn results(
     let opened = (flows.len(), scenario.traffic.len());
     let enforcer = counted.gate.as_ref();
     let enforcer = enforcer.map_or_else(Vec::new, |gate| gate.results(counted.ended, opened, &mut summary));
+    let (jobs, coflows) = report.jobs;
     RunResults {
+        jobs,
+        coflows,
         enforcer,
         flows,
         links,

@@ -5,6 +5,7 @@ use crate::port::{Clock, WallClock};
 use crate::retuning::{Retuned, Retuning};
 use crate::sockets::{self, Due, Hosts, Sockets};
 use plan::Applications;
+use results::{CoflowRow, JobRow};
 use scenario::Scenario;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,8 @@ pub struct Report {
     pub sockets: sockets::Report,
     /// Measures that entries report themselves: name and value.
     pub extra: Vec<(String, f64)>,
+    /// The tables `jobs` and `coflows`.
+    pub jobs: (Vec<JobRow>, Vec<CoflowRow>),
     /// Share of the run for which the applications were ready but had no CPU, 0 to 1.
     pub waited: f64,
     /// In a run with a policy: its results.
@@ -79,7 +82,8 @@ pub fn run(
     // the flows' records first: the rest takes a while
     let sockets = sockets.finish(ended);
     let retuned = retuning.map(Retuning::finish).transpose()?;
-    Ok(Report { sockets, extra: applications.extra(), waited, retuned })
+    let warmup = scenario.measure.warmup;
+    Ok(Report { sockets, extra: applications.extra(warmup), jobs: applications.jobs(warmup), waited, retuned })
 }
 
 /// How long the calling thread has been ready and did not run; zero where Linux does not count it.

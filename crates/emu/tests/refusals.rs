@@ -47,6 +47,31 @@ fn links_that_are_too_fast_are_refused_with_the_bound_where_they_are_set() {
 }
 
 #[test]
+fn servers_that_forward_and_packets_that_are_spread_are_refused_where_they_are_set() {
+    let bcube = STAR.replace("star = { hosts = 4 }", "bcube = { n = 2, k = 1, forwarding_delay = \"1 us\" }");
+    for (text, sets, key) in
+        [(bcube.as_str(), &[][..], "network.topology"), (FAT_TREE, &["network.balancing=packet"], "network.balancing")]
+    {
+        let refused = of_machine(text, sets);
+        assert_eq!(refused.iter().map(|objection| objection.key.as_str()).collect::<Vec<_>>(), [key]);
+    }
+}
+
+#[test]
+fn queues_that_decide_at_departures_are_refused_where_they_are_set() {
+    for (set, key) in [
+        ("network.queue={ codel = {} }", "network.queue"),
+        ("network.tier.host.queue={ fq_codel = {} }", "network.tier.host.queue"),
+        ("network.nic_queue={ dualpi2 = {} }", "network.nic_queue"),
+    ] {
+        let [refused] = &of_machine(STAR, &[set])[..] else { panic!("one objection to {set}") };
+        assert_eq!(refused.key, key);
+    }
+    assert_eq!(of_machine(STAR, &["network.queue={ pie = {} }"]), []);
+    assert_eq!(of_linux(&["tcp.ect1=true"]), ["tcp.ect1"]);
+}
+
+#[test]
 fn too_many_hosts_and_connections_are_refused_with_the_bound() {
     let [refused] = &of_machine(STAR, &["network.topology.star.hosts=500"])[..] else { panic!("one objection") };
     assert_eq!(refused.key, "network.topology");

@@ -79,7 +79,7 @@ struct Value {
 }
 
 /// All settings.
-fn values(set: &Settings) -> [Value; 9] {
+fn values(set: &Settings) -> [Value; 10] {
     let value = |name, asked, can| Value { name, asked, can };
     [
         value("cc", set.cc.clone(), true),
@@ -90,6 +90,7 @@ fn values(set: &Settings) -> [Value; 9] {
         value("pacing", set.pacing.map(|on| on.to_string()), true),
         value("delayed_ack_max", set.delayed_ack_max.map(|time| time.to_string()), false),
         value("window_clamp", set.window_clamp.map(|bytes| bytes.to_string()), false),
+        value("window_total", set.window_total.map(|bytes| bytes.to_string()), false),
         value("ecn", set.ecn.map(|on| on.to_string()), false),
     ]
 }

@@ -23,6 +23,9 @@ pub enum NetError {
     /// More cables than [`CABLES_MAX`].
     #[error("the topology would have {0} cables; the most is {CABLES_MAX}")]
     TooManyCables(u128),
+    /// Numbers that make no network of a [`Shape`](crate::Shape).
+    #[error("{0}")]
+    Shape(String),
     /// A cable names a node that does not exist.
     #[error("a cable ends at `{0}`, which is not among the nodes")]
     UnknownNode(String),
@@ -55,6 +58,14 @@ pub enum NetError {
     /// Random early detection with impossible parameters.
     #[error("link {link}: {why}")]
     Red {
+        /// The link.
+        link: String,
+        /// What is wrong and what would be right.
+        why: &'static str,
+    },
+    /// Another discipline with impossible parameters.
+    #[error("link {link}: {why}")]
+    Queue {
         /// The link.
         link: String,
         /// What is wrong and what would be right.

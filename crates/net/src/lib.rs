@@ -23,18 +23,30 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod codel;
+mod dualpi2;
 mod ecn;
 mod error;
+mod fq_codel;
 mod link;
 mod mix;
+mod pie;
 mod queue;
 mod routing;
+mod scheduler;
 mod topology;
 
+pub use codel::CodelSpec;
+pub use dualpi2::DualPi2Spec;
 pub use ecn::Ecn;
 pub use error::{NetError, NoPath};
-pub use link::{LinkCounters, LinkTable, Outcome, QueueLength, Sent};
+pub use fq_codel::FqCodelSpec;
+pub use link::{Departure, LinkCounters, LinkTable, Outcome, Parcel, QueueLength, Sent};
 pub use mix::{SplitMix64, mix64};
+pub use pie::PieSpec;
 pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
-pub use routing::{Router, Routing};
-pub use topology::{Cable, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Tier, Topology};
+pub use routing::{Router, Routing, Way};
+pub use scheduler::SchedulerSpec;
+pub use topology::{
+    Cable, Joined, LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Shape, Tier, Topology,
+};

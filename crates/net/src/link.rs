@@ -8,13 +8,18 @@
 //! Three things make it fast. An offer touches one cache line per link ([`Hot`]) and two bytes of ring. In the common
 //! case, a packet limit with or without a packet threshold for marking, departed packets stay on the ring and are taken
 //! off many at a time, when the count reaches `trigger`: the lesser of the marking threshold and the longest queue so far.
-//! (A link with anything unusual has a trigger of zero.) Rates that are a whole number of picoseconds per byte, as all
-//! usual ones are, need no division.
+//! (A link with anything unusual has a trigger of zero.) Rates of whole picoseconds per byte, as all usual ones, need no division.
+
+mod held;
+
+pub use held::{Departure, Parcel};
 
 use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
+use crate::pie::Pie;
 use crate::queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, Red, Verdict};
 use crate::{LinkId, LinkSpec, LinkTier, NetError, NodeId, Topology};
+use held::Held;
 use memory::prefetch;
 use std::hint::select_unpredictable;
 use units::{Rate, Time};
@@ -24,6 +29,8 @@ use units::{Rate, Time};
 pub enum Outcome {
     /// Dropped: no room, an early drop, or a link that is down.
     Dropped,
+    /// Nothing yet: the link holds its packets, so hand this one over by [`LinkTable::hold`].
+    Held,
     /// It will be sent.
     Accepted {
         /// When its last bit leaves the link's near end.
@@ -152,6 +159,8 @@ struct Cold {
     aqm: AqmState,
     /// The shared buffer that this port draws on.
     buffer: Option<u32>,
+    /// The packets in front of a link that holds them.
+    held: Option<Box<Held>>,
     /// Losses of the line.
     loss: Option<Loss>,
     /// What delays the packets at the far end.
@@ -183,6 +192,7 @@ enum AqmState {
     None,
     Threshold(Depth),
     Red(Box<Red>),
+    Pie(Box<Pie>),
 }
 
 /// A buffer that the ports of one switch share.
@@ -212,7 +222,7 @@ impl LinkTable {
     /// The links of `topology`, all idle. `seed` is what random early detection draws from, each link its own stream.
     ///
     /// # Errors
-    /// [`NetError::ZeroRate`], [`NetError::ZeroLimit`], [`NetError::Red`] and [`NetError::Buffer`].
+    /// [`NetError::ZeroRate`], [`NetError::ZeroLimit`], [`NetError::Red`], [`NetError::Queue`] and [`NetError::Buffer`].
     pub fn new(topology: &Topology, seed: u64) -> Result<LinkTable, NetError> {
         let n = topology.links().len();
         let mut table = LinkTable {
@@ -274,18 +284,23 @@ impl LinkTable {
     /// Adds a link that is in no topology and takes nothing: [`offer_short`](LinkTable::offer_short) never decides, and
     /// [`offer_exact`](LinkTable::offer_exact) drops every packet. It stands for a place on a route that is not a link.
     pub fn add_closed(&mut self) -> LinkId {
+        let id = self.add(Rate::from_gbps(1), Time::ZERO);
+        self.warm[id.index()].down = true;
+        id
+    }
+
+    /// Adds a link that is in no topology and only holds each packet back for `delay` and 1 ps a byte: a server's forwarding.
+    pub fn add_delay(&mut self, delay: Time) -> LinkId {
+        self.add(Rate::from_gbps(8000), delay)
+    }
+
+    fn add(&mut self, rate: Rate, delay: Time) -> LinkId {
         let id = LinkId(self.hot.len() as u32);
-        let spec = LinkSpec {
-            from: NodeId(0),
-            to: NodeId(0),
-            rate: Rate::from_gbps(1),
-            delay: Time::ZERO,
-            queue: QueueSpec::unlimited(),
-            tier: LinkTier::Switches,
-        };
+        let (from, to, queue, tier) = (NodeId(0), NodeId(0), QueueSpec::unlimited(), LinkTier::Switches);
+        let spec = LinkSpec { from, to, rate, delay, queue, tier };
         self.hot.push(Hot::new(&spec, self.rings.claim(Rings::FIRST_LOG2)));
         self.far.push(Far::default());
-        self.warm.push(Warm { down: true, ..Warm::new(&spec) });
+        self.warm.push(Warm::new(&spec));
         self.cold.push(Cold::new(&spec, SplitMix64::new(0, 0)));
         id
     }
@@ -359,6 +374,9 @@ impl LinkTable {
             self.cold[i].refused += 1;
             return Outcome::Dropped;
         }
+        if self.cold[i].held.is_some() {
+            return Outcome::Held;
+        }
         let Some(marked) = self.admit(link, now, len, ecn) else {
             self.cold[i].dropped += 1;
             self.cold[i].dropped_bytes += u64::from(len);
@@ -398,6 +416,7 @@ impl LinkTable {
                 if reached && ecn.is_capable() { Verdict::Mark } else { Verdict::Pass }
             }
             AqmState::Red(red) => red.on_arrival(packets, now.saturating_sub(hot.busy_until), ecn),
+            AqmState::Pie(pie) => pie.on_arrival(now, hot.busy_until, bytes(), ecn),
         };
         let len = u64::from(len);
         let fits = match self.cold[i].limit {
@@ -406,6 +425,9 @@ impl LinkTable {
             Limit::Bytes(limit) => bytes() + len <= limit.get(),
         };
         if verdict == Verdict::Drop || !fits || !self.buffer_has_room(link, now, len) {
+            if let AqmState::Pie(pie) = &mut self.cold[i].aqm {
+                pie.on_overflow();
+            }
             return None;
         }
         Some(verdict == Verdict::Mark && ecn != Ecn::Ce)
@@ -419,9 +441,9 @@ impl LinkTable {
         for n in 0..ports {
             let port = self.buffers[buffer as usize].ports[n];
             self.release(port, now);
-            used += self.hot[port.index()].bytes(&self.rings);
+            used += self.port_bytes(port, now);
         }
-        let port_bytes = self.hot[link.index()].bytes(&self.rings);
+        let port_bytes = self.port_bytes(link, now);
         let SharedBuffer { total, alpha, .. } = self.buffers[buffer as usize];
         used + len <= total && (port_bytes + len) as f64 <= alpha * (total - used) as f64
     }
@@ -472,6 +494,9 @@ impl LinkTable {
     /// What is queued at `now`, which must not be before the link's last offer. It changes nothing: later offers may
     /// come before `now`.
     pub fn queue_len(&self, link: LinkId, now: Time) -> QueueLength {
+        if let Some(held) = &self.cold[link.index()].held {
+            return held.queue_len(now, self.hot[link.index()].busy_until);
+        }
         let mut hot = self.hot[link.index()].clone();
         hot.release(now, self.cold[link.index()].rate, &self.rings);
         QueueLength { packets: hot.queued, bytes: hot.bytes(&self.rings) }
@@ -502,6 +527,14 @@ impl LinkTable {
         }
     }
 
+    /// The drop probability of a link with PIE, as of its last arrival.
+    pub fn pie_probability(&self, link: LinkId) -> Option<f64> {
+        match &self.cold[link.index()].aqm {
+            AqmState::Pie(pie) => Some(pie.probability()),
+            _ => None,
+        }
+    }
+
     /// `link` fails at `now`: its packets are lost, further offers are refused. No effect if it is down.
     pub fn fail(&mut self, link: LinkId, now: Time) {
         let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
@@ -514,6 +547,8 @@ impl LinkTable {
         hot.trigger = 0;
         hot.queued = 0;
         hot.busy_until = hot.busy_until.min(now);
+        let cold = &mut self.cold[link.index()];
+        cold.lost += cold.held.as_mut().map_or(0, |held| held.fail());
     }
 
     /// `link` works again, with an empty queue. No effect if it is up.
@@ -660,15 +695,17 @@ impl Warm {
 impl Cold {
     fn new(spec: &LinkSpec, random: SplitMix64) -> Cold {
         let aqm = match &spec.queue.aqm {
-            Aqm::None => AqmState::None,
+            Aqm::None | Aqm::Held(_) => AqmState::None,
             Aqm::Threshold(depth) => AqmState::Threshold(*depth),
             Aqm::Red(red) => AqmState::Red(Box::new(Red::new(red, spec.rate, random))),
+            Aqm::Pie(pie) => AqmState::Pie(Box::new(Pie::new(pie, random))),
         };
         Cold {
             rate: spec.rate,
             limit: spec.queue.limit,
             aqm,
             buffer: None,
+            held: Held::of(&spec.queue),
             loss: None,
             jitter: None,
             dropped: 0,
@@ -719,6 +756,8 @@ fn fault(topology: &Topology, id: LinkId, spec: &LinkSpec) -> Option<NetError> {
     }
     match &spec.queue.aqm {
         Aqm::Red(red) => red.fault().map(|why| NetError::Red { link: name(), why }),
+        Aqm::Pie(pie) => pie.fault().map(|why| NetError::Queue { link: name(), why }),
+        Aqm::Held(held) => held.fault().map(|why| NetError::Queue { link: name(), why }),
         _ => None,
     }
 }

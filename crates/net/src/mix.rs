@@ -24,7 +24,12 @@ impl SplitMix64 {
 
     /// A number in [0, 1), a multiple of 2^-53.
     pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(Self::STEP);
-        (mix64(self.0) >> 11) as f64 / (1u64 << 53) as f64
+        mix64(self.0)
     }
 }

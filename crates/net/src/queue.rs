@@ -2,6 +2,8 @@
 
 use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
+use crate::pie::PieSpec;
+use crate::scheduler::SchedulerSpec;
 use units::{Bytes, Rate, Time};
 
 /// The queue in front of a link: a limit, and optionally active management below the limit.
@@ -45,6 +47,10 @@ pub enum Aqm {
     Threshold(Depth),
     /// Random early detection.
     Red(RedSpec),
+    /// The proportional integral controller enhanced.
+    Pie(PieSpec),
+    /// One that decides when a packet departs: the link holds its packets ([`LinkTable::hold`](crate::LinkTable::hold)).
+    Held(SchedulerSpec),
 }
 
 /// Random early detection (Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM
@@ -107,6 +113,12 @@ impl QueueSpec {
     #[must_use]
     pub fn marking(self, depth: Depth) -> QueueSpec {
         QueueSpec { aqm: Aqm::Threshold(depth), ..self }
+    }
+
+    /// This queue, with another discipline.
+    #[must_use]
+    pub fn with(self, aqm: Aqm) -> QueueSpec {
+        QueueSpec { aqm, ..self }
     }
 
     /// This queue, with random early detection.

@@ -1,11 +1,17 @@
 //! [`Router`]: the links between two hosts.
 //!
 //! Shortest paths by hops. Per destination switch, the distances of all switches are computed by breadth-first search at
-//! first use, and kept until a link fails or is restored. A path follows decreasing distances.
+//! first use, and kept until a link fails or is restored. A path follows decreasing distances. Where servers forward, paths
+//! are those of their network's own routing instead.
+
+mod servers;
+mod ways;
 
 use crate::mix::mix64;
 use crate::{LinkId, NoPath, NodeId, Topology};
+use servers::Servers;
 use std::sync::OnceLock;
+pub use ways::Way;
 
 /// How one of several equally short paths is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +21,12 @@ pub enum Routing {
     SinglePath,
     /// Equal-cost multipath: every switch hashes the flow to one of the equally short next hops.
     Ecmp,
+    /// The same with weights: a next hop is chosen as often as its link's rate says.
+    Weighted,
+    /// Valiant load balancing: each flow goes by a shortest path to a switch that its hash chooses among those farthest from
+    /// the hosts, whatever the destination, and by a shortest path on from there; on both, every switch hashes as under
+    /// [`Routing::Ecmp`]. Within one switch there is no detour.
+    Valiant,
 }
 
 /// Distance of a switch that has no path.
@@ -27,6 +39,12 @@ pub struct Router {
     /// Hops of each switch to a switch, by destination; 2 bytes for each pair that was asked for.
     distances: Vec<OnceLock<Box<[u16]>>>,
     switches: Adjacency,
+    /// Under [`Routing::Valiant`]: the switches to go by.
+    vias: Vec<u32>,
+    /// Under [`Routing::Weighted`]: bits per second by link.
+    weights: Option<Vec<u64>>,
+    /// Where servers forward.
+    servers: Option<Servers>,
     /// For each host: its link out, and the node at the other end of its cable.
     attachments: Vec<(LinkId, NodeId)>,
     n_hosts: usize,
@@ -72,24 +90,50 @@ impl Router {
                 (nic, topology.link(nic).to)
             })
             .collect();
-        Router {
+        let mut router = Router {
             routing,
             distances: (n_hosts..topology.nodes().len()).map(|_| OnceLock::new()).collect(),
             switches: Adjacency::new(topology),
+            vias: Vec::new(),
+            weights: (routing == Routing::Weighted)
+                .then(|| topology.links().iter().map(|link| link.rate.as_bps()).collect()),
+            servers: Servers::of(topology),
             attachments,
             n_hosts,
             down: vec![false; topology.links().len()],
+        };
+        if routing == Routing::Valiant {
+            router.vias = router.farthest();
         }
+        router
+    }
+
+    /// The switches farthest from those with hosts.
+    fn farthest(&self) -> Vec<u32> {
+        let starts = self.attachments.iter().filter_map(|(_, at)| self.switch(*at));
+        let mut distances = vec![FAR; self.distances.len()];
+        starts.for_each(|start| distances[start as usize] = 0);
+        let queue = (0..distances.len() as u32).filter(|switch| distances[*switch as usize] == 0).collect();
+        self.spread(&mut distances, queue);
+        let most = distances.iter().copied().filter(|distance| *distance != FAR).max();
+        (0..distances.len() as u32).filter(|switch| Some(distances[*switch as usize]) == most).collect()
     }
 
     /// Writes the links from host `src` to host `dst` into `out`, which is emptied first. `flow_hash` chooses among
-    /// equal paths under [`Routing::Ecmp`].
+    /// equal paths, but not under [`Routing::SinglePath`].
     ///
     /// # Errors
     /// [`NoPath`] if working links do not connect the two, if they are the same, or if one is not a host.
     pub fn path(&self, src: NodeId, dst: NodeId, flow_hash: u32, out: &mut Vec<LinkId>) -> Result<(), NoPath> {
         out.clear();
-        self.walk(src, dst, flow_hash, out).ok_or_else(|| {
+        let found = match &self.servers {
+            None => self.walk(src, dst, flow_hash, out),
+            Some(servers) => {
+                let choice = (self.routing != Routing::SinglePath).then(|| (mix64(u64::from(flow_hash)) >> 32) as u32);
+                servers.path((src, dst), choice, &self.down, out)
+            }
+        };
+        found.ok_or_else(|| {
             out.clear();
             NoPath { src, dst }
         })
@@ -110,43 +154,92 @@ impl Router {
         }
         let mut at = self.switch(start)?;
         let end = self.switch(end)?;
-        let distances = self.distances[end as usize].get_or_init(|| self.search(end));
-        while at != end {
-            let (link, next) = self.step(at, distances, flow_hash)?;
-            out.push(link);
-            at = next;
+        if let Some(vias) = self.detours(at, end) {
+            let first = (u64::from(mix64(u64::from(flow_hash)) as u32) * vias.len() as u64) >> 32;
+            let (before, after) = vias.split_at(first as usize);
+            let via = after.iter().chain(before).find(|via| self.is_between(at, **via, end))?;
+            self.walk_to(&mut at, *via, flow_hash, out)?;
         }
+        self.walk_to(&mut at, end, flow_hash, out)?;
         out.push(back.reverse());
         Some(())
     }
 
+    /// Between switches, from `at` to `end`.
+    fn walk_to(&self, at: &mut u32, end: u32, flow_hash: u32, out: &mut Vec<LinkId>) -> Option<()> {
+        let distances = self.distances(end);
+        while *at != end {
+            let (link, next) = self.step(*at, distances, flow_hash)?;
+            out.push(link);
+            *at = next;
+        }
+        Some(())
+    }
+
+    /// The switches one of which is on the way between two, if the routing wants one.
+    fn detours(&self, start: u32, end: u32) -> Option<&[u32]> {
+        (self.routing == Routing::Valiant && start != end).then_some(&self.vias)
+    }
+
+    /// Whether links that work lead from `start` to `via` and from there to `end`.
+    fn is_between(&self, start: u32, via: u32, end: u32) -> bool {
+        self.distances(via)[start as usize] != FAR && self.distances(end)[via as usize] != FAR
+    }
+
+    /// Hops from every switch to `end` over working links.
+    fn distances(&self, end: u32) -> &[u16] {
+        self.distances[end as usize].get_or_init(|| self.search(end))
+    }
+
     /// The link from switch `at` to one that is nearer to the destination.
     fn step(&self, at: u32, distances: &[u16], flow_hash: u32) -> Option<(LinkId, u32)> {
-        let here = distances[at as usize];
-        if here == FAR {
+        if distances[at as usize] == FAR {
             return None;
         }
-        let mut nearer = self
-            .switches
-            .out(at)
-            .iter()
-            .filter(|&&(link, to)| distances[to as usize] == here - 1 && !self.down[link.index()]);
-        match self.routing {
-            Routing::SinglePath => nearer.next().copied(),
-            Routing::Ecmp => {
+        let mut nearer = self.nearer(at, distances);
+        let hash = mix64((u64::from(flow_hash) << 32) | u64::from(at)) >> 32;
+        match (self.routing, &self.weights) {
+            (Routing::SinglePath, _) => nearer.next().copied(),
+            (_, Some(rates)) => {
+                let rate = |link: &LinkId| u128::from(rates[link.index()]);
+                let all: u128 = nearer.clone().map(|(link, _)| rate(link)).sum();
+                let mut chosen = (u128::from(hash) * all) >> 32;
+                nearer
+                    .find(|(link, _)| {
+                        let rate = rate(link);
+                        let here = chosen < rate;
+                        chosen = chosen.saturating_sub(rate);
+                        here
+                    })
+                    .copied()
+            }
+            _ => {
                 let ways = nearer.clone().count() as u64;
-                let hash = mix64((u64::from(flow_hash) << 32) | u64::from(at)) >> 32;
                 // A 32-bit hash times the number of next hops: its upper half selects one, each equally likely.
                 nearer.nth(((hash * ways) >> 32) as usize).copied()
             }
         }
     }
 
-    /// Hops from every switch to `end` over working links.
+    /// The links out of switch `at` that lead nearer to where `distances` are from, and the switches there.
+    fn nearer<'a>(&'a self, at: u32, distances: &'a [u16]) -> impl Iterator<Item = &'a (LinkId, u32)> + Clone {
+        let here = distances[at as usize];
+        let leads = move |&&(link, to): &&(LinkId, u32)| {
+            distances[to as usize].checked_add(1) == Some(here) && !self.down[link.index()]
+        };
+        self.switches.out(at).iter().filter(leads)
+    }
+
+    /// What [`Router::distances`] keeps.
     fn search(&self, end: u32) -> Box<[u16]> {
-        let mut distances = vec![FAR; self.distances.len()].into_boxed_slice();
+        let mut distances = vec![FAR; self.distances.len()];
         distances[end as usize] = 0;
-        let mut queue = vec![end];
+        self.spread(&mut distances, vec![end]);
+        distances.into_boxed_slice()
+    }
+
+    /// Completes `distances` of those in `queue`, over working links towards them.
+    fn spread(&self, distances: &mut [u16], mut queue: Vec<u32>) {
         let mut next = 0;
         while next < queue.len() {
             let at = queue[next];
@@ -163,7 +256,6 @@ impl Router {
                 }
             }
         }
-        distances
     }
 
     fn switch(&self, node: NodeId) -> Option<u32> {

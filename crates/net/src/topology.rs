@@ -1,11 +1,14 @@
 //! [`Topology`]: what nodes there are, and which one-way links connect them.
 
 mod build;
+mod shape;
 
 use crate::{BufferSpec, QueueSpec};
 use units::{Rate, Time};
 
 pub use build::Cable;
+pub(crate) use shape::dcell_servers;
+pub use shape::{Joined, Shape};
 
 /// A node: its index among all nodes. Hosts come first, so a host's number is also its index among hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,7 +44,7 @@ impl LinkId {
 /// Whether a node is an end of connections or forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// An end of connections; it forwards nothing.
+    /// An end of connections. It forwards nothing, but in a network where servers forward ([`Shape::servers_forward`]).
     Host,
     /// Forwards what it receives.
     Switch,
@@ -54,7 +57,7 @@ pub enum Tier {
     Host,
     /// Fat tree: the switch that hosts are attached to.
     Edge,
-    /// Fat tree: between edge and core.
+    /// Fat tree: between edge and core. VL2: between ToR and intermediate switches.
     Aggregation,
     /// Fat tree: between the pods.
     Core,
@@ -62,6 +65,12 @@ pub enum Tier {
     Leaf,
     /// Leaf-spine: between the leaves.
     Spine,
+    /// VL2: the switch that hosts are attached to.
+    Tor,
+    /// VL2: what flows are spread over.
+    Intermediate,
+    /// BCube: a switch of this level.
+    Level(u8),
     /// A switch of any other network.
     Switch,
 }
@@ -73,7 +82,7 @@ pub enum LinkTier {
     FromHost,
     /// From a switch down to a host.
     ToHost,
-    /// Fat tree, between edge and aggregation, either direction.
+    /// Fat tree, between edge and aggregation, either direction; VL2, between ToR and aggregation.
     EdgeAggregation,
     /// Fat tree, between aggregation and core, either direction.
     AggregationCore,
@@ -81,7 +90,15 @@ pub enum LinkTier {
     LeafSpine,
     /// Dumbbell: the link between its two switches, either direction.
     Bottleneck,
-    /// Between switches of a network given node by node.
+    /// VL2, between aggregation and intermediate, either direction.
+    AggregationIntermediate,
+    /// DCell, between two hosts, either direction.
+    HostToHost,
+    /// Dragonfly, within a group.
+    Local,
+    /// Dragonfly, between groups.
+    Global,
+    /// Between switches of a Jellyfish, or of a network given node by node.
     Switches,
 }
 
@@ -126,11 +143,12 @@ pub struct LinkSpec {
     pub tier: LinkTier,
 }
 
-/// A network: hosts with one cable each, switches, and the links between them, all connected.
+/// A network: hosts, switches, and the links between them, all connected. A host has one cable, but where servers forward.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     nodes: Vec<Node>,
     n_hosts: usize,
+    shape: Option<Shape>,
     links: Vec<LinkSpec>,
     /// Links out of node `i`, in their order: `out[first_out[i]..first_out[i + 1]]`.
     out: Vec<LinkId>,
@@ -178,7 +196,23 @@ impl Topology {
         &self.out[first as usize..end as usize]
     }
 
-    /// The link out of a host: its interface.
+    /// Its shape, if it was made from one.
+    pub fn shape(&self) -> Option<Shape> {
+        self.shape
+    }
+
+    /// Whether hosts forward, and may have several interfaces.
+    pub fn servers_forward(&self) -> bool {
+        self.shape.is_some_and(|shape| shape.servers_forward())
+    }
+
+    /// Bits per second of all interfaces of a host.
+    pub fn host_rate(&self, host: NodeId) -> u64 {
+        self.out_links(host).iter().map(|link| self.link(*link).rate.as_bps()).sum()
+    }
+
+    /// The link out of a host to its switch: its interface, or the first of several. Which of several a packet takes, its
+    /// route says.
     ///
     /// # Panics
     /// If `host` is a switch.

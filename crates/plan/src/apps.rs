@@ -7,13 +7,15 @@
 //! after the event that caused it. It returns nothing: results come as later calls of [`Applications`], so that hosts may
 //! be simulated separately.
 
+mod jobs;
 mod onoff;
 mod rounds;
 
 use crate::{FlowName, Pairing, Random, mean_gap};
+use jobs::Jobs;
 use net::NodeId;
 use onoff::OnOff;
-use results::MessageRow;
+use results::{CoflowRow, JobRow, MessageRow};
 use rounds::Rounds;
 use scenario::{Scenario, Traffic as Entry, TrafficKind, Workload};
 use std::sync::Arc;
@@ -126,6 +128,7 @@ enum State {
     Once,
     OnOff(OnOff),
     Rounds(Rounds),
+    Jobs(Box<Jobs>),
     /// Flows opened so far.
     Poisson(Poisson),
     /// The next row.
@@ -161,12 +164,26 @@ impl Applications {
     }
 
     /// Numbers of their own that entries report: name and value.
-    pub fn extra(&self) -> Vec<(String, f64)> {
-        let rounds = |source: &Source| match &source.state {
+    pub fn extra(&self, warmup: Time) -> Vec<(String, f64)> {
+        let own = |source: &Source| match &source.state {
             State::Rounds(rounds) => rounds.summary(&source.entry.name),
+            State::Jobs(jobs) => jobs.summary(&source.entry.name, warmup),
             _ => Vec::new(),
         };
-        self.entries.iter().flat_map(rounds).collect()
+        self.entries.iter().flat_map(own).collect()
+    }
+
+    /// The tables `jobs` and `coflows`: runs that began at `warmup` or later, entry by entry.
+    pub fn jobs(&self, warmup: Time) -> (Vec<JobRow>, Vec<CoflowRow>) {
+        let (mut jobs, mut coflows) = (Vec::new(), Vec::new());
+        for source in &self.entries {
+            if let State::Jobs(state) = &source.state {
+                let rows = state.rows(warmup);
+                jobs.extend(rows.0);
+                coflows.extend(rows.1);
+            }
+        }
+        (jobs, coflows)
     }
 
     /// The bytes of `flow`, opened by `entry`, that [`Stage::notify_at`] was called with had arrived at `end`.
@@ -174,6 +191,7 @@ impl Applications {
         let Source { entry: known, state, flows, .. } = &mut self.entries[entry as usize];
         match state {
             State::Rounds(rounds) => rounds.arrived(flow, end, &mut Opener { stage, entry, name: &known.name, flows }),
+            State::Jobs(jobs) => jobs.arrived(flow, end, &mut Opener { stage, entry, name: &known.name, flows }),
             _ => stage.finish(flow, end),
         }
     }
@@ -211,6 +229,7 @@ impl Applications {
             number => match state {
                 State::OnOff(on_off) => on_off.on_event(&mut opener, number),
                 State::Rounds(rounds) => rounds.begin(number, &mut opener),
+                State::Jobs(jobs) => jobs.on_event(number, &mut opener),
                 _ => unreachable!("no other entry has numbers"),
             },
         }
@@ -267,6 +286,7 @@ impl Applications {
                 }
             }
             (_, State::Rounds(rounds)) => rounds.begin_all(&mut opener),
+            (_, State::Jobs(jobs)) => jobs.begin(&mut opener),
             (kind, state) => begin_once(kind, state, &mut source.random, &mut opener),
         }
     }
@@ -290,8 +310,9 @@ impl State {
                 State::OnOff(OnOff::new(*rate, *on, *off, *packet, (stop, scenario.seed)))
             }
             TrafficKind::Incast { .. } | TrafficKind::AllToAll(_) | TrafficKind::Exchange(_) => {
-                State::Rounds(Rounds::new(scenario.seed))
+                State::Rounds(Rounds::new(scenario.seed, scenario.duration))
             }
+            TrafficKind::Job(job) => State::Jobs(Box::new(Jobs::new(job, entry, scenario))),
             TrafficKind::Poisson { .. } => State::Poisson(Poisson::default()),
             TrafficKind::Trace { .. } => State::Trace(0),
             TrafficKind::Idle { flows } => State::Idle(*flows),
@@ -327,7 +348,9 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
                 | TrafficKind::RandomPairs { workload: Workload::Bulk { bytes }, .. }
                 | TrafficKind::Permutation { workload: Workload::Bulk { bytes }, .. },
                 _,
-            ) => opener.send(src, dst, bytes.map_or(UNLIMITED, units::Bytes::get)),
+            ) => {
+                opener.send(src, dst, bytes.map_or(UNLIMITED, units::Bytes::get));
+            }
             _ => unreachable!("every kind is one of these"),
         }
     }
@@ -364,13 +387,14 @@ impl<S: Stage> Opener<'_, S> {
         Some(flow)
     }
 
-    /// Opens a flow that sends `bytes` and closes.
-    fn send(&mut self, src: NodeId, dst: NodeId, bytes: u64) {
-        let Some(flow) = self.open(src, dst) else { return };
+    /// Opens a flow that sends `bytes` and closes; `None` if there is no path.
+    fn send(&mut self, src: NodeId, dst: NodeId, bytes: u64) -> Option<u32> {
+        let flow = self.open(src, dst)?;
         self.stage.write(flow, bytes);
         if bytes < UNLIMITED {
             self.stage.notify_at(flow, bytes);
             self.stage.close(flow);
         }
+        Some(flow)
     }
 }

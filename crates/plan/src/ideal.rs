@@ -1,16 +1,19 @@
 //! The ideal completion time of a flow: what slowdown is measured against (pFabric, SIGCOMM 2013; HPCC, SIGCOMM 2019).
 
-use crate::{FlowName, framing_bytes, routing};
+use crate::{FlowName, forwarding_delay, framing_bytes, routing};
 use net::{LinkId, NodeId, Router, Routing, Topology};
 use scenario::{Connections, Scenario, Tcp, TrafficKind, Workload};
+use units::Time;
 
 /// The scenario's part of its flows' ideal completion times.
 ///
 /// The ideal flow has an idle path to itself. It opens the connection with a SYN and a SYN-ACK, then its packets leave the
 /// sender back to back, and each link forwards a packet when it has all of it. Windows, ACKs and the receiver cost
-/// nothing, so no completion time is shorter. The path is the one that routing gives while all links are up.
+/// nothing, so no completion time is shorter. The path is the one that routing gives while all links are up; of a flow that is
+/// spread over several, one of them.
 pub struct Ideal {
     routing: Routing,
+    forwarding_delay: Time,
     /// By traffic entry: its name.
     names: Vec<String>,
     /// By traffic entry: each of its flows is one transfer, of a size that is known when the flow opens.
@@ -57,6 +60,7 @@ impl Ideal {
     pub fn of(scenario: &Scenario) -> Ideal {
         Ideal {
             routing: routing(scenario),
+            forwarding_delay: forwarding_delay(scenario),
             names: scenario.traffic.iter().map(|entry| entry.name.clone()).collect(),
             one_transfer: scenario.traffic.iter().map(|entry| is_one_transfer(&entry.kind)).collect(),
             packets: Packets::of(&scenario.tcp, framing_bytes(scenario)),
@@ -98,19 +102,25 @@ impl IdealTimes<'_> {
     /// The path of a direction of a flow.
     fn links(&mut self, from: NodeId, to: NodeId, hash: u32) -> Option<IdlePath<'_>> {
         self.router.path(from, to, hash, &mut self.path).ok()?;
-        Some(IdlePath { topology: self.topology, links: &self.path })
+        let forwarding_delay = self.ideal.forwarding_delay;
+        Some(IdlePath { topology: self.topology, forwarding_delay, links: &self.path })
     }
 }
 
 /// Links that carry nothing else. Times are picoseconds.
 struct IdlePath<'a> {
     topology: &'a Topology,
+    /// In each server that forwards.
+    forwarding_delay: Time,
     links: &'a [LinkId],
 }
 
 impl IdlePath<'_> {
     fn propagation(&self) -> u128 {
-        self.links.iter().map(|link| u128::from(self.topology.link(*link).delay.as_ps())).sum()
+        let of_links: u128 = self.links.iter().map(|link| u128::from(self.topology.link(*link).delay.as_ps())).sum();
+        let is_host = |link: &&LinkId| self.topology.link(**link).from.index() < self.topology.n_hosts();
+        let servers = self.links.iter().skip(1).filter(is_host).count() as u128;
+        of_links + servers * u128::from(self.forwarding_delay.as_ps())
     }
 
     /// Serialization of `bytes`, link by link.
@@ -176,6 +186,7 @@ fn is_one_transfer(kind: &TrafficKind) -> bool {
         TrafficKind::AllToAll(collective) | TrafficKind::Exchange(collective) => {
             collective.connections == Connections::New
         }
+        TrafficKind::Job(job) => job.connections == Connections::New,
         TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => true,
         TrafficKind::Incast { .. } | TrafficKind::Idle { .. } => false,
     }
@@ -185,7 +196,7 @@ fn is_one_transfer(kind: &TrafficKind) -> bool {
 mod tests {
     use super::*;
     use net::{LinkParams, QueueSpec};
-    use units::{Rate, Time};
+    use units::Rate;
 
     /// Host to switch to host, with these rates in Mbit/s, 1 us each.
     fn path_of(rates: [u64; 2], burst: (u64, u64, u64)) -> u128 {
@@ -207,7 +218,7 @@ mod tests {
         let mut links = Vec::new();
         router.path(topology.host(0), topology.host(1), 0, &mut links).unwrap();
         let (count, full, last) = burst;
-        IdlePath { topology: &topology, links: &links }.of_burst(count, full, last)
+        IdlePath { topology: &topology, forwarding_delay: Time::ZERO, links: &links }.of_burst(count, full, last)
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod address;
 mod apps;
+mod aqm;
 mod control;
 mod enforcement;
 mod ideal;
@@ -25,7 +26,7 @@ pub use enforcement::{Enforcement, algorithm, summarize};
 pub use ideal::{Ideal, IdealTimes, Transfer};
 pub use identity::identity;
 pub use known::{algorithm_facts, algorithm_names, facts, runs};
-pub use network::{failures, find_links, framing_bytes, links, routing, topology};
+pub use network::{failures, find_links, forwarding_delay, framing_bytes, links, routing, tier_of, topology};
 pub use pairs::{Pairing, mean_gap};
 pub use random::{FlowName, Random};
 pub use series::{Series, sampled};

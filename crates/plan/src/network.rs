@@ -1,8 +1,9 @@
 //! The network of a scenario, in the types of the network model.
 
+use crate::aqm;
 use net::{
     Aqm, BufferSpec, Cable, Depth, Limit, LinkId, LinkParams, LinkTable, LinkTier, NetError, QueueSpec, RedSpec,
-    Routing, Topology,
+    Routing, SchedulerSpec, Topology,
 };
 use scenario::{self as file, LinkRef, Scenario};
 use units::Time;
@@ -23,6 +24,16 @@ pub fn routing(scenario: &Scenario) -> Routing {
     match scenario.network.routing {
         file::Routing::SinglePath => Routing::SinglePath,
         file::Routing::Ecmp => Routing::Ecmp,
+        file::Routing::WeightedEcmp => Routing::Weighted,
+        file::Routing::Valiant => Routing::Valiant,
+    }
+}
+
+/// What a packet waits in each server that forwards it.
+pub fn forwarding_delay(scenario: &Scenario) -> Time {
+    match &scenario.network.topology {
+        file::Topology::Shaped(shaped) => shaped.forwarding_delay(),
+        _ => Time::ZERO,
     }
 }
 
@@ -38,7 +49,10 @@ pub fn topology(scenario: &Scenario) -> Result<Topology, NetError> {
             Some(settings) => (settings.rate, settings.delay, settings.queue),
             None => (network.rate, network.delay, network.queue),
         };
-        let queue = if tier == LinkTier::FromHost { nic_queue(scenario) } else { queue_spec(scenario, queue) };
+        let queue = match tier {
+            LinkTier::FromHost | LinkTier::HostToHost => nic_queue(scenario),
+            _ => queue_spec(scenario, queue),
+        };
         LinkParams { rate, delay, queue }
     };
     let mut topology = match &network.topology {
@@ -49,6 +63,7 @@ pub fn topology(scenario: &Scenario) -> Result<Topology, NetError> {
         file::Topology::Star { hosts } => Topology::star(u64::from(*hosts), params),
         file::Topology::Dumbbell { pairs } => Topology::dumbbell(u64::from(*pairs), params),
         file::Topology::Explicit { nodes, links } => explicit(scenario, nodes, links),
+        file::Topology::Shaped(shaped) => Topology::shaped(shaped.shape(), params),
     }?;
     if let file::Buffer::Shared { bytes, alpha } = network.buffer {
         topology.set_switch_buffers(BufferSpec::Shared { total: bytes, alpha });
@@ -97,22 +112,27 @@ fn explicit(scenario: &Scenario, nodes: &[file::Node], links: &[file::Cable]) ->
     Topology::explicit(&hosts, &switches, &cables)
 }
 
-fn tier_of(tier: LinkTier) -> Option<file::Tier> {
+/// The part of a scenario's `network.tier` that a link belongs to.
+pub fn tier_of(tier: LinkTier) -> Option<file::Tier> {
     match tier {
         LinkTier::FromHost | LinkTier::ToHost => Some(file::Tier::Host),
         LinkTier::EdgeAggregation => Some(file::Tier::Aggregation),
         LinkTier::AggregationCore => Some(file::Tier::Core),
         LinkTier::LeafSpine => Some(file::Tier::Spine),
         LinkTier::Bottleneck => Some(file::Tier::Bottleneck),
-        LinkTier::Switches => None,
+        LinkTier::AggregationIntermediate => Some(file::Tier::Intermediate),
+        LinkTier::HostToHost => Some(file::Tier::Server),
+        LinkTier::Local => Some(file::Tier::Local),
+        LinkTier::Global => Some(file::Tier::Global),
+        LinkTier::Switches => Some(file::Tier::Switch),
     }
 }
 
-/// A host with back-pressure never drops in its own queue: what does not fit stays in the socket.
+/// A host with back-pressure never drops in its own queue: what does not fit stays in the socket. One that forwards may.
 fn nic_queue(scenario: &Scenario) -> QueueSpec {
     match scenario.tcp.limit_output {
-        file::LimitOutput::Auto => QueueSpec::unlimited(),
-        file::LimitOutput::Off => queue_spec(scenario, scenario.network.nic_queue),
+        file::LimitOutput::Auto if !scenario.network.topology.servers_forward() => QueueSpec::unlimited(),
+        _ => queue_spec(scenario, scenario.network.nic_queue),
     }
 }
 
@@ -138,17 +158,29 @@ fn queue_spec(scenario: &Scenario, queue: file::Queue) -> QueueSpec {
             gentle: red.gentle,
             ecn: red.ecn,
             hard_drop: false,
-            mean_packet: (scenario.tcp.mtu() + framing_bytes(scenario)) as u16,
+            mean_packet: full_packet(scenario),
         }),
+        file::Queue::Pie(pie) => aqm::pie(&pie, full_packet(scenario)),
+        file::Queue::Codel(codel) => aqm::codel(&codel, full_packet(scenario)),
+        file::Queue::FqCodel(fq_codel) => aqm::fq_codel(&fq_codel, full_packet(scenario)),
+        file::Queue::DualPi2(dualpi2) => aqm::dualpi2(&dualpi2, full_packet(scenario)),
     }
+}
+
+/// Length of a full packet on the wire.
+fn full_packet(scenario: &Scenario) -> u16 {
+    (scenario.tcp.mtu() + framing_bytes(scenario)) as u16
 }
 
 /// Whether a link's queue marks packets that allow it.
 pub fn marks(link: &net::LinkSpec) -> bool {
     match link.queue.aqm {
         Aqm::None => false,
-        Aqm::Threshold(_) => true,
+        Aqm::Threshold(_) | Aqm::Held(SchedulerSpec::DualPi2(_)) => true,
         Aqm::Red(red) => red.ecn,
+        Aqm::Pie(pie) => pie.ecn,
+        Aqm::Held(SchedulerSpec::Codel(codel)) => codel.ecn || codel.ce_threshold.is_some(),
+        Aqm::Held(SchedulerSpec::FqCodel(fq)) => fq.codel.ecn || fq.codel.ce_threshold.is_some(),
     }
 }
 
@@ -169,6 +201,10 @@ pub fn tier_name(tier: LinkTier) -> &'static str {
         LinkTier::AggregationCore => "aggregation-core",
         LinkTier::LeafSpine => "leaf-spine",
         LinkTier::Bottleneck => "bottleneck",
+        LinkTier::AggregationIntermediate => "aggregation-intermediate",
+        LinkTier::HostToHost => "host-host",
+        LinkTier::Local => "local",
+        LinkTier::Global => "global",
         LinkTier::Switches => "switches",
     }
 }

@@ -142,7 +142,7 @@ pub fn mean_gap(arrivals: &Arrivals, mean_bytes: f64, (topology, senders): (&Top
     let per_second = match arrivals {
         Arrivals::FlowsPerSecond(rate) => *rate,
         Arrivals::Load(load) => {
-            let bits: u64 = senders.iter().map(|host| topology.link(topology.nic(*host)).rate.as_bps()).sum();
+            let bits: u64 = senders.iter().map(|host| topology.host_rate(*host)).sum();
             load.fraction() * bits as f64 / (8.0 * mean_bytes)
         }
     };

@@ -99,7 +99,7 @@ impl Series {
                 under_way[i]
             );
             let queued = links.queue_len(id, end).bytes;
-            let sent = (now.accepted_bytes - base.accepted_bytes).saturating_sub(queued);
+            let sent = now.accepted_bytes.saturating_sub(base.accepted_bytes).saturating_sub(queued);
             LinkRow {
                 link: name.into(),
                 from: names[spec.from.index()].clone(),
@@ -107,8 +107,8 @@ impl Series {
                 tier: tier_name(spec.tier).into(),
                 from_host: topology.node(spec.from).kind == NodeKind::Host,
                 rate_bps: spec.rate.as_bps(),
-                packets: now.accepted - base.accepted,
-                bytes: now.accepted_bytes - base.accepted_bytes,
+                packets: now.accepted.saturating_sub(base.accepted),
+                bytes: now.accepted_bytes.saturating_sub(base.accepted_bytes),
                 delivered: now.delivered - base.delivered,
                 dropped: now.dropped - base.dropped,
                 dropped_bytes: now.dropped_bytes - base.dropped_bytes,

@@ -29,6 +29,7 @@ mod read;
 mod seen;
 mod select;
 mod settings;
+mod share;
 mod sign;
 mod switch;
 mod unit;
@@ -56,6 +57,7 @@ pub use oracle::Oracle;
 pub use seen::Seen;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
 pub use settings::{Setting, Settings};
+pub use share::Share;
 pub use sign::{
     CueError, Gate, Identity, KEYS_MAX, KeyError, OracleKey, PublicKey, PublicKeys, QUESTION_BYTES, QUESTIONS_MAX,
     Question, SIGNED_MAX,

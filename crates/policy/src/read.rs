@@ -7,7 +7,7 @@ use crate::model::{
     Algorithm, Collect, Constraint, Design, FlapLimit, Guard, HostMatch, Mode, Objective, Policy, Rollout, Rule, Stage,
 };
 use crate::select::{Hosts, Sessions};
-use crate::settings::{CWND_CLAMP, DELAYED_ACK_MOST, INITIAL_CWND, RTO_MIN_MOST, Settings, TIME_LEAST};
+use crate::settings::{CWND_CLAMP, DELAYED_ACK_MOST, INITIAL_CWND, RTO_MIN_MOST, Settings, TIME_LEAST, WINDOW_TOTAL};
 use crate::variable::{Scope, Variable, sources};
 use crate::zone::Zone;
 use document::tree::{Entry, Node, Origin, Value, parse_document};
@@ -345,6 +345,8 @@ impl<'a> Reader<'a> {
             let rule = format!("from {TIME_LEAST} to {most}");
             section.get(key, |r, n| r.within(n, |t: &Time| *t >= TIME_LEAST && *t <= most, &rule))
         };
+        let (least, most) = (Bytes::new(WINDOW_TOTAL.0), Bytes::new(WINDOW_TOTAL.1));
+        let (in_total, total) = (|bytes: &Bytes| (least..=most).contains(bytes), format!("from {least} to {most}"));
         let settings = Settings {
             initial_cwnd: section.get("initial_cwnd", |r, n| r.count(n, INITIAL_CWND.0, INITIAL_CWND.1)),
             rto_min: time("rto_min", RTO_MIN_MOST),
@@ -354,6 +356,7 @@ impl<'a> Reader<'a> {
             max_pacing_rate: section.get("max_pacing_rate", |r, n| r.positive::<Rate>(n)),
             delayed_ack_max: time("delayed_ack_max", DELAYED_ACK_MOST),
             window_clamp: section.get("window_clamp", |r, n| r.positive::<Bytes>(n)),
+            window_total: section.get("window_total", |r, n| r.within(n, in_total, &total)),
             ecn: section.get("ecn", |r, n| r.boolean(n)),
         };
         let complete = section.finish();

@@ -15,6 +15,9 @@ pub(crate) const RTO_MIN_MOST: Time = Time::from_secs(60);
 /// Longest delayed ACK.
 pub(crate) const DELAYED_ACK_MOST: Time = Time::from_secs(1);
 
+/// Bytes of the receive windows of a host's connections, from and to.
+pub(crate) const WINDOW_TOTAL: (u64, u64) = (1500, 1_000_000_000);
+
 /// Values for TCP; what is absent stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -43,6 +46,9 @@ pub struct Settings {
     /// Maximum receive window that is advertised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_clamp: Option<Bytes>,
+    /// Sum of the receive windows of the incoming connections of a host; see [`Share`](crate::Share).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_total: Option<Bytes>,
     /// Whether new connections negotiate ECN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
@@ -98,13 +104,19 @@ static SETTINGS: &[Setting] = &[
         LIVE,
         "maximum receive window that is advertised: limits the sender at the other end",
     ),
+    setting(
+        "window_total",
+        "\"200 kB\"",
+        "new and open connections that the host has accepted; the host follows their number by itself",
+        "sum of the receive windows of the host's incoming connections, 1.5 kB to 1 GB: each has an equal share, in whole segments",
+    ),
     setting("ecn", "true", NEW, "whether connections negotiate ECN"),
 ];
 
 /// Does something with every setting.
 macro_rules! each_setting {
     ($do:ident!($($args:expr),*)) => {
-        $do!($($args,)* initial_cwnd, rto_min, cc, pacing, cwnd_clamp, max_pacing_rate, delayed_ack_max, window_clamp, ecn)
+        $do!($($args,)* initial_cwnd, rto_min, cc, pacing, cwnd_clamp, max_pacing_rate, delayed_ack_max, window_clamp, window_total, ecn)
     };
 }
 
@@ -134,6 +146,8 @@ impl Settings {
     pub(crate) fn impossible(&self) -> Option<&'static str> {
         let count = |value: Option<u32>, (from, to)| value.is_some_and(|value| !(from..=to).contains(&value));
         let time = |value: Option<Time>, most| value.is_some_and(|value| !(TIME_LEAST..=most).contains(&value));
+        let total =
+            |value: Option<Bytes>| value.is_some_and(|value| !(WINDOW_TOTAL.0..=WINDOW_TOTAL.1).contains(&value.get()));
         let all = [
             ("cc", self.cc.as_ref().is_some_and(|cc| !is_plain(cc))),
             ("initial_cwnd", count(self.initial_cwnd, INITIAL_CWND)),
@@ -142,6 +156,7 @@ impl Settings {
             ("max_pacing_rate", self.max_pacing_rate == Some(Rate::from_bps(0))),
             ("delayed_ack_max", time(self.delayed_ack_max, DELAYED_ACK_MOST)),
             ("window_clamp", self.window_clamp == Some(Bytes::new(0))),
+            ("window_total", total(self.window_total)),
         ];
         all.into_iter().find(|(_, is_impossible)| *is_impossible).map(|(name, _)| name)
     }

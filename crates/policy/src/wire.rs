@@ -17,6 +17,8 @@ use units::{Bytes, Rate, Time};
 
 /// First byte.
 const VERSION: u8 = 1;
+/// Its bit in the mask of settings: the first after those of the first version.
+const WINDOW_TOTAL_BIT: u32 = 11;
 /// Most patterns, and most labels.
 const LIST_MAX: usize = 16;
 
@@ -184,11 +186,16 @@ fn settings(out: &mut Vec<u8>, set: &Settings) {
     for (i, flag) in flags.iter().enumerate() {
         mask |= u64::from(flag.is_some()) << (7 + 2 * i) | u64::from(*flag == Some(true)) << (8 + 2 * i);
     }
+    // a reader of an earlier version refuses a bit that it does not know
+    mask |= u64::from(set.window_total.is_some()) << WINDOW_TOTAL_BIT;
     number(out, mask);
     if let Some(cc) = &set.cc {
         text(out, cc);
     }
     numbers.into_iter().flatten().for_each(|value| number(out, value));
+    if let Some(total) = set.window_total {
+        number(out, total.get());
+    }
 }
 
 /// Bytes that are read from their begin.
@@ -294,7 +301,7 @@ impl<'a> Input<'a> {
     fn settings(&mut self) -> Result<Settings, WireError> {
         let mask = self.number()?;
         let flag = |i: u32| (mask >> (7 + 2 * i) & 1 != 0).then_some(mask >> (8 + 2 * i) & 1 != 0);
-        if mask >> 11 != 0 {
+        if mask >> (WINDOW_TOTAL_BIT + 1) != 0 {
             return Err(WireError::Value("settings"));
         }
         let cc = if mask & 1 != 0 { Some(self.text()?) } else { None };
@@ -310,6 +317,7 @@ impl<'a> Input<'a> {
             max_pacing_rate: value(3)?.map(Rate::from_bps),
             delayed_ack_max: value(4)?.map(Time::from_ps),
             window_clamp: value(5)?.map(Bytes::new),
+            window_total: value(WINDOW_TOTAL_BIT - 1)?.map(Bytes::new),
             pacing: flag(0),
             ecn: flag(1),
         })

@@ -8,7 +8,9 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::{Arm, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow, RunResults};
+use crate::{
+    Arm, CoflowRow, CueRow, CwndSample, EnforcerRow, FlowRow, JobRow, LinkRow, LinkSample, MessageRow, RunResults,
+};
 
 /// The tables of a run. A table that was not measured has no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +25,10 @@ pub enum Table {
     Cwnd,
     /// One row per message on a connection that carries several.
     Messages,
+    /// One row per run of a job.
+    Jobs,
+    /// One row per coflow of such a run.
+    Coflows,
     /// What happened to a policy's rules, by time.
     Cues,
     /// Flows that an enforcer handled.
@@ -31,8 +37,17 @@ pub enum Table {
 
 impl Table {
     /// All of them.
-    pub const ALL: [Table; 7] =
-        [Table::Flows, Table::Links, Table::LinkSeries, Table::Cwnd, Table::Messages, Table::Cues, Table::Enforcer];
+    pub const ALL: [Table; 9] = [
+        Table::Flows,
+        Table::Links,
+        Table::LinkSeries,
+        Table::Cwnd,
+        Table::Messages,
+        Table::Jobs,
+        Table::Coflows,
+        Table::Cues,
+        Table::Enforcer,
+    ];
 
     /// Its name, and that of its file without `.parquet`.
     pub fn name(self) -> &'static str {
@@ -42,6 +57,8 @@ impl Table {
             Table::LinkSeries => "link_series",
             Table::Cwnd => "cwnd",
             Table::Messages => "messages",
+            Table::Jobs => "jobs",
+            Table::Coflows => "coflows",
             Table::Cues => "cues",
             Table::Enforcer => "enforcer",
         }
@@ -93,6 +110,8 @@ impl RunResults {
             Table::LinkSeries => taken(&self.link_series, &link_series(&self.links), &make),
             Table::Cwnd => taken(&self.cwnd, &cwnd(), &make),
             Table::Messages => taken(&self.messages, &messages(), &make),
+            Table::Jobs => taken(&self.jobs, &jobs(), &make),
+            Table::Coflows => taken(&self.coflows, &coflows(), &make),
             Table::Cues => taken(&self.cues, &cues(), &make),
             Table::Enforcer => taken(&self.enforcer, &enforcer(), &make),
         }
@@ -298,6 +317,36 @@ pub(crate) fn messages<'a>() -> Vec<Definition<'a, MessageRow>> {
         Of::int("fct_ns", |row| row.end_ns - row.start_ns),
         Of::int("bytes", |row| row.bytes),
         Of::int("retransmits", |row| row.retransmits),
+    ]
+}
+
+/// Table `jobs`.
+pub(crate) fn jobs<'a>() -> Vec<Definition<'a, JobRow>> {
+    type Of<'a> = Definition<'a, JobRow>;
+    vec![
+        Of::text("entry", |row| &row.entry),
+        Of::int("job", |row| u64::from(row.job)),
+        Of::int("start_ns", |row| row.start_ns),
+        Of::int_or_null("end_ns", |row| row.end_ns),
+        Of::int_or_null("jct_ns", JobRow::jct_ns),
+        Of::int("tasks", |row| row.tasks),
+        Of::int("messages", |row| row.messages),
+        Of::int("bytes", |row| row.bytes),
+    ]
+}
+
+/// Table `coflows`.
+pub(crate) fn coflows<'a>() -> Vec<Definition<'a, CoflowRow>> {
+    type Of<'a> = Definition<'a, CoflowRow>;
+    vec![
+        Of::text("entry", |row| &row.entry),
+        Of::int("job", |row| u64::from(row.job)),
+        Of::text("coflow", |row| &row.coflow),
+        Of::int_or_null("start_ns", |row| row.start_ns),
+        Of::int_or_null("end_ns", |row| row.end_ns),
+        Of::int_or_null("cct_ns", CoflowRow::cct_ns),
+        Of::int("messages", |row| row.messages),
+        Of::int("bytes", |row| row.bytes),
     ]
 }
 

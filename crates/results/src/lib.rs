@@ -31,7 +31,8 @@ pub use dataset::{Dataset, PackedRun, StoredRun};
 pub use figure::{Curve, Figure, Panel, Scale};
 pub use report::{Story, report_of};
 pub use rows::{
-    Arm, CaState, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, LinkRow, LinkSample, MessageRow, RuleRow,
+    Arm, CaState, CoflowRow, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, JobRow, LinkRow, LinkSample,
+    MessageRow, RuleRow,
 };
 pub use run_summary::RunSummary;
 pub use selfcheck::SelfCheck;
@@ -77,6 +78,10 @@ pub struct RunResults {
     pub enforcer: Vec<EnforcerRow>,
     /// Messages on connections that are kept for more than one, in the order of their ends; empty if none were asked for.
     pub messages: Vec<MessageRow>,
+    /// Runs of jobs, entry by entry; empty without any.
+    pub jobs: Vec<JobRow>,
+    /// Their coflows, in the same order.
+    pub coflows: Vec<CoflowRow>,
     /// The summary's numbers.
     pub summary: Summary,
 }

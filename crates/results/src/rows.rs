@@ -175,6 +175,58 @@ pub struct MessageRow {
     pub retransmits: u64,
 }
 
+/// A run of a job: tasks that compute and send in the order of a graph. Table `jobs`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRow {
+    /// The traffic entry's name.
+    pub entry: Arc<str>,
+    /// Number of the run, from 0.
+    pub job: u32,
+    /// When it began.
+    pub start_ns: u64,
+    /// When its last task ended; `None` if that did not happen within the run.
+    pub end_ns: Option<u64>,
+    /// Its tasks.
+    pub tasks: u64,
+    /// Of these, messages.
+    pub messages: u64,
+    /// Payload of the messages.
+    pub bytes: u64,
+}
+
+impl JobRow {
+    /// Job completion time: `end_ns` less `start_ns`.
+    pub fn jct_ns(&self) -> Option<u64> {
+        self.end_ns.map(|end| end - self.start_ns)
+    }
+}
+
+/// A coflow: the messages of one stage of a job, which is done when all of them are. Table `coflows`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoflowRow {
+    /// The traffic entry's name.
+    pub entry: Arc<str>,
+    /// Number of the job's run, from 0.
+    pub job: u32,
+    /// The coflow's name.
+    pub coflow: Arc<str>,
+    /// When its first message was sent; `None`: none was.
+    pub start_ns: Option<u64>,
+    /// When its last message had arrived; `None` if that did not happen within the run.
+    pub end_ns: Option<u64>,
+    /// Its messages.
+    pub messages: u64,
+    /// Their payload.
+    pub bytes: u64,
+}
+
+impl CoflowRow {
+    /// Coflow completion time: `end_ns` less `start_ns`.
+    pub fn cct_ns(&self) -> Option<u64> {
+        self.end_ns.zip(self.start_ns).map(|(end, start)| end - start)
+    }
+}
+
 /// A flow that an enforcer handled. Table `enforcer`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnforcerRow {

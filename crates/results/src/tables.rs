@@ -41,6 +41,8 @@ pub(crate) fn encode(run: &RunResults, table: Table) -> Result<Option<Vec<u8>>> 
         Table::LinkSeries => measured(&run.link_series, &columns::link_series(&run.links), origin),
         Table::Cwnd => measured(&run.cwnd, &columns::cwnd(), origin),
         Table::Messages => measured(&run.messages, &columns::messages(), origin),
+        Table::Jobs => measured(&run.jobs, &columns::jobs(), origin),
+        Table::Coflows => measured(&run.coflows, &columns::coflows(), origin),
         Table::Cues => measured(&run.cues, &columns::cues(), origin),
         Table::Enforcer => measured(&run.enforcer, &columns::enforcer(), origin),
     }

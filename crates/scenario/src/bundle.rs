@@ -1,6 +1,6 @@
 //! A scenario as TOML, with copies of the files that it names.
 
-use crate::model::{Algorithm, DataFile, Scenario, Sizes, SizesSource, TrafficKind};
+use crate::model::{Algorithm, DataFile, Job, JobShape, Scenario, Sizes, SizesSource, TrafficKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ impl Scenario {
             match &mut traffic.kind {
                 TrafficKind::Trace { file, .. }
                 | TrafficKind::Poisson { sizes: Sizes { source: SizesSource::File(file), .. }, .. } => keep(file),
+                TrafficKind::Job(Job { shape: JobShape::File(job), .. }) => keep(&mut job.file),
                 _ => {}
             }
         }

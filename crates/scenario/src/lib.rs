@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod graph;
 mod load;
 mod model;
 mod objection;
@@ -20,6 +21,7 @@ mod topology;
 
 pub use bundle::Bundle;
 pub use document::{Diagnostic, Located};
+pub use graph::{Graph, GraphError, Task, Work};
 pub use load::{Disk, Files, Input, Known, Loaded, Run};
 pub use model::*;
 pub use objection::Objection;

@@ -3,17 +3,23 @@
 //! The keys of the file are the field names here; `read` makes these types from a file, and their `Serialize` writes
 //! a file that gives the same values. No other crate needs to check a value of these types again.
 
+mod aqm;
 mod control;
 mod enforcer;
+mod job;
 mod measure;
 mod network;
+mod shaped;
 mod tcp;
 mod traffic;
 
+pub use aqm::*;
 pub use control::*;
 pub use enforcer::*;
+pub use job::*;
 pub use measure::*;
 pub use network::*;
+pub use shaped::*;
 pub use tcp::*;
 pub use traffic::*;
 

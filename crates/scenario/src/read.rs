@@ -1,11 +1,14 @@
 //! From the tree to the model. Problems are collected and reading continues with the default, so that all mistakes
 //! are reported at once.
 
+mod aqm;
 mod control;
 mod enforcer;
+mod job;
 mod measure;
 mod network;
 mod queue;
+mod shaped;
 mod tcp;
 mod traffic;
 

@@ -23,17 +23,19 @@ pub struct SizeError {
 }
 
 /// Names of the published distributions.
-pub(crate) const PUBLISHED: [&str; 2] = ["web-search", "data-mining"];
+pub(crate) const PUBLISHED: [&str; 3] = ["web-search", "data-mining", "hadoop"];
 
 /// Bytes above which a size is refused: 1 PB, so that sums of many flows stay exact.
 const SIZE_MAX: f64 = 1e15;
 
 impl SizeDistribution {
-    /// A published distribution: `web-search` (Alizadeh et al. 2010) or `data-mining` (Greenberg et al. 2009).
+    /// A published distribution: `web-search` (Alizadeh et al. 2010), `data-mining` (Greenberg et al. 2009) or `hadoop`
+    /// (Roy et al. 2015).
     pub fn published(name: &str) -> Option<Arc<SizeDistribution>> {
         let text = match name {
             "web-search" => include_str!("../data/web-search.csv"),
             "data-mining" => include_str!("../data/data-mining.csv"),
+            "hadoop" => include_str!("../data/hadoop.csv"),
             _ => return None,
         };
         Some(Arc::new(SizeDistribution::parse(text).expect("the published tables are tested")))

@@ -1,6 +1,6 @@
 //! The names of a topology's nodes, and which of them are linked: enough to check a scenario's references to them.
 
-use crate::model::{NodeKind, Tier, Topology};
+use crate::model::{NodeKind, Shaped, Tier, Topology};
 
 /// A node by its class (what its name begins with) and its number in the class, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,7 @@ impl Topology {
             Topology::Star { hosts } => u64::from(*hosts),
             Topology::Dumbbell { pairs } => 2 * u64::from(*pairs),
             Topology::Explicit { nodes, .. } => nodes.iter().filter(|node| node.kind == NodeKind::Host).count() as u64,
+            Topology::Shaped(shaped) => shaped.shape().hosts() as u64,
         }
     }
 
@@ -31,6 +32,7 @@ impl Topology {
             Topology::Explicit { nodes, .. } => {
                 nodes.iter().filter(|node| node.kind == NodeKind::Switch).count() as u64
             }
+            Topology::Shaped(shaped) => shaped.shape().switches() as u64,
         }
     }
 
@@ -42,6 +44,7 @@ impl Topology {
             Topology::Star { hosts } => u64::from(*hosts),
             Topology::Dumbbell { .. } => self.hosts() + 1,
             Topology::Explicit { links, .. } => links.len() as u64,
+            Topology::Shaped(shaped) => shaped.shape().cables() as u64,
         }
     }
 
@@ -53,6 +56,13 @@ impl Topology {
             Topology::Star { .. } => &[Tier::Host],
             Topology::Dumbbell { .. } => &[Tier::Host, Tier::Bottleneck],
             Topology::Explicit { .. } => &[],
+            Topology::Shaped(shaped) => match shaped {
+                Shaped::Vl2 { .. } => &[Tier::Host, Tier::Aggregation, Tier::Intermediate],
+                Shaped::BCube { .. } => &[Tier::Host],
+                Shaped::DCell { .. } => &[Tier::Host, Tier::Server],
+                Shaped::Jellyfish { .. } => &[Tier::Host, Tier::Switch],
+                Shaped::Dragonfly { .. } => &[Tier::Host, Tier::Local, Tier::Global],
+            },
         }
     }
 
@@ -85,11 +95,17 @@ impl Topology {
         }
     }
 
-    /// Number of groups that traffic can be sent across: pods, or leaves. Absent where there are none.
+    /// Whether servers forward for each other.
+    pub fn servers_forward(&self) -> bool {
+        matches!(self, Topology::Shaped(shaped) if shaped.shape().servers_forward())
+    }
+
+    /// Number of groups that traffic can be sent across: pods, leaves, and so on. Absent where there are none.
     pub fn pods(&self) -> Option<u64> {
         match self {
             Topology::FatTree { k } => Some(u64::from(*k)),
             Topology::LeafSpine { leaves, .. } => Some(u64::from(*leaves)),
+            Topology::Shaped(shaped) => Some(shaped.shape().groups() as u64),
             _ => None,
         }
     }
@@ -109,7 +125,24 @@ impl Topology {
             return ends(one, other) || ends(other, one);
         }
         let (Some(one), Some(other)) = (self.named(one), self.named(other)) else { return false };
+        if let Topology::Shaped(shaped) = self {
+            let (one, other) = (self.number(one), self.number(other));
+            let joined = shaped.shape().joined();
+            return joined.iter().any(|(a, b, _)| [(*a, *b), (*b, *a)].contains(&(one, other)));
+        }
         self.joins(one, other) || self.joins(other, one)
+    }
+
+    /// The number of a node among all, hosts first.
+    fn number(&self, node: Named) -> usize {
+        let index = match node {
+            Named::Host(index) => index,
+            Named::Switch(class, index) => {
+                let before = self.switch_classes().into_iter().take_while(|(name, _)| *name != class);
+                self.hosts() + before.map(|(_, count)| count).sum::<u64>() + index
+            }
+        };
+        index as usize
     }
 
     /// Whether a cable leads from `lower` up to `upper`.
@@ -156,6 +189,10 @@ impl Topology {
             Topology::Star { .. } => vec![("s", 1)],
             Topology::Dumbbell { .. } => vec![("s", 2)],
             Topology::Explicit { .. } => Vec::new(),
+            Topology::Shaped(shaped) => {
+                let classes = shaped.shape().switch_classes().into_iter();
+                classes.map(|(name, count)| (name, count as u64)).collect()
+            }
         }
     }
 

@@ -85,7 +85,7 @@ fn link(topology: &Topology, id: LinkId) -> Link {
         },
         mark: match &spec.queue.aqm {
             net::Aqm::Threshold(depth) => Some(packets(depth)),
-            net::Aqm::None | net::Aqm::Red(_) => None,
+            net::Aqm::None | net::Aqm::Red(_) | net::Aqm::Pie(_) | net::Aqm::Held(_) => None,
         },
         from_host: spec.tier == LinkTier::FromHost || topology.node(spec.from).kind == NodeKind::Host,
     }

@@ -9,8 +9,9 @@ use crate::fabric::{Fabric, Hop, Routes};
 use crate::nic::Nic;
 use crate::packets::Packets;
 use crate::requests::{Request, Requests};
+use crate::spread::Spread;
 use memory::prefetch_bytes;
-use net::{Ecn, LinkId, LinkTable};
+use net::{Ecn, LinkId, LinkTable, Way};
 use tcp::Endpoint;
 use units::Time;
 
@@ -73,7 +74,7 @@ impl Socket {
 }
 
 /// How a socket stands with its host's interface and its application, in a word: how many of its data bytes wait in the
-/// interface, and three flags.
+/// interface, and four flags.
 #[derive(Clone, Copy)]
 struct Sending(u32);
 
@@ -84,6 +85,8 @@ impl Sending {
     const LIMITED: u32 = 1 << 30;
     /// The application is to be called when there is room in the send buffer.
     const WANTS_ROOM: u32 = 1 << 29;
+    /// Its packets are spread over several routes.
+    const SPREAD: u32 = 1 << 28;
 
     #[inline]
     fn is(self, flag: u32) -> bool {
@@ -97,13 +100,13 @@ impl Sending {
 
     #[inline]
     fn bytes(self) -> u32 {
-        self.0 % Sending::WANTS_ROOM
+        self.0 % Sending::SPREAD
     }
 
-    /// A segment more. Far fewer bytes than half a gigabyte wait, because back-pressure begins at a few megabytes.
+    /// A segment more. Far fewer bytes than a quarter of a gigabyte wait, because back-pressure begins at a few megabytes.
     #[inline]
     fn add(&mut self, len: u32) {
-        debug_assert!(self.bytes() + len < Sending::WANTS_ROOM, "the bytes keep clear of the flags");
+        debug_assert!(self.bytes() + len < Sending::SPREAD, "the bytes keep clear of the flags");
         self.0 += len;
     }
 
@@ -138,6 +141,8 @@ pub struct Core {
     pub requests: Requests,
     /// For each socket the sum of the delays of what it received; empty unless delays are measured.
     pub delays: Vec<Time>,
+    /// For each socket its routes; empty unless packets are spread.
+    spreads: Vec<Spread>,
     nics: Vec<Nic>,
     framing: Framing,
     measure_delay: bool,
@@ -180,10 +185,12 @@ impl Core {
                 routes: Routes::default(),
                 framing: framing.0,
                 gate: None,
+                dropped: Vec::new(),
             },
             sockets: Vec::new(),
             requests,
             delays: Vec::new(),
+            spreads: Vec::new(),
             measure_delay,
             framing,
             switches: Lane::default(),
@@ -230,6 +237,27 @@ impl Core {
         let start = self.fabric.routes.add(route, peer);
         let socket = &mut self.sockets[socket as usize];
         (socket.route, socket.first) = (start, self.fabric.routes.hop(start)[0]);
+    }
+
+    /// The packets of the newest socket are spread over `ways`; see [`Spread::new`]. Of such a network every socket is spread.
+    pub fn spread(&mut self, ways: &[Way], gap: Time, random: net::SplitMix64) {
+        let socket = self.spreads.len() as u32;
+        let routes = self.routes_of(socket, ways);
+        self.spreads.push(Spread::new(routes.into_iter(), gap, random));
+        self.sockets[socket as usize].sending.set(Sending::SPREAD, true);
+    }
+
+    /// From now on packets of `socket` are spread over `ways`.
+    pub fn spread_again(&mut self, socket: u32, ways: &[Way]) {
+        let routes = self.routes_of(socket, ways);
+        let spread = &mut self.spreads[socket as usize];
+        *spread = spread.moved_to(routes.into_iter());
+    }
+
+    /// Adds the ways to the table: where each starts, and its share.
+    fn routes_of(&mut self, socket: u32, ways: &[Way]) -> Vec<(u32, f64)> {
+        let routes = &mut self.fabric.routes;
+        ways.iter().map(|way| (routes.add(&way.links, socket ^ 1), way.share)).collect()
     }
 
     /// The application hears of it when `socket` has delivered `bytes` in all.
@@ -373,6 +401,7 @@ impl Core {
                 self.pump(event.place());
             }
             kind::GATE => self.fabric.on_gate_timer(self.now),
+            kind::LINK => self.fabric.depart(self.now, LinkId(event.place())),
             kind::APP => self.ask(|requests| hear.on_app(requests, event.place(), event.what())),
             _ => {
                 let request = self.requests.take(event.what());
@@ -494,6 +523,11 @@ impl Core {
             let (payload, ecn) = (segment.len, segment.ecn);
             let len = (segment.ip_bytes() + self.framing.0) as u16;
             self.fabric.packets.take(slot, now);
+            if socket.sending.is(Sending::SPREAD)
+                && let Some(route) = self.spreads[id as usize].next(now)
+            {
+                (socket.route, socket.first) = (route, self.fabric.routes.hop(route)[0]);
+            }
             let departs = self.fabric.offer(now, socket.first, Event::packet(slot, socket.route, len, ecn as u8));
             if socket.sending.is(Sending::LIMITED)
                 && payload > 0

@@ -1,9 +1,9 @@
 //! The links with the packets on them: what happens between two hosts.
 
-use crate::calendar::{Calendar, Event};
+use crate::calendar::{Calendar, Event, kind};
 use crate::gate::{Gate, Passing};
 use crate::packets::Packets;
-use net::{Ecn, LinkId, LinkTable, Outcome, Sent};
+use net::{Ecn, LinkId, LinkTable, Outcome, Parcel, Sent, mix64};
 use units::Time;
 
 /// How many events ahead memory is prefetched.
@@ -23,6 +23,8 @@ pub struct Fabric {
     pub framing: u32,
     /// The enforcer, if there is one.
     pub gate: Option<Box<Gate>>,
+    /// Tokens of packets that a link has just dropped.
+    pub dropped: Vec<u64>,
 }
 
 impl Fabric {
@@ -98,6 +100,10 @@ impl Fabric {
                 self.calendar.push_packet(arrives, event, last);
                 Some(departs)
             }
+            Outcome::Held => {
+                self.hold(now, hop.link(), event);
+                None
+            }
             Outcome::Dropped => {
                 if self.gate.as_ref().is_some_and(|gate| gate.link() == hop.link()) {
                     self.at_gate(now, event);
@@ -106,6 +112,44 @@ impl Fabric {
                 }
                 None
             }
+        }
+    }
+
+    /// Hands the packet of `event` to a link that holds its packets.
+    fn hold(&mut self, now: Time, link: LinkId, event: Event) {
+        let parcel = Parcel {
+            token: u64::from(event.what()) << 32 | u64::from(event.place()),
+            flow: mix64(u64::from(self.routes.socket(event.place()))),
+            len: event.len(),
+            ecn: ecn_of(event.tag()),
+        };
+        let due = self.links.hold(link, now, parcel, &mut self.dropped);
+        self.take_back_dropped();
+        match due {
+            Some(at) if at <= now => self.depart(now, link),
+            Some(at) => self.calendar.push(at, Event::host(kind::LINK, 0, link.0)),
+            None => {}
+        }
+    }
+
+    /// A link that holds its packets may send the next.
+    pub fn depart(&mut self, now: Time, link: LinkId) {
+        let departure = self.links.depart(link, now, &mut self.dropped);
+        self.take_back_dropped();
+        let Some(departure) = departure else { return };
+        let Parcel { token, len, ecn, .. } = departure.parcel;
+        let (slot, place) = ((token >> 32) as u32, token as u32);
+        let last = self.routes.hop(place)[0].is_last();
+        let event = Event::packet(slot, place, len, ecn as u8).accepted(departure.sent.epoch, departure.marked, last);
+        self.calendar.push_packet(departure.sent.arrives, event, last);
+        if let Some(at) = departure.next {
+            self.calendar.push(at, Event::host(kind::LINK, 0, link.0));
+        }
+    }
+
+    fn take_back_dropped(&mut self) {
+        for token in self.dropped.drain(..) {
+            self.packets.give_back((token >> 32) as u32);
         }
     }
 
@@ -161,9 +205,10 @@ impl Fabric {
         }
     }
 
-    /// Packets under way on each link: those whose arrival at its far end is pending, `drained` ones included.
+    /// Packets under way on each link: those whose arrival at its far end is pending, `drained` ones
+    /// included, and those that a link holds.
     pub fn in_flight<'a>(&self, drained: impl Iterator<Item = &'a Event>) -> Vec<u64> {
-        let mut count = vec![0; self.links.len()];
+        let mut count: Vec<u64> = (0..self.links.len() as u32).map(|i| self.links.held(LinkId(i))).collect();
         let mut add = |event: &Event| {
             if event.is_packet() {
                 count[self.routes.hop(event.place())[0].link().index()] += 1;

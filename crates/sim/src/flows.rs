@@ -3,7 +3,7 @@
 use crate::core::Core;
 pub use crate::requests::{Opened, Pair, flow_of, receiver, sender};
 use crate::tuning::Tuning;
-use net::{LinkId, NodeId, Router, Topology};
+use net::{LinkId, NodeId, Router, SplitMix64, Topology};
 use plan::{Arrived, Completed, FlowName, Message};
 use results::Arm;
 use std::collections::BTreeMap;
@@ -39,6 +39,11 @@ impl Flow {
     }
 }
 
+/// The most routes of a flow that is spread over several.
+const WAYS_MAX: usize = 256;
+/// Random streams of such flows.
+const SPREAD_STREAMS: u64 = 1 << 48;
+
 /// All connections, and what opening one takes.
 pub struct Flows {
     /// Those that are open, or were.
@@ -51,6 +56,10 @@ pub struct Flows {
     pub router: Router,
     /// Hosts of a pod or leaf, which are numbered in a row; one where there are none.
     pub hosts_per_pod: usize,
+    /// Where servers forward: the first of their delays, which are links in the order of the hosts.
+    pub forwarding: Option<LinkId>,
+    /// Where packets are spread over several routes: the pause after which a route is chosen anew.
+    pub spread: Option<Time>,
     /// Reused when a path is computed.
     path: Vec<LinkId>,
     /// Flows that could not be opened because no path was left.
@@ -73,6 +82,8 @@ impl Flows {
             topology,
             router,
             hosts_per_pod,
+            forwarding: None,
+            spread: None,
             path: Vec::new(),
             unreachable: 0,
             tuning: None,
@@ -113,9 +124,32 @@ impl Flows {
         for ((from, to, forward), route) in [(src, dst, true), (dst, src, false)].into_iter().zip(&mut routes) {
             self.path.clear();
             self.router.path(from, to, name.path_hash(forward), &mut self.path).ok()?;
+            self.wait_in_servers();
             route.extend_from_slice(&self.path);
         }
         Some(routes)
+    }
+
+    /// Puts the delay of each server that forwards on the path.
+    fn wait_in_servers(&mut self) {
+        let Some(first) = self.forwarding else { return };
+        let (mut at, hosts) = (1, self.topology.n_hosts() as u32);
+        while at < self.path.len() {
+            let server = self.topology.link(self.path[at]).from.0;
+            if server < hosts {
+                self.path.insert(at, LinkId(first.0 + server));
+                at += 1;
+            }
+            at += 1;
+        }
+    }
+
+    /// Spreads a direction of a flow whose socket has just been added.
+    fn spread(&self, core: &mut Core, (from, to): (NodeId, NodeId), hash: u32) {
+        if let Some(gap) = self.spread {
+            let ways = self.router.ways(from, to, hash, WAYS_MAX);
+            core.spread(&ways, gap, SplitMix64::new(self.seed, SPREAD_STREAMS + u64::from(hash)));
+        }
     }
 
     /// Opens a requested connection, with nothing to send yet.
@@ -131,8 +165,9 @@ impl Flows {
         let limited = config.limit_output;
         let (arm, stacks) = match &mut self.tuning {
             Some(tuning) => {
-                let stacks = [(src, dst), (dst, src)].map(|(at, remote)| tuning.stack(config, at.0, remote.0, entry));
-                (Some(tuning.arm(src.0)), stacks)
+                let sends = tuning.stack(config, src.0, dst.0, entry);
+                let receives = tuning.incoming(core, config, (flow, dst.0, src.0, entry));
+                (Some(tuning.arm(src.0)), [sends, receives])
             }
             None => (None, [config.clone(), config.clone()]),
         };
@@ -143,9 +178,11 @@ impl Flows {
         let (iss, seed) = (random.bits(), random.bits());
         let active = Endpoint::connect(&stacks[0], iss, seed);
         core.add_socket(active, &opened.routes[0], receiver(flow), limited);
+        self.spread(core, (src, dst), opened.name.path_hash(true));
         let (iss, seed) = (random.bits(), random.bits());
         let passive = Endpoint::listen(&stacks[1], iss, seed);
         core.add_socket(passive, &opened.routes[1], sender(flow), limited);
+        self.spread(core, (dst, src), opened.name.path_hash(false));
         let (src, dst) = (src.0, dst.0);
         self.list.push(Flow { entry, src, dst, arm, start: core.now(), end: Time::NEVER, bytes: 0 });
         core.pump(sender(flow));
@@ -198,8 +235,12 @@ impl Flows {
         if let Some(tuning) = self.tuning.as_mut().filter(|_| !self.kept.contains_key(&flow)) {
             tuning.complete(ended.completed(ended.end));
         }
+        let dst = ended.dst;
         core.sockets[receiver(flow) as usize].tcp.close(now);
         core.pump(receiver(flow));
+        if let Some(tuning) = &mut self.tuning {
+            tuning.ended(core, dst);
+        }
     }
 
     /// A message had arrived whole at `end`.
@@ -230,14 +271,24 @@ impl Flows {
             let name = FlowName::new(&entries[entry as usize], opened[entry as usize]);
             opened[entry as usize] += 1;
             for (socket, from, to) in [(sender(flow), src, dst), (receiver(flow), dst, src)] {
-                if core.sockets[socket as usize].tcp.is_closed()
-                    || core.route(socket).all(|link| core.fabric.links.is_up(link))
-                {
+                let forward = socket == sender(flow);
+                if core.sockets[socket as usize].tcp.is_closed() {
                     continue;
                 }
-                let forward = socket == sender(flow);
+                if self.spread.is_some() {
+                    // after a repair there are more routes; without any a socket keeps those that it has
+                    let ways = self.router.ways(NodeId(from), NodeId(to), name.path_hash(forward), WAYS_MAX);
+                    if !ways.is_empty() {
+                        core.spread_again(socket, &ways);
+                    }
+                    continue;
+                }
+                if core.route(socket).all(|link| core.fabric.links.is_up(link)) {
+                    continue;
+                }
                 self.path.clear();
                 if self.router.path(NodeId(from), NodeId(to), name.path_hash(forward), &mut self.path).is_ok() {
+                    self.wait_in_servers();
                     if let Some(gate) = &core.fabric.gate {
                         gate.stand_on_again(&self.topology, flow, (src, forward), &mut self.path);
                     }

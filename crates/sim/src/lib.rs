@@ -18,6 +18,7 @@
 mod calendar;
 mod core;
 mod fabric;
+mod fanin;
 mod flows;
 mod gate;
 mod managed;
@@ -27,6 +28,7 @@ mod packets;
 mod record;
 mod requests;
 mod setup;
+mod spread;
 mod traffic;
 mod tuning;
 
@@ -100,7 +102,8 @@ impl Simulation {
         let mut links = plan::links(scenario, &topology)?;
         let enforcement = Enforcement::of(scenario, &topology).map_err(SimError::Algorithm)?;
         let gate = enforcement.map(|enforcement| Box::new(Gate::new(enforcement, links.add_closed())));
-        let calendar = setup::calendar(&topology, framing, gate.is_some());
+        let calendar = setup::calendar(&topology, framing, gate.is_some() || links.any_holds());
+        let forwarding = setup::forwarding(scenario, &topology, &mut links);
         let measure_delay = scenario.measure.packet_delay;
         let requests = Requests::new(setup::reaction(&topology, framing));
         let mut core = Core::new(links, calendar, requests, Framing(framing), measure_delay);
@@ -112,6 +115,8 @@ impl Simulation {
         let control = Control::of(scenario, &topology);
         let mut flows = Flows::new(topology, router, pods, scenario.seed);
         flows.tuning = control.is_some().then(|| Tuning::new(flows.topology.n_hosts()));
+        flows.forwarding = forwarding;
+        flows.spread = setup::spread(scenario);
         flows.messages = scenario.measure.messages.then(Vec::new);
         let traffic = Traffic::new(scenario, setup::stacks(scenario)?, flows, &mut core);
         let (warmup, baseline) = (scenario.measure.warmup, Baseline::default());
@@ -174,7 +179,8 @@ impl Simulation {
 
     /// Packets accepted by links so far: the work done.
     pub fn packet_hops(&self) -> u64 {
-        (0..self.core.fabric.links.len() as u32).map(|i| self.core.fabric.links.counters(LinkId(i)).accepted).sum()
+        let links = self.traffic.flows.topology.links().len() as u32;
+        (0..links).map(|i| self.core.fabric.links.counters(LinkId(i)).accepted).sum()
     }
 
     /// What was measured. Name, parameters and scenario text are the caller's to fill in.
@@ -185,10 +191,17 @@ impl Simulation {
         let topology = &self.traffic.flows.topology;
         let entries = self.traffic.names().to_vec();
         let Recorder { links: series, cwnd, .. } = self.recorder;
-        let links = series.rows(&self.core.fabric.links, topology, &self.core.in_flight(), self.core.now());
+        let in_flight = self.core.in_flight();
+        let links = series.rows(&self.core.fabric.links, topology, &in_flight, self.core.now());
+        for server in
+            self.traffic.flows.forwarding.iter().flat_map(|first| first.0..first.0 + topology.n_hosts() as u32)
+        {
+            let counters = self.core.fabric.links.counters(LinkId(server));
+            assert!(counters.conserves(in_flight[server as usize]), "a server forwards every packet");
+        }
         let flows = record::flow_rows(&self.core, &self.traffic, &self.baseline, &self.ideal, self.measure_delay);
         let mut summary = Summary::of(self.identity, &flows, &links);
-        for (name, value) in self.traffic.extra() {
+        for (name, value) in self.traffic.extra(self.warmup) {
             summary.insert(name, value);
         }
         if let Some(control) = &self.control {
@@ -198,6 +211,7 @@ impl Simulation {
         let enforcer = gate.map_or_else(Vec::new, |gate| gate.results(self.core.now(), topology, &mut summary));
         let rules = self.control.as_ref().map_or_else(Vec::new, |control| control.rules().to_vec());
         let cues = self.control.map_or_else(Vec::new, Control::into_rows);
+        let (jobs, coflows) = self.traffic.jobs(self.warmup);
         let messages = self.traffic.flows.messages.unwrap_or_default();
         let messages = plan::message_rows(&messages, self.warmup, &entries);
         let link_series = series.into_samples();
@@ -210,6 +224,8 @@ impl Simulation {
             cwnd,
             enforcer,
             messages,
+            jobs,
+            coflows,
             summary,
             ..RunResults::default()
         }

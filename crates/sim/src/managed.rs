@@ -112,6 +112,8 @@ impl Managed for Still<'_> {
                 }
             }
         }
+        let incoming = open.iter().copied().filter(|flow| self.traffic.flows.list[*flow as usize].dst == host);
+        tuning.follow(self.core, host, incoming);
         tuning.open = open;
         self.traffic.flows.tuning = Some(tuning);
     }
@@ -137,7 +139,7 @@ fn retune(
         // ECN was decided at the handshake: an algorithm that waits for marks which cannot come would see no congestion
         settings.cc = Some(tcp.config().algorithm.name().to_string());
     }
-    let config = tuning.made_of(base, &settings);
+    let config = tuning.made_of(base, &settings, None);
     // nothing is sent for it, as in Linux: a rule that sets what is set already changes nothing
     tcp.retune(now, &config);
 }

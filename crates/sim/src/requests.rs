@@ -34,6 +34,8 @@ pub enum Request {
     Close { flow: u32 },
     /// The receiver closes.
     Finish { flow: u32 },
+    /// The agent of this host follows the number of its incoming connections.
+    Share { host: u32 },
     /// A message that arrived then is entered with what the sender knows of it.
     Enter(Box<(Message, Time)>),
 }
@@ -49,7 +51,7 @@ impl Request {
             }
             Request::NotifyAt { flow, .. } | Request::Finish { flow } => receiver(*flow),
             Request::Enter(message) => sender(message.0.flow),
-            Request::StopWriting { .. } => u32::MAX,
+            Request::StopWriting { .. } | Request::Share { .. } => u32::MAX,
         }
     }
 }
@@ -93,11 +95,16 @@ impl Requests {
 
     /// Adds a request.
     pub fn ask(&mut self, request: Request) {
+        self.ask_at(self.effect, request);
+    }
+
+    /// Adds a request that takes effect at `at`.
+    pub fn ask_at(&mut self, at: Time, request: Request) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.pending.push(None);
             (self.pending.len() - 1) as u32
         });
-        self.asked.push((self.effect, Event::host(kind::REQUEST, number, request.socket())));
+        self.asked.push((at, Event::host(kind::REQUEST, number, request.socket())));
         self.pending[number as usize] = Some(request);
     }
 

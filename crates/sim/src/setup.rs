@@ -4,7 +4,7 @@ use crate::SimError;
 use crate::calendar::Calendar;
 use crate::requests::REACTION_MAX;
 use congestion::Algorithm;
-use net::{Limit, LinkSpec, Topology};
+use net::{Limit, LinkId, LinkSpec, LinkTable, Topology};
 use scenario::{self as file, Scenario};
 use std::sync::Arc;
 use units::{Bytes, Time};
@@ -23,8 +23,9 @@ pub fn reaction(topology: &Topology, framing_bytes: u32) -> Time {
     lookahead(topology, framing_bytes).min(REACTION_MAX)
 }
 
-/// An event set that suits the network. `enforced`: an enforcer sends by its timers, into links between switches.
-pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Calendar {
+/// An event set that suits the network. `timed`: timers send into links between switches, an enforcer's or those of links
+/// that hold their packets.
+pub fn calendar(topology: &Topology, framing_bytes: u32, timed: bool) -> Calendar {
     const FULL_BYTES: u64 = 1500;
     let framing = u64::from(framing_bytes);
     let links = topology.links();
@@ -36,10 +37,26 @@ pub fn calendar(topology: &Topology, framing_bytes: u32, enforced: bool) -> Cale
     };
     // full packets one way on every link
     let density: f64 = links.iter().map(|link| link.rate.as_bps() as f64 / 8.0 / FULL_BYTES as f64).sum();
-    // in a sorted bucket what is at switches comes before what any timer sends there
-    let lookahead = if enforced { Time::ZERO } else { lookahead(topology, framing_bytes) };
+    // in a sorted bucket what is at switches comes before what any timer or any host sends there
+    let lookahead = if timed || topology.servers_forward() { Time::ZERO } else { lookahead(topology, framing_bytes) };
     let horizon = links.iter().map(most).max().unwrap_or(Time::from_us(1));
     Calendar::new(lookahead, horizon, density)
+}
+
+/// Adds the delay of each server that forwards: the first of them, if there are.
+pub fn forwarding(scenario: &Scenario, topology: &Topology, links: &mut LinkTable) -> Option<LinkId> {
+    let delay = plan::forwarding_delay(scenario);
+    let servers = if delay > Time::ZERO { topology.n_hosts() } else { 0 };
+    (0..servers).map(|_| links.add_delay(delay)).collect::<Vec<_>>().first().copied()
+}
+
+/// Where packets are spread over several routes: the pause after which a route is chosen anew.
+pub fn spread(scenario: &Scenario) -> Option<Time> {
+    match scenario.network.balancing {
+        file::Balancing::Flow => None,
+        file::Balancing::Packet => Some(Time::ZERO),
+        file::Balancing::Flowlet { gap } => Some(gap),
+    }
 }
 
 /// The stack of each traffic entry, shared by those with the same algorithm.
@@ -98,9 +115,11 @@ fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
             file::Ecn::Off => tcp::EcnMode::Off,
             file::Ecn::On => tcp::EcnMode::On,
         },
+        ect1: tcp.ect1,
         slow_start_after_idle: tcp.slow_start_after_idle,
         send_buffer: bytes(tcp.send_buffer),
         receive_buffer: bytes(tcp.receive_buffer),
+        window_clamp: u32::MAX,
         pacing: match tcp.pacing {
             file::Pacing::Auto => tcp::PacingMode::Auto,
             file::Pacing::Off => tcp::PacingMode::Off,

@@ -5,6 +5,7 @@ use crate::flows::{Flow, Flows, Pair, flow_of, receiver};
 use crate::requests::{Request, Requests};
 use net::NodeId;
 use plan::{Applications, Message, Opening, Pairing, Stage};
+use results::{CoflowRow, JobRow};
 use scenario::Scenario;
 use std::sync::Arc;
 use units::Time;
@@ -42,12 +43,17 @@ impl Traffic {
     }
 
     /// Numbers of their own that entries report: name and value.
-    pub fn extra(&self) -> Vec<(String, f64)> {
-        let mut rows = self.applications.extra();
+    pub fn extra(&self, warmup: Time) -> Vec<(String, f64)> {
+        let mut rows = self.applications.extra(warmup);
         if self.flows.unreachable > 0 {
             rows.push(("flows_without_a_path".into(), self.flows.unreachable as f64));
         }
         rows
+    }
+
+    /// The tables `jobs` and `coflows`.
+    pub fn jobs(&self, warmup: Time) -> (Vec<JobRow>, Vec<CoflowRow>) {
+        self.applications.jobs(warmup)
     }
 
     /// The stack of an entry's flows, as the scenario has it.
@@ -137,6 +143,7 @@ impl Hear for Traffic {
             Request::NotifyAt { flow, bytes } => core.notify_at(receiver(flow), bytes),
             Request::Close { flow } => Flows::close(core, flow),
             Request::Finish { flow } => flows.finish(core, flow),
+            Request::Share { host } => flows.share(core, host, &self.entries.stacks),
             Request::Enter(message) => flows.on_message(core, message.0, message.1),
         }
     }

@@ -1,6 +1,6 @@
 //! Positions of nodes: switches by level, hosts in rows.
 
-use net::{NodeId, NodeKind, Tier, Topology};
+use net::{LinkId, NodeId, NodeKind, Tier, Topology};
 
 /// Up to so many hosts, each has a row of its own.
 const ROWS_OF_HOSTS_MAX: usize = 24;
@@ -49,6 +49,19 @@ pub fn hosts_of(topology: &Topology, switch: NodeId) -> Vec<NodeId> {
     ends.filter(|node| topology.node(*node).kind == NodeKind::Host).collect()
 }
 
+/// Cables between switches: ids of their links from the first end, and the ends. A cable of a server that forwards counts as
+/// one of the switch at which the server is drawn.
+pub fn between_switches(topology: &Topology) -> Vec<(LinkId, [NodeId; 2])> {
+    let drawn_at = |node: NodeId| match topology.node(node).kind {
+        NodeKind::Host => topology.link(topology.nic(node)).to,
+        NodeKind::Switch => node,
+    };
+    // the two links of a cable are beside each other
+    let cables = (0..topology.links().len() as u32).step_by(2).map(LinkId);
+    let ends = cables.map(|id| (id, [topology.link(id).from, topology.link(id).to].map(drawn_at)));
+    ends.filter(|(_, [from, to])| from != to).collect()
+}
+
 /// Distance of each node from the hosts: in a tree by its tiers, otherwise by the shortest path.
 fn levels(topology: &Topology) -> Vec<usize> {
     let mut level: Vec<usize> = topology.nodes().iter().map(|node| known_level(node.tier)).collect();
@@ -71,9 +84,10 @@ fn levels(topology: &Topology) -> Vec<usize> {
 fn known_level(tier: Tier) -> usize {
     match tier {
         Tier::Host => 0,
-        Tier::Edge | Tier::Leaf => 1,
+        Tier::Edge | Tier::Leaf | Tier::Tor => 1,
         Tier::Aggregation | Tier::Spine => 2,
-        Tier::Core => 3,
+        Tier::Core | Tier::Intermediate => 3,
+        Tier::Level(level) => 1 + usize::from(level),
         Tier::Switch => usize::MAX,
     }
 }

@@ -1,10 +1,10 @@
 //! The network as places and cables, for a view that moves.
 
-use crate::layout::Layout;
+use crate::layout::{Layout, between_switches};
 use crate::picture::{SWITCHES_MAX, shortened};
 use crate::places::{Columns, Places, TOP};
 use crate::words::range;
-use net::{LinkId, NodeId, NodeKind, Topology};
+use net::{LinkId, NodeId, Topology};
 use serde::Serialize;
 
 const WIDTH: f64 = 640.0;
@@ -129,14 +129,17 @@ impl Map {
 
     /// Between switches.
     fn add_core_cables(&mut self, topology: &Topology, spot_of: &[u32]) {
-        let is_host = |node: NodeId| topology.node(node).kind == NodeKind::Host;
-        // the two links of a cable are beside each other
-        for (i, link) in topology.links().iter().enumerate().step_by(2) {
-            if is_host(link.from) || is_host(link.to) {
-                continue;
+        for (link, [from, to]) in between_switches(topology) {
+            let ends = [spot_of[from.index()], spot_of[to.index()]];
+            let (there, back) = (link.0, link.reverse().0);
+            // a switch may have cables to several servers of another
+            match self.cables.iter_mut().find(|cable| cable.ends == ends) {
+                Some(cable) => {
+                    cable.there.push(there);
+                    cable.back.push(back);
+                }
+                None => self.cables.push(Cable { ends, there: vec![there], back: vec![back] }),
             }
-            let ends = [spot_of[link.from.index()], spot_of[link.to.index()]];
-            self.cables.push(Cable { ends, there: vec![i as u32], back: vec![LinkId(i as u32).reverse().0] });
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The picture: SVG, in the page's colours, 400 units wide.
 
 use crate::Sketch;
+use crate::layout::between_switches;
 use crate::places::{Columns, Places, TOP};
 use crate::words::range;
-use net::{LinkId, NodeId, NodeKind};
+use net::{LinkId, NodeId};
 use plan::find_links;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -59,18 +60,13 @@ impl<'a> Drawing<'a> {
 
     fn cables(&self, svg: &mut String) {
         let topology = &self.sketch.topology;
-        // the two links of a cable are beside each other
-        for (i, link) in topology.links().iter().enumerate().step_by(2) {
-            if topology.node(link.from).kind == NodeKind::Host || topology.node(link.to).kind == NodeKind::Host {
-                continue;
-            }
-            let id = LinkId(i as u32);
+        for (id, [from, to]) in between_switches(topology) {
             let class = if self.failing.contains(&id) || self.failing.contains(&id.reverse()) {
                 "cable fails"
             } else {
                 "cable"
             };
-            let ((x1, y1), (x2, y2)) = (self.places.switch(link.from), self.places.switch(link.to));
+            let ((x1, y1), (x2, y2)) = (self.places.switch(from), self.places.switch(to));
             if (x1 - x2).abs() < 1.0 {
                 let out = x1 - 46.0;
                 write!(

@@ -1,9 +1,10 @@
 //! The sketch as text for a terminal.
 
 use crate::Sketch;
-use crate::layout::hosts_of;
+use crate::layout::{between_switches, hosts_of};
 use crate::words::{range, remarks, sentence};
 use net::NodeId;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Up to so many switches with hosts have a line each.
@@ -51,9 +52,19 @@ fn network(sketch: &Sketch<'_>) -> Vec<String> {
     lines
 }
 
-/// The switches that a switch has cables to.
+/// The switches that a switch, or one of its servers that forward, has cables to.
 fn neighbours(sketch: &Sketch<'_>, switch: NodeId) -> Vec<NodeId> {
     let topology = &sketch.topology;
-    let ends = topology.out_links(switch).iter().map(|id| topology.link(*id).to);
-    ends.filter(|node| node.index() >= topology.n_hosts()).collect()
+    if !topology.servers_forward() {
+        let ends = topology.out_links(switch).iter().map(|id| topology.link(*id).to);
+        return ends.filter(|node| node.index() >= topology.n_hosts()).collect();
+    }
+    let cables = between_switches(topology).into_iter();
+    let others = cables.filter_map(|(_, ends)| match ends {
+        [from, to] if from == switch => Some(to),
+        [from, to] if to == switch => Some(from),
+        _ => None,
+    });
+    let others: BTreeSet<NodeId> = others.collect();
+    others.into_iter().collect()
 }

@@ -2,8 +2,8 @@
 
 use net::{LinkTier, NodeId, Topology};
 use scenario::{
-    Algorithm, Arrivals, Collective, Limit, Pace, Queue, Scenario, Senders, Sizes, SizesSource, Think, Tier,
-    Topology as Shape, Traffic, TrafficKind, Workload,
+    Algorithm, AllReduce, Arrivals, Collective, Job, JobShape, Limit, Pace, Queue, Reduction, Scenario, Senders, Sizes,
+    SizesSource, Think, Tier, Topology as Shape, Traffic, TrafficKind, Workload,
 };
 use std::fmt::Display;
 
@@ -37,10 +37,16 @@ pub fn links(scenario: &Scenario, topology: &Topology) -> Vec<Links> {
         }
         return kinds;
     }
-    let count = |tier: Tier| topology.links().iter().filter(|link| tier_of(link.tier) == Some(tier)).count();
+    let count = |tier: Tier| {
+        topology
+            .links()
+            .iter()
+            .filter(|link| link.tier != LinkTier::FromHost && plan::tier_of(link.tier) == Some(tier))
+            .count()
+    };
     let settings = scenario.network.tier.iter();
     let links = settings.map(|(tier, settings)| Links {
-        tier: tier_name(*tier).to_string(),
+        tier: tier.key().to_string(),
         // one of the two links of a host's cable is the host's own
         cables: if *tier == Tier::Host { count(*tier) } else { count(*tier) / 2 },
         rate: settings.rate.to_string(),
@@ -50,32 +56,15 @@ pub fn links(scenario: &Scenario, topology: &Topology) -> Vec<Links> {
     links.collect()
 }
 
-fn tier_of(tier: LinkTier) -> Option<Tier> {
-    match tier {
-        LinkTier::ToHost => Some(Tier::Host),
-        LinkTier::EdgeAggregation => Some(Tier::Aggregation),
-        LinkTier::AggregationCore => Some(Tier::Core),
-        LinkTier::LeafSpine => Some(Tier::Spine),
-        LinkTier::Bottleneck => Some(Tier::Bottleneck),
-        LinkTier::FromHost | LinkTier::Switches => None,
-    }
-}
-
-fn tier_name(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Host => "host",
-        Tier::Aggregation => "aggregation",
-        Tier::Core => "core",
-        Tier::Spine => "spine",
-        Tier::Bottleneck => "bottleneck",
-    }
-}
-
 fn queue(queue: &Queue) -> String {
     match queue {
         Queue::DropTail(limit) => format!("drop-tail, {}", amount(*limit)),
         Queue::ThresholdEcn { mark, limit } => format!("{}, ECN marks from {}", amount(*limit), amount(*mark)),
         Queue::Red(red) => format!("RED, {} packets, from {} to {}", red.packets, red.min, red.max),
+        Queue::Pie(pie) => format!("PIE, {} packets, {}", pie.packets, pie.target),
+        Queue::Codel(codel) => format!("CoDel, {} packets, {}", codel.packets, codel.control.target),
+        Queue::FqCodel(fq) => format!("FQ-CoDel, {} packets, {}", fq.packets, fq.control.target),
+        Queue::DualPi2(dual) => format!("DualPI2, {} packets, {} and {}", dual.packets, dual.step, dual.target),
     }
 }
 
@@ -121,6 +110,11 @@ impl Ends {
                     (ends.sends[i], ends.receives[i]) = (true, true);
                 }
             }
+            TrafficKind::Job(Job { hosts: Some(names), .. }) => {
+                for i in names.iter().map(|name| at(name)) {
+                    (ends.sends[i], ends.receives[i]) = (true, true);
+                }
+            }
             TrafficKind::Trace { flows, .. } => {
                 for flow in flows.iter() {
                     ends.sends[at(&flow.from)] = true;
@@ -145,7 +139,6 @@ pub fn sentence(traffic: &Traffic, scenario: &Scenario) -> String {
 }
 
 fn what(kind: &TrafficKind) -> String {
-    let plural = |n: u64, word: &str| if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") };
     match kind {
         TrafficKind::RandomPairs { flows, workload } => {
             format!("{} between random pairs, {}", plural(u64::from(*flows), "flow"), load(workload))
@@ -157,7 +150,7 @@ fn what(kind: &TrafficKind) -> String {
             let many = if *count == 1 { String::new() } else { format!(" on {count} connections") };
             format!("{from} → {to}{many}, {}", unlimited(bytes.as_ref()))
         }
-        TrafficKind::Incast { senders, receiver, bytes, repeat, pace } => {
+        TrafficKind::Incast { senders, receiver, bytes, repeat, pace, deadline } => {
             let senders = match senders {
                 Senders::First(n) => plural(u64::from(*n), "host"),
                 Senders::Named(names) => names.join(", "),
@@ -166,7 +159,9 @@ fn what(kind: &TrafficKind) -> String {
                 Pace::Barrier => "the next when the last has finished".to_string(),
                 Pace::Interval(interval) => format!("each {interval}"),
             };
-            format!("{senders} → {receiver} at once, {bytes} each, {}, {pace}", plural(u64::from(*repeat), "round"))
+            let within = deadline.map_or(String::new(), |deadline| format!(" within {deadline}"));
+            let rounds = plural(u64::from(*repeat), "round");
+            format!("{senders} → {receiver} at once, {bytes} each{within}, {rounds}, {pace}")
         }
         TrafficKind::AllToAll(collective) => format!("all to all, {}", rounds(collective)),
         TrafficKind::Exchange(collective) => format!("each to its two neighbours in a ring, {}", rounds(collective)),
@@ -189,8 +184,37 @@ fn what(kind: &TrafficKind) -> String {
         TrafficKind::Trace { file, flows } => {
             format!("{} of {}", plural(flows.len() as u64, "flow"), file.file.written)
         }
+        TrafficKind::Job(job) => of_job(job),
         TrafficKind::Idle { flows } => format!("{} without traffic", plural(u64::from(*flows), "connection")),
     }
+}
+
+fn plural(n: u64, word: &str) -> String {
+    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
+}
+
+fn of_job(job: &Job) -> String {
+    let what = match &job.shape {
+        JobShape::MapReduce { mappers, reducers, bytes, .. } => {
+            format!(
+                "{} and {}, {bytes} shuffled",
+                plural(u64::from(*mappers), "mapper"),
+                plural(u64::from(*reducers), "reducer")
+            )
+        }
+        JobShape::AllReduce(AllReduce { algorithm: Reduction::Ring, bytes, .. }) => {
+            format!("allreduce of {bytes} in a ring")
+        }
+        JobShape::AllReduce(AllReduce { algorithm: Reduction::Tree, bytes, .. }) => {
+            format!("allreduce of {bytes} in a tree")
+        }
+        JobShape::AllToAll { bytes, .. } => format!("all to all, {bytes} each"),
+        JobShape::Pipeline { bytes, batches, .. } => format!("{batches} batches of {bytes} through a pipeline"),
+        JobShape::File(file) => {
+            format!("{} of {}", plural(file.graph.tasks.len() as u64, "task"), file.file.file.written)
+        }
+    };
+    format!("{what}, {}", plural(u64::from(job.repeat), "run"))
 }
 
 fn load(workload: &Workload) -> String {

@@ -76,3 +76,27 @@ fn what_a_user_writes_is_text_in_the_page() {
     let page = Sketch::of(&scenario).expect("a network").page();
     assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"), "{page}");
 }
+
+#[test]
+fn data_center_networks_are_drawn_with_what_their_servers_join() {
+    let drawn = |shape: &str| {
+        let scenario = network(shape, PAIRS);
+        let sketch = Sketch::of(&scenario).expect("a network");
+        (sketch.page(), sketch.text())
+    };
+    let (page, text) = drawn("vl2 = { aggregation_ports = 4, intermediate_ports = 4, hosts_per_tor = 5 }");
+    // 8 cables of ToRs, 8 of intermediate switches, 20 hosts
+    assert_eq!((count(&page, "class=\"switch\""), count(&page, "class=\"cable\"")), (10, 36), "{text}");
+    assert!(text.contains("i1–i2\na1–a4\n") && text.contains("t4 ── h16–h20         to a3–a4"), "{text}");
+    let (page, text) = drawn("bcube = { n = 4, k = 1, forwarding_delay = \"1 us\" }");
+    // a server each: 16 to switches of level 0, 16 to those of level 1
+    assert_eq!((count(&page, "class=\"switch\""), count(&page, "class=\"cable\"")), (8, 32), "{text}");
+    assert!(text.contains("s5–s8\n") && text.contains("s1 ── h1–h4           to s5–s8"), "{text}");
+    let (page, text) = drawn("dcell = { n = 4, l = 1, forwarding_delay = \"1 us\" }");
+    assert_eq!((count(&page, "class=\"switch\""), count(&page, "class=\"cable\"")), (5, 30), "{text}");
+    assert!(text.contains("s1 ── h1–h4           to s2–s5"), "{text}");
+    let (_, text) = drawn("jellyfish = { switches = 8, ports = 5, hosts_per_switch = 2 }");
+    assert!(text.contains("s8 ── h15–h16         to "), "{text}");
+    let (page, text) = drawn("dragonfly = { hosts_per_switch = 2, switches_per_group = 2, global_ports = 1 }");
+    assert_eq!(count(&page, "class=\"cable\""), 3 + 3 + 12, "{text}");
+}

@@ -6,6 +6,7 @@ mod cfi16;
 mod dctcp;
 mod opentcp;
 mod parity;
+mod pathologies;
 mod tcon;
 
 pub use dctcp::Options as DctcpOptions;
@@ -29,7 +30,8 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they run.
-pub const STUDIES: &[Study] = &[cfi16::STUDY, dctcp::STUDY, opentcp::STUDY, parity::STUDY, tcon::STUDY];
+pub const STUDIES: &[Study] =
+    &[cfi16::STUDY, dctcp::STUDY, opentcp::STUDY, parity::STUDY, pathologies::STUDY, tcon::STUDY];
 
 impl Study {
     /// The study of this name.

@@ -24,7 +24,7 @@ static u32 ssthresh(struct sock *sk)
 static void cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	if (calls++ == 0)
-		tcp_sk(sk)->packets_out += 1000;
+		tcp_sk(sk)->mss_cache = 0;
 	else
 		tcp_reno_cong_avoid(sk, acked);
 }

@@ -1,5 +1,6 @@
 //! The switches of a stack: everything in which TCPs, and papers about them, differ.
 
+use crate::segment::Ecn;
 use congestion::Algorithm;
 use units::Time;
 
@@ -86,6 +87,8 @@ pub struct Config {
     pub frto: bool,
     /// When ECN is negotiated.
     pub ecn: EcnMode,
+    /// An algorithm that needs ECN sends ECT(1), the identifier of L4S (RFC 9331), instead of ECT(0).
+    pub ect1: bool,
     /// Return to the restart window after an idle time of more than one RTO (RFC 5681 4.1), and validate the window
     /// of an application-limited flow.
     pub slow_start_after_idle: bool,
@@ -93,6 +96,8 @@ pub struct Config {
     pub send_buffer: u32,
     /// Bytes that the receiver offers at most.
     pub receive_buffer: u32,
+    /// Largest window that is announced, bytes; 0 closes it. It does not change the window scale.
+    pub window_clamp: u32,
     /// Pacing.
     pub pacing: PacingMode,
     /// Most segments of one burst (TSO); a paced flow sends bursts of 1 ms of its rate, at most this many.
@@ -103,6 +108,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// The code point of a connection that negotiated ECN.
+    pub(crate) fn ect(&self) -> Ecn {
+        if self.ect1 && self.algorithm.needs_ecn() { Ecn::Ect1 } else { Ecn::Ect0 }
+    }
+
     /// Whether every connection is paced, whatever its algorithm does.
     pub(crate) fn paces(&self) -> bool {
         self.pacing == PacingMode::On || self.max_pacing_rate < u64::MAX
@@ -137,9 +147,11 @@ impl Config {
             prr: true,
             frto: true,
             ecn: EcnMode::Auto,
+            ect1: false,
             slow_start_after_idle: true,
             send_buffer: 4 << 20,
             receive_buffer: 6 << 20,
+            window_clamp: u32::MAX,
             pacing: PacingMode::Auto,
             tso_segments: 44,
             limit_output: true,

@@ -33,7 +33,7 @@ impl Endpoint {
         self.fill(out, iss, 0, bits, false);
         out.flags = bits;
         // the window of a SYN is not scaled
-        out.window = self.config.receive_buffer.min(65_535);
+        out.window = self.config.receive_buffer.min(self.config.window_clamp).min(65_535);
         self.rcv_wnd = out.window;
         self.bits |= bit::NARROW;
         if active {
@@ -47,7 +47,7 @@ impl Endpoint {
             0
         };
         if self.sock.ecn_flags & ecn::OK != 0 && self.ops().needs_ecn() {
-            out.ecn = Ecn::Ect0;
+            out.ecn = self.config.ect();
         }
         if self.timer == TimerKind::None {
             let rto_us = self.rto_us();

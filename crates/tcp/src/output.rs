@@ -524,7 +524,7 @@ impl Endpoint {
         out.len = len;
         out.mss = 0;
         out.flags = bits;
-        out.ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
+        out.ecn = if ect { self.config.ect() } else { Ecn::NotEct };
         out.has_timestamp = self.has(bit::TIMESTAMPS);
         out.sack_permitted = false;
         out.window_scale = 0;

@@ -43,7 +43,7 @@ impl Endpoint {
 
     /// The number after the last that the peer may send.
     #[inline]
-    fn window_right(&self) -> u32 {
+    pub(crate) fn window_right(&self) -> u32 {
         self.rcv_wup.wrapping_add(self.rcv_wnd)
     }
 
@@ -240,13 +240,14 @@ impl Endpoint {
         let largest = 65_535_u32 << scale;
         let round = (1_u32 << scale) - 1;
         let round_up = |bytes: u32| (bytes.saturating_add(round) & !round).min(largest);
-        if !self.has(bit::SLOW_DATA) {
-            self.rcv_wnd = round_up(self.config.receive_buffer);
+        let most = self.config.receive_buffer.min(self.config.window_clamp);
+        let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
+        if !self.has(bit::SLOW_DATA) && (left > largest || left <= round_up(most)) {
+            self.rcv_wnd = round_up(most);
             self.bits &= !bit::NARROW;
             return;
         }
         let mut window = round_up(self.free_window());
-        let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
         if left <= largest && window < left {
             window = round_up(left);
         }
@@ -255,14 +256,14 @@ impl Endpoint {
     }
 
     /// What the buffer has free; nothing when that is too little to be worth a segment (RFC 9293 3.8.6.2.2).
-    fn free_window(&self) -> u32 {
+    pub(crate) fn free_window(&self) -> u32 {
         let Some(rare) = self.busy.rare() else {
-            return self.config.receive_buffer;
+            return self.config.receive_buffer.min(self.config.window_clamp);
         };
         let full = self.config.receive_buffer;
         let free = full.saturating_sub(rare.out_of_order.held().saturating_add(rare.unread));
         let mss = (self.rcv_mss as u32).min(full);
-        if free < full / 2 && (free < full / 16 || free < mss) { 0 } else { free }
+        if free < full / 2 && (free < full / 16 || free < mss) { 0 } else { free.min(self.config.window_clamp) }
     }
 
     /// Data, in order or not, of which at least a part is new or within the window.

@@ -17,6 +17,8 @@ fn described(run: &RunResults, of: Table) -> String {
         Table::LinkSeries => "LinkSample",
         Table::Cwnd => "CwndSample",
         Table::Messages => "MessageRow",
+        Table::Jobs => "JobRow",
+        Table::Coflows => "CoflowRow",
         Table::Cues => "CueRow",
         Table::Enforcer => "EnforcerRow",
     };

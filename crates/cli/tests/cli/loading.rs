@@ -7,9 +7,10 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use serde_json::Value;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -282,12 +283,13 @@ fn without_rights_loading_is_refused_but_listing_works() {
 
 /// Runs the program as a user without rights.
 pub fn as_nobody<const N: usize>(commands: [&[&str]; N]) -> [Output; N] {
-    // The user nobody may not enter the program's folder.
-    let program = env::temp_dir().join(format!("opentcp-of-nobody-{}", std::process::id()));
+    // The user nobody may not enter the programs' folder.
+    let folder = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
+    let program = folder.path().join("opentcp");
     fs::copy(env!("CARGO_BIN_EXE_opentcp"), &program).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_opentcp-agent"), folder.path().join("opentcp-agent")).unwrap();
     let run = |args: &[&str]| Command::new(&program).args(args).current_dir("/").uid(65534).gid(65534).output();
     let outputs = commands.map(run);
-    fs::remove_file(&program).unwrap();
     outputs.map(|output| output.unwrap())
 }
 

@@ -1,8 +1,8 @@
-//! The kinds of network: fat tree, leaf-spine, star, dumbbell, and any other given cable by cable.
+//! The kinds of network: fat tree, leaf-spine, star, dumbbell, those of a [`Shape`], and any other given cable by cable.
 //!
 //! The order of cables is part of the result: routing prefers the lower link number where paths are equally short.
 
-use super::{LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Tier, Topology};
+use super::{LinkId, LinkParams, LinkSpec, LinkTier, Node, NodeId, NodeKind, Shape, Tier, Topology};
 use crate::BufferSpec;
 use crate::error::{CABLES_MAX, NODES_MAX, NetError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,6 +131,29 @@ impl Topology {
         }
         draft.connect(left, left + 1, LinkTier::Bottleneck);
         Ok(draft.finish())
+    }
+
+    /// A data-center network of this shape.
+    ///
+    /// # Errors
+    /// [`NetError::Shape`] for numbers that make none.
+    pub fn shaped(shape: Shape, params: impl Fn(LinkTier) -> LinkParams) -> Result<Topology, NetError> {
+        if let Some((_, fault)) = shape.fault() {
+            return Err(NetError::Shape(fault));
+        }
+        let mut draft = Draft::new(&params);
+        draft.add(shape.hosts() as usize, "h", Tier::Host);
+        let first_switch = draft.nodes.len();
+        for (prefix, count) in shape.switch_classes() {
+            let first = draft.add(count as usize, prefix, Tier::Switch);
+            for i in first..draft.nodes.len() {
+                draft.nodes[i].tier = shape.switch_tier(i - first_switch);
+            }
+        }
+        for (a, b, [forward, backward]) in shape.joined() {
+            draft.cable(a, b, forward, backward);
+        }
+        Ok(Topology { shape: Some(shape), ..draft.finish() })
     }
 
     /// Any network, by the names of its hosts and switches and its cables.
@@ -273,7 +296,7 @@ fn assemble(nodes: Vec<Node>, links: Vec<LinkSpec>) -> Topology {
         out[*slot as usize] = LinkId(i as u32);
         *slot += 1;
     }
-    Topology { nodes, n_hosts, links, out, first_out }
+    Topology { nodes, n_hosts, shape: None, links, out, first_out }
 }
 
 fn check_counts(counts: &[(u64, &'static str)]) -> Result<(), NetError> {

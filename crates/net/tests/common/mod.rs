@@ -24,7 +24,7 @@ pub const LINK: LinkId = LinkId(0);
 /// Offers a packet that is not ECN-capable; when it departs, if it is accepted.
 pub fn offer(links: &mut LinkTable, link: LinkId, now: Time, len: u16) -> Option<Time> {
     match links.offer(link, now, len, Ecn::NotEct) {
-        Outcome::Dropped => None,
+        Outcome::Dropped | Outcome::Held => None,
         Outcome::Accepted { departs, .. } => Some(departs),
     }
 }
@@ -32,7 +32,7 @@ pub fn offer(links: &mut LinkTable, link: LinkId, now: Time, len: u16) -> Option
 /// Offers a packet with these ECN bits; whether it is marked, if it is accepted.
 pub fn offer_ecn(links: &mut LinkTable, link: LinkId, now: Time, len: u16, ecn: Ecn) -> Option<bool> {
     match links.offer(link, now, len, ecn) {
-        Outcome::Dropped => None,
+        Outcome::Dropped | Outcome::Held => None,
         Outcome::Accepted { marked, .. } => Some(marked),
     }
 }

@@ -12,6 +12,8 @@ use units::Time;
 pub struct Rounds {
     /// The run's.
     seed: u64,
+    /// The end of the run.
+    end: Time,
     /// The jobs, each with barriers of its own; empty before the entry begins.
     jobs: Vec<Job>,
     /// Bytes of a message, round by round; after the last, from the first again.
@@ -30,6 +32,10 @@ pub struct Rounds {
     stop: Option<Time>,
     /// How long each round took, picoseconds.
     took: Vec<u64>,
+    /// For each message, from the beginning of its round.
+    deadline: Option<Time>,
+    /// Messages that arrived, and those that arrived after the deadline.
+    answers: (u64, u64),
 }
 
 /// Hosts that wait for one another.
@@ -57,8 +63,8 @@ struct Job {
 }
 
 impl Rounds {
-    pub fn new(seed: u64) -> Rounds {
-        Rounds { seed, ..Rounds::default() }
+    pub fn new(seed: u64, end: Time) -> Rounds {
+        Rounds { seed, end, ..Rounds::default() }
     }
 
     pub fn started(&self) -> bool {
@@ -69,7 +75,8 @@ impl Rounds {
     pub fn set_up(&mut self, entry: &Entry, opener: &mut Opener<impl Stage>, random: &mut Random) {
         self.stop = entry.stop;
         let (pairs, rounds) = match &entry.kind {
-            TrafficKind::Incast { senders, receiver, bytes, repeat, pace } => {
+            TrafficKind::Incast { senders, receiver, bytes, repeat, pace, deadline } => {
+                self.deadline = *deadline;
                 self.sizes = vec![bytes.get()];
                 if let Pace::Interval(interval) = pace {
                     self.interval = Some(*interval);
@@ -175,6 +182,10 @@ impl Rounds {
             place
         };
         job.running[round].1 -= 1;
+        if let Some(deadline) = self.deadline {
+            self.answers.0 += 1;
+            self.answers.1 += u64::from(end - job.running[round].0 > deadline);
+        }
         while job.running.front().is_some_and(|(_, missing)| *missing == 0) {
             let (begun, _) = job.running.pop_front().expect("it has a front");
             job.ended += 1;
@@ -204,7 +215,25 @@ impl Rounds {
             rows.push((format!("{name}.round_ms_p99"), ms(took[(n * 99).div_ceil(100) - 1])));
             rows.push((format!("{name}.round_ms_max"), ms(*last)));
         }
+        if let Some(deadline) = self.deadline {
+            rows.extend(self.missed(name, deadline));
+        }
         rows
+    }
+
+    /// Shares of messages, and of rounds, that missed the deadline; what has not arrived counts when its deadline has passed.
+    fn missed(&self, name: &str, deadline: Time) -> [(String, f64); 2] {
+        let mut rounds = (self.took.len() as u64, 0);
+        rounds.1 = self.took.iter().filter(|took| **took > deadline.as_ps()).count() as u64;
+        let mut answers = self.answers;
+        for (begun, missing) in self.jobs.iter().flat_map(|job| &job.running) {
+            if *missing > 0 && *begun + deadline < self.end {
+                answers = (answers.0 + *missing as u64, answers.1 + *missing as u64);
+                rounds = (rounds.0 + 1, rounds.1 + 1);
+            }
+        }
+        let share = |(all, missed): (u64, u64)| missed as f64 / all.max(1) as f64;
+        [(format!("{name}.answers_missed"), share(answers)), (format!("{name}.queries_missed"), share(rounds))]
     }
 }
 

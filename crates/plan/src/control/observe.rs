@@ -151,7 +151,8 @@ impl Observer {
             let sent = counters.accepted_bytes.saturating_sub(queue.bytes);
             let capacity = link.rate.map_or(0.0, |rate| rate.as_bps() as f64 / 8.0 * span);
             let of = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-            let accepted = counters.accepted - last.accepted;
+            // what a link held and then dropped no longer counts
+            let accepted = counters.accepted.saturating_sub(last.accepted);
             let dropped = counters.dropped - last.dropped;
             link.utilization = Some((sent.saturating_sub(*last_sent) as f64 / capacity).min(1.0));
             link.drop_rate = Some(of(dropped, accepted + dropped));

@@ -96,6 +96,13 @@ const CASES: &[Case] = &[
         "network.fct_p99",
     ),
     case(("rto_min = \"2 ms\"", "rto_min = \"2 Mbit/s\""), (16, 38), "has the unit `Mbit/s`; a time", ""),
+    case(("rto_min = \"2 ms\"", "window_total = \"1 kB\""), (16, 43), "from 1.5 kB to 1 GB", ""),
+    case(
+        ("rto_min = \"2 ms\"", "window_total = 200000"),
+        (16, 43),
+        "a quantity is written in quotes with its unit",
+        "",
+    ),
     case(("rto_min = \"2 ms\"", "rto_min = 2"), (16, 38), "a quantity is written in quotes with its unit", ""),
     case(("initial_cwnd = 20", "initial_window = 20"), (16, 9), "`set` has no key `initial_window`", "did you mean"),
     case(("initial_cwnd = 20", "initial_cwnd = 0"), (16, 24), "out of range: from 1 to 1000", ""),
@@ -213,7 +220,10 @@ fn the_policies_that_are_shipped_are_good() {
         .filter(|name| name != "example-view.json")
         .collect();
     names.sort();
-    assert_eq!(names, ["dctcp-when-ecn.toml", "diurnal.toml", "opentcp1.toml", "opentcp2.toml", "paced.toml"]);
+    assert_eq!(
+        names,
+        ["dctcp-when-ecn.toml", "diurnal.toml", "incast.toml", "opentcp1.toml", "opentcp2.toml", "paced.toml"]
+    );
     for name in names {
         let text = std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
         Policy::parse(&name, &text, KNOWN).unwrap_or_else(|diagnostic| panic!("{diagnostic}"));

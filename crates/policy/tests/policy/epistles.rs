@@ -2,7 +2,7 @@
 
 use policy::{
     Addressees, Cue, CueError, CueGuard, CueScope, Gate, Identity, KEYS_MAX, KeyError, NetworkView, OracleKey, Prefix,
-    PublicKey, PublicKeys, SIGNED_MAX, Sessions, Settings,
+    PublicKey, PublicKeys, SIGNED_MAX, Sessions, Settings, WireError,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -241,9 +241,10 @@ fn some_scope() -> impl Strategy<Value = CueScope> {
 }
 
 fn some_settings() -> impl Strategy<Value = Settings> {
-    let numbers = any::<(Option<u32>, Option<u32>, Option<u64>, Option<u64>, Option<bool>, Option<bool>)>();
+    let numbers =
+        any::<(Option<u32>, Option<u32>, Option<u64>, Option<u64>, Option<u64>, Option<bool>, Option<bool>)>();
     (numbers, prop::option::of(some_text()), prop::option::of(some_time()), prop::option::of(some_time())).prop_map(
-        |((initial_cwnd, cwnd_clamp, rate, window, pacing, ecn), cc, rto_min, delayed_ack_max)| Settings {
+        |((initial_cwnd, cwnd_clamp, rate, window, total, pacing, ecn), cc, rto_min, delayed_ack_max)| Settings {
             initial_cwnd,
             rto_min,
             cc,
@@ -252,9 +253,27 @@ fn some_settings() -> impl Strategy<Value = Settings> {
             max_pacing_rate: rate.map(Rate::from_bps),
             delayed_ack_max,
             window_clamp: window.map(Bytes::new),
+            window_total: total.map(Bytes::new),
             ecn,
         },
     )
+}
+
+#[test]
+fn a_version_that_does_not_know_a_setting_refuses_the_cue() {
+    let with = |set: Settings| Cue { set, ..cue(1, 0) }.to_bytes();
+    let nothing = with(Settings::default());
+    let total = Bytes::new(200_000);
+    let more = with(Settings { window_total: Some(total), ..Settings::default() });
+    assert_eq!(Cue::from_bytes(&more).unwrap().set.window_total, Some(total));
+    // the mask of what is set: earlier versions know its bits up to 10, and refuse others
+    let at = nothing.iter().zip(&more).position(|(one, other)| one != other).unwrap();
+    assert_eq!((nothing[at], &more[at..at + 2]), (0, &[0x80, 1 << (11 - 7)][..]));
+    let mut later = more.clone();
+    later[at + 1] |= 1 << (12 - 7);
+    assert_eq!(Cue::from_bytes(&later), Err(WireError::Value("settings")));
+    // without it nothing has changed for them
+    assert_eq!(nothing.len() + 1 + 3, more.len());
 }
 
 proptest! {

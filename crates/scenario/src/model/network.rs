@@ -1,6 +1,7 @@
 //! The network: topology, links, queues, routing, failures.
 
-use super::Percent;
+use super::aqm::{Codel, DualPi2, FqCodel, Pie};
+use super::{Balancing, Percent, Shaped};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
@@ -23,6 +24,9 @@ pub struct Network {
     pub host_jitter: Option<Time>,
     /// How a path is chosen.
     pub routing: Routing,
+    /// What takes one path together.
+    #[serde(skip_serializing_if = "Balancing::is_by_flow")]
+    pub balancing: Balancing,
     /// Which bytes of a packet take time on a link.
     pub framing: Framing,
     /// Whether the ports of a switch share memory.
@@ -91,6 +95,9 @@ pub enum Topology {
         /// All cables; at most one between two nodes, both of which exist. Every host has exactly one.
         links: Vec<Cable>,
     },
+    /// A data-center network of a few numbers.
+    #[serde(untagged)]
+    Shaped(Shaped),
 }
 
 /// A node of an explicit topology.
@@ -133,7 +140,7 @@ pub struct Cable {
 pub enum Tier {
     /// Host to first switch, in every topology.
     Host,
-    /// Fat tree: edge to aggregation.
+    /// Fat tree: edge to aggregation. VL2: ToR to aggregation.
     Aggregation,
     /// Fat tree: aggregation to core.
     Core,
@@ -141,6 +148,16 @@ pub enum Tier {
     Spine,
     /// Dumbbell: between the two switches.
     Bottleneck,
+    /// VL2: aggregation to intermediate.
+    Intermediate,
+    /// DCell: between two hosts.
+    Server,
+    /// Jellyfish: between two switches.
+    Switch,
+    /// Dragonfly: within a group.
+    Local,
+    /// Dragonfly: between two groups.
+    Global,
 }
 
 /// The queue of a port.
@@ -160,6 +177,15 @@ pub enum Queue {
     },
     /// Random early detection, Floyd and Jacobson 1993, in packets.
     Red(Red),
+    /// RFC 8033.
+    Pie(Pie),
+    /// RFC 8289.
+    Codel(Codel),
+    /// RFC 8290.
+    FqCodel(FqCodel),
+    /// RFC 9332.
+    #[serde(rename = "dualpi2")]
+    DualPi2(DualPi2),
 }
 
 /// A queue's limit.
@@ -214,6 +240,10 @@ pub enum Routing {
     SinglePath,
     /// Among the shortest paths, by a hash of the flow. The default.
     Ecmp,
+    /// The same, each next hop as often as the rate of its link says.
+    WeightedEcmp,
+    /// Over a switch that the flow's hash chooses among the highest. VL2's default.
+    Valiant,
 }
 
 /// Which bytes of a packet count on a link, and in a queue counted in bytes.

@@ -1,6 +1,6 @@
 //! Who sends what to whom.
 
-use super::{Algorithm, DataFile, Percent};
+use super::{Algorithm, DataFile, Job, Percent};
 use crate::sizes::SizeDistribution;
 use serde::Serialize;
 use std::sync::Arc;
@@ -71,6 +71,9 @@ pub enum TrafficKind {
         /// What begins the next round.
         #[serde(flatten)]
         pace: Pace,
+        /// For each answer, from the beginning of its round; later ones are counted as missed. None if absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deadline: Option<Time>,
     },
     /// In each round every host sends to every other; a round begins when the last one has finished (MPI's pattern).
     AllToAll(Collective),
@@ -102,6 +105,8 @@ pub enum TrafficKind {
         #[serde(skip)]
         flows: Arc<[TraceFlow]>,
     },
+    /// Tasks that compute and send, in the order of a graph.
+    Job(Job),
     /// Established connections between random pairs on which nothing is sent: to measure a connection's memory.
     Idle {
         /// Number of connections.
@@ -241,7 +246,7 @@ pub enum Arrivals {
 /// A distribution of flow sizes and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
-    /// `web-search`, `data-mining`, or a file.
+    /// `web-search`, `data-mining`, `hadoop`, or a file.
     pub source: SizesSource,
     /// The distribution.
     pub distribution: Arc<SizeDistribution>,

@@ -37,6 +37,11 @@ impl Reader<'_, '_> {
             let message = "when links fail, flows could be rerouted around an enforcer at a switch";
             return section.problem("at", message, Some(help));
         }
+        if network.topology.servers_forward() || !network.balancing.is_by_flow() {
+            let message = "an enforcer sees all of a flow only where hosts do not forward and a flow has one path";
+            let help = "take another topology, or `balancing = \"flow\"`".to_string();
+            return section.problem("at", message, Some(help));
+        }
         let (buffer, flows) = (buffer.unwrap_or(Bytes::new(1 << 30)), flows.unwrap_or(FLOWS_MAX));
         Some(Enforcer { at, buffer, flows, rule })
     }

@@ -1,6 +1,6 @@
 //! The `[network]` table.
 
-use super::{INTEGER_MAX, Reader, Section};
+use super::{INTEGER_MAX, Reader, Section, shaped};
 use crate::model::{
     Buffer, Cable, Failure, Framing, Limit, LinkRef, LinkSettings, Loss, Network, Node as NetworkNode, NodeKind, Queue,
     Routing, Tier, Topology,
@@ -20,6 +20,12 @@ const DELAY_MAX: Time = Time::from_secs(1000);
 /// Minimum rate: the fullest queue still empties before the clock ends.
 pub(super) const RATE_MIN: Rate = Rate::from_bps(10_000);
 pub(super) const RATE_MAX: Rate = Rate::from_gbps(10_000);
+const ROUTINGS: [(&str, Routing); 4] = [
+    ("ecmp", Routing::Ecmp),
+    ("single-path", Routing::SinglePath),
+    ("weighted-ecmp", Routing::WeightedEcmp),
+    ("valiant", Routing::Valiant),
+];
 /// Bytes that Ethernet adds to an IP packet: header, preamble, check sequence, gap.
 const ETHERNET: u64 = 38;
 
@@ -40,15 +46,15 @@ impl Reader<'_, '_> {
         let nic_queue =
             section.get("nic_queue", |r, n| r.queue(n, frame_bytes)).unwrap_or(Queue::DropTail(Limit::Packets(1000)));
         let host_jitter = section.get("host_jitter", Self::span);
-        let routing = section
-            .get("routing", |r, n| r.word(n, &[("ecmp", Routing::Ecmp), ("single-path", Routing::SinglePath)]))
-            .unwrap_or(Routing::Ecmp);
+        let routing = section.get("routing", |r, n| r.word(n, &ROUTINGS));
+        let balancing = section.get("balancing", Self::balancing);
         let buffer = section.get("buffer", |r, n| r.buffer(n, frame_bytes)).unwrap_or(Buffer::Private);
         let topology = section.require("topology", |r, n| r.topology(n, &standard, frame_bytes));
         let tier = section.take("tier");
         let (failure, loss) = (section.take("failure"), section.take("loss"));
         section.finish();
         let topology = topology?;
+        let (routing, balancing) = shaped::ways(&section, &topology, (routing, balancing))?;
         let tier = self.tiers(tier, &topology, &standard, frame_bytes)?;
         let failure = match failure {
             Some(node) => self.each(node, |r, n| r.failure(n, end, &topology))?,
@@ -66,6 +72,7 @@ impl Reader<'_, '_> {
             nic_queue,
             host_jitter,
             routing,
+            balancing,
             framing,
             buffer,
             tier,
@@ -76,14 +83,16 @@ impl Reader<'_, '_> {
     }
 
     fn topology(&self, node: &Node, standard: &LinkSettings, frame_bytes: u64) -> Option<Topology> {
-        let entry = self.variant(node, "topology", &["fat_tree", "leaf_spine", "star", "dumbbell", "explicit"])?;
+        let names = [&["fat_tree", "leaf_spine", "star", "dumbbell", "explicit"][..], &shaped::SHAPES].concat();
+        let entry = self.variant(node, "topology", &names)?;
         let section = self.section(&entry.value, &format!("topology `{}`", entry.key))?;
         let topology = match entry.key.as_str() {
             "fat_tree" => fat_tree(&section),
             "leaf_spine" => leaf_spine(&section),
             "star" => size(&section, "hosts", 2).map(|hosts| Topology::Star { hosts }),
             "dumbbell" => size(&section, "pairs", 1).map(|pairs| Topology::Dumbbell { pairs }),
-            _ => explicit(&section, standard, frame_bytes),
+            "explicit" => explicit(&section, standard, frame_bytes),
+            shape => shaped::shaped(&section, shape),
         };
         section.finish();
         topology
@@ -191,6 +200,11 @@ impl Tier {
             Tier::Core => "core",
             Tier::Spine => "spine",
             Tier::Bottleneck => "bottleneck",
+            Tier::Intermediate => "intermediate",
+            Tier::Server => "server",
+            Tier::Switch => "switch",
+            Tier::Local => "local",
+            Tier::Global => "global",
         }
     }
 }

@@ -1,25 +1,27 @@
 //! Queues of ports.
 
-use super::{Reader, Section};
+use super::{Reader, Section, aqm};
 use crate::model::{Limit, Queue, Red};
 use document::tree::Node;
 use units::Bytes;
 
 /// Most packets that a queue may hold; with [`super::network::RATE_MIN`] and the largest packet, the last one still
 /// leaves before the clock ends.
-const PACKETS_MAX: u32 = 1_000_000;
+pub(super) const PACKETS_MAX: u32 = 1_000_000;
 /// The same in bytes.
 const BYTES_MAX: Bytes = Bytes::new(1_000_000_000);
 
 impl Reader<'_, '_> {
     /// A queue; `frame_bytes` is the largest packet as links count it, which must fit.
     pub(super) fn queue(&self, node: &Node, frame_bytes: u64) -> Option<Queue> {
-        let entry = self.variant(node, "queue", &["drop_tail", "threshold_ecn", "red"])?;
+        let entry =
+            self.variant(node, "queue", &["drop_tail", "threshold_ecn", "red", "pie", "codel", "fq_codel", "dualpi2"])?;
         let section = self.section(&entry.value, &format!("queue `{}`", entry.key))?;
         let queue = match entry.key.as_str() {
             "drop_tail" => limit(&section, frame_bytes).map(Queue::DropTail),
             "threshold_ecn" => threshold(&section, frame_bytes),
-            _ => red(&section),
+            "red" => red(&section),
+            other => aqm::queue(other, &section, frame_bytes),
         };
         section.finish();
         queue

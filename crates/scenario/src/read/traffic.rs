@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::{Bytes, Rate, Time};
 
-const KINDS: [&str; 9] =
-    ["random_pairs", "permutation", "bulk", "incast", "all_to_all", "exchange", "poisson", "trace", "idle"];
+const KINDS: [&str; 10] =
+    ["random_pairs", "permutation", "bulk", "incast", "all_to_all", "exchange", "poisson", "trace", "job", "idle"];
 
 /// Most connections that one entry may have open.
 const CONNECTIONS_MAX: u32 = 1 << 24;
 /// Most bytes of one flow: sums over many flows stay within 64 bits.
-const FLOW_BYTES_MAX: u64 = 1_000_000_000_000_000;
+pub(super) const FLOW_BYTES_MAX: u64 = 1_000_000_000_000_000;
 
 /// Minimum rate and maximum size of an application's writes: two are at most hours apart.
 const WRITE_RATE_MIN: Rate = Rate::from_bps(1000);
@@ -108,7 +108,7 @@ impl Reader<'_, '_> {
     }
 
     /// A list of different hosts.
-    fn hosts(&self, node: &Node, topology: &Topology) -> Option<Vec<String>> {
+    pub(super) fn hosts(&self, node: &Node, topology: &Topology) -> Option<Vec<String>> {
         let hosts = self.each(node, |r, n| r.host(n, topology))?;
         let mut seen = BTreeSet::new();
         match hosts.iter().find(|host| !seen.insert(*host)) {
@@ -167,6 +167,7 @@ impl TrafficKind {
             TrafficKind::Exchange(_) => "exchange",
             TrafficKind::Poisson { .. } => "poisson",
             TrafficKind::Trace { .. } => "trace",
+            TrafficKind::Job(_) => "job",
             TrafficKind::Idle { .. } => "idle",
         }
     }
@@ -186,6 +187,7 @@ fn read_kind(kind: &str, section: &Section, around: &Around) -> Option<TrafficKi
         "exchange" => collective(section, around.topology, |n| 2 * n).map(TrafficKind::Exchange),
         "poisson" => poisson(section, around.topology),
         "trace" => trace(section, around),
+        "job" => super::job::job(section, around.topology),
         _ => Some(TrafficKind::Idle { flows: flows(section)? }),
     }
 }
@@ -240,7 +242,8 @@ fn permutation(section: &Section, around: &Around) -> Option<TrafficKind> {
         .unwrap_or(Across::Hosts);
     let workload = workload(section, around.mss);
     if across == Across::Pods && around.topology.pods().is_none_or(|pods| pods < 2) {
-        let help = Some("use a fat tree or a leaf–spine network, where each leaf is a pod".to_string());
+        let help =
+            Some("use a fat tree, a leaf–spine network, where each leaf is a pod, or another with groups".to_string());
         return section.problem("across", "this topology has fewer than two pods", help);
     }
     Some(TrafficKind::Permutation { across, workload: workload? })
@@ -267,6 +270,7 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
     let bytes = section.require("bytes", Reader::flow_bytes);
     let repeat = section.get("repeat", |r, n| r.count(n, 1, u32::MAX)).unwrap_or(1);
     let interval = section.get("interval", Reader::span);
+    let deadline = section.get("deadline", Reader::span);
     let barrier = section.get("barrier", |r, n| r.boolean(n));
     let pace = match (interval, barrier) {
         (Some(_), Some(true)) => {
@@ -287,7 +291,7 @@ fn incast(section: &Section, topology: &Topology) -> Option<TrafficKind> {
         Senders::Named(names) if names.is_empty() => return section.problem("senders", "`senders` is empty", None),
         _ => {}
     }
-    Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace })
+    Some(TrafficKind::Incast { senders, receiver, bytes: bytes?, repeat, pace, deadline })
 }
 
 fn all_to_all(section: &Section, topology: &Topology) -> Option<TrafficKind> {
@@ -330,7 +334,7 @@ fn collective(section: &Section, topology: &Topology, connections: fn(u128) -> u
     Some(Collective { bytes: bytes?, rounds, hosts, jobs, connections: reused, think, pairwise: None })
 }
 
-fn think(reader: &Reader, node: &Node) -> Option<Think> {
+pub(super) fn think(reader: &Reader, node: &Node) -> Option<Think> {
     let Value::Table(_) = &node.value else { return reader.span(node).map(Think::Fixed) };
     let section = reader.section(node, "`think`")?;
     let mean = section.require("exponential", Reader::span);

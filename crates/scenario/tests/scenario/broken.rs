@@ -69,6 +69,41 @@ fn keys_and_syntax_are_checked() {
 }
 
 #[test]
+fn data_center_networks_and_their_balancing_are_checked() {
+    let bcube = "bcube = { n = 4, k = 1, forwarding_delay = \"1 us\" }";
+    let on_bcube = |line: &str| base(&format!("topology = {{ {bcube} }}\n{line}"), "", BULK);
+    let rule = "bulk = { from = \"h1\", to = \"h2\" }\n[enforcer]\nat = \"h1\"\nrule = [{ cc = \"vegas\" }]";
+    refused(&[
+        (topology("vl2 = { aggregation_ports = 5, intermediate_ports = 4 }"), "3:42 5 is not an even number"),
+        (topology("vl2 = { aggregation_ports = 4, intermediate_ports = 3 }"), "3:66 3 is not an even number"),
+        (topology("vl2 = { aggregation_ports = 4, intermediate_ports = 4, hosts_per_tor = 0 }"), "`0` is out of range"),
+        (topology("bcube = { n = 4, k = 1 }"), "lacks `forwarding_delay`"),
+        (topology("bcube = { n = 1, k = 1, forwarding_delay = \"0 s\" }"), "3:28 `1` is out of range"),
+        (topology("bcube = { n = 4, k = 21, forwarding_delay = \"0 s\" }"), "3:35 `21` is out of range: from 0 to 20"),
+        (topology("bcube = { n = 1000, k = 9, forwarding_delay = \"0 s\" }"), "nodes are too many: at most 1048576"),
+        (topology("bcube = { n = 4, k = 1, forwarding_delay = \"2 s\" }"), "`2 s` is out of range: at most 1 s"),
+        (topology("dcell = { n = 4, l = 1, forwarding_delay = \"-1 s\" }"), "`-1 s` is negative"),
+        (topology("dcell = { n = 9, l = 4, forwarding_delay = \"0 s\" }"), "nodes are too many"),
+        (topology("jellyfish = { switches = 4, ports = 8, hosts_per_switch = 4 }"), "more than 4"),
+        (topology("jellyfish = { switches = 9, ports = 4, hosts_per_switch = 2 }"), "at least 3 are needed"),
+        (topology("jellyfish = { switches = 9, ports = 8, hosts_per_switch = 2, seed = -1 }"), "`-1` is out of range"),
+        (topology("dragonfly = { hosts_per_switch = 2, switches_per_group = 0, global_ports = 2 }"), "out of range"),
+        (topology("dragonfly = { hosts_per_switch = 2, switches_per_group = 4 }"), "lacks `global_ports`"),
+        (network("balancing = \"packets\""), "4:13 `packets` is not known here"),
+        (network("balancing = { flowlet = { gap = \"0 s\" } }"), "`0 s` is out of range: more than zero"),
+        (network("balancing = { flowlet = {} }"), "lacks `gap`"),
+        (
+            network("routing = \"single-path\"\nbalancing = \"packet\""),
+            "5:13 `routing` \"single-path\" leaves one path",
+        ),
+        (on_bcube("routing = \"valiant\""), "4:11 this network's servers forward by its own routing"),
+        (on_bcube("balancing = \"packet\""), "4:13 a flow keeps to one interface"),
+        (base(&format!("topology = {{ {bcube} }}"), "", rule), "an enforcer sees all of a flow only where"),
+        (on_bcube("[[network.failure]]\nlink = \"h1-s7\"\nat = \"1 s\""), "there is no link `h1-s7`"),
+    ]);
+}
+
+#[test]
 fn units_and_ranges_are_checked() {
     refused(&[
         (network("rate = \"100 Mbps\""), "4:8 `100 Mbps` has the unit `Mbps`; a rate is written with one of bit/s,"),
@@ -130,6 +165,26 @@ fn queues_are_checked() {
             "4:37 `130 %` is out of range: from 0.0001 % to 100 %",
         ),
         (network("queue = { red = { max_probability = 0.1 } }"), "a percentage is written in quotes with its sign"),
+    ]);
+}
+
+#[test]
+fn queues_by_delay_are_checked() {
+    refused(&[
+        (network("queue = { pie = { target = \"0 s\" } }"), "`0 s` is out of range: more than zero"),
+        (network("queue = { pie = { alpha = 0 } }"), "`0` is out of range"),
+        (network("queue = { pie = { mark_max = \"200 %\" } }"), "`200 %` is out of range"),
+        (network("queue = { codel = { packets = 0 } }"), "`0` is out of range: from 1 to 1000000"),
+        (network("queue = { codel = { interval = \"5\" } }"), "`5` has no unit"),
+        (network("queue = { fq_codel = { quantum = \"500 B\" } }"), "at least one full packet (1538 B)"),
+        (network("queue = { fq_codel = { memory = \"1 kB\" } }"), "at least one full packet (1538 B)"),
+        (network("queue = { fq_codel = { flows = 100000 } }"), "`100000` is out of range: from 1 to 65536"),
+        (network("queue = { dualpi2 = { coupling = 0.5 } }"), "the coupling is at least 1"),
+        (
+            network("queue = { dualpi2 = { classic_share = \"100 %\" } }"),
+            "the classic queue cannot have the whole link",
+        ),
+        (network("queue = { dualpi2 = { step = \"-1 ms\" } }"), "`-1 ms`"),
     ]);
 }
 
@@ -226,10 +281,10 @@ fn all_mistakes_are_shown_at_once() {
         "bulk = { from = \"h1\", to = \"h7\", size = 1 }",
     );
     insta::assert_snapshot!(problems(&text, &[]).join("\n"), @r##"
-    a.toml:4:1 `[network]` has no key `rat` | did you mean `rate`? Allowed: `framing`, `rate`, `delay`, `queue`, `nic_queue`, `host_jitter`, `routing`, `buffer`, `topology`, `tier`, `failure` or `loss`
+    a.toml:4:1 `[network]` has no key `rat` | did you mean `rate`? Allowed: `framing`, `rate`, `delay`, `queue`, `nic_queue`, `host_jitter`, `routing`, `balancing`, `buffer`, `topology`, `tier`, `failure` or `loss`
     a.toml:5:9 `2` has no unit; a time is written with one of ps, ns, us, ms, s, min, µs | -
     a.toml:7:6 unknown algorithm `x` | allowed: `newreno`, `vegas`, `highspeed`, `scalable`, `westwood`, `bic`, `cubic`, `yeah`, `dctcp` or `bbr`; or the path of a C file
-    a.toml:8:1 `[tcp]` has no key `sak` | did you mean `sack`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
+    a.toml:8:1 `[tcp]` has no key `sak` | did you mean `sack`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `ect1`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
     a.toml:10:28 there is no host `h7` | hosts are h1 to h4
     a.toml:10:34 `bulk` has no key `size` | allowed: `from`, `to`, `count` or `bytes`
     "##);
@@ -246,7 +301,8 @@ fn a_message_shows_the_line() {
       ·           ─────────
     5 │ [tcp]
       ╰────
-     help: did you mean `drop_tail`? Allowed: `drop_tail`, `threshold_ecn` or `red`
+     help: did you mean `drop_tail`? Allowed: `drop_tail`, `threshold_ecn`, `red`, `pie`, `codel`, `fq_codel`
+           or `dualpi2`
     "##);
 }
 
@@ -259,7 +315,7 @@ fn a_wrong_override_points_at_the_flag() {
          "traffic.0.bulk.to=h9", "network.topology.dumbbell.pairs=2", "duration.x=1"]
             .map(found).join("\n"), @r##"
     --set:1:8 unknown algorithm `cubik` | did you mean `cubic`? Allowed: `newreno`, `vegas`, `highspeed`, `scalable`, `westwood`, `bic`, `cubic`, `yeah`, `dctcp` or `bbr`; or the path of a C file
-    --set:1:5 `[tcp]` has no key `cx` | did you mean `cc`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
+    --set:1:5 `[tcp]` has no key `cx` | did you mean `cc`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `ect1`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
     --set:1:14 `3 parsecs` has the unit `parsecs`; a rate is written with one of bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s | -
     --set:1:6 `[1` is not a value: unclosed array, expected `]` | -
     --set:1:1 `seed` has no `=` | write key=value with a dotted key, such as tcp.cc=vegas

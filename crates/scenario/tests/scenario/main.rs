@@ -3,6 +3,7 @@
 mod broken;
 mod common;
 mod fuzz;
+mod jobs;
 mod reading;
 mod reference;
 mod sizes;

@@ -239,21 +239,39 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
         lines.push(format!("{name}: {} runs, first {}", loaded.runs.len(), loaded.runs[0].name));
     }
     insta::assert_snapshot!(lines.join("\n"), @r##"
+    allreduce.toml: 2 runs, first algorithm=ring
+    bcube.toml: 1 runs, first bcube
     cfi16-fat-tree.toml: 16 runs, first routing=single-path,cc=newreno
+    dcell.toml: 1 runs, first dcell
     dctcp-convergence.toml: 2 runs, first cc=dctcp
     dctcp-queue.toml: 3 runs, first cc=dctcp
     dctcp-sawtooth.toml: 3 runs, first senders=2
     dctcp-star.toml: 2 runs, first cc=dctcp
     demo.toml: 1 runs, first demo
+    dragonfly.toml: 2 runs, first routing=ecmp
     dumbbell.toml: 1 runs, first dumbbell
+    incast-policy.toml: 2 runs, first policy=none
     incast.toml: 6 runs, first cc=newreno,rto_min=200ms
+    jellyfish.toml: 1 runs, first jellyfish
     link-failure.toml: 1 runs, first link-failure
+    mapreduce.toml: 2 runs, first cc=cubic
     opentcp-day.toml: 1 runs, first opentcp-day
     opentcp-scinet.toml: 1 runs, first opentcp-scinet
     parity.toml: 1 runs, first parity
+    partition-aggregate.toml: 2 runs, first cc=cubic
+    pathology-ack.toml: 1 runs, first pathology-ack
+    pathology-buffer.toml: 1 runs, first pathology-buffer
+    pathology-incast.toml: 7 runs, first senders=1
+    pathology-outcast.toml: 1 runs, first pathology-outcast
+    pathology-queue.toml: 1 runs, first pathology-queue
+    pathology-rtt.toml: 1 runs, first pathology-rtt
+    pathology-window.toml: 1 runs, first pathology-window
     permutation-fat-tree.toml: 9 runs, first cc=dctcp,seed=1
     policy-try.toml: 1 runs, first policy-try
+    queue-dualpi2.toml: 1 runs, first queue-dualpi2
+    queue-step.toml: 5 runs, first queue=drop_tail.packets=200
     tcon.toml: 1 runs, first tcon
+    vl2.toml: 1 runs, first vl2
     websearch-leaf-spine.toml: 6 runs, first cc=cubic,load=30pct
     "##);
 }
@@ -289,6 +307,39 @@ fn a_folder_with_copies_of_the_files_loads_from_disk() {
     assert_eq!(again.runs[0].scenario.bundle(), bundle);
     let Algorithm::File(file) = &again.runs[0].scenario.tcp.cc else { panic!("a C file") };
     assert_eq!(file.file.path, folder.path().join("files/my_reno.c"));
+}
+
+#[test]
+fn the_links_of_data_center_networks_are_those_that_are_built() {
+    let text = |topology: &str, link: &str| {
+        format!(
+            "duration = \"1 s\"\n[network]\ntopology = {{ {topology} }}\n[[network.failure]]\nlink = \"{link}\"\n\
+             at = \"1 ms\"\n[[traffic]]\nidle = {{ flows = 1 }}"
+        )
+    };
+    let bcube = "bcube = { n = 4, k = 1, forwarding_delay = \"5 us\" }";
+    let vl2 = "vl2 = { aggregation_ports = 4, intermediate_ports = 4 }";
+    let dcell = "dcell = { n = 4, l = 1, forwarding_delay = \"0 s\" }";
+    for (topology, link, joined) in [
+        (bcube, "h1-s5", true),
+        (bcube, "h1-s6", false),
+        (vl2, "t4-a4", true),
+        (vl2, "t1-a3", false),
+        (vl2, "a4-i2", true),
+        (dcell, "h1-h5", true),
+        (dcell, "h1-h6", false),
+    ] {
+        assert_eq!(parse(&text(topology, link), &[]).is_ok(), joined, "{link} of {topology}");
+    }
+    let read = parse(&text(bcube, "h1-s5"), &[]).unwrap().runs.remove(0).scenario;
+    let bundle = read.bundle().toml;
+    assert!(bundle.contains("[network.topology.bcube]") && bundle.contains("forwarding_delay = \"5 us\""), "{bundle}");
+    assert_eq!(parse(&bundle, &[]).unwrap().runs[0].scenario.network, read.network);
+    let flowlets = "star = { hosts = 2 } }\nbalancing = { flowlet = { gap = \"50 us\" }";
+    let read = parse(&text(flowlets, "h1-s1"), &[]).unwrap().runs.remove(0).scenario;
+    assert_eq!(parse(&read.bundle().toml, &[]).unwrap().runs[0].scenario.network, read.network);
+    let valiant = parse(&text(vl2, "t4-a4"), &[]).unwrap().runs.remove(0).scenario;
+    assert_eq!(valiant.network.routing, Routing::Valiant);
 }
 
 #[test]

@@ -12,6 +12,9 @@ fn the_published_means_are_those_of_their_tables() {
     // Data mining: 0.5·1 + 0.1·1.5 + 0.1·2.5 + 0.1·5 + 0.1·137 + 0.05·1187 + 0.04·34387 + 0.01·366667 = 5116.6 packets.
     let mean = SizeDistribution::published("data-mining").unwrap().mean();
     assert!((mean / 1460.0 - 5116.6).abs() < 0.1, "{}", mean / 1460.0);
+    // Hadoop: at most 300 B 1 in 20, half up to 700 B, 97.5 % up to 1 MB.
+    let hadoop = SizeDistribution::published("hadoop").unwrap();
+    assert_eq!([0.05, 0.5, 0.975, 1.0].map(|u| hadoop.quantile(u)), [300, 700, 1_000_000, 10_000_000]);
     assert!(SizeDistribution::published("nothing").is_none());
 }
 
@@ -41,7 +44,7 @@ fn quantiles_are_straight_between_points_and_jump_where_sizes_repeat() {
 
 proptest! {
     #[test]
-    fn the_mean_of_quantiles_is_the_mean(name in prop_oneof![Just("web-search"), Just("data-mining")]) {
+    fn the_mean_of_quantiles_is_the_mean(name in prop_oneof![Just("web-search"), Just("data-mining"), Just("hadoop")]) {
         let sizes = SizeDistribution::published(name).unwrap();
         let n = 200_000;
         let sum: f64 = (0..n).map(|i| sizes.quantile((f64::from(i) + 0.5) / f64::from(n)) as f64).sum();

@@ -15,6 +15,8 @@ pub mod kind {
     pub const GATE: u8 = 5 << 2;
     /// What an application has asked of an endpoint takes effect.
     pub const REQUEST: u8 = 6 << 2;
+    /// A link that holds its packets may send the next.
+    pub const LINK: u8 = 7 << 2;
     /// The bits of the kind.
     pub const MASK: u8 = 0b1111_1100;
 }

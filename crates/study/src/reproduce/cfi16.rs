@@ -95,6 +95,8 @@ fn job(scenario: Scenario, experiment: Option<&Experiment>, seeds: bool, full: b
     let routing = match scenario.network.routing {
         Routing::SinglePath => "single-path",
         Routing::Ecmp => "ecmp",
+        Routing::WeightedEcmp => "weighted-ecmp",
+        Routing::Valiant => "valiant",
     };
     let environment = experiment.map_or(routing, |experiment| experiment.name);
     let mut name = format!("{environment}/{variant}");

@@ -1,0 +1,79 @@
+//! Jellyfish's random regular graph, as its paper makes it: random pairs of switches with free ports are joined, and where
+//! only neighbours are left with free ports, a cable is opened and both its ends joined to one of them, or to two.
+
+use crate::mix::SplitMix64;
+use std::collections::BTreeSet;
+
+/// The cables between `n` switches of which each has `degree`; one may have one less. It is connected.
+pub fn graph(n: usize, degree: usize, seed: u64) -> Vec<(usize, usize)> {
+    // with three and more, nearly every such graph is connected: the loop ends at once
+    (0..u64::MAX)
+        .map(|attempt| random_graph(n, degree, SplitMix64::new(seed, attempt)))
+        .find(|cables| is_connected(n, cables))
+        .expect("attempts do not end")
+}
+
+fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, usize)> {
+    let mut cables: Vec<(usize, usize)> = Vec::with_capacity(count * degree / 2);
+    let mut joined = vec![BTreeSet::new(); count];
+    let mut open: Vec<usize> = (0..count).collect();
+    let mut below = |most: usize| ((random.unit() * most as f64) as usize).min(most - 1);
+    loop {
+        open.retain(|switch| joined[*switch].len() < degree);
+        // a few random trials, then all pairs
+        let trial = (0..8).find_map(|_| {
+            let (a, b) = (*open.get(below(open.len().max(1)))?, *open.get(below(open.len().max(1)))?);
+            (a != b && !joined[a].contains(&b)).then_some((a, b))
+        });
+        let free = || {
+            let mut pairs = open.iter().enumerate().flat_map(|(i, a)| open[i + 1..].iter().map(move |b| (*a, *b)));
+            pairs.find(|(a, b)| !joined[*a].contains(b))
+        };
+        if let Some((a, b)) = trial.or_else(free) {
+            joined[a].insert(b);
+            joined[b].insert(a);
+            cables.push((a, b));
+            continue;
+        }
+        // all that have free ports are neighbours: one with two of them takes both ends of a cable, or two take one each
+        let twice = open.iter().find(|switch| joined[**switch].len() + 2 <= degree);
+        let (one_end, other) = match (twice, &open[..]) {
+            (Some(&twice), _) => (twice, twice),
+            (None, &[one_end, other, ..]) => (one_end, other),
+            _ => return cables,
+        };
+        let start = below(cables.len());
+        let fits = |(x, y): (usize, usize)| {
+            let apart = ![one_end, other].contains(&x) && ![one_end, other].contains(&y);
+            (apart && !joined[one_end].contains(&x) && !joined[other].contains(&y)).then_some((x, y))
+        };
+        let opened = (0..cables.len()).map(|d| (start + d) % cables.len()).find_map(|i| {
+            let (x, y) = cables[i];
+            fits((x, y)).or_else(|| fits((y, x))).map(|ends| (i, ends))
+        });
+        let Some((i, (x, y))) = opened else { return cables };
+        cables.swap_remove(i);
+        joined[x].remove(&y);
+        joined[y].remove(&x);
+        for (end, stuck) in [(x, one_end), (y, other)] {
+            joined[stuck].insert(end);
+            joined[end].insert(stuck);
+            cables.push((stuck, end));
+        }
+    }
+}
+
+fn is_connected(n: usize, cables: &[(usize, usize)]) -> bool {
+    let mut neighbours = vec![Vec::new(); n];
+    for &(a, b) in cables {
+        neighbours[a].push(b);
+        neighbours[b].push(a);
+    }
+    let mut seen = vec![false; n];
+    let mut open = vec![0];
+    seen[0] = true;
+    while let Some(at) = open.pop() {
+        open.extend(neighbours[at].iter().filter(|to| !std::mem::replace(&mut seen[**to], true)));
+    }
+    seen.iter().all(|seen| *seen)
+}
