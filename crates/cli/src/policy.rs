@@ -77,11 +77,12 @@ pub enum Command {
     Try(trial::Args),
     /// Search a policy's numbers in the simulator
     ///
-    /// Thresholds, windows and times are varied, and each trial is compared, run by run, with the policy as it is. The best numbers are
-    /// then judged on runs that the search has not seen: other seeds, and what --hold-back names. The policy with these numbers is written
-    /// to a file, with what is known of them as comments. It minimises the policy's objective (percentiles of completion times, or drops).
+    /// Thresholds, windows and times are varied, and each trial is compared, run by run, with the policy as it is. What is minimised is
+    /// the policy's objective (percentiles of completion times, or drops). The best numbers are then judged on runs that the search has
+    /// not seen: other seeds, and what --hold-back names. The policy is written to a file, with what is known as comments. It has the
+    /// new numbers if the whole 95 % confidence interval is a gain, else those that it had.
     ///
-    /// Exit codes: 0 done, whether or not the numbers are better, 1 a run failed, 2 bad input.
+    /// Exit codes: 0 done, whether or not there is a gain, 1 a run failed, 2 bad input, 130 interrupted (nothing is written).
     #[command(after_help = "Examples:
   opentcp policy tune policies/opentcp1.toml --scenario scenarios/policy-try.toml
   opentcp policy tune policies/opentcp2.toml --scenario network.toml --vary \"rule.calm network.when=0.4..0.95\" \\

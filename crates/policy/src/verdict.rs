@@ -61,6 +61,11 @@ impl ArmObservation {
         self.segments == 0 && self.fct_ns.is_empty()
     }
 
+    /// Logarithms of this over `control`, in the order of [`VerdictReport::quantities`]; `None` where a side has too little.
+    pub fn against(&self, control: &ArmObservation) -> [Option<f64>; QUANTITIES.len()] {
+        QUANTITIES.each_ref().map(|quantity| quantity.difference(self, control))
+    }
+
     fn add(&mut self, other: &ArmObservation) {
         self.fct_ns.add(&other.fct_ns).expect("a histogram grows as it must");
         self.segments = self.segments.saturating_add(other.segments);
@@ -230,9 +235,10 @@ impl Verdict {
         self.objective
     }
 
-    /// The network's variables whose counterparts are compared, in the order of [`VerdictReport::quantities`].
-    pub fn variables() -> impl Iterator<Item = &'static str> {
-        QUANTITIES.iter().map(|quantity| quantity.variable)
+    /// Names of what is compared and the network's variables of which it is a counterpart, in the order of
+    /// [`VerdictReport::quantities`].
+    pub fn quantities() -> [(&'static str, &'static str); QUANTITIES.len()] {
+        QUANTITIES.each_ref().map(|quantity| (quantity.name, quantity.variable))
     }
 
     /// Takes what a period showed.

@@ -42,5 +42,5 @@ pub use source::Source;
 pub use stop::Stop;
 pub use sweep::Job;
 pub use trial::{TrialRequest, Tried, try_policy};
-pub use tune::{TuneRequest, Tuned, TunedNumber, tune};
+pub use tune::{Answer, Change, TuneRequest, Tuned, TunedNumber, tune};
 pub use twin::{Twin, TwinError};

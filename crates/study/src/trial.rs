@@ -223,7 +223,7 @@ fn answer(verdict: &VerdictReport) -> &'static str {
 }
 
 /// Of each rule that was on for nobody in any seed, why.
-fn silent(policy: &Policy, rows: &[RuleRow], scenario: &Scenario) -> Vec<String> {
+pub(crate) fn silent(policy: &Policy, rows: &[RuleRow], scenario: &Scenario) -> Vec<String> {
     let mut lines = Vec::new();
     if policy.mode == Mode::Observe {
         lines.push("the policy's mode is \"observe\": it sends nothing".to_string());

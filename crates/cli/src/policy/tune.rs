@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use crate::options::workers;
 use crate::stop;
-use crate::terminal::{Terminal, print, print_json};
+use crate::terminal::{Terminal, note, print, print_json};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use study::{Monitor, TrialRequest, TuneRequest};
+use study::{Monitor, TuneRequest};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -21,25 +21,28 @@ pub struct Args {
     /// in the same condition is `rule.NAME.when#2`. Without a range it is searched from a quarter of its value to four times it.
     #[arg(long = "vary", value_name = "KEY[=LOW..HIGH]")]
     vary: Vec<String>,
-    /// Numbers that make another quantity worse than by this on the training runs are not taken; may be given many times
+    /// Take no numbers that raise another quantity by more than this; may be given many times
+    ///
+    /// The search keeps to it in the training, and numbers that exceed it on the held-back runs are not taken. Quantities:
+    /// network.fct_p50, network.fct_p90, network.fct_p99, network.drop_rate.
     #[arg(long = "limit", value_name = "QUANTITY=PERCENT")]
     limits: Vec<String>,
-    /// Keep the runs of the scenario's sweep that have this value from the search; may be given many times
+    /// Keep the runs of the scenario's sweep that have this value from the search, such as a load; may be given many times
     #[arg(long, value_name = "KEY=VALUE")]
     hold_back: Vec<String>,
-    /// How many numbers are tried
+    /// How many sets of numbers are tried
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     trials: u32,
     /// Seeds 1 to N choose the numbers
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
     /// N more seeds judge them
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(i64::from(TrialRequest::SEEDS_MIN)..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(i64::from(TuneRequest::HELD_BACK_MIN)..=1000))]
     held_back_seeds: u32,
     /// Set a key of the scenario, dotted; may be given many times. `policy.period` is T in the simulated network
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Where the policy with the numbers found is written [default: NAME-tuned.toml]
+    /// Where the policy and the evidence are written [default: NAME-tuned.toml]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Runs in parallel [default: the number of CPUs]. Results do not depend on it
@@ -55,14 +58,7 @@ pub struct Args {
 /// # Errors
 /// The input is wrong, a run failed, the user stopped it, or the policy cannot be written.
 pub fn tune(args: &Args) -> Result<(), Failure> {
-    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
-    let out = args.out.clone().unwrap_or_else(|| format!("{stem}-tuned.toml").into());
-    if out.exists() {
-        return Err(Failure::Input(format!(
-            "{} is there already: remove it, or give another file by --out",
-            out.display()
-        )));
-    }
+    let out = place(args)?;
     let request = TuneRequest {
         vary: args.vary.clone(),
         limits: args.limits.clone(),
@@ -78,4 +74,20 @@ pub fn tune(args: &Args) -> Result<(), Failure> {
     tuned.write(&out)?;
     note!("wrote {}", out.display());
     if args.json { print_json(&tuned) } else { print(&tuned.words()) }
+}
+
+/// Where the policy is written. That it can be is known before hours of simulation, not after.
+fn place(args: &Args) -> Result<PathBuf, Failure> {
+    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
+    let out = args.out.clone().unwrap_or_else(|| format!("{stem}-tuned.toml").into());
+    if out.exists() {
+        let what = format!("`{}` is there already: remove it, or give another file by --out", out.display());
+        return Err(Failure::Input(what));
+    }
+    match out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) if !folder.is_dir() => {
+            Err(Failure::Input(format!("--out {}: there is no folder `{}`", out.display(), folder.display())))
+        }
+        _ => Ok(out),
+    }
 }

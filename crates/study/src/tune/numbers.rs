@@ -21,6 +21,8 @@ pub(super) struct Number {
     pub written: f64,
     /// Least and largest value.
     pub range: (f64, f64),
+    /// Whether it is searched if the user names none: it is part of a condition, or set.
+    pub by_default: bool,
 }
 
 /// How a number is written.
@@ -34,14 +36,23 @@ enum Unit {
 }
 
 impl Number {
-    fn new(name: String, span: Range<usize>, unit: Unit, written: f64) -> Number {
+    /// `None` for what has no logarithm.
+    fn new(name: String, span: Range<usize>, unit: Unit, written: f64) -> Option<Number> {
+        if !(written > 0.0 && written.is_finite()) {
+            return None;
+        }
         let share = unit == Unit::Decimal && written <= 1.0;
         let most = if share { (written * REACH).min(1.0) } else { written * REACH };
         let range = (unit.round(written / REACH), unit.round(most));
-        Number { name, span, unit, written, range }
+        Some(Number { name, span, unit, written, range, by_default: false })
     }
 
-    /// A value of it as it would be written.
+    fn by_default(mut self) -> Number {
+        self.by_default = true;
+        self
+    }
+
+    /// A value of it as it would be written, in its range.
     pub fn rounded(&self, value: f64) -> f64 {
         self.unit.round(value).clamp(self.range.0, self.range.1)
     }
@@ -135,15 +146,17 @@ pub(super) fn numbers(text: &str) -> Vec<Number> {
         found.extend(get(&root, key).and_then(|node| value(key.to_string(), node, text)));
     }
     for constraint in entries(&root, "constraint") {
-        found.extend(expression(&named("constraint", constraint, "holds"), get(constraint, "holds"), text));
+        let holds = expression(&named("constraint", constraint, "holds"), get(constraint, "holds"), text);
+        found.extend(holds.into_iter().map(Number::by_default));
     }
     for rule in entries(&root, "rule") {
         for key in ["when", "until"] {
-            found.extend(expression(&named("rule", rule, key), get(rule, key), text));
+            let condition = expression(&named("rule", rule, key), get(rule, key), text);
+            found.extend(condition.into_iter().map(Number::by_default));
         }
         found.extend(get(rule, "hold").and_then(|node| value(named("rule", rule, "hold"), node, text)));
         for Entry { key, value: node, .. } in get(rule, "set").map_or(&[][..], table) {
-            found.extend(value(named("rule", rule, &format!("set.{key}")), node, text));
+            found.extend(value(named("rule", rule, &format!("set.{key}")), node, text).map(Number::by_default));
         }
         let guard = get(rule, "guard");
         let revert = guard.and_then(|guard| get(guard, "revert_if"));
@@ -153,12 +166,6 @@ pub(super) fn numbers(text: &str) -> Vec<Number> {
     }
     found.sort_by_key(|number| number.span.start);
     found
-}
-
-/// Whether a number is searched if the user names none: those of conditions, and what is set.
-pub(super) fn is_searched_by_default(number: &Number) -> bool {
-    let last = number.name.split('#').next().and_then(|name| name.rsplit('.').next());
-    number.name.contains(".set.") || matches!(last, Some("when" | "until" | "holds"))
 }
 
 fn table(node: &Node) -> &[Entry] {
@@ -191,12 +198,12 @@ fn named(list: &str, entry: &Node, key: &str) -> String {
 fn value(name: String, node: &Node, text: &str) -> Option<Number> {
     let span = node.at.span.clone();
     match &node.value {
-        Value::Integer(Some(value)) => Some(Number::new(name, span, Unit::Whole, *value as f64)),
-        Value::Float(value) => Some(Number::new(name, span, Unit::Decimal, *value)),
+        Value::Integer(Some(value)) => Number::new(name, span, Unit::Whole, *value as f64),
+        Value::Float(value) => Number::new(name, span, Unit::Decimal, *value),
         Value::Text(written) => {
             let (unit, value) = Unit::of(written)?;
             let quote = quote_of(&text[span.clone()]);
-            Some(Number::new(name, span.start + quote..span.end - quote, unit, value))
+            Number::new(name, span.start + quote..span.end - quote, unit, value)
         }
         _ => None,
     }
@@ -222,8 +229,8 @@ fn expression(name: &str, node: Option<&Node>, text: &str) -> Vec<Number> {
             of = &rest[..length];
             at += length;
         } else if first.is_ascii_digit() {
-            let length = long(|c| c.is_ascii_digit() || c == '.');
-            let unit = if rest[..length].contains('.') { Unit::Decimal } else { Unit::Whole };
+            let length = number_length(rest);
+            let unit = if rest[..length].contains(['.', 'e', 'E']) { Unit::Decimal } else { Unit::Whole };
             found.extend(unit.read(&rest[..length]).map(|value| (at..at + length, unit, value)));
             at += length;
         } else if first == '"' || first == '\'' {
@@ -241,9 +248,21 @@ fn expression(name: &str, node: Option<&Node>, text: &str) -> Vec<Number> {
             at += first.len_utf8();
         }
     }
-    let found = found.into_iter().filter(|(_, _, value)| *value > 0.0).enumerate();
     let name = |i: usize| if i == 0 { name.to_string() } else { format!("{name}#{}", i + 1) };
-    found.map(|(i, (span, unit, value))| Number::new(name(i), span, unit, value)).collect()
+    let found = found.into_iter().enumerate();
+    found.filter_map(|(i, (span, unit, value))| Number::new(name(i), span, unit, value)).collect()
+}
+
+/// How long the number is that a text begins with: digits, a point, an exponent.
+fn number_length(text: &str) -> usize {
+    let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let length = digits(text);
+    let Some(exponent) = text[length..].strip_prefix(['e', 'E']) else { return length };
+    let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    match digits(unsigned) {
+        0 => length,
+        more => text.len() - unsigned.len() + more,
+    }
 }
 
 #[cfg(test)]
@@ -268,7 +287,7 @@ guard = { revert_if = "host.drop_rate > 0.001", hold = "60 s" }
         let numbers = numbers(POLICY);
         let seen: Vec<_> = numbers
             .iter()
-            .map(|number| (number.name.as_str(), &POLICY[number.span.clone()], is_searched_by_default(number)))
+            .map(|number| (number.name.as_str(), &POLICY[number.span.clone()], number.by_default))
             .collect();
         let expected = [
             ("period", "60 s", false),
