@@ -18,7 +18,7 @@ use crate::source::Source;
 use bench::Bench;
 use search::Search;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
 /// What to search, and where.
@@ -159,7 +159,8 @@ impl Tuned {
     /// The system's, with the file.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::Run(format!("{}: {error}", path.display()));
-        let partial = PathBuf::from(format!("{}.partial", path.display()));
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
         let written = fs::write(&partial, &self.text).and_then(|()| fs::rename(&partial, path));
         written.map_err(|error| {
             let _ = fs::remove_file(&partial);
@@ -173,6 +174,8 @@ const SEARCH_SEED: u64 = 1;
 /// Trials whose runs are simulated together, so that cores do not wait for each other after every trial. It is part of the answer: what
 /// the first of them shows does not yet guide the last.
 const ROUND: u32 = 4;
+/// A number stays as it is written if the others alone keep this share of the training's gain.
+const KEPT: f64 = 0.95;
 
 /// Searches a policy's numbers.
 ///
@@ -203,6 +206,7 @@ pub fn tune(request: &TuneRequest, monitor: Monitor<'_>) -> Result<Tuned, Failur
             }
         }
     }
+    let best = bench.simplest(best)?;
     bench.judge(&best)
 }
 

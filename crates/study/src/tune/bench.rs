@@ -1,8 +1,8 @@
 //! The runs: the policy with some numbers in the scenario, training and held back apart.
 
-use super::TuneRequest;
 use super::numbers::{Number, numbers, with_values};
 use super::search::Search;
+use super::{Best, KEPT, TuneRequest};
 use crate::failure::Failure;
 use crate::known::{check_algorithm_files, parse_policy, parse_scenario, read_policy};
 use crate::monitor::Monitor;
@@ -124,8 +124,9 @@ impl<'a> Bench<'a> {
     pub fn runs_in_all(&self) -> usize {
         let cases = |part| self.cases(&self.text, part).map_or(0, |cases| cases.len());
         let (training, held_back) = (cases(Part::Training), cases(Part::HeldBack));
-        // everything as it is, each trial, the best, and its neighbours
-        training * (1 + self.request.trials as usize) + held_back * (2 + 2 * self.numbers.len())
+        let numbers = self.numbers.len();
+        // everything as it is, each trial, the best without each of its numbers, the best, and its neighbours
+        training * (1 + self.request.trials as usize + numbers) + held_back * (2 + 2 * numbers)
     }
 
     /// Simulates everything under the policy as it is written, so that too few flows are noticed at once.
@@ -205,6 +206,29 @@ impl<'a> Bench<'a> {
         Ok(arms.iter().map(outcome).collect())
     }
 
+    /// The best numbers without changes that gain little: what does not matter stays as it is written.
+    ///
+    /// # Errors
+    /// A run failed, or the user stopped it.
+    pub fn simplest(&self, mut best: Best) -> Result<Best, Failure> {
+        let enough = KEPT * best.score;
+        for (i, number) in self.numbers.iter().enumerate() {
+            let mut values = best.values.clone();
+            values[i] = number.written;
+            // never back to the policy as it is: that keeps nothing of a gain
+            if values == best.values || values == self.written() || self.policy_with(&values).is_none() {
+                continue;
+            }
+            let name = |_| format!("{} as it is", number.name);
+            let arms = self.arms(std::slice::from_ref(&values), Part::Training, name)?.remove(0);
+            let score = self.score(&compared(&arms, &self.training));
+            if score <= enough {
+                best = Best { values, score, ..best };
+            }
+        }
+        Ok(best)
+    }
+
     /// What each run of a part shows with each of these numbers.
     ///
     /// # Errors
@@ -263,8 +287,7 @@ impl<'a> Bench<'a> {
         let runs = parse_scenario(&scenario.name(), &scenario.text("scenario")?, &sets, &files)?;
         known_hold_back(&runs, hold_back)?;
         let period = parse_policy(&self.name, text, &[]).map_or(self.policy.period, |policy| policy.period);
-        let is_held_back = |run: &Run| hold_back.iter().any(|asked| has(run, asked));
-        let of_part = runs.into_iter().filter(|run| part == Part::HeldBack || !is_held_back(run));
+        let of_part = runs.into_iter().filter(|run| part == Part::HeldBack || !has_any(&run.parameters, hold_back));
         let case = |run: Run| {
             let mut scenario = run.scenario;
             scenario.measure.messages = true;
@@ -272,8 +295,9 @@ impl<'a> Bench<'a> {
                 rescale(control, period, self.policy.period);
             }
             let values: Vec<String> = swept(&run.parameters).map(|(key, value)| format!("{key}={value}")).collect();
+            let new = if has_any(&run.parameters, hold_back) { " (not in the training)" } else { "" };
             let job = Job { name: run.name, parameters: run.parameters, scenario };
-            Case { job, value: values.join(", ") }
+            Case { job, value: values.join(", ") + new }
         };
         Ok(of_part.map(case).collect())
     }
@@ -318,15 +342,18 @@ fn swept(parameters: &[(String, String)]) -> impl Iterator<Item = &(String, Stri
     parameters.iter().filter(|(key, _)| key != "seed")
 }
 
-/// Whether a run has this `KEY=VALUE`.
-fn has(run: &Run, asked: &str) -> bool {
-    let Some((asked_key, asked_value)) = asked.split_once('=') else { return false };
-    swept(&run.parameters).any(|(key, value)| key == asked_key.trim() && value == asked_value.trim())
+/// Whether these parameters have one of these `KEY=VALUE`.
+fn has_any(parameters: &[(String, String)], asked: &[String]) -> bool {
+    let is = |asked: &String, (key, value): &(String, String)| {
+        asked.split_once('=').is_some_and(|(k, v)| k.trim() == key && v.trim() == value)
+    };
+    asked.iter().any(|asked| swept(parameters).any(|parameter| is(asked, parameter)))
 }
 
 /// Refuses what no run has.
 fn known_hold_back(runs: &[Run], hold_back: &[String]) -> Result<(), Failure> {
-    let Some(unknown) = hold_back.iter().find(|asked| !runs.iter().any(|run| has(run, asked))) else { return Ok(()) };
+    let is_known = |asked: &&String| runs.iter().any(|run| has_any(&run.parameters, std::slice::from_ref(*asked)));
+    let Some(unknown) = hold_back.iter().find(|asked| !is_known(asked)) else { return Ok(()) };
     let swept = runs.iter().flat_map(|run| swept(&run.parameters)).map(|(key, value)| format!("{key}={value}"));
     let known: BTreeSet<String> = swept.collect();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
