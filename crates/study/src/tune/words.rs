@@ -29,6 +29,17 @@ fn table(what: &str, changes: &[Change]) -> String {
     table.render()
 }
 
+impl TunedNumber {
+    fn is_changed(&self) -> bool {
+        self.best != self.written
+    }
+
+    /// Whether it was changed to the least or the largest value.
+    fn is_at_end(&self) -> bool {
+        self.is_changed() && [&self.range.0, &self.range.1].contains(&&self.best)
+    }
+}
+
 impl Tuned {
     /// The answer, the numbers, and how much depends on each.
     pub fn words(&self) -> String {
@@ -41,6 +52,12 @@ impl Tuned {
             parts.push(format!("{} by the sweep's values:\n{}", self.objective, table("runs", &self.by_value)));
         }
         parts.push(self.beside_table());
+        let at_end = self.numbers.iter().filter(|number| number.is_at_end());
+        parts.extend(at_end.map(|TunedNumber { name, best, .. }| {
+            format!(
+                "{name} = {best} is the end of what was searched: --vary \"{name}=LOW..HIGH\" searches elsewhere.\n"
+            )
+        }));
         parts.extend(self.silent.iter().map(|line| format!("{line}\n")));
         parts.retain(|part| !part.is_empty());
         parts.join("\n")
@@ -60,7 +77,7 @@ impl Tuned {
                 "no gain for `{policy}` that could not be chance: with the best numbers of the training {gain} {runs}."
             ),
             Answer::NoGain if !self.influence => format!(
-                "no gain for `{policy}`: its numbers have no influence here. None of {trials} trials changed a completion time."
+                "no gain for `{policy}`: its numbers have no influence here. None of {trials} trials changed anything."
             ),
             Answer::NoGain => format!(
                 "no gain for `{policy}`: none of {trials} trials had less {objective} on {training_runs} training runs than its own numbers."
@@ -131,14 +148,19 @@ pub(super) fn evidence(tuned: &Tuned, request: &TuneRequest) -> String {
         lines.push(format!("  {}", of(change)));
     }
     let taken = tuned.answer == Answer::Better;
-    lines.push(if taken {
+    lines.push(if tuned.numbers.iter().all(|number| !number.is_changed()) {
+        "The numbers are those that the policy had, and how the objective changes beside them on the held-back runs:"
+            .to_string()
+    } else if taken {
         "The numbers, and how the objective changes beside them on the held-back runs:".to_string()
     } else {
         "The numbers below are those that the policy had. The best of the training, which are not taken:".to_string()
     });
-    for TunedNumber { name, written, best, range: (low, high), beside } in &tuned.numbers {
-        lines.push(format!("  {name}: {written} -> {best} (searched {low} to {high})"));
-        let beside = beside.iter().flatten();
+    for number in &tuned.numbers {
+        let TunedNumber { name, written, best, range: (low, high), .. } = number;
+        let change = if number.is_changed() { format!("{written} -> {best}") } else { format!("stays {written}") };
+        lines.push(format!("  {name}: {change} (searched {low} to {high})"));
+        let beside = number.beside.iter().flatten();
         lines.extend(beside.map(|change| format!("    at {}", of(change))));
     }
     if taken {
