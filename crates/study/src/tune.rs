@@ -33,7 +33,7 @@ pub struct TuneRequest {
     /// Numbers to search: `KEY` or `KEY=LOW..HIGH`, as `rule.calm network.when=0.5..0.9`. None: those of all conditions and of all that
     /// is set, from a quarter of their value to four times it.
     pub vary: Vec<String>,
-    /// Runs of the sweep that are held back: `KEY=VALUE`.
+    /// Runs of the sweep that the training may not see: `KEY=VALUE`.
     pub hold_back: Vec<String>,
     /// How much more of another quantity there may be than with the policy as it is written: `network.fct_p50=5 %`.
     pub limits: Vec<String>,
@@ -41,7 +41,7 @@ pub struct TuneRequest {
     pub trials: u32,
     /// Seeds 1 to N of each run are the training.
     pub seeds: u32,
-    /// So many more seeds are held back. Fewer than [`TuneRequest::HELD_BACK_MIN`] are refused.
+    /// So many held-back seeds follow. Fewer than [`TuneRequest::HELD_BACK_MIN`] are refused.
     pub held_back_seeds: u32,
     /// Simulations in parallel. The answer does not depend on it.
     pub workers: usize,

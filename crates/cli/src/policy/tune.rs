@@ -81,7 +81,7 @@ fn place(args: &Args) -> Result<PathBuf, Failure> {
     let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
     let out = args.out.clone().unwrap_or_else(|| format!("{stem}-tuned.toml").into());
     if out.exists() {
-        let what = format!("`{}` is there already: remove it, or give another file by --out", out.display());
+        let what = format!("`{}` exists already: remove it, or give another file by --out", out.display());
         return Err(Failure::Input(what));
     }
     match out.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -1,4 +1,4 @@
-//! The runs: the policy with some numbers in the scenario, training and held back apart.
+//! The runs: the policy with some numbers in the scenario, of the training or held-back.
 
 use super::numbers::{Number, numbers, with_values};
 use super::search::Search;
@@ -62,7 +62,7 @@ pub(super) struct Bench<'a> {
     pub numbers: Vec<Number>,
     /// The training under the policy as it is written.
     training: Vec<ArmObservation>,
-    /// What is held back, under the policy as it is written.
+    /// The held-back runs under the policy as it is written.
     pub held_back: Vec<ArmObservation>,
     /// Why rules were never on in the training.
     pub silent: Vec<String>,
@@ -86,8 +86,7 @@ impl<'a> Bench<'a> {
         let text = request.policy.text("policy")?;
         let least = TuneRequest::HELD_BACK_MIN;
         if request.held_back_seeds < least || request.seeds == 0 || request.trials == 0 {
-            let needed =
-                format!("tuning needs a trial, a seed to train on, and at least {least} seeds that are held back");
+            let needed = format!("tuning needs a trial, a seed to train on, and at least {least} held-back seeds");
             return Err(Failure::Input(needed));
         }
         for set in &request.sets {
@@ -114,7 +113,7 @@ impl<'a> Bench<'a> {
         };
         let training: Vec<Job> = bench.cases(&bench.text, Part::Training)?.into_iter().map(|case| case.job).collect();
         if training.is_empty() {
-            return Err(Failure::Input("all runs are held back: there is none to train on".to_string()));
+            return Err(Failure::Input("--hold-back names all runs: there is none to train on".to_string()));
         }
         check_algorithm_files(&training, monitor)?;
         Ok(bench)
@@ -358,7 +357,7 @@ fn known_hold_back(runs: &[Run], hold_back: &[String]) -> Result<(), Failure> {
     let known: BTreeSet<String> = swept.collect();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     Err(Failure::Input(match &known[..] {
-        [] => format!("--hold-back {unknown}: the scenario sweeps nothing that could be held back; seeds always are"),
+        [] => format!("--hold-back {unknown}: the scenario sweeps nothing, so no run has it"),
         known => format!("--hold-back {unknown}: no run of the sweep has it; {}", suggestion(unknown, known)),
     }))
 }

@@ -65,7 +65,7 @@ impl Bench<'_> {
             match all(*quantity) {
                 Some(change) if change.change <= *most => None,
                 Some(change) => Some(format!("{}, more than +{:.1} %", words::of(&change), most * 100.0)),
-                None => Some(format!("{name} cannot be told")),
+                None => Some(format!("{name} is unknown")),
             }
         };
         self.limits.iter().filter_map(beyond).collect()

@@ -6,7 +6,7 @@ use units::{Bytes, Rate, Time};
 
 /// Unless a range is given, a number is searched from this part of its value to as many times it.
 const REACH: f64 = 4.0;
-/// Digits of a number that is tried: more could not be told apart, and nobody would read them.
+/// Digits of a number that is tried: more make no difference, and nobody would read them.
 const DIGITS: i32 = 2;
 
 /// A number of a policy.
