@@ -116,6 +116,12 @@ impl<'a> Bench<'a> {
             return Err(Failure::Input("--hold-back names all runs: there is none to train on".to_string()));
         }
         check_algorithm_files(&training, monitor)?;
+        if Verdict::new(&bench.policy).judged_by().is_none() {
+            let (name, _) = Verdict::quantities()[bench.objective];
+            monitor.note(&format!(
+                "the policy has no objective by which two networks can be compared: {name} is minimised"
+            ));
+        }
         Ok(bench)
     }
 
