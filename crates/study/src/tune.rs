@@ -148,7 +148,7 @@ pub struct TunedNumber {
     /// Least and largest value searched.
     pub range: (String, String),
     /// A tenth of the range (of logarithms) below and above the best: the value, and how much larger the objective is with it on held-back
-    /// runs than with the best. Absent where the best is at that end of the range.
+    /// runs than with the best. Absent where the best is at that end of the range, or outside of it.
     pub beside: [Option<Change>; 2],
 }
 

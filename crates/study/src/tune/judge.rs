@@ -91,9 +91,10 @@ impl Bench<'_> {
             for (side, factor) in [1.0 / step, step].into_iter().enumerate() {
                 let mut values = best.to_vec();
                 values[i] = number.rounded(best[i] * factor);
-                // at an end of its range it has one neighbour
+                // at an end of its range it has one neighbour, outside of it none
                 let moved = if side == 0 { values[i] < best[i] } else { values[i] > best[i] };
-                if moved && self.policy_with(&values).is_some() {
+                let searched = (number.range.0..=number.range.1).contains(&best[i]);
+                if moved && searched && self.policy_with(&values).is_some() {
                     beside.push((i, side, values));
                 }
             }

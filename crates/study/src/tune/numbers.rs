@@ -306,6 +306,13 @@ guard = { revert_if = "host.drop_rate > 0.001", hold = "60 s" }
     }
 
     #[test]
+    fn a_number_ends_with_its_exponent() {
+        let numbers = numbers("[[rule]]\nname = \"r\"\nwhen = \"0 < a.b && a.b < 2.5e-3 && c > 7 * e1\"\n");
+        let seen: Vec<_> = numbers.iter().map(|number| (number.name.as_str(), number.written)).collect();
+        assert_eq!(seen, [("rule.r.when#2", 2.5e-3), ("rule.r.when#3", 7.0)], "zero has no range around it");
+    }
+
+    #[test]
     fn other_values_change_nothing_else() {
         let numbers = numbers(POLICY);
         let mut values: Vec<f64> = numbers.iter().map(|number| number.written).collect();
