@@ -2,6 +2,7 @@
 
 mod live;
 mod trial;
+mod tune;
 
 use crate::failure::Failure;
 use crate::operator::Place;
@@ -20,6 +21,7 @@ Examples:
   opentcp policy check --list                     every variable and every setting
   opentcp policy explain policies/opentcp2.toml --view network.json
   opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
+  opentcp policy tune policies/opentcp1.toml --scenario scenarios/policy-try.toml
   opentcp policy diff policies/opentcp2.toml      against the policy in force: hosts and settings that would change
   opentcp policy apply policies/opentcp2.toml
   opentcp policy pause --for 1h";
@@ -73,6 +75,20 @@ pub enum Command {
   opentcp policy try policies/opentcp1.toml --from-fleet --keep fleet.toml\n  \
                             opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
     Try(trial::Args),
+    /// Search a policy's numbers in the simulator
+    ///
+    /// Thresholds, windows and times are varied, and each trial is compared, run by run, with the policy as it is. What is minimised is
+    /// the policy's objective (percentiles of completion times, or drops). The best numbers are then judged on runs that the search has
+    /// not seen: other seeds, and what --hold-back names. The policy is written to a file, with what is known as comments. It has the
+    /// new numbers if the whole 95 % confidence interval is a gain, else those that it had.
+    ///
+    /// Exit codes: 0 done, whether or not there is a gain, 1 a run failed, 2 bad input, 130 interrupted (nothing is written).
+    #[command(after_help = "Examples:
+  opentcp policy tune policies/opentcp1.toml --scenario scenarios/policy-try.toml
+  opentcp policy tune policies/opentcp2.toml --scenario network.toml --vary \"rule.calm network.when=0.4..0.95\" \\
+      --vary \"rule.calm network.set.rto_min=500 us..20 ms\" --limit \"network.fct_p50=2 %\" --trials 100
+  opentcp policy tune policies/opentcp1.toml --scenario loads.toml --hold-back \"traffic.web.poisson.load=60 %\" --json")]
+    Tune(tune::Args),
     Apply(live::ApplyArgs),
     Diff(live::DiffArgs),
     Rollback(live::RollbackArgs),
@@ -104,6 +120,7 @@ pub fn policy(command: &Command) -> Result<(), Failure> {
         Command::Check { files, .. } => check(files),
         Command::Explain { file, view, json } => explain(file, view, *json),
         Command::Try(args) => trial::try_policy(args),
+        Command::Tune(args) => tune::tune(args),
         Command::Apply(args) => live::apply(args),
         Command::Diff(args) => live::diff(args),
         Command::Rollback(args) => live::rollback(args),

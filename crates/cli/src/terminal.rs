@@ -119,7 +119,7 @@ impl Sink for Terminal {
             Event::Finished { name, words } => progress.finished(name, words),
             Event::Repeated { name, words } => progress.repeated(name, words),
             Event::Ended => progress.end(),
-            Event::Note(words) => note!("{words}"),
+            Event::Note(words) => progress.note(words),
         }
     }
 }
@@ -161,6 +161,14 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.inc_length(Event::STEPS),
             None => note!("{name}, repeated: {words}"),
+        }
+    }
+
+    /// Prints a message above the bar.
+    fn note(&self, words: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| note!("{words}")),
+            None => note!("{words}"),
         }
     }
 

@@ -61,6 +61,11 @@ impl ArmObservation {
         self.segments == 0 && self.fct_ns.is_empty()
     }
 
+    /// Logarithms of this over `control`, in the order of [`VerdictReport::quantities`]; `None` where a side has too little.
+    pub fn against(&self, control: &ArmObservation) -> [Option<f64>; QUANTITIES.len()] {
+        QUANTITIES.each_ref().map(|quantity| quantity.difference(self, control))
+    }
+
     fn add(&mut self, other: &ArmObservation) {
         self.fct_ns.add(&other.fct_ns).expect("a histogram grows as it must");
         self.segments = self.segments.saturating_add(other.segments);
@@ -223,6 +228,17 @@ impl Verdict {
     pub fn of_pairs(policy: &Policy) -> Verdict {
         let verdict = Verdict::new(policy);
         Verdict { block: None, bound: f64::INFINITY, objective: verdict.objective.or(Some(INSTEAD)), ..verdict }
+    }
+
+    /// What judges: its place among [`VerdictReport::quantities`].
+    pub fn judged_by(&self) -> Option<usize> {
+        self.objective
+    }
+
+    /// Names of what is compared and the network's variables of which it is a counterpart, in the order of
+    /// [`VerdictReport::quantities`].
+    pub fn quantities() -> [(&'static str, &'static str); QUANTITIES.len()] {
+        QUANTITIES.each_ref().map(|quantity| (quantity.name, quantity.variable))
     }
 
     /// Takes what a period showed.

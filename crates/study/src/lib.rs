@@ -2,7 +2,7 @@
 //!
 //! A request goes in (a plain struct with defaults), a [`Monitor`] observes progress, an answer comes out, and a results folder is written.
 //! There are four kinds of requests: [`run`](run()) a scenario, [`reproduce`](reproduce()) a paper, [`demonstrate`] the policy loop,
-//! and [`try_policy`]. [`sweep`](sweep()) runs a scenario's runs into a dataset that outlives an interruption. [`simulate`] is [`run`](run()) for a front end that wants the tables in memory; [`write`](write()) makes the folder
+//! and [`try_policy`]; [`tune()`] searches a policy's numbers. [`sweep`](sweep()) runs a scenario's runs into a dataset that outlives an interruption. [`simulate`] is [`run`](run()) for a front end that wants the tables in memory; [`write`](write()) makes the folder
 //! of them.
 //!
 //! Nothing here prints, reads arguments or handles signals. Progress arrives as an [`Event`] at the front end's [`Sink`], from any
@@ -26,6 +26,7 @@ mod stop;
 mod sweep;
 pub mod table;
 mod trial;
+mod tune;
 mod twin;
 
 pub use dataset::{Shipped, Sweep, sweep};
@@ -41,4 +42,5 @@ pub use source::Source;
 pub use stop::Stop;
 pub use sweep::Job;
 pub use trial::{TrialRequest, Tried, try_policy};
+pub use tune::{Answer, Change, TuneRequest, Tuned, TunedNumber, tune};
 pub use twin::{Twin, TwinError};

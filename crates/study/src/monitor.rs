@@ -73,6 +73,11 @@ impl<'a> Monitor<'a> {
         Monitor { sink, stop }
     }
 
+    /// Receives the events.
+    pub(crate) fn sink(self) -> &'a dyn Sink {
+        self.sink
+    }
+
     /// The flag that ends the work.
     pub(crate) fn stop(self) -> &'a Stop {
         self.stop
@@ -81,6 +86,17 @@ impl<'a> Monitor<'a> {
     /// Sends a message to the user.
     pub(crate) fn note(self, words: &str) {
         self.sink.on_event(Event::Note(words));
+    }
+}
+
+/// Several batches as parts of one, whose beginning and end somebody else reports.
+pub(crate) struct Parts<'a>(pub &'a dyn Sink);
+
+impl Sink for Parts<'_> {
+    fn on_event(&self, event: Event<'_>) {
+        if !matches!(event, Event::Began { .. } | Event::Ended) {
+            self.0.on_event(event);
+        }
     }
 }
 

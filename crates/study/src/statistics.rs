@@ -1,6 +1,7 @@
-//! Means, medians and quantiles.
+//! Means and their confidence, medians and quantiles.
 
 use std::borrow::Borrow;
+use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
 /// The arithmetic mean; `None` without values.
 pub fn mean<V: Borrow<f64>>(values: impl IntoIterator<Item = V>) -> Option<f64> {
@@ -23,6 +24,40 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     (rank < values.len()).then(|| *values.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
 
+/// The mean of independent, nearly normal values, and the interval that holds the true one with 95 % if it is looked at once
+/// (Student's). `None` with fewer than two values.
+pub fn confident_mean(values: &[f64]) -> Option<(f64, (f64, f64))> {
+    let n = values.len();
+    let mean = mean(values).filter(|_| n >= 2)?;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    let half = student(n - 1) * libm::sqrt(squares / (n - 1) as f64 / n as f64);
+    Some((mean, (mean - half, mean + half)))
+}
+
+/// What the magnitude of Student's t with these degrees of freedom (at least one) exceeds in one of twenty cases.
+fn student(freedom: usize) -> f64 {
+    let (mut low, mut high) = (0.0, FRAC_PI_2);
+    // an angle, to all bits of it
+    for _ in 0..64 {
+        let middle = f64::midpoint(low, high);
+        if within(middle, freedom) < 0.95 { low = middle } else { high = middle }
+    }
+    libm::sqrt(freedom as f64) * libm::tan(low)
+}
+
+/// The probability that the magnitude of Student's t is at most `sqrt(freedom) tan(angle)` (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+fn within(angle: f64, freedom: usize) -> f64 {
+    let (sin, cos) = (libm::sin(angle), libm::cos(angle));
+    let odd = freedom % 2 == 1;
+    let (mut term, first) = if odd { (cos, 3) } else { (1.0, 2) };
+    let mut sum = if freedom > 1 { term } else { 0.0 };
+    for k in (first..freedom - 1).step_by(2) {
+        term *= cos * cos * (k - 1) as f64 / k as f64;
+        sum += term;
+    }
+    if odd { FRAC_2_PI * (angle + sin * sum) } else { sin * sum }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +71,33 @@ mod tests {
     #[test]
     fn a_median_is_in_the_middle() {
         assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0]), median(&[])), (Some(2.0), Some(2.5), None));
+    }
+
+    #[test]
+    fn students_t_is_that_of_the_tables() {
+        let tables = [
+            (1, 12.706),
+            (2, 4.303),
+            (3, 3.182),
+            (4, 2.776),
+            (5, 2.571),
+            (9, 2.262),
+            (10, 2.228),
+            (29, 2.045),
+            (1000, 1.962),
+        ];
+        for (freedom, t) in tables {
+            assert!((student(freedom) - t).abs() < 5e-4, "{freedom}: {}", student(freedom));
+        }
+    }
+
+    #[test]
+    fn a_mean_has_an_interval_from_two_values_on() {
+        // squared deviations 4 + 0 + 0 + 4
+        let (mean, (low, high)) = confident_mean(&[1.0, 3.0, 3.0, 5.0]).unwrap();
+        let half = 3.182 * (8.0_f64 / 3.0 / 4.0).sqrt();
+        assert!((mean - 3.0).abs() < 1e-12 && (low - 3.0 + half).abs() < 1e-3 && (high - 3.0 - half).abs() < 1e-3);
+        assert_eq!((confident_mean(&[0.0, 0.0]), confident_mean(&[1.0])), (Some((0.0, (0.0, 0.0))), None));
     }
 
     #[test]

@@ -134,10 +134,13 @@ pub fn try_policy(request: &TrialRequest, monitor: Monitor<'_>) -> Result<Tried,
 }
 
 /// The scenario's files, and the policy by its name.
-struct WithPolicy<'a> {
-    disk: Disk,
-    name: &'a str,
-    text: String,
+pub(crate) struct WithPolicy<'a> {
+    /// Where the scenario's files are.
+    pub disk: Disk,
+    /// The policy's.
+    pub name: &'a str,
+    /// The policy's.
+    pub text: String,
 }
 
 impl Files for WithPolicy<'_> {
@@ -153,17 +156,22 @@ impl Files for WithPolicy<'_> {
     }
 }
 
+/// The name by which a scenario elsewhere names the policy.
+pub(crate) fn written(policy: &Source) -> Result<String, Failure> {
+    match policy {
+        Source::File(path) => {
+            let path = std::path::absolute(path).map_err(|error| Failure::Input(error.to_string()))?;
+            Ok(path.display().to_string())
+        }
+        Source::Text { name, .. } => Ok(name.clone()),
+    }
+}
+
 /// Two runs per seed: without the policy, then with it.
 fn jobs(request: &TrialRequest) -> Result<(Vec<Job>, Policy), Failure> {
     // a policy's mistakes are reported as by `check`
     let policy = read_policy(&request.policy)?;
-    let written = match &request.policy {
-        Source::File(path) => {
-            let path = std::path::absolute(path).map_err(|error| Failure::Input(error.to_string()))?;
-            path.display().to_string()
-        }
-        Source::Text { name, .. } => name.clone(),
-    };
+    let written = written(&request.policy)?;
     let files = WithPolicy { disk: request.scenario.disk(), text: request.policy.text("policy")?, name: &written };
     let seeds: Vec<String> = (1..=request.seeds).map(|seed| seed.to_string()).collect();
     let mut sets = vec![format!("policy.file={written}"), format!("sweep.seed=[{}]", seeds.join(", "))];
@@ -192,7 +200,7 @@ fn jobs(request: &TrialRequest) -> Result<(Vec<Job>, Policy), Failure> {
 }
 
 /// A whole run, as one arm of the comparison.
-fn observed(run: &RunResults) -> ArmObservation {
+pub(crate) fn observed(run: &RunResults) -> ArmObservation {
     let mut arm = ArmObservation::default();
     let mut record = |ns: u64| arm.fct_ns.record(ns).expect("the histogram resizes itself");
     run.messages.iter().for_each(|message| record(message.end_ns - message.start_ns));
@@ -215,7 +223,7 @@ fn answer(verdict: &VerdictReport) -> &'static str {
 }
 
 /// Of each rule that was on for nobody in any seed, why.
-fn silent(policy: &Policy, rows: &[RuleRow], scenario: &Scenario) -> Vec<String> {
+pub(crate) fn silent(policy: &Policy, rows: &[RuleRow], scenario: &Scenario) -> Vec<String> {
     let mut lines = Vec::new();
     if policy.mode == Mode::Observe {
         lines.push("the policy's mode is \"observe\": it sends nothing".to_string());

@@ -31,3 +31,4 @@ mod scenarios;
 mod shown;
 mod sweep;
 mod transfers;
+mod tune;
