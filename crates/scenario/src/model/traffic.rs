@@ -246,7 +246,7 @@ pub enum Arrivals {
 /// A distribution of flow sizes and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
-    /// `web-search`, `data-mining`, `hadoop`, or a file.
+    /// `web-search`, `data-mining`, `hadoop`, `cache`, `memcached`, or a file.
     pub source: SizesSource,
     /// The distribution.
     pub distribution: Arc<SizeDistribution>,
