@@ -225,8 +225,9 @@ impl Dataset {
     /// Whether there is nothing but what a dataset has.
     fn check(&self) -> Result<(), WriteError> {
         let tables = Table::ALL.map(Table::name);
-        let own =
-            |entry: &&String| tables.contains(&entry.as_str()) || [RUNS, RUN_TABLE, REPORT, PARTIAL].contains(&entry.as_str());
+        let own = |entry: &&String| {
+            tables.contains(&entry.as_str()) || [RUNS, RUN_TABLE, REPORT, PARTIAL].contains(&entry.as_str())
+        };
         match entries(&self.dir)?.iter().find(|entry| !own(entry)) {
             Some(entry) => Err(WriteError::NotADataset { folder: self.dir.clone(), entry: entry.clone() }),
             None => Ok(()),

@@ -1,6 +1,6 @@
 //! What follows from the rows, in words; every name and number is computed.
 
-use super::cases::{NETWORKS, TRAFFIC};
+use super::cases::TRAFFIC;
 use super::measured::{ACTIVE_A_GB, DROPS, FAIRNESS, JOB_TIME, MICE_P99, QUANTITIES};
 use super::rows::Row;
 use super::tell::main;
@@ -15,8 +15,7 @@ const NETWORK: Key = |row| row.place();
 
 /// The sentences.
 pub fn findings(rows: &[Row]) -> Vec<String> {
-    let mut findings: Vec<String> =
-        TRAFFIC.iter().map(|traffic| of_traffic(rows, traffic.key, traffic.name)).collect();
+    let mut findings: Vec<String> = TRAFFIC.iter().map(|traffic| of_traffic(rows, traffic.key, traffic.name)).collect();
     findings.push(mice(rows));
     findings.push(drops(rows));
     findings.push(fairness(rows));
@@ -42,7 +41,8 @@ fn of_traffic(rows: &[Row], traffic: &str, name: &str) -> String {
         }
         _ => "unknown".to_string(),
     };
-    let factors = [factor(&rows, NETWORK, quantity), factor(&rows, ALGORITHM, quantity)].map(|factor| format!("{factor:.2}"));
+    let factors =
+        [factor(&rows, NETWORK, quantity), factor(&rows, ALGORITHM, quantity)].map(|factor| format!("{factor:.2}"));
     format!(
         "{}: {} is best at {} as the median of the networks, and {} as the median of the algorithms, {unit}; within a network the \
          algorithm changes it by a factor of {}, with an algorithm the network by {}.",
@@ -57,10 +57,8 @@ fn of_traffic(rows: &[Row], traffic: &str, name: &str) -> String {
 
 /// The medians of a quantity by what is compared, best first.
 fn ranked(rows: &[&Row], key: Key, quantity: usize) -> Vec<(String, f64)> {
-    let mut ranked: Vec<(String, f64)> = grouped(rows, key, quantity)
-        .into_iter()
-        .filter_map(|(name, values)| Some((name, median(&values)?)))
-        .collect();
+    let mut ranked: Vec<(String, f64)> =
+        grouped(rows, key, quantity).into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect();
     let sign = if QUANTITIES[quantity].less { 1.0 } else { -1.0 };
     ranked.sort_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
     ranked
@@ -108,15 +106,16 @@ fn mice(rows: &[Row]) -> String {
         ))
     };
     let parts: Vec<String> = TRAFFIC.iter().filter_map(of).collect();
-    format!("Mice take at the 99th percentile, as the median of the networks, {} times as long as alone.", parts.join(", "))
+    format!(
+        "Mice take at the 99th percentile, as the median of the networks, {} times as long as alone.",
+        parts.join(", ")
+    )
 }
 
 fn drops(rows: &[Row]) -> String {
     let all: Vec<&Row> = rows.iter().collect();
-    let mut sums: Vec<(String, f64)> = grouped(&all, ALGORITHM, DROPS)
-        .into_iter()
-        .map(|(algorithm, drops)| (algorithm, drops.iter().sum()))
-        .collect();
+    let mut sums: Vec<(String, f64)> =
+        grouped(&all, ALGORITHM, DROPS).into_iter().map(|(algorithm, drops)| (algorithm, drops.iter().sum())).collect();
     sums.sort_by(|a, b| a.1.total_cmp(&b.1));
     let words: Vec<String> = sums.iter().map(|(algorithm, sum)| format!("{algorithm} {}", number(*sum))).collect();
     format!("Packets dropped over all networks and traffic, fewest first: {}.", words.join(", "))
@@ -172,6 +171,7 @@ fn capital(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cases::NETWORKS;
     use super::*;
 
     /// A row of which only the job time and drops are known.

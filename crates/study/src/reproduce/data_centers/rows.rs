@@ -23,7 +23,11 @@ pub struct Row {
 impl Row {
     /// The network, with its size if it is not the first.
     pub fn place(&self) -> String {
-        if self.size == 0 { self.network.name.to_string() } else { format!("{}, {}", self.network.name, SIZES[self.size].0) }
+        if self.size == 0 {
+            self.network.name.to_string()
+        } else {
+            format!("{}, {}", self.network.name, SIZES[self.size].0)
+        }
     }
 
     /// A quantity's number.

@@ -3,7 +3,7 @@
 use super::measured;
 use crate::failure::Failure;
 use crate::known::parse_scenario;
-pub use crate::reproduce::VARIANTS as ALGORITHMS;
+pub(crate) use crate::reproduce::VARIANTS as ALGORITHMS;
 use crate::reproduce::{Request, sets};
 use crate::sweep::Job;
 use results::RunResults;
