@@ -117,7 +117,7 @@ fn definitions() -> Markup {
         ),
         (
             "Drops",
-            "Packets that the queues of switches refused; drops in the hosts' own queues are counted separately.",
+            "Packets that the queues of switches refused. Those that hosts refused, which in BCube and DCell forward as well, are counted separately.",
         ),
         (
             "FCT",

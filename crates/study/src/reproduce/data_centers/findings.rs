@@ -1,6 +1,6 @@
 //! What follows from the rows, in words; every name and number is computed.
 
-use super::cases::TRAFFIC;
+use super::cases::{TRAFFIC, Traffic};
 use super::measured::{ACTIVE_A_GB, DROPS, FAIRNESS, JOB_TIME, MICE_P99, QUANTITIES};
 use super::rows::Row;
 use super::tell::main;
@@ -15,7 +15,8 @@ const NETWORK: Key = |row| row.place();
 
 /// The sentences.
 pub fn findings(rows: &[Row]) -> Vec<String> {
-    let mut findings: Vec<String> = TRAFFIC.iter().map(|traffic| of_traffic(rows, traffic.key, traffic.name)).collect();
+    let mut findings = vec![choices(rows)];
+    findings.extend(TRAFFIC.iter().map(|traffic| of_traffic(rows, traffic.key, traffic.name)));
     findings.push(mice(rows));
     findings.push(drops(rows));
     findings.push(fairness(rows));
@@ -28,31 +29,50 @@ pub fn findings(rows: &[Row]) -> Vec<String> {
     findings
 }
 
-/// Best and worst algorithm and network, and which of the two choices matters more.
+/// Best and worst algorithm and network, and by how much each of the two choices changes the traffic's quantity.
 fn of_traffic(rows: &[Row], traffic: &str, name: &str) -> String {
     let quantity = main(rows, traffic);
-    let rows: Vec<&Row> = rows.iter().filter(|row| row.traffic.key == traffic).collect();
-    let by = |key: Key| ranked(&rows, key, quantity);
-    let (algorithms, networks) = (by(ALGORITHM), by(NETWORK));
-    let unit = QUANTITIES[quantity].unit;
-    let range = |ranked: &[(String, f64)]| match (ranked.first(), ranked.last()) {
+    let rows = of(rows, traffic);
+    let range = |key: Key| match (ranked(&rows, key, quantity).first(), ranked(&rows, key, quantity).last()) {
         (Some(best), Some(worst)) => {
-            format!("{} with {} ({} with {})", number(best.1), best.0, number(worst.1), worst.0)
+            format!("from {} ({}) to {} ({})", number(best.1), best.0, number(worst.1), worst.0)
         }
         _ => "unknown".to_string(),
     };
-    let factors =
-        [factor(&rows, NETWORK, quantity), factor(&rows, ALGORITHM, quantity)].map(|factor| format!("{factor:.2}"));
     format!(
-        "{}: {} is best at {} as the median of the networks, and {} as the median of the algorithms, {unit}; within a network the \
-         algorithm changes it by a factor of {}, with an algorithm the network by {}.",
+        "{}: {} ({}) goes, best first, {} as the median of the networks, and {} as the median of the algorithms. In one network the \
+         algorithm changes it by a factor of {:.2}; with one algorithm, the network by {:.2}.",
         capital(name),
         QUANTITIES[quantity].name,
-        range(&algorithms),
-        range(&networks),
-        factors[0],
-        factors[1]
+        QUANTITIES[quantity].unit,
+        range(ALGORITHM),
+        range(NETWORK),
+        factor(&rows, NETWORK, quantity),
+        factor(&rows, ALGORITHM, quantity)
     )
+}
+
+/// Beside which traffic the algorithm matters more, and beside which the network.
+fn choices(rows: &[Row]) -> String {
+    let by_algorithm = |traffic: &&Traffic| {
+        let (quantity, rows) = (main(rows, traffic.key), of(rows, traffic.key));
+        factor(&rows, NETWORK, quantity) > factor(&rows, ALGORITHM, quantity)
+    };
+    let (algorithm, network): (Vec<&Traffic>, Vec<&Traffic>) = TRAFFIC.iter().partition(by_algorithm);
+    let names = |traffic: &[&Traffic]| match traffic {
+        [] => "none".to_string(),
+        some => some.iter().map(|traffic| traffic.name).collect::<Vec<_>>().join(", "),
+    };
+    format!(
+        "Goodput or job time depends more on the algorithm than on the network with this traffic: {}; more on the network: {}.",
+        names(&algorithm),
+        names(&network)
+    )
+}
+
+/// The rows of a traffic.
+fn of<'a>(rows: &'a [Row], traffic: &str) -> Vec<&'a Row> {
+    rows.iter().filter(|row| row.traffic.key == traffic).collect()
 }
 
 /// The medians of a quantity by what is compared, best first.
@@ -92,8 +112,8 @@ fn grouped(rows: &[&Row], key: Key, quantity: usize) -> Vec<(String, Vec<f64>)> 
 
 /// How long mice wait beside each traffic.
 fn mice(rows: &[Row]) -> String {
-    let of = |traffic: &super::cases::Traffic| {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.traffic.key == traffic.key).collect();
+    let words = |traffic: &Traffic| {
+        let rows = of(rows, traffic.key);
         let ranked = ranked(&rows, ALGORITHM, MICE_P99);
         let (best, worst) = (ranked.first()?, ranked.last()?);
         Some(format!(
@@ -105,7 +125,7 @@ fn mice(rows: &[Row]) -> String {
             traffic.name
         ))
     };
-    let parts: Vec<String> = TRAFFIC.iter().filter_map(of).collect();
+    let parts: Vec<String> = TRAFFIC.iter().filter_map(words).collect();
     format!(
         "Mice take at the 99th percentile, as the median of the networks, {} times as long as alone.",
         parts.join(", ")
@@ -122,13 +142,13 @@ fn drops(rows: &[Row]) -> String {
 }
 
 fn fairness(rows: &[Row]) -> String {
-    let of = |traffic: &super::cases::Traffic| {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.traffic.key == traffic.key).collect();
+    let words = |traffic: &Traffic| {
+        let rows = of(rows, traffic.key);
         let ranked = ranked(&rows, ALGORITHM, FAIRNESS);
         let (best, worst) = (ranked.first()?, ranked.last()?);
         Some(format!("{} {:.2} ({}) to {:.2} ({})", traffic.name, worst.1, worst.0, best.1, best.0))
     };
-    let parts: Vec<String> = TRAFFIC.iter().filter_map(of).collect();
+    let parts: Vec<String> = TRAFFIC.iter().filter_map(words).collect();
     format!("Jain’s index, as the median of the networks: {}.", parts.join(", "))
 }
 
@@ -153,15 +173,20 @@ fn energy(rows: &[Row]) -> String {
 }
 
 /// What is only a lower bound.
-fn bounds(rows: &[Row]) -> Option<String> {
-    let with = |quantity: usize| rows.iter().filter_map(move |row| row.values[quantity]);
-    let late = with(JOB_TIME).filter(|(_, bound)| *bound).count();
-    (late > 0).then(|| {
-        format!(
-            "In {late} of {} combinations with jobs not all ended within the run; their times are lower bounds.",
-            with(JOB_TIME).count()
-        )
-    })
+fn bounds(rows: &[Row]) -> Vec<String> {
+    let count = |quantity: usize, only: bool| {
+        let values = rows.iter().filter_map(|row| row.values[quantity]);
+        values.filter(|(_, bound)| *bound || !only).count()
+    };
+    let what = [
+        (MICE_P99, "the 99th percentile of mice is a lower bound, because some had not ended when the run did"),
+        (JOB_TIME, "the job time is a lower bound, because a job had not ended when the run did"),
+    ];
+    let words = |(quantity, text): (usize, &str)| {
+        let late = count(quantity, true);
+        (late > 0).then(|| format!("In {late} of {} combinations {text}.", count(quantity, false)))
+    };
+    what.into_iter().filter_map(words).collect()
 }
 
 fn capital(text: &str) -> String {
@@ -188,12 +213,13 @@ mod tests {
         let rows = [row(2, 0, "a", 10.0), row(2, 0, "b", 40.0), row(2, 1, "a", 20.0), row(2, 1, "b", 100.0)];
         let said = findings(&rows);
         // a: median 15, b: median 70; the fat tree: 25, the leaf–spine: 60
-        assert!(said[2].starts_with("MapReduce: job time is best at 15 with a (70 with b)"), "{}", said[2]);
-        assert!(said[2].contains("25 with fat tree (60 with leaf–spine)"), "{}", said[2]);
+        assert!(said[3].starts_with("MapReduce: job time (ms) goes, best first, from 15 (a) to 70 (b)"), "{}", said[3]);
+        assert!(said[3].contains("from 25 (fat tree) to 60 (leaf–spine)"), "{}", said[3]);
         // by algorithm 4 and 5, by network 2 and 2.5
-        assert!(said[2].contains("by a factor of 4.50, with an algorithm the network by 2.25"), "{}", said[2]);
+        assert!(said[3].contains("by a factor of 4.50; with one algorithm, the network by 2.25"), "{}", said[3]);
+        assert!(said[0].contains("with this traffic: MapReduce;"), "{}", said[0]);
         let drops = said.iter().find(|text| text.starts_with("Packets dropped")).expect("it is said");
         assert!(drops.ends_with("fewest first: a 30, b 140."), "{drops}");
-        assert!(said.iter().any(|text| text.starts_with("In 1 of 4 combinations with jobs")));
+        assert!(said.iter().any(|text| text.starts_with("In 1 of 4 combinations the job time")));
     }
 }

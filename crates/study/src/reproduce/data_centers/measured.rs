@@ -13,8 +13,8 @@ const MICE: &str = "< 10 kB";
 /// Keys in [`Summary::extra`].
 const GOODPUT: &str = "study.goodput_bps";
 const JAIN: &str = "study.jain";
-const JOB: &str = "study.job_ms_mean";
-const UNFINISHED: &str = "study.jobs_unfinished";
+const JOB: &str = "study.job_ms_median";
+const JOB_IS_BOUND: &str = "study.job_is_bound";
 const ACTIVE: &str = "study.active_link_s";
 const ACTIVE_PER_GB: &str = "study.active_link_s_per_gb";
 
@@ -42,7 +42,7 @@ pub static QUANTITIES: [Quantity; 9] = [
     Quantity {
         name: "goodput",
         unit: "Gbit/s",
-        meaning: "Application bytes of all flows but the additional mice, over the time until the last job ended; without jobs, over the run.",
+        meaning: "Application bytes of all flows but the additional mice that arrived, over the run.",
         of: |s| extra(s, GOODPUT, 1e-9),
         less: false,
     },
@@ -79,8 +79,8 @@ pub static QUANTITIES: [Quantity; 9] = [
         name: "job time",
         unit: "ms",
         meaning: "MapReduce: from a job’s beginning to the end of its last task; incast: from a round’s beginning to the arrival of its last \
-                  answer; mean. With ≥ one did not end within the run and counts with its age.",
-        of: |s| Some((*s.extra.get(JOB)?, s.extra.get(UNFINISHED).is_some_and(|count| *count > 0.0))),
+                  answer; median. With ≥ it depends on one that did not end within the run and counts with its age.",
+        of: |s| Some((*s.extra.get(JOB)?, s.extra.get(JOB_IS_BOUND).is_some_and(|is_bound| *is_bound > 0.0))),
         less: true,
     },
     Quantity {
@@ -120,18 +120,13 @@ fn mice(summary: &Summary, of: fn(&results::SlowdownOf) -> f64, name: &str) -> O
 /// Adds the study's numbers to a run's summary.
 pub fn complete(run: &mut RunResults) {
     let duration_ns = run.summary.duration_ns;
-    let spans = spans(run);
-    let mut elapsed_ns = duration_ns;
-    if !spans.is_empty() {
-        let ends: Option<Vec<u64>> = spans.iter().map(|(_, end)| *end).collect();
-        elapsed_ns = ends.and_then(|ends| ends.into_iter().max()).unwrap_or(duration_ns);
-        let took = spans.iter().map(|(start, end)| (end.unwrap_or(duration_ns) - start) as f64 / 1e6);
-        run.summary.insert(JOB, took.sum::<f64>() / spans.len() as f64);
-        run.summary.insert(UNFINISHED, spans.iter().filter(|(_, end)| end.is_none()).count() as f64);
+    if let Some((median, is_bound)) = job_time(&spans(run), duration_ns) {
+        run.summary.insert(JOB, median as f64 / 1e6);
+        run.summary.insert(JOB_IS_BOUND, f64::from(u8::from(is_bound)));
     }
     let bytes: u64 = main_flows(run).map(|flow| flow.delivered_bytes).sum();
-    run.summary.insert(GOODPUT, bytes as f64 * 8e9 / elapsed_ns as f64);
-    let jain = jain(&rates(run, !spans.is_empty()));
+    run.summary.insert(GOODPUT, bytes as f64 * 8e9 / duration_ns as f64);
+    let jain = jain(&rates(run));
     run.summary.insert(JAIN, jain.unwrap_or(f64::NAN));
     let share: f64 = run.links.iter().map(|link| link.utilization).sum();
     let active_s = share * duration_ns as f64 / 1e9;
@@ -143,7 +138,7 @@ fn main_flows(run: &RunResults) -> impl Iterator<Item = &FlowRow> {
     run.flows.iter().filter(|flow| &*flow.group == MAIN)
 }
 
-/// Beginnings and ends of jobs, or of incast's rounds, one after the other; the end of the last is unknown if it did not come.
+/// Beginnings and ends of jobs, or of incast's rounds; the end of one that did not end is unknown.
 fn spans(run: &RunResults) -> Vec<(u64, Option<u64>)> {
     if !run.jobs.is_empty() {
         return run.jobs.iter().map(|job| (job.start_ns, job.end_ns)).collect();
@@ -157,13 +152,25 @@ fn spans(run: &RunResults) -> Vec<(u64, Option<u64>)> {
     rounds.into_iter().map(|(round, (start, end))| (start, (round < completed).then_some(end))).collect()
 }
 
+/// The median (nearest rank), in which what did not end counts with its age, and whether it would be another if that never ended.
+fn job_time(spans: &[(u64, Option<u64>)], end_ns: u64) -> Option<(u64, bool)> {
+    let median = |unended: &dyn Fn(u64) -> u64| {
+        let mut took: Vec<u64> =
+            spans.iter().map(|(start, end)| end.map_or_else(|| unended(*start), |end| end - start)).collect();
+        took.sort_unstable();
+        took.get(took.len().saturating_sub(1) / 2).copied()
+    };
+    let least = median(&|start| end_ns - start)?;
+    Some((least, median(&|_| u64::MAX) != Some(least)))
+}
+
 /// The rates of equals, bit/s.
-fn rates(run: &RunResults, is_job: bool) -> Vec<f64> {
+fn rates(run: &RunResults) -> Vec<f64> {
     let rate = |bytes: u64, ns: u64| bytes as f64 * 8e9 / ns.max(1) as f64;
     if !run.messages.is_empty() {
         return run.messages.iter().map(|message| rate(message.bytes, message.end_ns - message.start_ns)).collect();
     }
-    let large = |flow: &&FlowRow| is_job || flow.bytes.is_none_or(|bytes| bytes >= ELEPHANT_BYTES);
+    let large = |flow: &&FlowRow| flow.bytes.is_none_or(|bytes| bytes >= ELEPHANT_BYTES);
     let end = |flow: &FlowRow| flow.end_ns.unwrap_or(run.summary.duration_ns);
     main_flows(run).filter(large).map(|flow| rate(flow.delivered_bytes, end(flow) - flow.start_ns)).collect()
 }
@@ -177,6 +184,15 @@ fn jain(rates: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_that_did_not_end_counts_with_its_age() {
+        assert_eq!(job_time(&[(0, Some(10)), (10, Some(30)), (30, Some(70))], 100), Some((20, false)));
+        // of 10, 20 and at least 5 the median is 10, or 20 if the third takes long
+        assert_eq!(job_time(&[(0, Some(10)), (10, Some(30)), (30, None)], 35), Some((10, true)));
+        assert_eq!(job_time(&[(0, Some(10)), (10, Some(30)), (30, None)], 100), Some((20, false)));
+        assert_eq!((job_time(&[(5, None)], 35), job_time(&[], 35)), (Some((30, true)), None));
+    }
 
     #[test]
     fn jain_is_one_of_equals_and_a_share_of_one_that_has_all() {

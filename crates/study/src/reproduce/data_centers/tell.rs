@@ -11,8 +11,8 @@ const WIDTH: usize = 100;
 
 const LEAD: &str = "Five networks of about fifty hosts, all links 1 Gbit/s and 1 us, every queue 100 packets, marking from 20 what negotiated \
                     ECN, minimum RTO 10 ms, no oversubscription. Traffic: on–off flows between random pairs, two a host, 500 Mbit/s while \
-                    on; web-search flows, 0.4 Gbit/s a host; a MapReduce of 24 mappers and 24 reducers, 57.6 MB shuffled, ten times; incast \
-                    of 40 to 1, 64 kB each, twenty rounds. Beside all of them mice: 40 flows a second and host of the sizes of memcached.";
+                    on; web-search flows, 0.4 Gbit/s a host; a MapReduce of 24 mappers and 24 reducers, 57.6 MB shuffled, one job after the other; incast \
+                    of 40 to 1, 64 kB each, one round after the other. Beside all of them mice: 40 flows a second and host of the sizes of memcached.";
 const LARGE: &str = " Large networks have 121 to 132 hosts, 60 mappers and reducers, and incast of 100 to 1.";
 
 /// A table for each kind of traffic, and the findings.
