@@ -186,7 +186,7 @@ impl Sweep {
             return Failure::Interrupted;
         }
         Failure::Paused(format!(
-            "interrupted: {done} of {} runs are done; the same sweep does the rest",
+            "interrupted: {done} of {} runs are done; the same command does the rest",
             self.jobs.len()
         ))
     }
