@@ -137,6 +137,16 @@ class Result:
         return self.table("messages")
 
     @property
+    def jobs(self) -> Table:
+        """Runs of jobs, each with its completion time."""
+        return self.table("jobs")
+
+    @property
+    def coflows(self) -> Table:
+        """Coflows of jobs: the messages of one stage."""
+        return self.table("coflows")
+
+    @property
     def cues(self) -> Table:
         """What happened to a policy's rules."""
         return self.table("cues")

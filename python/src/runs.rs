@@ -128,11 +128,10 @@ impl Batch {
     }
 }
 
-/// A line for each run, as the command prints them, and the slowdowns by flow size.
+/// The tables of these runs, as the command prints them.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
 pub fn overview(runs: Vec<PyRef<'_, Run>>) -> String {
     let kept: Vec<Kept> = runs.iter().map(|run| run.kept.clone()).collect();
-    let slowdowns = study::slowdowns(&kept).map(|table| format!("\nFCT slowdown by flow size\n{table}"));
-    study::overview(&kept) + &slowdowns.unwrap_or_default()
+    study::tables(&kept)
 }

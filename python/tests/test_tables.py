@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from conftest import SMALL
 
-TABLES = ["flows", "links", "link_series", "cwnd", "messages", "cues", "enforcer"]
+TABLES = ["flows", "links", "link_series", "cwnd", "messages", "jobs", "coflows", "cues", "enforcer"]
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ Examples:
   opentcp reproduce cfi16 --seeds 5                    medians and ranges of five seeds
   opentcp reproduce cfi16 --full                       also experiments that explain deviations
   opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[].ours'
+  opentcp reproduce data-centers --full                an hour and more; resumes after an interruption
   sudo opentcp reproduce dctcp                         also on real kernels, ten minutes
   opentcp reproduce dctcp --figure 12 --backend sim
   sudo opentcp reproduce opentcp --backend kernel      on real kernels alone, two minutes
@@ -26,7 +27,7 @@ Examples:
 
 /// The studies, then the examples.
 fn after_help() -> String {
-    let lines = STUDIES.iter().map(|study| format!("  {:8} {}\n", study.name, study.about));
+    let lines = STUDIES.iter().map(|study| format!("  {:12} {}\n", study.name, study.about));
     format!("Studies:\n{}\n{EXAMPLES}", lines.collect::<String>())
 }
 

@@ -7,7 +7,7 @@ use crate::terminal::{Terminal, note, print, print_json};
 use results::{RunInfo, RunSummary, SelfCheck};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use study::{Kept, Monitor, RunRequest, Words as _, overview, slowdowns};
+use study::{Kept, Monitor, RunRequest, Words as _, tables};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,10 +72,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let runs = done.runs.iter().map(Kept::summary).collect();
         print_json(&Output { scenario: &done.scenario, out: &done.out, report: &report, runs, run: &done.info })?;
     } else {
-        print(&overview(&done.runs))?;
-        if let Some(table) = slowdowns(&done.runs) {
-            print(&format!("\nFCT slowdown by flow size\n{table}"))?;
-        }
+        print(&tables(&done.runs))?;
     }
     note!("{}", done.info.words());
     note!("report: {}", report.display());

@@ -8,7 +8,7 @@ use results::{RunInfo, RunSummary};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use study::{Kept, Monitor, RunRequest, Words as _, overview, slowdowns};
+use study::{Kept, Monitor, RunRequest, Words as _, tables};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,10 +70,7 @@ pub fn sweep(args: &Args) -> Result<(), Failure> {
         let runs = done.runs.iter().map(Kept::summary).collect();
         print_json(&Output { scenario: &done.scenario, out: &done.out, runs, run: &done.info })?;
     } else {
-        print(&overview(&done.runs))?;
-        if let Some(table) = slowdowns(&done.runs) {
-            print(&format!("\nFCT slowdown by flow size\n{table}"))?;
-        }
+        print(&tables(&done.runs))?;
     }
     note!("{}", done.info.words());
     note!("dataset: {}", done.out.display());

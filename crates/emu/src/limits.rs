@@ -90,6 +90,10 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
         let message = "hosts of the emulator cannot bound a sum of windows (`window_total`)".to_string();
         object("policy.file", message, "use --backend sim, or a policy without it");
     }
+    for (number, entry) in scenario.traffic.iter().enumerate().filter(|(_, entry)| entry.kind.datagrams().is_some()) {
+        let message = format!("the traffic `{}` is UDP, which cannot be emulated", entry.name);
+        object(&format!("traffic.{number}"), message, "take it out, or use --backend sim");
+    }
     let connections: u64 = scenario.traffic.iter().map(|entry| connections(&entry.kind, topology)).sum();
     if connections > CONNECTIONS_MAX {
         let message = format!("{connections} connections at once cannot be emulated; the bound is {CONNECTIONS_MAX}");
@@ -179,7 +183,7 @@ fn connections(kind: &TrafficKind, topology: &Topology) -> u64 {
             n * of_each * u64::from(all.jobs)
         }
         TrafficKind::Job(job) if job.connections == scenario::Connections::Reuse => job_pairs(job, n).len() as u64,
-        TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } | TrafficKind::Job(_) => 0,
+        TrafficKind::Udp { .. } | TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } | TrafficKind::Job(_) => 0,
     }
 }
 
@@ -253,7 +257,7 @@ fn demands(scenario: &Scenario, topology: &Topology) -> Vec<Demand> {
                 let pairs = job_pairs(job, hosts.len() as u64).into_iter();
                 (pairs.map(|(from, to)| (hosts[from as usize], hosts[to as usize])).collect(), f64::MAX)
             }
-            TrafficKind::Idle { .. } => continue,
+            TrafficKind::Udp { .. } | TrafficKind::Idle { .. } => continue,
         };
         demands.extend(pairs.into_iter().map(|(src, dst)| Demand { src, dst, bps }));
     }
@@ -265,6 +269,7 @@ fn bps_of(workload: &Workload, seconds: f64) -> f64 {
     match workload {
         Workload::Bulk { bytes: Some(bytes) } => bytes.get() as f64 * 8.0 / seconds,
         Workload::Bulk { bytes: None } => f64::MAX,
+        Workload::Udp(datagrams) => datagrams.rate.as_bps() as f64,
         Workload::OnOff { rate, on, off, .. } => {
             let (on, off) = (on.as_secs_f64(), off.as_secs_f64());
             rate.as_bps() as f64 * on / (on + off)

@@ -537,6 +537,10 @@ impl Stage for Sockets<'_> {
         }
     }
 
+    fn send_datagram(&mut self, _: u32, _: u64) {
+        unreachable!("the emulator has no UDP, see `limits`")
+    }
+
     fn stop_writing(&mut self, entry: u32) {
         for number in 0..self.flows.len() as u32 {
             let flow = &mut self.flows[number as usize];

@@ -7,11 +7,13 @@
 //! after the event that caused it. It returns nothing: results come as later calls of [`Applications`], so that hosts may
 //! be simulated separately.
 
+mod datagrams;
 mod jobs;
 mod onoff;
 mod rounds;
 
 use crate::{FlowName, Pairing, Random, mean_gap};
+use datagrams::Datagrams;
 use jobs::Jobs;
 use net::NodeId;
 use onoff::OnOff;
@@ -43,6 +45,8 @@ pub trait Stage {
     /// Writes what fits into the send buffer at once; the application discards the rest. If there is no room for more,
     /// [`Applications::on_full`] may be called, and then [`Applications::on_room`] when there is.
     fn write_what_fits(&mut self, flow: u32, bytes: u64);
+    /// A datagram of `bytes` of payload leaves the sender of `flow`, whose entry sends UDP.
+    fn send_datagram(&mut self, flow: u32, bytes: u64);
     /// The applications of `entry` stop writing.
     fn stop_writing(&mut self, entry: u32);
     /// Calls [`Applications::on_received`] when `bytes` in all have arrived on `flow`.
@@ -127,6 +131,7 @@ enum State {
     /// Opens its flows once.
     Once,
     OnOff(OnOff),
+    Datagrams(Datagrams),
     Rounds(Rounds),
     Jobs(Box<Jobs>),
     /// Flows opened so far.
@@ -228,6 +233,7 @@ impl Applications {
             STOP => stage.stop_writing(entry),
             number => match state {
                 State::OnOff(on_off) => on_off.on_event(&mut opener, number),
+                State::Datagrams(datagrams) => datagrams.on_event(&mut opener, number),
                 State::Rounds(rounds) => rounds.begin(number, &mut opener),
                 State::Jobs(jobs) => jobs.on_event(number, &mut opener),
                 _ => unreachable!("no other entry has numbers"),
@@ -303,11 +309,14 @@ struct Poisson {
 
 impl State {
     fn of(entry: &Entry, scenario: &Scenario) -> State {
+        let until = (entry.stop.unwrap_or(scenario.duration), scenario.seed);
+        if let Some(datagrams) = entry.kind.datagrams() {
+            return State::Datagrams(Datagrams::new(*datagrams, until));
+        }
         match &entry.kind {
             TrafficKind::RandomPairs { workload: Workload::OnOff { rate, on, off, packet }, .. }
             | TrafficKind::Permutation { workload: Workload::OnOff { rate, on, off, packet }, .. } => {
-                let stop = entry.stop.unwrap_or(scenario.duration);
-                State::OnOff(OnOff::new(*rate, *on, *off, *packet, (stop, scenario.seed)))
+                State::OnOff(OnOff::new(*rate, *on, *off, *packet, until))
             }
             TrafficKind::Incast { .. } | TrafficKind::AllToAll(_) | TrafficKind::Exchange(_) => {
                 State::Rounds(Rounds::new(scenario.seed, scenario.duration))
@@ -332,6 +341,9 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
             let pair = (opener.stage.pairing().host(from), opener.stage.pairing().host(to));
             (0..*count).map(|_| pair).collect()
         }
+        TrafficKind::Udp { from, to, .. } => {
+            vec![(opener.stage.pairing().host(from), opener.stage.pairing().host(to))]
+        }
         _ => unreachable!("kinds with a state of their own begin elsewhere"),
     };
     opener.stage.reserve(pairs.len());
@@ -341,6 +353,12 @@ fn begin_once(kind: &TrafficKind, state: &mut State, random: &mut Random, opener
                 let name = opener.next_name();
                 if let Some(flow) = opener.open(src, dst) {
                     on_off.add(opener, flow, name);
+                }
+            }
+            (_, State::Datagrams(datagrams)) => {
+                let name = opener.next_name();
+                if let Some(flow) = opener.open(src, dst) {
+                    datagrams.add(opener, flow, name);
                 }
             }
             (

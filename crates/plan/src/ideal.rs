@@ -188,7 +188,7 @@ fn is_one_transfer(kind: &TrafficKind) -> bool {
         }
         TrafficKind::Job(job) => job.connections == Connections::New,
         TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => true,
-        TrafficKind::Incast { .. } | TrafficKind::Idle { .. } => false,
+        TrafficKind::Incast { .. } | TrafficKind::Udp { .. } | TrafficKind::Idle { .. } => false,
     }
 }
 

@@ -5,6 +5,7 @@
 //! DIR/links/run=NAME/part.parquet       column `run`, in which characters other than letters, digits and `-_.,` are percent-encoded
 //! DIR/runs/NAME/                        summary.json, scenario.toml, files/ as `write_run` writes them: the run is done
 //! DIR/runs.parquet                      a row for each run that is done: parameters and numbers
+//! DIR/report.html                       of a study
 //! ```
 //!
 //! What is there is whole: everything is written below `DIR/.partial` and then moved. A run's folder is moved last, so a part without it
@@ -31,6 +32,8 @@ use crate::{
 const RUNS: &str = "runs";
 /// The table of the runs.
 const RUN_TABLE: &str = "runs.parquet";
+/// The report.
+const REPORT: &str = "report.html";
 /// What is being written.
 const PARTIAL: &str = ".partial";
 /// Name of a run's part of a table.
@@ -194,12 +197,24 @@ impl Dataset {
     /// The system refuses.
     pub fn finish(&self, runs: &[RunSummary<'_>]) -> Result<(), WriteError> {
         let path = self.dir.join(RUN_TABLE);
-        let bytes = run_table(runs).map_err(|source| WriteError::Table { path: path.clone(), source })?;
+        let bytes = run_table(runs).map_err(|source| WriteError::Table { path, source })?;
+        self.write(RUN_TABLE, &bytes)
+    }
+
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn write_report(&self, html: &str) -> Result<(), WriteError> {
+        self.write(REPORT, html.as_bytes())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
         let work = self.dir.join(PARTIAL);
         fs::create_dir_all(&work).map_err(io_error(&work))?;
-        let partial = work.join(RUN_TABLE);
+        let partial = work.join(name);
         fs::write(&partial, bytes).map_err(io_error(&partial))?;
-        rename(&partial, &path)
+        rename(&partial, &self.dir.join(name))
     }
 
     /// Where a run's part of a table is.
@@ -210,8 +225,9 @@ impl Dataset {
     /// Whether there is nothing but what a dataset has.
     fn check(&self) -> Result<(), WriteError> {
         let tables = Table::ALL.map(Table::name);
-        let own =
-            |entry: &&String| tables.contains(&entry.as_str()) || [RUNS, RUN_TABLE, PARTIAL].contains(&entry.as_str());
+        let own = |entry: &&String| {
+            tables.contains(&entry.as_str()) || [RUNS, RUN_TABLE, REPORT, PARTIAL].contains(&entry.as_str())
+        };
         match entries(&self.dir)?.iter().find(|entry| !own(entry)) {
             Some(entry) => Err(WriteError::NotADataset { folder: self.dir.clone(), entry: entry.clone() }),
             None => Ok(()),

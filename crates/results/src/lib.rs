@@ -11,6 +11,7 @@ mod columns;
 mod dataset;
 mod digest;
 mod figure;
+mod grid;
 mod palette;
 mod report;
 mod rows;
@@ -29,7 +30,8 @@ pub use columns::{Column, Table, Values};
 #[cfg(unix)]
 pub use dataset::{Dataset, PackedRun, StoredRun};
 pub use figure::{Curve, Figure, Panel, Scale};
-pub use report::{Story, report_of};
+pub use grid::{Cell, Grid, Multiples};
+pub use report::{Story, report_of, study_report};
 pub use rows::{
     Arm, CaState, CoflowRow, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, JobRow, LinkRow, LinkSample,
     MessageRow, RuleRow,

@@ -5,13 +5,14 @@
 mod curves;
 mod facets;
 mod figures;
+mod grid;
 mod overview;
 mod paper;
 mod slowdown;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::{Comparison, Figure, RunResults, charts::Line, digest::Digest};
+use crate::{Comparison, Figure, Grid, Multiples, RunResults, charts::Line, digest::Digest};
 use facets::Facets;
 
 /// The text of a report.
@@ -45,6 +46,39 @@ pub fn report_of(run: &RunResults) -> String {
 /// The page.
 pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
     let facets = Facets::of(runs);
+    page(
+        story,
+        &html! {
+            (paper::section(&story.comparisons))
+            (overview::section(runs, &facets))
+            (slowdown::section(runs, &facets))
+            (curves::completion_times(runs, &facets))
+            (curves::queues(runs, &facets))
+            (curves::windows(runs, &facets))
+            (overview::settings(runs, &facets))
+            (definitions())
+            (footer(runs))
+        },
+    )
+}
+
+/// A page of many runs that shows none of them by itself: the story, its small multiples and its table. `version` is the program's.
+pub fn study_report(story: &Story, multiples: &[Multiples], table: &Grid, version: &str) -> String {
+    page(
+        story,
+        &html! {
+            (grid::multiples(multiples))
+            (grid::table(table))
+            footer {
+                "OpenTCP " (version) ". The numbers of all runs are in " code { "runs.parquet" } " beside this file. "
+                code { "opentcp run runs/NAME/scenario.toml" } " repeats one of them."
+            }
+        },
+    )
+}
+
+/// A page that begins with the story and goes on with `body`.
+fn page(story: &Story, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -62,15 +96,7 @@ pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
                     h2 { "What the numbers show" }
                     @for paragraph in &story.paragraphs { p { (paragraph) } }
                 }
-                (paper::section(&story.comparisons))
-                (overview::section(runs, &facets))
-                (slowdown::section(runs, &facets))
-                (curves::completion_times(runs, &facets))
-                (curves::queues(runs, &facets))
-                (curves::windows(runs, &facets))
-                (overview::settings(runs, &facets))
-                (definitions())
-                (footer(runs))
+                (body)
                 script { (PreEscaped(include_str!("report.js"))) }
             }
         }
@@ -91,7 +117,7 @@ fn definitions() -> Markup {
         ),
         (
             "Drops",
-            "Packets that the queues of switches refused; drops in the hosts' own queues are counted separately.",
+            "Packets that the queues of switches refused. Those that hosts refused, which in BCube and DCell forward as well, are counted separately.",
         ),
         (
             "FCT",

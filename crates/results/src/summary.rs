@@ -45,7 +45,7 @@ pub struct Summary {
     pub packet_hops: u64,
     /// Packets dropped by queues of switches.
     pub drops_at_switches: u64,
-    /// Packets dropped by queues of hosts.
+    /// Packets dropped by queues of hosts; where servers forward (BCube, DCell), also others' packets.
     pub drops_at_hosts: u64,
     /// Accepted packets lost to failed links.
     pub drops_by_failure: u64,

@@ -13,7 +13,7 @@ use parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::{
-    Comparison, RunInfo, RunResults, RunSummary,
+    Comparison, RunInfo, RunResults, RunSummary, Table,
     digest::Digest,
     report::{Story, report, report_of},
     tables,
@@ -25,20 +25,13 @@ pub(crate) const SUMMARY: &str = "summary.json";
 /// The folder with copies of the files that a run's scenario names.
 const COPIES: &str = "files";
 
-/// Every file that a results folder may hold, beside copies.
-const FILES: [&str; 11] = [
-    SUMMARY,
-    "run.json",
-    "scenario.toml",
-    "report.html",
-    "flows.parquet",
-    "links.parquet",
-    "link_series.parquet",
-    "cwnd.parquet",
-    "cues.parquet",
-    "enforcer.parquet",
-    "messages.parquet",
-];
+/// Every file that a results folder may hold, beside tables and copies.
+const FILES: [&str; 4] = [SUMMARY, "run.json", "scenario.toml", "report.html"];
+
+/// Whether a run writes a file of this name.
+fn is_own(name: &str) -> bool {
+    FILES.contains(&name) || name.strip_suffix(".parquet").is_some_and(|table| Table::named(table).is_some())
+}
 
 /// Why results could not be written. Nothing is left behind, and what was there before is still there.
 #[derive(Debug, thiserror::Error)]
@@ -240,7 +233,7 @@ fn folder_name(name: &str) -> Result<String, WriteError> {
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let folder: String = name.chars().map(|c| if safe(c) { c } else { '-' }).collect();
     let hidden = folder.is_empty() || folder.starts_with('.');
-    if hidden || folder == COPIES || FILES.contains(&folder.as_str()) {
+    if hidden || folder == COPIES || is_own(&folder) {
         return Err(WriteError::BadName(name.to_owned()));
     }
     Ok(folder)
@@ -339,7 +332,7 @@ fn check_replaceable(dir: &Path) -> Result<(), WriteError> {
         } else if path.is_dir() {
             path.join(SUMMARY).is_file() && check_replaceable(&path).is_ok()
         } else {
-            FILES.iter().any(|file| path.ends_with(file))
+            path.file_name().and_then(OsStr::to_str).is_some_and(is_own)
         };
         if !ours {
             return Err(WriteError::HoldsOther {

@@ -8,7 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use results::{Comparison, RunInfo, Story, SweepWriter, WriteError, write_run, write_sweep};
+use results::{
+    CoflowRow, Comparison, JobRow, RunInfo, RunResults, Story, SweepWriter, WriteError, write_run, write_sweep,
+};
 
 /// Every file below a folder, with its bytes.
 fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -149,6 +151,28 @@ fn results_replace_results_and_an_empty_folder() {
     assert!(out.join("flows.parquet").exists());
     assert!(!out.join("single-path-newreno-1").exists());
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn results_with_jobs_are_replaced() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    let entry = || "shuffle".into();
+    let job = JobRow { entry: entry(), job: 0, start_ns: 1, end_ns: None, tasks: 3, messages: 1, bytes: 10 };
+    let coflow = CoflowRow {
+        entry: entry(),
+        job: 0,
+        coflow: "shuffle".into(),
+        start_ns: Some(1),
+        end_ns: None,
+        messages: 1,
+        bytes: 10,
+    };
+    let run = RunResults { jobs: vec![job], coflows: vec![coflow], ..common::run(0, "ecmp", 1) };
+    write_run(&out, &run, None).unwrap();
+    assert!(out.join("jobs.parquet").exists() && out.join("coflows.parquet").exists());
+    write_run(&out, &common::run(0, "ecmp", 2), None).unwrap();
+    assert!(!out.join("jobs.parquet").exists());
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use results::{Curve, Figure, Panel, RunResults, Story, write_run, write_sweep};
+use results::{Cell, Curve, Figure, Grid, Multiples, Panel, RunResults, Story, study_report, write_run, write_sweep};
 
 fn sweep_html(runs: &[RunResults], story: &Story) -> String {
     let place = tempfile::tempdir().unwrap();
@@ -147,4 +147,34 @@ fn names_are_text_not_markup() {
 fn an_empty_run_and_a_sweep_of_nothing_still_make_a_page() {
     assert!(run_html(&RunResults::default()).contains("How it was measured"));
     assert!(sweep_html(&[], &Story::new("nothing")).contains("nothing"));
+}
+
+#[test]
+fn a_study_has_its_bars_and_a_table_that_sorts_by_number() {
+    let bars = vec![("cubic".to_owned(), 4.0), ("dctcp".to_owned(), 2.5)];
+    let multiples =
+        Multiples { title: "Goodput (Gbit/s)".into(), text: String::new(), panels: vec![("VL2".into(), bars)] };
+    let column = |name: &str, unit: &str, meaning: &str| (name.to_owned(), unit.to_owned(), meaning.to_owned());
+    let row = |name: &str, cell| vec![Cell::Text(name.to_owned()), cell];
+    let grid = Grid {
+        title: "All".into(),
+        text: "One seed.".into(),
+        columns: vec![column("network", "", ""), column("job time", "ms", "Of a job.")],
+        rows: vec![row("VL2", Cell::Number(1235.0)), row("BCube", Cell::AtLeast(8.0)), row("DCell", Cell::Absent)],
+    };
+    let html = study_report(&Story::new("Networks"), &[multiples], &grid, "1.2.3");
+    for part in [
+        "<h1>Networks</h1>",
+        "<figcaption>VL2</figcaption>",
+        "cubic: 4",
+        "<table class=\"runs\">",
+        "<th class=\"n\">job time<br>(ms)</th>",
+        "<td class=\"n\" data-v=\"1235\">1,235</td>",
+        "<td class=\"n\" data-v=\"8\">≥ 8</td>",
+        "<td class=\"n\" data-v=\"\">–</td>",
+        "<dt>job time</dt><dd>Of a job.</dd>",
+        "OpenTCP 1.2.3",
+    ] {
+        assert!(html.contains(part), "{part} is not in\n{html}");
+    }
 }

@@ -186,7 +186,8 @@ fn run(plan: &Plan, context: &Context<'_>, number: usize) -> Result<Run, Vec<Pro
         stride /= axis.values.len();
         let value = &axis.values[number / stride % axis.values.len()];
         let text = one_line(&value.value);
-        short.push(format!("{}={text}", sweep.short_name(axis)));
+        // an empty table, `{ pie = {} }`, ends with the dot
+        short.push(format!("{}={}", sweep.short_name(axis), text.trim_end_matches('.')));
         parameters.push((dotted(&axis.path), text));
         place(&axis.path, value)?;
     }

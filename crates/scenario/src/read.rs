@@ -105,7 +105,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         let measure = self.measure(section.take("measure"), end, topology);
         let enforcer = section.get("enforcer", |r, n| r.enforcer(n, network.as_ref()));
         let policy = section.get("policy", |r, n| r.control(n, end, topology));
-        let traffic = section.require("traffic", |r, n| r.traffic_list(n, end, topology?, tcp.mss));
+        let traffic = section.require("traffic", |r, n| r.traffic_list(n, end, topology?, &tcp));
         // Checked and removed before; read here so that it is among the allowed keys.
         section.take("sweep");
         section.finish();

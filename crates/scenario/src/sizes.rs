@@ -23,19 +23,21 @@ pub struct SizeError {
 }
 
 /// Names of the published distributions.
-pub(crate) const PUBLISHED: [&str; 3] = ["web-search", "data-mining", "hadoop"];
+pub(crate) const PUBLISHED: [&str; 5] = ["web-search", "data-mining", "hadoop", "cache", "memcached"];
 
 /// Bytes above which a size is refused: 1 PB, so that sums of many flows stay exact.
 const SIZE_MAX: f64 = 1e15;
 
 impl SizeDistribution {
-    /// A published distribution: `web-search` (Alizadeh et al. 2010), `data-mining` (Greenberg et al. 2009) or `hadoop`
-    /// (Roy et al. 2015).
+    /// A published distribution: `web-search` (Alizadeh et al. 2010), `data-mining` (Greenberg et al. 2009), `hadoop` and
+    /// `cache` (Roy et al. 2015), or `memcached` (Atikoglu et al. 2012).
     pub fn published(name: &str) -> Option<Arc<SizeDistribution>> {
         let text = match name {
             "web-search" => include_str!("../data/web-search.csv"),
             "data-mining" => include_str!("../data/data-mining.csv"),
             "hadoop" => include_str!("../data/hadoop.csv"),
+            "cache" => include_str!("../data/cache.csv"),
+            "memcached" => include_str!("../data/memcached.csv"),
             _ => return None,
         };
         Some(Arc::new(SizeDistribution::parse(text).expect("the published tables are tested")))

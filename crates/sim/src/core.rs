@@ -12,6 +12,7 @@ use crate::requests::{Request, Requests};
 use crate::spread::Spread;
 use memory::prefetch_bytes;
 use net::{Ecn, LinkId, LinkTable, Way};
+use std::collections::BTreeMap;
 use tcp::Endpoint;
 use units::Time;
 
@@ -25,6 +26,8 @@ const DATA_TAIL: usize = 120;
 const AHEAD: usize = 2;
 /// So many sockets, with their data, do not fit the second cache.
 const MANY_SOCKETS: usize = 1000;
+/// Bytes of an IP and a UDP header.
+pub const UDP_HEADERS: u32 = 28;
 /// A packet of at most so many bytes on the wire counts as an ACK in prefetching.
 const ACK_BYTES: u16 = 128;
 
@@ -143,6 +146,8 @@ pub struct Core {
     pub delays: Vec<Time>,
     /// For each socket its routes; empty unless packets are spread.
     spreads: Vec<Spread>,
+    /// Datagrams sent so far, by socket; of sockets of UDP alone.
+    pub datagrams: BTreeMap<u32, u64>,
     nics: Vec<Nic>,
     framing: Framing,
     measure_delay: bool,
@@ -191,6 +196,7 @@ impl Core {
             requests,
             delays: Vec::new(),
             spreads: Vec::new(),
+            datagrams: BTreeMap::new(),
             measure_delay,
             framing,
             switches: Lane::default(),
@@ -545,6 +551,25 @@ impl Core {
                 break;
             }
         }
+    }
+
+    /// Sends a datagram of `payload` bytes from `id`, whatever waits in the host's interface. Where it arrives it is counted: the TCP there
+    /// listens for ever, and takes no notice of a segment without flags.
+    pub fn send_datagram(&mut self, id: u32, payload: u64) {
+        let now = self.now;
+        *self.datagrams.entry(id).or_default() += 1;
+        let slot = self.fabric.packets.free_slot();
+        *self.fabric.packets.segment(slot) = tcp::Segment::default();
+        self.fabric.packets.take(slot, now);
+        let socket = &mut self.sockets[id as usize];
+        if socket.sending.is(Sending::SPREAD)
+            && let Some(route) = self.spreads[id as usize].next(now)
+        {
+            (socket.route, socket.first) = (route, self.fabric.routes.hop(route)[0]);
+        }
+        let len = (payload + u64::from(UDP_HEADERS + self.framing.0)) as u16;
+        let (first, route) = (socket.first, socket.route);
+        self.fabric.offer(now, first, Event::packet(slot, route, len, Ecn::NotEct as u8));
     }
 
     /// Has `id` as much in its host's interface as it may? Then it is woken when half of that has left.

@@ -188,6 +188,27 @@ impl Flows {
         core.pump(sender(flow));
     }
 
+    /// Opens a requested flow of datagrams. Its sockets' TCP stays idle; no enforcer stands on its way, which is for TCP.
+    pub fn open_udp(&mut self, core: &mut Core, opened: Opened, config: &Arc<tcp::Config>) {
+        let Pair { src, dst, entry } = opened.pair;
+        let flow = self.list.len() as u32;
+        assert_eq!(flow, opened.flow, "flows are opened in the order in which they are asked for");
+        let ends = [(sender(flow), receiver(flow), (src, dst)), (receiver(flow), sender(flow), (dst, src))];
+        for ((socket, peer, ends), route) in ends.into_iter().zip(&opened.routes) {
+            core.add_socket(Endpoint::listen(config, 0, 0), route, peer, false);
+            self.spread(core, ends, opened.name.path_hash(socket == sender(flow)));
+        }
+        core.datagrams.insert(sender(flow), 0);
+        let arm = self.tuning.as_ref().map(|tuning| tuning.arm(src.0));
+        self.list.push(Flow { entry, src: src.0, dst: dst.0, arm, start: core.now(), end: Time::NEVER, bytes: 0 });
+    }
+
+    /// A datagram of `bytes` of payload leaves the sender of `flow`.
+    pub fn send_datagram(&mut self, core: &mut Core, flow: u32, bytes: u64) {
+        self.list[flow as usize].bytes += bytes;
+        core.send_datagram(sender(flow), bytes);
+    }
+
     /// The application of `flow` has `bytes` more to send, which block until taken.
     pub fn write(&mut self, core: &mut Core, flow: u32, bytes: u64) {
         let now = core.now();
@@ -214,6 +235,9 @@ impl Flows {
     pub fn stop_writing(&mut self, core: &mut Core, entry: u32) {
         for (i, flow) in self.list.iter_mut().enumerate().filter(|(_, flow)| flow.entry == entry) {
             let socket = sender(i as u32);
+            if core.datagrams.contains_key(&socket) {
+                continue;
+            }
             let tcp = &mut core.sockets[socket as usize].tcp;
             tcp.stop_writing();
             flow.bytes = flow.bytes.min(tcp.acked() + tcp.queued());
@@ -289,7 +313,9 @@ impl Flows {
                 self.path.clear();
                 if self.router.path(NodeId(from), NodeId(to), name.path_hash(forward), &mut self.path).is_ok() {
                     self.wait_in_servers();
-                    if let Some(gate) = &core.fabric.gate {
+                    if let Some(gate) = &core.fabric.gate
+                        && !core.datagrams.contains_key(&sender(flow))
+                    {
                         gate.stand_on_again(&self.topology, flow, (src, forward), &mut self.path);
                     }
                     core.reroute(socket, &self.path);

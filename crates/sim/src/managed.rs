@@ -23,7 +23,9 @@ impl Still<'_> {
     fn refresh(&mut self) -> &mut Tuning {
         let opened = self.traffic.flows.list.len() as u32;
         let tuning = self.traffic.flows.tuning.as_mut().expect("a controlled network has tuning");
-        tuning.open.extend(tuning.next..opened);
+        // hosts report TCP
+        let is_tcp = |flow: &u32| !self.core.datagrams.contains_key(&sender(*flow));
+        tuning.open.extend((tuning.next..opened).filter(is_tcp));
         tuning.next = opened;
         tuning
     }

@@ -69,10 +69,11 @@ impl Simulation {
     pub fn flow(&self, flow: usize) -> FlowEnds<'_> {
         let of = &self.traffic.flows.list[flow];
         let socket = &self.core.sockets[sender(flow as u32) as usize];
+        let is_udp = self.core.datagrams.contains_key(&sender(flow as u32));
         FlowEnds {
             src: of.src,
             dst: of.dst,
-            algorithm: socket.tcp.config().algorithm.name(),
+            algorithm: if is_udp { record::UDP } else { socket.tcp.config().algorithm.name() },
             entry: self.traffic.label(of),
             ended: of.end != Time::NEVER,
         }

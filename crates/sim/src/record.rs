@@ -1,6 +1,6 @@
 //! Measurements: samples during the run, rows at its end.
 
-use crate::core::{Core, Received, Socket};
+use crate::core::{Core, Received, Socket, UDP_HEADERS};
 use crate::flows::{Flow, receiver, sender};
 use crate::traffic::Traffic;
 use net::Topology;
@@ -92,6 +92,8 @@ fn ca_state(state: u8) -> CaState {
 pub struct Baseline {
     /// By socket.
     sockets: Vec<SocketBase>,
+    /// See [`Core::datagrams`].
+    datagrams: BTreeMap<u32, u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -111,9 +113,12 @@ impl Baseline {
             delivered: socket.tcp.received(),
             stats: socket.tcp.stats(),
         };
-        Baseline { sockets: core.sockets.iter().enumerate().map(base).collect() }
+        Baseline { sockets: core.sockets.iter().enumerate().map(base).collect(), datagrams: core.datagrams.clone() }
     }
 }
+
+/// What stands in an algorithm's place for a flow of datagrams.
+pub const UDP: &str = "udp";
 
 /// One row a flow.
 pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, ideal: &Ideal, measure_delay: bool) -> Vec<FlowRow> {
@@ -132,22 +137,32 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, ideal: &Ideal,
         let (sock, stats, stats_base) = (from.tcp.sock(), from.tcp.stats(), from_base.stats);
         let [ack_delay, data_delay] = ends.map(|id| core.delays.get(id).copied().unwrap_or_default());
         let (data, acks) = (to.received().since(&to_base.received), from.received().since(&from_base.received));
+        let datagrams = core.datagrams.get(&sender(i as u32)).map(|sent| {
+            let before = base.datagrams.get(&sender(i as u32)).copied().unwrap_or_default();
+            // an IP packet without its headers
+            (sent - before, data.ip_bytes - u64::from(data.packets) * u64::from(UDP_HEADERS))
+        });
+        let algorithm = if datagrams.is_some() { UDP } else { from.tcp.config().algorithm.name() };
+        let (sent, delivered) = datagrams.unwrap_or((
+            u64::from(stats.data_segments_sent - stats_base.data_segments_sent),
+            to.tcp.received() - to_base.delivered,
+        ));
         FlowRow {
             flow: i as u64,
             src: names.shared(&topology.node(traffic.flows.host_of(core, ends[0])).name),
             dst: names.shared(&topology.node(traffic.flows.host_of(core, ends[1])).name),
-            algorithm: names.shared(from.tcp.config().algorithm.name()),
+            algorithm: names.shared(algorithm),
             group: names.shared(traffic.label(flow)),
             arm: flow.arm,
             start_ns: flow.start.as_ns(),
             end_ns: (flow.end != Time::NEVER).then(|| flow.end.as_ns()),
             ideal_fct_ns: whole.then(|| ideal.fct_ns(transfer)).flatten(),
             bytes: (flow.bytes < UNLIMITED).then_some(flow.bytes),
-            delivered_bytes: to.tcp.received() - to_base.delivered,
-            data_packets_sent: u64::from(stats.data_segments_sent - stats_base.data_segments_sent),
+            delivered_bytes: delivered,
+            data_packets_sent: sent,
             retransmits: u64::from(stats.retransmits - stats_base.retransmits),
             rtos: u64::from(stats.rtos - stats_base.rtos),
-            tlp_probes: Some(u64::from(stats.tlp_probes - stats_base.tlp_probes)),
+            tlp_probes: datagrams.is_none().then_some(u64::from(stats.tlp_probes - stats_base.tlp_probes)),
             ce_marks: u64::from(to.tcp.stats().ce_received - to_base.stats.ce_received),
             ece_acks: u64::from(stats.ece_acks - stats_base.ece_acks),
             packets_received: u64::from(data.packets),
@@ -158,7 +173,7 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, ideal: &Ideal,
             mean_ack_delay_ns: mean(ack_delay - from_base.delay, u64::from(acks.packets)),
             min_rtt_us: (sock.min_rtt_us() != u32::MAX && sock.srtt_us > 0).then(|| u64::from(sock.min_rtt_us())),
             srtt_us: (sock.srtt_us > 0).then(|| u64::from(sock.srtt_us >> 3)),
-            final_cwnd: sock.snd_cwnd,
+            final_cwnd: if datagrams.is_some() { 0 } else { sock.snd_cwnd },
         }
     };
     traffic.flows.list.iter().enumerate().map(&mut row).collect()

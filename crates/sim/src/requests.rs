@@ -26,6 +26,8 @@ pub enum Request {
     Write { flow: u32, bytes: u64 },
     /// See [`plan::Stage::write_what_fits`].
     WriteWhatFits { flow: u32, bytes: u64 },
+    /// See [`plan::Stage::send_datagram`].
+    SendDatagram { flow: u32, bytes: u64 },
     /// See [`plan::Stage::stop_writing`].
     StopWriting { entry: u32 },
     /// See [`plan::Stage::notify_at`].
@@ -46,9 +48,10 @@ impl Request {
         match self {
             Request::Reserve(_) => 0,
             Request::Open(opened) => sender(opened.flow),
-            Request::Write { flow, .. } | Request::WriteWhatFits { flow, .. } | Request::Close { flow } => {
-                sender(*flow)
-            }
+            Request::Write { flow, .. }
+            | Request::WriteWhatFits { flow, .. }
+            | Request::SendDatagram { flow, .. }
+            | Request::Close { flow } => sender(*flow),
             Request::NotifyAt { flow, .. } | Request::Finish { flow } => receiver(*flow),
             Request::Enter(message) => sender(message.0.flow),
             Request::StopWriting { .. } | Request::Share { .. } => u32::MAX,

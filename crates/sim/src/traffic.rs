@@ -22,6 +22,8 @@ struct Entries {
     names: Vec<Arc<str>>,
     labels: Vec<String>,
     stacks: Vec<Arc<tcp::Config>>,
+    /// Whether they send datagrams.
+    is_udp: Vec<bool>,
     /// The place of each among their names in order: what is due at one instant is done in that order, whatever the file's is.
     places: Vec<u32>,
     /// And the entry at each place.
@@ -98,7 +100,8 @@ impl Entries {
             places[*entry as usize] = place as u32;
         }
         let labels = scenario.traffic.iter().map(|entry| entry.label.clone()).collect();
-        Entries { names, labels, stacks, places, by_name }
+        let is_udp = scenario.traffic.iter().map(|entry| entry.kind.datagrams().is_some()).collect();
+        Entries { names, labels, stacks, is_udp, places, by_name }
     }
 }
 
@@ -126,8 +129,12 @@ impl Hear for Traffic {
         match request {
             Request::Reserve(n) => flows.reserve(core, n),
             Request::Open(opened) => {
-                let stack = &self.entries.stacks[opened.pair.entry as usize];
-                flows.open(core, *opened, stack);
+                let entry = opened.pair.entry as usize;
+                if self.entries.is_udp[entry] {
+                    flows.open_udp(core, *opened, &self.entries.stacks[entry]);
+                } else {
+                    flows.open(core, *opened, &self.entries.stacks[entry]);
+                }
             }
             Request::Write { flow, bytes } => flows.write(core, flow, bytes),
             Request::WriteWhatFits { flow, bytes } => {
@@ -139,6 +146,7 @@ impl Hear for Traffic {
                     });
                 }
             }
+            Request::SendDatagram { flow, bytes } => flows.send_datagram(core, flow, bytes),
             Request::StopWriting { entry } => flows.stop_writing(core, entry),
             Request::NotifyAt { flow, bytes } => core.notify_at(receiver(flow), bytes),
             Request::Close { flow } => Flows::close(core, flow),
@@ -190,6 +198,10 @@ impl Stage for Asking<'_> {
 
     fn write_what_fits(&mut self, flow: u32, bytes: u64) {
         self.requests.ask(Request::WriteWhatFits { flow, bytes });
+    }
+
+    fn send_datagram(&mut self, flow: u32, bytes: u64) {
+        self.requests.ask(Request::SendDatagram { flow, bytes });
     }
 
     fn stop_writing(&mut self, entry: u32) {

@@ -2,8 +2,8 @@
 
 use net::{LinkTier, NodeId, Topology};
 use scenario::{
-    Algorithm, AllReduce, Arrivals, Collective, Job, JobShape, Limit, Pace, Queue, Reduction, Scenario, Senders, Sizes,
-    SizesSource, Think, Tier, Topology as Shape, Traffic, TrafficKind, Workload,
+    Algorithm, AllReduce, Arrivals, Collective, Datagrams, Job, JobShape, Limit, Pace, Queue, Reduction, Scenario,
+    Senders, Sizes, SizesSource, Think, Tier, Topology as Shape, Traffic, TrafficKind, Workload,
 };
 use std::fmt::Display;
 
@@ -90,7 +90,7 @@ impl Ends {
         let mut ends = Ends { sends: vec![false; n], receives: vec![false; n] };
         let at = |name: &str| topology.find_node(name).map_or(0, NodeId::index);
         match kind {
-            TrafficKind::Bulk { from, to, .. } => {
+            TrafficKind::Bulk { from, to, .. } | TrafficKind::Udp { from, to, .. } => {
                 ends.sends[at(from)] = true;
                 ends.receives[at(to)] = true;
             }
@@ -130,7 +130,9 @@ impl Ends {
 /// `h1 → h3, unlimited, cubic`.
 pub fn sentence(traffic: &Traffic, scenario: &Scenario) -> String {
     let mut parts = vec![what(&traffic.kind)];
-    parts.push(traffic.cc.as_ref().unwrap_or(&scenario.tcp.cc).label().to_string());
+    if traffic.kind.datagrams().is_none() {
+        parts.push(traffic.cc.as_ref().unwrap_or(&scenario.tcp.cc).label().to_string());
+    }
     if traffic.start.as_ps() > 0 {
         parts.push(format!("from {}", traffic.start));
     }
@@ -150,6 +152,7 @@ fn what(kind: &TrafficKind) -> String {
             let many = if *count == 1 { String::new() } else { format!(" on {count} connections") };
             format!("{from} → {to}{many}, {}", unlimited(bytes.as_ref()))
         }
+        TrafficKind::Udp { from, to, datagrams } => format!("{from} → {to}, {}", udp(datagrams)),
         TrafficKind::Incast { senders, receiver, bytes, repeat, pace, deadline } => {
             let senders = match senders {
                 Senders::First(n) => plural(u64::from(*n), "host"),
@@ -217,10 +220,15 @@ fn of_job(job: &Job) -> String {
     format!("{what}, {}", plural(u64::from(job.repeat), "run"))
 }
 
+fn udp(datagrams: &Datagrams) -> String {
+    format!("UDP, {} in packets of {}", datagrams.rate, datagrams.packet)
+}
+
 fn load(workload: &Workload) -> String {
     match workload {
         Workload::OnOff { rate, on, off, .. } => format!("{rate} for {on}, then nothing for {off} (means)"),
         Workload::Bulk { bytes } => unlimited(bytes.as_ref()),
+        Workload::Udp(datagrams) => udp(datagrams),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::stop::Stop;
 use crate::sweep::{Job, run_one};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use results::{Dataset, PackedRun, RunSummary, StoredRun, Summary};
+use results::{Dataset, PackedRun, RunResults, RunSummary, StoredRun, Summary};
 use scenario::Bundle;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -42,6 +42,8 @@ pub struct Sweep {
     /// Runs that were done before, and their packet-hops.
     before: (usize, u64),
     began: Instant,
+    /// Adds to a run's results before they go into the dataset.
+    complete: fn(&mut RunResults),
     /// On the dataset's folder: a second sweep into it would take this one's unfinished parts for remains.
     _lock: Flock<File>,
 }
@@ -76,12 +78,20 @@ impl Sweep {
         let jobs = prepare(&RunRequest { backend: Backend::Sim, ..request.clone() }, monitor)?;
         let default = || results_folder(&format!("{}-sweep", jobs[0].scenario.name));
         let out = request.out.clone().unwrap_or_else(default);
-        let mut dataset = Dataset::open(&out).map_err(|error| Failure::bad_out(&error))?;
+        Sweep::of(jobs, &out, |_| ())
+    }
+
+    /// Opens the dataset `out` of these runs. `complete` adds to each run's results before they go into it.
+    ///
+    /// # Errors
+    /// As [`Sweep::open`], but for the scenario's mistakes.
+    pub(crate) fn of(jobs: Vec<Job>, out: &Path, complete: fn(&mut RunResults)) -> Result<Sweep, Failure> {
+        let mut dataset = Dataset::open(out).map_err(|error| Failure::bad_out(&error))?;
         let lock = lock(dataset.folder())?;
         let done = done(&dataset, &jobs)?;
         dataset.clean().map_err(|error| Failure::writing(&error))?;
         let before = (done.iter().flatten().count(), done.iter().flatten().map(|summary| summary.packet_hops).sum());
-        Ok(Sweep { jobs, dataset, done: Mutex::new(done), before, began: Instant::now(), _lock: lock })
+        Ok(Sweep { jobs, dataset, done: Mutex::new(done), before, began: Instant::now(), complete, _lock: lock })
     }
 
     /// All runs: names and parameters.
@@ -136,6 +146,14 @@ impl Sweep {
         Ok(Done { scenario: self.jobs[0].scenario.name.clone(), out, runs, info: speed(self.began, hops, workers) })
     }
 
+    /// Writes a report over all runs into the dataset.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn report(&self, html: &str) -> Result<(), Failure> {
+        self.dataset.write_report(html).map_err(|error| Failure::writing(&error))
+    }
+
     /// The outcome of a sweep in which these runs failed: their names and why.
     ///
     /// # Errors
@@ -168,7 +186,7 @@ impl Sweep {
             return Failure::Interrupted;
         }
         Failure::Paused(format!(
-            "interrupted: {done} of {} runs are done; the same sweep does the rest",
+            "interrupted: {done} of {} runs are done; the same command does the rest",
             self.jobs.len()
         ))
     }
@@ -222,10 +240,13 @@ impl Sweep {
                 return Err(Outcome::Ended(Failure::Interrupted));
             }
             let why = match run_one(job, progress, stop) {
-                Ok(results) => match PackedRun::of(&results) {
-                    Ok(packed) => return self.add(number, &packed).map_err(Outcome::Ended),
-                    Err(error) => error.to_string(),
-                },
+                Ok(mut results) => {
+                    (self.complete)(&mut results);
+                    match PackedRun::of(&results) {
+                        Ok(packed) => return self.add(number, &packed).map_err(Outcome::Ended),
+                        Err(error) => error.to_string(),
+                    }
+                }
                 Err(Failure::Run(why)) => why,
                 // what is wrong with the input is wrong the second time as well
                 Err(failure @ (Failure::Input(_) | Failure::Located(_))) => {

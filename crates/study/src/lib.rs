@@ -34,7 +34,7 @@ pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
 pub use failure::Failure;
 pub use known::{algorithm_names, load_policy, load_scenario, parse_policy, policy_words, read_policy, read_scenario};
 pub use monitor::{Event, Monitor, Sink};
-pub use overview::{overview, slowdowns};
+pub use overview::tables;
 pub use reproduce::{DctcpOptions, ParityOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
 pub use request::{Backend, all_cores, results_folder};
 pub use run::{Batch, Done, Kept, RunRequest, Words, run, simulate, write};

@@ -19,7 +19,7 @@ const COLUMNS: [Column; 8] = [
 ];
 
 /// A line for each run: how much arrived, how long it took, what was lost.
-pub fn overview(runs: &[Kept]) -> String {
+fn overview(runs: &[Kept]) -> String {
     let columns: Vec<&Column> =
         COLUMNS.iter().filter(|(_, value)| runs.iter().any(|run| value(&run.summary).is_some())).collect();
     let mut table = Table::new(["run", "flows", "finished"].into_iter().chain(columns.iter().map(|(name, _)| *name)));
@@ -31,12 +31,38 @@ pub fn overview(runs: &[Kept]) -> String {
     table.render()
 }
 
+/// Jobs, coflows and rounds that ended, and how long they took; none if no run has any.
+fn jobs(runs: &[Kept]) -> Option<String> {
+    const TIMES: [&str; 4] = ["mean", "median", "p99", "max"];
+    let headings = ["run", "traffic", "what", "ended"].map(str::to_string);
+    let mut table = Table::new(headings.into_iter().chain(TIMES.map(|name| format!("{name} ms"))));
+    for run in runs {
+        let extra = &run.summary.extra;
+        for (key, ended) in extra {
+            let Some((traffic, what)) = key.strip_suffix("s_completed").and_then(|key| key.rsplit_once('.')) else {
+                continue;
+            };
+            let times = TIMES.map(|name| optional(extra.get(&format!("{traffic}.{what}_ms_{name}")).copied()));
+            let names = [run.name.clone(), traffic.to_string(), format!("{what}s"), number(*ended)];
+            table.row(names.into_iter().chain(times).collect());
+        }
+    }
+    (!table.is_empty()).then(|| table.render())
+}
+
+/// The tables of runs: all, then jobs and slowdown where there are some.
+pub fn tables(runs: &[Kept]) -> String {
+    let jobs = jobs(runs).map(|table| format!("\nJobs and rounds\n{table}"));
+    let slowdowns = slowdowns(runs).map(|table| format!("\nFCT slowdown by flow size\n{table}"));
+    [Some(overview(runs)), jobs, slowdowns].into_iter().flatten().collect()
+}
+
 /// Sized flows from which on percentiles of their slowdown say something.
 const SLOWDOWN_FLOWS: u64 = 100;
 
 /// Median and 99th percentile of the slowdown by size class, with `≥` where unfinished flows make it a lower bound; none if no
 /// run has enough flows.
-pub fn slowdowns(runs: &[Kept]) -> Option<String> {
+fn slowdowns(runs: &[Kept]) -> Option<String> {
     let measured: Vec<(&str, &Slowdown)> = runs
         .iter()
         .filter_map(|run| Some((run.name.as_str(), run.summary.slowdown.as_ref()?)))

@@ -3,10 +3,12 @@
 //! Each study is a module of its own below this one and an entry of [`STUDIES`]; the rest is the same for all.
 
 mod cfi16;
+mod data_centers;
 mod dctcp;
 mod opentcp;
 mod parity;
 mod pathologies;
+mod sets;
 mod tcon;
 
 pub use dctcp::Options as DctcpOptions;
@@ -31,7 +33,11 @@ pub struct Study {
 
 /// All studies, in the order in which they run.
 pub const STUDIES: &[Study] =
-    &[cfi16::STUDY, dctcp::STUDY, opentcp::STUDY, parity::STUDY, pathologies::STUDY, tcon::STUDY];
+    &[cfi16::STUDY, data_centers::STUDY, dctcp::STUDY, opentcp::STUDY, parity::STUDY, pathologies::STUDY, tcon::STUDY];
+
+/// The algorithms of studies that compare many, in the order of their tables.
+pub(crate) const VARIANTS: [&str; 10] =
+    ["newreno", "vegas", "highspeed", "scalable", "westwood", "bic", "cubic", "yeah", "dctcp", "bbr"];
 
 impl Study {
     /// The study of this name.

@@ -153,7 +153,7 @@ fn stopped_it_keeps_what_is_done() {
     };
     let request = RunRequest { workers: 1, ..place.request(&[SEEDS], "set") };
     let Err(Failure::Paused(words)) = sweep(&request, Monitor::new(&note, &stop)) else { panic!("it went on") };
-    assert_eq!(words, "interrupted: 1 of 4 runs are done; the same sweep does the rest");
+    assert_eq!(words, "interrupted: 1 of 4 runs are done; the same command does the rest");
     assert!(place.join("set/runs.parquet").exists() && !place.join("set/.partial").exists());
     let stopped = Stop::default();
     stopped.interrupt();

@@ -42,10 +42,16 @@ pub(crate) fn record_amid(sock: &TcpSock, seq: u32, len: u16, marks: u8) -> Reco
     }
 }
 
-/// A segment is retransmitted now: its record drops the first transmission.
+/// A segment is retransmitted now: its record drops the first transmission. A tail-loss probe may repeat one that was SACKed: that stays so, with
+/// the run that it knows of, and gives no second sample.
 pub(crate) fn on_sent(sock: &mut TcpSock, record: &mut Record) {
-    let marks = record.flags & !(mark::APP_LIMITED | mark::SAMPLED);
-    *record = first_record(sock, record.seq, record.len, marks);
+    let before = *record;
+    let sacked = before.is(mark::SACKED);
+    let dropped = if sacked { mark::APP_LIMITED } else { mark::APP_LIMITED | mark::SAMPLED };
+    *record = first_record(sock, before.seq, before.len, before.flags & !dropped);
+    if sacked {
+        record.first_tx_us = before.first_tx_us;
+    }
 }
 
 /// A segment was delivered: the sample is that of the one sent last.
@@ -126,6 +132,19 @@ mod tests {
         assert_eq!((rs.delivered, rs.interval_us, rs.snd_interval_us, rs.rcv_interval_us), (2, 20_000, 5_000, 20_000));
         assert_eq!((sock.rate_delivered, sock.rate_interval_us), (2, 20_000));
         assert_eq!(sock.first_tx_mstamp, 6_000);
+    }
+
+    #[test]
+    fn a_sacked_segment_that_a_probe_repeats_keeps_its_run_and_gives_no_second_sample() {
+        let mut sock = TcpSock { packets_out: 2, first_tx_mstamp: 4_000, tcp_mstamp: 5_000, ..TcpSock::default() };
+        let flags = mark::SACKED | mark::SAMPLED;
+        let mut record = Record { seq: 100, len: 100, flags, first_tx_us: 1, sent_us: 1_000, ..Record::default() };
+        on_sent(&mut sock, &mut record);
+        // a run of 4000 records would hide from the search for losses whatever is sent next
+        assert_eq!((record.first_tx_us, record.sent_us, record.flags), (1, 5_000, flags));
+        record.flags = mark::SAMPLED;
+        on_sent(&mut sock, &mut record);
+        assert_eq!((record.first_tx_us, record.flags), (4_000, 0));
     }
 
     #[test]

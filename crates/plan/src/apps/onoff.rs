@@ -165,6 +165,9 @@ mod tests {
         fn write(&mut self, _: u32, _: u64) {
             unreachable!()
         }
+        fn send_datagram(&mut self, _: u32, _: u64) {
+            unreachable!()
+        }
         fn stop_writing(&mut self, _: u32) {
             unreachable!()
         }

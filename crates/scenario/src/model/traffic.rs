@@ -58,6 +58,16 @@ pub enum TrafficKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<Bytes>,
     },
+    /// UDP datagrams from one host to another.
+    Udp {
+        /// Sender.
+        from: String,
+        /// Receiver, another host.
+        to: String,
+        /// How many, how large.
+        #[serde(flatten)]
+        datagrams: Datagrams,
+    },
     /// N hosts answer one at the same instant, repeatedly, over one connection each.
     Incast {
         /// Sending hosts; never the receiver.
@@ -136,6 +146,29 @@ pub enum Workload {
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<Bytes>,
     },
+    /// UDP at a constant rate.
+    Udp(Datagrams),
+}
+
+impl TrafficKind {
+    /// What its flows send, if that is UDP.
+    pub fn datagrams(&self) -> Option<&Datagrams> {
+        match self {
+            TrafficKind::Udp { datagrams, .. }
+            | TrafficKind::RandomPairs { workload: Workload::Udp(datagrams), .. }
+            | TrafficKind::Permutation { workload: Workload::Udp(datagrams), .. } => Some(datagrams),
+            _ => None,
+        }
+    }
+}
+
+/// A constant rate of datagrams, whatever becomes of them: nothing is sent again, and nothing slows the sender down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Datagrams {
+    /// Of their payload.
+    pub rate: Rate,
+    /// Payload of one; a full packet unless given.
+    pub packet: Bytes,
 }
 
 /// How far apart a permutation's sender and receiver must be.
@@ -246,7 +279,7 @@ pub enum Arrivals {
 /// A distribution of flow sizes and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
-    /// `web-search`, `data-mining`, `hadoop`, or a file.
+    /// `web-search`, `data-mining`, `hadoop`, `cache`, `memcached`, or a file.
     pub source: SizesSource,
     /// The distribution.
     pub distribution: Arc<SizeDistribution>,

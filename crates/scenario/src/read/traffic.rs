@@ -3,8 +3,8 @@
 use super::network::RATE_MAX;
 use super::{INTEGER_MAX, Reader, Section};
 use crate::model::{
-    Across, Arrivals, Collective, Connections, DataFile, Pace, Scenario, Senders, Sizes, SizesSource, Think, Topology,
-    TraceFlow, Traffic, TrafficKind, Workload,
+    Across, Arrivals, Collective, Connections, DataFile, Datagrams, Pace, Scenario, Senders, Sizes, SizesSource, Tcp,
+    Think, Topology, TraceFlow, Traffic, TrafficKind, Workload,
 };
 use crate::sizes::{PUBLISHED, SizeDistribution};
 use document::suggestion;
@@ -13,8 +13,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::{Bytes, Rate, Time};
 
-const KINDS: [&str; 10] =
-    ["random_pairs", "permutation", "bulk", "incast", "all_to_all", "exchange", "poisson", "trace", "job", "idle"];
+const KINDS: [&str; 11] = [
+    "random_pairs",
+    "permutation",
+    "bulk",
+    "udp",
+    "incast",
+    "all_to_all",
+    "exchange",
+    "poisson",
+    "trace",
+    "job",
+    "idle",
+];
 
 /// Most connections that one entry may have open.
 const CONNECTIONS_MAX: u32 = 1 << 24;
@@ -24,6 +35,8 @@ pub(super) const FLOW_BYTES_MAX: u64 = 1_000_000_000_000_000;
 /// Minimum rate and maximum size of an application's writes: two are at most hours apart.
 const WRITE_RATE_MIN: Rate = Rate::from_bps(1000);
 const WRITE_BYTES_MAX: u64 = 1_000_000;
+/// Bytes of an IP and a UDP header.
+const UDP_HEADERS: u64 = 28;
 /// Minimum rate of a Poisson process, per second: two flows are hardly ever further apart than a run may last.
 const ARRIVALS_MIN: f64 = 1e-5;
 
@@ -32,14 +45,13 @@ struct Around<'t> {
     topology: &'t Topology,
     /// The end of the run.
     end: Time,
-    /// Payload of a full segment.
-    mss: u32,
+    tcp: &'t Tcp,
 }
 
 impl Reader<'_, '_> {
     /// The list of traffic; never empty.
-    pub(super) fn traffic_list(&self, node: &Node, end: Time, topology: &Topology, mss: u32) -> Option<Vec<Traffic>> {
-        let around = Around { topology, end, mss };
+    pub(super) fn traffic_list(&self, node: &Node, end: Time, topology: &Topology, tcp: &Tcp) -> Option<Vec<Traffic>> {
+        let around = Around { topology, end, tcp };
         let Value::Array(items) = &node.value else {
             return self.problem(&node.at, "traffic is a list: write `[[traffic]]`", None);
         };
@@ -84,7 +96,12 @@ impl Reader<'_, '_> {
                 let inner = self.section(section.take(kind)?, &format!("`{kind}`"))?;
                 let kind = read_kind(kind, &inner, around);
                 inner.finish();
-                Some(Traffic { name, label, start, stop, cc, kind: kind? })
+                let kind = kind?;
+                if cc.is_some() && kind.datagrams().is_some() {
+                    let help = Some("leave out `cc`".to_string());
+                    return section.problem("cc", "UDP has no congestion control", help);
+                }
+                Some(Traffic { name, label, start, stop, cc, kind })
             }
             // A misspelled kind has been reported.
             [] if !all_known => None,
@@ -162,6 +179,7 @@ impl TrafficKind {
             TrafficKind::RandomPairs { .. } => "random_pairs",
             TrafficKind::Permutation { .. } => "permutation",
             TrafficKind::Bulk { .. } => "bulk",
+            TrafficKind::Udp { .. } => "udp",
             TrafficKind::Incast { .. } => "incast",
             TrafficKind::AllToAll(_) => "all_to_all",
             TrafficKind::Exchange(_) => "exchange",
@@ -177,11 +195,12 @@ fn read_kind(kind: &str, section: &Section, around: &Around) -> Option<TrafficKi
     match kind {
         "random_pairs" => {
             let flows = flows(section);
-            let workload = workload(section, around.mss);
+            let workload = workload(section, around.tcp);
             Some(TrafficKind::RandomPairs { flows: flows?, workload: workload? })
         }
         "permutation" => permutation(section, around),
         "bulk" => bulk(section, around.topology),
+        "udp" => udp(section, around),
         "incast" => incast(section, around.topology),
         "all_to_all" => all_to_all(section, around.topology),
         "exchange" => collective(section, around.topology, |n| 2 * n).map(TrafficKind::Exchange),
@@ -196,9 +215,17 @@ fn flows(section: &Section) -> Option<u32> {
     section.require("flows", |r, n| r.count(n, 1, CONNECTIONS_MAX))
 }
 
-/// `on_off` or `bulk`.
-fn workload(section: &Section, mss: u32) -> Option<Workload> {
+/// `on_off`, `bulk` or `udp`.
+fn workload(section: &Section, tcp: &Tcp) -> Option<Workload> {
     section.exclusive("on_off", "bulk");
+    section.exclusive("on_off", "udp");
+    section.exclusive("bulk", "udp");
+    let udp = section.get("udp", |r, n| {
+        let inner = r.section(n, "workload `udp`")?;
+        let datagrams = datagrams(&inner, tcp);
+        inner.finish();
+        datagrams.map(Workload::Udp)
+    });
     let bulk = section.get("bulk", |r, n| {
         let inner = r.section(n, "workload `bulk`")?;
         let bytes = inner.get("bytes", Reader::flow_bytes);
@@ -207,23 +234,41 @@ fn workload(section: &Section, mss: u32) -> Option<Workload> {
     });
     let on_off = section.get("on_off", |r, n| {
         let inner = r.section(n, "workload `on_off`")?;
-        let workload = on_off(&inner, mss);
+        let workload = on_off(&inner, tcp.mss);
         inner.finish();
         workload
     });
-    if !section.has("on_off") && !section.has("bulk") {
-        let help =
-            Some("add `bulk = {}` or `on_off = { rate = \"50 Mbit/s\", on = \"1 s\", off = \"1 s\" }`".to_string());
-        return section.reader.problem(&section.at, "this entry does not say what its flows send", help);
+    if !["on_off", "bulk", "udp"].into_iter().any(|key| section.has(key)) {
+        let help = "add `bulk = {}`, `on_off = { rate = \"50 Mbit/s\", on = \"1 s\", off = \"1 s\" }` or `udp = { rate = \"50 Mbit/s\" }`";
+        return section.reader.problem(
+            &section.at,
+            "this entry does not say what its flows send",
+            Some(help.to_string()),
+        );
     }
-    on_off.or(bulk)
+    on_off.or(bulk).or(udp)
+}
+
+/// The rate at which an application writes.
+fn write_rate(section: &Section) -> Option<Rate> {
+    section.require("rate", |r, n| {
+        let rule = format!("from {WRITE_RATE_MIN} to {RATE_MAX}");
+        r.within(n, |rate: &Rate| (WRITE_RATE_MIN..=RATE_MAX).contains(rate), &rule)
+    })
+}
+
+fn datagrams(section: &Section, tcp: &Tcp) -> Option<Datagrams> {
+    let rate = write_rate(section);
+    let most = u64::from(tcp.mtu()) - UDP_HEADERS;
+    let packet = section.get("packet", |r, n| {
+        let rule = format!("from 1 B to {most} B, which with IP and UDP headers are the MTU");
+        r.within(n, |bytes: &Bytes| (1..=most).contains(&bytes.get()), &rule)
+    });
+    Some(Datagrams { rate: rate?, packet: packet.unwrap_or(Bytes::new(most)) })
 }
 
 fn on_off(section: &Section, mss: u32) -> Option<Workload> {
-    let rate = section.require("rate", |r, n| {
-        let rule = format!("from {WRITE_RATE_MIN} to {RATE_MAX}");
-        r.within(n, |rate: &Rate| (WRITE_RATE_MIN..=RATE_MAX).contains(rate), &rule)
-    });
+    let rate = write_rate(section);
     let on = section.get("on", Reader::span).unwrap_or(Time::from_secs(1));
     let off = section.get("off", |r, n| {
         let most = Scenario::DURATION_MAX;
@@ -240,7 +285,7 @@ fn permutation(section: &Section, around: &Around) -> Option<TrafficKind> {
     let across = section
         .get("across", |r, n| r.word(n, &[("hosts", Across::Hosts), ("pods", Across::Pods)]))
         .unwrap_or(Across::Hosts);
-    let workload = workload(section, around.mss);
+    let workload = workload(section, around.tcp);
     if across == Across::Pods && around.topology.pods().is_none_or(|pods| pods < 2) {
         let help =
             Some("use a fat tree, a leaf–spine network, where each leaf is a pod, or another with groups".to_string());
@@ -249,15 +294,29 @@ fn permutation(section: &Section, around: &Around) -> Option<TrafficKind> {
     Some(TrafficKind::Permutation { across, workload: workload? })
 }
 
-fn bulk(section: &Section, topology: &Topology) -> Option<TrafficKind> {
+/// Two different hosts, `from` and `to`.
+fn ends(section: &Section, topology: &Topology) -> Option<(String, String)> {
     let from = section.require("from", |r, n| r.host(n, topology));
     let to = section.require("to", |r, n| r.host(n, topology));
-    let count = section.get("count", |r, n| r.count(n, 1, CONNECTIONS_MAX)).unwrap_or(1);
-    let bytes = section.get("bytes", Reader::flow_bytes);
     let (from, to) = (from?, to?);
     if from == to {
         return section.problem("to", format!("`{to}` would send to itself"), None);
     }
+    Some((from, to))
+}
+
+fn udp(section: &Section, around: &Around) -> Option<TrafficKind> {
+    let ends = ends(section, around.topology);
+    let datagrams = datagrams(section, around.tcp);
+    let (from, to) = ends?;
+    Some(TrafficKind::Udp { from, to, datagrams: datagrams? })
+}
+
+fn bulk(section: &Section, topology: &Topology) -> Option<TrafficKind> {
+    let ends = ends(section, topology);
+    let count = section.get("count", |r, n| r.count(n, 1, CONNECTIONS_MAX)).unwrap_or(1);
+    let bytes = section.get("bytes", Reader::flow_bytes);
+    let (from, to) = ends?;
     Some(TrafficKind::Bulk { from, to, count, bytes })
 }
 

@@ -237,6 +237,24 @@ fn traffic_is_checked() {
         (traffic(&format!("{BULK}\nidle = {{ flows = 3 }}")), "8:8 this traffic is already `bulk`"),
         (traffic("permutation = { across = \"pods\", bulk = {} }"), "7:26 this topology has fewer than two pods"),
         (traffic("random_pairs = { flows = 3 }"), "7:16 this entry does not say what its flows send | add `bulk = {}`"),
+        (traffic("udp = { from = \"h1\", to = \"h2\" }"), "`udp` lacks `rate`"),
+        (traffic("udp = { from = \"h1\", to = \"h1\", rate = \"1 Mbit/s\" }"), "7:27 `h1` would send to itself"),
+        (
+            traffic("udp = { from = \"h1\", to = \"h2\", rate = \"1 Mbit/s\", packet = \"1473 B\" }"),
+            "7:61 `1.473 kB` is out of range: from 1 B to 1472 B, which with IP and UDP headers are the MTU",
+        ),
+        (
+            traffic("random_pairs = { flows = 2, udp = { rate = \"1 bit/s\" } }"),
+            "7:44 `1 bit/s` is out of range: from 1 kbit/s to",
+        ),
+        (
+            traffic("permutation = { bulk = {}, udp = { rate = \"1 Mbit/s\" } }"),
+            "`bulk` and `udp` exclude each other | keep one of the two",
+        ),
+        (
+            traffic("cc = \"cubic\"\nudp = { from = \"h1\", to = \"h2\", rate = \"1 Mbit/s\" }"),
+            "7:6 UDP has no congestion control | leave out `cc`",
+        ),
         (traffic("incast = { senders = 4, bytes = \"1 kB\" }"), "7:22 `4` is out of range: from 1 to 3"),
         (traffic("poisson = { load = \"0 %\", sizes = \"web-search\" }"), "7:20 `0 %` is out of range"),
         (

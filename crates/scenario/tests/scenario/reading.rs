@@ -242,6 +242,10 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
     allreduce.toml: 2 runs, first algorithm=ring
     bcube.toml: 1 runs, first bcube
     cfi16-fat-tree.toml: 16 runs, first routing=single-path,cc=newreno
+    data-centers-incast.toml: 1 runs, first data-centers-incast
+    data-centers-mapreduce.toml: 1 runs, first data-centers-mapreduce
+    data-centers-on-off.toml: 1 runs, first data-centers-on-off
+    data-centers-web-search.toml: 1 runs, first data-centers-web-search
     dcell.toml: 1 runs, first dcell
     dctcp-convergence.toml: 2 runs, first cc=dctcp
     dctcp-queue.toml: 3 runs, first cc=dctcp

@@ -58,6 +58,8 @@ fn sections() -> Vec<String> {
         traffic("random_pairs = { flows = 1, on_off = { zzzzzzz = 1 } }"),
         traffic("permutation = { zzzzzzz = 1 }"),
         traffic("bulk = { zzzzzzz = 1 }"),
+        traffic("udp = { zzzzzzz = 1 }"),
+        traffic("random_pairs = { flows = 1, udp = { zzzzzzz = 1 } }"),
         traffic("incast = { zzzzzzz = 1 }"),
         traffic("all_to_all = { zzzzzzz = 1 }"),
         traffic("job = { zzzzzzz = 1 }"),

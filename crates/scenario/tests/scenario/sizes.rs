@@ -15,7 +15,21 @@ fn the_published_means_are_those_of_their_tables() {
     // Hadoop: at most 300 B 1 in 20, half up to 700 B, 97.5 % up to 1 MB.
     let hadoop = SizeDistribution::published("hadoop").unwrap();
     assert_eq!([0.05, 0.5, 0.975, 1.0].map(|u| hadoop.quantile(u)), [300, 700, 1_000_000, 10_000_000]);
+    // Cache followers: half up to 28 kB, none over 3.84 MB.
+    let cache = SizeDistribution::published("cache").unwrap();
+    assert_eq!([0.478, 0.5, 1.0].map(|u| cache.quantile(u)), [10_000, 28_000, 3_840_000]);
     assert!(SizeDistribution::published("nothing").is_none());
+}
+
+#[test]
+fn memcached_values_follow_the_published_formula() {
+    let sizes = SizeDistribution::published("memcached").unwrap();
+    // The two commonest small values, of 2 and 11 bytes: from 0.00583 to 0.18403, and from 0.32768 to 0.41757.
+    assert_eq!([0.006, 0.184, 0.33, 0.417].map(|u| sizes.quantile(u)), [2, 2, 11, 11]);
+    // Above 14 bytes F(x) = 1 - (1 + 0.348238 x / 214.476)^(-1 / 0.348238). F(14) = 0.06251 and F(1000) = 0.93733, so the share of at
+    // most 1000 bytes is 0.44155 + 0.55845 (0.93733 - 0.06251) / (1 - 0.06251) = 0.96268.
+    let share = 0.44155 + 0.55845 * (0.93733 - 0.06251) / (1.0 - 0.06251);
+    assert!((995..=1005).contains(&sizes.quantile(share)), "{}", sizes.quantile(share));
 }
 
 #[test]
@@ -44,7 +58,7 @@ fn quantiles_are_straight_between_points_and_jump_where_sizes_repeat() {
 
 proptest! {
     #[test]
-    fn the_mean_of_quantiles_is_the_mean(name in prop_oneof![Just("web-search"), Just("data-mining"), Just("hadoop")]) {
+    fn the_mean_of_quantiles_is_the_mean(name in prop_oneof![Just("web-search"), Just("data-mining"), Just("hadoop"), Just("cache"), Just("memcached")]) {
         let sizes = SizeDistribution::published(name).unwrap();
         let n = 200_000;
         let sum: f64 = (0..n).map(|i| sizes.quantile((f64::from(i) + 0.5) / f64::from(n)) as f64).sum();

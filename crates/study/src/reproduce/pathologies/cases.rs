@@ -3,15 +3,12 @@
 use super::measured;
 use crate::failure::Failure;
 use crate::known::parse_scenario;
-use crate::reproduce::Request;
+pub(crate) use crate::reproduce::VARIANTS as ALGORITHMS;
+use crate::reproduce::{Request, sets};
 use crate::sweep::Job;
 use results::RunResults;
 use scenario::Disk;
 use std::path::PathBuf;
-
-/// The algorithms, in the order of the tables.
-pub const ALGORITHMS: [&str; 10] =
-    ["newreno", "vegas", "highspeed", "scalable", "westwood", "bic", "cubic", "yeah", "dctcp", "bbr"];
 
 /// Numbers of servers of incast, in rising order; the last is the largest published.
 const SERVERS: [u32; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32, 47];
@@ -248,19 +245,7 @@ const OWN: [&str; 7] = ["name", "network.topology", "traffic", "tcp.cc", "tcp.rt
 /// # Errors
 /// `--set` is wrong.
 pub fn all(request: &Request) -> Result<Vec<Case>, Failure> {
-    for set in &request.sets {
-        let key = set.split('=').next().unwrap_or_default().trim();
-        let within = |own: &&str| key == *own || key.strip_prefix(*own).is_some_and(|rest| rest.starts_with('.'));
-        if OWN.iter().any(within) {
-            return Err(Failure::Input(format!(
-                "reproduce pathologies sets `{key}` itself; to change it use `opentcp run scenarios/pathology-incast.toml --set …`"
-            )));
-        }
-        if key == "seed" && request.seeds > 1 {
-            let text = "--seeds runs the seeds 1 to N, --set seed=… runs one: keep one of the two";
-            return Err(Failure::Input(text.to_string()));
-        }
-    }
+    sets::check(request, &OWN, request.seeds, "scenarios/pathology-incast.toml")?;
     let mut cases = Vec::new();
     for pathology in &PATHOLOGIES {
         for algorithm in ALGORITHMS {
