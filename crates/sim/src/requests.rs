@@ -24,6 +24,8 @@ pub enum Request {
     Open(Box<Opened>),
     /// See [`plan::Stage::write`].
     Write { flow: u32, bytes: u64 },
+    /// See [`plan::Stage::set_deadline`].
+    SetDeadline { flow: u32, due: Time },
     /// See [`plan::Stage::write_what_fits`].
     WriteWhatFits { flow: u32, bytes: u64 },
     /// See [`plan::Stage::stop_writing`].
@@ -46,9 +48,10 @@ impl Request {
         match self {
             Request::Reserve(_) => 0,
             Request::Open(opened) => sender(opened.flow),
-            Request::Write { flow, .. } | Request::WriteWhatFits { flow, .. } | Request::Close { flow } => {
-                sender(*flow)
-            }
+            Request::Write { flow, .. }
+            | Request::SetDeadline { flow, .. }
+            | Request::WriteWhatFits { flow, .. }
+            | Request::Close { flow } => sender(*flow),
             Request::NotifyAt { flow, .. } | Request::Finish { flow } => receiver(*flow),
             Request::Enter(message) => sender(message.0.flow),
             Request::StopWriting { .. } | Request::Share { .. } => u32::MAX,
