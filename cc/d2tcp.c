@@ -149,7 +149,7 @@ CC_HOOK(void, d2tcp_init, struct sock *sk)
 	ca->echo.prior_rcv_nxt = tp->rcv_nxt;
 	ca->echo.ce = 0;
 	ca->cwnd_before = 0;
-	ca->ecn = !!(tp->ecn_flags & TCP_ECN_OK);
+	ca->ecn = tcp_has_ecn(tp);
 	ca->echoed = 0;
 }
 
@@ -194,7 +194,7 @@ CC_HOOK(void, d2tcp_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct d2tcp *ca = inet_csk_ca(sk);
 
-	if (!ca->ecn)
+	if (!ca->ecn || !tcp_echoes_marks(tcp_sk(sk)))
 		return;
 	if (event == CA_EVENT_ECN_IS_CE)
 		marks_receive(sk, &ca->echo, true);

@@ -64,7 +64,7 @@ CC_HOOK(void, dctcp_init, struct sock *sk)
 	ca->echo.prior_rcv_nxt = tp->rcv_nxt;
 	ca->echo.ce = 0;
 	ca->cwnd_before = 0;
-	ca->ecn = !!(tp->ecn_flags & TCP_ECN_OK);
+	ca->ecn = tcp_has_ecn(tp);
 	ca->echoed = 0;
 }
 
@@ -109,7 +109,7 @@ CC_HOOK(void, dctcp_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct dctcp *ca = inet_csk_ca(sk);
 
-	if (!ca->ecn)
+	if (!ca->ecn || !tcp_echoes_marks(tcp_sk(sk)))
 		return;
 	if (event == CA_EVENT_ECN_IS_CE)
 		marks_receive(sk, &ca->echo, true);

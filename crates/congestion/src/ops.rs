@@ -1,6 +1,9 @@
 //! `struct tcp_congestion_ops` and the calls through it.
 
-use crate::sock::{AckSample, CC_TAKES_DEADLINES, CaEvent, DEADLINE_WORD, RateSample, TCP_CONG_NEEDS_ECN, TcpSock};
+use crate::sock::{
+    AckSample, CC_SENDS_ECT1, CC_TAKES_DEADLINES, CC_WANTS_ACCECN, CaEvent, DEADLINE_WORD, RateSample,
+    TCP_CONG_NEEDS_ECN, TcpSock,
+};
 use std::ffi::c_char;
 use std::fmt;
 
@@ -74,6 +77,16 @@ impl CongestionOps {
     /// Does the algorithm use deadlines?
     pub fn takes_deadlines(&self) -> bool {
         self.flags & CC_TAKES_DEADLINES != 0
+    }
+
+    /// Does it send ECT(1) where AccECN was negotiated?
+    pub fn sends_ect1(&self) -> bool {
+        self.flags & CC_SENDS_ECT1 != 0
+    }
+
+    /// Does it ask for AccECN?
+    pub fn wants_accecn(&self) -> bool {
+        self.flags & CC_WANTS_ACCECN != 0
     }
 
     /// Does it replace cong_avoid, PRR and the default pacing rate?

@@ -54,6 +54,8 @@ pub mod ecn {
     pub const DEMAND_CWR: u8 = 4;
     /// The peer has sent an ECT segment.
     pub const SEEN: u8 = 8;
+    /// AccECN was negotiated (RFC 9768).
+    pub const ACCURATE: u8 = 16;
 }
 
 /// Bits of [`TcpSock::icsk_ack_pending`].
@@ -76,6 +78,10 @@ pub const SK_PACING_NEEDED: u32 = 1;
 pub const TCP_CONG_NEEDS_ECN: u32 = 2;
 /// A flag of an algorithm: it uses deadlines ([`TcpSock::set_deadline`]).
 pub const CC_TAKES_DEADLINES: u32 = 0x100;
+/// A flag of an algorithm: send ECT(1) where AccECN was negotiated.
+pub const CC_SENDS_ECT1: u32 = 0x200;
+/// A flag of an algorithm: ask for AccECN.
+pub const CC_WANTS_ACCECN: u32 = 0x400;
 /// The word of the private state in which the host keeps the deadline.
 pub(crate) const DEADLINE_WORD: usize = 12;
 
@@ -110,13 +116,13 @@ pub struct TcpSock {
     pub cc_ack_wanted: u8,
     pub cc_ack_ecn_flags: u8,
     pub sk_pacing_shift: u8,
-    pub cc_pad: u8,
+    pub cc_accecn_rx: u8,
     pub icsk_ca_ops: Option<&'static CongestionOps>,
     pub cc_random_state: u32,
     pub icsk_ca_state: u8,
     pub icsk_retransmits: u8,
     pub icsk_ack_pending: u8,
-    pub cc_pad2: u8,
+    pub cc_accecn_tx: u8,
     pub icsk_ca_priv: [u64; 13],
     pub snd_cwnd: u32,
     pub snd_cwnd_cnt: u32,

@@ -114,10 +114,13 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
         object("delayed_ack", message, "leave it out, or set `{ segments = 1 }`");
     }
     if tcp.pacing == Pacing::Off && algorithms(scenario).any(paces) {
-        object("pacing", "bbr in the kernel paces, which cannot be turned off".to_string(), "set `pacing = \"auto\"`");
+        object("pacing", "the algorithm in the kernel paces, which cannot be turned off".to_string(), "set `pacing = \"auto\"`");
     }
     if tcp.ect1 {
         object("ect1", "Linux's dctcp sends ECT(0)".to_string(), "leave `ect1` out, or use --backend sim");
+    }
+    if tcp.ecn == Ecn::Accurate {
+        object("ecn", "no kernel up to 6.18 negotiates AccECN".to_string(), "set `ecn = \"on\"`, or use --backend sim");
     }
     if tcp.ecn == Ecn::Off && algorithms(scenario).any(|cc| cc.label().contains("dctcp")) {
         object("ecn", "dctcp in the kernel always negotiates ECN".to_string(), "set `ecn = \"auto\"`");
@@ -171,5 +174,6 @@ pub fn policy_algorithms(scenario: &Scenario) -> impl Iterator<Item = &str> {
 
 /// Whether the algorithm sets a pacing rate.
 pub fn paces(cc: &Algorithm) -> bool {
-    cc.label().strip_prefix(KERNEL_PREFIX).unwrap_or(cc.label()).contains("bbr")
+    let name = cc.label().strip_prefix(KERNEL_PREFIX).unwrap_or(cc.label());
+    name.contains("bbr") || name.contains("prague")
 }

@@ -28,15 +28,16 @@ fn took_ms(run: &RunResults, name: &str) -> f64 {
 
 #[test]
 fn a_nearer_deadline_gets_more_of_the_link() {
-    // alone a message takes 168 ms; in equal shares both take 336 ms
+    // alone a message takes 168 ms; together they take 336 ms
     let none = two_messages("d2tcp", ["", ""]);
     let near = two_messages("d2tcp", [", deadline = \"220 ms\"", ", deadline = \"1 s\""]);
     let swapped = two_messages("d2tcp", [", deadline = \"1 s\"", ", deadline = \"220 ms\""]);
     println!("ms, none {none:.0?}, near and far {near:.0?}, far and near {swapped:.0?}");
-    assert!((none[0] / none[1] - 1.0).abs() < 0.05, "equal shares: {none:?}");
-    assert!(near[0] < 0.8 * none[0], "{near:?}");
-    assert!(swapped[1] < 0.8 * none[1], "{swapped:?}");
-    assert!(near[1] < 1.03 * none[1] && swapped[0] < 1.03 * none[0], "nothing is lost by it");
+    // without a deadline chance decides, but not as much
+    assert!(near[0] < 0.7 * near[1] && near[0] < 0.9 * none[1].min(none[0]), "{near:?}");
+    assert!(swapped[1] < 0.7 * swapped[0] && swapped[1] < 0.9 * none[1].min(none[0]), "{swapped:?}");
+    let last = |took: [f64; 2]| took[0].max(took[1]);
+    assert!(last(near) < 1.03 * last(none) && last(swapped) < 1.03 * last(none), "nothing is lost by it");
 }
 
 #[test]

@@ -67,6 +67,8 @@ enum {
 #define marks_set_ece cc_native_marks_set_ece
 #define marks_receive cc_native_marks_receive
 #define cc_deadline cc_native_cc_deadline
+#define tcp_has_ecn cc_native_tcp_has_ecn
+#define tcp_echoes_marks cc_native_tcp_echoes_marks
 #define rtt_round_begin cc_native_rtt_round_begin
 #define rtt_round_init cc_native_rtt_round_init
 #define rtt_round_sample cc_native_rtt_round_sample
@@ -110,6 +112,8 @@ enum {
 #undef marks_set_ece
 #undef marks_receive
 #undef cc_deadline
+#undef tcp_has_ecn
+#undef tcp_echoes_marks
 #undef rtt_round_begin
 #undef rtt_round_init
 #undef rtt_round_sample
@@ -123,6 +127,7 @@ enum {
 #undef TCP_ECN_QUEUE_CWR
 #undef TCP_ECN_DEMAND_CWR
 #undef TCP_ECN_SEEN
+#undef TCP_ECN_ACCURATE
 #undef TCP_CONG_NON_RESTRICTED
 #undef TCP_CONG_NEEDS_ECN
 /* and these are enumerators there */
