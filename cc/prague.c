@@ -66,9 +66,9 @@ struct prague {
 	u32 ce_seen;		/* tp->delivered_ce at the last ACK */
 	u32 rounds;		/* since slow start ended, up to SCALED_ROUNDS */
 	u32 alpha_us;		/* tcp_mstamp when alpha was updated, */
-	u32 cut_us;		/* and when a mark last reduced W */
-	u32 before_cut;		/* segments: the window before that */
-	u8 was_cut;		/* a mark has reduced W: cut_us and before_cut are set */
+	u32 cut_us;		/* and when W was last reduced */
+	u32 before_cut;		/* segments: the window before that; 0: never */
+	u8 marked;		/* a mark was seen: the path marks */
 	u8 pad[3];
 };
 CC_ASSERT_STATE_FITS(struct prague);
@@ -152,7 +152,7 @@ CC_INLINE void prague_update_alpha(const struct tcp_sock *tp, struct prague *ca)
 	if (prague_is_independent(ca) && now_us - ca->alpha_us < prague_round_us(tp, ca))
 		return;
 	/* until the first mark nothing says that the path marks: it will halve the window */
-	if (ca->was_cut && tp->delivered != marks->delivered) {
+	if (ca->marked && tp->delivered != marks->delivered) {
 		u32 frac = marks_fraction(tp->delivered_ce - marks->delivered_ce, tp->delivered - marks->delivered);
 
 		marks->alpha += frac - (marks->alpha >> MARKS_GAIN_SHIFT);
@@ -163,15 +163,16 @@ CC_INLINE void prague_update_alpha(const struct tcp_sock *tp, struct prague *ca)
 		ca->rounds++;
 }
 
+/* A mark. For a round it changes nothing more. */
 CC_INLINE void prague_reduce(struct tcp_sock *tp, struct prague *ca)
 {
 	u32 now_us = (u32)tp->tcp_mstamp;
 
-	if (ca->was_cut && now_us - ca->cut_us < prague_round_us(tp, ca))
+	ca->marked = 1;
+	if (ca->before_cut && now_us - ca->cut_us < prague_round_us(tp, ca))
 		return;
-	ca->was_cut = 1;
 	ca->cut_us = now_us;
-	ca->before_cut = tp->snd_cwnd;
+	ca->before_cut = max_u32(tp->snd_cwnd, 1);
 	prague_set_window(tp, ca, ca->window - prague_cut(ca->window, ca->marks.alpha));
 	tp->snd_ssthresh = tp->snd_cwnd;
 }
@@ -259,7 +260,7 @@ CC_HOOK(void, prague_set_state, struct sock *sk, u8 new_state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct prague *ca = inet_csk_ca(sk);
-	bool marked;
+	u32 now_us = (u32)tp->tcp_mstamp;
 	u32 half;
 
 	if (!ca->window || (new_state != TCP_CA_Recovery && new_state != TCP_CA_Loss))
@@ -267,8 +268,10 @@ CC_HOOK(void, prague_set_state, struct sock *sk, u8 new_state)
 	if (tcp_ca_state(sk) >= TCP_CA_Recovery)	/* a timeout within a recovery */
 		return;
 	prague_follow_host(tp, ca);
-	marked = ca->was_cut && (u32)tp->tcp_mstamp - ca->cut_us < prague_rtt_us(tp);
-	half = (marked ? ca->before_cut : tp->snd_cwnd) >> 1;
+	if (!ca->before_cut || now_us - ca->cut_us >= prague_rtt_us(tp))
+		ca->before_cut = max_u32(tp->snd_cwnd, 1);
+	ca->cut_us = now_us;
+	half = ca->before_cut >> 1;
 	prague_set_window(tp, ca, min_u64((u64)half << WINDOW_SCALE, ca->window));
 	tp->snd_ssthresh = max_u32(tp->snd_cwnd, MIN_CWND);
 }

@@ -122,8 +122,10 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
     if tcp.ecn == Ecn::Accurate {
         object("ecn", "no kernel up to 6.18 negotiates AccECN".to_string(), "set `ecn = \"on\"`, or use --backend sim");
     }
-    if tcp.ecn == Ecn::Off && algorithms(scenario).any(|cc| cc.label().contains("dctcp")) {
-        object("ecn", "dctcp in the kernel always negotiates ECN".to_string(), "set `ecn = \"auto\"`");
+    if tcp.ecn == Ecn::Off
+        && let Some(cc) = algorithms(scenario).find(|cc| needs_ecn(cc))
+    {
+        object("ecn", format!("{} in the kernel always negotiates ECN", cc.label()), "set `ecn = \"auto\"`");
     }
     found.extend(scenario.policy.iter().flat_map(|control| of_policy(&control.policy)));
     found
@@ -170,6 +172,11 @@ pub fn algorithms(scenario: &Scenario) -> impl Iterator<Item = &Algorithm> {
 pub fn policy_algorithms(scenario: &Scenario) -> impl Iterator<Item = &str> {
     let rules = scenario.policy.iter().flat_map(|control| &control.policy.rules);
     rules.filter_map(|rule| rule.set.cc.as_deref())
+}
+
+/// Whether the algorithm negotiates ECN.
+fn needs_ecn(cc: &Algorithm) -> bool {
+    ["dctcp", "d2tcp", "prague"].iter().any(|name| cc.label().contains(name))
 }
 
 /// Whether the algorithm sets a pacing rate.

@@ -6,6 +6,7 @@ use results::RunResults;
 use support::run;
 
 /// Two flows over a bottleneck of 50 Mbit/s under `queue`, with RTTs of `rtts` ms; measured from the first second to the last.
+/// ECT(1) is asked for DCTCP alone: Prague sends it by itself.
 fn two(ccs: [&str; 2], rtts: [f64; 2], queue: &str, seconds: [u32; 2]) -> RunResults {
     let node = |name: &str, kind: &str| format!("{{ name = \"{name}\", kind = \"{kind}\" }},");
     let fast = |a: &str, b: &str, us: f64| {
@@ -14,23 +15,23 @@ fn two(ccs: [&str; 2], rtts: [f64; 2], queue: &str, seconds: [u32; 2]) -> RunRes
     // 1 ms of the way is the bottleneck and the last link
     let source = |name: &str, rtt_ms: f64| fast(name, "near", rtt_ms * 500.0 - 1000.0);
     let entry = |name: &str, cc: &str| {
-        format!("[[traffic]]\nname = \"{name}\"\ncc = \"{cc}\"\nbulk = {{ from = \"{name}\", to = \"to-{name}\" }}\n")
+        format!("[[traffic]]\nname = \"{name}\"\ncc = \"{cc}\"\nbulk = {{ from = \"{name}\", to = \"{name}to\" }}\n")
     };
     let text = format!(
         "duration = \"{} s\"\n[network.topology.explicit]\nnodes = [{}{}{}{}{}{}]\nlinks = [\n{}{}{}{}\
          {{ a = \"near\", b = \"far\", rate = \"50 Mbit/s\", delay = \"900 us\", queue = {queue} }},\n]\n\
-         {}{}[measure]\nwarmup = \"{} s\"\npacket_delay = true\n",
+         [tcp]\nect1 = true\n{}{}[measure]\nwarmup = \"{} s\"\npacket_delay = true\n",
         seconds[1],
         node("a", "host"),
         node("b", "host"),
-        node("to-a", "host"),
-        node("to-b", "host"),
+        node("ato", "host"),
+        node("bto", "host"),
         node("near", "switch"),
         node("far", "switch"),
         source("a", rtts[0]),
         source("b", rtts[1]),
-        fast("to-a", "far", 100.0),
-        fast("to-b", "far", 100.0),
+        fast("ato", "far", 100.0),
+        fast("bto", "far", 100.0),
         entry("a", ccs[0]),
         entry("b", ccs[1]),
         seconds[0]
