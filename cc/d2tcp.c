@@ -36,7 +36,7 @@
  *   - Before the first RTT, and once the message is acknowledged, d = 1.
  *   - Receiver, losses and arithmetic are those of dctcp.c.
  */
-#include "tcp.h"
+#include "marks.h"
 
 #define MIN_CWND 2u	/* segments */
 

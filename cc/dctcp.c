@@ -36,7 +36,7 @@
  *     the larger of the two, per window.
  *   - Growth is NewReno's, as in the RFC; other growth functions are combined with DCTCP's reduction elsewhere.
  */
-#include "tcp.h"
+#include "marks.h"
 
 #define MIN_CWND 2u	/* segments */
 

@@ -43,7 +43,7 @@
  *   - A classic queue that marks ECT(1) as it marks ECT(0) is not detected; the draft leaves that off too.
  *   - The window is at least two segments.
  */
-#include "tcp.h"
+#include "marks.h"
 
 /* W in segments, scaled by 2^20: windows up to 10^6 are below 2^40. */
 #define WINDOW_SCALE 20

@@ -44,7 +44,7 @@ fn a_nearer_deadline_gets_more_of_the_link() {
 fn without_deadlines_it_is_dctcp_to_the_packet() {
     assert_eq!(two_messages("d2tcp", ["", ""]), two_messages("dctcp", ["", ""]));
     let due = ", deadline = \"220 ms\"";
-    assert_eq!(two_messages("dctcp", [due, ""]), two_messages("dctcp", ["", ""]), "DCTCP is not told");
+    assert_eq!(two_messages("dctcp", [due, ""]), two_messages("dctcp", ["", ""]), "DCTCP has no use for one");
 }
 
 /// Forty answers within 10 ms: the shipped scenario.

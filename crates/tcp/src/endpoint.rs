@@ -231,7 +231,7 @@ impl Endpoint {
         }
     }
 
-    /// All that was written by now is to have arrived at `due`; an algorithm that takes no deadlines is not told.
+    /// All that was written by now is to have arrived at `due`; of use for an algorithm that takes deadlines.
     pub fn set_deadline(&mut self, due: Time) {
         if self.ops().takes_deadlines() {
             let end_seq = self.sock.snd_nxt.wrapping_add(self.unsent() as u32);

@@ -59,13 +59,6 @@ enum {
 #define minmax_reset cc_native_minmax_reset
 #define minmax_running_max cc_native_minmax_running_max
 #define rtt_round cc_native_rtt_round
-#define marks_fraction cc_native_marks_fraction
-#define marks_average cc_native_marks_average
-#define marks_reduced cc_native_marks_reduced
-#define marks_begin_window cc_native_marks_begin_window
-#define marks_on_ack cc_native_marks_on_ack
-#define marks_set_ece cc_native_marks_set_ece
-#define marks_receive cc_native_marks_receive
 #define cc_deadline cc_native_cc_deadline
 #define tcp_has_ecn cc_native_tcp_has_ecn
 #define tcp_echoes_marks cc_native_tcp_echoes_marks
@@ -104,13 +97,6 @@ enum {
 #undef minmax_reset
 #undef minmax_running_max
 #undef rtt_round
-#undef marks_fraction
-#undef marks_average
-#undef marks_reduced
-#undef marks_begin_window
-#undef marks_on_ack
-#undef marks_set_ece
-#undef marks_receive
 #undef cc_deadline
 #undef tcp_has_ecn
 #undef tcp_echoes_marks
