@@ -114,7 +114,11 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
         object("delayed_ack", message, "leave it out, or set `{ segments = 1 }`");
     }
     if tcp.pacing == Pacing::Off && algorithms(scenario).any(paces) {
-        object("pacing", "the algorithm in the kernel paces, which cannot be turned off".to_string(), "set `pacing = \"auto\"`");
+        object(
+            "pacing",
+            "the algorithm in the kernel paces, which cannot be turned off".to_string(),
+            "set `pacing = \"auto\"`",
+        );
     }
     if tcp.ect1 {
         object("ect1", "Linux's dctcp sends ECT(0)".to_string(), "leave `ect1` out, or use --backend sim");

@@ -62,7 +62,13 @@ fn a_fifth_of_the_rtt_is_not_five_times_the_rate() {
     let ratio = |cc: &str| {
         let run = two([cc, cc], [5.0, 25.0], "{ dualpi2 = {} }", [40, 100]);
         let (short, long) = (of(&run, "a", 5.0), of(&run, "b", 25.0));
-        println!("{cc}: 5 ms {:.1}, 25 ms {:.1} Mbit/s; wait {:.2}, {:.2} ms", short.0 * 8e-6 / 60.0, long.0 * 8e-6 / 60.0, short.1, long.1);
+        println!(
+            "{cc}: 5 ms {:.1}, 25 ms {:.1} Mbit/s; wait {:.2}, {:.2} ms",
+            short.0 * 8e-6 / 60.0,
+            long.0 * 8e-6 / 60.0,
+            short.1,
+            long.1
+        );
         short.0 / long.0
     };
     let (prague, dctcp) = (ratio("prague"), ratio("dctcp"));
@@ -78,4 +84,25 @@ fn without_marks_prague_is_reno() {
     let (prague, reno) = (of(&run, "a", 25.0).0, of(&run, "b", 25.0).0);
     println!("drop-tail: prague {:.2} to 1 of newreno", prague / reno);
     assert!((0.5..2.0).contains(&(prague / reno)), "{}", prague / reno);
+}
+
+/// AccECN instead of DCTCP's echo: the sender learns the same, and the receiver delays its ACKs as it likes.
+#[test]
+fn dctcp_with_accurate_ecn_keeps_the_queue_as_short() {
+    let flow = |ecn: &str| {
+        let text = format!(
+            "duration = \"3 s\"\n[network]\ntopology = {{ star = {{ hosts = 3 }} }}\nrate = \"1 Gbit/s\"\ndelay = \"25 us\"\n\
+             queue = {{ threshold_ecn = {{ mark_packets = 20, packets = 200 }} }}\n[tcp]\ncc = \"dctcp\"\necn = \"{ecn}\"\n\
+             [[traffic]]\nbulk = {{ from = \"h2\", to = \"h1\" }}\n[[traffic]]\nbulk = {{ from = \"h3\", to = \"h1\" }}\n[measure]\nwarmup = \"1 s\"\npacket_delay = true\n"
+        );
+        let run = run(&text);
+        let bytes: u64 = run.flows.iter().map(|flow| flow.delivered_bytes).sum();
+        let delay =
+            run.flows.iter().map(|flow| flow.mean_packet_delay_ns.expect("asked for") as f64 / 1e6).sum::<f64>();
+        let drops: u64 = run.links.iter().map(|link| link.dropped).sum();
+        (bytes as f64 * 8e-6 / 2.0, delay / 2.0, drops)
+    };
+    let (echo, accurate) = (flow("auto"), flow("accurate"));
+    println!("Mbit/s, ms, drops: echo {echo:.3?}, accurate {accurate:.3?}");
+    assert!(accurate.0 > 0.99 * echo.0 && accurate.1 < 1.2 * echo.1 && accurate.2 == 0);
 }

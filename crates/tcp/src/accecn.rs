@@ -69,11 +69,8 @@ impl Endpoint {
     #[cold]
     pub(crate) fn fill_accurate(&mut self, out: &mut Segment) {
         let sock = &mut self.sock;
-        let count = if sock.cc_accecn_rx & ANSWERS == 0 {
-            sock.cc_accecn_rx
-        } else {
-            sock.cc_accecn_tx >> ARRIVED_SHIFT
-        };
+        let count =
+            if sock.cc_accecn_rx & ANSWERS == 0 { sock.cc_accecn_rx } else { sock.cc_accecn_tx >> ARRIVED_SHIFT };
         out.ace = USED | (count & COUNT);
         sock.cc_accecn_rx &= COUNT | LAST_CE;
         if out.ecn == Ecn::Ect0 && self.ops().sends_ect1() {

@@ -17,8 +17,19 @@ fn all_algorithms_are_listed_with_their_congestion_signals() {
     assert_eq!(
         names,
         [
-            "bbr", "bbr3", "bic", "cubic", "d2tcp", "dctcp", "highspeed", "newreno", "prague", "scalable", "vegas",
-            "westwood", "yeah"
+            "bbr",
+            "bbr3",
+            "bic",
+            "cubic",
+            "d2tcp",
+            "dctcp",
+            "highspeed",
+            "newreno",
+            "prague",
+            "scalable",
+            "vegas",
+            "westwood",
+            "yeah"
         ]
     );
     let of = |name: &str| algorithms.iter().find(|algorithm| algorithm["name"] == name).unwrap();
