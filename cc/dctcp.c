@@ -17,7 +17,6 @@
  * confirmed it. So the receiver's part differs too: each ACK carries ECE exactly if the segments that it acknowledges
  * carried CE. A delayed ACK covers several; when CE changes between them, those before the change are acknowledged at
  * once, by an ACK with the old value:
- *once, by an ACK with the old value:
  *              +-- CE arrives: ACK what is pending with ECE = 0 --+
  *              |                                                  v
  *          CE.state = 0                                       CE.state = 1                      RFC 8257, 3.2
@@ -37,98 +36,21 @@
  *     the larger of the two, per window.
  *   - Growth is NewReno's, as in the RFC; other growth functions are combined with DCTCP's reduction elsewhere.
  */
-#include "tcp.h"
-
-/* alpha is a fraction of 2^20: windows up to 10^6 (2^20) x alpha stay below 2^41. */
-#define ALPHA_SCALE 20
-#define ALPHA_ONE (1u << ALPHA_SCALE)
-
-/* g = 1/16, as a shift: fast enough to follow a queue, slow enough to average over one window's chance (4.2). */
-#define GAIN_SHIFT 4
+#include "marks.h"
 
 #define MIN_CWND 2u	/* segments */
 
 /* ---- Private state ---- */
 
 struct dctcp {
-	u32 alpha;		/* ALPHA_SCALE: the fraction of segments marked */
-	u32 window_end;		/* snd_nxt when the observed window began */
-	u32 delivered;		/* tp->delivered then */
-	u32 delivered_ce;	/* tp->delivered_ce then */
+	struct marks marks;	/* alpha, of what this end sends */
+	struct marks_echo echo;	/* of what it receives */
 	u32 cwnd_before;	/* segments: cwnd at the last reduction; 0: none yet */
-	u32 prior_rcv_nxt;	/* receiver: rcv_nxt after the last segment, before which CE has not changed */
 	u8 ecn;			/* this connection has negotiated ECN */
-	u8 ce_state;		/* receiver: the last segment carried CE */
 	u8 echoed;		/* the last ACK carried ECE */
-	u8 pad;
+	u8 pad[2];
 };
 CC_ASSERT_STATE_FITS(struct dctcp);
-
-/* ---- Equations ---- */
-
-/*
- * M = marked / delivered
- *
- * marked < 2^32, so the scaled numerator stays below 2^52. At most 1.
- */
-CC_INLINE u32 dctcp_fraction(u32 marked, u32 delivered)
-{
-	u64 scaled = (u64)marked << ALPHA_SCALE;
-
-	return delivered ? (u32)min_u64(scaled / delivered, ALPHA_ONE) : 0;
-}
-
-/* alpha = (1 - g) alpha + g M                                                                     RFC 8257 (7) */
-CC_INLINE u32 dctcp_average(u32 alpha, u32 fraction)
-{
-	return alpha - (alpha >> GAIN_SHIFT) + (fraction >> GAIN_SHIFT);
-}
-
-/* cwnd (1 - alpha / 2), at least two segments                                                     RFC 8257 (9) */
-CC_INLINE u32 dctcp_reduced(u32 cwnd, u32 alpha)
-{
-	u32 cut = (u32)(((u64)cwnd * alpha) >> (ALPHA_SCALE + 1));
-
-	return max_u32(cwnd - cut, MIN_CWND);
-}
-
-/* ---- Sender ---- */
-
-CC_INLINE void dctcp_begin_window(const struct tcp_sock *tp, struct dctcp *ca)
-{
-	ca->window_end = tp->snd_nxt;
-	ca->delivered = tp->delivered;
-	ca->delivered_ce = tp->delivered_ce;
-}
-
-/* ---- Receiver (3.2) ---- */
-
-/* The ECE that the ACKs from now on carry. */
-CC_INLINE void dctcp_set_echo(struct tcp_sock *tp, bool ce)
-{
-	if (ce)
-		tp->ecn_flags |= TCP_ECN_DEMAND_CWR;
-	else
-		tp->ecn_flags &= (u8)~TCP_ECN_DEMAND_CWR;
-}
-
-/* A segment has arrived, with or without CE; rcv_nxt does not count it yet. */
-CC_INLINE void dctcp_receive(struct sock *sk, struct dctcp *ca, bool ce)
-{
-	struct inet_connection_sock *icsk = inet_csk(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (ca->ce_state != ce) {
-		if (icsk->icsk_ack.pending & ICSK_ACK_TIMER) {	/* segments wait for a delayed ACK: they had the old CE */
-			dctcp_set_echo(tp, ca->ce_state);
-			tcp_send_ack_at(sk, ca->prior_rcv_nxt);
-		}
-		icsk->icsk_ack.pending |= ICSK_ACK_NOW;	/* the sender should learn of the change soon */
-	}
-	ca->prior_rcv_nxt = tp->rcv_nxt;
-	ca->ce_state = ce;
-	dctcp_set_echo(tp, ce);
-}
 
 /* ---- Hooks ---- */
 
@@ -137,30 +59,22 @@ CC_HOOK(void, dctcp_init, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct dctcp *ca = inet_csk_ca(sk);
 
-	ca->alpha = ALPHA_ONE;	/* nothing is known: the first mark halves, as it would NewReno (3.3) */
+	ca->marks.alpha = MARKS_ALL;	/* nothing is known: the first mark halves, as it would NewReno (3.3) */
+	marks_begin_window(tp, &ca->marks);
+	ca->echo.prior_rcv_nxt = tp->rcv_nxt;
+	ca->echo.ce = 0;
 	ca->cwnd_before = 0;
-	ca->prior_rcv_nxt = tp->rcv_nxt;
-	ca->ecn = !!(tp->ecn_flags & TCP_ECN_OK);
-	ca->ce_state = 0;
+	ca->ecn = tcp_has_ecn(tp);
 	ca->echoed = 0;
-	dctcp_begin_window(tp, ca);
 }
 
-/* Every ACK: once all that was outstanding at the window's begin is acknowledged, its fraction enters alpha (3.3). */
 CC_HOOK(void, dctcp_in_ack_event, struct sock *sk, u32 flags)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
 	struct dctcp *ca = inet_csk_ca(sk);
 
 	ca->echoed = !!(flags & CA_ACK_ECE);
-	if (!ca->ecn || before(tp->snd_una, ca->window_end))
-		return;
-	if (tp->delivered != ca->delivered) {
-		u32 fraction = dctcp_fraction(tp->delivered_ce - ca->delivered_ce, tp->delivered - ca->delivered);
-
-		ca->alpha = dctcp_average(ca->alpha, fraction);
-	}
-	dctcp_begin_window(tp, ca);
+	if (ca->ecn)
+		marks_on_ack(tcp_sk(sk), &ca->marks);
 }
 
 CC_HOOK(void, dctcp_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -177,7 +91,7 @@ CC_HOOK(u32, dctcp_ssthresh, struct sock *sk)
 
 	ca->cwnd_before = cwnd;
 	if (ca->ecn && ca->echoed)
-		return dctcp_reduced(cwnd, ca->alpha);
+		return marks_reduced(cwnd, ca->marks.alpha);
 	return tcp_reno_ssthresh(sk);
 }
 
@@ -195,12 +109,12 @@ CC_HOOK(void, dctcp_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct dctcp *ca = inet_csk_ca(sk);
 
-	if (!ca->ecn)
+	if (!ca->ecn || !tcp_echoes_marks(tcp_sk(sk)))
 		return;
 	if (event == CA_EVENT_ECN_IS_CE)
-		dctcp_receive(sk, ca, true);
+		marks_receive(sk, &ca->echo, true);
 	else if (event == CA_EVENT_ECN_NO_CE)
-		dctcp_receive(sk, ca, false);
+		marks_receive(sk, &ca->echo, false);
 }
 
 CC_HOOK(u32, dctcp_undo_cwnd, struct sock *sk)

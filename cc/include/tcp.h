@@ -2,7 +2,8 @@
 /*
  * The contract between a congestion-control algorithm and its host.
  *
- * An algorithm is one C file that includes this header and nothing else. Three hosts run the same file: the Linux
+ * An algorithm is one C file that includes this header and nothing else (files of cc/ also what they share or are too long
+ * for, beside it). Three hosts run the same file: the Linux
  * kernel (compiled for BPF, loaded as struct_ops), the simulator's TCP and the enforcer's shadow socket (compiled
  * natively). The structures below are the subset of Linux's that algorithms use, with Linux's names, units and
  * meaning:
@@ -79,6 +80,7 @@ enum tcp_ca_ack_event_flags {	/* of in_ack_event */
 #define TCP_ECN_QUEUE_CWR 2	/* the next new segment carries CWR */
 #define TCP_ECN_DEMAND_CWR 4	/* receiver: ACKs carry ECE until a CWR arrives */
 #define TCP_ECN_SEEN 8		/* receiver: the peer has sent an ECT segment */
+#define TCP_ECN_ACCURATE 16	/* AccECN was negotiated (RFC 9768); a kernel that has it does not set TCP_ECN_OK then */
 
 #define ICSK_ACK_SCHED 1	/* bits of icsk_ack.pending: an ACK is owed */
 #define ICSK_ACK_TIMER 2	/* the delayed-ACK timer runs */
@@ -90,6 +92,15 @@ enum tcp_ca_ack_event_flags {	/* of in_ack_event */
 
 #define TCP_CONG_NON_RESTRICTED 1	/* flags of tcp_congestion_ops: any user may choose it */
 #define TCP_CONG_NEEDS_ECN 2		/* negotiate ECN, send ECT */
+#if defined(__bpf__)
+#define CC_TAKES_DEADLINES 0		/* no kernel knows deadlines, */
+#define CC_SENDS_ECT1 0			/* nor lets a BPF program choose a code point */
+#define CC_WANTS_ACCECN 0		/* or AccECN: net.ipv4.tcp_ecn does, where there is AccECN */
+#else
+#define CC_TAKES_DEADLINES 0x100u	/* the host keeps struct cc_deadline at the end of the private state */
+#define CC_SENDS_ECT1 0x200u		/* ECT(1) where AccECN was negotiated: an L4S sender (RFC 9331) */
+#define CC_WANTS_ACCECN 0x400u		/* ask for AccECN */
+#endif
 
 /* ---- Samples ---- */
 
@@ -196,7 +207,7 @@ struct sock {
 	u8 cc_ack_wanted;	/* whether one is requested, */
 	u8 cc_ack_ecn_flags;	/* and ecn_flags at the time of the request */
 	u8 sk_pacing_shift;	/* a TSO burst is pacing rate >> this */
-	u8 cc_pad;
+	u8 cc_accecn_rx;	/* the host's: AccECN's count of what arrived, */
 };
 
 struct inet_sock {
@@ -212,7 +223,7 @@ struct inet_connection_sock {
 	struct {
 		u8 pending;	/* ICSK_ACK_* */
 	} icsk_ack;
-	u8 cc_pad;
+	u8 cc_accecn_tx;	/* and of what the peer has reported */
 	u64 icsk_ca_priv[13];
 };
 
@@ -476,6 +487,18 @@ CC_INLINE u32 cube_root(u64 x)
 
 /* ---- TCP ---- */
 
+/* Was ECN negotiated, in whichever way? */
+CC_INLINE bool tcp_has_ecn(const struct tcp_sock *tp)
+{
+	return tp->ecn_flags & (TCP_ECN_OK | TCP_ECN_ACCURATE);
+}
+
+/* Do the algorithms of both ends echo each mark (dctcp)? AccECN is the host's, and needs nothing of them. */
+CC_INLINE bool tcp_echoes_marks(const struct tcp_sock *tp)
+{
+	return (tp->ecn_flags & (TCP_ECN_OK | TCP_ECN_ACCURATE)) == TCP_ECN_OK;
+}
+
 /* Segments that are not in the network any more: selectively acknowledged, or lost. */
 CC_INLINE u32 tcp_left_out(const struct tcp_sock *tp)
 {
@@ -673,6 +696,22 @@ CC_INLINE void rtt_round_sample(struct rtt_round *round, s32 rtt_us)
 CC_INLINE bool rtt_round_over(const struct rtt_round *round, u32 ack)
 {
 	return after(ack, round->end_seq);
+}
+
+/* ---- Deadlines (d2tcp) ---- */
+
+/*
+ * What the application that writes has said of its last message. The host keeps it, for an algorithm that has
+ * CC_TAKES_DEADLINES, in the last 8 bytes of the private state, and lets init() not clear it. In the kernel it is zero.
+ */
+struct cc_deadline {
+	u32 due_us;	/* tcp_mstamp, low 32 bits, when the message is to have arrived; 0: there is no deadline */
+	u32 end_seq;	/* the sequence number after its last byte */
+};
+
+CC_INLINE const struct cc_deadline *cc_deadline(const struct sock *sk)
+{
+	return (const void *)&inet_csk(sk)->icsk_ca_priv[CC_PRIVATE_MAX / 8 - 1];
 }
 
 /* ---- Services of the host ---- */

@@ -1,6 +1,9 @@
 //! `struct tcp_congestion_ops` and the calls through it.
 
-use crate::sock::{AckSample, CaEvent, RateSample, TCP_CONG_NEEDS_ECN, TcpSock};
+use crate::sock::{
+    AckSample, CC_SENDS_ECT1, CC_TAKES_DEADLINES, CC_WANTS_ACCECN, CaEvent, DEADLINE_WORD, RateSample,
+    TCP_CONG_NEEDS_ECN, TcpSock,
+};
 use std::ffi::c_char;
 use std::fmt;
 
@@ -71,6 +74,21 @@ impl CongestionOps {
         self.flags & TCP_CONG_NEEDS_ECN != 0
     }
 
+    /// Does the algorithm use deadlines?
+    pub fn takes_deadlines(&self) -> bool {
+        self.flags & CC_TAKES_DEADLINES != 0
+    }
+
+    /// Does it send ECT(1) where AccECN was negotiated?
+    pub fn sends_ect1(&self) -> bool {
+        self.flags & CC_SENDS_ECT1 != 0
+    }
+
+    /// Does it ask for AccECN?
+    pub fn wants_accecn(&self) -> bool {
+        self.flags & CC_WANTS_ACCECN != 0
+    }
+
     /// Does it replace cong_avoid, PRR and the default pacing rate?
     pub fn has_cong_control(&self) -> bool {
         self.cong_control.is_some()
@@ -100,9 +118,13 @@ impl fmt::Debug for CongestionOps {
 
 /// The hooks, called on a socket. Each does nothing where the algorithm lacks it or none is set.
 impl TcpSock {
-    /// `init`, after zeroing the private state as the contract asks.
+    /// `init`, after zeroing the private state as the contract asks, but for the deadline of an algorithm that takes one.
     pub fn ca_init(&mut self) {
+        let deadline = self.icsk_ca_priv[DEADLINE_WORD];
         self.icsk_ca_priv = [0; 13];
+        if self.icsk_ca_ops.is_some_and(CongestionOps::takes_deadlines) {
+            self.icsk_ca_priv[DEADLINE_WORD] = deadline;
+        }
         if let Some(hook) = self.icsk_ca_ops.and_then(|ops| ops.init) {
             hook(self);
         }

@@ -54,6 +54,8 @@ pub mod ecn {
     pub const DEMAND_CWR: u8 = 4;
     /// The peer has sent an ECT segment.
     pub const SEEN: u8 = 8;
+    /// AccECN was negotiated (RFC 9768).
+    pub const ACCURATE: u8 = 16;
 }
 
 /// Bits of [`TcpSock::icsk_ack_pending`].
@@ -74,6 +76,14 @@ pub const TCP_INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 pub const SK_PACING_NEEDED: u32 = 1;
 /// A flag of an algorithm: negotiate ECN, send ECT.
 pub const TCP_CONG_NEEDS_ECN: u32 = 2;
+/// A flag of an algorithm: it uses deadlines ([`TcpSock::set_deadline`]).
+pub const CC_TAKES_DEADLINES: u32 = 0x100;
+/// A flag of an algorithm: send ECT(1) where AccECN was negotiated.
+pub const CC_SENDS_ECT1: u32 = 0x200;
+/// A flag of an algorithm: ask for AccECN.
+pub const CC_WANTS_ACCECN: u32 = 0x400;
+/// The word of the private state in which the host keeps the deadline.
+pub(crate) const DEADLINE_WORD: usize = 12;
 
 /// One sample of [`MinMax`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,13 +116,13 @@ pub struct TcpSock {
     pub cc_ack_wanted: u8,
     pub cc_ack_ecn_flags: u8,
     pub sk_pacing_shift: u8,
-    pub cc_pad: u8,
+    pub cc_accecn_rx: u8,
     pub icsk_ca_ops: Option<&'static CongestionOps>,
     pub cc_random_state: u32,
     pub icsk_ca_state: u8,
     pub icsk_retransmits: u8,
     pub icsk_ack_pending: u8,
-    pub cc_pad2: u8,
+    pub cc_accecn_tx: u8,
     pub icsk_ca_priv: [u64; 13],
     pub snd_cwnd: u32,
     pub snd_cwnd_cnt: u32,
@@ -170,6 +180,20 @@ impl TcpSock {
     /// Is the window below ssthresh?
     pub fn in_slow_start(&self) -> bool {
         self.snd_cwnd < self.snd_ssthresh
+    }
+
+    /// What precedes sequence number `end_seq` is to have arrived when the low 32 bits of `tcp_mstamp` are `due_us`; for
+    /// an algorithm that takes deadlines.
+    pub fn set_deadline(&mut self, due_us: u32, end_seq: u32) {
+        // struct cc_deadline; 0 would be no deadline
+        let [d0, d1, d2, d3] = due_us.max(1).to_ne_bytes();
+        let [e0, e1, e2, e3] = end_seq.to_ne_bytes();
+        self.icsk_ca_priv[DEADLINE_WORD] = u64::from_ne_bytes([d0, d1, d2, d3, e0, e1, e2, e3]);
+    }
+
+    /// Forgets the deadline, or what an algorithm without one kept in its place.
+    pub fn clear_deadline(&mut self) {
+        self.icsk_ca_priv[DEADLINE_WORD] = 0;
     }
 
     /// The minimum round-trip time of the window, µs; `u32::MAX` before the first sample.

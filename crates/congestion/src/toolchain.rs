@@ -1,6 +1,6 @@
 //! Running C compilers on a user's file, in a private folder where `tcp.h` is this crate's own.
 
-use crate::contract::{HEADER, NATIVE_FLAGS};
+use crate::contract::{HEADERS, NATIVE_FLAGS};
 use crate::error::LoadError;
 use crate::foreign::{self, Surroundings};
 use std::path::{Path, PathBuf};
@@ -110,12 +110,14 @@ fn compile(
     Err(LoadError::Compile { path, compiler, message: said.trim_end().to_string() })
 }
 
-/// A folder that only this user can enter, with `tcp.h` and a copy of the file in it: the copy has the bytes that
-/// were compared with earlier files, and no other `tcp.h` is in the folder. A `#line` keeps the file's own name in the
+/// A folder that only this user can enter, with the contract's headers and a copy of the file in it: the copy has the bytes
+/// that were compared with earlier files, and no other header is in the folder. A `#line` keeps the file's own name in the
 /// compiler's messages.
 fn private_copy(path: &Path, source: &[u8]) -> io::Result<(TempDir, PathBuf)> {
     let home = tempfile::Builder::new().prefix("opentcp-cc-").tempdir()?;
-    fs::write(home.path().join("tcp.h"), HEADER)?;
+    for (name, text) in HEADERS {
+        fs::write(home.path().join(name), text)?;
+    }
     let shown = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
     let mut text = format!("#line 1 \"{shown}\"\n").into_bytes();
     text.extend_from_slice(source);

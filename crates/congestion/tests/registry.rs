@@ -27,7 +27,7 @@ fn algorithms_declare_what_the_studys_table_says() {
 #[test]
 fn every_algorithm_names_its_source_and_only_those_that_need_marks_negotiate_them() {
     let builtins = Algorithm::builtins();
-    assert_eq!(builtins.len(), 10);
+    assert_eq!(builtins.len(), 13);
     assert!(builtins.is_sorted_by_key(Algorithm::name));
     for algorithm in builtins {
         assert!(!algorithm.title().is_empty() && !algorithm.environment().is_empty(), "{}", algorithm.name());

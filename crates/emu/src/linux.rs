@@ -114,13 +114,22 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
         object("delayed_ack", message, "leave it out, or set `{ segments = 1 }`");
     }
     if tcp.pacing == Pacing::Off && algorithms(scenario).any(paces) {
-        object("pacing", "bbr in the kernel paces, which cannot be turned off".to_string(), "set `pacing = \"auto\"`");
+        object(
+            "pacing",
+            "the algorithm in the kernel paces, which cannot be turned off".to_string(),
+            "set `pacing = \"auto\"`",
+        );
     }
     if tcp.ect1 {
         object("ect1", "Linux's dctcp sends ECT(0)".to_string(), "leave `ect1` out, or use --backend sim");
     }
-    if tcp.ecn == Ecn::Off && algorithms(scenario).any(|cc| cc.label().contains("dctcp")) {
-        object("ecn", "dctcp in the kernel always negotiates ECN".to_string(), "set `ecn = \"auto\"`");
+    if tcp.ecn == Ecn::Accurate {
+        object("ecn", "no kernel up to 6.18 negotiates AccECN".to_string(), "set `ecn = \"on\"`, or use --backend sim");
+    }
+    if tcp.ecn == Ecn::Off
+        && let Some(cc) = algorithms(scenario).find(|cc| needs_ecn(cc))
+    {
+        object("ecn", format!("{} in the kernel always negotiates ECN", cc.label()), "set `ecn = \"auto\"`");
     }
     found.extend(scenario.policy.iter().flat_map(|control| of_policy(&control.policy)));
     found
@@ -169,7 +178,13 @@ pub fn policy_algorithms(scenario: &Scenario) -> impl Iterator<Item = &str> {
     rules.filter_map(|rule| rule.set.cc.as_deref())
 }
 
+/// Whether the algorithm negotiates ECN.
+fn needs_ecn(cc: &Algorithm) -> bool {
+    ["dctcp", "d2tcp", "prague"].iter().any(|name| cc.label().contains(name))
+}
+
 /// Whether the algorithm sets a pacing rate.
 pub fn paces(cc: &Algorithm) -> bool {
-    cc.label().strip_prefix(KERNEL_PREFIX).unwrap_or(cc.label()).contains("bbr")
+    let name = cc.label().strip_prefix(KERNEL_PREFIX).unwrap_or(cc.label());
+    name.contains("bbr") || name.contains("prague")
 }

@@ -69,6 +69,8 @@ fn queues_that_decide_at_departures_are_refused_where_they_are_set() {
     }
     assert_eq!(of_machine(STAR, &["network.queue={ pie = {} }"]), []);
     assert_eq!(of_linux(&["tcp.ect1=true"]), ["tcp.ect1"]);
+    assert_eq!(of_linux(&["tcp.ecn=accurate"]), ["tcp.ecn"]);
+    assert_eq!(of_linux(&["tcp.cc=prague", "tcp.ecn=off"]), ["tcp.ecn"]);
 }
 
 #[test]

@@ -42,6 +42,9 @@ pub trait Stage {
     fn open(&mut self, src: NodeId, dst: NodeId, opening: Opening) -> Option<u32>;
     /// The application of `flow` writes `bytes` more, blocking until the send buffer has taken them.
     fn write(&mut self, flow: u32, bytes: u64);
+    /// What was written to `flow` of `entry` by now is to have arrived at `due`; a stage on which nothing uses deadlines
+    /// does nothing.
+    fn set_deadline(&mut self, _entry: u32, _flow: u32, _due: Time) {}
     /// Writes what fits into the send buffer at once; the application discards the rest. If there is no room for more,
     /// [`Applications::on_full`] may be called, and then [`Applications::on_room`] when there is.
     fn write_what_fits(&mut self, flow: u32, bytes: u64);

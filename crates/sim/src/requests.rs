@@ -24,6 +24,8 @@ pub enum Request {
     Open(Box<Opened>),
     /// See [`plan::Stage::write`].
     Write { flow: u32, bytes: u64 },
+    /// See [`plan::Stage::set_deadline`].
+    SetDeadline { flow: u32, due: Time },
     /// See [`plan::Stage::write_what_fits`].
     WriteWhatFits { flow: u32, bytes: u64 },
     /// See [`plan::Stage::send_datagram`].
@@ -49,6 +51,7 @@ impl Request {
             Request::Reserve(_) => 0,
             Request::Open(opened) => sender(opened.flow),
             Request::Write { flow, .. }
+            | Request::SetDeadline { flow, .. }
             | Request::WriteWhatFits { flow, .. }
             | Request::SendDatagram { flow, .. }
             | Request::Close { flow } => sender(*flow),

@@ -114,6 +114,7 @@ fn stack(tcp: &file::Tcp, algorithm: &'static Algorithm) -> tcp::Config {
             file::Ecn::Auto => tcp::EcnMode::Auto,
             file::Ecn::Off => tcp::EcnMode::Off,
             file::Ecn::On => tcp::EcnMode::On,
+            file::Ecn::Accurate => tcp::EcnMode::Accurate,
         },
         ect1: tcp.ect1,
         slow_start_after_idle: tcp.slow_start_after_idle,

@@ -2,7 +2,7 @@
 
 use crate::core::{Core, Hear};
 use crate::flows::{Flow, Flows, Pair, flow_of, receiver};
-use crate::requests::{Request, Requests};
+use crate::requests::{Request, Requests, sender};
 use net::NodeId;
 use plan::{Applications, Message, Opening, Pairing, Stage};
 use results::{CoflowRow, JobRow};
@@ -137,6 +137,7 @@ impl Hear for Traffic {
                 }
             }
             Request::Write { flow, bytes } => flows.write(core, flow, bytes),
+            Request::SetDeadline { flow, due } => core.sockets[sender(flow) as usize].tcp.set_deadline(due),
             Request::WriteWhatFits { flow, bytes } => {
                 if !flows.write_what_fits(core, flow, bytes) {
                     let entry = flows.list[flow as usize].entry;
@@ -194,6 +195,12 @@ impl Stage for Asking<'_> {
 
     fn write(&mut self, flow: u32, bytes: u64) {
         self.requests.ask(Request::Write { flow, bytes });
+    }
+
+    fn set_deadline(&mut self, entry: u32, flow: u32, due: Time) {
+        if self.entries.stacks[entry as usize].algorithm.ops().takes_deadlines() {
+            self.requests.ask(Request::SetDeadline { flow, due });
+        }
     }
 
     fn write_what_fits(&mut self, flow: u32, bytes: u64) {

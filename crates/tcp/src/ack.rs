@@ -98,7 +98,7 @@ impl Endpoint {
         // packets_out > 0 follows from snd_una < ack <= snd_nxt, FIN being outstanding in other states only
         if newly == 0
             || newly > sock.snd_nxt.wrapping_sub(sock.snd_una)
-            || segment.sack_count != 0
+            || segment.sack_count | segment.ace != 0
             || segment.window == 0
             || !matches!(sock.icsk_ca_state, TCP_CA_OPEN | TCP_CA_CWR)
             || sock.sacked_out | sock.lost_out | sock.retrans_out != 0
@@ -358,6 +358,9 @@ impl Endpoint {
             return true;
         }
         self.clean_queue(&mut ack, prior_highest);
+        if self.sock.ecn_flags & congestion::sock::ecn::ACCURATE != 0 {
+            self.accurate_ack(&mut ack, segment, self.sock.delivered.wrapping_sub(prior_delivered));
+        }
         self.update_reo_wnd(ack.rs.prior_delivered);
         self.call_in_ack_event(&ack);
         self.resolve_probe(&ack);

@@ -13,6 +13,8 @@ pub enum EcnMode {
     Off,
     /// Always.
     On,
+    /// Always, by AccECN (RFC 9768) if the peer has it.
+    Accurate,
 }
 
 /// Does the sender space its segments out?

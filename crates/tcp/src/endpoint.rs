@@ -231,6 +231,14 @@ impl Endpoint {
         }
     }
 
+    /// All that was written by now is to have arrived at `due`; of use for an algorithm that takes deadlines.
+    pub fn set_deadline(&mut self, due: Time) {
+        if self.ops().takes_deadlines() {
+            let end_seq = self.sock.snd_nxt.wrapping_add(self.unsent() as u32);
+            self.sock.set_deadline((due.as_ns() / 1000) as u32, end_seq);
+        }
+    }
+
     /// FIN after all that was written; before the SYN is answered, once it is. A second call changes nothing.
     pub fn close(&mut self, now: Time) {
         self.refresh_clock(now);
@@ -259,6 +267,9 @@ impl Endpoint {
         let ready = self.algorithm_runs();
         if ready {
             self.sock.ca_release();
+        }
+        if !self.ops().takes_deadlines() {
+            self.sock.clear_deadline();
         }
         self.sock.icsk_ca_ops = Some(algorithm.ops());
         if ready {

@@ -1,5 +1,6 @@
 //! SYN, SYN-ACK and what they negotiate.
 
+use crate::accecn;
 use crate::config::EcnMode;
 use crate::endpoint::{Endpoint, State, TIMESTAMP_BYTES, TimerKind, bit};
 use crate::rate;
@@ -19,11 +20,19 @@ impl Endpoint {
         let iss = self.sock.snd_una;
         let active = self.state == State::SynSent;
         let mut bits = flags::SYN;
+        let mut ace = 0;
         if active {
             bits |= self.syn_ecn(again);
+            if self.sock.ecn_flags & ecn::ACCURATE != 0 {
+                ace = accecn::REQUEST;
+            }
             self.record_syn(again);
         } else {
             bits |= flags::ACK | if self.sock.ecn_flags & ecn::OK != 0 { flags::ECE } else { 0 };
+            if self.sock.ecn_flags & ecn::ACCURATE != 0 {
+                let (answer, all) = self.accurate_answer();
+                (bits, ace) = (flags::SYN | flags::ACK | answer, all);
+            }
             if !again {
                 // of use for nothing else before there is data: the SYN-ACK's RTT begins here
                 self.sock.first_tx_mstamp = self.sock.tcp_mstamp;
@@ -31,7 +40,7 @@ impl Endpoint {
         }
         self.sock.snd_nxt = iss.wrapping_add(1);
         self.fill(out, iss, 0, bits, false);
-        out.flags = bits;
+        (out.flags, out.ace) = (bits, ace);
         // the window of a SYN is not scaled
         out.window = self.config.receive_buffer.min(self.config.window_clamp).min(65_535);
         self.rcv_wnd = out.window;
@@ -46,9 +55,9 @@ impl Endpoint {
         } else {
             0
         };
-        if self.sock.ecn_flags & ecn::OK != 0 && self.ops().needs_ecn() {
-            out.ecn = self.config.ect();
-        }
+        // with AccECN a SYN is not ECT (RFC 9768 3.2.1)
+        let classic = self.sock.ecn_flags & (ecn::OK | ecn::ACCURATE) == ecn::OK;
+        out.ecn = if classic && self.ops().needs_ecn() { self.config.ect() } else { Ecn::NotEct };
         if self.timer == TimerKind::None {
             let rto_us = self.rto_us();
             self.arm(TimerKind::Retransmit, now, rto_us);
@@ -60,12 +69,18 @@ impl Endpoint {
     fn syn_ecn(&mut self, again: bool) -> u8 {
         let wanted = match self.config.ecn {
             EcnMode::Off => false,
-            EcnMode::On => true,
+            EcnMode::On | EcnMode::Accurate => true,
             EcnMode::Auto => self.ops().needs_ecn(),
         };
         let ask = wanted && !again;
-        self.sock.ecn_flags = if ask { ecn::OK } else { 0 };
+        let accurate = if self.wants_accurate() { ecn::ACCURATE } else { 0 };
+        self.sock.ecn_flags = if ask { ecn::OK | accurate } else { 0 };
         if ask { flags::ECE | flags::CWR } else { 0 }
+    }
+
+    /// Is AccECN asked for, and accepted?
+    fn wants_accurate(&self) -> bool {
+        self.config.ecn == EcnMode::Accurate || (self.config.ecn != EcnMode::Off && self.ops().wants_accecn())
     }
 
     fn record_syn(&mut self, again: bool) {
@@ -118,6 +133,9 @@ impl Endpoint {
         // a SYN that is itself ECT comes from a stack such as DCTCP's; only such a stack may accept ECN
         let accepted = self.config.ecn != EcnMode::Off && (segment.ecn == Ecn::NotEct || needs);
         self.sock.ecn_flags = if offered && accepted { ecn::OK } else { 0 };
+        if segment.ace == accecn::REQUEST && accepted && self.wants_accurate() {
+            self.begin_accurate(segment.ecn, false);
+        }
         self.negotiate(segment);
         self.state = State::SynReceived;
         self.bits |= bit::SPECIAL;
@@ -140,6 +158,9 @@ impl Endpoint {
         self.sock.ca_set_state(TCP_CA_OPEN);
         self.sock.snd_una = segment.ack;
         self.snd_wnd = segment.window;
+        if self.sock.ecn_flags & ecn::ACCURATE != 0 {
+            self.accurate_answered(segment);
+        }
         self.sock.ca_in_ack_event(ack_flags::SLOWPATH | ack_flags::WIN_UPDATE);
         self.sock.delivered += 1;
         let rtt_us = if self.sock.icsk_retransmits == 0 {
@@ -168,7 +189,11 @@ impl Endpoint {
         if segment.flags & flags::SYN == 0 {
             return;
         }
-        if segment.flags & (flags::ECE | flags::CWR) != flags::ECE {
+        if self.sock.ecn_flags & ecn::ACCURATE != 0 && segment.ace != 0 {
+            self.begin_accurate(segment.ecn, true);
+        } else if segment.flags & (flags::ECE | flags::CWR) == flags::ECE {
+            self.sock.ecn_flags &= !ecn::ACCURATE;
+        } else {
             self.sock.ecn_flags = 0;
         }
         self.negotiate(segment);

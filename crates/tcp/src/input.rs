@@ -73,6 +73,9 @@ impl Endpoint {
             self.sock.icsk_ack_pending |= ack_pending::NOW;
             return;
         }
+        if segment.len == 0 && self.sock.ecn_flags & ecn::ACCURATE != 0 {
+            self.count_ce(segment);
+        }
         self.after_own_fin();
         if self.is_closed() {
             return;

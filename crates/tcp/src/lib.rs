@@ -49,6 +49,7 @@
 //! rejection, AccECN, multipath.
 #![forbid(unsafe_code)]
 
+mod accecn;
 mod ack;
 mod busy;
 mod config;

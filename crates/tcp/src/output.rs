@@ -529,6 +529,10 @@ impl Endpoint {
         out.sack_permitted = false;
         out.window_scale = 0;
         out.sack_count = 0;
+        out.ace = 0;
+        if ecn_flags & ecn::ACCURATE != 0 {
+            self.fill_accurate(out);
+        }
     }
 
     /// A pure ACK.

@@ -90,6 +90,12 @@ impl Endpoint {
     /// ECN of a data segment: echo until CWR (RFC 3168 6.1.3), or whatever the algorithm does (RFC 8257).
     #[inline]
     fn check_ce(&mut self, segment: &Segment) {
+        if self.sock.ecn_flags & ecn::ACCURATE != 0 {
+            if segment.len > 0 {
+                self.count_ce(segment);
+            }
+            return;
+        }
         let needs = self.ops().needs_ecn();
         match segment.ecn {
             Ecn::NotEct => {
@@ -272,6 +278,9 @@ impl Endpoint {
         let fin = segment.flags & flags::FIN != 0;
         let rcv_nxt = self.sock.rcv_nxt;
         if !after(segment.end_seq(), rcv_nxt) {
+            if segment.len > 0 && self.sock.ecn_flags & ecn::ACCURATE != 0 {
+                self.count_ce(segment);
+            }
             self.note_duplicate(start, end);
             return false;
         }

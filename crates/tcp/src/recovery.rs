@@ -169,7 +169,7 @@ impl Endpoint {
     }
 
     fn queue_cwr(&mut self) {
-        if self.sock.ecn_flags & ecn::OK != 0 {
+        if self.sock.ecn_flags & (ecn::OK | ecn::ACCURATE) == ecn::OK {
             self.sock.ecn_flags |= ecn::QUEUE_CWR;
         }
     }

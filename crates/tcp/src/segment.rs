@@ -75,6 +75,8 @@ pub struct Segment {
     pub window_scale: u8,
     /// How many of `sack` are filled; the first may be a D-SACK (RFC 2883).
     pub sack_count: u8,
+    /// AE, CWR and ECE of a connection with AccECN (RFC 9768), and 8; 0: ECE and CWR of `flags` are those of RFC 3168.
+    pub ace: u8,
     /// SACK blocks, most recent first.
     pub sack: [SackBlock; SACK_BLOCKS_MAX],
 }

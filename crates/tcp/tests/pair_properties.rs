@@ -140,7 +140,7 @@ fn switches() -> impl Strategy<Value = Config> {
     let bits = any::<u16>();
     let sizes = (1_u32..=20, prop_oneof![Just(576_u32), Just(1500), Just(9000)], 1_u32..=4, 1_u64..=200);
     let buffers = (20_000_u32..400_000, 20_000_u32..400_000);
-    let modes = (0..3_u8, 0..3_u8);
+    let modes = (0..4_u8, 0..3_u8);
     (bits, sizes, buffers, modes).prop_map(|(bits, (initial_cwnd, mtu, ack_segments, ack_ms), buffers, modes)| {
         let bit = |n: u32| bits >> n & 1 == 1;
         let names = Algorithm::builtins();
@@ -164,7 +164,7 @@ fn switches() -> impl Strategy<Value = Config> {
             frto: bit(8),
             slow_start_after_idle: bit(9),
             limit_output: bit(10),
-            ecn: [EcnMode::Auto, EcnMode::Off, EcnMode::On][modes.0 as usize],
+            ecn: [EcnMode::Auto, EcnMode::Off, EcnMode::On, EcnMode::Accurate][modes.0 as usize],
             pacing: [PacingMode::Auto, PacingMode::Off, PacingMode::On][modes.1 as usize],
             send_buffer: buffers.0,
             receive_buffer: buffers.1,

@@ -16,7 +16,21 @@ fn all_algorithms_are_listed_with_their_congestion_signals() {
     let names: Vec<&str> = algorithms.iter().map(|algorithm| algorithm["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["bbr", "bic", "cubic", "dctcp", "highspeed", "newreno", "scalable", "vegas", "westwood", "yeah"]
+        [
+            "bbr",
+            "bbr3",
+            "bic",
+            "cubic",
+            "d2tcp",
+            "dctcp",
+            "highspeed",
+            "newreno",
+            "prague",
+            "scalable",
+            "vegas",
+            "westwood",
+            "yeah"
+        ]
     );
     let of = |name: &str| algorithms.iter().find(|algorithm| algorithm["name"] == name).unwrap();
     assert_eq!(of("dctcp")["needs_ecn"], true);

@@ -59,6 +59,9 @@ enum {
 #define minmax_reset cc_native_minmax_reset
 #define minmax_running_max cc_native_minmax_running_max
 #define rtt_round cc_native_rtt_round
+#define cc_deadline cc_native_cc_deadline
+#define tcp_has_ecn cc_native_tcp_has_ecn
+#define tcp_echoes_marks cc_native_tcp_echoes_marks
 #define rtt_round_begin cc_native_rtt_round_begin
 #define rtt_round_init cc_native_rtt_round_init
 #define rtt_round_sample cc_native_rtt_round_sample
@@ -94,6 +97,9 @@ enum {
 #undef minmax_reset
 #undef minmax_running_max
 #undef rtt_round
+#undef cc_deadline
+#undef tcp_has_ecn
+#undef tcp_echoes_marks
 #undef rtt_round_begin
 #undef rtt_round_init
 #undef rtt_round_sample
@@ -107,6 +113,7 @@ enum {
 #undef TCP_ECN_QUEUE_CWR
 #undef TCP_ECN_DEMAND_CWR
 #undef TCP_ECN_SEEN
+#undef TCP_ECN_ACCURATE
 #undef TCP_CONG_NON_RESTRICTED
 #undef TCP_CONG_NEEDS_ECN
 /* and these are enumerators there */

@@ -144,6 +144,9 @@ impl Rounds {
             for i in 0..job.kept.len() {
                 if job.steps.is_empty() || job.is_first(i) {
                     job.write(i, &self.sizes, opener);
+                    if let Some(deadline) = self.deadline {
+                        opener.stage.set_deadline(opener.entry, job.kept[i], now + deadline);
+                    }
                 }
             }
         }

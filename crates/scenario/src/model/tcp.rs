@@ -156,6 +156,8 @@ pub enum Ecn {
     Off,
     /// Always.
     On,
+    /// Always, by AccECN (RFC 9768).
+    Accurate,
 }
 
 /// Whether segments are paced over the RTT.

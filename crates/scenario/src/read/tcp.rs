@@ -233,7 +233,8 @@ fn read_recovery(section: &Section, tcp: &mut Tcp) {
             section.problem::<()>(key, format!("`{key}` needs `sack`"), Some("set `sack = true`".to_string()));
         }
     }
-    set(&mut tcp.ecn, section.get("ecn", |r, n| r.word(n, &[("auto", Ecn::Auto), ("off", Ecn::Off), ("on", Ecn::On)])));
+    let ecn = [("auto", Ecn::Auto), ("off", Ecn::Off), ("on", Ecn::On), ("accurate", Ecn::Accurate)];
+    set(&mut tcp.ecn, section.get("ecn", |r, n| r.word(n, &ecn)));
     set(&mut tcp.ect1, section.get("ect1", |r, n| r.boolean(n)));
 }
 
