@@ -6,7 +6,7 @@
 //! the others' shares, up to half of the total.
 //!
 //! Where the total is less than a segment for each, only as many connections as it carries have an open window. At each turn some are
-//! withdrawn, idle ones first, and as many of those that wait are opened. What a sender has sent meanwhile is taken.
+//! withdrawn, idle ones first, and a turn later as many of those that wait are opened. What a sender has sent meanwhile is taken.
 
 use crate::core::Core;
 use crate::flows::{Flows, receiver};
@@ -228,7 +228,8 @@ impl FanIn {
                 set(core, members[*place].flow, share.window);
             }
         }
-        for _ in open.len() as u64..share.at_a_time {
+        // what was sent into a withdrawn window is on its way: the next turn opens others for it
+        for _ in (open.len() + gone) as u64..share.at_a_time {
             let Some(flow) = waiting.pop_front() else { break };
             let place = members.binary_search_by_key(&flow, |member| member.flow).expect("it was retained");
             (members[place].window, members[place].open) = (share.window, Some(now));
