@@ -118,8 +118,8 @@ impl Plan {
                 let metrics = metrics(&set, cc.filter(|_| !host.means.bpf()), host.means);
                 plan.routes(rule, metrics, host.means, note);
             }
-            if set.window_total.is_some() {
-                plan.notes.push(note("window_total is not set: this agent cannot bound a sum of windows".into()));
+            if set.window_total.is_some() && !host.means.bpf() {
+                plan.notes.push(note("window_total is not set: it needs BPF".into()));
             }
             if set.ecn.is_some() && !host.means.routes() {
                 plan.notes
@@ -206,6 +206,7 @@ fn tuning(set: &Settings, cc: Option<String>, needs_ecn: bool, tick: Time) -> Tu
         delack_max_us: set.delayed_ack_max.map(|time| us(time.max(tick + Time::from_us(1)))),
         cwnd_clamp: set.cwnd_clamp,
         window_clamp: set.window_clamp.map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
+        window_total: set.window_total.map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
         pacing_rate: rate.or_else(|| (set.pacing == Some(true)).then_some(NO_LIMIT)),
         needs_ecn: needs_ecn && cc.is_some(),
         algorithm: cc,

@@ -95,11 +95,6 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
     if scenario.traffic.len() > ENTRIES_MAX {
         object("traffic", format!("at most {ENTRIES_MAX} entries can be emulated"), "merge entries");
     }
-    let has_total = |rule: &policy::Rule| rule.set.window_total.is_some();
-    if scenario.policy.as_ref().is_some_and(|control| control.policy.rules.iter().any(has_total)) {
-        let message = "hosts of the emulator cannot bound a sum of windows (`window_total`)".to_string();
-        object("policy.file", message, "use --backend sim, or a policy without it");
-    }
     let connections: u64 = scenario.traffic.iter().map(|entry| connections(&entry.kind, topology)).sum();
     if connections > CONNECTIONS_MAX {
         let message = format!("{connections} connections at once cannot be emulated; the bound is {CONNECTIONS_MAX}");
