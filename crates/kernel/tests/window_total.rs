@@ -136,7 +136,8 @@ fn connections_have_their_own_windows_when_the_rule_has_ended() {
         retuner.set(&[rule(netns, LONG)]).unwrap();
         retuner.adopt().unwrap();
         let others: Vec<_> = (0..4).map(|_| connection()).collect();
-        send(&open, 200_000);
+        // what was announced before is used first
+        send(&open, 2_000_000);
         assert_eq!(share(&open), 20, "one that was open is counted");
         retuner.set(&[]).unwrap();
         send(&open, 1000);
@@ -147,15 +148,15 @@ fn connections_have_their_own_windows_when_the_rule_has_ended() {
         }
 
         // the kernel ends the rule by itself
-        retuner.set(&[rule(netns, Duration::from_millis(300))]).unwrap();
-        send(&open, 200_000);
+        retuner.set(&[rule(netns, Duration::from_millis(1000))]).unwrap();
+        send(&open, 2_000_000);
         assert_eq!(share(&open), 20);
-        thread::sleep(Duration::from_millis(400));
+        thread::sleep(Duration::from_millis(1100));
         send(&open, 1000);
         assert_eq!(getsockopt(&open.1, WindowClamp).unwrap(), own);
         drop(others);
         retuner.set(&[rule(netns, LONG)]).unwrap();
-        send(&open, 200_000);
+        send(&open, 2_000_000);
         assert_eq!(share(&open), 50, "nothing is left of those that have closed");
     });
 }
