@@ -151,6 +151,7 @@ fn connections_have_their_own_windows_when_the_rule_has_ended() {
 
         // the kernel ends the rule by itself
         retuner.set(&[rule(netns, Duration::from_millis(1000))]).unwrap();
+        retuner.adopt().unwrap();
         send(&open, 2_000_000);
         assert_eq!(share(&open), 20);
         thread::sleep(Duration::from_millis(1100));
@@ -158,6 +159,7 @@ fn connections_have_their_own_windows_when_the_rule_has_ended() {
         assert_eq!(getsockopt(&open.1, WindowClamp).unwrap(), own);
         drop(others);
         retuner.set(&[rule(netns, LONG)]).unwrap();
+        retuner.adopt().unwrap();
         send(&open, 2_000_000);
         assert_eq!(share(&open), 50, "nothing is left of those that have closed");
     });
