@@ -119,6 +119,9 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
     if tcp.ect1 {
         object("ect1", "Linux's dctcp sends ECT(0)".to_string(), "leave `ect1` out, or use --backend sim");
     }
+    if tcp.ictcp {
+        object("ictcp", "Linux has no ICTCP".to_string(), "leave `ictcp` out, or use --backend sim");
+    }
     if tcp.ecn == Ecn::Off && algorithms(scenario).any(|cc| cc.label().contains("dctcp")) {
         object("ecn", "dctcp in the kernel always negotiates ECN".to_string(), "set `ecn = \"auto\"`");
     }
