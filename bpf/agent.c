@@ -407,7 +407,8 @@ inline_always void leave(struct share *share)
 	share->window = 0;
 }
 
-/* Gives the connection its share as of now. What others have had is not given anew before they have it no more; but a segment always. */
+/* Gives the connection its share as of now. What others have had is not given anew before they have it no more; but half of the share
+ * always, and a segment: those that are idle keep theirs. */
 inline_always void follow(void *ctx, const struct tcp_sock *tcp, struct share *share, struct own *own)
 {
 	struct fan_in *fan_in = fan_in_of(share->key);
@@ -429,10 +430,12 @@ inline_always void follow(void *ctx, const struct tcp_sock *tcp, struct share *s
 	now = equal_share(share->total, fan_in->connections, segment);
 	given = fan_in->given;
 	if (now > window) {
-		u32 left = given < share->total ? share->total - given : 0;
+		u32 left = given < share->total ? share->total - given : 0, least = now / 2 / segment * segment;
 
 		if (now > window + left)
 			now = (window + left) / segment * segment;
+		if (now < least)
+			now = least;
 		if (now < segment)
 			now = segment;
 		if (now < window)

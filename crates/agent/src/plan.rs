@@ -285,6 +285,16 @@ mod tests {
     }
 
     #[test]
+    fn a_total_of_windows_is_for_the_program_alone() {
+        let total = Settings { window_total: Some(units::Bytes::new(130_000)), ..Settings::default() };
+        let by_program = plan(&rule(total.clone()), Means::Both);
+        assert_eq!(by_program.rules[0].tuning.window_total, Some(130_000));
+        assert!(by_program.notes.is_empty() && by_program.wishes.is_empty(), "{:?}", by_program.notes);
+        let without = plan(&rule(total), Means::Routes);
+        assert!(without.wishes.is_empty() && without.notes[0].contains("window_total is not set: it needs BPF"));
+    }
+
+    #[test]
     fn pacing_is_a_limit_that_no_connection_reaches() {
         let on = Settings { pacing: Some(true), ..Settings::default() };
         assert_eq!(plan(&rule(on.clone()), Means::Bpf).rules[0].tuning.pacing_rate, Some(4_294_967_294));

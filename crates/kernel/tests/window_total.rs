@@ -11,7 +11,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testkit::{cgroups, or_skip};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -89,6 +89,14 @@ fn connections_share_the_total_and_follow_their_number() {
         assert_eq!(share(&first), 50, "half of it");
 
         let others: Vec<_> = (0..9).map(|_| connection()).collect();
+        let (clamp, opened) = (|| getsockopt(&first.1, WindowClamp).unwrap(), Instant::now());
+        let mut exchanges = 0;
+        while clamp() > 10 * SEGMENT {
+            assert!(exchanges < 2, "it follows when it is next used");
+            send(&first, 1);
+            exchanges += 1;
+        }
+        println!("the share has followed {:?} after nine more connections", opened.elapsed());
         // the share follows with the next ACK: one block takes more than one
         send(&first, 100_000);
         assert_eq!(share(&first), 10);
@@ -153,7 +161,8 @@ fn connections_have_their_own_windows_when_the_rule_has_ended() {
         retuner.set(&[rule(netns, Duration::from_millis(1000))]).unwrap();
         retuner.adopt().unwrap();
         send(&open, 2_000_000);
-        assert_eq!(share(&open), 20);
+        // idle ones may keep more than their share, which leaves half of it at least
+        assert!((10..=20).contains(&share(&open)), "{}", share(&open));
         thread::sleep(Duration::from_millis(1100));
         send(&open, 1000);
         assert_eq!(getsockopt(&open.1, WindowClamp).unwrap(), own);
