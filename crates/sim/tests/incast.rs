@@ -117,32 +117,3 @@ fn a_receiver_that_follows_ictcp_loses_less_than_one_that_does_not() {
         assert!(ictcp.rounds > without.rounds && ictcp.dropped < without.dropped, "{senders}");
     }
 }
-
-#[test]
-#[ignore = "prints the table of docs/incast.md, which takes minutes"]
-fn the_table_of_all() {
-    const RTO: &str = "rto_min = \"200 ms\"";
-    const CUBIC: &str = "cc = \"cubic\"";
-    let variants: [(&str, bool, &[(&str, &str)]); 6] = [
-        ("CUBIC, minimum RTO 200 ms", false, &[]),
-        ("CUBIC, minimum RTO 2 ms", false, &[(RTO, "rto_min = \"2 ms\"")]),
-        ("CUBIC, ICTCP", false, &[(RTO, "rto_min = \"200 ms\"\nictcp = true")]),
-        ("DCTCP", false, &[(CUBIC, "cc = \"dctcp\"")]),
-        ("CUBIC with the policy", true, &[]),
-        ("DCTCP with the policy", true, &[(CUBIC, "cc = \"dctcp\"")]),
-    ];
-    println!(
-        "| servers | hosts | reads | p50, ms | p99, ms | packets dropped | p99 of flows < 100 kB, ms |\n|---|---|---|---|---|---|---|"
-    );
-    for senders in [8, 16, 32, 64, 128, 256] {
-        let senders_are = format!("senders = {senders}");
-        // handshakes that lose their SYNs end after 3 s
-        let long =
-            [("senders = 64", &*senders_are), ("\"5 s\"", "\"8 s\""), ("warmup = \"200 ms\"", "warmup = \"3500 ms\"")];
-        for (name, policy, changes) in variants {
-            let Shown { rounds, p50_ms, p99_ms, dropped, mice_p99_ms } =
-                shown(&network(policy, &[&long, changes].concat()));
-            println!("| {senders} | {name} | {rounds} | {p50_ms:.2} | {p99_ms:.2} | {dropped} | {mice_p99_ms:.2} |");
-        }
-    }
-}

@@ -429,7 +429,7 @@ fn a_window_that_is_withdrawn_takes_what_was_sent_before() {
         drill.sent_until(ms);
         drill.endpoint.retune(Time::from_secs(1) + Time::from_ms(20) + Time::from_secs_f64(ms / 1e3), config);
         let acks = drill.sent_until(ms);
-        assert_eq!(acks.len(), 1, "the peer is told at once");
+        assert_eq!(acks.len(), 1, "an ACK leaves at once");
         acks[0].1.window
     };
     assert_eq!(retune(&mut drill, 10.0, &withdrawn), 0);
