@@ -11,6 +11,10 @@
  * A second program visits all connections of a namespace at once (iter/tcp): those that are older than the first program's
  * attachment, and idle ones, which measure no round trip.
  *
+ * A rule can bound the sum of the receive windows of its connections (`window_total`). `fan_ins` holds how many they are and what they
+ * have been given; each of them takes its share anew before each packet that it sends. So a share falls with the first
+ * ACK after another connection has come, and rises as others have given up theirs.
+ *
  * Nothing here waits for user space. Each rule has a deadline on the clock that counts since boot, suspended time
  * included; at its next round trip after that, a connection is restored. So the settings end in time even
  * if the agent has died.
@@ -32,19 +36,27 @@ static long (*const getsockopt_of)(void *of, int level, int name, void *value, i
 static long (*const callbacks_set)(struct bpf_sock_ops *ctx, int flags) = (void *)59;
 static struct bpf_tcp_sock *(*const tcp_sock_of)(struct bpf_sock *sk) = (void *)96;
 static void *(*const storage_of)(void *map, void *sk, void *value, u64 flags) = (void *)107;
+static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*const netns_cookie)(void *ctx) = (void *)122;
 static u64 (*const ktime_get_boot_ns)(void) = (void *)125;
 static void *(*const skc_to_tcp_sock)(void *sk) = (void *)137;
 static long (*const ring_output)(void *ring, const void *data, u64 size, u64 flags) = (void *)130;
 
 enum {
-	SOL_SOCKET = 1, SOL_TCP = 6,
+	SOL_SOCKET = 1, SOL_TCP = 6, HEADER_CURRENT_MSS = 1,
 	SO_MAX_PACING_RATE = 47, TCP_CONGESTION = 13, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008, TCP_WINDOW_CLAMP = 10,
 	IPV4 = 2, TCP_ECN_OK = 1,
-	TCP_STATE_SYN_SENT = 2, TCP_STATE_SYN_RECV = 3, TCP_STATE_CLOSE = 7, TCP_STATE_LISTEN = 10,
+	TCP_STATE_SYN_SENT = 2, TCP_STATE_SYN_RECV = 3, TCP_STATE_FIN_WAIT2 = 5, TCP_STATE_CLOSE = 7, TCP_STATE_LISTEN = 10,
 	ALGORITHM_MAX = 16, RULES_MAX = 32, NAMESPACES_MAX = 1024, CGROUP_DEPTH_MAX = 32,
 	/* Linux's defaults */
 	RTO_MIN_US = 200000, DELACK_MAX_US = 200000, CLAMP_NONE = 0x7fffffff, PACING_NONE = -1,
+	/* payload of a segment, as far as it is known before the handshake ends */
+	SEGMENT_BYTES = 1460,
+	/* a connection that has sent so much more than it has received is no receiver */
+	SENDER_BYTES = 65536,
+	/* handshakes that begin within this time count together */
+	OPENING_NS = 1000000,
+	CALLBACKS = BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG,
 };
 
 /* The kernel's own structures, only with the members that are read here; CO-RE finds them. */
@@ -66,12 +78,18 @@ struct sock_cgroup_data { struct cgroup *cgroup; } KERNEL;
 struct sock { struct sock_cgroup_data sk_cgrp_data; } KERNEL;
 struct inet_sock { struct sock sk; } KERNEL;
 struct inet_connection_sock { struct inet_sock icsk_inet; } KERNEL;
-struct tcp_sock { struct inet_connection_sock inet_conn; u32 snd_cwnd_clamp; u8 ecn_flags; } KERNEL;
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u64 bytes_received, bytes_acked;
+	u32 snd_cwnd_clamp, window_clamp;
+	unsigned short advmss;
+	u8 ecn_flags;
+} KERNEL;
 
 /* Which of a rule's settings are present. */
 enum setting {
 	SET_INITIAL_CWND = 1 << 0, SET_RTO_MIN = 1 << 1, SET_DELACK_MAX = 1 << 2, SET_CWND_CLAMP = 1 << 3,
-	SET_PACING_RATE = 1 << 4, SET_WINDOW_CLAMP = 1 << 5, SET_ALGORITHM = 1 << 6,
+	SET_PACING_RATE = 1 << 4, SET_WINDOW_CLAMP = 1 << 5, SET_ALGORITHM = 1 << 6, SET_WINDOW_TOTAL = 1 << 7,
 };
 
 struct settings {
@@ -84,7 +102,7 @@ struct settings {
 	u32 pacing_rate;	/* bytes a second */
 	u32 needs_ecn;		/* the algorithm does */
 	char algorithm[ALGORITHM_MAX];
-	u32 reserved;
+	u32 window_total;	/* bytes, of all connections together */
 	u32 rule;		/* user space's number, reported at each connection's end */
 };
 
@@ -125,6 +143,23 @@ struct applied {
 	u32 reserved;
 };
 
+/* The receiving connections of a namespace, or of all, among which a total is shared. */
+struct fan_in {
+	u64 connections;
+	u64 given;		/* sum of their shares, bytes */
+	u64 opening_ns;		/* when handshakes began that are not connections yet */
+	u64 opening;		/* bytes that these were given */
+};
+
+/* A connection's share. */
+struct share {
+	u64 key;		/* in `fan_ins` */
+	u32 total;		/* bytes; 0: it has no share */
+	u32 limit;		/* bytes that it gets at most */
+	u32 window;		/* bytes; 0: it is not counted */
+	u32 reserved;
+};
+
 /* A connection that has ended. */
 struct record {
 	u64 netns, began_ns, ended_ns;
@@ -146,6 +181,9 @@ struct { UINT(type, BPF_MAP_TYPE_ARRAY); UINT(max_entries, 1); TYPE(key, u32); T
 struct { UINT(type, BPF_MAP_TYPE_HASH); UINT(max_entries, NAMESPACES_MAX); TYPE(key, u64); TYPE(value, u64); } namespaces SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY); UINT(max_entries, COUNTERS); TYPE(key, u32); TYPE(value, u64); } counters SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_SK_STORAGE); UINT(map_flags, BPF_F_NO_PREALLOC); TYPE(key, u32); TYPE(value, struct applied); } sockets SEC(".maps");
+struct { UINT(type, BPF_MAP_TYPE_SK_STORAGE); UINT(map_flags, BPF_F_NO_PREALLOC); TYPE(key, u32); TYPE(value, struct share); } shares SEC(".maps");
+/* By the cookie of a network namespace; 0: a rule for all of them. */
+struct { UINT(type, BPF_MAP_TYPE_LRU_HASH); UINT(max_entries, NAMESPACES_MAX); TYPE(key, u64); TYPE(value, struct fan_in); } fan_ins SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_RINGBUF); UINT(max_entries, 1 << 19); } records SEC(".maps");
 
 inline_always void count(u32 which)
@@ -164,6 +202,7 @@ struct session {
 	u64 netns;
 	u32 remote[4];		/* the other end's address, IPv4 as IPv6 */
 	u32 local_port, remote_port;
+	u64 fan_in;		/* the key of the rule that has a total */
 };
 
 inline_always void remote_of(const struct bpf_sock_ops *ctx, u32 remote[4])
@@ -194,6 +233,8 @@ inline_always void take(struct settings *to, const struct settings *from)
 		to->window_clamp = from->window_clamp;
 	if (news & SET_PACING_RATE)
 		to->pacing_rate = from->pacing_rate;
+	if (news & SET_WINDOW_TOTAL)
+		to->window_total = from->window_total;
 	if (news & SET_ALGORITHM) {
 		__builtin_memcpy(to->algorithm, from->algorithm, ALGORITHM_MAX);
 		to->needs_ecn = from->needs_ecn;
@@ -221,7 +262,7 @@ inline_always void session_of(struct bpf_sock_ops *ctx, struct session *session)
 }
 
 /* The settings that the session is to have now, and the earliest deadline among them. */
-inline_always u64 wanted(const struct session *session, u64 gen, u32 side, u64 now, struct settings *to)
+inline_always u64 wanted(struct session *session, u64 gen, u32 side, u64 now, struct settings *to)
 {
 	u32 which = gen & 1;
 	const struct table *table = map_lookup(&tables, &which);
@@ -243,6 +284,8 @@ inline_always u64 wanted(const struct session *session, u64 gen, u32 side, u64 n
 		if ((remote[0] & mask[0]) != prefix[0] || (remote[1] & mask[1]) != prefix[1] ||
 		    (remote[2] & mask[2]) != prefix[2] || (remote[3] & mask[3]) != prefix[3])
 			continue;
+		if (rule->settings.set & ~to->set & SET_WINDOW_TOTAL)
+			session->fan_in = rule->is_everywhere ? 0 : session->netns;
 		take(to, &rule->settings);
 		if (rule->deadline_ns < until)
 			until = rule->deadline_ns;
@@ -304,7 +347,7 @@ inline_always u32 differing(const struct settings *now, const struct settings *t
 }
 
 /* Saves the connection's own values of the settings `news`, the application's choices included. */
-inline_always void remember(void *ctx, const struct tcp_sock *tcp, u32 news, struct own *own)
+inline_always void remember(void *ctx, const struct tcp_sock *tcp, u32 now, u32 news, struct own *own)
 {
 	if (news & SET_RTO_MIN)
 		own->rto_min_us = number_or(ctx, SOL_TCP, TCP_BPF_RTO_MIN, RTO_MIN_US);
@@ -313,7 +356,7 @@ inline_always void remember(void *ctx, const struct tcp_sock *tcp, u32 news, str
 	/* a route can set this one, a program cannot; Linux refuses its own default, all ones */
 	if (news & SET_CWND_CLAMP)
 		own->cwnd_clamp = tcp->snd_cwnd_clamp < CLAMP_NONE ? tcp->snd_cwnd_clamp : CLAMP_NONE;
-	if (news & SET_WINDOW_CLAMP)
+	if ((news & (SET_WINDOW_CLAMP | SET_WINDOW_TOTAL)) && !(now & (SET_WINDOW_CLAMP | SET_WINDOW_TOTAL)))
 		own->window_clamp = number_or(ctx, SOL_TCP, TCP_WINDOW_CLAMP, CLAMP_NONE);
 	if (news & SET_PACING_RATE)
 		own->pacing_rate = number_or(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, PACING_NONE);
@@ -323,19 +366,150 @@ inline_always void remember(void *ctx, const struct tcp_sock *tcp, u32 news, str
 
 /* Linux raises this clamp with the receive buffer. So each change of the rules sets it anew, and a value that Linux has raised
  * becomes the connection's own. */
-inline_always void set_window_clamp(void *ctx, const struct applied *has, struct settings *to)
+inline_always void set_window_clamp(void *ctx, u32 ours, const struct own *own, struct settings *to)
 {
 	if (to->set & SET_WINDOW_CLAMP) {
 		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, to->window_clamp);
 		/* as Linux has rounded it */
 		to->window_clamp = number_or(ctx, SOL_TCP, TCP_WINDOW_CLAMP, CLAMP_NONE);
-	} else if (number_or(ctx, SOL_TCP, TCP_WINDOW_CLAMP, CLAMP_NONE) == (int)has->now.window_clamp) {
-		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, has->own.window_clamp);
+	} else if (number_or(ctx, SOL_TCP, TCP_WINDOW_CLAMP, CLAMP_NONE) == (int)ours) {
+		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, own->window_clamp);
 	}
 }
 
+inline_always struct fan_in *fan_in_of(u64 key)
+{
+	struct fan_in none = {}, *fan_in = map_lookup(&fan_ins, &key);
+
+	if (fan_in)
+		return fan_in;
+	map_update(&fan_ins, &key, &none, BPF_NOEXIST);
+	return map_lookup(&fan_ins, &key);
+}
+
+/* An equal share in whole segments, at least one. A lone connection has half: it keeps what was announced when others come. */
+inline_always u32 equal_share(u32 total, u64 connections, u32 segment)
+{
+	u32 segments = total / (u32)(connections < 2 ? 2 : connections) / segment;
+
+	return (segments ? segments : 1) * segment;
+}
+
+/* The connection is not counted any more. */
+inline_always void leave(struct share *share)
+{
+	struct fan_in *fan_in = map_lookup(&fan_ins, &share->key);
+
+	if (share->window && fan_in) {
+		__sync_fetch_and_add(&fan_in->connections, -1);
+		__sync_fetch_and_add(&fan_in->given, -(u64)share->window);
+	}
+	share->window = 0;
+}
+
+/* Gives the connection its share as of now. What others have had is not given anew before they have it no more; but half of the share
+ * always, and a segment: those that are idle keep theirs. */
+inline_always void follow(void *ctx, const struct tcp_sock *tcp, struct share *share, struct own *own)
+{
+	struct fan_in *fan_in = fan_in_of(share->key);
+	u32 segment = tcp->advmss ? tcp->advmss : SEGMENT_BYTES, clamp = tcp->window_clamp, window = share->window, now;
+	u64 given;
+
+	if (!fan_in)
+		return;
+	if (tcp->bytes_acked > tcp->bytes_received + SENDER_BYTES) {
+		if (window && clamp == window)
+			set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, own->window_clamp);
+		leave(share);
+		return;
+	}
+	if (!window)
+		__sync_fetch_and_add(&fan_in->connections, 1);
+	else if (clamp != window)
+		own->window_clamp = clamp;	/* Linux has raised it, or the application has set it */
+	now = equal_share(share->total, fan_in->connections, segment);
+	given = fan_in->given;
+	if (now > window) {
+		u32 left = given < share->total ? share->total - given : 0, least = now / 2 / segment * segment;
+
+		if (now > window + left)
+			now = (window + left) / segment * segment;
+		if (now < least)
+			now = least;
+		if (now < segment)
+			now = segment;
+		if (now < window)
+			now = window;
+	}
+	if (now > share->limit)
+		now = share->limit;
+	if (now != window || clamp != window) {
+		set_number(ctx, SOL_TCP, TCP_WINDOW_CLAMP, now);
+		/* as Linux has rounded it */
+		now = tcp->window_clamp;
+	}
+	__sync_fetch_and_add(&fan_in->given, (u64)now - window);
+	share->window = now;
+}
+
+/* Moves the connection's window from our present settings to `to`. */
+inline_always void change_window(void *ctx, struct tcp_sock *tcp, struct applied *has, struct settings *to, u64 key)
+{
+	u32 had = has->now.set, ours = has->now.window_clamp, flags = CALLBACKS;
+	struct share *share = 0;
+
+	if ((had | to->set) & SET_WINDOW_TOTAL)
+		share = storage_of(&shares, tcp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (share && (to->set & SET_WINDOW_TOTAL)) {
+		if (share->key != key)
+			leave(share);
+		share->key = key;
+		share->total = to->window_total;
+		share->limit = to->set & SET_WINDOW_CLAMP ? to->window_clamp : CLAMP_NONE;
+		follow(ctx, tcp, share, &has->own);
+		flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
+	} else if (share) {
+		ours = share->window ? share->window : ours;
+		leave(share);
+		share->total = 0;
+	}
+	if (share)
+		setsockopt_of(ctx, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+	if (!(to->set & SET_WINDOW_TOTAL))
+		set_window_clamp(ctx, ours, &has->own, to);
+}
+
+/* The window that a SYN or SYN-ACK announces, in segments; 0: Linux's own. Handshakes that begin at the same time count together. */
+inline_always u32 first_window(struct bpf_sock_ops *ctx)
+{
+	u32 zero = 0, window, left;
+	u64 now = ktime_get_boot_ns(), *gen = map_lookup(&generation, &zero);
+	struct session session = {};
+	struct settings to = {};
+	struct fan_in *fan_in;
+
+	if (!gen)
+		return 0;
+	session_of(ctx, &session);
+	wanted(&session, *gen, ctx->is_fullsock ? SIDE_CONNECTED : SIDE_ACCEPTED, now, &to);
+	fan_in = to.set & SET_WINDOW_TOTAL ? fan_in_of(session.fan_in) : 0;
+	if (!fan_in)
+		return 0;
+	if (now - fan_in->opening_ns > OPENING_NS) {
+		fan_in->opening_ns = now;
+		fan_in->opening = 0;
+	}
+	window = equal_share(to.window_total, fan_in->connections + 1, SEGMENT_BYTES);
+	left = fan_in->given + fan_in->opening < to.window_total ? to.window_total - fan_in->given - fan_in->opening : 0;
+	if (window > left)
+		window = left;
+	window /= SEGMENT_BYTES;
+	__sync_fetch_and_add(&fan_in->opening, (u64)window * SEGMENT_BYTES);
+	return window ? window : 1;
+}
+
 /* Moves the connection from our present settings to `to`. A fresh one has sent nothing yet, so its initial window can be set. */
-inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied *has, struct settings *to, enum age age)
+inline_always void change(void *ctx, struct tcp_sock *tcp, struct applied *has, struct settings *to, enum age age, u64 key)
 {
 	const struct settings *now = &has->now;
 	const struct own *own = &has->own;
@@ -351,7 +525,7 @@ inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied 
 		count(COUNT_ECN_REFUSED);
 	}
 	changed = differing(now, to);
-	remember(ctx, tcp, to->set & ~now->set, &has->own);
+	remember(ctx, tcp, now->set, to->set & ~now->set, &has->own);
 	if (changed & SET_ALGORITHM)
 		set_algorithm(ctx, to->set & SET_ALGORITHM ? to->algorithm : own->algorithm);
 	if (age == AGE_FRESH && (to->set & SET_INITIAL_CWND))
@@ -363,8 +537,8 @@ inline_always void change(void *ctx, const struct tcp_sock *tcp, struct applied 
 		set_number(ctx, SOL_TCP, TCP_BPF_DELACK_MAX, to->set & SET_DELACK_MAX ? to->delack_max_us : own->delack_max_us);
 	if (changed & SET_CWND_CLAMP)
 		set_number(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, to->set & SET_CWND_CLAMP ? to->cwnd_clamp : own->cwnd_clamp);
-	if (changed & SET_WINDOW_CLAMP)
-		set_window_clamp(ctx, has, to);
+	if (changed & (SET_WINDOW_CLAMP | SET_WINDOW_TOTAL))
+		change_window(ctx, tcp, has, to, key);
 	if (changed & SET_PACING_RATE)
 		set_number(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, to->set & SET_PACING_RATE ? to->pacing_rate : own->pacing_rate);
 	if (to->set)
@@ -398,7 +572,7 @@ inline_always void attend(struct bpf_sock_ops *ctx, struct applied *has, enum ag
 	session_of(ctx, &session);
 	has->generation = *gen;
 	has->deadline_ns = wanted(&session, *gen, has->active, now, &to);
-	change(ctx, tcp, has, &to, age);
+	change(ctx, tcp, has, &to, age, session.fan_in);
 	if (age == AGE_FRESH)
 		has->initial_cwnd = ctx->snd_cwnd;
 }
@@ -474,6 +648,33 @@ inline_always u32 needs_ecn(struct bpf_sock_ops *ctx)
 	return (to.set & SET_ALGORITHM) && to.needs_ecn;
 }
 
+/* A packet of a connection with a share is about to leave. */
+inline_always void share_anew(struct bpf_sock_ops *ctx)
+{
+	struct applied *has = storage(ctx);
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tcp = sk ? skc_to_tcp_sock(sk) : 0;
+	struct share *share;
+
+	if (!has || !tcp)
+		return;
+	attend(ctx, has, AGE_OPEN);
+	share = storage_of(&shares, tcp, 0, 0);
+	if (share && share->total)
+		follow(ctx, tcp, share, &has->own);
+}
+
+inline_always void give_up_share(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct share *share = sk ? storage_of(&shares, sk, 0, 0) : 0;
+
+	if (share) {
+		leave(share);
+		share->total = 0;
+	}
+}
+
 SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 {
 	struct applied *has;
@@ -486,7 +687,7 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		callbacks_set(ctx, BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
+		callbacks_set(ctx, CALLBACKS);
 		has = begin(ctx, ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ? SIDE_CONNECTED : SIDE_ACCEPTED);
 		if (has)
 			attend(ctx, has, AGE_FRESH);
@@ -494,12 +695,23 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 	case BPF_SOCK_OPS_NEEDS_ECN:
 		ctx->reply = needs_ecn(ctx);
 		break;
+	case BPF_SOCK_OPS_RWND_INIT:
+		ctx->reply = first_window(ctx);
+		break;
+	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+		/* before the window of a packet is chosen; no option is added */
+		if (ctx->args[0] != HEADER_CURRENT_MSS)
+			share_anew(ctx);
+		break;
 	case BPF_SOCK_OPS_RTT_CB:
 		has = begin(ctx, SIDE_UNKNOWN);
 		if (has)
 			attend(ctx, has, AGE_OPEN);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
+		/* the other end has sent all that it will */
+		if (ctx->args[1] > TCP_STATE_FIN_WAIT2)
+			give_up_share(ctx);
 		if (ctx->args[1] == TCP_STATE_CLOSE)
 			record_end(ctx);
 		break;
@@ -533,7 +745,7 @@ inline_always int is_ours(struct tcp_sock *tcp)
 /* Runs in a network namespace, over all of its connections. */
 SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
 {
-	int flags = BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG;
+	int flags = CALLBACKS;
 	struct sock_common *sk = ctx->sk_common;
 	struct tcp_sock *tcp = sk ? skc_to_tcp_sock(sk) : 0;
 	u32 zero = 0, state;
@@ -573,7 +785,7 @@ SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
 	session.remote_port = __builtin_bswap16(sk->skc_dport);
 	has->generation = *gen;
 	has->deadline_ns = wanted(&session, *gen, has->active, now, &to);
-	change(tcp, tcp, has, &to, AGE_OPEN);
+	change(tcp, tcp, has, &to, AGE_OPEN, session.fan_in);
 	return 0;
 }
 

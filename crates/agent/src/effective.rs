@@ -134,6 +134,10 @@ fn of_open(setting: &str, open: &[&Connection]) -> Option<String> {
             format!("ACKs wait for up to {}", Time::from_us(u64::from(most(|open| open.ato_us))))
         }
         "window_clamp" => format!("up to {} bytes advertised", most(|open| open.rcv_ssthresh)),
+        "window_total" => {
+            let sum: u64 = open.iter().map(|open| u64::from(open.rcv_ssthresh)).sum();
+            format!("{sum} bytes advertised at most, by all together")
+        }
         "ecn" => {
             let agreed = open.iter().filter(|connection| connection.ecn).count();
             let sysctl = std::fs::read_to_string(format!("/proc/sys/{}", ECN.replace('.', "/"))).unwrap_or_default();

@@ -118,8 +118,8 @@ impl Plan {
                 let metrics = metrics(&set, cc.filter(|_| !host.means.bpf()), host.means);
                 plan.routes(rule, metrics, host.means, note);
             }
-            if set.window_total.is_some() {
-                plan.notes.push(note("window_total is not set: this agent cannot bound a sum of windows".into()));
+            if set.window_total.is_some() && !host.means.bpf() {
+                plan.notes.push(note("window_total is not set: it needs BPF".into()));
             }
             if set.ecn.is_some() && !host.means.routes() {
                 plan.notes
@@ -206,6 +206,7 @@ fn tuning(set: &Settings, cc: Option<String>, needs_ecn: bool, tick: Time) -> Tu
         delack_max_us: set.delayed_ack_max.map(|time| us(time.max(tick + Time::from_us(1)))),
         cwnd_clamp: set.cwnd_clamp,
         window_clamp: set.window_clamp.map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
+        window_total: set.window_total.map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
         pacing_rate: rate.or_else(|| (set.pacing == Some(true)).then_some(NO_LIMIT)),
         needs_ecn: needs_ecn && cc.is_some(),
         algorithm: cc,
@@ -281,6 +282,16 @@ mod tests {
         let both = plan(&rule(short), Means::Both);
         assert_eq!(both.rules[0].tuning.rto_min_us, Some(4001));
         assert_eq!(both.wishes[0].metrics.rto_min_ms, Some(2), "a route can set less");
+    }
+
+    #[test]
+    fn a_total_of_windows_is_for_the_program_alone() {
+        let total = Settings { window_total: Some(units::Bytes::new(130_000)), ..Settings::default() };
+        let by_program = plan(&rule(total.clone()), Means::Both);
+        assert_eq!(by_program.rules[0].tuning.window_total, Some(130_000));
+        assert!(by_program.notes.is_empty() && by_program.wishes.is_empty(), "{:?}", by_program.notes);
+        let without = plan(&rule(total), Means::Routes);
+        assert!(without.wishes.is_empty() && without.notes[0].contains("window_total is not set: it needs BPF"));
     }
 
     #[test]

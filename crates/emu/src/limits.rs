@@ -85,11 +85,6 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
     if scenario.traffic.len() > ENTRIES_MAX {
         object("traffic", format!("at most {ENTRIES_MAX} entries can be emulated"), "merge entries");
     }
-    let has_total = |rule: &policy::Rule| rule.set.window_total.is_some();
-    if scenario.policy.as_ref().is_some_and(|control| control.policy.rules.iter().any(has_total)) {
-        let message = "hosts of the emulator cannot bound a sum of windows (`window_total`)".to_string();
-        object("policy.file", message, "use --backend sim, or a policy without it");
-    }
     for (number, entry) in scenario.traffic.iter().enumerate().filter(|(_, entry)| entry.kind.datagrams().is_some()) {
         let message = format!("the traffic `{}` is UDP, which cannot be emulated", entry.name);
         object(&format!("traffic.{number}"), message, "take it out, or use --backend sim");

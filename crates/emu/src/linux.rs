@@ -123,6 +123,9 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
     if tcp.ect1 {
         object("ect1", "Linux's dctcp sends ECT(0)".to_string(), "leave `ect1` out, or use --backend sim");
     }
+    if tcp.ictcp {
+        object("ictcp", "Linux has no ICTCP".to_string(), "leave `ictcp` out, or use --backend sim");
+    }
     if tcp.ecn == Ecn::Accurate {
         object("ecn", "no kernel up to 6.18 negotiates AccECN".to_string(), "set `ecn = \"on\"`, or use --backend sim");
     }

@@ -187,6 +187,7 @@ impl Worker {
             delack_max_us: set.delayed_ack_max.map(us),
             cwnd_clamp: set.cwnd_clamp,
             window_clamp: set.window_clamp.map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
+            window_total: set.window_total.map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
             pacing_rate: rate.or_else(|| (set.pacing == Some(true)).then_some(PACE_UNLIMITED)),
             algorithm: set.cc.as_deref().map(name_in_kernel),
             needs_ecn: set.cc.as_ref().is_some_and(|name| self.policy.algorithm(name).is_some_and(|cc| cc.needs_ecn)),

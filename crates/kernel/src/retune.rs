@@ -94,6 +94,9 @@ pub struct Tuning {
     pub cwnd_clamp: Option<u32>,
     /// Largest receive window, bytes.
     pub window_clamp: Option<u32>,
+    /// Bytes of the receive windows of all connections of the rule's namespace together, or of all namespaces: each has an equal share in
+    /// whole segments, at least one; a lone one has half. A connection that has sent 64 KiB more than it has received has none.
+    pub window_total: Option<u32>,
     /// Largest sending rate, bytes a second; Linux takes up to 2^32 - 2. It makes the connection pace until it
     /// closes.
     pub pacing_rate: Option<u64>,
@@ -471,8 +474,17 @@ fn table(rules: &[Rule]) -> Result<Vec<u8>, RetuneError> {
 
 /// The bytes of `struct settings`.
 fn settings(rule: &Rule, bytes: &mut Vec<u8>) -> Result<(), RetuneError> {
-    let Tuning { initial_cwnd, rto_min_us, delack_max_us, cwnd_clamp, window_clamp, pacing_rate, algorithm, needs_ecn } =
-        &rule.tuning;
+    let Tuning {
+        initial_cwnd,
+        rto_min_us,
+        delack_max_us,
+        cwnd_clamp,
+        window_clamp,
+        window_total,
+        pacing_rate,
+        algorithm,
+        needs_ecn,
+    } = &rule.tuning;
     let numbers = [initial_cwnd, rto_min_us, delack_max_us, cwnd_clamp, window_clamp];
     // in the order of `enum setting`, which has the pacing rate before the last clamp
     let set = [
@@ -483,6 +495,7 @@ fn settings(rule: &Rule, bytes: &mut Vec<u8>) -> Result<(), RetuneError> {
         pacing_rate.is_some(),
         window_clamp.is_some(),
         algorithm.is_some(),
+        window_total.is_some(),
     ];
     let bits: u32 = set.iter().enumerate().map(|(i, is_set)| u32::from(*is_set) << i).sum();
     bytes.extend(bits.to_ne_bytes());
@@ -499,7 +512,7 @@ fn settings(rule: &Rule, bytes: &mut Vec<u8>) -> Result<(), RetuneError> {
     let mut padded = [0; ALGORITHM_MAX];
     padded[..name.len()].copy_from_slice(name.as_bytes());
     bytes.extend(padded);
-    bytes.extend([0; 4]);
+    bytes.extend(window_total.unwrap_or(0).to_ne_bytes());
     bytes.extend(rule.number.to_ne_bytes());
     Ok(())
 }

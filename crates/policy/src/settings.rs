@@ -46,7 +46,7 @@ pub struct Settings {
     /// Maximum receive window that is advertised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_clamp: Option<Bytes>,
-    /// Sum of the receive windows of the incoming connections of a host; see [`Share`](crate::Share).
+    /// Sum of the receive windows of the connections on which a host receives; see [`Share`](crate::Share).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_total: Option<Bytes>,
     /// Whether new connections negotiate ECN.
@@ -107,8 +107,8 @@ static SETTINGS: &[Setting] = &[
     setting(
         "window_total",
         "\"200 kB\"",
-        "new and open connections that the host has accepted; the host follows their number by itself",
-        "sum of the receive windows of the host's incoming connections, 1.5 kB to 1 GB: each has an equal share, in whole segments",
+        "new and open connections that receive; the host follows their number by itself",
+        "sum of the receive windows of the host's connections, 1.5 kB to 1 GB: each has an equal share, in whole segments",
     ),
     setting("ecn", "true", NEW, "whether connections negotiate ECN"),
 ];

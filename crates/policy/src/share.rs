@@ -6,6 +6,8 @@ use units::Bytes;
 ///
 /// A window of less than a segment makes a sender wait for its timer (RFC 9293 3.8.6.2.1), so shares are whole segments, at least one.
 /// Where the total is less than a segment each, only as many connections as it carries have an open window at a time.
+///
+/// A lone connection has half of the total: it keeps what was announced when it falls idle, and others come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// Bytes of an open window.
@@ -18,7 +20,7 @@ impl Share {
     /// The share of each of `connections`, whose full segments carry `segment` bytes.
     pub fn of(total: Bytes, connections: u64, segment: u64) -> Share {
         let (total, segment, connections) = (total.get(), segment.max(1), connections.max(1));
-        let window = (total / connections / segment).max(1) * segment;
+        let window = (total / connections.max(2) / segment).max(1) * segment;
         Share { window, at_a_time: (total / window).clamp(1, connections) }
     }
 }
@@ -32,7 +34,7 @@ mod tests {
         let share = |connections| Share::of(Bytes::new(200_000), connections, 1448);
         // 200,000 / 64 = 3125 is two segments of 1448
         assert_eq!(share(64), Share { window: 2 * 1448, at_a_time: 64 });
-        assert_eq!(share(1).window, 138 * 1448);
+        assert_eq!((share(1).window, share(2).window), (69 * 1448, 69 * 1448));
         // 200,000 / 1448 = 138.1
         assert_eq!(share(138), Share { window: 1448, at_a_time: 138 });
         assert_eq!(share(256), Share { window: 1448, at_a_time: 138 });

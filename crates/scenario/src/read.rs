@@ -105,6 +105,10 @@ impl<'c, 'a> Reader<'c, 'a> {
         let measure = self.measure(section.take("measure"), end, topology);
         let enforcer = section.get("enforcer", |r, n| r.enforcer(n, network.as_ref()));
         let policy = section.get("policy", |r, n| r.control(n, end, topology));
+        if tcp.ictcp && policy.is_some() {
+            let help = Some("leave `tcp.ictcp` out, or set `file = \"none\"`".to_string());
+            section.problem::<()>("policy", "receive windows are set by `tcp.ictcp` or by a policy, not by both", help);
+        }
         let traffic = section.require("traffic", |r, n| r.traffic_list(n, end, topology?, &tcp));
         // Checked and removed before; read here so that it is among the allowed keys.
         section.take("sweep");

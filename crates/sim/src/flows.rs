@@ -1,6 +1,7 @@
 //! The connections of a run: opening them, and what is known of each when it ends.
 
 use crate::core::Core;
+use crate::ictcp::Ictcp;
 pub use crate::requests::{Opened, Pair, flow_of, receiver, sender};
 use crate::tuning::Tuning;
 use net::{LinkId, NodeId, Router, SplitMix64, Topology};
@@ -66,6 +67,8 @@ pub struct Flows {
     pub unreachable: u64,
     /// Of a controlled network.
     pub tuning: Option<Tuning>,
+    /// Of hosts that control their windows by ICTCP.
+    pub ictcp: Option<Ictcp>,
     /// Messages that have arrived, with their ends, if they are asked for.
     pub messages: Option<Vec<Arrived>>,
     /// Connections that are kept for messages: segments retransmitted up to the last message that arrived.
@@ -87,6 +90,7 @@ impl Flows {
             path: Vec::new(),
             unreachable: 0,
             tuning: None,
+            ictcp: None,
             messages: None,
             kept: BTreeMap::new(),
         }
@@ -169,7 +173,11 @@ impl Flows {
                 let receives = tuning.incoming(core, config, (flow, dst.0, src.0, entry));
                 (Some(tuning.arm(src.0)), [sends, receives])
             }
-            None => (None, [config.clone(), config.clone()]),
+            None => {
+                let accepted = (flow, dst.0, entry);
+                let receives = self.ictcp.as_mut().map(|ictcp| ictcp.accept(core, config, accepted));
+                (None, [config.clone(), receives.unwrap_or_else(|| config.clone())])
+            }
         };
         if let Some(gate) = &mut core.fabric.gate {
             gate.stand_on(&self.topology, &mut opened);

@@ -38,7 +38,7 @@ pub enum Request {
     Close { flow: u32 },
     /// The receiver closes.
     Finish { flow: u32 },
-    /// The agent of this host follows the number of its incoming connections.
+    /// This host controls the windows of its incoming connections.
     Share { host: u32 },
     /// A message that arrived then is entered with what the sender knows of it.
     Enter(Box<(Message, Time)>),

@@ -152,7 +152,10 @@ impl Hear for Traffic {
             Request::NotifyAt { flow, bytes } => core.notify_at(receiver(flow), bytes),
             Request::Close { flow } => Flows::close(core, flow),
             Request::Finish { flow } => flows.finish(core, flow),
-            Request::Share { host } => flows.share(core, host, &self.entries.stacks),
+            Request::Share { host } => {
+                flows.share(core, host, &self.entries.stacks);
+                flows.control(core, host, &self.entries.stacks);
+            }
             Request::Enter(message) => flows.on_message(core, message.0, message.1),
         }
     }

@@ -386,11 +386,12 @@ impl Endpoint {
             && !self.ops().has_in_ack_event()
     }
 
-    /// Is its window that of the newest segment, if it moves no left edge (RFC 9293 3.10.7.4)?
+    /// Is its window that of the newest segment, if it moves no left edge (RFC 9293 3.10.7.4)? A closed one counts in any case, as in
+    /// Linux since 6.6.
     #[inline]
     fn is_window_newer(&self, segment: &Segment) -> bool {
         let newer = segment.seq_len() > 0 && segment.seq == self.sock.rcv_nxt;
-        newer || segment.window > self.snd_wnd
+        newer || segment.window > self.snd_wnd || segment.window == 0
     }
 
     /// What was delivered and lost is accounted: timer, rate sample, window.

@@ -98,7 +98,7 @@ pub struct Config {
     pub send_buffer: u32,
     /// Bytes that the receiver offers at most.
     pub receive_buffer: u32,
-    /// Largest window that is announced, bytes; 0 closes it. It does not change the window scale.
+    /// Largest window that is announced, bytes; 0 withdraws what was announced. It does not change the window scale.
     pub window_clamp: u32,
     /// Pacing.
     pub pacing: PacingMode,

@@ -229,11 +229,12 @@ impl Endpoint {
         self.sock.icsk_ack_pending |= ack_pending::NOW;
     }
 
-    /// The window to announce; the right edge never moves back.
+    /// The window to announce; the right edge never moves back. A window that is withdrawn is announced as closed, and what was sent
+    /// before the sender knows is taken.
     #[inline]
     pub(crate) fn select_window(&mut self) -> u32 {
         if self.has(bit::SLOW_DATA | bit::NARROW) {
-            self.measure_window();
+            return self.measure_window();
         }
         self.rcv_wup = self.sock.rcv_nxt;
         self.rcv_wnd
@@ -241,7 +242,7 @@ impl Endpoint {
 
     /// The window anew: the whole buffer, which is no less than any earlier window, if nothing is held or unread.
     #[cold]
-    fn measure_window(&mut self) {
+    fn measure_window(&mut self) -> u32 {
         let scale = self.bits & bit::WSCALE_MASK;
         let largest = 65_535_u32 << scale;
         let round = (1_u32 << scale) - 1;
@@ -249,16 +250,19 @@ impl Endpoint {
         let most = self.config.receive_buffer.min(self.config.window_clamp);
         let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
         if !self.has(bit::SLOW_DATA) && (left > largest || left <= round_up(most)) {
+            self.rcv_wup = self.sock.rcv_nxt;
             self.rcv_wnd = round_up(most);
             self.bits &= !bit::NARROW;
-            return;
+            return self.rcv_wnd;
         }
         let mut window = round_up(self.free_window());
         if left <= largest && window < left {
             window = round_up(left);
         }
+        self.rcv_wup = self.sock.rcv_nxt;
         self.rcv_wnd = window;
         self.bits |= bit::NARROW;
+        if self.config.window_clamp == 0 { 0 } else { window }
     }
 
     /// What the buffer has free; nothing when that is too little to be worth a segment (RFC 9293 3.8.6.2.2).

@@ -13,7 +13,7 @@ impl Endpoint {
         let old = std::mem::replace(&mut self.config, Arc::clone(config));
         let offers = |config: &Config| (config.receive_buffer, config.window_clamp);
         if offers(&old) != offers(config) {
-            self.offer_anew();
+            self.offer_anew(old.window_clamp == 0 || config.window_clamp == 0);
         }
         let sock = &mut self.sock;
         sock.snd_cwnd_clamp = config.cwnd_clamp;
@@ -28,8 +28,8 @@ impl Endpoint {
     }
 
     /// The next ACK announces another window. One that was nearly used up is announced at once: its sender may wait for it, as Linux's
-    /// receiver announces a window that has at least doubled.
-    fn offer_anew(&mut self) {
+    /// receiver announces a window that has at least doubled. So is one that is withdrawn, or was.
+    fn offer_anew(&mut self, withdrawn: bool) {
         self.bits |= bit::NARROW;
         if !self.is_established() {
             return;
@@ -37,9 +37,14 @@ impl Endpoint {
         let left = self.window_right().wrapping_sub(self.sock.rcv_nxt);
         let (window, mss) = (self.free_window(), self.sock.mss_cache);
         // less than a segment left makes the sender wait for its timer
-        if left <= window / 2 || (left < mss && window >= mss) {
+        if withdrawn || left <= window / 2 || (left < mss && window >= mss) {
             self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::NOW;
         }
+    }
+
+    /// Bytes that the peer may send by the last window, those on their way included.
+    pub fn offered(&self) -> u32 {
+        self.window_right().wrapping_sub(self.sock.rcv_nxt)
     }
 
     /// The settings in force.

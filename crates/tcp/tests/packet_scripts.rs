@@ -11,7 +11,7 @@ mod recorder;
 use congestion::sock::{TCP_CONG_NEEDS_ECN, ack_pending, ecn};
 use congestion::{Algorithm, CaEvent, CongestionOps, RateSample, TcpSock};
 use packetdrill::{Drill, ISS, config};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use tcp::{Config, DelayedAck, EcnMode, PacingMode, flags};
 use units::Time;
 
@@ -417,6 +417,44 @@ fn a_reader_that_stops_closes_the_window_and_reopens_it() {
     let update = drill.sent_until(200.0);
     assert_eq!(update.len(), 1, "a window update leaves at once");
     assert!(update[0].1.window >= 4000 && update[0].1.len == 0);
+}
+
+#[test]
+fn a_window_that_is_withdrawn_takes_what_was_sent_before() {
+    let of_a_segment = Config { receive_buffer: 8000, window_scaling: false, window_clamp: 1000, ..config() };
+    let (open, withdrawn) = (Arc::new(of_a_segment.clone()), Arc::new(Config { window_clamp: 0, ..of_a_segment }));
+    let mut drill = Drill::client((*open).clone());
+    drill.run("0 quiet");
+    let retune = |drill: &mut Drill, ms: f64, config: &Arc<Config>| {
+        drill.sent_until(ms);
+        drill.endpoint.retune(Time::from_secs(1) + Time::from_ms(20) + Time::from_secs_f64(ms / 1e3), config);
+        let acks = drill.sent_until(ms);
+        assert_eq!(acks.len(), 1, "an ACK leaves at once");
+        acks[0].1.window
+    };
+    assert_eq!(retune(&mut drill, 10.0, &withdrawn), 0);
+    drill.run(
+        "20 < 1:1001
+         20 > 1:1 ack 1001 win 0
+         20 received 1000",
+    );
+    assert_eq!(retune(&mut drill, 70.0, &open), 1000);
+}
+
+#[test]
+fn a_window_that_is_closed_without_progress_stops_the_sender() {
+    Drill::client(config()).run(
+        "0  write 1000
+         0  > 1:1001
+         20 < ack 1001 win 5000
+         30 < ack 1001 win 0
+         40 write 3000
+         50 quiet
+         60 < ack 1001 win 1000
+         60 > 1001:2001
+         80 < ack 2001 win 0
+         90 quiet",
+    );
 }
 
 #[test]

@@ -53,6 +53,9 @@ pub struct Tcp {
     /// Flows whose algorithm needs ECN send ECT(1), the identifier of L4S (RFC 9331), instead of ECT(0). Default false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ect1: bool,
+    /// Receivers control their windows by ICTCP (`CoNEXT` 2010). Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ictcp: bool,
     /// Whether segments are paced over the RTT.
     pub pacing: Pacing,
     /// Restart from the initial window after one RTO of idleness (RFC 2861).

@@ -83,6 +83,7 @@ fn linux() -> Tcp {
         frto: true,
         ecn: Ecn::Auto,
         ect1: false,
+        ictcp: false,
         pacing: Pacing::Auto,
         slow_start_after_idle: true,
         send_buffer: Bytes::new(4 << 20),
@@ -236,6 +237,7 @@ fn read_recovery(section: &Section, tcp: &mut Tcp) {
     let ecn = [("auto", Ecn::Auto), ("off", Ecn::Off), ("on", Ecn::On), ("accurate", Ecn::Accurate)];
     set(&mut tcp.ecn, section.get("ecn", |r, n| r.word(n, &ecn)));
     set(&mut tcp.ect1, section.get("ect1", |r, n| r.boolean(n)));
+    set(&mut tcp.ictcp, section.get("ictcp", |r, n| r.boolean(n)));
 }
 
 fn read_sending(section: &Section, tcp: &mut Tcp) {

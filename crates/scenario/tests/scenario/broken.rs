@@ -302,7 +302,7 @@ fn all_mistakes_are_shown_at_once() {
     a.toml:4:1 `[network]` has no key `rat` | did you mean `rate`? Allowed: `framing`, `rate`, `delay`, `queue`, `nic_queue`, `host_jitter`, `routing`, `balancing`, `buffer`, `topology`, `tier`, `failure` or `loss`
     a.toml:5:9 `2` has no unit; a time is written with one of ps, ns, us, ms, s, min, µs | -
     a.toml:7:6 unknown algorithm `x` | allowed: `newreno`, `vegas`, `highspeed`, `scalable`, `westwood`, `bic`, `cubic`, `yeah`, `dctcp` or `bbr`; or the path of a C file
-    a.toml:8:1 `[tcp]` has no key `sak` | did you mean `sack`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `ect1`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
+    a.toml:8:1 `[tcp]` has no key `sak` | did you mean `sack`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `ect1`, `ictcp`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
     a.toml:10:28 there is no host `h7` | hosts are h1 to h4
     a.toml:10:34 `bulk` has no key `size` | allowed: `from`, `to`, `count` or `bytes`
     "##);
@@ -333,7 +333,7 @@ fn a_wrong_override_points_at_the_flag() {
          "traffic.0.bulk.to=h9", "network.topology.dumbbell.pairs=2", "duration.x=1"]
             .map(found).join("\n"), @r##"
     --set:1:8 unknown algorithm `cubik` | did you mean `cubic`? Allowed: `newreno`, `vegas`, `highspeed`, `scalable`, `westwood`, `bic`, `cubic`, `yeah`, `dctcp` or `bbr`; or the path of a C file
-    --set:1:5 `[tcp]` has no key `cx` | did you mean `cc`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `ect1`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
+    --set:1:5 `[tcp]` has no key `cx` | did you mean `cc`? Allowed: `preset`, `cc`, `timestamps`, `mtu`, `mss`, `window_scaling`, `initial_cwnd`, `initial_ssthresh`, `send_buffer`, `receive_buffer`, `rto_min`, `rto_max`, `rto_initial`, `syn_rto`, `syn_retries`, `timer_tick`, `delayed_ack`, `sack`, `rack`, `tlp`, `prr`, `frto`, `ecn`, `ect1`, `ictcp`, `pacing`, `slow_start_after_idle`, `tso_segments` or `limit_output`
     --set:1:14 `3 parsecs` has the unit `parsecs`; a rate is written with one of bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s | -
     --set:1:6 `[1` is not a value: unclosed array, expected `]` | -
     --set:1:1 `seed` has no `=` | write key=value with a dotted key, such as tcp.cc=vegas

@@ -1,0 +1,67 @@
+//! Incast on real hosts, without and with a policy that bounds the sum of the client's receive windows. Root only; one test at a time
+//! on a machine.
+
+mod run_support;
+
+use emu::Emulated;
+use run_support::{machine, valid_run};
+use std::path::Path;
+use testkit::scenario_in;
+
+/// A valid run of the shipped scenario, changed.
+fn run(name: &str, policy: bool, changes: &[(&str, &str)]) -> Option<Emulated> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shipped = std::fs::read_to_string(root.join("scenarios/incast-kernel.toml")).unwrap();
+    let mut text = shipped.split("[sweep]").next().expect("it has a beginning").to_string();
+    if !policy {
+        text = text.replace("\"../policies/incast.toml\"", "\"none\"");
+    }
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    valid_run(name, 1.0, &scenario_in(&root.join("scenarios"), &text))
+}
+
+/// What a run has shown.
+#[derive(Debug)]
+struct Shown {
+    rounds: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    dropped: u64,
+}
+
+fn shown(run: &Emulated) -> Shown {
+    let extra = |name: &str| run.results.summary.extra.get(name).copied().unwrap_or(f64::NAN);
+    Shown {
+        rounds: extra("reads.rounds_completed"),
+        p50_ms: extra("reads.round_ms_median"),
+        p99_ms: extra("reads.round_ms_p99"),
+        dropped: run.results.links.iter().map(|link| link.dropped).sum(),
+    }
+}
+
+#[test]
+fn a_total_of_windows_prevents_incast() {
+    const FAST: (&str, &str) = ("rto_min = \"200 ms\"", "rto_min = \"2 ms\"");
+    const DCTCP: (&str, &str) = ("cc = \"cubic\"", "cc = \"dctcp\"");
+    let Some(_machine) = machine() else { return };
+    let see = |name: &str, policy: bool, changes: &[(&str, &str)]| {
+        let shown = shown(&run(name, policy, changes)?);
+        println!("{name:24} {shown:?}");
+        Some(shown)
+    };
+    let all = [
+        see("cubic, 200 ms", false, &[]),
+        see("cubic, 2 ms", false, &[FAST]),
+        see("dctcp, 200 ms", false, &[DCTCP]),
+        see("cubic, 200 ms, policy", true, &[]),
+        see("dctcp, 200 ms, policy", true, &[DCTCP]),
+    ];
+    let [Some(slow), Some(fast), Some(dctcp), Some(ours), Some(both)] = all else { return };
+    assert!(ours.rounds > 50.0, "{ours:?}");
+    assert!(ours.p99_ms < slow.p99_ms && both.p99_ms < slow.p99_ms, "better than the default");
+    assert!(ours.p99_ms <= fast.p99_ms.min(dctcp.p99_ms) * 1.1, "no worse than the others");
+    assert!(ours.dropped * 10 <= slow.dropped.min(fast.dropped) && both.dropped <= dctcp.dropped);
+}
