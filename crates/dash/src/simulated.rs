@@ -199,7 +199,7 @@ fn thinned(frames: Vec<Frame>) -> Vec<Frame> {
     let last = frames.len().saturating_sub(1);
     for (i, mut frame) in frames.into_iter().enumerate() {
         new.append(&mut frame.new);
-        if (last - i) % 2 == 0 {
+        if (last - i).is_multiple_of(2) {
             frame.new = std::mem::take(&mut new);
             kept.push(frame);
         }

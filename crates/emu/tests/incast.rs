@@ -49,7 +49,8 @@ fn a_total_of_windows_prevents_incast() {
     let Some(_machine) = machine() else { return };
     let see = |name: &str, policy: bool, changes: &[(&str, &str)]| {
         let shown = shown(&run(name, policy, changes)?);
-        println!("{name:24} {shown:?}");
+        let Shown { rounds, p50_ms, p99_ms, dropped } = shown;
+        println!("{name:24} {rounds} reads, median {p50_ms:.2} ms, p99 {p99_ms:.2} ms, {dropped} packets dropped");
         Some(shown)
     };
     let all = [

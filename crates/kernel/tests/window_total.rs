@@ -158,7 +158,7 @@ fn connections_have_their_own_windows_when_the_rule_has_ended() {
         }
 
         // the kernel ends the rule by itself
-        retuner.set(&[rule(netns, Duration::from_millis(1000))]).unwrap();
+        retuner.set(&[rule(netns, Duration::from_secs(1))]).unwrap();
         retuner.adopt().unwrap();
         send(&open, 2_000_000);
         // idle ones may keep more than their share, which leaves half of it at least

@@ -167,17 +167,14 @@ impl Flows {
             opened.routes = self.routes(opened.pair, opened.name).unwrap_or(opened.routes);
         }
         let limited = config.limit_output;
-        let (arm, stacks) = match &mut self.tuning {
-            Some(tuning) => {
-                let sends = tuning.stack(config, src.0, dst.0, entry);
-                let receives = tuning.incoming(core, config, (flow, dst.0, src.0, entry));
-                (Some(tuning.arm(src.0)), [sends, receives])
-            }
-            None => {
-                let accepted = (flow, dst.0, entry);
-                let receives = self.ictcp.as_mut().map(|ictcp| ictcp.accept(core, config, accepted));
-                (None, [config.clone(), receives.unwrap_or_else(|| config.clone())])
-            }
+        let (arm, stacks) = if let Some(tuning) = &mut self.tuning {
+            let sends = tuning.stack(config, src.0, dst.0, entry);
+            let receives = tuning.incoming(core, config, (flow, dst.0, src.0, entry));
+            (Some(tuning.arm(src.0)), [sends, receives])
+        } else {
+            let accepted = (flow, dst.0, entry);
+            let receives = self.ictcp.as_mut().map(|ictcp| ictcp.accept(core, config, accepted));
+            (None, [config.clone(), receives.unwrap_or_else(|| config.clone())])
         };
         if let Some(gate) = &mut core.fabric.gate {
             gate.stand_on(&self.topology, &mut opened);
@@ -197,7 +194,7 @@ impl Flows {
     }
 
     /// Opens a requested flow of datagrams. Its sockets' TCP stays idle; no enforcer stands on its way, which is for TCP.
-    pub fn open_udp(&mut self, core: &mut Core, opened: Opened, config: &Arc<tcp::Config>) {
+    pub fn open_udp(&mut self, core: &mut Core, opened: &Opened, config: &Arc<tcp::Config>) {
         let Pair { src, dst, entry } = opened.pair;
         let flow = self.list.len() as u32;
         assert_eq!(flow, opened.flow, "flows are opened in the order in which they are asked for");

@@ -29,10 +29,10 @@ pub fn text(rows: &[Row], findings: &[String]) -> String {
             let cells = shown.iter().map(|column| worded(row.values[*column]));
             table.row([row.place(), row.algorithm.clone()].into_iter().chain(cells).collect());
         }
-        text.push_str(&format!("\n{}\n{}", traffic.name, table.render()));
+        text.extend(["\n", traffic.name, "\n", &table.render()]);
     }
     for finding in findings {
-        text.push_str(&format!("\n{}\n", wrapped(finding, WIDTH)));
+        text.extend(["\n", &wrapped(finding, WIDTH), "\n"]);
     }
     text
 }
