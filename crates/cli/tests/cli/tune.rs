@@ -201,7 +201,8 @@ fn bad_input_is_one_error_before_anything_is_simulated() {
         assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""), "{args:?}: {}", done.stderr);
         assert!(done.stderr.contains(part), "{args:?}: {part}: {}", done.stderr);
         assert!(!done.stderr.contains("[1/"), "{args:?}: {}", done.stderr);
-        assert_eq!(done.stderr.matches("error").count(), 1, "{args:?}: {}", done.stderr);
+        let errors = done.stderr.matches("error: ").count() + done.stderr.matches(" × ").count();
+        assert_eq!(errors, 1, "{args:?}: {}", done.stderr);
     }
     let few = tune(&place, &["--set", "duration=60 ms"]);
     assert_eq!(few.code, Some(2), "{}", few.stderr);
