@@ -195,8 +195,8 @@ CC_INLINE void prague_grow(struct sock *sk, struct prague *ca, u32 unmarked)
 /*
  * bytes/s = W x packet / srtt
  *
- * W without its low 10 bits is below 2^40, x packet (2^14) < 2^54; / RTT, x 10^6 (2^20).. the product with 10^6 comes after
- * the division where it would overflow.
+ * W without its low 10 bits is below 2^40, x packet (2^14) < 2^54. Above 2^43, x 10^6 (2^20) would not fit: there the division
+ * comes first, of at most 2^44.
  */
 CC_INLINE void prague_pace(struct sock *sk, const struct prague *ca)
 {
@@ -206,7 +206,7 @@ CC_INLINE void prague_pace(struct sock *sk, const struct prague *ca)
 	u64 rate = bytes >> 43 ? (bytes >> 10) / rtt_us * US_PER_SEC : bytes * US_PER_SEC / rtt_us >> 10;
 
 	if (tp->snd_cwnd < tp->snd_ssthresh >> 1)
-		rate <<= 1;
+		rate = min_u64(rate, 1ull << 62) << 1;
 	sk->sk_pacing_rate = max_u64(min_u64(rate, sk->sk_max_pacing_rate), 1);
 }
 

@@ -7,22 +7,23 @@ use support::run;
 
 /// Flows of these algorithms over 50 Mbit/s and 40 ms, the queue of so many packets; the bottleneck loses `loss`.
 fn flows(ccs: &[&str], packets: u32, loss: &str, seconds: [u32; 2]) -> RunResults {
-    let mut text = format!(
+    let loss = match loss {
+        "" => String::new(),
+        loss => format!("[[network.loss]]\nlink = \"s1->s2\"\nprobability = \"{loss}\"\n"),
+    };
+    let entry = |(i, cc): (usize, &&str)| {
+        format!("[[traffic]]\nname = \"f{i}\"\ncc = \"{cc}\"\nbulk = {{ from = \"left{i}\", to = \"right{i}\" }}\n")
+    };
+    let traffic: Vec<String> = (1..).zip(ccs).map(entry).collect();
+    let text = format!(
         "duration = \"{} s\"\n[network]\ntopology = {{ dumbbell = {{ pairs = {} }} }}\nrate = \"1 Gbit/s\"\n\
          delay = \"1 ms\"\n[network.tier.bottleneck]\nrate = \"50 Mbit/s\"\ndelay = \"18 ms\"\n\
-         queue = {{ drop_tail = {{ packets = {packets} }} }}\n",
+         queue = {{ drop_tail = {{ packets = {packets} }} }}\n{loss}{}[measure]\nwarmup = \"{} s\"\npacket_delay = true\n",
         seconds[1],
-        ccs.len()
+        ccs.len(),
+        traffic.concat(),
+        seconds[0]
     );
-    if !loss.is_empty() {
-        text += &format!("[[network.loss]]\nlink = \"s1->s2\"\nprobability = \"{loss}\"\n");
-    }
-    for (i, cc) in (1..).zip(ccs) {
-        text += &format!(
-            "[[traffic]]\nname = \"f{i}\"\ncc = \"{cc}\"\nbulk = {{ from = \"left{i}\", to = \"right{i}\" }}\n"
-        );
-    }
-    text += &format!("[measure]\nwarmup = \"{} s\"\npacket_delay = true\n", seconds[0]);
     run(&text)
 }
 

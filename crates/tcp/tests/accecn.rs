@@ -99,7 +99,7 @@ fn transfer(seed: u64, faults: Faults) -> (u32, Seen) {
     // later ACKs of duplicates
     while pair.next_time() < pair.now + Time::from_ms(500) && pair.step() {}
     let counted = pair.ends[0].sock().delivered_ce;
-    assert_eq!(pair.ends[1].stats().ce_received as u32, seen.borrow().marked, "the receiver counts what arrived");
+    assert_eq!(pair.ends[1].stats().ce_received, seen.borrow().marked, "the receiver counts what arrived");
     drop(pair);
     (counted, Rc::into_inner(seen).expect("the wire is gone").into_inner())
 }

@@ -71,6 +71,8 @@ pub struct Flow {
     pending: Option<u8>,
     /// Bytes × 10^6 that the pacing rate has allowed and that were not sent.
     credit: u64,
+    /// Segments that the next sample reports lost.
+    pub losses: u32,
     /// Each change of the pacing rate: when (µs), and to what (bytes/s).
     pub rates: Vec<(u64, u64)>,
 }
@@ -88,7 +90,16 @@ impl Flow {
         sock.packets_out = 10;
         sock.snd_nxt = 10 * MSS;
         sock.ca_cwnd_event(CaEvent::TxStart);
-        Flow { sock, path, dropped: false, rtt_us: path.base_rtt_us, pending: None, credit: 0, rates: Vec::new() }
+        Flow {
+            sock,
+            path,
+            dropped: false,
+            rtt_us: path.base_rtt_us,
+            pending: None,
+            credit: 0,
+            losses: 0,
+            rates: Vec::new(),
+        }
     }
 
     /// One round trip. A queue that overflowed in the round before is a loss in this one.
@@ -147,7 +158,9 @@ impl Flow {
         }
         let sock = &mut self.sock;
         if sock.icsk_ca_ops.is_some_and(CongestionOps::has_cong_control) {
-            let sample = rate_sample(sock, round, rtt);
+            let mut sample = rate_sample(sock, round, rtt);
+            sample.losses = std::mem::take(&mut self.losses) as i32;
+            sock.lost += sample.losses as u32;
             sock.ca_cong_control(sock.snd_una, &sample);
             if self.rates.last().is_none_or(|&(_, rate)| rate != sock.sk_pacing_rate) {
                 self.rates.push((sock.tcp_mstamp, sock.sk_pacing_rate));
