@@ -1,6 +1,6 @@
 //! The table of docs/incast.md: `cargo run --release -p study --example incast`, in the project's folder; two minutes.
 use results::RunResults;
-use study::{Failure, Monitor, RunRequest, Stop, simulate};
+use study::{Event, Failure, Monitor, RunRequest, Stop, simulate};
 
 const POLICY: &str = "policy.file=../policies/incast.toml";
 const NONE: &str = "policy.file=none";
@@ -23,7 +23,7 @@ fn main() -> Result<(), Failure> {
             // handshakes that lose their SYNs end after 3 s
             let common = ["duration=8 s", "measure.warmup=3500 ms"].iter().chain(settings).map(ToString::to_string);
             request.sets = common.chain([format!("traffic.reads.incast.senders={servers}")]).collect();
-            simulate(&request, Monitor::new(&|_| (), &Stop::default()), |run| {
+            simulate(&request, Monitor::new(&|_: Event<'_>| (), &Stop::default()), |run| {
                 println!("| {servers} | {name} | {} |", cells(&run));
                 Ok(())
             })?;
