@@ -167,17 +167,14 @@ impl Flows {
             opened.routes = self.routes(opened.pair, opened.name).unwrap_or(opened.routes);
         }
         let limited = config.limit_output;
-        let (arm, stacks) = match &mut self.tuning {
-            Some(tuning) => {
-                let sends = tuning.stack(config, src.0, dst.0, entry);
-                let receives = tuning.incoming(core, config, (flow, dst.0, src.0, entry));
-                (Some(tuning.arm(src.0)), [sends, receives])
-            }
-            None => {
-                let accepted = (flow, dst.0, entry);
-                let receives = self.ictcp.as_mut().map(|ictcp| ictcp.accept(core, config, accepted));
-                (None, [config.clone(), receives.unwrap_or_else(|| config.clone())])
-            }
+        let (arm, stacks) = if let Some(tuning) = &mut self.tuning {
+            let sends = tuning.stack(config, src.0, dst.0, entry);
+            let receives = tuning.incoming(core, config, (flow, dst.0, src.0, entry));
+            (Some(tuning.arm(src.0)), [sends, receives])
+        } else {
+            let accepted = (flow, dst.0, entry);
+            let receives = self.ictcp.as_mut().map(|ictcp| ictcp.accept(core, config, accepted));
+            (None, [config.clone(), receives.unwrap_or_else(|| config.clone())])
         };
         if let Some(gate) = &mut core.fabric.gate {
             gate.stand_on(&self.topology, &mut opened);
