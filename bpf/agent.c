@@ -183,7 +183,7 @@ struct { UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY); UINT(max_entries, COUNTERS); TYP
 struct { UINT(type, BPF_MAP_TYPE_SK_STORAGE); UINT(map_flags, BPF_F_NO_PREALLOC); TYPE(key, u32); TYPE(value, struct applied); } sockets SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_SK_STORAGE); UINT(map_flags, BPF_F_NO_PREALLOC); TYPE(key, u32); TYPE(value, struct share); } shares SEC(".maps");
 /* By the cookie of a network namespace; 0: a rule for all of them. */
-struct { UINT(type, BPF_MAP_TYPE_LRU_HASH); UINT(max_entries, NAMESPACES_MAX); TYPE(key, u64); TYPE(value, struct fan_in); } fan_ins SEC(".maps");
+struct { UINT(type, BPF_MAP_TYPE_HASH); UINT(max_entries, NAMESPACES_MAX); TYPE(key, u64); TYPE(value, struct fan_in); } fan_ins SEC(".maps");
 struct { UINT(type, BPF_MAP_TYPE_RINGBUF); UINT(max_entries, 1 << 19); } records SEC(".maps");
 
 inline_always void count(u32 which)

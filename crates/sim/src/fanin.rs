@@ -164,7 +164,8 @@ impl Member {
     /// Payload that the sender may send and has not sent, or that is on its way.
     fn offered(&self, core: &Core) -> u64 {
         let tcp = &core.sockets[receiver(self.flow) as usize].tcp;
-        if tcp.is_established() { self.window.min(u64::from(tcp.offered())) } else { self.window }
+        // one that is withdrawn, or will be announced with the handshake
+        if self.window == 0 || !tcp.is_established() { self.window } else { u64::from(tcp.offered()) }
     }
 
     /// It has not used what it is offered.
