@@ -24,6 +24,22 @@ def result() -> opentcp.Result:
     return opentcp.Scenario(SMALL).run()
 
 
+def test_jobs_and_coflows_have_tables() -> None:
+    shuffle = 'job = { mapreduce = { mappers = 2, reducers = 2, bytes = "400 kB" }, repeat = 3 }'
+    text = f"""
+duration = "1 s"
+[network]
+topology = {{ star = {{ hosts = 4 }} }}
+rate = "1 Gbit/s"
+[[traffic]]
+{shuffle}
+"""
+    result = opentcp.Scenario(text).run()
+    jobs, coflows = pl.DataFrame(result.jobs), pl.DataFrame(result.coflows)
+    assert jobs["job"].to_list() == [0, 1, 2] and jobs["jct_ns"].null_count() == 0
+    assert coflows["coflow"].to_list() == ["shuffle"] * 3 and coflows["bytes"].to_list() == [400_000] * 3
+
+
 def test_nothing_is_copied(result: opentcp.Result) -> None:
     table = pa.table(result.cwnd)
     frame = pl.DataFrame(result.cwnd)

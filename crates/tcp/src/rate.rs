@@ -43,7 +43,7 @@ pub(crate) fn record_amid(sock: &TcpSock, seq: u32, len: u16, marks: u8) -> Reco
 }
 
 /// A segment is retransmitted now: its record drops the first transmission. A tail-loss probe may repeat one that was SACKed: that stays so, with
-/// the run that it knows of, and gives no second sample.
+/// the run that it knows of, and gives no second sample, which Linux takes.
 pub(crate) fn on_sent(sock: &mut TcpSock, record: &mut Record) {
     let before = *record;
     let sacked = before.is(mark::SACKED);

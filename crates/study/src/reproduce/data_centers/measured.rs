@@ -79,7 +79,7 @@ pub static QUANTITIES: [Quantity; 9] = [
         name: "job time",
         unit: "ms",
         meaning: "MapReduce: from a job’s beginning to the end of its last task; incast: from a round’s beginning to the arrival of its last \
-                  answer; median. With ≥ it depends on one that did not end within the run and counts with its age.",
+                  answer; median. With ≥ one that did not end within the run had taken longer already and counts with its age.",
         of: |s| Some((*s.extra.get(JOB)?, s.extra.get(JOB_IS_BOUND).is_some_and(|is_bound| *is_bound > 0.0))),
         less: true,
     },
@@ -152,16 +152,19 @@ fn spans(run: &RunResults) -> Vec<(u64, Option<u64>)> {
     rounds.into_iter().map(|(round, (start, end))| (start, (round < completed).then_some(end))).collect()
 }
 
-/// The median (nearest rank), in which what did not end counts with its age, and whether it would be another if that never ended.
+/// The median (nearest rank) of those that ended. One that did not, and has taken longer already, counts with its age: then the median is only
+/// a lower bound.
 fn job_time(spans: &[(u64, Option<u64>)], end_ns: u64) -> Option<(u64, bool)> {
-    let median = |unended: &dyn Fn(u64) -> u64| {
-        let mut took: Vec<u64> =
-            spans.iter().map(|(start, end)| end.map_or_else(|| unended(*start), |end| end - start)).collect();
+    let median = |took: &mut Vec<u64>| {
         took.sort_unstable();
         took.get(took.len().saturating_sub(1) / 2).copied()
     };
-    let least = median(&|start| end_ns - start)?;
-    Some((least, median(&|_| u64::MAX) != Some(least)))
+    let mut took: Vec<u64> = spans.iter().filter_map(|(start, end)| Some((*end)? - start)).collect();
+    let of_ended = median(&mut took);
+    let ages = spans.iter().filter(|(_, end)| end.is_none()).map(|(start, _)| end_ns - start);
+    let ages: Vec<u64> = ages.filter(|age| of_ended.is_none_or(|median| *age > median)).collect();
+    took.extend(&ages);
+    Some((median(&mut took)?, !ages.is_empty()))
 }
 
 /// The rates of equals, bit/s.
@@ -188,9 +191,9 @@ mod tests {
     #[test]
     fn a_job_that_did_not_end_counts_with_its_age() {
         assert_eq!(job_time(&[(0, Some(10)), (10, Some(30)), (30, Some(70))], 100), Some((20, false)));
-        // of 10, 20 and at least 5 the median is 10, or 20 if the third takes long
-        assert_eq!(job_time(&[(0, Some(10)), (10, Some(30)), (30, None)], 35), Some((10, true)));
-        assert_eq!(job_time(&[(0, Some(10)), (10, Some(30)), (30, None)], 100), Some((20, false)));
+        // one of 5 so far says nothing; one of 70 says that the median of 10, 20 and 70 or more is 20 or more
+        assert_eq!(job_time(&[(0, Some(10)), (10, Some(30)), (30, None)], 35), Some((10, false)));
+        assert_eq!(job_time(&[(0, Some(10)), (10, Some(30)), (30, None)], 100), Some((20, true)));
         assert_eq!((job_time(&[(5, None)], 35), job_time(&[], 35)), (Some((30, true)), None));
     }
 
