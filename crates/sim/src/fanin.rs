@@ -78,17 +78,21 @@ impl Tuning {
         }
     }
 
-    /// The rules of `host` have changed, which has these `incoming` connections open.
-    pub fn follow(&mut self, core: &mut Core, host: u32, incoming: impl Iterator<Item = u32>) {
-        let host_state = &mut self.hosts[host as usize];
-        if host_state.rules.iter().all(|rule| rule.set.window_total.is_none()) {
-            host_state.fan_in = None;
+    /// The rules of `host` have changed, which has these `incoming` connections open: the flow, the other host, the entry.
+    pub fn follow(&mut self, core: &mut Core, host: u32, incoming: impl Iterator<Item = (u32, u32, u32)>) {
+        if self.hosts[host as usize].rules.iter().all(|rule| rule.set.window_total.is_none()) {
+            self.hosts[host as usize].fan_in = None;
             return;
         }
-        let fan_in = host_state.fan_in.get_or_insert_default();
-        for flow in incoming {
-            if fan_in.members.iter().all(|member| member.flow != flow) {
-                fan_in.members.push(Member::new(flow, u64::from(u32::MAX), core.now()));
+        let bounded: Vec<u32> = incoming
+            .filter(|(_, remote, entry)| self.settings(host, *remote, *entry).window_total.is_some())
+            .map(|(flow, ..)| flow)
+            .collect();
+        let fan_in = self.hosts[host as usize].fan_in.get_or_insert_default();
+        fan_in.members.retain(|member| bounded.binary_search(&member.flow).is_ok());
+        for flow in bounded {
+            if let Err(place) = fan_in.members.binary_search_by_key(&flow, |member| member.flow) {
+                fan_in.members.insert(place, Member::new(flow, u64::from(u32::MAX), core.now()));
             }
         }
         take_turn_later(core, fan_in, host, DELAY);

@@ -114,7 +114,9 @@ impl Managed for Still<'_> {
                 }
             }
         }
-        let incoming = open.iter().copied().filter(|flow| self.traffic.flows.list[*flow as usize].dst == host);
+        let flows = &self.traffic.flows.list;
+        let incoming = open.iter().copied().filter(|flow| flows[*flow as usize].dst == host);
+        let incoming = incoming.map(|flow| (flow, flows[flow as usize].src, flows[flow as usize].entry));
         tuning.follow(self.core, host, incoming);
         tuning.open = open;
         self.traffic.flows.tuning = Some(tuning);
@@ -141,7 +143,13 @@ fn retune(
         // ECN was decided at the handshake: an algorithm that waits for marks which cannot come would see no congestion
         settings.cc = Some(tcp.config().algorithm.name().to_string());
     }
-    let config = tuning.made_of(base, &settings, None);
-    // nothing is sent for it, as in Linux: a rule that sets what is set already changes nothing
+    // a share of a total stays until the next turn
+    let before = tcp.config().window_clamp;
+    let receives = socket == receiver(socket / 2);
+    let config = tuning.made_of(base, &settings, settings.window_total.filter(|_| receives).map(|_| before));
     tcp.retune(now, &config);
+    // else nothing is sent for it, as in Linux: a rule that sets what is set already changes nothing
+    if before == 0 && config.window_clamp > 0 {
+        core.pump(socket);
+    }
 }
