@@ -158,12 +158,12 @@ fn connections_have_their_own_windows_when_the_rule_has_ended() {
         }
 
         // the kernel ends the rule by itself
-        retuner.set(&[rule(netns, Duration::from_secs(1))]).unwrap();
+        retuner.set(&[rule(netns, Duration::from_secs(3))]).unwrap();
         retuner.adopt().unwrap();
         send(&open, 2_000_000);
         // idle ones may keep more than their share, which leaves half of it at least
         assert!((10..=20).contains(&share(&open)), "{}", share(&open));
-        thread::sleep(Duration::from_millis(1100));
+        thread::sleep(Duration::from_millis(3100));
         send(&open, 1000);
         assert_eq!(getsockopt(&open.1, WindowClamp).unwrap(), own);
         drop(others);
