@@ -189,7 +189,7 @@ impl Flows {
     }
 
     /// Opens a requested flow of datagrams. Its sockets' TCP stays idle; no enforcer stands on its way, which is for TCP.
-    pub fn open_udp(&mut self, core: &mut Core, opened: Opened, config: &Arc<tcp::Config>) {
+    pub fn open_udp(&mut self, core: &mut Core, opened: &Opened, config: &Arc<tcp::Config>) {
         let Pair { src, dst, entry } = opened.pair;
         let flow = self.list.len() as u32;
         assert_eq!(flow, opened.flow, "flows are opened in the order in which they are asked for");

@@ -131,7 +131,7 @@ impl Hear for Traffic {
             Request::Open(opened) => {
                 let entry = opened.pair.entry as usize;
                 if self.entries.is_udp[entry] {
-                    flows.open_udp(core, *opened, &self.entries.stacks[entry]);
+                    flows.open_udp(core, &opened, &self.entries.stacks[entry]);
                 } else {
                     flows.open(core, *opened, &self.entries.stacks[entry]);
                 }
