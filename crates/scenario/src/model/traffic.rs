@@ -162,7 +162,7 @@ impl TrafficKind {
     }
 }
 
-/// A constant rate of datagrams, whatever becomes of them: nothing is sent again, and nothing slows the sender down.
+/// A constant rate of datagrams, whatever becomes of them: nothing is retransmitted, and nothing slows the sender down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Datagrams {
     /// Of their payload.

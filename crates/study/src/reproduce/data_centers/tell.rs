@@ -5,6 +5,7 @@ use super::measured::{GOODPUT_OF, JOB_TIME, MICE_P99, QUANTITIES, Value};
 use super::rows::Row;
 use crate::table::{Table, number, wrapped};
 use results::{Cell, Grid, Multiples, Story, study_report};
+use std::fmt::Write as _;
 
 /// Line width of the findings.
 const WIDTH: usize = 100;
@@ -29,10 +30,10 @@ pub fn text(rows: &[Row], findings: &[String]) -> String {
             let cells = shown.iter().map(|column| worded(row.values[*column]));
             table.row([row.place(), row.algorithm.clone()].into_iter().chain(cells).collect());
         }
-        text.extend(["\n", traffic.name, "\n", &table.render()]);
+        write!(text, "\n{}\n{}", traffic.name, table.render()).expect("writing to a string");
     }
     for finding in findings {
-        text.extend(["\n", &wrapped(finding, WIDTH), "\n"]);
+        writeln!(text, "\n{}", wrapped(finding, WIDTH)).expect("writing to a string");
     }
     text
 }
