@@ -435,7 +435,7 @@ fn a_window_that_is_withdrawn_takes_what_was_sent_before() {
     assert_eq!(retune(&mut drill, 10.0, &withdrawn), 0);
     drill.run(
         "20 < 1:1001
-         20 > 1:1 ack 1001 win 0
+         20 > ack 1001 win 0
          20 received 1000",
     );
     assert_eq!(retune(&mut drill, 70.0, &open), 1000);
