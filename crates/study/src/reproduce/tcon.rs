@@ -492,8 +492,8 @@ mod tests {
         let case = Case::of(Path::Oregon, 20, File::SWEPT);
         assert_eq!(case.setting(), "wan-oregon/10MB/2%");
         let names: Vec<String> = Case::beyond().map(|case| case.setting()).collect();
-        assert_eq!((names.len(), names[0].as_str()), (9 + 4, "wan-shanghai/10MB/bic"));
-        assert_eq!(names[9], "wan-shanghai/10MB/SACK off");
+        assert_eq!((names.len(), names[0].as_str()), (12 + 4, "wan-shanghai/10MB/bbr3"));
+        assert_eq!(names[12], "wan-shanghai/10MB/SACK off");
         // 10 MB at 2.5 Mbit/s take 32 s
         assert_eq!(case.gap(), Time::from_secs(380));
     }
