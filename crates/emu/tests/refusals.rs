@@ -59,14 +59,17 @@ fn servers_that_forward_and_packets_that_are_spread_are_refused_where_they_are_s
 
 #[test]
 fn queues_that_decide_at_departures_are_refused_where_they_are_set() {
-    for (set, key) in [
-        ("network.queue={ codel = {} }", "network.queue"),
-        ("network.tier.host.queue={ fq_codel = {} }", "network.tier.host.queue"),
-        ("network.nic_queue={ dualpi2 = {} }", "network.nic_queue"),
+    for (sets, key) in [
+        (&["network.queue={ codel = {} }"][..], "network.queue"),
+        (&["network.tier.host.queue={ fq_codel = {} }"], "network.tier.host.queue"),
+        (&["network.nic_queue={ dualpi2 = {} }", "tcp.limit_output=false"], "network.nic_queue"),
     ] {
-        let [refused] = &of_machine(STAR, &[set])[..] else { panic!("one objection to {set}") };
+        let [refused] = &of_machine(STAR, sets)[..] else { panic!("one objection to {sets:?}") };
         assert_eq!(refused.key, key);
     }
+    // queues that no packet meets
+    assert_eq!(of_machine(STAR, &["network.nic_queue={ dualpi2 = {} }"]), []);
+    assert_eq!(of_machine(STAR, &["network.queue={ codel = {} }", "network.tier.host.queue={ pie = {} }"]), []);
     assert_eq!(of_machine(STAR, &["network.queue={ pie = {} }"]), []);
     assert_eq!(of_linux(&["tcp.ect1=true"]), ["tcp.ect1"]);
     assert_eq!(of_linux(&["tcp.ecn=accurate"]), ["tcp.ecn"]);
