@@ -44,7 +44,7 @@ pub use fq_codel::FqCodelSpec;
 pub use link::{Departure, LinkCounters, LinkTable, Outcome, Parcel, QueueLength, Sent};
 pub use mix::{SplitMix64, mix64};
 pub use pie::PieSpec;
-pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec};
+pub use queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, RedSpec, SharedSpec};
 pub use routing::{Router, Routing, Way};
 pub use scheduler::SchedulerSpec;
 pub use topology::{

@@ -11,6 +11,7 @@
 //! (A link with anything unusual has a trigger of zero.) Rates of whole picoseconds per byte, as all usual ones, need no division.
 
 mod held;
+mod shared;
 
 pub use held::{Departure, Parcel};
 
@@ -21,6 +22,7 @@ use crate::queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, Red, Verdict};
 use crate::{LinkId, LinkSpec, LinkTier, NetError, NodeId, Topology};
 use held::Held;
 use memory::prefetch;
+use shared::SharedBuffer;
 use std::hint::select_unpredictable;
 use units::{Rate, Time};
 
@@ -195,14 +197,6 @@ enum AqmState {
     Pie(Box<Pie>),
 }
 
-/// A buffer that the ports of one switch share.
-#[derive(Debug, Clone)]
-struct SharedBuffer {
-    total: u64,
-    alpha: f64,
-    ports: Vec<LinkId>,
-}
-
 /// All links of a network.
 ///
 /// Inputs: [`offer`](LinkTable::offer) when a packet reaches the near end, [`arrived`](LinkTable::arrived) when it
@@ -242,21 +236,14 @@ impl LinkTable {
             table.cold.push(Cold::new(spec, SplitMix64::new(seed, i as u64)));
         }
         for (i, node) in topology.nodes().iter().enumerate() {
-            if let BufferSpec::Shared { total, alpha } = node.buffer {
-                let why = if total.get() == 0 {
-                    "a shared buffer of zero bytes holds no packet"
-                } else if !(alpha > 0.0 && alpha.is_finite()) {
-                    "alpha, the part of the free buffer that a port may take, must be above zero"
-                } else {
-                    let ports = topology.out_links(NodeId(i as u32)).to_vec();
-                    for port in &ports {
-                        table.cold[port.index()].buffer = Some(table.buffers.len() as u32);
-                        table.warm[port.index()].plain = false;
-                    }
-                    table.buffers.push(SharedBuffer { total: total.get(), alpha, ports });
-                    continue;
-                };
-                return Err(NetError::Buffer { switch: node.name.clone(), why });
+            if let BufferSpec::Shared(spec) = node.buffer {
+                let ports = topology.out_links(NodeId(i as u32)).to_vec();
+                for port in &ports {
+                    table.cold[port.index()].buffer = Some(table.buffers.len() as u32);
+                    table.warm[port.index()].plain = false;
+                }
+                let buffer = SharedBuffer::new(spec, ports);
+                table.buffers.push(buffer.map_err(|why| NetError::Buffer { switch: node.name.clone(), why })?);
             }
         }
         Ok(table)
@@ -424,7 +411,7 @@ impl LinkTable {
             Limit::Packets(limit) => packets < limit,
             Limit::Bytes(limit) => bytes() + len <= limit.get(),
         };
-        if verdict == Verdict::Drop || !fits || !self.buffer_has_room(link, now, len) {
+        if verdict == Verdict::Drop || !fits || !self.buffer_has_room(link, now, len, ecn) {
             if let AqmState::Pie(pie) = &mut self.cold[i].aqm {
                 pie.on_overflow();
             }
@@ -433,19 +420,17 @@ impl LinkTable {
         Some(verdict == Verdict::Mark && ecn != Ecn::Ce)
     }
 
-    /// Dynamic thresholds: port + len <= alpha * (total - used), and used + len <= total.
-    fn buffer_has_room(&mut self, link: LinkId, now: Time, len: u64) -> bool {
-        let Some(buffer) = self.cold[link.index()].buffer else { return true };
-        let ports = self.buffers[buffer as usize].ports.len();
-        let mut used = 0;
-        for n in 0..ports {
-            let port = self.buffers[buffer as usize].ports[n];
+    /// Whether the switch's memory, if it is shared, takes the packet.
+    fn buffer_has_room(&mut self, link: LinkId, now: Time, len: u64, ecn: Ecn) -> bool {
+        let Some(buffer) = self.cold[link.index()].buffer.map(|n| n as usize) else { return true };
+        let mut pooled = 0;
+        for n in 0..self.buffers[buffer].ports.len() {
+            let port = self.buffers[buffer].ports[n];
             self.release(port, now);
-            used += self.port_bytes(port, now);
+            pooled += self.buffers[buffer].pooled(self.port_bytes(port, now));
         }
-        let port_bytes = self.port_bytes(link, now);
-        let SharedBuffer { total, alpha, .. } = self.buffers[buffer as usize];
-        used + len <= total && (port_bytes + len) as f64 <= alpha * (total - used) as f64
+        let queued = self.port_bytes(link, now);
+        self.buffers[buffer].takes(queued, len, pooled, ecn)
     }
 
     /// Takes what has left by `now` off the ring.

@@ -83,14 +83,32 @@ pub struct RedSpec {
 pub enum BufferSpec {
     /// Each port has its own, given by its queue's limit.
     Private,
-    /// One pool with dynamic thresholds (Choudhury and Hahne, IEEE/ACM ToN 1998): a packet is accepted if its port's
-    /// queue with it is at most `alpha` × (the pool's free part), and if it fits.
-    Shared {
-        /// The pool.
-        total: Bytes,
-        /// How much of the free part one port may take, above zero; switches use 1/8 to 8.
-        alpha: f64,
-    },
+    /// One memory for all.
+    Shared(SharedSpec),
+}
+
+/// A switch's memory, as in switch chips: each port has its reserve, and the rest is a pool with dynamic thresholds (Choudhury and
+/// Hahne, IEEE/ACM ToN 1998). What a port has queued beyond its reserve is in the pool. A packet that does not fit the reserve is
+/// accepted if the pool has room, and if the port then holds at most alpha × (the pool's free part) of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SharedSpec {
+    /// All of the memory.
+    pub total: Bytes,
+    /// How much of the pool's free part one port may take, above zero; switches use 1/8 to 8.
+    pub alpha: f64,
+    /// The same for packets that are not ECN-capable: a class that is dropped earlier or later than the other.
+    pub alpha_not_ect: f64,
+    /// Of each port alone.
+    pub reserve: Bytes,
+    /// The part of the pool, from 0 to below 1, that ports beyond an equal share of the pool leave free: room for bursts at others.
+    pub headroom: f64,
+}
+
+impl SharedSpec {
+    /// A pool alone, with one threshold.
+    pub const fn new(total: Bytes, alpha: f64) -> SharedSpec {
+        SharedSpec { total, alpha, alpha_not_ect: alpha, reserve: Bytes::new(0), headroom: 0.0 }
+    }
 }
 
 impl QueueSpec {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{LINK, gbps8, offer, offer_ecn, one_link};
-use net::{BufferSpec, Ecn, LinkId, LinkTable, Outcome, QueueSpec, RedSpec, Topology};
+use net::{BufferSpec, Ecn, LinkId, LinkTable, Outcome, QueueSpec, RedSpec, SharedSpec, Topology};
 use units::{Bytes, Time};
 
 /// 1000 bytes at 8 Gbit/s.
@@ -133,13 +133,17 @@ fn a_seed_gives_the_same_marks_and_each_link_its_own() {
     assert!(different > 5, "{different} of 20 seeds");
 }
 
-/// A switch with three hosts and one pool: the table, and its three ports.
-fn shared(total: u64, alpha: f64, queue: QueueSpec) -> (LinkTable, [LinkId; 3]) {
+/// A switch with three hosts and one memory: the table, and its three ports.
+fn shared_as(spec: SharedSpec, queue: QueueSpec) -> (LinkTable, [LinkId; 3]) {
     let params = common::params(gbps8(), queue);
     let mut topology = Topology::star(3, |_| params).unwrap();
-    topology.set_switch_buffers(BufferSpec::Shared { total: Bytes::new(total), alpha });
+    topology.set_switch_buffers(BufferSpec::Shared(spec));
     let ports = ["s1->h1", "s1->h2", "s1->h3"].map(|name| topology.find_link(name).unwrap());
     (LinkTable::new(&topology, 1).unwrap(), ports)
+}
+
+fn shared(total: u64, alpha: f64, queue: QueueSpec) -> (LinkTable, [LinkId; 3]) {
+    shared_as(SharedSpec::new(Bytes::new(total), alpha), queue)
 }
 
 fn fill(links: &mut LinkTable, port: LinkId, now: Time) -> usize {
@@ -187,6 +191,45 @@ fn a_ports_own_limit_holds_within_the_pool() {
     assert_eq!(fill(&mut links, first, Time::ZERO), 7);
     // Hosts do not share it: their own link accepts what its queue accepts.
     assert_eq!(fill(&mut links, LINK, Time::ZERO), 7);
+}
+
+/// The same with a memory of 12,000 bytes in all.
+fn parted(spec: SharedSpec) -> (LinkTable, [LinkId; 3]) {
+    shared_as(SharedSpec { total: Bytes::new(12_000), ..spec }, QueueSpec::unlimited())
+}
+
+#[test]
+fn a_port_has_its_reserve_whatever_others_hold() {
+    let spec = SharedSpec { reserve: Bytes::new(2000), ..SharedSpec::new(Bytes::new(0), 1e9) };
+    let (mut links, [first, second, third]) = parted(spec);
+    // 3 x 2000 are reserved, so a port may have 2000 + 6000
+    assert_eq!(fill(&mut links, first, Time::ZERO), 8);
+    assert_eq!(fill(&mut links, second, Time::ZERO), 2);
+    assert_eq!(fill(&mut links, third, Time::ZERO), 2);
+    // alpha counts the pool alone: p + 1000 <= 6000 - p holds up to 2500
+    let (mut links, [first, ..]) = parted(SharedSpec { alpha: 1.0, alpha_not_ect: 1.0, ..spec });
+    assert_eq!(fill(&mut links, first, Time::ZERO), 2 + 3);
+}
+
+#[test]
+fn headroom_is_free_for_a_burst_at_another_port() {
+    let pool = SharedSpec::new(Bytes::new(0), 1e9);
+    let (mut links, [first, second, _]) = parted(pool);
+    assert_eq!([fill(&mut links, first, Time::ZERO), fill(&mut links, second, Time::ZERO)], [12, 0]);
+    // a quarter is 3000; an equal share 4000
+    let (mut links, [first, second, third]) = parted(SharedSpec { headroom: 0.25, ..pool });
+    assert_eq!([fill(&mut links, first, Time::ZERO), fill(&mut links, second, Time::ZERO)], [9, 3]);
+    assert_eq!(fill(&mut links, third, Time::ZERO), 0, "the memory is full");
+}
+
+#[test]
+fn a_class_has_a_threshold_of_its_own() {
+    let spec = SharedSpec { alpha_not_ect: 0.25, ..SharedSpec::new(Bytes::new(0), 1.0) };
+    let (mut links, [first, ..]) = parted(spec);
+    // q + 1000 <= (12000 - q) / 4 holds up to 1600
+    assert_eq!(fill(&mut links, first, Time::ZERO), 2);
+    let capable = (0..50).take_while(|_| offer_ecn(&mut links, first, Time::ZERO, 1000, Ecn::Ect0).is_some()).count();
+    assert_eq!(capable, 4, "to 6000");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{LINK, gbps8, offer, offer_ecn, one_link};
-use net::{BufferSpec, Depth, Ecn, LinkTable, Outcome, QueueLength, QueueSpec, RedSpec, Topology};
+use net::{BufferSpec, Depth, Ecn, LinkTable, Outcome, QueueLength, QueueSpec, RedSpec, SharedSpec, Topology};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use units::{Bytes, Rate, Time};
@@ -166,7 +166,11 @@ fn impossible_links_are_refused_by_name() {
         topology.set_switch_buffers(buffer);
         LinkTable::new(&topology, 1).map(|_| ()).unwrap_err().to_string()
     };
-    let shared = |total, alpha| BufferSpec::Shared { total: Bytes::new(total), alpha };
+    let shared = |total, alpha| BufferSpec::Shared(SharedSpec::new(Bytes::new(total), alpha));
+    let parted = |reserve, headroom| {
+        let pool = SharedSpec::new(Bytes::new(1000), 1.0);
+        BufferSpec::Shared(SharedSpec { reserve: Bytes::new(reserve), headroom, ..pool })
+    };
     let plain = QueueSpec::drop_tail(1);
     for (rate, queue, buffer, expected) in [
         (Rate::from_bps(0), plain, BufferSpec::Private, "link h1->s1: its rate is zero"),
@@ -180,6 +184,10 @@ fn impossible_links_are_refused_by_name() {
         (gbps8(), plain, shared(0, 1.0), "switch s1: a shared buffer of zero bytes"),
         (gbps8(), plain, shared(1000, 0.0), "switch s1: alpha"),
         (gbps8(), plain, shared(1000, f64::NAN), "switch s1: alpha"),
+        (gbps8(), plain, parted(1001, 0.0), "switch s1: its ports' reserves"),
+        (gbps8(), plain, parted(u64::MAX, 0.0), "switch s1: its ports' reserves"),
+        (gbps8(), plain, parted(10, 1.0), "switch s1: the headroom"),
+        (gbps8(), plain, parted(10, f64::NAN), "switch s1: the headroom"),
     ] {
         let message = build(rate, queue, buffer);
         assert!(message.contains(expected), "{message}");

@@ -3,10 +3,10 @@
 use crate::aqm;
 use net::{
     Aqm, BufferSpec, Cable, Depth, Limit, LinkId, LinkParams, LinkTable, LinkTier, NetError, QueueSpec, RedSpec,
-    Routing, SchedulerSpec, Topology,
+    Routing, SchedulerSpec, SharedSpec, Topology,
 };
 use scenario::{self as file, LinkRef, Scenario};
-use units::Time;
+use units::{Bytes, Time};
 
 /// Ethernet's header, preamble, check sequence and gap.
 const ETHERNET_BYTES: u32 = 14 + 24;
@@ -65,8 +65,14 @@ pub fn topology(scenario: &Scenario) -> Result<Topology, NetError> {
         file::Topology::Explicit { nodes, links } => explicit(scenario, nodes, links),
         file::Topology::Shaped(shape) => Topology::shaped(*shape, params),
     }?;
-    if let file::Buffer::Shared { bytes, alpha } = network.buffer {
-        topology.set_switch_buffers(BufferSpec::Shared { total: bytes, alpha });
+    if let file::Buffer::Shared(shared) = network.buffer {
+        topology.set_switch_buffers(BufferSpec::Shared(SharedSpec {
+            total: shared.bytes,
+            alpha: shared.alpha,
+            alpha_not_ect: shared.alpha_not_ect.unwrap_or(shared.alpha),
+            reserve: shared.reserve.unwrap_or(Bytes::new(0)),
+            headroom: shared.headroom.map_or(0.0, file::Percent::fraction),
+        }));
     }
     Ok(topology)
 }

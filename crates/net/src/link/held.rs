@@ -83,7 +83,7 @@ impl LinkTable {
         let i = link.index();
         let len = u64::from(parcel.len);
         let strikes = self.cold[i].loss.as_mut().is_some_and(Loss::strikes);
-        let has_room = !strikes && self.buffer_has_room(link, now, len);
+        let has_room = !strikes && self.buffer_has_room(link, now, len, parcel.ecn);
         let busy_until = self.hot[i].busy_until;
         let held = self.cold[i].held.as_mut()?;
         let queue = held.queue_len(now, busy_until);

@@ -270,14 +270,27 @@ pub enum Framing {
 pub enum Buffer {
     /// Each port its own, as large as its queue's limit. The default.
     Private,
-    /// One memory for all ports of a switch; a port may hold `alpha` times what is free (Choudhury and Hahne 1998).
-    /// The queue's own limit holds as well.
-    Shared {
-        /// Memory of one switch.
-        bytes: Bytes,
-        /// Share of the free memory that a port may take, more than 0. Default 1.
-        alpha: f64,
-    },
+    /// One memory for all ports of a switch. The queue's own limit holds as well.
+    Shared(SharedBuffer),
+}
+
+/// A switch's memory: a reserve for each port, and a pool of which a port may hold `alpha` times what is free (Choudhury and Hahne
+/// 1998).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SharedBuffer {
+    /// Memory of one switch.
+    pub bytes: Bytes,
+    /// Share of the pool's free part that a port may take, more than 0. Default 1.
+    pub alpha: f64,
+    /// The same for packets that are not ECN-capable. Default: `alpha`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha_not_ect: Option<f64>,
+    /// Of each port alone. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<Bytes>,
+    /// Share of the pool that ports with more than an equal share leave free. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<Percent>,
 }
 
 /// A failure of one link or of both links of a cable.

@@ -3,7 +3,7 @@
 use super::{INTEGER_MAX, Reader, Section, shaped};
 use crate::model::{
     Buffer, Cable, Failure, Framing, Limit, LimitOutput, LinkRef, LinkSettings, Loss, Network, Node as NetworkNode,
-    NodeKind, Queue, Routing, Tcp, Tier, Topology,
+    NodeKind, Queue, Routing, SharedBuffer, Tcp, Tier, Topology,
 };
 use document::tree::{Node, Value};
 use document::{list, nearest, suggestion};
@@ -115,8 +115,17 @@ impl Reader<'_, '_> {
             r.within(n, |bytes: &Bytes| (frame_bytes..=1_000_000_000_000).contains(&bytes.get()), &rule)
         });
         let alpha = section.get("alpha", |r, n| r.number(n, 1024.0)).unwrap_or(1.0);
+        let alpha_not_ect = section.get("alpha_not_ect", |r, n| r.number(n, 1024.0));
+        let reserve = section.get("reserve", |r, n| {
+            r.within(n, |reserve: &Bytes| bytes.is_none_or(|bytes| *reserve <= bytes), "at most `bytes`")
+        });
+        let headroom = section.get("headroom", |r, n| {
+            let share = r.percentage(n)?;
+            let rule = "the headroom is below 100 %, or no port could hold more than an equal share";
+            if share.fraction() < 1.0 { Some(share) } else { r.problem(&n.at, rule.to_string(), None) }
+        });
         section.finish();
-        Some(Buffer::Shared { bytes: bytes?, alpha })
+        Some(Buffer::Shared(SharedBuffer { bytes: bytes?, alpha, alpha_not_ect, reserve, headroom }))
     }
 
     /// The settings of each tier that the topology has.

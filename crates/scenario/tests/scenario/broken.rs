@@ -169,6 +169,20 @@ fn queues_are_checked() {
 }
 
 #[test]
+fn shared_buffers_are_checked() {
+    let buffer = |keys: &str| network(&format!("buffer = {{ shared = {{ bytes = \"64 kB\", {keys} }} }}"));
+    refused(&[
+        (buffer("alpha = 0"), "`0` is out of range"),
+        (buffer("alpha_not_ect = -1"), "`-1` is out of range"),
+        (buffer("reserve = \"65 kB\""), "`65 kB` is out of range: at most `bytes`"),
+        (buffer("reserve = 8000"), "a quantity is written in quotes with its unit"),
+        (buffer("headroom = \"100 %\""), "the headroom is below 100 %"),
+        (buffer("headroom = \"0 %\""), "`0 %` is out of range"),
+        (buffer("head = \"10 %\""), "has no key `head`"),
+    ]);
+}
+
+#[test]
 fn queues_by_delay_are_checked() {
     refused(&[
         (network("queue = { pie = { target = \"0 s\" } }"), "`0 s` is out of range: more than zero"),
