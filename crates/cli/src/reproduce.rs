@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use results::Comparison;
 use serde::Serialize;
 use std::path::PathBuf;
-use study::{DctcpOptions, Monitor, ParityOptions, Request, STUDIES, Study, TconOptions};
+use study::{DctcpOptions, Monitor, ParityOptions, Request, STUDIES, Slower, Study, TconOptions};
 use units::Time;
 
 const EXAMPLES: &str = "\
@@ -19,6 +19,7 @@ Examples:
   opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[].ours'
   opentcp reproduce data-centers --full                an hour and more; resumes after an interruption
   sudo opentcp reproduce dctcp                         also on real kernels, ten minutes
+  sudo opentcp reproduce dctcp --slower auto           on a machine that is too slow for real time
   opentcp reproduce dctcp --figure 12 --backend sim
   sudo opentcp reproduce opentcp --backend kernel      on real kernels alone, two minutes
   sudo opentcp reproduce parity --grid --seeds 3       an hour; resumes after an interruption
@@ -71,6 +72,9 @@ struct DctcpArgs {
     /// The backend; without the rights to emulate, `both` means the simulator
     #[arg(long, value_enum, default_value_t = Wanted::Both)]
     backend: Wanted,
+    /// Run kernels N times slower than real time, or as much as this machine needs (also opentcp)
+    #[arg(long, value_name = "auto|N")]
+    slower: Option<Slower>,
     /// Time between two starts or stops in Figure 16 [default: 10 s, with --full 30 s]
     #[arg(long, value_name = "TIME", value_parser = stage)]
     stage: Option<Time>,
@@ -179,6 +183,13 @@ impl Args {
         if self.dctcp.backend != Wanted::Both && !wanted.iter().any(|study| study.has_kernels()) {
             return Err(Failure::Input("--backend needs one of the studies dctcp, opentcp and tcon".into()));
         }
+        let slows = |study: &&Study| study.name == "dctcp" || study.name == "opentcp";
+        if self.dctcp.slower.is_some() && !wanted.iter().any(slows) {
+            return Err(Failure::Input("--slower needs the study dctcp or opentcp".into()));
+        }
+        if self.dctcp.slower.is_some() && self.dctcp.backend == Wanted::Sim {
+            return Err(Failure::Input("--slower needs real kernels: leave out --backend sim".into()));
+        }
         if self.parity.grid && !has("parity") {
             return Err(Failure::Input("--grid needs the study parity".into()));
         }
@@ -201,6 +212,7 @@ impl Args {
                 Wanted::Sim => study::Wanted::Sim,
                 Wanted::Kernel => study::Wanted::Kernel,
             },
+            slower: self.dctcp.slower.unwrap_or_default(),
             dctcp: DctcpOptions { figures: self.dctcp.figures.clone(), stage: self.dctcp.stage },
             parity: ParityOptions { grid: self.parity.grid },
             tcon: TconOptions { downloads: self.tcon.downloads },

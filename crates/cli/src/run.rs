@@ -7,7 +7,7 @@ use crate::terminal::{Terminal, note, print, print_json};
 use results::{RunInfo, RunSummary, SelfCheck};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use study::{Kept, Monitor, RunRequest, Words as _, tables};
+use study::{Kept, Monitor, RunRequest, Slower, Words as _, tables};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +16,7 @@ Examples:
   opentcp run scenarios/incast.toml --jobs 4 --out incast --json > incast.json
   opentcp run opentcp-results/dumbbell/scenario.toml      repeats the run, byte for byte
   opentcp run scenarios/dctcp-star.toml --backend emu     in real time, with real Linux hosts (as root)
+  opentcp run scenarios/dctcp-star.toml --backend emu --slower auto    on a machine that is too slow for that
 
 The results folder:
   report.html      charts and tables for a browser
@@ -38,6 +39,9 @@ pub struct Args {
     /// What runs the scenario
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
+    /// Emulator: run the network N times slower than real time, or as much as this machine needs; results are in its own time
+    #[arg(long, value_name = "auto|N")]
+    slower: Option<Slower>,
     /// Emulator: exit with 0 even if a run is not valid because the machine was too slow
     #[arg(long)]
     allow_distorted: bool,
@@ -56,11 +60,15 @@ enum Backend {
 /// # Errors
 /// The input is wrong, a run failed, or the user stopped it.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.slower.is_some() && matches!(args.backend, Backend::Sim) {
+        return Err(Failure::Input("--slower needs --backend emu: the simulator has no wall clock".into()));
+    }
     let request = RunRequest {
         scenario: args.scenario.as_path().into(),
         sets: args.sets.clone(),
         out: args.options.out.clone(),
         workers: args.options.workers(),
+        slower: args.slower.unwrap_or_default(),
         backend: match args.backend {
             Backend::Sim => study::Backend::Sim,
             Backend::Emu => study::Backend::Emu,
@@ -90,8 +98,8 @@ fn judge(checks: &[SelfCheck], allow_distorted: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Run(format!(
-        "{text}\nThe results were written, marked as not valid. Lower the rates, or run nothing else on the machine; --allow-distorted \
-         accepts them"
+        "{text}\nThe results were written, marked as not valid. Run nothing else on the machine, or the network more slowly (--slower auto); \
+         --allow-distorted accepts them"
     )))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::cpu::CpuUse;
 use crate::lateness::Lateness;
+use crate::slowdown::Slowdown;
 use net::{LinkId, NodeId, Router, Topology};
 use results::SelfCheck;
 use std::collections::BTreeSet;
@@ -21,6 +22,8 @@ pub struct Scale {
     pub packet_time: Time,
     /// The scenario measures queues.
     pub queues: bool,
+    /// What is a share of real time disturbs the network as many times less.
+    pub slowdown: Slowdown,
 }
 
 impl Scale {
@@ -46,7 +49,12 @@ impl Scale {
         let all = (0..topology.links().len() as u32).map(LinkId).collect::<Vec<_>>();
         let links = if measured.is_empty() { &all } else { measured };
         let packet_time = links.iter().map(|link| topology.link(*link).rate.serialization(full + framing)).min();
-        Scale { base_rtt, packet_time: packet_time.unwrap_or(Time::NEVER), queues: !measured.is_empty() }
+        Scale {
+            base_rtt,
+            packet_time: packet_time.unwrap_or(Time::NEVER),
+            queues: !measured.is_empty(),
+            slowdown: Slowdown::NONE,
+        }
     }
 }
 
@@ -90,20 +98,23 @@ pub fn judge(
     if applications > APPLICATIONS_LATE_MAX {
         against.push(format!("the p99 of the lateness of the applications' timers was {applications}"));
     }
-    if cpu.others_waited > OTHERS_WAITED_MAX {
+    let times = f64::from(scale.slowdown.times());
+    if cpu.others_waited > OTHERS_WAITED_MAX * times {
         let CpuUse { others_ran, others_waited, .. } = cpu;
         against.push(format!(
             "another program waited for a CPU for {:.0} % of the run, and others used {others_ran:.2} CPUs",
             others_waited * 100.0
         ));
     }
-    if cpu.stolen > if scale.packet_time < FAST { STOLEN_FAST_MAX } else { STOLEN_MAX } {
+    let is_fast = scale.slowdown.real(scale.packet_time) < FAST;
+    if cpu.stolen > times * if is_fast { STOLEN_FAST_MAX } else { STOLEN_MAX } {
         against.push(format!("steal time was {:.1} % of the CPU time", cpu.stolen * 100.0));
     }
     let us = |time: Time| time.as_ns() as f64 / 1e3;
     SelfCheck {
         run: String::new(),
         attempts: 1,
+        slowdown: scale.slowdown.times(),
         packets: lateness.release.count(),
         lateness_p50_us: us(lateness.release.percentile(50.0)),
         lateness_p99_us: us(p99),
@@ -138,7 +149,12 @@ mod tests {
 
     #[test]
     fn a_run_is_judged_by_what_it_measures() {
-        let scale = |queues| Scale { base_rtt: Time::from_us(500), packet_time: Time::from_us(12), queues };
+        let scale = |queues| Scale {
+            base_rtt: Time::from_us(500),
+            packet_time: Time::from_us(12),
+            queues,
+            slowdown: Slowdown::NONE,
+        };
         let judged = |us, queues| judge(&late(us), Time::ZERO, scale(queues), CpuUse::default(), Vec::new());
         assert!(judged(20, true).valid);
         let queues = judged(100, true);
@@ -150,6 +166,8 @@ mod tests {
         let crowded = judge(&late(1), Time::ZERO, scale(false), waited(0.5), Vec::new());
         assert!(!crowded.valid && crowded.reasons[0].contains("another program"));
         assert!(judge(&late(1), Time::ZERO, scale(false), waited(0.1), Vec::new()).valid);
+        let slow = Scale { slowdown: Slowdown::new(2).unwrap(), ..scale(false) };
+        assert!(judge(&late(1), Time::ZERO, slow, waited(0.5), Vec::new()).valid, "half as much of a slower network");
         let idle = judge(&late(1), Time::from_ms(1), scale(false), CpuUse::default(), Vec::new());
         let slow = judge(&late(1), Time::from_ms(40), scale(false), CpuUse::default(), Vec::new());
         assert!(idle.valid && !slow.valid && slow.reasons[0].contains("was 40 ms"), "{:?}", slow.reasons);

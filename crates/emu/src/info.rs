@@ -1,5 +1,6 @@
 //! The kernel's state of a connection: `struct tcp_info`.
 
+use crate::slowdown::Slowdown;
 use nix::libc::{self, tcp_info};
 use nix::sys::socket::getsockopt;
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
@@ -102,6 +103,22 @@ impl Info {
             snd_wnd: u32_at(offset_of!(tcp_info, tcpi_snd_wnd)),
             busy_us: u64_at(offset_of!(tcp_info, tcpi_busy_time)),
             rwnd_limited_us: u64_at(offset_of!(tcp_info, tcpi_rwnd_limited)),
+        }
+    }
+
+    /// The same in a slower network's time.
+    #[must_use]
+    pub fn in_network_time(self, slowdown: Slowdown) -> Info {
+        let times = slowdown.times();
+        // all ones: no sample
+        let span = |us: u32| if us == u32::MAX { us } else { us.div_ceil(times) };
+        Info {
+            rtt_us: span(self.rtt_us),
+            min_rtt_us: span(self.min_rtt_us),
+            pacing_rate: self.pacing_rate.saturating_mul(u64::from(times)),
+            busy_us: self.busy_us / u64::from(times),
+            rwnd_limited_us: self.rwnd_limited_us / u64::from(times),
+            ..self
         }
     }
 

@@ -7,7 +7,7 @@
 //!             ports ⇄ engine: LinkTable, hop by hop, at the model's instants ─▶ series, flows, lateness ─▶ RunResults
 //! ```
 //!
-//! [`emulate`] runs a scenario in real time, and returns what the simulator returns and a
+//! [`emulate`] runs a scenario in real time, or slower by a [`Slowdown`], and returns what the simulator returns and a
 //! [`SelfCheck`](results::SelfCheck): how late the machine was, and whether that matters for what the scenario measures.
 #![forbid(unsafe_code)]
 
@@ -33,6 +33,7 @@ pub mod routes;
 mod run;
 mod scheduling;
 mod setter;
+mod slowdown;
 mod sockets;
 mod taps;
 mod traffic;
@@ -40,3 +41,4 @@ mod traffic;
 pub use error::EmuError;
 pub use run::{Emulated, Network, Watch, emulate, open};
 pub use scheduling::Awake;
+pub use slowdown::Slowdown;

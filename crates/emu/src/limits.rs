@@ -1,6 +1,7 @@
 //! What a machine can emulate: limits that are checked before anything starts.
 
 use crate::address::ENTRIES_MAX;
+use crate::slowdown::Slowdown;
 use net::{LinkId, NodeId, Router, Topology};
 use plan::{Pairing, Random};
 use scenario::{LimitOutput, Objection, Scenario, TrafficKind, Workload};
@@ -41,20 +42,20 @@ struct Demand {
 }
 
 /// Whether packets are joined in this network.
-pub fn glues(topology: &Topology) -> bool {
-    topology.links().iter().any(|link| link.rate > GLUE_ABOVE)
+pub fn glues(topology: &Topology, slowdown: Slowdown) -> bool {
+    topology.links().iter().any(|link| slowdown.real_rate(link.rate) > GLUE_ABOVE)
 }
 
 /// Where the network exceeds the limits.
-pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
+pub fn of_network(scenario: &Scenario, topology: &Topology, slowdown: Slowdown) -> Vec<Objection> {
     let mut found = Vec::new();
     let mut object = |key: &str, message: String, help: &str| {
         found.push(Objection { key: key.to_string(), message, help: Some(help.to_string()) });
     };
-    if let Some(link) = topology.links().iter().find(|link| link.rate > RATE_MAX) {
+    if let Some(link) = topology.links().iter().find(|link| slowdown.real_rate(link.rate) > RATE_MAX) {
         let key = rate_key(scenario, link.rate);
         let message = format!("links of {} cannot be emulated; the bound is {RATE_MAX}", link.rate);
-        object(&key, message, "lower the rate, or use --backend sim");
+        object(&key, message, "lower the rate, emulate the network more slowly (--slower), or use --backend sim");
     }
     if topology.servers_forward() {
         let message = "networks whose servers forward cannot be emulated".to_string();
@@ -77,8 +78,8 @@ pub fn of_network(scenario: &Scenario, topology: &Topology) -> Vec<Objection> {
 }
 
 /// Where the traffic exceeds the limits.
-pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> Vec<Objection> {
-    let mut found = of_network(scenario, topology);
+pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router, slowdown: Slowdown) -> Vec<Objection> {
+    let mut found = of_network(scenario, topology, slowdown);
     let mut object = |key: &str, message: String, help: &str| {
         found.push(Objection { key: key.to_string(), message, help: Some(help.to_string()) });
     };
@@ -96,8 +97,9 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
     }
     if found.is_empty() {
         // packets that are not joined are acknowledged one by one, or every second one
-        let (per_packet, acks) = if glues(topology) { (GLUED_IO_S, 0.1) } else { (IO_S, ACKS) };
+        let (per_packet, acks) = if glues(topology, slowdown) { (GLUED_IO_S, 0.1) } else { (IO_S, ACKS) };
         let (share, bps) = load(scenario, topology, router, per_packet, acks);
+        let share = share / f64::from(slowdown.times());
         if share > SHARE_MAX {
             let bound = Rate::from_mbps((bps * SHARE_MAX / share / 1e8) as u64 * 100);
             let asked = Rate::from_mbps((bps / 1e8) as u64 * 100);
@@ -108,7 +110,11 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
             found.push(Objection {
                 key: "traffic".to_string(),
                 message,
-                help: Some("lower the links' rates or the number of senders, or use --backend sim".to_string()),
+                help: Some(
+                    "lower the links' rates or the number of senders, emulate the network more slowly (--slower), or use \
+                     --backend sim"
+                        .to_string(),
+                ),
             });
         }
     }
@@ -119,8 +125,8 @@ pub fn objections(scenario: &Scenario, topology: &Topology, router: &Router) -> 
 ///
 /// The forwarder's thread is the better place for it while it has the time: an interrupt that moves the work can take
 /// longer than the work, and there no kernel skips BPF's hooks, as some do where an interrupt finds process 1.
-pub fn needs_help(scenario: &Scenario, topology: &Topology, router: &Router) -> bool {
-    load(scenario, topology, router, RECEIVING_S, ACKS).0 > RECEIVING_SHARE_MAX
+pub fn needs_help(scenario: &Scenario, topology: &Topology, router: &Router, slowdown: Slowdown) -> bool {
+    load(scenario, topology, router, RECEIVING_S, ACKS).0 > RECEIVING_SHARE_MAX * f64::from(slowdown.times())
 }
 
 /// The key of a queue that decides when a packet departs: the engine asks a link only as packets arrive.

@@ -1,14 +1,20 @@
 //! A scenario's TCP settings as Linux settings: sysctls of a host's namespace, metrics of its route, options of
 //! its sockets. What Linux cannot do is refused, by key.
 
+use crate::slowdown::Slowdown;
 use policy::Policy;
 use scenario::{Algorithm, Ecn, LimitOutput, Objection, Pacing, Scenario, Tcp};
+use std::collections::BTreeSet;
 use units::Time;
 
 pub use kernel::KERNEL_PREFIX;
 
 /// Linux's initial RTO, TCP_TIMEOUT_INIT.
 const TIMEOUT_INIT: Time = Time::from_secs(1);
+/// Linux's largest RTO, TCP_RTO_MAX_SEC.
+const RTO_MAX: Time = Time::from_secs(120);
+/// The largest minimum RTO and ACK delay that a BPF program may set.
+const BPF_TIMERS_MAX: Time = Time::from_ms(200);
 /// Linux's delayed ACK, TCP_DELACK_MIN and TCP_DELACK_MAX.
 const DELAYED_ACK: (Time, Time) = (Time::from_ms(40), Time::from_ms(200));
 /// Full segments in one super-segment of 64 KB; Linux's own maximum.
@@ -36,13 +42,13 @@ pub struct Stack {
     pub limit_output: bool,
 }
 
-/// The hosts' settings for `scenario`.
+/// The hosts' settings for `scenario`, with timers as slow as the network.
 ///
 /// # Errors
 /// What Linux cannot do.
-pub fn stack(scenario: &Scenario) -> Result<Stack, Vec<Objection>> {
+pub fn stack(scenario: &Scenario, slowdown: Slowdown) -> Result<Stack, Vec<Objection>> {
     let tcp = &scenario.tcp;
-    let objections = objections(scenario);
+    let objections = objections(scenario, slowdown);
     if !objections.is_empty() {
         return Err(objections);
     }
@@ -58,8 +64,8 @@ pub fn stack(scenario: &Scenario) -> Result<Stack, Vec<Objection>> {
         ("tcp_frto", if tcp.frto { "2" } else { "0" }.to_string()),
         ("tcp_slow_start_after_idle", on(tcp.slow_start_after_idle)),
         ("tcp_syn_retries", tcp.syn_retries.to_string()),
-        ("tcp_rto_min_us", tcp.rto_min.as_us().to_string()),
-        ("tcp_rto_max_ms", (tcp.rto_max.as_us() / 1000).to_string()),
+        ("tcp_rto_min_us", slowdown.real(tcp.rto_min).as_us().to_string()),
+        ("tcp_rto_max_ms", (slowdown.real(tcp.rto_max).min(RTO_MAX).as_us() / 1000).to_string()),
         // 2: accept ECN, do not request it; an algorithm that needs ECN requests it in any case
         ("tcp_ecn", ecn(scenario).to_string()),
         ("tcp_ecn_fallback", "0".to_string()),
@@ -82,7 +88,7 @@ pub fn ecn(scenario: &Scenario) -> &'static str {
     if scenario.tcp.ecn == Ecn::On { "1" } else { "2" }
 }
 
-fn objections(scenario: &Scenario) -> Vec<Objection> {
+fn objections(scenario: &Scenario, slowdown: Slowdown) -> Vec<Objection> {
     let tcp = &scenario.tcp;
     let mut found = Vec::new();
     let mut object = |key: &str, message: String, help: &str| {
@@ -101,7 +107,7 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
             );
         }
     }
-    if tcp.rto_max < TIMEOUT_INIT || tcp.rto_max > Time::from_secs(120) {
+    if tcp.rto_max < TIMEOUT_INIT || tcp.rto_max > RTO_MAX {
         object("rto_max", format!("Linux takes 1 s to 120 s, not {}", tcp.rto_max), "set it to \"120 s\"");
     }
     if tcp.sack && !tcp.rack {
@@ -134,12 +140,12 @@ fn objections(scenario: &Scenario) -> Vec<Objection> {
     {
         object("ecn", format!("{} in the kernel always negotiates ECN", cc.label()), "set `ecn = \"auto\"`");
     }
-    found.extend(scenario.policy.iter().flat_map(|control| of_policy(&control.policy)));
+    found.extend(scenario.policy.iter().flat_map(|control| of_policy(&control.policy, slowdown)));
     found
 }
 
 /// Parts of a policy that real hosts cannot be set to.
-fn of_policy(policy: &Policy) -> Vec<Objection> {
+fn of_policy(policy: &Policy, slowdown: Slowdown) -> Vec<Objection> {
     let mut found = Vec::new();
     let mut object = |message: String, help: &str| {
         found.push(Objection { key: "policy.file".to_string(), message, help: Some(help.to_string()) });
@@ -147,6 +153,18 @@ fn of_policy(policy: &Policy) -> Vec<Objection> {
     if policy.rules.len() > POLICY_RULES_MAX {
         let message = format!("{} rules are more than the {POLICY_RULES_MAX} that can be emulated", policy.rules.len());
         object(message, "join rules, or use --backend sim");
+    }
+    for rule in policy.rules.iter().filter(|_| slowdown.is_slower()) {
+        for (name, time) in [("rto_min", rule.set.rto_min), ("delayed_ack_max", rule.set.delayed_ack_max)] {
+            if time.is_some_and(|time| slowdown.real(time) > BPF_TIMERS_MAX) {
+                let n = slowdown.times();
+                let message = format!(
+                    "rule {:?}: {name} slowed {n} times is more than {BPF_TIMERS_MAX}, Linux's most",
+                    rule.name
+                );
+                object(message, "use a smaller --slower, a shorter time, or --backend sim");
+            }
+        }
     }
     for rule in policy.rules.iter().filter(|rule| rule.set.ecn.is_some()) {
         if rule.sessions.port.is_some() || rule.sessions.remote.is_some() {
@@ -173,6 +191,26 @@ fn delayed_ack(tcp: &Tcp) -> Option<String> {
 /// The algorithms of the scenario's traffic.
 pub fn algorithms(scenario: &Scenario) -> impl Iterator<Item = &Algorithm> {
     scenario.traffic.iter().map(|entry| entry.cc.as_ref().unwrap_or(&scenario.tcp.cc))
+}
+
+/// What a slower network does not slow, because Linux cannot be asked to.
+pub fn in_real_time(scenario: &Scenario) -> Vec<String> {
+    let mut found = vec!["initial RTO".to_string(), "ticks".to_string()];
+    if scenario.tcp.delayed_ack.segments > 1 {
+        found.push("the delay of a single ACK".to_string());
+    }
+    let clocks: BTreeSet<&str> = algorithms(scenario)
+        .map(Algorithm::label)
+        .chain(policy_algorithms(scenario))
+        .filter(|cc| has_clock(cc))
+        .collect();
+    found.extend(clocks.iter().map(|cc| format!("the clock of {cc}")));
+    found
+}
+
+/// Whether the algorithm acts by times of its own, not by round trips alone.
+fn has_clock(name: &str) -> bool {
+    ["bbr", "cubic", "westwood", "prague", "d2tcp"].iter().any(|clocked| name.contains(clocked))
 }
 
 /// The algorithms that the scenario's policy may set, by our names; may contain duplicates.

@@ -3,6 +3,7 @@
 //! The engine never parses a packet; only an enforcer does, which takes it from the port. A port describes each packet ([`Head`])
 //! and keeps the bytes; so the engine runs the same on TAP devices and on lists in memory.
 
+use crate::slowdown::Slowdown;
 use net::Ecn;
 use packet_io::OwnedFrame;
 use units::Time;
@@ -78,20 +79,28 @@ pub trait Clock {
     fn now(&self) -> Time;
 }
 
-/// The wall clock, zero when made.
+/// The network's clock by the wall clock, zero when made.
 #[derive(Clone, Copy, Debug)]
-pub struct WallClock(std::time::Instant);
+pub struct WallClock {
+    began: std::time::Instant,
+    slowdown: Slowdown,
+}
 
 impl WallClock {
     /// A clock that shows zero now.
-    pub fn start() -> WallClock {
-        WallClock(std::time::Instant::now())
+    pub fn start(slowdown: Slowdown) -> WallClock {
+        WallClock { began: std::time::Instant::now(), slowdown }
+    }
+
+    /// How slow it is.
+    pub fn slowdown(&self) -> Slowdown {
+        self.slowdown
     }
 }
 
 impl Clock for WallClock {
     #[inline]
     fn now(&self) -> Time {
-        Time::from_ns(self.0.elapsed().as_nanos() as u64)
+        self.slowdown.of_real(Time::from_ns(self.began.elapsed().as_nanos() as u64))
     }
 }

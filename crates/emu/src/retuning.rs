@@ -4,6 +4,7 @@ use crate::error::EmuError;
 use crate::gauges::{Gauges, Readings};
 use crate::port::WallClock;
 use crate::setter::{self, Place, Setter};
+use crate::slowdown::Slowdown;
 use crate::sockets::Sockets;
 use kernel::retune::Counts;
 use net::{LinkCounters, LinkId, QueueLength};
@@ -23,6 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Retuning {
     control: Control,
     policy: Policy,
+    slowdown: Slowdown,
     setter: Setter,
     network: Observed,
     /// The largest lateness of the policy.
@@ -53,6 +55,7 @@ pub struct Retuned {
     /// The Oracle's and the agents' results.
     pub control: Control,
     policy: Policy,
+    slowdown: Slowdown,
     /// The kernel program's counters.
     pub counts: Counts,
     /// The largest lateness of the Oracle or an agent.
@@ -65,7 +68,7 @@ impl Retuned {
         let mut rows = self.control.into_rows();
         for row in &mut rows {
             if let Some(rule) = self.policy.rules.iter().find(|rule| rule.name == *row.rule) {
-                row.set = setter::with_effective(&rule.set).into();
+                row.set = setter::with_effective(&rule.set, self.slowdown).into();
             }
         }
         rows
@@ -83,6 +86,7 @@ impl Retuning {
         gauges: Arc<Gauges>,
         places: Vec<Place>,
         ecn: String,
+        slowdown: Slowdown,
     ) -> Result<Retuning, EmuError> {
         let network = Observed {
             gauges,
@@ -92,8 +96,8 @@ impl Retuning {
             next: 0,
             is_changed: false,
         };
-        let setter = Setter::attach(policy.clone(), places, ecn)?;
-        Ok(Retuning { control, policy, setter, network, late: Time::ZERO })
+        let setter = Setter::attach(policy.clone(), places, ecn, slowdown)?;
+        Ok(Retuning { control, policy, slowdown, setter, network, late: Time::ZERO })
     }
 
     /// Starts, on the thread of the applications. Nothing has happened yet, however long the set-up took.
@@ -134,7 +138,8 @@ impl Retuning {
     /// The kernel has refused a setting, or its counters cannot be read.
     pub fn finish(mut self) -> Result<Retuned, EmuError> {
         let counts = self.setter.finish()?;
-        Ok(Retuned { counts, control: self.control, policy: self.policy, late: self.late })
+        let Retuning { control, policy, slowdown, late, .. } = self;
+        Ok(Retuned { control, policy, slowdown, counts, late })
     }
 }
 

@@ -14,6 +14,7 @@ use crate::linux::Stack;
 use crate::port::{Clock, WallClock};
 use crate::retuning::{Retuned, Retuning};
 use crate::setter::Place;
+use crate::slowdown::Slowdown;
 use crate::sockets::Hosts;
 use crate::taps::Trouble;
 use crate::traffic::{self, Report};
@@ -51,18 +52,24 @@ pub struct Emulated {
 /// Interval of [`Progress`] calls.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs `scenario` in real time. With `pcap`, what each host sends and receives is captured in that folder.
+/// Runs `scenario`, slower than real time by `slowdown`. With `pcap`, what each host sends and receives is captured in that folder.
 ///
 /// # Errors
 /// [`EmuError`]; in every case nothing is left behind.
-pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watch) -> Result<Emulated, EmuError> {
+pub fn emulate(
+    scenario: &Scenario,
+    slowdown: Slowdown,
+    pcap: Option<PathBuf>,
+    watch: &mut impl Watch,
+) -> Result<Emulated, EmuError> {
     let topology = plan::topology(scenario)?;
     let router = Router::new(&topology, plan::routing(scenario));
-    let stack = agreed(limits::objections(scenario, &topology, &router), linux::stack(scenario))?;
+    let objections = limits::objections(scenario, &topology, &router, slowdown);
+    let stack = agreed(objections, linux::stack(scenario, slowdown))?;
     // dropped after the network: its sockets use the algorithms
     let algorithms = Algorithms::load(scenario)?;
-    let helped = limits::needs_help(scenario, &topology, &router);
-    let network = Network::create(scenario, &topology, &stack, helped, scenario.traffic.len(), pcap)?;
+    let helped = limits::needs_help(scenario, &topology, &router, slowdown);
+    let network = Network::create(scenario, &topology, &stack, helped, (scenario.traffic.len(), slowdown), pcap)?;
     let hosts = Hosts {
         topology: &topology,
         per_pod: plan::Pairing::of(scenario, &topology).hosts_per_pod,
@@ -77,13 +84,13 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
             let (policy, ecn) = (section.policy.clone(), linux::ecn(scenario).to_string());
             let place = |(namespace, host): (File, &Host)| Place { namespace, route: host.route() };
             let places = network.namespaces()?.into_iter().zip(network.hosts()).map(place).collect();
-            Some(Retuning::attach(control, policy, network.gauges(), places, ecn)?)
+            Some(Retuning::attach(control, policy, network.gauges(), places, ecn, slowdown)?)
         }
         _ => None,
     };
     let before = Look::now();
     let (end, stop) = (scenario.duration, AtomicBool::new(false));
-    let clock = WallClock::start();
+    let clock = WallClock::start(slowdown);
     let (ran, report) = thread::scope(|scope| {
         let engine = network.start(scope, scenario, clock, end, &stop)?;
         let traffic = scope.spawn(|| {
@@ -91,7 +98,7 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
             traffic::run(scenario, hosts, retuning, clock, &stop)
         });
         while clock.now() < end && !engine.is_finished() && !traffic.is_finished() {
-            thread::sleep(LOOK.min(Duration::from_nanos(end.saturating_sub(clock.now()).as_ns() + 1_000_000)));
+            thread::sleep(LOOK.min(slowdown.duration(end.saturating_sub(clock.now())) + Duration::from_millis(1)));
             if !watch.on_progress(clock.now().min(end)) {
                 stop.store(true, Ordering::Relaxed);
                 break;
@@ -117,8 +124,8 @@ pub fn emulate(scenario: &Scenario, pcap: Option<PathBuf>, watch: &mut impl Watc
     let pairs: BTreeSet<(u32, u32)> = report.sockets.flows.iter().map(|flow| (flow.src, flow.dst)).collect();
     let (measured, _) = plan::sampled(scenario, &topology);
     let packet = (u64::from(scenario.tcp.mtu()), u64::from(plan::framing_bytes(scenario)));
-    let scale = Scale::of(&topology, &router, &pairs, &measured, packet);
-    let mut against = reasons(&report, trouble, counted.totals);
+    let scale = Scale { slowdown, ..Scale::of(&topology, &router, &pairs, &measured, packet) };
+    let mut against = reasons(&report, trouble, counted.totals, slowdown);
     against.extend(late_policy(scenario, &report));
     let check = check::judge(&counted.lateness, report.sockets.late, scale, cpu, against);
     let results = results(scenario, &topology, &algorithms, &counted, report, &check);
@@ -142,7 +149,7 @@ fn agreed(mut objections: Vec<Objection>, stack: Result<Stack, Vec<Objection>>) 
 const WAITED_MAX: f64 = 0.1;
 
 /// Objections to a run besides lateness.
-fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
+fn reasons(report: &Report, trouble: Trouble, totals: Totals, slowdown: Slowdown) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut count = |n: u64, what: &str| {
         if n > 0 {
@@ -155,7 +162,7 @@ fn reasons(report: &Report, trouble: Trouble, totals: Totals) -> Vec<String> {
     count(report.sockets.absurd, "windows that no algorithm sets: the kernel skipped hooks");
     let refused = report.retuned.as_ref().map_or(0, |retuned| retuned.counts.failed);
     count(refused, "settings of the policy were refused by the kernel");
-    if report.waited > WAITED_MAX {
+    if report.waited > WAITED_MAX * f64::from(slowdown.times()) {
         let waited = report.waited * 100.0;
         reasons.push(format!("the hosts' applications waited for a CPU for {waited:.1} % of the run"));
     }

@@ -9,6 +9,7 @@ use crate::error::EmuError;
 use crate::hosts::{HostRoute, set_sysctl};
 use crate::port::{Clock, WallClock};
 use crate::scheduling::go_second;
+use crate::slowdown::Slowdown;
 use kernel::name_in_kernel;
 use kernel::retune::{Counts, Retuner, Rule, Sessions, Tuning, boot_time, kept, netns_cookie};
 use nix::sched::{CloneFlags, setns};
@@ -48,15 +49,16 @@ pub struct Setter {
 }
 
 impl Setter {
-    /// Attaches to a cgroup that this process then enters. `ecn`: the hosts' own `tcp_ecn`.
+    /// Attaches to a cgroup that this process then enters. `ecn`: the hosts' own `tcp_ecn`. Timers and
+    /// rates are as slow as the network.
     ///
     /// # Errors
     /// There are no cgroups of version 2, or no right to them, or the kernel refuses the agent's program.
-    pub fn attach(policy: Policy, places: Vec<Place>, ecn: String) -> Result<Setter, EmuError> {
+    pub fn attach(policy: Policy, places: Vec<Place>, ecn: String, slowdown: Slowdown) -> Result<Setter, EmuError> {
         let cgroup = Cgroup::enter()?;
         let retuner = Retuner::attach(cgroup.path())?;
         let hosts = places.into_iter().map(Host::at).collect();
-        let worker = Some(Worker { retuner, policy, ecn, hosts });
+        let worker = Some(Worker { retuner, policy, ecn, slowdown, hosts });
         Ok(Setter { worker, orders: None, thread: None, _cgroup: cgroup })
     }
 
@@ -109,6 +111,7 @@ struct Worker {
     policy: Policy,
     /// `tcp_ecn` of hosts without a rule.
     ecn: String,
+    slowdown: Slowdown,
     hosts: Vec<Host>,
 }
 
@@ -170,7 +173,7 @@ impl Worker {
                 let everybody = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
                 let remote = rule.sessions.remote.map_or(everybody, |prefix| (prefix.address(), prefix.bits()));
                 let sessions = Sessions { netns: Some(host.cookie), remote, port: rule.sessions.port };
-                let deadline = boot + Duration::from_nanos(rule.deadline.saturating_sub(now).as_ns());
+                let deadline = boot + self.slowdown.duration(rule.deadline.saturating_sub(now));
                 rules.push(Rule { number: rank as u32 + 1, sessions, tuning, deadline });
             }
         }
@@ -179,8 +182,8 @@ impl Worker {
 
     /// As kernel settings; without those of whole namespaces.
     fn tuning(&self, set: &Settings) -> Tuning {
-        let us = |time: Time| in_effect(time).as_us().min(u64::from(u32::MAX)) as u32;
-        let rate = set.max_pacing_rate.map(|rate| rate.as_bps() / 8);
+        let us = |time: Time| in_effect(self.slowdown.real(time)).as_us().min(u64::from(u32::MAX)) as u32;
+        let rate = set.max_pacing_rate.map(|rate| self.slowdown.real_rate(rate).as_bps() / 8);
         Tuning {
             initial_cwnd: set.initial_cwnd,
             rto_min_us: set.rto_min.map(us),
@@ -236,8 +239,9 @@ fn in_effect(time: Time) -> Time {
 }
 
 /// A rule's settings, with the effective value on this kernel where it differs: `rto_min = 2 ms (in effect: rto_min = 8 ms)`.
-pub fn with_effective(set: &Settings) -> String {
-    let rounded = |time: Option<Time>| time.map(in_effect);
+/// In a slower network that is a smaller one.
+pub fn with_effective(set: &Settings, slowdown: Slowdown) -> String {
+    let rounded = |time: Option<Time>| time.map(|time| slowdown.of_real(in_effect(slowdown.real(time))));
     let effective = Settings {
         rto_min: rounded(set.rto_min),
         delayed_ack_max: rounded(set.delayed_ack_max),

@@ -249,7 +249,7 @@ impl<'a> Sockets<'a> {
     pub fn wait(&mut self, until: Time) -> io::Result<()> {
         let first = self.timers.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at);
         let until = until.min(first).min(self.sample_at).min(self.counting_at);
-        let left = until.saturating_sub(self.clock.now()).as_ns();
+        let left = self.clock.slowdown().real(until.saturating_sub(self.clock.now())).as_ns();
         let mut events = [EpollEvent::empty(); 128];
         let timeout = if left == 0 { EpollTimeout::ZERO } else { EpollTimeout::NONE };
         if left > 0 {
@@ -374,7 +374,7 @@ impl<'a> Sockets<'a> {
             Err(error) => return Err(error),
         }
         self.epoll.add(&fd, EpollEvent::new(EpollFlags::EPOLLOUT, kind::SENDER << 32 | u64::from(flow)))?;
-        let mut opening = Flow::opening(entry, (src, dst), start, TcpStream::from(fd));
+        let mut opening = Flow::opening(entry, (src, dst), (start, self.clock.slowdown()), TcpStream::from(fd));
         opening.arm = self.arms.get(src as usize).copied();
         self.flows.push(opening);
         Ok(flow)

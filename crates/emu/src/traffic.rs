@@ -69,7 +69,7 @@ pub fn run(
             }
         }
         let turn = retuning.as_ref().map_or(Time::NEVER, Retuning::next);
-        let until = scenario.duration.min(turn).min(clock.now() + Time::from_ms(20));
+        let until = scenario.duration.min(turn).min(clock.now() + clock.slowdown().of_real(Time::from_ms(20)));
         sockets.wait(until).map_err(polling)?;
         while let Some(flow) = sockets.take_received() {
             let entry = sockets.entry_of(flow);
@@ -78,7 +78,8 @@ pub fn run(
     }
     // events due from here on are dropped
     let ended = clock.now().min(scenario.duration);
-    let waited = waited().saturating_sub(waited_before).as_secs_f64() / (clock.now() - began).as_secs_f64().max(1e-3);
+    let ran = clock.slowdown().real(clock.now() - began);
+    let waited = waited().saturating_sub(waited_before).as_secs_f64() / ran.as_secs_f64().max(1e-3);
     // the flows' records first: the rest takes a while
     let sockets = sockets.finish(ended);
     let retuned = retuning.map(Retuning::finish).transpose()?;

@@ -3,7 +3,7 @@
 
 mod run_support;
 
-use emu::{Emulated, Watch, emulate};
+use emu::{Emulated, Slowdown, Watch, emulate};
 use results::{Arm, CueEvent, CueRow};
 use run_support::machine;
 use scenario::Scenario;
@@ -43,7 +43,7 @@ fn run(folder: &Path, policy: &str, text: &str, at: Time, pcap: bool, mut look: 
     let scenario = scenario(folder, policy, text);
     let captures = pcap.then(|| folder.to_path_buf());
     run_support::valid("policy", 1.0, || {
-        emulate(&scenario, captures.clone(), &mut Glance { at, look: Some(&mut look) })
+        emulate(&scenario, Slowdown::NONE, captures.clone(), &mut Glance { at, look: Some(&mut look) })
     })
 }
 

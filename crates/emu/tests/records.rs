@@ -3,7 +3,7 @@
 
 mod run_support;
 
-use emu::{Emulated, Watch, emulate};
+use emu::{Emulated, Slowdown, Watch, emulate};
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder};
 use plan::sender_port;
 use results::FlowRow;
@@ -175,7 +175,8 @@ fn short_flows() -> Scenario {
 fn a_flows_record_is_what_the_kernel_knew_when_it_closed() {
     let Some(_machine) = machine() else { return };
     let (witness, mut totals) = (Witness::attach(), Totals::default());
-    let Emulated { results, .. } = emulate(&short_flows(), None, &mut totals).unwrap_or_else(|error| panic!("{error}"));
+    let Emulated { results, .. } =
+        emulate(&short_flows(), Slowdown::NONE, None, &mut totals).unwrap_or_else(|error| panic!("{error}"));
     let rows = &results.flows;
     let seen: Vec<(&FlowRow, Closed)> =
         rows.iter().filter_map(|row| Some((row, witness.closed(sender_port(row.flow as u32))?))).collect();

@@ -1,6 +1,6 @@
 //! Scenarios beyond the emulator or beyond Linux are refused by key, before anything is started; no root is needed for that.
 
-use emu::{limits, linux};
+use emu::{Slowdown, limits, linux};
 use net::Router;
 use scenario::Objection;
 use testkit::scenario_set;
@@ -26,11 +26,11 @@ const FAT_TREE: &str = r#"
 fn of_machine(text: &str, sets: &[&str]) -> Vec<Objection> {
     let scenario = scenario_set(text, sets);
     let topology = plan::topology(&scenario).expect("a checked scenario's network can be built");
-    limits::objections(&scenario, &topology, &Router::new(&topology, plan::routing(&scenario)))
+    limits::objections(&scenario, &topology, &Router::new(&topology, plan::routing(&scenario)), Slowdown::NONE)
 }
 
 fn of_linux(sets: &[&str]) -> Vec<String> {
-    match linux::stack(&scenario_set(STAR, sets)) {
+    match linux::stack(&scenario_set(STAR, sets), Slowdown::NONE) {
         Ok(_) => Vec::new(),
         Err(objections) => objections.into_iter().map(|objection| objection.key).collect(),
     }
@@ -119,7 +119,7 @@ fn settings_beyond_linux_are_refused_by_key() {
 #[test]
 fn a_scenarios_settings_become_those_of_a_host() {
     let sets = ["tcp.rto_min=10 ms", "tcp.sack=false", "tcp.initial_cwnd=3", "tcp.mtu=9000", "tcp.tso_segments=8"];
-    let stack = linux::stack(&scenario_set(STAR, &sets)).expect("Linux can do that");
+    let stack = linux::stack(&scenario_set(STAR, &sets), Slowdown::NONE).expect("Linux can do that");
     assert_eq!((stack.mtu, stack.initial_cwnd, stack.gso_max_segs), (9000, 3, Some(8)));
     let value = |name: &str| stack.sysctls.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
     assert_eq!(value("net.ipv4.tcp_rto_min_us"), Some("10000"));

@@ -11,6 +11,9 @@ pub struct SelfCheck {
     pub run: String,
     /// How often the run was made: a study repeats some runs that the machine distorted.
     pub attempts: u32,
+    /// How many times slower than real time the network ran; its times below are those of the network.
+    #[serde(default = "real_time")]
+    pub slowdown: u32,
     /// Packets delivered to hosts.
     pub packets: u64,
     /// Median lateness, microseconds: how much later than the model says a packet was delivered to its host.
@@ -45,4 +48,9 @@ pub struct SelfCheck {
     pub valid: bool,
     /// If not, why.
     pub reasons: Vec<String>,
+}
+
+/// Of records that do not say it.
+fn real_time() -> u32 {
+    1
 }

@@ -9,11 +9,12 @@
 mod compare;
 mod tell;
 
-use crate::emu::{self, Origin};
+use crate::emu::{self, Attempts, Origin};
 use crate::failure::Failure;
 use crate::known::parse_scenario;
 use crate::monitor::Monitor;
 use crate::run::speed;
+use crate::slower::Slower;
 use crate::source::Source;
 use crate::sweep::{self, Job};
 pub use compare::{Compared, Estimate, Group, Turn};
@@ -98,7 +99,9 @@ pub fn demonstrate(out: &Path, workers: usize, monitor: Monitor<'_>) -> Result<D
         sweep::run_all(&jobs, workers, monitor, |run| take(run, None))?;
     } else {
         let origin = Origin { source: &Source::built_in(NAME, TEXT), sets: &[] };
-        emu::run_all(&jobs, origin, monitor, AGAIN, |run, check| take(run, Some(check)))?;
+        emu::run_all(&jobs, origin, monitor, Attempts { slower: Slower::default(), repeats: AGAIN }, |run, check| {
+            take(run, Some(check))
+        })?;
     }
     let used = if simulated { workers.min(jobs.len()) } else { 1 };
     let info = RunInfo { emulations: checks, ..speed(began, hops, used) };

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Progress};
+use crate::slower::Slower;
 use crate::source::Source;
 use crate::stop::Stop;
 use crate::sweep::Job;
@@ -36,7 +37,16 @@ pub struct Origin<'a> {
     pub sets: &'a [String],
 }
 
-/// Emulates all `jobs`, one after the other, and passes the results to `take`. At most `repeats` runs that are not valid are repeated.
+/// How often runs are repeated that are not valid, and whether more slowly.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempts {
+    /// A run that can be made more slowly is repeated so, whatever `repeats`.
+    pub slower: Slower,
+    /// So many others, in all.
+    pub repeats: u32,
+}
+
+/// Emulates all `jobs`, one after the other, and passes the results to `take`.
 ///
 /// # Errors
 /// The first failure, of a run or of `take`.
@@ -44,7 +54,7 @@ pub(crate) fn run_all(
     jobs: &[Job],
     origin: Origin<'_>,
     monitor: Monitor<'_>,
-    mut repeats: u32,
+    mut attempts: Attempts,
     mut take: impl FnMut(RunResults, SelfCheck) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     // programs that a killed run left in its hosts would use CPU time of this run
@@ -52,14 +62,14 @@ pub(crate) fn run_all(
     let progress = Progress::of(monitor, jobs.len());
     for job in jobs {
         let (results, check) =
-            emulate_job(job, &progress, monitor.stop(), &mut repeats).map_err(|error| failure(error, origin))?;
+            emulate_job(job, &progress, monitor.stop(), &mut attempts).map_err(|error| failure(error, origin))?;
         progress.finished(&job.name, &words(&check));
         take(results, check)?;
     }
     Ok(())
 }
 
-/// Emulates `job`; repeats it while it is not valid and `repeats` is above zero, which it decrements.
+/// Emulates `job`; repeats it while it is not valid and `allowed`, of which it takes its repetitions.
 ///
 /// # Errors
 /// The emulator fails.
@@ -67,19 +77,34 @@ pub(crate) fn emulate_job(
     job: &Job,
     progress: &Progress<'_>,
     stop: &Stop,
-    repeats: &mut u32,
+    allowed: &mut Attempts,
 ) -> Result<(RunResults, SelfCheck), EmuError> {
-    let mut attempts = 0;
+    let (mut attempts, mut slowdown) = (0, allowed.slower.first());
     loop {
         attempts += 1;
         let mut watched = Watched { progress, stop, end: job.scenario.duration, reported: 0 };
-        let emulated = emulate(&job.scenario, None, &mut watched)?;
+        let emulated = match emulate(&job.scenario, slowdown, None, &mut watched) {
+            // a slower network may be within what this machine can do
+            Err(EmuError::Asked(objections)) => match allowed.slower.next(slowdown, None) {
+                Some(slower) => {
+                    slowdown = slower;
+                    continue;
+                }
+                None => return Err(EmuError::Asked(objections)),
+            },
+            other => other?,
+        };
         let check = SelfCheck { run: job.name.clone(), attempts, ..emulated.check };
-        if check.valid || *repeats == 0 {
+        let slower = if check.valid { None } else { allowed.slower.next(slowdown, Some(&check)) };
+        if let Some(slower) = slower {
+            progress.repeated(&job.name, &format!("{}; {} times slower now", check.reasons.join("; "), slower.times()));
+            slowdown = slower;
+        } else if check.valid || allowed.repeats == 0 {
             return Ok((complete(emulated.results, job, &check), check));
+        } else {
+            allowed.repeats -= 1;
+            progress.repeated(&job.name, &check.reasons.join("; "));
         }
-        *repeats -= 1;
-        progress.repeated(&job.name, &check.reasons.join("; "));
     }
 }
 
@@ -87,11 +112,19 @@ pub(crate) fn emulate_job(
 fn complete(results: RunResults, job: &Job, check: &SelfCheck) -> RunResults {
     let Bundle { toml, files } = job.scenario.bundle();
     let mut parameters = job.parameters.clone();
+    if check.slowdown > 1 {
+        parameters.push(("slowed".to_string(), slowed(job, check.slowdown)));
+    }
     if !check.valid {
         parameters.push(("self-check".to_string(), format!("not valid: {}", check.reasons.join("; "))));
     }
     let title = job.scenario.title.clone().unwrap_or_default();
     RunResults { name: job.name.clone(), title, parameters, scenario_toml: toml, files, ..results }
+}
+
+/// `8 times; in real time: delayed ACK, initial RTO, the clock of cubic`.
+fn slowed(job: &Job, times: u32) -> String {
+    format!("{times} times; in real time: {}", ::emu::linux::in_real_time(&job.scenario).join(", "))
 }
 
 /// Reports a run's progress, and stops it on request.
@@ -114,8 +147,9 @@ impl Watch for Watched<'_> {
 /// A run's summary, in a line.
 fn words(check: &SelfCheck) -> String {
     let valid = if check.valid { "valid" } else { "NOT VALID" };
+    let slowed = if check.slowdown > 1 { format!(", slowed {} times", check.slowdown) } else { String::new() };
     format!(
-        "{valid}; {} packets, lateness {:.1} us (99 %), {:.0} us at most; CPUs {:.0} % busy, {:.1} % \
+        "{valid}{slowed}; {} packets, lateness {:.1} us (99 %), {:.0} us at most; CPUs {:.0} % busy, {:.1} % \
          stolen",
         scaled(check.packets as f64),
         check.lateness_p99_us,

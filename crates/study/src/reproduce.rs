@@ -18,6 +18,7 @@ pub use tcon::Options as TconOptions;
 use crate::failure::Failure;
 use crate::monitor::Monitor;
 use crate::request::{all_cores, results_folder};
+use crate::slower::Slower;
 use results::Comparison;
 use std::path::PathBuf;
 
@@ -68,6 +69,8 @@ pub struct Request {
     pub workers: usize,
     /// The backend, if the study supports real kernels.
     pub backend: Wanted,
+    /// How slowly `dctcp` and `opentcp` are emulated.
+    pub slower: Slower,
     /// Options of `dctcp`.
     pub dctcp: DctcpOptions,
     /// Options of `parity`.
@@ -87,6 +90,7 @@ impl Request {
             out: results_folder(study),
             workers: all_cores(),
             backend: Wanted::default(),
+            slower: Slower::default(),
             dctcp: DctcpOptions::default(),
             parity: ParityOptions::default(),
             tcon: TconOptions::default(),

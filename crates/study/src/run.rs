@@ -1,10 +1,11 @@
 //! Runs a scenario file and writes a folder of results.
 
-use crate::emu::{self, Origin};
+use crate::emu::{self, Attempts, Origin};
 use crate::failure::Failure;
 use crate::known::{check_algorithm_files, read_scenario};
 use crate::monitor::Monitor;
 use crate::request::{Backend, all_cores, results_folder};
+use crate::slower::Slower;
 use crate::source::Source;
 use crate::sweep::{Job, run_all};
 use results::{RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, WriteError, write_run};
@@ -25,13 +26,16 @@ pub struct RunRequest {
     pub workers: usize,
     /// The backend.
     pub backend: Backend,
+    /// How slowly the emulator runs.
+    pub slower: Slower,
 }
 
 impl RunRequest {
     /// Without overrides, simulated.
     pub fn new(scenario: impl Into<Source>) -> RunRequest {
         let scenario = scenario.into();
-        RunRequest { scenario, sets: Vec::new(), out: None, workers: all_cores(), backend: Backend::Sim }
+        let (backend, slower) = (Backend::Sim, Slower::default());
+        RunRequest { scenario, sets: Vec::new(), out: None, workers: all_cores(), backend, slower }
     }
 }
 
@@ -185,7 +189,8 @@ fn execute(
         }
         Backend::Emu => {
             let origin = Origin { source: &request.scenario, sets: &request.sets };
-            emu::run_all(jobs, origin, monitor, 0, |run, check| take(run, Some(check)))?;
+            let attempts = Attempts { slower: request.slower, repeats: 0 };
+            emu::run_all(jobs, origin, monitor, attempts, |run, check| take(run, Some(check)))?;
             1
         }
     };

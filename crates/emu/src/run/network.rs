@@ -13,6 +13,7 @@ use crate::linux::Stack;
 use crate::port::WallClock;
 use crate::routes::Routes;
 use crate::scheduling::{Awake, Cpus, Precedence, go_first};
+use crate::slowdown::Slowdown;
 use crate::taps::{TapPorts, Trouble};
 use net::{Router, Topology};
 use packet_io::{Pcap, PcapOptions, Tap};
@@ -50,7 +51,7 @@ pub struct Network {
 
 impl Network {
     /// Makes the hosts of `topology`. `helped`: the other CPUs do the hosts' receiving half. `entries`: number of traffic
-    /// entries whose packets are distinguished by flow.
+    /// entries whose packets are distinguished by flow. The hosts' cards are as slow as the network.
     ///
     /// # Errors
     /// [`EmuError`]: no right to make namespaces, or Linux refuses a setting.
@@ -59,7 +60,7 @@ impl Network {
         topology: &Topology,
         stack: &Stack,
         helped: bool,
-        entries: usize,
+        (entries, slowdown): (usize, Slowdown),
         pcap: Option<PathBuf>,
     ) -> Result<Network, EmuError> {
         if let Some(folder) = &pcap {
@@ -68,6 +69,7 @@ impl Network {
         let cpus = Cpus::of_this_process();
         let n = topology.n_hosts() as u32;
         let neighbours: Vec<_> = (0..n).map(address).collect();
+        let framing = plan::framing_bytes(scenario);
         let (mut hosts, mut taps) = (Vec::new(), Vec::new());
         for i in 0..n {
             let settings = HostSettings {
@@ -78,7 +80,7 @@ impl Network {
                 rps_cpus: if helped { cpus.others_mask() } else { None },
                 gso_max_segs: stack.gso_max_segs,
                 sysctls: stack.sysctls.clone(),
-                card: stack.limit_output.then(|| card(topology, i, plan::framing_bytes(scenario), stack.mtu)).flatten(),
+                card: stack.limit_output.then(|| card(slowdown, topology, i, framing, stack.mtu)).flatten(),
                 ..HostSettings::new(address(i))
             };
             let mut host = Host::new(&topology.node(topology.host(i as usize)).name, &settings)?;
@@ -163,7 +165,7 @@ impl Network {
             Engine::new(links, routes, plan::framing_bytes(scenario), agenda, series).with_gauges(self.gauges());
         let enforcement = Enforcement::of(scenario, topology).map_err(EmuError::Algorithm)?;
         let engine = engine.with_gate(enforcement.map(|enforcement| Gate::new(enforcement, topology.clone())));
-        let ports = self.ports().map_err(|error| EmuError::Io("the hosts' network cards", error))?;
+        let ports = self.ports(clock.slowdown()).map_err(|error| EmuError::Io("the hosts' network cards", error))?;
         Ok(scope.spawn(move || self.run(engine, ports, clock, end, stop)))
     }
 
@@ -177,9 +179,9 @@ impl Network {
         Ok((counted, Trouble { lost_in_hosts, ..trouble }))
     }
 
-    fn ports(&self) -> io::Result<TapPorts> {
+    fn ports(&self, slowdown: Slowdown) -> io::Result<TapPorts> {
         let taps = std::mem::take(&mut *self.taps.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut ports = TapPorts::new(taps, self.mtu, self.flows.clone(), glues(&self.topology))?;
+        let mut ports = TapPorts::new(taps, self.mtu, self.flows.clone(), glues(&self.topology, slowdown))?;
         if let Some(folder) = &self.pcap {
             for (i, host) in self.hosts.iter().enumerate() {
                 let path = folder.join(format!("{}.pcap", host.name()));
@@ -201,9 +203,9 @@ impl Network {
 
 /// The rate of host number `host`'s network card: that of its link, whose packets are `framing` bytes longer than IP's, and
 /// which is modelled. Faster sending would queue in the model, where TCP would count it as sent.
-fn card(topology: &Topology, host: u32, framing: u32, mtu: u32) -> Option<CardRate> {
+fn card(slowdown: Slowdown, topology: &Topology, host: u32, framing: u32, mtu: u32) -> Option<CardRate> {
     let node = topology.host(host as usize);
-    let rate = topology.links().iter().find(|link| link.from == node)?.rate;
+    let rate = slowdown.real_rate(topology.links().iter().find(|link| link.from == node)?.rate);
     let (frame, on_wire) = (u64::from(mtu + ETHERNET_BYTES), u64::from(mtu + framing));
     let exact = rate.as_bps() / 8 * frame / on_wire;
     // a little slower than the model: else packets that the machine delayed stay queued in the model

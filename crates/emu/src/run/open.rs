@@ -5,6 +5,7 @@ use super::network::Network;
 use crate::engine::Counted;
 use crate::error::EmuError;
 use crate::port::WallClock;
+use crate::slowdown::Slowdown;
 use crate::{limits, linux};
 use scenario::{Measure, Queues, Scenario};
 use std::panic::resume_unwind;
@@ -28,14 +29,17 @@ pub fn open<T: Send>(
     let measure = Measure { links: None, queues: Queues::Links(Vec::new()), ..scenario.measure.clone() };
     let scenario = Scenario { measure, ..scenario.clone() };
     let topology = plan::topology(&scenario)?;
-    let stack = super::agreed(limits::of_network(&scenario, &topology), linux::stack(&scenario))?;
+    let stack = super::agreed(
+        limits::of_network(&scenario, &topology, Slowdown::NONE),
+        linux::stack(&scenario, Slowdown::NONE),
+    )?;
     let _algorithms = Algorithms::load(&scenario)?;
     // the load is unknown; at this rate it may be too much for one CPU
-    let helped = limits::glues(&topology);
-    let network = Network::create(&scenario, &topology, &stack, helped, 0, pcap)?;
+    let helped = limits::glues(&topology, Slowdown::NONE);
+    let network = Network::create(&scenario, &topology, &stack, helped, (0, Slowdown::NONE), pcap)?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let engine = network.start(scope, &scenario, WallClock::start(), Time::NEVER, &stop)?;
+        let engine = network.start(scope, &scenario, WallClock::start(Slowdown::NONE), Time::NEVER, &stop)?;
         let worker = scope.spawn(|| {
             network.leave_the_engine_alone();
             work(&network)

@@ -1,6 +1,7 @@
 //! One connection of the traffic.
 
 use crate::info::Info;
+use crate::slowdown::Slowdown;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use plan::UNLIMITED;
@@ -21,6 +22,8 @@ pub struct Flow {
     pub arm: Option<Arm>,
     /// When it was opened.
     pub start: Time,
+    /// Of the network.
+    slowdown: Slowdown,
     /// When its last byte arrived.
     pub end: Option<Time>,
     /// Application bytes requested; [`UNLIMITED`].
@@ -61,13 +64,14 @@ pub struct Flow {
 
 impl Flow {
     /// A connection that is being opened.
-    pub fn opening(entry: u32, (src, dst): (u32, u32), start: Time, sender: TcpStream) -> Flow {
+    pub fn opening(entry: u32, (src, dst): (u32, u32), (start, slowdown): (Time, Slowdown), sender: TcpStream) -> Flow {
         Flow {
             entry,
             src,
             dst,
             arm: None,
             start,
+            slowdown,
             end: None,
             bytes: 0,
             unwritten: 0,
@@ -105,7 +109,7 @@ impl Flow {
         }
         let total_retrans = info.total_retrans.wrapping_sub(self.syn.0);
         let total_rto = info.total_rto.wrapping_sub(self.syn.1);
-        self.info = Info { total_retrans, total_rto, ..info };
+        self.info = Info { total_retrans, total_rto, ..info.in_network_time(self.slowdown) };
     }
 
     /// Reads it for the last time, with the algorithm, which a policy may have changed.

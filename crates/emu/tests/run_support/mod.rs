@@ -1,7 +1,7 @@
 //! Shared by the tests of whole runs: the machine, and runs that it did not distort.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use emu::{EmuError, Emulated, Watch, emulate};
+use emu::{EmuError, Emulated, Slowdown, Watch, emulate};
 use scenario::Scenario;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Watch for Unwatched {
 
 /// A run of the scenario, its self-check printed. None, and a printed reason, where cgroup v2, which a policy needs, is not available.
 pub fn any(name: &str, scenario: &Scenario) -> Option<Emulated> {
-    attempt(name, emulate(scenario, None, &mut Unwatched))
+    attempt(name, emulate(scenario, Slowdown::NONE, None, &mut Unwatched))
 }
 
 fn attempt(name: &str, run: Result<Emulated, EmuError>) -> Option<Emulated> {
@@ -66,7 +66,7 @@ pub fn valid(name: &str, stolen: f64, mut run: impl FnMut() -> Result<Emulated, 
 
 /// The same of a scenario.
 pub fn valid_run(name: &str, stolen: f64, scenario: &Scenario) -> Option<Emulated> {
-    valid(name, stolen, || emulate(scenario, None, &mut Unwatched))
+    valid(name, stolen, || emulate(scenario, Slowdown::NONE, None, &mut Unwatched))
 }
 
 fn print(name: &str, run: &Emulated) {

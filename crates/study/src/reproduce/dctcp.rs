@@ -111,7 +111,8 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
         };
         run_all(&jobs, request.workers, monitor, &mut take)?;
     }
-    let failed = kernel::run_all(&emulated, monitor, |case, run, check| so_far.take(case, run, Some(check)))?;
+    let failed =
+        kernel::run_all(&emulated, request.slower, monitor, |case, run, check| so_far.take(case, run, Some(check)))?;
     let Progressing { writer, measured, checks, hops } = so_far;
     let lines = rows::lines(&measured);
     let mut findings = findings::findings(&measured, absent.as_deref(), wanted != Wanted::Sim);

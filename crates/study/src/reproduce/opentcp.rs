@@ -13,7 +13,7 @@ mod rows;
 mod tables;
 
 use super::{Reproduced, Request, Study, Wanted};
-use crate::emu::{self, Origin};
+use crate::emu::{self, Attempts, Origin};
 use crate::failure::Failure;
 use crate::monitor::Monitor;
 use crate::run::{Words as _, speed};
@@ -72,10 +72,10 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     if !emulated.is_empty() {
         tell_time(&emulated, monitor);
         settings.push(KERNEL);
-        let again = emulated.len() as u32 / 2;
+        let attempts = Attempts { slower: request.slower, repeats: emulated.len() as u32 / 2 };
         let source = Source::built_in(cases::SCINET.0, cases::SCINET.1);
         let origin = Origin { source: &source, sets: &request.sets };
-        emu::run_all(&emulated, origin, monitor, again, |run, check| {
+        emu::run_all(&emulated, origin, monitor, attempts, |run, check| {
             hops += run.summary.packet_hops;
             runs.push(Run::of(&run, warmup));
             checks.push(check);

@@ -10,10 +10,11 @@ mod grid;
 mod record;
 
 use super::{Reproduced, Request, Study};
-use crate::emu::{self, Origin};
+use crate::emu::{self, Attempts, Origin};
 use crate::failure::Failure;
 use crate::known::algorithm_names;
 use crate::monitor::Monitor;
+use crate::slower::Slower;
 use crate::source::Source;
 use crate::sweep::{self, Job};
 use case::{Case, Host};
@@ -153,7 +154,8 @@ fn emulate(
                 .note(&format!("the machine disturbed {} runs; they are repeated ({round} of {ROUNDS})", jobs.len()));
         }
         let mut numbers = numbers.into_iter();
-        emu::run_all(&jobs, origin, monitor, 0, |run, check| {
+        let attempts = Attempts { slower: Slower::default(), repeats: 0 };
+        emu::run_all(&jobs, origin, monitor, attempts, |run, check| {
             let number = numbers.next().expect("one result for each job");
             let record = Record::of(&run, Some(check)).without_pauses_over(runs[number].pause_max);
             records.insert(number, folder.take(record, &run)?);

@@ -1,9 +1,10 @@
 //! The runs on real kernels, in real time, one after the other.
 
 use super::cases::Case;
-use crate::emu::emulate_job;
+use crate::emu::{Attempts, emulate_job};
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Progress};
+use crate::slower::Slower;
 use emu::EmuError;
 use results::{RunResults, SelfCheck};
 use units::Time;
@@ -18,6 +19,7 @@ const SETUP: Time = Time::from_ms(500);
 /// The user stopped it, or `take` failed.
 pub fn run_all(
     cases: &[Case],
+    slower: Slower,
     monitor: Monitor<'_>,
     mut take: impl FnMut(&Case, &RunResults, SelfCheck) -> Result<(), Failure>,
 ) -> Result<Vec<String>, Failure> {
@@ -25,15 +27,21 @@ pub fn run_all(
     if cases.is_empty() {
         return Ok(failed);
     }
-    let seconds: f64 = cases.iter().map(|case| (case.scenario.duration + SETUP).as_secs_f64()).sum();
-    monitor.note(&format!("kernel: {} runs in real time, about {seconds:.0} s", cases.len()));
+    let times = slower.first();
+    let seconds: f64 = cases.iter().map(|case| (times.real(case.scenario.duration) + SETUP).as_secs_f64()).sum();
+    let pace = match slower {
+        Slower::Auto => "in real time or slower, at least".to_string(),
+        Slower::Times(times) if times.is_slower() => format!("slowed {} times, about", times.times()),
+        Slower::Times(_) => "in real time, about".to_string(),
+    };
+    monitor.note(&format!("kernel: {} runs {pace} {seconds:.0} s", cases.len()));
     // programs that a killed run left in its hosts would use CPU time of this run
     let _ = emu::hosts::clean();
     let progress = Progress::of(monitor, cases.len());
-    let mut again = cases.len() as u32 / 4;
+    let mut attempts = Attempts { slower, repeats: cases.len() as u32 / 4 };
     for case in cases {
         let job = case.job();
-        match emulate_job(&job, &progress, monitor.stop(), &mut again) {
+        match emulate_job(&job, &progress, monitor.stop(), &mut attempts) {
             Ok((results, check)) => {
                 progress.finished(&job.name, &words(&check));
                 take(case, &results, check)?;
@@ -50,5 +58,6 @@ pub fn run_all(
 
 fn words(check: &SelfCheck) -> String {
     let valid = if check.valid { "valid".to_string() } else { format!("NOT VALID ({})", check.reasons.join("; ")) };
-    format!("{valid}; lateness of 99 % of the packets at most {:.1} us", check.lateness_p99_us)
+    let slowed = if check.slowdown > 1 { format!(", slowed {} times", check.slowdown) } else { String::new() };
+    format!("{valid}{slowed}; lateness of 99 % of the packets at most {:.1} us", check.lateness_p99_us)
 }
