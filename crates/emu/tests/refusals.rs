@@ -24,9 +24,13 @@ const FAT_TREE: &str = r#"
 "#;
 
 fn of_machine(text: &str, sets: &[&str]) -> Vec<Objection> {
+    of_slower(text, sets, Slowdown::NONE)
+}
+
+fn of_slower(text: &str, sets: &[&str], slowdown: Slowdown) -> Vec<Objection> {
     let scenario = scenario_set(text, sets);
     let topology = plan::topology(&scenario).expect("a checked scenario's network can be built");
-    limits::objections(&scenario, &topology, &Router::new(&topology, plan::routing(&scenario)), Slowdown::NONE)
+    limits::objections(&scenario, &topology, &Router::new(&topology, plan::routing(&scenario)), slowdown)
 }
 
 fn of_linux(sets: &[&str]) -> Vec<String> {
@@ -44,6 +48,23 @@ fn links_that_are_too_fast_are_refused_with_the_bound_where_they_are_set() {
     assert!(refused.message.contains("25 Gbit/s") && refused.message.contains("10 Gbit/s"), "{}", refused.message);
     let [refused] = &of_machine(STAR, &["network.tier.host.rate=40 Gbit/s"])[..] else { panic!("one objection") };
     assert_eq!(refused.key, "network.tier.host.rate");
+}
+
+#[test]
+fn a_slower_network_may_be_faster_than_the_machine() {
+    let times = |n| Slowdown::new(n).expect("it is in range");
+    let fast = ["network.rate=25 Gbit/s"];
+    assert!(!of_slower(STAR, &fast, times(2)).is_empty());
+    assert_eq!(of_slower(STAR, &fast, times(4)), []);
+    let busy = ["network.rate=10 Gbit/s", "traffic.0.permutation.on_off.rate=5 Gbit/s"];
+    let [refused] = &of_slower(FAT_TREE, &busy, Slowdown::NONE)[..] else { panic!("one objection") };
+    assert!(refused.help.as_ref().is_some_and(|help| help.contains("--slower")), "{refused:?}");
+    assert_eq!(of_slower(FAT_TREE, &busy, times(64)), []);
+    // what Linux cannot do stays refused
+    assert!(linux::stack(&scenario_set(STAR, &["tcp.prr=false"]), times(8)).is_err());
+    let stack = linux::stack(&scenario_set(STAR, &["tcp.rto_min=3 ms"]), times(8)).expect("Linux can do that");
+    let value = |key: &str| stack.sysctls.iter().find(|(name, _)| name.ends_with(key)).map(|(_, value)| value.as_str());
+    assert_eq!([value("tcp_rto_min_us"), value("tcp_rto_max_ms")], [Some("24000"), Some("120000")]);
 }
 
 #[test]

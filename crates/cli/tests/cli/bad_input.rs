@@ -107,7 +107,7 @@ fn an_out_that_cannot_be_written_is_reported_before_anything_runs() {
 #[test]
 fn flags_and_names_that_do_not_exist_are_reported_with_those_that_do() {
     let place = Place::with(SMALL);
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["reproduce", "cfi61"], "'cfi16'"),
         (&["reproduce", "cfi16", "--seeds", "0"], "1..=1000"),
         (&["reproduce", "cfi16", "--seeds", "3", "--set", "seed=4"], "keep one of the two"),
@@ -115,6 +115,10 @@ fn flags_and_names_that_do_not_exist_are_reported_with_those_that_do() {
         (&["run", "a.toml", "--jobs", "0"], "--jobs"),
         (&["run", "a.toml", "--backend", "ns3"], "emu"),
         (&["run", "a.toml", "--jsno"], "--json"),
+        (&["run", "a.toml", "--slower", "8"], "--slower needs --backend emu"),
+        (&["run", "a.toml", "--backend", "emu", "--slower", "65"], "auto, or a whole number from 1 to 64"),
+        (&["reproduce", "cfi16", "--slower", "auto"], "--slower needs the study dctcp or opentcp"),
+        (&["reproduce", "dctcp", "--backend", "sim", "--slower", "2"], "leave out --backend sim"),
         (&["cc", "check", "nothing.c"], "nothing.c"),
         (&["reprodce"], "'reproduce'"),
     ];

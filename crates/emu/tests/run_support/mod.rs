@@ -69,6 +69,11 @@ pub fn valid_run(name: &str, stolen: f64, scenario: &Scenario) -> Option<Emulate
     valid(name, stolen, || emulate(scenario, Slowdown::NONE, None, &mut Unwatched))
 }
 
+/// The same of a scenario that runs more slowly.
+pub fn valid_slower(name: &str, slowdown: Slowdown, scenario: &Scenario) -> Option<Emulated> {
+    valid(name, 1.0, || emulate(scenario, slowdown, None, &mut Unwatched))
+}
+
 fn print(name: &str, run: &Emulated) {
     let check = &run.check;
     println!(
