@@ -36,45 +36,18 @@
  *     the larger of the two, per window.
  *   - Growth is NewReno's, as in the RFC; other growth functions are combined with DCTCP's reduction elsewhere.
  */
-#include "marks.h"
+#include "dctcp.h"
 
-#define MIN_CWND 2u	/* segments */
-
-/* ---- Private state ---- */
-
-struct dctcp {
-	struct marks marks;	/* alpha, of what this end sends */
-	struct marks_echo echo;	/* of what it receives */
-	u32 cwnd_before;	/* segments: cwnd at the last reduction; 0: none yet */
-	u8 ecn;			/* this connection has negotiated ECN */
-	u8 echoed;		/* the last ACK carried ECE */
-	u8 pad[2];
-};
 CC_ASSERT_STATE_FITS(struct dctcp);
-
-/* ---- Hooks ---- */
 
 CC_HOOK(void, dctcp_init, struct sock *sk)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct dctcp *ca = inet_csk_ca(sk);
-
-	ca->marks.alpha = MARKS_ALL;	/* nothing is known: the first mark halves, as it would NewReno (3.3) */
-	marks_begin_window(tp, &ca->marks);
-	ca->echo.prior_rcv_nxt = tp->rcv_nxt;
-	ca->echo.ce = 0;
-	ca->cwnd_before = 0;
-	ca->ecn = tcp_has_ecn(tp);
-	ca->echoed = 0;
+	dctcp_begin(sk);
 }
 
 CC_HOOK(void, dctcp_in_ack_event, struct sock *sk, u32 flags)
 {
-	struct dctcp *ca = inet_csk_ca(sk);
-
-	ca->echoed = !!(flags & CA_ACK_ECE);
-	if (ca->ecn)
-		marks_on_ack(tcp_sk(sk), &ca->marks);
+	dctcp_on_ack(sk, flags);
 }
 
 CC_HOOK(void, dctcp_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -83,38 +56,22 @@ CC_HOOK(void, dctcp_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	tcp_reno_cong_avoid(sk, acked);
 }
 
-/* The host reduces for an echo at most once per window. Without an echo on the ACK it was a loss: half. */
+/* Without an echo on the ACK it was a loss: half. */
 CC_HOOK(u32, dctcp_ssthresh, struct sock *sk)
 {
-	struct dctcp *ca = inet_csk_ca(sk);
-	u32 cwnd = tcp_sk(sk)->snd_cwnd;
-
-	ca->cwnd_before = cwnd;
-	if (ca->ecn && ca->echoed)
-		return marks_reduced(cwnd, ca->marks.alpha);
-	return tcp_reno_ssthresh(sk);
-}
-
-/* A loss on an ACK that had an echo too, or within the window that an echo has reduced: half in all (3.5). */
-CC_HOOK(void, dctcp_set_state, struct sock *sk, u8 new_state)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
 	const struct dctcp *ca = inet_csk_ca(sk);
 
-	if (ca->ecn && ca->cwnd_before && (new_state == TCP_CA_Recovery || new_state == TCP_CA_Loss))
-		tp->snd_ssthresh = min_u32(tp->snd_ssthresh, max_u32(ca->cwnd_before >> 1, MIN_CWND));
+	return dctcp_is_marked(sk) ? marks_reduced(tcp_sk(sk)->snd_cwnd, ca->marks.alpha) : tcp_reno_ssthresh(sk);
+}
+
+CC_HOOK(void, dctcp_set_state, struct sock *sk, u8 new_state)
+{
+	dctcp_on_state(sk, new_state);
 }
 
 CC_HOOK(void, dctcp_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	struct dctcp *ca = inet_csk_ca(sk);
-
-	if (!ca->ecn || !tcp_echoes_marks(tcp_sk(sk)))
-		return;
-	if (event == CA_EVENT_ECN_IS_CE)
-		marks_receive(sk, &ca->echo, true);
-	else if (event == CA_EVENT_ECN_NO_CE)
-		marks_receive(sk, &ca->echo, false);
+	dctcp_on_event(sk, event);
 }
 
 CC_HOOK(u32, dctcp_undo_cwnd, struct sock *sk)
