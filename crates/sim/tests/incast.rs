@@ -99,6 +99,21 @@ fn any_number_of_servers_is_carried_without_a_loss() {
 }
 
 #[test]
+fn an_enforcer_in_front_of_the_port_prevents_it_for_hosts_that_do_not() {
+    const SHORT: (&str, &str) = ("\"5 s\"", "\"1 s\"");
+    let enforced = |total: &str| {
+        let enforcer = format!("[enforcer]\nat = \"s1\"\n[[enforcer.rule]]\ncc = \"cubic\"\n{total}\n[measure]");
+        shown(&network(false, &[SHORT, ("[measure]", &enforcer)]))
+    };
+    let (agents, without) = (shown(&network(true, &[SHORT])), enforced(""));
+    let ours = enforced("window_total = \"130 kB\"");
+    println!("agents: {agents:?}\nenforcer without a total: {without:?}\nwith: {ours:?}");
+    assert!(without.dropped > 1000 && without.p99_ms > 100.0);
+    assert_eq!(ours.dropped, 0);
+    assert!(ours.p99_ms < agents.p99_ms && ours.rounds > agents.rounds, "it withdraws no window");
+}
+
+#[test]
 fn short_flows_do_not_suffer_where_there_is_no_incast() {
     const ONCE: (&str, &str) = ("repeat = 100000", "repeat = 1");
     let (without, ours) = (shown(&network(false, &[ONCE])), shown(&network(true, &[ONCE])));
