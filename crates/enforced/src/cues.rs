@@ -316,7 +316,7 @@ impl Cues {
             }
         }
         for host in &mut self.hosts {
-            let here = enforcer.clients().filter(|(client, _)| host.host.prefix.contains(client.ip()));
+            let here = enforcer.clients().filter(|client| host.host.prefix.contains(client.ip()));
             host.measured.incoming = here.count();
         }
         let mut changed = false;

@@ -219,12 +219,11 @@ impl<P: Packet> Enforcer<P> {
         }
         let ending = cx.ending.or_else(|| flow.is_over().then_some(Ending::Closed));
         self.buffered_max = self.buffered_max.max(self.buffered);
-        match ending {
-            Some(ending) => self.end(now, slot, ending),
-            None => {
-                self.schedule(slot);
-                self.pass_on(now, client);
-            }
+        if let Some(ending) = ending {
+            self.end(now, slot, ending);
+        } else {
+            self.schedule(slot);
+            self.pass_on(now, client);
         }
         action
     }
@@ -371,10 +370,9 @@ impl<P: Packet> Enforcer<P> {
         })
     }
 
-    /// The client of each enforced flow, and whether data is on its way or waits here.
-    pub fn clients(&self) -> impl Iterator<Item = (End, bool)> {
-        let has_data = |flow: &Flow<P>| flow.buffer.as_ref().is_some_and(|buffer| !buffer.is_empty());
-        self.flows.iter().flatten().map(move |flow| (flow.key.client, has_data(flow)))
+    /// The client of each enforced flow.
+    pub fn clients(&self) -> impl Iterator<Item = End> {
+        self.flows.iter().flatten().map(|flow| flow.key.client)
     }
 
     /// The counters so far.

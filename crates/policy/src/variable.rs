@@ -401,7 +401,7 @@ static VARIABLES: &[Variable] = &[
 pub(crate) fn sources(variable: &'static Variable) -> Vec<&'static Variable> {
     let names: &[&str] = match variable.name {
         "network.max_link_utilization" | "network.mean_link_utilization" => &["link.utilization"],
-        "network.max_link_drop_rate" => &["link.drop_rate"],
+        "network.max_link_drop_rate" | "host.port_drop_rate" => &["link.drop_rate"],
         "network.max_link_mark_rate" => &["link.mark_rate"],
         "network.drop_rate" | "host.drop_rate" => &["host.sent_segments", "host.retransmitted_segments"],
         "network.live_flows" => &["host.live_flows"],
@@ -411,7 +411,6 @@ pub(crate) fn sources(variable: &'static Variable) -> Vec<&'static Variable> {
         "network.inter_rack_rate" | "network.intra_rack_rate" | "network.max_rack_pair_share" => &["host.send_rate"],
         "host.every_hop_marks" => &["link.marks"],
         "host.port_queue" => &["link.queue"],
-        "host.port_drop_rate" => &["link.drop_rate"],
         name if name.starts_with("clock.") => &[],
         _ => return vec![variable],
     };
