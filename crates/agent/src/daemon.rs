@@ -16,7 +16,7 @@ use bus::{Bus, BusError, Clock, LINKS_MAX, Reasons, Report, Timetable};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use metrics::Server;
 use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -48,6 +48,8 @@ const RETRY: Time = Time::from_secs(1);
 const BATCH: usize = 1024;
 /// Steps of the reported round-trip times per doubling.
 const RTT_STEPS: u32 = 4;
+/// From hosts whose data came in so many milliseconds data comes now.
+const HEARD_MS: u32 = 1000;
 /// How long to wait for an earlier agent to end.
 const PATIENCE: Time = Time::from_secs(10);
 
@@ -336,6 +338,7 @@ impl Mind {
         let took = processor_time().saturating_sub(began);
         self.look_at = now + LOOK.max(took * LOOKING);
         self.host.srtt_us = rtt_steps(&self.open);
+        self.host.fan_in = Some(heard(&self.open) as f64);
         Ok(())
     }
 
@@ -616,6 +619,13 @@ fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
     steps.into_iter().collect()
 }
 
+/// Other hosts from which data has just come.
+fn heard(open: &[Connection]) -> usize {
+    let just = |connection: &&Connection| connection.heard_ms.is_some_and(|ms| ms <= HEARD_MS);
+    let from = open.iter().filter(just).map(|connection| connection.remote).filter(|remote| !remote.is_loopback());
+    from.collect::<BTreeSet<_>>().len()
+}
+
 /// CPU time of this thread.
 fn processor_time() -> Time {
     let had = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -664,7 +674,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trip_times_are_reported_in_steps() {
+    fn hosts_that_are_heard_and_round_trip_times_are_reported() {
         let with = |srtt_us| Connection {
             remote: "10.0.0.1".parse().unwrap(),
             local_port: 1,
@@ -677,7 +687,18 @@ mod tests {
             rcv_ssthresh: 1,
             max_pacing_rate: u64::MAX,
             ecn: false,
+            heard_ms: None,
         };
+        let from = |remote: &str, heard_ms| Connection { remote: remote.parse().unwrap(), heard_ms, ..with(1) };
+        let open = [
+            from("10.0.0.2", Some(999)),
+            from("10.0.0.2", Some(3)),
+            from("fd00::3", Some(0)),
+            from("10.0.0.4", Some(1001)),
+            from("10.0.0.5", None),
+            from("127.0.0.1", Some(0)),
+        ];
+        assert_eq!(heard(&open), 2, "two other hosts within a second");
         // 100 us lies between 2^6.5 = 90.5 and 2^6.75 = 107.6
         assert_eq!(rtt_steps(&[with(100), with(64), with(107), with(0)]), [(64, 1), (108, 2)]);
     }

@@ -169,6 +169,7 @@ mod tests {
             rcv_ssthresh: 1,
             max_pacing_rate: u64::MAX,
             ecn: false,
+            heard_ms: None,
         }
     }
 

@@ -31,6 +31,7 @@ use units::Bytes;
 #[command(after_help = "Examples:\n  \
     opentcp enforce --between eth1 eth2 --rule bbr\n  \
     opentcp enforce --between eth1 eth2 --rule 'none port=22' --rule 'bbr clients=198.51.100.0/24' --rule cubic\n  \
+    opentcp enforce --between eth1 eth2 --rule 'cubic clients=198.51.100.0/24 window_total=130kB'\n  \
     opentcp enforce --between eth1 eth2 --host db1=10.0.0.7/32 --host 'db2=10.0.0.8/32 role=storage'\n  \
     opentcp enforce --status\n  \
     opentcp enforce --status --flows --sort buffered --limit 20\n  \
@@ -41,10 +42,11 @@ pub struct Args {
     between: Vec<String>,
     /// An algorithm, then conditions. The algorithm is a name of `opentcp cc list`, a C file of your own, or `none`. Conditions are
     /// servers=PREFIX, clients=PREFIX, port=NUMBER (of either end) and dscp=NUMBER (of the SYN); all must hold. The first rule that
-    /// matches a flow applies. Flows that no rule matches pass unenforced
+    /// matches a flow applies. Flows that no rule matches pass unenforced. window_total=BYTES bounds what may be on its way to a client,
+    /// over all of its flows that the rule matches; of several matching rules with a total the first one's applies
     #[arg(long = "rule", value_name = "RULE", required_unless_present_any = ["hosts", "status", "reset"])]
     rules: Vec<String>,
-    /// A server without an agent, for which the enforcer applies the Oracle's CUEs, before any --rule: its name in policies, its
+    /// A host without an agent, for which the enforcer applies the Oracle's CUEs, before any --rule: its name in policies, its
     /// addresses and its labels, such as 'db1=10.0.0.7/32 role=storage'
     #[arg(long = "host", value_name = "NAME=PREFIX [KEY=VALUE]...", value_parser = behalf)]
     hosts: Vec<Behalf>,

@@ -1,7 +1,7 @@
 //! The Oracle's CUEs for hosts without an agent: the enforcer applies their settings to what these hosts send.
 
 use crate::epoch::Keeper;
-use crate::settings::{Place, config, covers, effective, places, settings};
+use crate::settings::{Place, bounded, config, covers, effective, is_total_alone, places, settings};
 use bus::files::{FileError, KeyFile};
 use bus::{Address, Bus, BusError, Clock, FctTimes, InForce, Report, Telemetry, Timetable};
 use congestion::Algorithm;
@@ -92,6 +92,8 @@ struct Measured {
     before: Sent,
     begun_at: Time,
     host: Host,
+    /// Flows that come to the host.
+    incoming: usize,
 }
 
 impl Measured {
@@ -170,7 +172,7 @@ impl Represented {
     /// The report on flows that have `ended`, in the period of `of_epoch`.
     fn report(&self, now: Time, ended: &BTreeMap<String, Ended>, of_epoch: Option<u64>) -> Report {
         let held = self.agent.rules();
-        let flows = self.measured.host.live_flows.unwrap_or(0.0) as usize;
+        let flows = (self.measured.host.live_flows.unwrap_or(0.0) as usize, self.measured.incoming);
         let in_force = held.iter().map(|rule| InForce {
             effective: effective(rule, &settings(&held, rule.sessions.remote, rule.sessions.port), flows),
             left: rule.deadline.saturating_sub(now),
@@ -313,6 +315,10 @@ impl Cues {
                 open[at] += sent;
             }
         }
+        for host in &mut self.hosts {
+            let here = enforcer.clients().filter(|client| host.host.prefix.contains(client.ip()));
+            host.measured.incoming = here.count();
+        }
         let mut changed = false;
         for (host, open) in self.hosts.iter_mut().zip(open) {
             host.measured.sample(now, open);
@@ -385,7 +391,7 @@ impl Cues {
 
     /// The enforcer's rules by the CUEs in force, host by host, in order; `None` if they have not changed.
     pub fn rules(&mut self) -> Option<Vec<Rule>> {
-        let (mut rules, mut set) = (Vec::new(), Vec::new());
+        let (mut rules, mut totals, mut set) = (Vec::new(), Vec::new(), Vec::new());
         for host in &mut self.hosts {
             host.notes.clear();
             let held = host.agent.rules();
@@ -396,12 +402,20 @@ impl Cues {
             }
             for (clients, port) in places(&held) {
                 let settings = settings(&held, clients, port);
+                if let Some(rule) = bounded(&settings, host.host.prefix, (clients, port)) {
+                    totals.push(rule);
+                }
+                if is_total_alone(&settings) {
+                    set.push((host.host.prefix, (clients, port), settings));
+                    continue;
+                }
                 match config(&settings) {
                     Ok(config) => {
                         let servers = host.host.prefix;
                         set.push((servers, (clients, port), settings));
                         let servers = Some(servers);
-                        rules.push(Rule { servers, clients, port, dscp: None, config: Some(Arc::new(config)) });
+                        let config = Some(Arc::new(config));
+                        rules.push(Rule { servers, clients, port, dscp: None, config, window_total: None });
                     }
                     Err(why) => {
                         let names = held.iter().filter(|rule| covers(rule, clients, port));
@@ -411,6 +425,8 @@ impl Cues {
                 }
             }
         }
+        // the servers' own rules say how they send to those clients
+        rules.append(&mut totals);
         // a renewed CUE changes nothing
         let is_new = set != self.set;
         self.set = set;
@@ -473,6 +489,7 @@ mod tests {
     use policy::{Addressees, Cue, CueGuard, CueScope, OracleKey, Sessions};
     use std::path::Path;
     use std::thread;
+    use units::Bytes;
 
     fn record() -> Record {
         let end = |address: &str, port| End::new(address.parse().expect("an address"), port);
@@ -509,12 +526,9 @@ mod tests {
         (oracle, secret_key(&at("key")).expect("it was just made"), cues)
     }
 
-    #[test]
-    fn a_guard_takes_back_what_its_cue_set_and_holds_it() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (mut oracle, key, mut cues) = oracle(folder.path());
-        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
-        let cue = Cue {
+    /// A CUE for every host, without a guard.
+    fn cue(set: Settings) -> Cue {
+        Cue {
             epoch: 1,
             id: 0,
             policy: "p".to_string(),
@@ -527,15 +541,52 @@ mod tests {
                 labels: BTreeMap::new(),
                 sessions: Sessions::default(),
             },
-            set: Settings { cc: Some("bbr".to_string()), ..Settings::default() },
-            guard: Some(CueGuard { revert_if: "host.drop_rate > 0.02".to_string(), hold: Time::from_secs(2) }),
+            set,
+            guard: None,
             reason: "a test".to_string(),
-        };
-        cues.look(&enforcer, &mut |_| {}).expect("a disk");
+        }
+    }
+
+    /// The Oracle answers the host's question, and sends a CUE.
+    fn send((oracle, key): (&mut UnixOracle, &OracleKey), cue: &Cue, cues: &mut Cues) {
+        cues.look(&Enforcer::new(Limits::default(), Vec::new(), 1), &mut |_| {}).expect("a disk");
         let asked = oracle.receive(Duration::from_secs(5)).expect("a bus").expect("it reports at once");
         let question = Report::from_bytes(&asked.bytes).expect("a report").question.expect("no answer yet");
         oracle.send(&key.answer(0, &[question])).expect("it listens");
-        oracle.send(&key.sign(&cue)).expect("it listens");
+        oracle.send(&key.sign(cue)).expect("it listens");
+    }
+
+    #[test]
+    fn a_total_bounds_what_comes_to_a_host_however_it_is_sent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut oracle, key, mut cues) = oracle(folder.path());
+        let set = Settings { window_total: Some(Bytes::new(130_000)), ..Settings::default() };
+        send((&mut oracle, &key), &cue(set), &mut cues);
+        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
+        let until = cues.clock.now() + Time::from_secs(10);
+        while !cues.look(&enforcer, &mut |_| {}).expect("a disk") && cues.clock.now() < until {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let rules = cues.rules().expect("they have changed");
+        let [Rule { servers: None, clients, port: None, window_total, config: Some(config), .. }] = &rules[..] else {
+            panic!("{rules:?}")
+        };
+        assert_eq!(
+            (clients.map(|prefix| prefix.to_string()), *window_total),
+            (Some("10.0.0.0/8".to_string()), Some(Bytes::new(130_000)))
+        );
+        assert_eq!((config.algorithm.name(), cues.hosts[0].notes.len()), ("cubic", 0));
+        assert!(cues.rules().is_none(), "nothing has changed since");
+    }
+
+    #[test]
+    fn a_guard_takes_back_what_its_cue_set_and_holds_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut oracle, key, mut cues) = oracle(folder.path());
+        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
+        let guard = CueGuard { revert_if: "host.drop_rate > 0.02".to_string(), hold: Time::from_secs(2) };
+        let cue = Cue { guard: Some(guard), ..cue(Settings { cc: Some("bbr".to_string()), ..Settings::default() }) };
+        send((&mut oracle, &key), &cue, &mut cues);
         // rules there are when they change
         let changes = |cues: &mut Cues| {
             let until = cues.clock.now() + Time::from_secs(10);

@@ -2,9 +2,10 @@
 
 use congestion::{Algorithm, check_invariants};
 use enforcer::Rule;
-use policy::Prefix;
+use policy::{Prefix, WINDOW_TOTAL};
 use std::path::Path;
 use std::sync::Arc;
+use units::Bytes;
 
 /// The algorithm's name in rules that leave flows untouched.
 const UNTOUCHED: &str = "none";
@@ -20,7 +21,7 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
         UNTOUCHED => None,
         name => Some(Arc::new(tcp::Config::linux(algorithm(name, say)?))),
     };
-    let mut rule = Rule { servers: None, clients: None, port: None, dscp: None, config };
+    let mut rule = Rule { servers: None, clients: None, port: None, dscp: None, config, window_total: None };
     for word in words {
         let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not KEY=VALUE"))?;
         let prefix = || value.parse::<Prefix>().map(Some).map_err(|error| error.to_string());
@@ -29,10 +30,21 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
             "clients" => rule.clients = prefix()?,
             "port" => rule.port = Some(value.parse().ok().filter(|port| *port > 0).ok_or("a port is from 1 to 65535")?),
             "dscp" => rule.dscp = Some(value.parse().ok().filter(|dscp| *dscp < 64).ok_or("a DSCP is from 0 to 63")?),
-            _ => return Err(format!("`{key}` is not known; a rule has servers, clients, port and dscp")),
+            "window_total" => rule.window_total = Some(total(value)?),
+            _ => return Err(format!("`{key}` is not known; a rule has servers, clients, port, dscp and window_total")),
         }
     }
+    if rule.config.is_none() && rule.window_total.is_some() {
+        return Err("`none` leaves flows untouched, so they have no `window_total`".to_string());
+    }
     Ok(rule)
+}
+
+/// A total of windows.
+fn total(value: &str) -> Result<Bytes, String> {
+    let (least, most) = (Bytes::new(WINDOW_TOTAL.0), Bytes::new(WINDOW_TOTAL.1));
+    let bytes = value.parse().ok().filter(|bytes| (least..=most).contains(bytes));
+    bytes.ok_or_else(|| format!("a window_total is from {least} to {most}, as in window_total=130kB"))
 }
 
 /// A built-in algorithm, or one in a file.
@@ -70,6 +82,9 @@ mod tests {
         assert_eq!(all.servers, "10.0.0.0/8".parse().ok());
         assert_eq!(all.clients, "2001:db8::/32".parse().ok());
         assert_eq!((all.port, all.dscp), (Some(443), Some(46)));
+        assert_eq!(all.window_total, None);
+        let total = rule("cubic clients=10.0.0.7/32 window_total=130kB").expect("a rule").window_total;
+        assert_eq!(total, Some(Bytes::new(130_000)));
         assert!(rule("none port=22").is_ok_and(|rule| rule.config.is_none()));
         for (text, why) in [
             ("", "name an algorithm"),
@@ -77,6 +92,9 @@ mod tests {
             ("bbr port=0", "1 to 65535"),
             ("bbr port", "KEY=VALUE"),
             ("bbr dscp=64", "0 to 63"),
+            ("bbr window_total=many", "as in window_total=130kB"),
+            ("bbr window_total=1B", "from "),
+            ("none window_total=130kB", "untouched"),
             ("bbr host=h1", "`host` is not known"),
             ("bbr servers=10.0.0.0/33", "33"),
         ] {

@@ -2,9 +2,14 @@
 
 use crate::rule::built_in;
 use bus::Effective;
+use enforcer::Rule;
 use policy::{AgentRule, Prefix, Settings};
 use std::cmp::Reverse;
+use std::sync::Arc;
 use tcp::{Config, PacingMode};
+
+/// How servers without a rule send to a host with a total.
+const BOUNDED_CC: &str = "cubic";
 
 /// The TCP configuration by which the enforcer sends.
 pub fn config(set: &Settings) -> Result<Config, String> {
@@ -19,6 +24,19 @@ pub fn config(set: &Settings) -> Result<Config, String> {
         config.pacing = if pacing { PacingMode::On } else { PacingMode::Auto };
     }
     Ok(config)
+}
+
+/// The rule for what servers of a `place` send to a host with such a total of windows. Of servers that have no algorithm of their own the
+/// enforcer takes Linux's default.
+pub fn bounded(set: &Settings, host: Prefix, (servers, port): Place) -> Option<Rule> {
+    let window_total = Some(set.window_total?);
+    let cubic = Arc::new(Config::linux(built_in(BOUNDED_CC).expect("it is built in")));
+    Some(Rule { servers, clients: Some(host), port, dscp: None, config: Some(cubic), window_total })
+}
+
+/// Whether they say nothing of what a host sends.
+pub fn is_total_alone(set: &Settings) -> bool {
+    set.window_total.is_some() && Settings { window_total: None, ..set.clone() }.is_empty()
 }
 
 /// Whether a rule matches all flows with such clients and this port.
@@ -52,12 +70,15 @@ pub fn places(rules: &[AgentRule]) -> Vec<Place> {
     all.filter(|(clients, port)| rules.iter().any(|rule| covers(rule, *clients, *port))).collect()
 }
 
-/// The effective value of each setting of a rule, where its flows have the settings `all`.
-pub fn effective(rule: &AgentRule, all: &Settings, flows: usize) -> Vec<Effective> {
-    let is_enforced = rule.sessions.cgroup.is_none() && config(all).is_ok();
+/// The effective value of each setting of a rule, where its flows have the settings `all`: those that its host sends, and those that it
+/// receives.
+pub fn effective(rule: &AgentRule, all: &Settings, (sends, receives): (usize, usize)) -> Vec<Effective> {
+    let is_seen = rule.sessions.cgroup.is_none();
+    let is_enforced = is_seen && config(all).is_ok();
     let mut found = Vec::new();
     for (own, holds) in values(&rule.set).into_iter().zip(values(all)) {
-        let done = own.can && is_enforced && own.asked == holds.asked;
+        let (can, flows) = if own.name == TOTAL { (is_seen, receives) } else { (own.can && is_enforced, sends) };
+        let done = can && own.asked == holds.asked;
         found.extend(own.asked.map(|asked| Effective {
             setting: own.name.to_string(),
             asked,
@@ -69,6 +90,9 @@ pub fn effective(rule: &AgentRule, all: &Settings, flows: usize) -> Vec<Effectiv
     }
     found
 }
+
+/// The setting that applies to what a host receives.
+const TOTAL: &str = "window_total";
 
 /// A setting as asked for.
 struct Value {
@@ -90,7 +114,7 @@ fn values(set: &Settings) -> [Value; 10] {
         value("pacing", set.pacing.map(|on| on.to_string()), true),
         value("delayed_ack_max", set.delayed_ack_max.map(|time| time.to_string()), false),
         value("window_clamp", set.window_clamp.map(|bytes| bytes.to_string()), false),
-        value("window_total", set.window_total.map(|bytes| bytes.to_string()), false),
+        value(TOTAL, set.window_total.map(|bytes| bytes.to_string()), true),
         value("ecn", set.ecn.map(|on| on.to_string()), false),
     ]
 }
@@ -99,7 +123,7 @@ fn values(set: &Settings) -> [Value; 10] {
 mod tests {
     use super::*;
     use policy::Sessions;
-    use units::Time;
+    use units::{Bytes, Time};
 
     fn rule(name: &str, remote: Option<&str>, port: Option<u16>, set: Settings) -> AgentRule {
         AgentRule {
@@ -123,6 +147,7 @@ mod tests {
             rule("far", Some("198.51.100.0/24"), None, cc("bbr")),
             rule("near", Some("198.51.0.0/16"), None, cc("yeah")),
             rule("all", None, None, Settings { cc: Some("cubic".to_string()), ..initial(5) }),
+            rule("fits", None, Some(9000), Settings { window_total: Some(Bytes::new(130_000)), ..Settings::default() }),
         ];
         let places = places(&rules);
         for (client, port) in [
@@ -143,11 +168,12 @@ mod tests {
         }
         let effective_at = |at: usize| {
             let AgentRule { sessions, .. } = &rules[at];
-            let all = effective(&rules[at], &settings(&rules, sessions.remote, sessions.port), 7);
+            let all = effective(&rules[at], &settings(&rules, sessions.remote, sessions.port), (7, 3));
             all.into_iter().map(|one| (one.setting, one.found.is_some(), one.connections)).collect::<Vec<_>>()
         };
         assert_eq!(effective_at(0), [("cc".to_string(), false, 0)], "packets do not show their cgroup");
         assert_eq!(effective_at(1), [("initial_cwnd".to_string(), true, 7)]);
         assert_eq!(effective_at(2), [("cc".to_string(), true, 7)]);
+        assert_eq!(effective_at(5), [("window_total".to_string(), true, 3)], "of the flows that come");
     }
 }

@@ -1,15 +1,17 @@
 //! The table of flows, and the handling of a packet.
 
 use crate::counters::{Counters, Ending, Record, Sent};
-use crate::flow::{Context, Flow, bit};
+use crate::flow::{Context, Flow, bit, in_flight};
 use crate::half_open::HalfOpens;
 use crate::index::{Index, Key};
 use crate::kept::Kept;
 use crate::limits::Limits;
 use crate::packet::{Action, Direction, End, Header, Packet};
+use crate::receivers::Receivers;
 use crate::rules::{Rule, Rules};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::net::IpAddr;
 use tcp::flags;
 use units::Time;
 
@@ -38,6 +40,7 @@ pub struct Enforcer<P> {
     by_algorithm: Vec<(&'static str, usize)>,
     free: Vec<u32>,
     half_opens: HalfOpens,
+    receivers: Receivers,
     timers: BinaryHeap<Reverse<(Time, u32)>>,
     out: VecDeque<(Direction, P)>,
     records: VecDeque<Record>,
@@ -64,6 +67,7 @@ impl<P: Packet> Enforcer<P> {
             by_algorithm: Vec::new(),
             free: Vec::new(),
             half_opens: HalfOpens::new(limits.half_open),
+            receivers: Receivers::default(),
             timers: BinaryHeap::new(),
             out: VecDeque::new(),
             records: VecDeque::new(),
@@ -79,14 +83,41 @@ impl<P: Packet> Enforcer<P> {
     /// Replaces the rules, also for open flows; those that no rule matches any more keep their settings.
     pub fn set_rules(&mut self, now: Time, rules: Vec<Rule>) {
         self.rules = Rules::new(rules);
+        self.receivers.clear();
         for slot in 0..self.flows.len() as u32 {
-            let Some(flow) = &mut self.flows[slot as usize] else { continue };
-            let Some(config) = self.rules.config(flow.key.server, flow.key.client, flow.dscp) else { continue };
-            let before = flow.relay.config().algorithm.name();
-            flow.relay.retune(now, config);
-            let after = flow.relay.config().algorithm.name();
-            *count_of(&mut self.by_algorithm, before) -= 1;
-            *count_of(&mut self.by_algorithm, after) += 1;
+            if self.flows[slot as usize].is_some() {
+                self.retune(now, slot);
+                let (flow, cx) = self.parts(now, slot);
+                if let Some((receiver, slot)) = cx.receiver {
+                    receiver.note(slot, (in_flight(&flow.relay), 0), flow.relay.sock().mss_cache);
+                }
+            }
+        }
+        // only now is known what is on its way to a client
+        for slot in 0..self.flows.len() as u32 {
+            if self.flows[slot as usize].is_some() {
+                let (flow, mut cx) = self.parts(now, slot);
+                flow.drain(&mut cx);
+                self.schedule(slot);
+            }
+        }
+    }
+
+    fn retune(&mut self, now: Time, slot: u32) {
+        let flow = self.flows[slot as usize].as_mut().expect("asked only for flows");
+        let Some(config) = self.rules.config(flow.key.server, flow.key.client, flow.dscp) else { return };
+        let before = flow.relay.config().algorithm.name();
+        flow.relay.retune(now, config);
+        let after = flow.relay.config().algorithm.name();
+        *count_of(&mut self.by_algorithm, before) -= 1;
+        *count_of(&mut self.by_algorithm, after) += 1;
+    }
+
+    /// Flows whose data waits for room on the way to this client send what there is room for.
+    fn pass_on(&mut self, now: Time, client: IpAddr) {
+        // once each: one whose own window is full waits again
+        for _ in 0..self.receivers.waiting(client) {
+            let Some(slot) = self.receivers.next(client) else { return };
             let (flow, mut cx) = self.parts(now, slot);
             flow.drain(&mut cx);
             self.schedule(slot);
@@ -105,6 +136,8 @@ impl<P: Packet> Enforcer<P> {
 
     /// Forgets all flows and handshakes: their packets took another path, and both ends have advanced beyond what is known here.
     pub fn forget(&mut self, now: Time) {
+        // the end of one must not send what another has
+        self.receivers.clear();
         for slot in 0..self.flows.len() as u32 {
             self.end(now, slot, Ending::Astray);
         }
@@ -170,6 +203,7 @@ impl<P: Packet> Enforcer<P> {
 
     fn on_flow(&mut self, now: Time, direction: Direction, slot: u32, header: &Header, packet: P) -> Action<P> {
         let (flow, mut cx) = self.parts(now, slot);
+        let client = flow.key.client.ip();
         if direction == Direction::In {
             flow.bits &= !bit::ABORTED;
         }
@@ -185,9 +219,11 @@ impl<P: Packet> Enforcer<P> {
         }
         let ending = cx.ending.or_else(|| flow.is_over().then_some(Ending::Closed));
         self.buffered_max = self.buffered_max.max(self.buffered);
-        match ending {
-            Some(ending) => self.end(now, slot, ending),
-            None => self.schedule(slot),
+        if let Some(ending) = ending {
+            self.end(now, slot, ending);
+        } else {
+            self.schedule(slot);
+            self.pass_on(now, client);
         }
         action
     }
@@ -285,6 +321,7 @@ impl<P: Packet> Enforcer<P> {
             let Some(flow) = self.flows[slot as usize].as_mut() else { continue };
             let Some(buffer) = flow.buffer.as_mut().filter(|buffer| buffer.timers_at[0] == at) else { continue };
             buffer.timers_at = [buffer.timers_at[1], Time::NEVER];
+            let client = flow.key.client.ip();
             if flow.relay.poll_timeout() <= now {
                 let (flow, mut cx) = self.parts(now, slot);
                 flow.on_timer(&mut cx);
@@ -294,6 +331,7 @@ impl<P: Packet> Enforcer<P> {
                 }
             }
             self.schedule(slot);
+            self.pass_on(now, client);
         }
     }
 
@@ -330,6 +368,11 @@ impl<P: Packet> Enforcer<P> {
             };
             (flow.key.server, sent)
         })
+    }
+
+    /// The client of each enforced flow.
+    pub fn clients(&self) -> impl Iterator<Item = End> {
+        self.flows.iter().flatten().map(|flow| flow.key.client)
     }
 
     /// The counters so far.
@@ -369,6 +412,8 @@ impl<P: Packet> Enforcer<P> {
     /// A flow, and its environment.
     fn parts(&mut self, now: Time, slot: u32) -> (&mut Flow<P>, Context<'_, P>) {
         let flow = self.flows[slot as usize].as_mut().expect("asked only for flows");
+        let (server, client) = (flow.key.server, flow.key.client);
+        let total = self.rules.window_total(server, client, flow.dscp);
         let cx = Context {
             now,
             out: &mut self.out,
@@ -376,6 +421,7 @@ impl<P: Packet> Enforcer<P> {
             buffered: &mut self.buffered,
             kept: &mut self.kept,
             limits: &self.limits,
+            receiver: total.map(|total| (self.receivers.of(client.ip(), total), slot)),
             ending: None,
         };
         (flow, cx)
@@ -430,11 +476,14 @@ impl<P: Packet> Enforcer<P> {
             Ending::Astray => &mut counters.flows_astray,
         } += 1;
         flow.relay.finish();
+        let client = flow.key.client.ip();
+        self.receivers.forget(client, slot);
         if self.records.len() == RECORDS_MAX {
             self.records.pop_front();
             self.counters.records_lost += 1;
         }
         self.records.push_back(record(now, &flow, Some(ending)));
+        self.pass_on(now, client);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::index::Key;
 use crate::kept::Kept;
 use crate::limits::Limits;
 use crate::packet::{Action, Direction, Packet};
+use crate::receivers::Receiver;
 use crate::seq::{after, before, later};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub(crate) struct Context<'a, P> {
     pub buffered: &'a mut usize,
     pub kept: &'a mut Kept,
     pub limits: &'a Limits,
+    /// The client, if a total bounds its flows, and the flow's slot.
+    pub receiver: Option<(&'a mut Receiver, u32)>,
     /// Set when the flow is over.
     pub ending: Option<Ending>,
 }
@@ -308,6 +311,7 @@ impl<P: Packet> Flow<P> {
         let mss = self.relay.sock().mss_cache;
         let share = cx.limits.buffer_bytes.saturating_sub(*cx.buffered) / SHARE;
         let share = u32::try_from(share).unwrap_or(u32::MAX).max(LEAST_SEGMENTS * mss);
+        let share = cx.receiver.as_ref().map_or(share, |(receiver, _)| receiver.window(mss).min(share));
         let allowed = room(self.relay.window_edge(), segment.ack).min(share);
         let unit = 1_u32 << self.client_scale();
         // a server that fills its window to the last byte would make a tiny segment of each rounding; of nearly one segment
@@ -675,7 +679,11 @@ impl<P: Packet> Flow<P> {
     pub fn drain(&mut self, cx: &mut Context<P>) {
         let Some(buffer) = &mut self.buffer else { return };
         loop {
-            let next = buffer.next(self.relay.sock().snd_nxt, BEHIND_GAP_SEGMENTS * self.relay.sock().mss_cache);
+            let mut next = buffer.next(self.relay.sock().snd_nxt, BEHIND_GAP_SEGMENTS * self.relay.sock().mss_cache);
+            if let Some((receiver, slot)) = &mut cx.receiver {
+                let allowed = receiver.admit(*slot, in_flight(&self.relay), next.len, self.relay.sock().mss_cache);
+                next.len = if next.urgent { next.len } else { allowed };
+            }
             let Some(leave) = self.relay.poll_transmit(cx.now, next) else { return };
             if leave.fresh {
                 buffer.mark_sent(self.relay.sock().snd_nxt);
@@ -729,6 +737,12 @@ fn is_full<P: Packet>(cx: &Context<P>, packet: &P) -> bool {
 /// By how much an RTT exceeds the shortest if there is a queue, µs.
 fn queued_us(min_rtt_us: u32) -> u32 {
     (min_rtt_us / 8).clamp(QUEUED_US.0, QUEUED_US.1)
+}
+
+/// Bytes on their way to the client: neither acknowledged nor taken for lost.
+pub(crate) fn in_flight(relay: &Relay) -> u32 {
+    let sock = relay.sock();
+    sock.snd_nxt.wrapping_sub(sock.snd_una).min(sock.packets_in_flight().saturating_mul(sock.mss_cache))
 }
 
 /// From an ACK to the right edge of a window, bytes.

@@ -20,6 +20,7 @@
 //!   algorithm;
 //! - `flow` is one flow: the client's ACKs go to its [`tcp::Relay`], the sender of an [`tcp::Endpoint`] with all of
 //!   its hooks, loss detection, recovery and pacing; `buffer` has the copies;
+//! - `receivers` bounds what is on its way to a client, over all of its flows;
 //! - `counters` has all counters, `listing` the state of each flow.
 //!
 //! # When in doubt, pass
@@ -45,6 +46,7 @@ mod kept;
 mod limits;
 mod listing;
 mod packet;
+mod receivers;
 mod rules;
 mod seq;
 mod simulated;

@@ -4,6 +4,7 @@ use crate::packet::End;
 use policy::Prefix;
 use std::sync::Arc;
 use tcp::Config;
+use units::Bytes;
 
 /// One rule: its match, and its algorithm. An absent field matches everything.
 #[derive(Clone, Debug)]
@@ -18,12 +19,21 @@ pub struct Rule {
     pub dscp: Option<u8>,
     /// The algorithm and its settings; `None`: such flows pass untouched.
     pub config: Option<Arc<Config>>,
+    /// Payload that may be on its way to a client, over all of its flows that match; `None`: a later rule says.
+    pub window_total: Option<Bytes>,
 }
 
 impl Rule {
     /// Matches all flows.
     pub fn all(config: &Arc<Config>) -> Rule {
-        Rule { servers: None, clients: None, port: None, dscp: None, config: Some(Arc::clone(config)) }
+        Rule {
+            servers: None,
+            clients: None,
+            port: None,
+            dscp: None,
+            config: Some(Arc::clone(config)),
+            window_total: None,
+        }
     }
 
     fn fits(&self, server: End, client: End, dscp: u8) -> bool {
@@ -38,6 +48,8 @@ impl Rule {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     rules: Vec<Rule>,
+    /// One has a total.
+    have_total: bool,
 }
 
 impl Rules {
@@ -47,12 +59,22 @@ impl Rules {
             // nor is a host's super-segment cut for less than its last segment
             *config = Arc::new(Config { send_buffer: u32::MAX, tso_segments: 64, ..Config::clone(config) });
         }
-        Rules { rules }
+        let have_total = rules.iter().any(|rule| rule.window_total.is_some());
+        Rules { rules, have_total }
     }
 
     /// The algorithm of a new flow.
     pub fn config(&self, server: End, client: End, dscp: u8) -> Option<&Arc<Config>> {
         self.rules.iter().find(|rule| rule.fits(server, client, dscp))?.config.as_ref()
+    }
+
+    /// The total that such flows of a client share: of the first match that has one.
+    #[inline]
+    pub fn window_total(&self, server: End, client: End, dscp: u8) -> Option<Bytes> {
+        if !self.have_total {
+            return None;
+        }
+        self.rules.iter().filter(|rule| rule.fits(server, client, dscp)).find_map(|rule| rule.window_total)
     }
 }
 
@@ -75,7 +97,14 @@ mod tests {
 
     #[test]
     fn the_first_that_fits_holds() {
-        let any = Rule { servers: None, clients: None, port: None, dscp: None, config: Some(config("cubic")) };
+        let any = Rule {
+            servers: None,
+            clients: None,
+            port: None,
+            dscp: None,
+            config: Some(config("cubic")),
+            window_total: None,
+        };
         let rules = Rules::new(vec![
             Rule { clients: Some(prefix("10.1.0.0/16")), config: None, ..any.clone() },
             Rule { clients: Some(prefix("fd00::/8")), dscp: Some(46), config: Some(config("vegas")), ..any.clone() },

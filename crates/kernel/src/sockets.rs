@@ -45,6 +45,8 @@ pub struct Connection {
     pub max_pacing_rate: u64,
     /// Both ends agreed on ECN.
     pub ecn: bool,
+    /// Since data came last, milliseconds; `None`: none has.
+    pub heard_ms: Option<u32>,
 }
 
 /// The names that a socket can choose now.
@@ -77,6 +79,7 @@ fn connection(response: InetResponse) -> Option<Connection> {
     // of linux/tcp.h's `struct tcp_info`, which has only ever grown at its end
     let info = info.filter(|info| info.len() >= 120)?;
     let word = |at: usize| info[at..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    let received = info.get(128..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_ne_bytes(*bytes));
     Some(Connection {
         remote: id.destination_address.to_canonical(),
         local_port: id.source_port,
@@ -89,6 +92,7 @@ fn connection(response: InetResponse) -> Option<Connection> {
         cwnd: word(80),
         max_pacing_rate: info[112..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes)),
         ecn: info[5] & TCPI_OPT_ECN != 0,
+        heard_ms: (received > 0).then(|| word(52)),
     })
 }
 

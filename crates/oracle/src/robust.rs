@@ -129,9 +129,10 @@ fn time(seconds: Option<f64>) -> Option<Time> {
     seconds.map(Time::from_secs_f64)
 }
 
-const QUANTITIES: [Quantity; 9] = [
+const QUANTITIES: [Quantity; 10] = [
     Quantity { what: "live_flows", get: |h| h.live_flows, set: |h, v| h.live_flows = v, small: 100.0 },
     Quantity { what: "flow_starts", get: |h| h.flow_starts, set: |h, v| h.flow_starts = v, small: 100.0 },
+    Quantity { what: "fan_in", get: |h| h.fan_in, set: |h, v| h.fan_in = v, small: 100.0 },
     Quantity {
         what: "sent_segments",
         get: |h| h.sent_segments.map(|n| n as f64),

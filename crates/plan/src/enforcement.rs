@@ -39,7 +39,8 @@ impl Enforcement {
         let rule = |rule: &file::EnforcerRule| {
             let config = Arc::new(tcp::Config::linux(algorithm(&rule.cc)?));
             let (servers, clients) = (prefix(&rule.src), prefix(&rule.dst));
-            Ok(Rule { servers, clients, port: rule.port, dscp: None, config: Some(config) })
+            let (port, window_total) = (rule.port, rule.window_total);
+            Ok(Rule { servers, clients, port, dscp: None, config: Some(config), window_total })
         };
         let rules = section.rule.iter().map(rule).collect::<Result<_, String>>()?;
         let limits = Limits {

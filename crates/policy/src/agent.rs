@@ -7,6 +7,7 @@
 use crate::beacon::Beacon;
 use crate::cue::Cue;
 use crate::expression::{Expression, Place};
+use crate::population::Ports;
 use crate::program::{Entity, Facts};
 use crate::select::Sessions;
 use crate::settings::Settings;
@@ -158,7 +159,7 @@ impl Agent {
 
     /// Checks the guards with what the host has measured of itself; returns whether something is to be set.
     pub fn on_measured(&mut self, now: Time, host: &Host) -> bool {
-        let facts = Facts { view: &NetworkView::default(), marks: &[] };
+        let facts = Facts { view: &NetworkView::default(), marks: &[], ports: &Ports::default() };
         let mut changed = false;
         for held in &mut self.held {
             let Some(guard) = held.guard.as_ref().filter(|_| held.reverted_until.is_none()) else { continue };

@@ -162,9 +162,9 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
     };
     history.last_at = Some(view.at);
     history.last_place = last_place(policy, &history.population, history.lasted());
-    let History { epoch, population, last_place, marks, rules, ended, .. } = history;
+    let History { epoch, population, last_place, marks, ports, rules, ended, .. } = history;
     let last_place = *last_place;
-    let facts = Facts { view, marks };
+    let facts = Facts { view, marks, ports };
     let mut decision = Decision {
         at: view.at,
         epoch: *epoch,

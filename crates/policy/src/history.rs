@@ -2,11 +2,11 @@
 
 use crate::expression::Expression;
 use crate::model::Policy;
-use crate::population::{Population, every_hop_marks};
+use crate::population::{Population, Ports, every_hop_marks};
 use crate::program::{Facts, Input, Inputs};
 use crate::switch::{Switch, Turn};
 use crate::unit::Unit;
-use crate::variable::Scope;
+use crate::variable::{Read, Scope};
 use crate::view::NetworkView;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub struct History {
     pub(crate) last_place: Option<u64>,
     /// `host.every_hop_marks` of each host; empty where no rule asks.
     pub(crate) marks: Vec<f64>,
+    /// The links to hosts; empty where nothing asks.
+    pub(crate) ports: Ports,
     pub(crate) rules: Vec<RuleState>,
     /// How long the rollout had lasted when this history began.
     pub(crate) lasted_before: Time,
@@ -103,6 +105,7 @@ impl History {
             }
         }
         self.marks = if asks_for_marks(policy) { every_hop_marks(view) } else { Vec::new() };
+        self.ports = if asks_for_ports(policy) { Ports::of_view(view) } else { Ports::default() };
     }
 }
 
@@ -112,6 +115,12 @@ fn asks_for_marks(policy: &Policy) -> bool {
         let asked = [Some(&rule.when), rule.until.as_ref()].into_iter().flatten().flat_map(Expression::variables);
         needs_ecn || asked.into_iter().any(|variable| variable.name == "host.every_hop_marks")
     })
+}
+
+fn asks_for_ports(policy: &Policy) -> bool {
+    let of_rules = policy.rules.iter().flat_map(|rule| [Some(&rule.when), rule.until.as_ref()]).flatten();
+    let all = of_rules.chain(policy.constraints.iter().map(|constraint| &constraint.holds));
+    all.flat_map(Expression::variables).any(|variable| matches!(variable.read, Read::Port(_)))
 }
 
 /// A rule's memory.

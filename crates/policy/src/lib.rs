@@ -56,7 +56,7 @@ pub use model::*;
 pub use oracle::Oracle;
 pub use seen::Seen;
 pub use select::{Hosts, Prefix, PrefixError, Sessions, fits};
-pub use settings::{Setting, Settings};
+pub use settings::{Setting, Settings, WINDOW_TOTAL};
 pub use share::Share;
 pub use sign::{
     CueError, Gate, Identity, KEYS_MAX, KeyError, OracleKey, PublicKey, PublicKeys, QUESTION_BYTES, QUESTIONS_MAX,

@@ -3,6 +3,7 @@
 //! Everything is an f64 and NaN is "not known". What is not known stays so through arithmetic and comparisons; `&&` and `||`
 //! give an answer where one side alone decides, as CEL has it for errors. Nothing is allocated.
 
+use crate::population::Ports;
 use crate::variable::{Read, Scope, Variable};
 use crate::view::{FlowGroup, Host, Link, NetworkView};
 
@@ -58,6 +59,8 @@ pub(crate) struct Facts<'a> {
     pub view: &'a NetworkView,
     /// `host.every_hop_marks` of each host; empty where no rule asks.
     pub marks: &'a [f64],
+    /// The links to hosts; empty where nothing asks.
+    pub ports: &'a Ports,
 }
 
 /// Whose variables are read.
@@ -106,6 +109,10 @@ fn read_number(variable: &Variable, facts: Facts<'_>, entity: Entity<'_>) -> f64
         (Read::Host(read), Entity::Host(_, host)) => read(host),
         (Read::Group(read), Entity::Group(group)) => read(group),
         (Read::EveryHopMarks, Entity::Host(index, _)) => facts.marks.get(index).copied().unwrap_or(f64::NAN),
+        (Read::Port(read), Entity::Host(index, _)) => {
+            let links = facts.ports.of(index).filter_map(|link| facts.view.links.get(link));
+            links.filter_map(read).fold(f64::NAN, f64::max)
+        }
         _ => f64::NAN,
     }
 }

@@ -16,7 +16,7 @@ pub(crate) const RTO_MIN_MOST: Time = Time::from_secs(60);
 pub(crate) const DELAYED_ACK_MOST: Time = Time::from_secs(1);
 
 /// Bytes of the receive windows of a host's connections, from and to.
-pub(crate) const WINDOW_TOTAL: (u64, u64) = (1500, 1_000_000_000);
+pub const WINDOW_TOTAL: (u64, u64) = (1500, 1_000_000_000);
 
 /// Values for TCP; what is absent stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -41,6 +41,8 @@ pub(crate) enum Read {
     GroupText(fn(&FlowGroup) -> &str),
     /// Whether every switch port in the host's part of the network marks: a question to the topology.
     EveryHopMarks,
+    /// Of the switch ports in front of the host: the largest.
+    Port(fn(&Link) -> Option<f64>),
 }
 
 /// A variable.
@@ -62,7 +64,7 @@ impl Variable {
         match self.read {
             Read::Network(_) => Scope::Network,
             Read::Link(_) | Read::LinkText(_) => Scope::Link,
-            Read::Host(_) | Read::HostText(_) | Read::EveryHopMarks => Scope::Host,
+            Read::Host(_) | Read::HostText(_) | Read::EveryHopMarks | Read::Port(_) => Scope::Host,
             Read::Group(_) | Read::GroupText(_) => Scope::Group,
         }
     }
@@ -301,6 +303,12 @@ static VARIABLES: &[Variable] = &[
         "connections that it begins per second",
     ),
     of_agent(
+        "host.fan_in",
+        Unit::Number,
+        Read::Host(|h| known(h.fan_in)),
+        "other hosts from which data came to it: in the last second as its agent sees it, in the period in a scenario",
+    ),
+    of_agent(
         "host.drop_rate",
         Unit::Fraction,
         Read::Host(|h| known(h.drop_rate())),
@@ -344,6 +352,18 @@ static VARIABLES: &[Variable] = &[
         "99th percentile of the completion time of its flows",
     ),
     variable(
+        "host.port_queue",
+        Unit::Size,
+        Read::Port(|l| l.queue.map(|q| q.get() as f64)),
+        "mean queue at the switch port in front of it, as `link.queue`: of several ports the longest",
+    ),
+    variable(
+        "host.port_drop_rate",
+        Unit::Fraction,
+        Read::Port(|l| l.drop_rate),
+        "share of the packets that this port drops, as `link.drop_rate`: of several ports the largest",
+    ),
+    variable(
         "host.every_hop_marks",
         Unit::Flag,
         Read::EveryHopMarks,
@@ -381,7 +401,7 @@ static VARIABLES: &[Variable] = &[
 pub(crate) fn sources(variable: &'static Variable) -> Vec<&'static Variable> {
     let names: &[&str] = match variable.name {
         "network.max_link_utilization" | "network.mean_link_utilization" => &["link.utilization"],
-        "network.max_link_drop_rate" => &["link.drop_rate"],
+        "network.max_link_drop_rate" | "host.port_drop_rate" => &["link.drop_rate"],
         "network.max_link_mark_rate" => &["link.mark_rate"],
         "network.drop_rate" | "host.drop_rate" => &["host.sent_segments", "host.retransmitted_segments"],
         "network.live_flows" => &["host.live_flows"],
@@ -390,6 +410,7 @@ pub(crate) fn sources(variable: &'static Variable) -> Vec<&'static Variable> {
         "network.fct_p90" | "network.fct_p99" => &["host.fct_p99"],
         "network.inter_rack_rate" | "network.intra_rack_rate" | "network.max_rack_pair_share" => &["host.send_rate"],
         "host.every_hop_marks" => &["link.marks"],
+        "host.port_queue" => &["link.queue"],
         name if name.starts_with("clock.") => &[],
         _ => return vec![variable],
     };

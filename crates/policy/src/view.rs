@@ -115,6 +115,9 @@ pub struct Host {
     /// Connections begun, a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_starts: Option<f64>,
+    /// Other hosts from which data came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fan_in: Option<f64>,
     /// Data segments sent, retransmissions included: in the last second, or in as much longer as it took to send [`SEGMENTS_MIN`], up to a
     /// minute.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -346,6 +349,7 @@ impl Host {
         }
         number("live_flows", self.live_flows, COUNT_MAX as f64)?;
         number("flow_starts", self.flow_starts, COUNT_MAX as f64)?;
+        number("fan_in", self.fan_in, COUNT_MAX as f64)?;
         count("sent_segments", self.sent_segments)?;
         count("send_rate", self.send_rate.map(Rate::as_bps))?;
         if self.retransmitted_segments > self.sent_segments {

@@ -99,6 +99,53 @@ fn any_number_of_servers_is_carried_without_a_loss() {
 }
 
 #[test]
+fn an_enforcer_in_front_of_the_port_prevents_it_for_hosts_that_do_not() {
+    const SHORT: (&str, &str) = ("\"5 s\"", "\"1 s\"");
+    let enforced = |total: &str| {
+        let enforcer = format!("[enforcer]\nat = \"s1\"\n[[enforcer.rule]]\ncc = \"cubic\"\n{total}\n[measure]");
+        shown(&network(false, &[SHORT, ("[measure]", &enforcer)]))
+    };
+    let (agents, without) = (shown(&network(true, &[SHORT])), enforced(""));
+    let ours = enforced("window_total = \"130 kB\"");
+    println!("agents: {agents:?}\nenforcer without a total: {without:?}\nwith: {ours:?}");
+    assert!(without.dropped > 1000 && without.p99_ms > 100.0);
+    assert_eq!(ours.dropped, 0);
+    assert!(ours.p99_ms < agents.p99_ms && ours.rounds > agents.rounds, "it withdraws no window");
+}
+
+#[test]
+fn a_policy_aims_at_the_hosts_that_many_send_to() {
+    let shipped = |path: &str| {
+        let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).expect("it is shipped")
+    };
+    let text = shipped("scenarios/incast-aimed.toml");
+    let text = text.split("[sweep]").next().expect("it has a beginning");
+    let with = |policy: &str| {
+        let text = text.replace("../policies/incast-aimed.toml", policy);
+        run_with(&text, &[("p.toml", &shipped("policies/incast-aimed.toml"))])
+    };
+    let (without, ours) = (with("none"), with("p.toml"));
+    let p99 =
+        |run: &RunResults| ["reads-1", "reads-2"].map(|entry| run.summary.extra[&format!("{entry}.round_ms_p99")]);
+    let dropped = |run: &RunResults| {
+        let ports = run.links.iter().filter(|link| ["h39", "h40"].contains(&&*link.to));
+        ports.map(|link| link.dropped).sum::<u64>()
+    };
+    println!("without: {:?} {}, aimed: {:?} {}", p99(&without), dropped(&without), p99(&ours), dropped(&ours));
+    assert!(p99(&without).iter().zip(p99(&ours)).all(|(before, now)| now < before / 10.0), "timeouts end");
+    assert!(dropped(&without) > 1000);
+    assert_eq!(dropped(&ours), 0, "no packet is lost in the steady state");
+    // all others are as they were, to the nanosecond
+    let others = |run: &RunResults| {
+        let flows = run.flows.iter().filter(|flow| &*flow.group == "web");
+        flows.map(|flow| (flow.start_ns, flow.end_ns)).collect::<Vec<_>>()
+    };
+    assert!(others(&ours).len() > 100);
+    assert_eq!(others(&without), others(&ours));
+}
+
+#[test]
 fn short_flows_do_not_suffer_where_there_is_no_incast() {
     const ONCE: (&str, &str) = ("repeat = 100000", "repeat = 1");
     let (without, ours) = (shown(&network(false, &[ONCE])), shown(&network(true, &[ONCE])));

@@ -2,6 +2,7 @@
 
 mod cheat;
 mod flows;
+mod incast;
 mod killed;
 mod load;
 #[path = "../agent/lossy.rs"]
@@ -221,6 +222,7 @@ fn mistakes_are_reported() {
         (&["--between", "s", "lo", "--rule", "bbr"], 2, "ip link add br0 type bridge"),
         (&["--between", "s", "c", "--rule", "bbq"], 2, "there is no algorithm `bbq`"),
         (&["--between", "s", "c", "--rule", "bbr port=x"], 2, "from 1 to 65535"),
+        (&["--between", "s", "c", "--rule", "bbr window_total=1B"], 2, "window_total=130kB"),
         (&["--between", "s", "c"], 2, "--rule"),
         (&["--status"], 1, "no enforcer listens there"),
     ] {

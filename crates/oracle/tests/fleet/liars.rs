@@ -187,6 +187,7 @@ impl Fleet {
             algorithms: honest.host.algorithms.clone(),
             live_flows: Some(number(random) as f64),
             flow_starts: Some(number(random) as f64),
+            fan_in: Some(sent as f64),
             sent_segments: Some(sent),
             retransmitted_segments: Some(*random.any(&[0, sent])),
             send_rate: Some(Rate::from_bps(number(random))),

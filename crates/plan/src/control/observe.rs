@@ -5,7 +5,7 @@ use crate::network;
 use net::{LinkCounters, LinkId, NodeKind, Topology};
 use policy::{ArmObservation, FlowGroup, GuardWindow, Host, Link, NetworkView, Percentiles, RackPair, fits};
 use scenario::Scenario;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Rate, Time};
 
 /// What has been counted so far, and the view of the last period.
@@ -174,6 +174,7 @@ impl Observer {
         let mut hosts = vec![Sum::default(); self.view.hosts.len()];
         let mut groups = vec![Sum::default(); self.view.groups.len()];
         let mut matrix: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        let mut heard: BTreeSet<(u32, u32)> = BTreeSet::new();
         let Observer { flows, groups: group_of, racks, arms, .. } = self;
         network.flows(&mut |flow| {
             let begun = flows.len() <= flow.flow as usize;
@@ -194,6 +195,9 @@ impl Observer {
                 sum.segments.sent += sent.sent;
                 sum.segments.retransmitted += sent.retransmitted;
             }
+            if more > 0 {
+                heard.insert((flow.dst, flow.src));
+            }
             let arm = &mut arms[flow.arm as usize];
             arm.segments += sent.sent;
             arm.retransmits += sent.retransmitted;
@@ -210,6 +214,11 @@ impl Observer {
             host.retransmitted_segments = Some((sum.segments.retransmitted as f64 / span) as u64);
             host.srtt_us = sum.srtt_us.into_iter().collect();
             host.send_rate = Some(rate(sum.bytes));
+            host.fan_in = Some(0.0);
+        }
+        for (to, _) in heard {
+            let fan_in = &mut self.view.hosts[to as usize].fan_in;
+            *fan_in = fan_in.map(|from| from + 1.0);
         }
         for (group, sum) in self.view.groups.iter_mut().zip(groups) {
             group.live_flows = Some(f64::from(sum.open));

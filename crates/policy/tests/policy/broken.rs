@@ -84,6 +84,12 @@ const CASES: &[Case] = &[
         "`host.drop_rate`",
     ),
     case(
+        ("host.drop_rate > 0.001", "host.port_queue > size('50 kB')"),
+        (17, 24),
+        "a guard cannot use `host.port_queue`",
+        "`host.drop_rate`",
+    ),
+    case(
         ("network.drop_rate < 0.01", "host.drop_rate < 0.01"),
         (11, 10),
         "`host.drop_rate` belongs to one host",
@@ -222,7 +228,15 @@ fn the_policies_that_are_shipped_are_good() {
     names.sort();
     assert_eq!(
         names,
-        ["dctcp-when-ecn.toml", "diurnal.toml", "incast.toml", "opentcp1.toml", "opentcp2.toml", "paced.toml"]
+        [
+            "dctcp-when-ecn.toml",
+            "diurnal.toml",
+            "incast-aimed.toml",
+            "incast.toml",
+            "opentcp1.toml",
+            "opentcp2.toml",
+            "paced.toml"
+        ]
     );
     for name in names {
         let text = std::fs::read_to_string(format!("{folder}/{name}")).unwrap();

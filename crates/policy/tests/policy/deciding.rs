@@ -4,7 +4,7 @@ use crate::common::{GOOD, KNOWN, parse};
 use policy::Turn::{FlapLimited, Off, On};
 use policy::{Addressees, Decision, History, Host, Link, NetworkView, Policy, Turn, decide};
 use std::collections::BTreeMap;
-use units::Time;
+use units::{Bytes, Time};
 
 /// A network of `n` hosts on one switch, with this utilization, at this second.
 fn view(n: usize, utilization: f64, at_s: u64) -> NetworkView {
@@ -151,6 +151,68 @@ fn dctcp_goes_only_where_every_hop_marks_whatever_the_condition_says() {
         (decision.rules[0].hosts.no_ecn, algorithms(&decision)),
         (1, vec![("dctcp".into(), named(&["h0", "h1", "h2"]))])
     );
+}
+
+/// A view in which `senders` hosts send to h1, and its port has this queue and drops this share.
+fn burst(senders: Option<f64>, port: (Option<u64>, Option<f64>), at_s: u64) -> NetworkView {
+    let mut view = view(4, 0.1, at_s);
+    view.hosts.iter_mut().for_each(|host| host.fan_in = Some(1.0));
+    view.hosts[1].fan_in = senders;
+    view.links[1].queue = port.0.map(Bytes::new);
+    view.links[1].drop_rate = port.1;
+    view
+}
+
+/// The hosts that the first rule's CUEs name.
+fn aimed(decision: &Decision) -> Vec<String> {
+    let names = |cue: &policy::Cue| match &cue.scope.hosts {
+        Addressees::Named(names) => names.clone(),
+        others => panic!("{others:?}"),
+    };
+    decision.cues.iter().flat_map(names).collect()
+}
+
+#[test]
+fn a_rule_aims_at_hosts_that_many_send_to() {
+    let policy = shipped("incast-aimed");
+    let mut history = History::default();
+    let mut at = |senders, at_s| {
+        let decision = decide(&policy, &burst(senders, (None, None), at_s), &mut history);
+        (aimed(&decision), decision.rules[0].hosts)
+    };
+    assert_eq!(at(Some(9.0), 0).0, [""; 0]);
+    let (names, hosts) = at(Some(10.0), 20);
+    assert_eq!((names, hosts.on, hosts.off), (vec!["h1".to_string()], 1, 3));
+    assert_eq!(at(Some(5.0), 40).0, ["h1"], "it stays while some send");
+    assert_eq!(at(Some(4.0), 60).0, [""; 0]);
+    let (names, hosts) = at(None, 80);
+    assert_eq!((names, hosts.unknown, hosts.off), (Vec::new(), 1, 3), "its agent has not said");
+}
+
+#[test]
+fn a_rule_aims_at_hosts_behind_a_full_port() {
+    let policy = simple(
+        "when = \"host.port_queue > size('75 kB') || host.port_drop_rate > 0.01\"\nmatch = { hosts = \"all\" }\nset = { \
+         window_total = \"130 kB\" }",
+        "",
+    );
+    let at = |port| {
+        let decision = once(&policy, &burst(None, port, 0));
+        (aimed(&decision), decision.rules[0].hosts.unknown)
+    };
+    // nobody knows the queues of the other three, and their ports drop nothing
+    assert_eq!(at((Some(80_000), Some(0.0))), (vec!["h1".to_string()], 3));
+    assert_eq!(at((Some(70_000), Some(0.02))), (vec!["h1".to_string()], 3));
+    assert_eq!(at((Some(70_000), Some(0.0))), (Vec::new(), 3));
+    let mut two_ports = burst(None, (Some(10), Some(0.0)), 0);
+    let second =
+        Link { name: "t-h1".into(), from: "t".into(), queue: Some(Bytes::new(80_000)), ..two_ports.links[1].clone() };
+    two_ports.links.push(second);
+    assert_eq!(aimed(&once(&policy, &two_ports)), ["h1"], "the fuller of two");
+    let mut unplugged = burst(None, (Some(80_000), Some(0.5)), 0);
+    unplugged.links.remove(1);
+    let decision = once(&policy, &unplugged);
+    assert_eq!((aimed(&decision), decision.rules[0].hosts.unknown), (Vec::new(), 4));
 }
 
 #[test]

@@ -30,6 +30,14 @@ fn opentcp1_in_a_calm_network_and_then_in_a_busy_one() {
 }
 
 #[test]
+fn incast_aimed_at_one_host_of_which_another_says_nothing() {
+    let mut view = example();
+    view.hosts.iter_mut().for_each(|host| host.fan_in = Some(2.0));
+    (view.hosts[2].fan_in, view.hosts[3].fan_in) = (Some(16.0), None);
+    assert_snapshot!(explained(&shipped("incast-aimed"), &[view]));
+}
+
+#[test]
 fn opentcp2_with_its_guard() {
     assert_snapshot!(explained(&shipped("opentcp2"), &[example()]));
 }

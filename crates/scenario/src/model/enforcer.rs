@@ -32,6 +32,9 @@ pub struct EnforcerRule {
     /// A port of either end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// Payload that may be on its way to a client, over all of its flows that match. Each setting is that of the first match that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_total: Option<Bytes>,
 }
 
 /// A host, or all with addresses of a prefix.

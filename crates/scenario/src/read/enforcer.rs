@@ -3,6 +3,7 @@
 use super::Reader;
 use crate::model::{Enforcer, EnforcerRule, Hosts, Network};
 use document::tree::Node;
+use policy::WINDOW_TOTAL;
 use units::Bytes;
 
 /// Room for one packet of the largest MTU.
@@ -52,8 +53,12 @@ impl Reader<'_, '_> {
         let hosts = |r: &Self, n: &Node| r.hosts_or_prefix(n, network?);
         let (src, dst) = (section.get("src", hosts), section.get("dst", hosts));
         let port = section.get("port", |r, n| r.count(n, 1, u32::from(u16::MAX)));
+        let (least, most) = (Bytes::new(WINDOW_TOTAL.0), Bytes::new(WINDOW_TOTAL.1));
+        let within = format!("from {least} to {most}");
+        let window_total =
+            section.get("window_total", |r, n| r.within(n, |bytes: &Bytes| (least..=most).contains(bytes), &within));
         section.finish();
-        Some(EnforcerRule { cc: cc?, src, dst, port: port.map(|port| port as u16) })
+        Some(EnforcerRule { cc: cc?, src, dst, port: port.map(|port| port as u16), window_total })
     }
 
     fn hosts_or_prefix(&self, node: &Node, network: &Network) -> Option<Hosts> {

@@ -474,6 +474,8 @@ fn enforcers_and_losses_are_checked() {
         (rule("cc = \"bbr\"\nsrc = \"h9\""), "12:7 there is no host `h9`"),
         (rule("cc = \"bbr\"\ndst = \"10.0.0.0/99\""), "12:7 `10.0.0.0/99` has a length of 99"),
         (rule("cc = \"bbr\"\nport = 0"), "12:8 "),
+        (rule("cc = \"bbr\"\nwindow_total = \"1 B\""), "12:16 `1 B` is out of range"),
+        (rule("cc = \"bbr\"\nwindow_total = \"2 GB\""), "12:16 `2 GB` is out of range"),
         (rule("cc = \"bbr\"\nprot = 80"), "12:1 a rule of the enforcer has no key `prot` | did you mean `port`?"),
         (enforcer("at = \"s1\"\nbuffer = \"1 kB\"\nrule = [{ cc = \"bbr\" }]"), "10:10 `1 kB` is out of range"),
         (
