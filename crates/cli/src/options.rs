@@ -11,8 +11,7 @@ pub struct Options {
     /// One JSON object on stdout instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Cores [default: the number of CPUs]: so many runs in parallel; cores that are left over share large networks. Results
-    /// do not depend on it
+    /// Cores [default: the number of CPUs]: so many runs in parallel; cores left over share large networks. Results do not depend on it
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }

@@ -1,5 +1,5 @@
-//! Parallel runs, each on one core, or on several where there are fewer runs than cores. Their results are delivered in order, so that output depends neither on the number of jobs nor on
-//! which run ends first.
+//! Parallel runs, each on one core, or on several where there are fewer runs than cores. Their results are delivered in order, so that output
+//! depends neither on the number of jobs nor on which run ends first.
 
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Progress};
@@ -184,6 +184,11 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_without_a_run_help_with_others() {
+        assert_eq!([threads_of(8, 1), threads_of(8, 3), threads_of(2, 8), threads_of(1, 0)], [8, 2, 1, 1]);
+    }
 
     #[test]
     fn runs_are_handed_out_in_order_and_not_too_far_ahead() {

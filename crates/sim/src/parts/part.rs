@@ -1,15 +1,14 @@
 //! A part of a network while it runs: its own event set, links, packets and sockets.
 
+use crate::calendar::Event;
 use crate::core::{Core, Hear, Socket};
 use crate::requests::{Joined, Request, Requests};
-use net::{LinkId, LinkTable};
+use net::LinkTable;
 use plan::Arrived;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::{Endpoint, Segment};
 use units::Time;
-
-use crate::calendar::Event;
 
 /// A packet between two parts.
 #[derive(Clone, Copy)]
@@ -66,6 +65,7 @@ impl Part {
         self.core.post_requests();
     }
 
+    /// Its links, and the far ends of others.
     pub fn links(&mut self) -> &mut LinkTable {
         &mut self.core.fabric.links
     }

@@ -103,3 +103,63 @@ proptest! {
         }
     }
 }
+
+const ONE_FLOW: &str = r#"
+    duration = "30 ms"
+    [network]
+    topology = { fat_tree = { k = 4 } }
+    rate = "1 Gbit/s"
+    delay = "3 us"
+    queue = { drop_tail = { packets = 20 } }
+    [network.tier.core]
+    rate = "100 Mbit/s"
+    [measure]
+    packet_delay = true
+    links = "1 ms"
+    cwnd = "100 us"
+    [[traffic]]
+    bulk = { from = "h1", to = "h16", bytes = "1 MB" }
+"#;
+
+#[test]
+fn a_flow_fares_in_parts_as_in_the_whole_network() {
+    let scenario = testkit::scenario(ONE_FLOW);
+    let whole = crate::simulate(&scenario, &mut ()).unwrap();
+    assert!(whole.summary.drops_at_switches > 0 && whole.summary.flows_completed == 0, "{:?}", whole.summary);
+    assert!(run(&scenario, 2, 1) == whole);
+}
+
+#[test]
+fn a_packet_crosses_once_on_its_way_and_large_parts_have_256_hosts() {
+    let scenario = testkit::scenario(&ONE_FLOW.replace("k = 4", "k = 16").replace("1 Gbit/s", "10 Gbit/s"));
+    let topology = plan::topology(&scenario).unwrap();
+    let layout = Layout::of(&scenario, &topology).expect("1024 hosts are enough");
+    assert_eq!(layout.parts, 4);
+    let router = net::Router::new(&topology, net::Routing::Ecmp);
+    let mut path = Vec::new();
+    for (host, hash) in (0..1023).zip(0..) {
+        router.path(topology.host(host), topology.host(1023 - host), hash, &mut path).unwrap();
+        let crossings = path.windows(2).filter(|pair| layout.owners[pair[0].index()] != layout.owners[pair[1].index()]);
+        assert!(crossings.count() <= 1);
+    }
+    // 3 us, and 78 bytes at 100 Mbit/s, 6.24 us, on the way to a core
+    assert_eq!(layout.window, Time::from_ns(3062) + Time::from_ps(400), "what applications take to react is less");
+}
+
+#[test]
+fn small_networks_and_what_looks_at_all_of_one_stay_whole() {
+    let of = |text: &str| {
+        let scenario = testkit::scenario(text);
+        Layout::of(&scenario, &plan::topology(&scenario).unwrap())
+    };
+    let large = ONE_FLOW.replace("k = 4", "k = 16").replace("1 Gbit/s", "10 Gbit/s");
+    assert!(of(&large).is_some());
+    assert!(of(ONE_FLOW).is_none(), "16 hosts");
+    assert!(of(&large.replace("k = 16", "k = 12")).is_none(), "432 hosts");
+    assert!(of(&large.replace("[measure]", "[tcp]\nictcp = true\n[measure]")).is_none());
+    assert!(of(&large.replace("delay =", "balancing = \"packet\"\ndelay =")).is_none());
+    assert!(
+        of(&large.replace("10 Gbit/s", "10 Mbit/s").replace("100 Mbit/s", "10 Mbit/s")).is_none(),
+        "too little happens"
+    );
+}
