@@ -13,7 +13,6 @@ use crate::spread::Spread;
 use memory::prefetch_bytes;
 use net::{Ecn, LinkId, LinkTable, Way};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use tcp::Endpoint;
 use units::Time;
 
@@ -388,22 +387,14 @@ impl Core {
             u32::MAX => rest.len(),
             _ => rest.partition_point(|event| event.offset() < until),
         };
-        // as with links: where all are in the second cache, prefetching costs more than it gives
-        let many = self.sockets.len() >= MANY_SOCKETS || !self.fabric.outboxes.is_empty();
-        if many {
-            // no event is ahead of the first ones at hosts, but all at switches
-            self.prefetch_sockets(self.hosts.rest(), 0..3 * AHEAD);
-        }
         self.fabric.walk(&rest[..due]);
         self.switches.next += due;
 
         let lane = std::mem::take(&mut self.hosts);
         let (events, mut next) = (&lane.events[..lane.end], lane.next);
-        if many {
-            self.prefetch_work(&events[next..], 0..2 * AHEAD);
-            self.prefetch_rings(&events[next..], 0..AHEAD);
-        }
         let start = self.fabric.calendar.start();
+        // as with links: where all are in the second cache, prefetching costs more than it gives
+        let many = self.sockets.len() >= MANY_SOCKETS || !self.fabric.outboxes.is_empty();
         loop {
             if many {
                 self.prefetch(&events[next..]);
@@ -427,30 +418,13 @@ impl Core {
 
     /// Prefetches what packets at their hosts touch, of which `events` are to come. It goes in steps: data prefetched now
     /// holds the addresses to prefetch some events later.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "once an event at a host")]
+    #[inline]
     fn prefetch(&self, events: &[Event]) {
-        self.prefetch_sockets(events, 3 * AHEAD..3 * AHEAD + 1);
-        self.prefetch_work(events, 2 * AHEAD..2 * AHEAD + 1);
-        self.prefetch_rings(events, AHEAD..AHEAD + 1);
-    }
-
-    /// The packets among some of `events`, and their sockets.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "once an event at a host")]
-    fn deliveries<'a>(&'a self, events: &'a [Event], some: Range<usize>) -> impl Iterator<Item = (&'a Event, usize)> {
-        let delivery = move |ahead| {
+        let delivery = |ahead: usize| {
             let event = events.get(ahead).filter(|event| event.tag() & kind::MASK == kind::DELIVERY)?;
             Some((event, self.fabric.routes.hop(event.place())[1].socket() as usize))
         };
-        some.filter_map(delivery)
-    }
-
-    /// The first step.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "once an event at a host")]
-    fn prefetch_sockets(&self, events: &[Event], some: Range<usize>) {
-        for (event, socket) in self.deliveries(events, some) {
+        if let Some((event, socket)) = delivery(3 * AHEAD) {
             self.fabric.packets.prefetch(event.what());
             let ask = |bytes| prefetch_bytes(&self.sockets, socket, bytes);
             if event.len() <= ACK_BYTES {
@@ -462,24 +436,12 @@ impl Core {
                 }
             }
         }
-    }
-
-    /// The second.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "once an event at a host")]
-    fn prefetch_work(&self, events: &[Event], some: Range<usize>) {
-        for (_, socket) in self.deliveries(events, some) {
+        if let Some((_, socket)) = delivery(2 * AHEAD) {
             let socket = &self.sockets[socket];
             self.fabric.links.prefetch(socket.first.link());
             socket.tcp.prefetch_work();
         }
-    }
-
-    /// The last.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "once an event at a host")]
-    fn prefetch_rings(&self, events: &[Event], some: Range<usize>) {
-        for (event, socket) in self.deliveries(events, some) {
+        if let Some((event, socket)) = delivery(AHEAD) {
             let socket = &self.sockets[socket];
             self.fabric.links.prefetch_ring(socket.first.link());
             if event.len() <= ACK_BYTES {
