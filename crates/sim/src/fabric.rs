@@ -3,9 +3,8 @@
 use crate::calendar::{Calendar, Event, kind};
 use crate::gate::{Gate, Passing};
 use crate::packets::Packets;
-use crate::parts::Outbox;
+use crate::parts::Crossing;
 use net::{Ecn, LinkId, LinkTable, Outcome, Parcel, Sent, mix64};
-use tcp::Segment;
 use units::Time;
 
 /// How many events ahead memory is prefetched.
@@ -28,7 +27,7 @@ pub struct Fabric {
     /// Tokens of packets that a link has just dropped.
     pub dropped: Vec<u64>,
     /// Packets that have left for another part of the network, by part; empty if this is all of it.
-    pub outboxes: Vec<Outbox>,
+    pub outboxes: Vec<Vec<Crossing>>,
 }
 
 impl Fabric {
@@ -113,18 +112,18 @@ impl Fabric {
         let event = Event { first, second };
         let (part, place) = self.routes.exit(event.place());
         let (slot, event) = (event.what(), event.moved_to(place));
-        let sent = self.packets.sent(slot);
-        self.outboxes[part as usize].push(arrives, event, self.packets.segment(slot), sent);
+        let crossing = Crossing { arrives, event, sent: self.packets.sent(slot), segment: *self.packets.segment(slot) };
+        self.outboxes[part as usize].push(crossing);
         self.packets.give_back(slot);
     }
 
-    /// A packet comes from another part of the network, where it left as [`Outbox::for_each`] tells.
+    /// A packet comes from another part of the network.
     #[inline]
-    pub fn enter(&mut self, arrives: Time, event: Event, segment: Segment, sent: Time) {
+    pub fn enter(&mut self, crossing: &Crossing) {
         let slot = self.packets.free_slot();
-        self.packets.take(slot, sent);
-        *self.packets.segment(slot) = segment;
-        self.calendar.push_packet(arrives, event.in_slot(slot), false);
+        self.packets.take(slot, crossing.sent);
+        *self.packets.segment(slot) = crossing.segment;
+        self.calendar.push_packet(crossing.arrives, crossing.event.in_slot(slot), false);
     }
 
     /// The same at a queue that may mark the packet, or drop it.
@@ -201,7 +200,7 @@ impl Fabric {
             segment.ecn = tcp::Ecn::Ce;
         }
         let segment = *segment;
-        match gate.on_segment(now, socket, segment, event.place(), self.packets.sent(slot).unwrap_or_default()) {
+        match gate.on_segment(now, socket, segment, event.place(), self.packets.sent(slot)) {
             Some(passing) => {
                 *self.packets.segment(slot) = passing.packet.segment;
                 self.pass(now, slot, &passing);

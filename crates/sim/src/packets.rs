@@ -49,8 +49,8 @@ impl Packets {
     }
 
     /// When the packet in `slot` was sent, if delays are measured.
-    pub fn sent(&self, slot: u32) -> Option<Time> {
-        self.sent.get(slot as usize).copied()
+    pub fn sent(&self, slot: u32) -> Time {
+        self.sent.get(slot as usize).copied().unwrap_or_default()
     }
 
     /// `slot` is free again.

@@ -12,7 +12,6 @@ mod barrier;
 mod director;
 mod layout;
 mod mail;
-mod outbox;
 mod part;
 mod sync;
 #[cfg(test)]
@@ -27,9 +26,8 @@ pub use director::Director;
 pub use layout::Layout;
 use mail::Mail;
 use net::{LinkCounters, LinkId, LinkTable, QueueLength, Topology};
-pub use outbox::Outbox;
 use part::Ends;
-pub use part::Part;
+pub use part::{Crossing, Part};
 use plan::Arrived;
 use scenario::Scenario;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -41,7 +39,7 @@ use units::Time;
 pub struct Parts {
     parts: Vec<Part>,
     pub director: Director,
-    mail: Mail<Outbox>,
+    mail: Mail<Crossing>,
     /// Which boxes the last window filled, 0 or 1.
     turn: usize,
     window: Time,
@@ -53,7 +51,7 @@ pub struct Parts {
 /// What the threads of a run share.
 struct Shared<'a> {
     parts: Vec<Mutex<&'a mut Part>>,
-    mail: &'a Mail<Outbox>,
+    mail: &'a Mail<Crossing>,
     /// In the hands of the last thread at the barrier.
     head: Mutex<Head<'a>>,
     barrier: Barrier,
@@ -96,7 +94,7 @@ impl Parts {
             }
             let requests = Requests::new(setup::reaction(topology, framing));
             let mut core = Core::new(links, calendar, requests, Framing(framing), scenario.measure.packet_delay);
-            core.fabric.outboxes = (0..layout.parts).map(|_| Outbox::default()).collect();
+            core.fabric.outboxes = (0..layout.parts).map(|_| Vec::new()).collect();
             Part { core, ends: Ends::new(stacks.clone(), scenario.seed, scenario.measure.messages), spare: Vec::new() }
         };
         let own = layout.links();
@@ -220,14 +218,12 @@ impl Parts {
             self.director.for_each_near(number as u32, |link, near| count[link.index()] += own[near.index()]);
             arriving.push(own);
         }
-        let mut cross = |to: usize, outbox: &Outbox| {
-            let routes = &self.parts[to].core.fabric.routes;
-            outbox.for_each(|_, event, _, _| arriving[to][routes.hop(event.place())[0].link().index()] += 1);
-        };
+        let hop = |part: usize, crossing: &Crossing| self.parts[part].core.fabric.routes.hop(crossing.event.place())[0];
+        let mut cross = |to: usize, crossing: &Crossing| arriving[to][hop(to, crossing).link().index()] += 1;
         self.mail.for_each(&mut cross);
         for part in &self.parts {
             for (to, outbox) in part.core.fabric.outboxes.iter().enumerate() {
-                cross(to, outbox);
+                outbox.iter().for_each(|crossing| cross(to, crossing));
             }
         }
         for (link, count) in count.iter_mut().enumerate() {

@@ -38,13 +38,13 @@ fn windows() {
                 let last = turn.load(Ordering::Acquire);
                 let taken = mail.take(last, thread);
                 let others = (0..THREADS as u32).filter(|from| *from != thread as u32);
-                let expected: Vec<(u32, usize)> = match window {
+                let expected: Vec<(u32, Vec<usize>)> = match window {
                     0 => Vec::new(),
-                    _ => others.map(|from| (from, window - 1)).collect(),
+                    _ => others.map(|from| (from, vec![window - 1])).collect(),
                 };
                 assert_eq!(taken, expected, "what the last window has brought, by sender");
                 for to in (0..THREADS).filter(|to| *to != thread) {
-                    mail.send(1 - last, to, thread as u32, window);
+                    mail.send(1 - last, to, thread as u32, vec![window]);
                 }
                 assert!(barrier.wait(|| turn.store(1 - last, Ordering::Release)));
             }

@@ -5,10 +5,13 @@
 
 use super::sync::Mutex;
 
-/// The boxes of all parts, for batches.
+/// A batch, and the part that sends it.
+type Batch<T> = (u32, Vec<T>);
+
+/// The boxes of all parts.
 pub struct Mail<T> {
-    /// By turn, then by the part that receives: batches, and the part that sent each.
-    boxes: [Vec<Mutex<Vec<(u32, T)>>>; 2],
+    /// By turn, then by the part that receives.
+    boxes: [Vec<Mutex<Vec<Batch<T>>>>; 2],
 }
 
 impl<T> Mail<T> {
@@ -19,24 +22,24 @@ impl<T> Mail<T> {
     }
 
     /// At the end of a window with this `turn`, 0 or 1, the part `from` sends `batch` to the part `to`.
-    pub fn send(&self, turn: usize, to: usize, from: u32, batch: T) {
+    pub fn send(&self, turn: usize, to: usize, from: u32, batch: Vec<T>) {
         self.boxes[turn][to].lock().expect("no thread panics while it holds a box").push((from, batch));
     }
 
     /// What the window with this `turn` has brought to the part `to`, by sender: the order in which threads came to send does not show.
-    pub fn take(&self, turn: usize, to: usize) -> Vec<(u32, T)> {
+    pub fn take(&self, turn: usize, to: usize) -> Vec<Batch<T>> {
         let mut batches =
             std::mem::take(&mut *self.boxes[turn][to].lock().expect("no thread panics while it holds a box"));
         batches.sort_by_key(|(from, _)| *from);
         batches
     }
 
-    /// Calls `f` for every batch that has not been taken, and the part that it is for.
+    /// Calls `f` for everything that has not been taken, and the part that it is for.
     pub fn for_each(&self, mut f: impl FnMut(usize, &T)) {
         for boxes in &self.boxes {
             for (to, mail) in boxes.iter().enumerate() {
                 let batches = mail.lock().expect("no thread panics while it holds a box");
-                batches.iter().for_each(|(_, batch)| f(to, batch));
+                batches.iter().flat_map(|(_, batch)| batch).for_each(|item| f(to, item));
             }
         }
     }

@@ -1,35 +1,49 @@
 //! A part of a network while it runs: its own event set, links, packets and sockets.
 
+use crate::calendar::Event;
 use crate::core::{Core, Hear, Socket};
-use crate::parts::outbox::Outbox;
 use crate::requests::{Joined, Request, Requests};
 use net::LinkTable;
 use plan::Arrived;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcp::Endpoint;
+use tcp::{Endpoint, Segment};
 use units::Time;
+
+/// A packet between two parts.
+#[derive(Clone, Copy)]
+pub struct Crossing {
+    /// When it reaches the far end of the link that it is on.
+    pub arrives: Time,
+    /// At its place in the table of the part that it comes to.
+    pub event: Event,
+    /// When it was sent, if delays are measured.
+    pub sent: Time,
+    pub segment: Segment,
+}
 
 /// A part.
 pub struct Part {
     pub core: Core,
     pub ends: Ends,
     /// Emptied batches, to be filled again.
-    pub spare: Vec<Outbox>,
+    pub spare: Vec<Vec<Crossing>>,
 }
 
 impl Part {
     /// Takes in what other parts have sent, batch by batch.
-    pub fn take_in(&mut self, batches: Vec<(u32, Outbox)>) {
+    pub fn take_in(&mut self, batches: Vec<(u32, Vec<Crossing>)>) {
         for (_, mut batch) in batches {
-            batch.for_each(|arrives, event, segment, sent| self.core.fabric.enter(arrives, event, segment, sent));
+            for crossing in &batch {
+                self.core.fabric.enter(crossing);
+            }
             batch.clear();
             self.spare.push(batch);
         }
     }
 
     /// Hands what is in the outboxes to `send`, with the part that it is for; whether there was anything.
-    pub fn send_out(&mut self, mut send: impl FnMut(usize, Outbox)) -> bool {
+    pub fn send_out(&mut self, mut send: impl FnMut(usize, Vec<Crossing>)) -> bool {
         let mut any = false;
         for (to, outbox) in self.core.fabric.outboxes.iter_mut().enumerate() {
             if !outbox.is_empty() {
