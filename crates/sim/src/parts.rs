@@ -37,7 +37,7 @@ use units::Time;
 
 /// A network in parts.
 pub struct Parts {
-    parts: Vec<Part>,
+    list: Vec<Part>,
     pub director: Director,
     mail: Mail<Crossing>,
     /// Which boxes the last window filled, 0 or 1.
@@ -102,7 +102,7 @@ impl Parts {
         Parts {
             director: Director::new(layout, &own, Requests::new(setup::reaction(topology, framing))),
             mail: Mail::new(parts.len()),
-            parts,
+            list: parts,
             turn: 0,
             window,
             now: Time::ZERO,
@@ -112,13 +112,13 @@ impl Parts {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.parts.len()
+        self.list.len()
     }
 
     /// Hands on what applications have asked for before the run.
     pub fn begin(&mut self, traffic: &mut Traffic) {
         self.director.collect();
-        let mut parts: Vec<&mut Part> = self.parts.iter_mut().collect();
+        let mut parts: Vec<&mut Part> = self.list.iter_mut().collect();
         self.director.hand_on(traffic, &mut parts);
     }
 
@@ -131,10 +131,10 @@ impl Parts {
         if end <= self.now {
             return;
         }
-        let threads = self.threads.clamp(1, self.parts.len());
-        let n = self.parts.len();
+        let threads = self.threads.clamp(1, self.list.len());
+        let n = self.list.len();
         let shared = Shared {
-            parts: self.parts.iter_mut().map(Mutex::new).collect(),
+            parts: self.list.iter_mut().map(Mutex::new).collect(),
             mail: &self.mail,
             head: Mutex::new(Head { director: &mut self.director, traffic }),
             barrier: Barrier::new(threads),
@@ -160,24 +160,24 @@ impl Parts {
 
     /// Number of flows that have been opened.
     pub fn flows(&self) -> usize {
-        self.director.opened(&self.parts)
+        self.director.opened(&self.list)
     }
 
     /// The part that `socket` is in, and its number there.
     pub fn place(&self, socket: u32) -> (&Core, u32) {
         let (part, number) = self.director.place(socket);
-        (&self.parts[part as usize].core, number)
+        (&self.list[part as usize].core, number)
     }
 
     /// Application bytes that the sender of `flow` is to send.
     pub fn bytes(&self, sender: u32) -> u64 {
         let (part, number) = self.director.place(sender);
-        self.parts[part as usize].ends.list[number as usize].bytes
+        self.list[part as usize].ends.list[number as usize].bytes
     }
 
     /// Messages that have arrived, in the order in which they were entered.
     pub fn take_messages(&mut self) -> Vec<Arrived> {
-        let lists = self.parts.iter_mut().filter_map(|part| part.ends.messages.take());
+        let lists = self.list.iter_mut().filter_map(|part| part.ends.messages.take());
         let mut all: Vec<(Time, Arrived)> = lists.flatten().collect();
         all.sort_by_key(|(at, _)| *at);
         all.into_iter().map(|(_, message)| message).collect()
@@ -185,14 +185,14 @@ impl Parts {
 
     pub fn accepted(&self, link: LinkId) -> u64 {
         let (part, near) = self.director.near(link);
-        self.parts[part as usize].core.fabric.links.counters(near).accepted
+        self.list[part as usize].core.fabric.links.counters(near).accepted
     }
 
     pub fn counters(&self, link: LinkId) -> LinkCounters {
         let (part, near) = self.director.near(link);
-        let mut counters = self.parts[part as usize].core.fabric.links.counters(near);
+        let mut counters = self.list[part as usize].core.fabric.links.counters(near);
         for (part, end) in self.director.far_ends(link) {
-            let (delivered, lost) = self.parts[*part as usize].core.fabric.links.arrivals(*end);
+            let (delivered, lost) = self.list[*part as usize].core.fabric.links.arrivals(*end);
             counters.delivered += delivered;
             counters.lost += lost;
         }
@@ -201,29 +201,31 @@ impl Parts {
 
     pub fn queue_len(&self, link: LinkId, at: Time) -> QueueLength {
         let (part, near) = self.director.near(link);
-        self.parts[part as usize].core.fabric.links.queue_len(near, at)
+        self.list[part as usize].core.fabric.links.queue_len(near, at)
     }
 
     pub fn is_up(&self, link: LinkId) -> bool {
         let (part, near) = self.director.near(link);
-        self.parts[part as usize].core.fabric.links.is_up(near)
+        self.list[part as usize].core.fabric.links.is_up(near)
     }
 
     /// Packets under way on each link.
     pub fn in_flight(&self) -> Vec<u64> {
         let mut count = vec![0; self.director.n_links()];
         let mut arriving: Vec<Vec<u64>> = Vec::new();
-        for (number, part) in self.parts.iter().enumerate() {
+        for (number, part) in self.list.iter().enumerate() {
             let own = part.core.in_flight();
             self.director.for_each_near(number as u32, |link, near| count[link.index()] += own[near.index()]);
             arriving.push(own);
         }
-        let hop = |part: usize, crossing: &Crossing| self.parts[part].core.fabric.routes.hop(crossing.event.place())[0];
+        let hop = |part: usize, crossing: &Crossing| self.list[part].core.fabric.routes.hop(crossing.event.place())[0];
         let mut cross = |to: usize, crossing: &Crossing| arriving[to][hop(to, crossing).link().index()] += 1;
         self.mail.for_each(&mut cross);
-        for part in &self.parts {
+        for part in &self.list {
             for (to, outbox) in part.core.fabric.outboxes.iter().enumerate() {
-                outbox.iter().for_each(|crossing| cross(to, crossing));
+                for crossing in outbox {
+                    cross(to, crossing);
+                }
             }
         }
         for (link, count) in count.iter_mut().enumerate() {
@@ -236,20 +238,20 @@ impl Parts {
     /// A link fails at `at`, or works again.
     pub fn fail(&mut self, link: LinkId, at: Time, fails: bool) {
         let (part, near) = self.director.near(link);
-        let links = self.parts[part as usize].links();
+        let links = self.list[part as usize].links();
         if !fails {
             return links.restore(near);
         }
         links.fail(near, at);
         let epoch = links.epoch(near);
         for (part, end) in self.director.far_ends(link) {
-            self.parts[*part as usize].links().fail_far_end(*end, epoch);
+            self.list[*part as usize].links().fail_far_end(*end, epoch);
         }
     }
 
     /// Gives every open flow whose path has a link that is down a new path, if there is one.
     pub fn reroute(&mut self, traffic: &mut Traffic) {
-        let mut parts: Vec<&mut Part> = self.parts.iter_mut().collect();
+        let mut parts: Vec<&mut Part> = self.list.iter_mut().collect();
         self.director.reroute(traffic, &mut parts);
     }
 }

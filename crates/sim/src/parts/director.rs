@@ -166,7 +166,9 @@ impl Director {
                 }
                 Request::StopWriting { entry } => {
                     let entry = *entry;
-                    parts.iter_mut().for_each(|part| part.post(u32::MAX, at, Request::StopWriting { entry }));
+                    for part in parts.iter_mut() {
+                        part.post(u32::MAX, at, Request::StopWriting { entry });
+                    }
                     continue;
                 }
                 Request::Open(_) => {
@@ -236,22 +238,6 @@ impl Director {
         end
     }
 
-    /// Whether all links of the route that starts at `place` work.
-    fn works(&self, Place { part, route, .. }: Place, parts: &[&mut Part]) -> bool {
-        let (mut part, mut place) = (part, route);
-        loop {
-            let fabric = &parts[part as usize].core.fabric;
-            let (mut links, onward) = fabric.routes.piece(place);
-            if links.any(|link| link.index() < fabric.links.len() && !fabric.links.is_up(link)) {
-                return false;
-            }
-            match onward {
-                Onward::Socket(_) => return true,
-                Onward::Part { part: next, place: start } => (part, place) = (next, start),
-            }
-        }
-    }
-
     /// Gives every open flow, and every requested one, whose path has a link that is down a new path, if there is one.
     pub fn reroute(&mut self, traffic: &mut Traffic, parts: &mut [&mut Part]) {
         let mut opened = vec![0; traffic.names().len()];
@@ -263,19 +249,35 @@ impl Director {
                 let own = usize::from(!forward);
                 let (place, peer) = (self.places[flow][own], self.places[flow][1 - own]);
                 let closed = |part: &Part| part.socket(place.socket).is_some_and(|socket| socket.tcp.is_closed());
-                if closed(parts[place.part as usize]) || self.works(place, parts) {
+                if closed(parts[place.part as usize]) || works(place, parts) {
                     continue;
                 }
                 let Some(path) = traffic.path(flow, number, forward) else { continue };
                 let route = self.lay(&path, peer.socket, parts);
                 self.places[flow][own].route = route;
-                let part = &mut parts[place.part as usize];
+                let part = &mut *parts[place.part as usize];
                 if part.socket(place.socket).is_some() {
                     part.core.reroute_at(place.socket, route);
                 } else {
                     part.ends.moved.insert(place.socket, route);
                 }
             }
+        }
+    }
+}
+
+/// Whether all links of the route that starts at `place` work.
+fn works(Place { part, route, .. }: Place, parts: &[&mut Part]) -> bool {
+    let (mut part, mut place) = (part, route);
+    loop {
+        let fabric = &parts[part as usize].core.fabric;
+        let (mut links, onward) = fabric.routes.piece(place);
+        if links.any(|link| link.index() < fabric.links.len() && !fabric.links.is_up(link)) {
+            return false;
+        }
+        match onward {
+            Onward::Socket(_) => return true,
+            Onward::Part { part: next, place: start } => (part, place) = (next, start),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Layout {
 /// many routes, ICTCP's receivers and routes that change from packet to packet act on whole routes, servers that forward join all parts,
 /// and hooks in another language run on the thread that began the run.
 fn is_whole(scenario: &Scenario, topology: &Topology) -> bool {
-    let hooks = |cc: &scenario::Algorithm| plan::algorithm(cc).is_ok_and(|algorithm| algorithm.is_registered());
+    let hooks = |cc: &scenario::Algorithm| plan::algorithm(cc).is_ok_and(congestion::Algorithm::is_registered);
     let mut algorithms = scenario.traffic.iter().map(|entry| entry.cc.as_ref().unwrap_or(&scenario.tcp.cc));
     scenario.policy.is_some()
         || scenario.enforcer.is_some()
