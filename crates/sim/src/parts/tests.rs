@@ -65,28 +65,28 @@ fn scenarios() -> impl Strategy<Value = String> {
     let measure = (any::<bool>(), any::<bool>(), any::<bool>());
     (network, traffic, measure, any::<bool>(), any::<bool>(), 1..1000u32).prop_map(
         |((shape, queue, rate), traffic, (delay, links, messages), fails, shared, seed)| {
-            let mut text = format!(
+            let mut text = vec![format!(
                 "duration = \"1500 us\"\nseed = {seed}\n[network]\ntopology = {}\nrate = \"{rate}\"\ndelay = \"2 us\"\nqueue = {}\n",
                 SHAPES[shape].0, QUEUES[queue]
-            );
+            )];
             if shared {
-                text += "buffer = { shared = { bytes = \"100 kB\" } }\n";
+                text.push("buffer = { shared = { bytes = \"100 kB\" } }\n".into());
             }
             if fails {
-                text += &format!("failure = [{{ link = \"{}\", at = \"600 us\", until = \"1 ms\" }}]\n", SHAPES[shape].1);
+                text.push(format!("failure = [{{ link = \"{}\", at = \"600 us\", until = \"1 ms\" }}]\n", SHAPES[shape].1));
             }
-            text += "[tcp]\nrto_min = \"1 ms\"\n[measure]\nwarmup = \"300 us\"\n";
-            text += &format!("packet_delay = {delay}\nmessages = {messages}\ncwnd = \"77 us\"\n");
+            text.push("[tcp]\nrto_min = \"1 ms\"\n[measure]\nwarmup = \"300 us\"\n".into());
+            text.push(format!("packet_delay = {delay}\nmessages = {messages}\ncwnd = \"77 us\"\n"));
             if links {
-                text += "links = \"100 us\"\n";
+                text.push("links = \"100 us\"\n".into());
             }
             for (n, (kind, cc, late)) in traffic.into_iter().enumerate() {
                 let cc = ["newreno", "cubic", "dctcp", "bbr"][cc];
                 let start = if late { "start = \"333 us\"\n" } else { "" };
                 let cc = if TRAFFIC[kind].contains("udp") { String::new() } else { format!("cc = \"{cc}\"\n") };
-                text += &format!("[[traffic]]\nname = \"t{n}\"\n{}\n{cc}{start}", TRAFFIC[kind]);
+                text.push(format!("[[traffic]]\nname = \"t{n}\"\n{}\n{cc}{start}", TRAFFIC[kind]));
             }
-            text
+            text.concat()
         },
     )
 }
