@@ -8,12 +8,12 @@ mod barrier;
 mod mail;
 
 mod sync {
-    pub use shuttle::sync::Mutex;
+    pub use shuttle::hint::spin_loop as spin;
     pub use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    pub use shuttle::sync::{Condvar, Mutex};
 
-    pub fn relax(_: &mut u32) {
-        shuttle::hint::spin_loop();
-    }
+    /// Few, so that both ways to wait are taken.
+    pub const SPINS: u32 = 2;
 }
 
 use barrier::Barrier;

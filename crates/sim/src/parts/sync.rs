@@ -1,17 +1,8 @@
 //! What threads share; tests put a scheduler of their own in its place.
 
-pub use std::sync::Mutex;
+pub use std::hint::spin_loop as spin;
 pub use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+pub use std::sync::{Condvar, Mutex};
 
-/// Looks at a shared value so often before it lets another thread have the core.
-const SPINS: u32 = 1000;
-
-/// A pause between two looks, of which there were `spins`.
-pub fn relax(spins: &mut u32) {
-    *spins += 1;
-    if *spins < SPINS {
-        std::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
-    }
-}
+/// Looks at a shared value so often before it sleeps: some tens of microseconds.
+pub const SPINS: u32 = 2000;
