@@ -1,6 +1,6 @@
 //! The benchmark: `make bench`.
 //!
-//! Each case runs in a process of its own, on one core, so that its peak memory is its own. The unit of work is the
+//! Each case runs in a process of its own, on one core but those of `threads`, so that its peak memory is its own. The unit of work is the
 //! packet-hop: one data or ACK packet leaving one link, the host's interface included.
 //!
 //! ```text
@@ -19,6 +19,7 @@ mod memory;
 mod policy;
 mod shapes;
 mod speed;
+mod threads;
 mod workload;
 
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,7 @@ fn cases() -> Vec<String> {
         speed::cases(),
         shapes::cases(),
         workload::cases(),
+        threads::cases(),
         memory::cases(),
         algorithms::cases(),
         kernel_cost::cases(),
@@ -101,6 +103,7 @@ fn run_case(name: &str) -> Option<Vec<Row>> {
     speed::run(name)
         .or_else(|| shapes::run(name))
         .or_else(|| workload::run(name))
+        .or_else(|| threads::run(name))
         .or_else(|| memory::run(name))
         .or_else(|| algorithms::run(name))
         .or_else(|| kernel_cost::run(name))

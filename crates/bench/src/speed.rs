@@ -43,7 +43,7 @@ pub fn run(name: &str) -> Option<Vec<Row>> {
     let (size, cc) = name.split_once('/')?;
     let size = SIZES.iter().find(|s| s.name == size)?;
     let cc = ALGORITHMS.iter().chain(&QUEUES).find(|a| **a == cc)?;
-    let scenario = scenario(size, cc);
+    let scenario = permutation((size.k, size.rate), cc, size.warmup + size.measured);
     Some(measure(name, &scenario, size.warmup))
 }
 
@@ -69,13 +69,14 @@ pub fn measure(name: &str, scenario: &Scenario, warmup: Time) -> Vec<Row> {
     rows
 }
 
-fn scenario(size: &Size, cc: &str) -> Scenario {
+/// A long flow from each host of a fat tree of `k`-port switches to one of another pod.
+pub fn permutation((k, rate): (u32, &str), cc: &str, duration: Time) -> Scenario {
     let (queue, cc) = match cc {
         "dctcp" => ("{ threshold_ecn = { mark_packets = 15, packets = 100 } }".to_string(), cc),
         queue if QUEUES.contains(&queue) => (format!("{{ {queue} = {{ packets = 100 }} }}"), "newreno"),
         _ => ("{ drop_tail = { packets = 100 } }".to_string(), cc),
     };
-    let text = format!(
+    parse(&format!(
         r#"
         duration = "{duration}"
         [network]
@@ -90,12 +91,8 @@ fn scenario(size: &Size, cc: &str) -> Scenario {
         limit_output = false
         [[traffic]]
         permutation = {{ across = "pods", bulk = {{}} }}
-        "#,
-        duration = size.warmup + size.measured,
-        k = size.k,
-        rate = size.rate,
-    );
-    parse(&text)
+        "#
+    ))
 }
 
 /// The scenario of `text`.

@@ -11,7 +11,7 @@ pub struct Options {
     /// One JSON object on stdout instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Runs in parallel [default: the number of CPUs]. Results do not depend on it
+    /// Cores [default: the number of CPUs]: so many runs in parallel; cores left over share large networks. Results do not depend on it
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
@@ -22,13 +22,13 @@ impl Options {
         self.out.clone().unwrap_or_else(|| study::results_folder(name))
     }
 
-    /// Runs in parallel: `--jobs`, or the number of CPUs.
+    /// Cores: `--jobs`, or the number of CPUs.
     pub fn workers(&self) -> usize {
         workers(self.jobs)
     }
 }
 
-/// Runs in parallel: as asked for, or the number of CPUs.
+/// Cores: as asked for, or the number of CPUs.
 pub fn workers(jobs: Option<NonZeroUsize>) -> usize {
     jobs.map_or_else(study::all_cores, NonZeroUsize::get)
 }

@@ -43,7 +43,7 @@ pub struct Args {
     /// One JSON object on stdout instead of tables
     #[arg(long)]
     json: bool,
-    /// Runs in parallel [default: the number of CPUs]. Results do not depend on it
+    /// Cores [default: the number of CPUs]: so many runs in parallel; cores left over share large networks. Results do not depend on it
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }

@@ -110,7 +110,7 @@ impl Algorithm {
     }
 
     /// Whether it is one of [`Algorithm::register`].
-    pub(crate) fn is_registered(&self) -> bool {
+    pub fn is_registered(&self) -> bool {
         find(self.ops()).is_some()
     }
 }

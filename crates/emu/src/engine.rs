@@ -267,7 +267,7 @@ impl<P> Engine<P> {
             let at = self.agenda.next();
             self.now = self.now.max(at);
             if self.agenda.take_warmup(at) {
-                self.series.begin_counting(&self.links, at);
+                self.series.begin_counting(&self.links, self.links.len(), at);
                 self.flows.begin_counting();
             }
             if self.agenda.take_sample(at) {

@@ -10,7 +10,9 @@
 //! off many at a time, when the count reaches `trigger`: the lesser of the marking threshold and the longest queue so far.
 //! (A link with anything unusual has a trigger of zero.) Rates of whole picoseconds per byte, as all usual ones, need no division.
 
+mod failure;
 mod held;
+mod parts;
 mod shared;
 
 pub use held::{Departure, Parcel};
@@ -137,6 +139,8 @@ const _: () = assert!(size_of::<Hot>() == 64, "the hot state of a link is one ca
 #[derive(Debug, Clone, Default)]
 struct Far {
     delivered: u64,
+    /// Packets under way when the link failed.
+    lost: u32,
     /// A copy of [`Hot::epoch`].
     epoch: u8,
 }
@@ -202,7 +206,7 @@ enum AqmState {
 /// Inputs: [`offer`](LinkTable::offer) when a packet reaches the near end, [`arrived`](LinkTable::arrived) when it
 /// reaches the far end, [`fail`](LinkTable::fail) and [`restore`](LinkTable::restore). Times of offers must not
 /// decrease: per link, and among the links of a switch with a shared buffer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LinkTable {
     hot: Vec<Hot>,
     far: Vec<Far>,
@@ -446,7 +450,7 @@ impl LinkTable {
     pub fn arrived(&mut self, link: LinkId, epoch: u8) -> bool {
         let far = &mut self.far[link.index()];
         if far.epoch != epoch {
-            self.cold[link.index()].lost += 1;
+            far.lost += 1;
             return false;
         }
         far.delivered += 1;
@@ -498,7 +502,7 @@ impl LinkTable {
             dropped: cold.dropped,
             dropped_bytes: cold.dropped_bytes,
             marked: warm.marked,
-            lost: cold.lost,
+            lost: cold.lost + u64::from(far.lost),
             refused: cold.refused,
             queue_max: warm.queue_max,
         }
@@ -518,36 +522,6 @@ impl LinkTable {
             AqmState::Pie(pie) => Some(pie.probability()),
             _ => None,
         }
-    }
-
-    /// `link` fails at `now`: its packets are lost, further offers are refused. No effect if it is down.
-    pub fn fail(&mut self, link: LinkId, now: Time) {
-        let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
-        if warm.down {
-            return;
-        }
-        warm.down = true;
-        hot.epoch = hot.epoch.wrapping_add(1);
-        self.far[link.index()].epoch = hot.epoch;
-        hot.trigger = 0;
-        hot.queued = 0;
-        hot.busy_until = hot.busy_until.min(now);
-        let cold = &mut self.cold[link.index()];
-        cold.lost += cold.held.as_mut().map_or(0, |held| held.fail());
-    }
-
-    /// `link` works again, with an empty queue. No effect if it is up.
-    pub fn restore(&mut self, link: LinkId) {
-        let (hot, warm) = (&mut self.hot[link.index()], &mut self.warm[link.index()]);
-        if warm.down {
-            warm.down = false;
-            hot.trigger = warm.trigger();
-        }
-    }
-
-    /// Whether `link` works.
-    pub fn is_up(&self, link: LinkId) -> bool {
-        !self.warm[link.index()].down
     }
 }
 

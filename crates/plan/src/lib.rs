@@ -29,5 +29,5 @@ pub use known::{algorithm_facts, algorithm_names, facts, runs};
 pub use network::{failures, find_links, forwarding_delay, framing_bytes, links, routing, tier_of, topology};
 pub use pairs::{Pairing, mean_gap};
 pub use random::{FlowName, Random};
-pub use series::{Series, sampled};
+pub use series::{Links, Series, sampled};
 pub use title::{parameters, titled};

@@ -1,11 +1,29 @@
 //! Records of links: samples during the run, and a row for each link at its end.
 
 use crate::network::{find_links, tier_name};
-use net::{LinkCounters, LinkId, LinkTable, NodeKind, Topology};
+use net::{LinkCounters, LinkId, LinkTable, NodeKind, QueueLength, Topology};
 use results::{LinkRow, LinkSample};
 use scenario::{Queues, Scenario};
 use std::sync::Arc;
 use units::{Rate, Time};
+
+/// What is to be known of a network's links.
+pub trait Links {
+    /// As [`LinkTable::counters`].
+    fn counters(&self, link: LinkId) -> LinkCounters;
+    /// As [`LinkTable::queue_len`].
+    fn queue_len(&self, link: LinkId, at: Time) -> QueueLength;
+}
+
+impl Links for LinkTable {
+    fn counters(&self, link: LinkId) -> LinkCounters {
+        LinkTable::counters(self, link)
+    }
+
+    fn queue_len(&self, link: LinkId, at: Time) -> QueueLength {
+        LinkTable::queue_len(self, link, at)
+    }
+}
 
 /// Samples of links, and their counters when counting began.
 #[derive(Debug, Default)]
@@ -46,7 +64,7 @@ impl Series {
     }
 
     /// Takes a sample of every sampled link at `at`, which is not before any offer.
-    pub fn sample(&mut self, links: &LinkTable, at: Time) {
+    pub fn sample(&mut self, links: &impl Links, at: Time) {
         let span = at - self.last_at;
         self.last_at = at;
         for ((link, rate), (last, last_sent)) in self.links.iter().zip(&mut self.last) {
@@ -67,9 +85,9 @@ impl Series {
         }
     }
 
-    /// Totals count from here.
-    pub fn begin_counting(&mut self, links: &LinkTable, at: Time) {
-        self.base = (0..links.len() as u32).map(|i| links.counters(LinkId(i))).collect();
+    /// Totals of the `n` links count from here.
+    pub fn begin_counting(&mut self, links: &impl Links, n: usize, at: Time) {
+        self.base = (0..n as u32).map(|i| links.counters(LinkId(i))).collect();
         self.base_at = at;
     }
 
@@ -87,7 +105,7 @@ impl Series {
     ///
     /// # Panics
     /// If a link's counters do not add up: then the run's measurements are not valid.
-    pub fn rows(&self, links: &LinkTable, topology: &Topology, under_way: &[u64], end: Time) -> Vec<LinkRow> {
+    pub fn rows(&self, links: &impl Links, topology: &Topology, under_way: &[u64], end: Time) -> Vec<LinkRow> {
         let names: Vec<Arc<str>> = topology.nodes().iter().map(|node| node.name.as_str().into()).collect();
         let row = |(i, spec): (usize, &net::LinkSpec)| {
             let id = LinkId(i as u32);

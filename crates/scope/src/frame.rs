@@ -102,19 +102,19 @@ impl Seen {
             marks: totals.marks,
             opened: simulation.flows(),
             links,
-            down: link_ids(self.links.len()).filter(|id| !simulation.links().is_up(*id)).map(|id| id.0).collect(),
+            down: link_ids(self.links.len()).filter(|id| !simulation.is_up(*id)).map(|id| id.0).collect(),
             flows,
             new: new.into_iter().map(|flow| ends(simulation, flow)).collect(),
         }
     }
 
     fn links(&mut self, simulation: &Simulation, now: Time) -> Vec<u64> {
-        let (table, topology) = (simulation.links(), simulation.topology());
+        let topology = simulation.topology();
         let span = (now - self.at).as_secs_f64();
         let mut numbers = Vec::new();
         for (id, (sent_before, drops_before)) in link_ids(self.links.len()).zip(&mut self.links) {
-            let counters = table.counters(id);
-            let queue = table.queue_len(id, now);
+            let counters = simulation.counters(id);
+            let queue = simulation.queue_len(id);
             let sent = counters.accepted_bytes - queue.bytes;
             let drops = counters.dropped + counters.dropped_by_failure();
             let busy = busy(sent.saturating_sub(*sent_before), topology.link(id).rate.as_bps(), span);

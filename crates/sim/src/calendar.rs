@@ -168,6 +168,23 @@ impl Calendar {
         Time::from_ps((self.open + 1) << self.width_log2)
     }
 
+    /// How long a bucket is.
+    pub fn width(&self) -> Time {
+        Time::from_ps(1 << self.width_log2)
+    }
+
+    /// Before this time nothing is pending; `now` is in the open bucket, or at its end.
+    pub fn next_from(&self, now: Time) -> Time {
+        if !self.slots.is_empty() {
+            return now;
+        }
+        let next = self.used.first_from((self.open + 1) as usize % RING);
+        let next =
+            next.map_or(u64::MAX, |slot| self.open + 1 + (slot as u64).wrapping_sub(self.open + 1) % RING as u64);
+        let next = self.far.peek().map_or(next, |first| next.min(first.bucket));
+        if next == u64::MAX { Time::NEVER } else { Time::from_ps(next << self.width_log2) }
+    }
+
     /// Schedules what concerns a host, but packets, at `at`, which must not be before the event that happens now.
     #[inline]
     pub fn push(&mut self, at: Time, event: Event) {

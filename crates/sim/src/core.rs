@@ -39,8 +39,8 @@ pub trait Hear {
     fn on_room(&mut self, requests: &mut Requests, socket: u32);
     /// What [`Requests::schedule`] scheduled.
     fn on_app(&mut self, requests: &mut Requests, application: u32, which: u32);
-    /// A request takes effect.
-    fn on_request(&mut self, core: &mut Core, request: Request);
+    /// A request takes effect at this socket, if it is for one.
+    fn on_request(&mut self, core: &mut Core, request: Request, socket: u32);
 }
 
 /// One end of a flow. What data that arrives touches is at both ends of it.
@@ -191,6 +191,7 @@ impl Core {
                 framing: framing.0,
                 gate: None,
                 dropped: Vec::new(),
+                outboxes: Vec::new(),
             },
             sockets: Vec::new(),
             requests,
@@ -215,6 +216,11 @@ impl Core {
     /// Adds a socket whose packets take `route` to the socket `peer`; its number.
     pub fn add_socket(&mut self, tcp: Endpoint, route: &[LinkId], peer: u32, limited: bool) -> u32 {
         let start = self.fabric.routes.add(route, peer);
+        self.add_socket_at(tcp, start, limited)
+    }
+
+    /// The same with a route that is in the table already, where it starts at `start`.
+    pub fn add_socket_at(&mut self, tcp: Endpoint, start: u32, limited: bool) -> u32 {
         if self.measure_delay {
             self.delays.push(Time::ZERO);
         }
@@ -240,6 +246,11 @@ impl Core {
     /// From now on packets of `socket` take `route`; those under way stay on the old one.
     pub fn reroute(&mut self, socket: u32, route: &[LinkId]) {
         let start = self.fabric.routes.add(route, socket ^ 1);
+        self.reroute_at(socket, start);
+    }
+
+    /// The same with a route that is in the table already.
+    pub fn reroute_at(&mut self, socket: u32, start: u32) {
         let first = self.fabric.routes.hop(start)[0];
         let moved = &mut self.sockets[socket as usize];
         if moved.first.link() != first.link() {
@@ -271,13 +282,50 @@ impl Core {
         ways.iter().map(|way| (routes.add(&way.links, socket ^ 1), way.share)).collect()
     }
 
+    /// The application of `socket` has `bytes` more to send, which block until taken.
+    pub fn write(&mut self, socket: u32, bytes: u64) {
+        self.sockets[socket as usize].tcp.write_all(self.now, bytes);
+        self.pump(socket);
+    }
+
+    /// Writes what fits into the send buffer at once: how many bytes that are, and whether there is room for more; if not,
+    /// [`Hear::on_room`] is called when there is.
+    pub fn write_what_fits(&mut self, socket: u32, bytes: u64) -> (u64, bool) {
+        let tcp = &mut self.sockets[socket as usize].tcp;
+        // a whole segment that could not be sent before this will not be sent because of what is written behind it
+        let held_up = tcp.unsent() >= u64::from(tcp.sock().mss_cache);
+        let taken = tcp.write(self.now, bytes);
+        if !held_up {
+            self.pump(socket);
+        }
+        (taken, self.has_room_or_tells(socket))
+    }
+
+    /// The application of `socket` stops writing; returns how much of the `bytes` that it was to send it has written.
+    pub fn stop_writing(&mut self, socket: u32, bytes: u64) -> u64 {
+        if self.datagrams.contains_key(&socket) {
+            return bytes;
+        }
+        let tcp = &mut self.sockets[socket as usize].tcp;
+        tcp.stop_writing();
+        let written = bytes.min(tcp.acked() + tcp.queued());
+        self.pump(socket);
+        written
+    }
+
+    /// Nothing more will be written to `socket`.
+    pub fn close(&mut self, socket: u32) {
+        self.sockets[socket as usize].tcp.close(self.now);
+        self.pump(socket);
+    }
+
     /// The application hears of it when `socket` has delivered `bytes` in all.
     pub fn notify_at(&mut self, socket: u32, bytes: u64) {
         self.sockets[socket as usize].notify_at = bytes;
     }
 
     /// Whether the send buffer of `socket` has room; if not, [`Hear::on_room`] is called when it has.
-    pub fn has_room_or_tells(&mut self, socket: u32) -> bool {
+    fn has_room_or_tells(&mut self, socket: u32) -> bool {
         let socket = &mut self.sockets[socket as usize];
         let room = socket.tcp.send_room() > 0;
         socket.sending.set(Sending::WANTS_ROOM, !room);
@@ -346,7 +394,7 @@ impl Core {
         let (events, mut next) = (&lane.events[..lane.end], lane.next);
         let start = self.fabric.calendar.start();
         // as with links: where all are in the second cache, prefetching costs more than it gives
-        let many = self.sockets.len() >= MANY_SOCKETS;
+        let many = self.sockets.len() >= MANY_SOCKETS || !self.fabric.outboxes.is_empty();
         loop {
             if many {
                 self.prefetch(&events[next..]);
@@ -416,7 +464,7 @@ impl Core {
             kind::APP => self.ask(|requests| hear.on_app(requests, event.place(), event.what())),
             _ => {
                 let request = self.requests.take(event.what());
-                hear.on_request(self, request);
+                hear.on_request(self, request, event.place());
                 self.tell(event.place(), hear);
             }
         }

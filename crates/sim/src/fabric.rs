@@ -3,6 +3,7 @@
 use crate::calendar::{Calendar, Event, kind};
 use crate::gate::{Gate, Passing};
 use crate::packets::Packets;
+use crate::parts::Crossing;
 use net::{Ecn, LinkId, LinkTable, Outcome, Parcel, Sent, mix64};
 use units::Time;
 
@@ -25,6 +26,8 @@ pub struct Fabric {
     pub gate: Option<Box<Gate>>,
     /// Tokens of packets that a link has just dropped.
     pub dropped: Vec<u64>,
+    /// Packets that have left for another part of the network, by part; empty if this is all of it.
+    pub outboxes: Vec<Vec<Crossing>>,
 }
 
 impl Fabric {
@@ -33,7 +36,7 @@ impl Fabric {
         let start = self.calendar.start();
         let time = |event: Event| start + Time::from_ps(u64::from(event.offset()));
         // where all is near the first cache, prefetching costs more than it gives
-        if self.links.len() < MANY_LINKS && self.routes.0.len() < MANY_HOPS {
+        if self.links.len() < MANY_LINKS && self.routes.0.len() < MANY_HOPS && self.outboxes.is_empty() {
             for &event in events {
                 self.forward(time(event), event);
             }
@@ -57,6 +60,9 @@ impl Fabric {
         let hops = self.routes.hop(event.place());
         self.links.prefetch_far(hops[0].link());
         self.links.prefetch(hops[1].link());
+        if hops[1].crosses() {
+            self.packets.prefetch(event.what());
+        }
         hops
     }
 
@@ -84,9 +90,40 @@ impl Fabric {
         let Some(Sent { departs, arrives, epoch }) = self.links.offer_short(hop.link(), now, event.len()) else {
             return self.offer_exact(now, hop, event.first, event.second);
         };
-        let (event, last) = (event.accepted(epoch, false, hop.is_last()), hop.is_last());
-        self.calendar.push_packet(arrives, event, last);
+        self.send(arrives, event.accepted(epoch, false, hop.is_last()), hop);
         Some(departs)
+    }
+
+    /// The packet of `event`, which `hop` has accepted, arrives at its far end at `arrives`.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "once a packet-hop, and the call would be half of the work")]
+    fn send(&mut self, arrives: Time, event: Event, hop: Hop) {
+        if hop.crosses() {
+            self.leave(arrives, event.first, event.second);
+        } else {
+            self.calendar.push_packet(arrives, event, hop.is_last());
+        }
+    }
+
+    /// A packet leaves for another part of the network, where it arrives at `arrives`.
+    #[inline(never)]
+    fn leave(&mut self, arrives: Time, first: u64, second: u64) {
+        // taken apart, because an event that is passed in memory would live there on the quick path too
+        let event = Event { first, second };
+        let (part, place) = self.routes.exit(event.place());
+        let (slot, event) = (event.what(), event.moved_to(place));
+        let crossing = Crossing { arrives, event, sent: self.packets.sent(slot), segment: *self.packets.segment(slot) };
+        self.outboxes[part as usize].push(crossing);
+        self.packets.give_back(slot);
+    }
+
+    /// A packet comes from another part of the network.
+    #[inline]
+    pub fn enter(&mut self, crossing: &Crossing) {
+        let slot = self.packets.free_slot();
+        self.packets.take(slot, crossing.sent);
+        *self.packets.segment(slot) = crossing.segment;
+        self.calendar.push_packet(crossing.arrives, crossing.event.in_slot(slot), false);
     }
 
     /// The same at a queue that may mark the packet, or drop it.
@@ -96,8 +133,7 @@ impl Fabric {
         let event = Event { first, second };
         match self.links.offer_exact(hop.link(), now, event.len(), ecn_of(event.tag())) {
             Outcome::Accepted { departs, arrives, marked, epoch } => {
-                let (event, last) = (event.accepted(epoch, marked, hop.is_last()), hop.is_last());
-                self.calendar.push_packet(arrives, event, last);
+                self.send(arrives, event.accepted(epoch, marked, hop.is_last()), hop);
                 Some(departs)
             }
             Outcome::Held => {
@@ -119,7 +155,7 @@ impl Fabric {
     fn hold(&mut self, now: Time, link: LinkId, event: Event) {
         let parcel = Parcel {
             token: u64::from(event.what()) << 32 | u64::from(event.place()),
-            flow: mix64(u64::from(self.routes.socket(event.place()))),
+            flow: mix64(u64::from(self.routes.flow(event.place()))),
             len: event.len(),
             ecn: ecn_of(event.tag()),
         };
@@ -139,9 +175,10 @@ impl Fabric {
         let Some(departure) = departure else { return };
         let Parcel { token, len, ecn, .. } = departure.parcel;
         let (slot, place) = ((token >> 32) as u32, token as u32);
-        let last = self.routes.hop(place)[0].is_last();
-        let event = Event::packet(slot, place, len, ecn as u8).accepted(departure.sent.epoch, departure.marked, last);
-        self.calendar.push_packet(departure.sent.arrives, event, last);
+        let [hop, _] = self.routes.hop(place);
+        let event = Event::packet(slot, place, len, ecn as u8);
+        let event = event.accepted(departure.sent.epoch, departure.marked, hop.is_last());
+        self.send(departure.sent.arrives, event, hop);
         if let Some(at) = departure.next {
             self.calendar.push(at, Event::host(kind::LINK, 0, link.0));
         }
@@ -205,10 +242,11 @@ impl Fabric {
         }
     }
 
-    /// Packets under way on each link: those whose arrival at its far end is pending, `drained` ones
-    /// included, and those that a link holds.
+    /// Packets under way on each link, or to each far end: those whose arrival there is pending, `drained` ones
+    /// included, and those that a link holds. Those in outboxes are not counted.
     pub fn in_flight<'a>(&self, drained: impl Iterator<Item = &'a Event>) -> Vec<u64> {
         let mut count: Vec<u64> = (0..self.links.len() as u32).map(|i| self.links.held(LinkId(i))).collect();
+        count.resize(self.links.ends(), 0);
         let mut add = |event: &Event| {
             if event.is_packet() {
                 count[self.routes.hop(event.place())[0].link().index()] += 1;
@@ -220,11 +258,13 @@ impl Fabric {
     }
 }
 
-/// The routes of all sockets, one after the other: links, then the socket at the end.
+/// The routes of all sockets, one after the other: links, then the socket at the end. Of a network in parts: the pieces of
+/// routes in this part. Behind the last link of a piece that is continued elsewhere stand the part and the place there, where the
+/// next piece begins with that link's far end.
 #[derive(Default)]
 pub struct Routes(Vec<Hop>);
 
-/// An entry of a route: a link, with a mark on the one that leads to the host; or the socket there.
+/// An entry of a route: a link, with a mark on one that leads to the host or into another part; or the socket at the host.
 #[derive(Clone, Copy, Default)]
 pub struct Hop(u32);
 
@@ -233,6 +273,7 @@ pub type Hops = [Hop; 2];
 
 const SOCKET: u32 = 1 << 31;
 const LAST: u32 = 1 << 30;
+const CROSSES: u32 = 1 << 29;
 
 impl Routes {
     /// Makes room for `entries` more.
@@ -251,6 +292,40 @@ impl Routes {
         start
     }
 
+    /// Adds a piece of a route: links, or first a far end, up to the socket `peer`; where it starts.
+    pub fn add_piece(&mut self, links: &[LinkId], onward: Onward) -> u32 {
+        let start = match onward {
+            Onward::Socket(peer) => return self.add(links, peer),
+            Onward::Part { .. } => self.0.len() as u32,
+        };
+        self.0.extend(links.iter().map(|link| Hop(link.0)));
+        if let (Some(last), Onward::Part { part, place }) = (self.0.last_mut(), onward) {
+            last.0 |= CROSSES;
+            self.0.extend([Hop(part), Hop(place)]);
+        }
+        start
+    }
+
+    /// Where the route goes on behind a link that crosses, which is at `place`: the part, and the place there.
+    pub fn exit(&self, place: u32) -> (u32, u32) {
+        let place = place as usize;
+        (self.0[place + 1].0, self.0[place + 2].0)
+    }
+
+    /// The piece that starts at `place`: its links, and what comes after them.
+    pub fn piece(&self, place: u32) -> (impl Iterator<Item = LinkId>, Onward) {
+        let start = place as usize;
+        let ends = |hop: &Hop| hop.0 & (LAST | CROSSES) != 0;
+        let last = start + self.0[start..].iter().position(ends).expect("a piece of a route has an end");
+        let onward = if self.0[last].crosses() {
+            let (part, place) = self.exit(last as u32);
+            Onward::Part { part, place }
+        } else {
+            Onward::Socket(self.0[last + 1].socket())
+        };
+        (self.0[start..=last].iter().map(|hop| hop.link()), onward)
+    }
+
     /// The links of the route that starts at `place`.
     pub fn links(&self, place: u32) -> impl Iterator<Item = LinkId> {
         self.0[place as usize..].iter().take_while(|hop| hop.0 & SOCKET == 0).map(|hop| hop.link())
@@ -260,6 +335,15 @@ impl Routes {
     pub fn socket(&self, place: u32) -> u32 {
         let end = self.0[place as usize..].iter().find(|hop| hop.is_socket());
         end.expect("a route ends with a socket").socket()
+    }
+
+    /// What tells the packets on the route of `place` from others here: the socket at its end or, if that is in another part, a number
+    /// that no socket has.
+    fn flow(&self, place: u32) -> u32 {
+        let ends = |(_, hop): &(usize, &Hop)| hop.is_socket() || hop.crosses();
+        let end = self.0[place as usize..].iter().enumerate().find(ends);
+        let (distance, hop) = end.expect("a route has an end");
+        if hop.is_socket() { hop.socket() } else { SOCKET | (place + distance as u32) }
     }
 
     /// The link at `place`, and what comes after it.
@@ -276,7 +360,7 @@ impl Hop {
     /// The link.
     #[inline]
     pub fn link(self) -> LinkId {
-        LinkId(self.0 & !LAST)
+        LinkId(self.0 & !(LAST | CROSSES))
     }
 
     /// The socket, if it is one.
@@ -294,6 +378,21 @@ impl Hop {
     fn is_last(self) -> bool {
         self.0 & LAST != 0
     }
+
+    /// Does it lead into another part of the network?
+    #[inline]
+    fn crosses(self) -> bool {
+        self.0 & CROSSES != 0
+    }
+}
+
+/// What comes after a piece of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// The socket at its end.
+    Socket(u32),
+    /// Another piece.
+    Part { part: u32, place: u32 },
 }
 
 /// The ECN field of a packet event's tag.

@@ -123,7 +123,7 @@ impl Flows {
     }
 
     /// The ways of data and of acknowledgments.
-    fn routes(&mut self, Pair { src, dst, .. }: Pair, name: FlowName) -> Option<[Vec<LinkId>; 2]> {
+    pub fn routes(&mut self, Pair { src, dst, .. }: Pair, name: FlowName) -> Option<[Vec<LinkId>; 2]> {
         let mut routes = [Vec::new(), Vec::new()];
         for ((from, to, forward), route) in [(src, dst, true), (dst, src, false)].into_iter().zip(&mut routes) {
             self.path.clear();
@@ -216,57 +216,33 @@ impl Flows {
 
     /// The application of `flow` has `bytes` more to send, which block until taken.
     pub fn write(&mut self, core: &mut Core, flow: u32, bytes: u64) {
-        let now = core.now();
         self.list[flow as usize].bytes += bytes;
-        core.sockets[sender(flow) as usize].tcp.write_all(now, bytes);
-        core.pump(sender(flow));
+        core.write(sender(flow), bytes);
     }
 
     /// Writes what fits into the send buffer at once; the rest is lost to the application. False if there is no room for more:
     /// [`Hear::on_room`](crate::core::Hear::on_room) is called when there is.
     pub fn write_what_fits(&mut self, core: &mut Core, flow: u32, bytes: u64) -> bool {
-        let now = core.now();
-        let tcp = &mut core.sockets[sender(flow) as usize].tcp;
-        // a whole segment that could not be sent before this will not be sent because of what is written behind it
-        let held_up = tcp.unsent() >= u64::from(tcp.sock().mss_cache);
-        self.list[flow as usize].bytes += tcp.write(now, bytes);
-        if !held_up {
-            core.pump(sender(flow));
-        }
-        core.has_room_or_tells(sender(flow))
+        let (taken, room) = core.write_what_fits(sender(flow), bytes);
+        self.list[flow as usize].bytes += taken;
+        room
     }
 
     /// The applications of `entry` stop writing; one that was never to stop has asked for what it has written by now.
     pub fn stop_writing(&mut self, core: &mut Core, entry: u32) {
         for (i, flow) in self.list.iter_mut().enumerate().filter(|(_, flow)| flow.entry == entry) {
-            let socket = sender(i as u32);
-            if core.datagrams.contains_key(&socket) {
-                continue;
-            }
-            let tcp = &mut core.sockets[socket as usize].tcp;
-            tcp.stop_writing();
-            flow.bytes = flow.bytes.min(tcp.acked() + tcp.queued());
-            core.pump(socket);
+            flow.bytes = core.stop_writing(sender(i as u32), flow.bytes);
         }
-    }
-
-    /// No more will be written to `flow`.
-    pub fn close(core: &mut Core, flow: u32) {
-        let now = core.now();
-        core.sockets[sender(flow) as usize].tcp.close(now);
-        core.pump(sender(flow));
     }
 
     /// The last byte of `flow` has arrived: the receiver closes too.
     pub fn finish(&mut self, core: &mut Core, flow: u32) {
-        let now = core.now();
         let ended = &self.list[flow as usize];
         if let Some(tuning) = self.tuning.as_mut().filter(|_| !self.kept.contains_key(&flow)) {
             tuning.complete(ended.completed(ended.end));
         }
         let dst = ended.dst;
-        core.sockets[receiver(flow) as usize].tcp.close(now);
-        core.pump(receiver(flow));
+        core.close(receiver(flow));
         if let Some(tuning) = &mut self.tuning {
             tuning.ended(core, dst);
         }
@@ -284,12 +260,6 @@ impl Flows {
         if let Some(messages) = &mut self.messages {
             messages.push(Arrived { message, end, retransmits: retransmits - before });
         }
-    }
-
-    /// The host that `socket` is on: where its route begins.
-    pub fn host_of(&self, core: &Core, socket: usize) -> NodeId {
-        let first = core.route(socket as u32).next().expect("a route is at least one link");
-        self.topology.link(first).from
     }
 
     /// Gives every open flow whose path has a link that is down a new path, if there is one. `entries` are their names.

@@ -24,8 +24,10 @@ mod gate;
 mod ictcp;
 mod managed;
 mod moment;
+mod network;
 mod nic;
 mod packets;
+mod parts;
 mod record;
 mod requests;
 mod setup;
@@ -37,14 +39,15 @@ use crate::core::{Core, Framing};
 use crate::flows::Flows;
 use crate::gate::Gate;
 use crate::ictcp::Ictcp;
-use crate::managed::Still;
+use crate::network::Network;
+use crate::parts::{Layout, Parts};
 use crate::record::{Baseline, Recorder};
 use crate::requests::Requests;
 use crate::traffic::Traffic;
 use crate::tuning::Tuning;
 pub use moment::{FlowEnds, Totals};
-use net::{LinkId, NetError, Router};
-use plan::{Control, Enforcement, Ideal};
+use net::{LinkId, LinkTable, NetError, Router, Topology};
+use plan::{Control, Enforcement, Ideal, Links};
 use results::{Identity, RunResults, Summary};
 use scenario::Scenario;
 use units::Time;
@@ -78,7 +81,7 @@ impl Watch for () {
 
 /// A run that is set up, to be driven from outside: `simulate` in steps. Where the steps end does not change the results.
 pub struct Simulation {
-    core: Core,
+    network: Network,
     traffic: Traffic,
     recorder: Recorder,
     /// Failures and repairs, latest first: when, which links, does it fail.
@@ -100,31 +103,41 @@ impl Simulation {
     /// [`SimError`]; a checked scenario can only fail for a user's algorithm file.
     pub fn new(scenario: &Scenario) -> Result<Simulation, SimError> {
         let topology = plan::topology(scenario)?;
-        let framing = plan::framing_bytes(scenario);
+        let layout = Layout::of(scenario, &topology);
+        Simulation::with_layout(scenario, topology, layout.as_ref())
+    }
+
+    fn with_layout(scenario: &Scenario, topology: Topology, layout: Option<&Layout>) -> Result<Simulation, SimError> {
         let mut links = plan::links(scenario, &topology)?;
-        let enforcement = Enforcement::of(scenario, &topology).map_err(SimError::Algorithm)?;
-        let gate = enforcement.map(|enforcement| Box::new(Gate::new(enforcement, links.add_closed())));
-        let calendar = setup::calendar(&topology, framing, gate.is_some() || links.any_holds());
         let forwarding = setup::forwarding(scenario, &topology, &mut links);
-        let measure_delay = scenario.measure.packet_delay;
-        let requests = Requests::new(setup::reaction(&topology, framing));
-        let mut core = Core::new(links, calendar, requests, Framing(framing), measure_delay);
-        core.fabric.gate = gate;
         let recorder = Recorder::new(scenario, &topology);
         let failures = plan::failures(scenario, &topology);
         let pods = scenario.network.topology.pods().map(|n| n as usize);
         let router = Router::new(&topology, plan::routing(scenario));
         let control = Control::of(scenario, &topology);
+        let stacks = setup::stacks(scenario)?;
+        let mut network = match layout {
+            Some(layout) => Network::Parts(Box::new(Parts::new(scenario, &topology, layout, &links, &stacks))),
+            None => Network::Whole(Box::new(whole(scenario, &topology, links)?)),
+        };
         let mut flows = Flows::new(topology, router, pods, scenario.seed);
         flows.tuning = control.is_some().then(|| Tuning::new(flows.topology.n_hosts()));
         flows.ictcp = scenario.tcp.ictcp.then(Ictcp::default);
         flows.forwarding = forwarding;
         flows.spread = setup::spread(scenario);
         flows.messages = scenario.measure.messages.then(Vec::new);
-        let traffic = Traffic::new(scenario, setup::stacks(scenario)?, flows, &mut core);
+        let requests = match &mut network {
+            Network::Whole(core) => &mut core.requests,
+            Network::Parts(parts) => &mut parts.director.requests,
+        };
+        let mut traffic = Traffic::new(scenario, stacks, flows, requests);
+        match &mut network {
+            Network::Whole(core) => core.post_requests(),
+            Network::Parts(parts) => parts.begin(&mut traffic),
+        }
         let (warmup, baseline) = (scenario.measure.warmup, Baseline::default());
         Ok(Simulation {
-            core,
+            network,
             traffic,
             recorder,
             failures,
@@ -132,34 +145,50 @@ impl Simulation {
             warmup,
             baseline,
             ideal: Ideal::of(scenario),
-            measure_delay,
+            measure_delay: scenario.measure.packet_delay,
             identity: plan::identity(scenario),
         })
+    }
+
+    /// The network runs on at most so many threads, of which a small one needs but one: see [`Simulation::parts`]. Results do not depend on
+    /// it.
+    pub fn use_threads(&mut self, threads: usize) {
+        if let Network::Parts(parts) = &mut self.network {
+            parts.threads = threads;
+        }
+    }
+
+    /// Into how many parts the network is cut: so many threads have something to do.
+    pub fn parts(&self) -> usize {
+        match &self.network {
+            Network::Whole(_) => 1,
+            Network::Parts(parts) => parts.len(),
+        }
     }
 
     /// Runs up to `end`.
     pub fn run_to(&mut self, end: Time) {
         loop {
-            let now = self.core.now();
+            let now = self.network.now();
             let failure = self.failures.last().map_or(Time::NEVER, |(at, ..)| *at);
             let sample = self.recorder.next_after(now);
             let turn = self.control.as_ref().map_or(Time::NEVER, Control::next);
             let warmed_up = if now < self.warmup { self.warmup } else { Time::NEVER };
             let next = failure.min(sample).min(warmed_up).min(turn).min(end);
-            self.core.run_to(next, &mut self.traffic);
+            self.network.run_to(next, &mut self.traffic);
             if next == warmed_up {
-                self.baseline = Baseline::of(&self.core);
-                self.recorder.links.begin_counting(&self.core.fabric.links, next);
+                self.baseline = Baseline::of(&self.network);
+                self.recorder.links.begin_counting(&self.network, self.traffic.flows.topology.links().len(), next);
             }
             if next == failure {
                 let (at, links, fails) = self.failures.pop().expect("it is the next failure");
                 self.fail(at, &links, fails);
             }
             if let Some(control) = self.control.as_mut().filter(|_| next == turn) {
-                control.on_time(next, &mut Still { core: &mut self.core, traffic: &mut self.traffic });
+                self.network.take_turn(control, next, &mut self.traffic);
             }
             if next == sample {
-                self.recorder.sample(&self.core, next);
+                self.recorder.sample(&self.network, next);
             }
             if next == end {
                 break;
@@ -169,21 +198,16 @@ impl Simulation {
 
     fn fail(&mut self, at: Time, links: &[LinkId], fails: bool) {
         for &link in links {
-            if fails {
-                self.core.fabric.links.fail(link, at);
-                self.traffic.flows.router.fail(link);
-            } else {
-                self.core.fabric.links.restore(link);
-                self.traffic.flows.router.restore(link);
-            }
+            self.network.fail(link, at, fails);
+            let router = &mut self.traffic.flows.router;
+            if fails { router.fail(link) } else { router.restore(link) }
         }
-        self.traffic.reroute(&mut self.core);
+        self.network.reroute(&mut self.traffic);
     }
 
     /// Packets accepted by links so far: the work done. It falls by what a queue drops at departure, as CoDel does.
     pub fn packet_hops(&self) -> u64 {
-        let links = self.traffic.flows.topology.links().len() as u32;
-        (0..links).map(|i| self.core.fabric.links.counters(LinkId(i)).accepted).sum()
+        self.network.packet_hops(&self.traffic.flows.topology)
     }
 
     /// What was measured. Name, parameters and scenario text are the caller's to fill in.
@@ -191,18 +215,19 @@ impl Simulation {
     /// # Panics
     /// If a link has lost count of a packet.
     pub fn finish(mut self) -> RunResults {
+        self.network.settle(&mut self.traffic);
         let topology = &self.traffic.flows.topology;
         let entries = self.traffic.names().to_vec();
         let Recorder { links: series, cwnd, .. } = self.recorder;
-        let in_flight = self.core.in_flight();
-        let links = series.rows(&self.core.fabric.links, topology, &in_flight, self.core.now());
+        let in_flight = self.network.in_flight();
+        let links = series.rows(&self.network, topology, &in_flight, self.network.now());
         for server in
             self.traffic.flows.forwarding.iter().flat_map(|first| first.0..first.0 + topology.n_hosts() as u32)
         {
-            let counters = self.core.fabric.links.counters(LinkId(server));
+            let counters = self.network.counters(LinkId(server));
             assert!(counters.conserves(in_flight[server as usize]), "a server forwards every packet");
         }
-        let flows = record::flow_rows(&self.core, &self.traffic, &self.baseline, &self.ideal, self.measure_delay);
+        let flows = record::flow_rows(&self.network, &self.traffic, &self.baseline, &self.ideal, self.measure_delay);
         let mut summary = Summary::of(self.identity, &flows, &links);
         for (name, value) in self.traffic.extra(self.warmup) {
             summary.insert(name, value);
@@ -210,8 +235,12 @@ impl Simulation {
         if let Some(control) = &self.control {
             control.summarize(&mut summary);
         }
-        let gate = self.core.fabric.gate.take();
-        let enforcer = gate.map_or_else(Vec::new, |gate| gate.results(self.core.now(), topology, &mut summary));
+        let now = self.network.now();
+        let gate = match &mut self.network {
+            Network::Whole(core) => core.fabric.gate.take(),
+            Network::Parts(_) => None,
+        };
+        let enforcer = gate.map_or_else(Vec::new, |gate| gate.results(now, topology, &mut summary));
         let rules = self.control.as_ref().map_or_else(Vec::new, |control| control.rules().to_vec());
         let cues = self.control.map_or_else(Vec::new, Control::into_rows);
         let (jobs, coflows) = self.traffic.jobs(self.warmup);
@@ -233,6 +262,18 @@ impl Simulation {
             ..RunResults::default()
         }
     }
+}
+
+/// The idle network in one piece.
+fn whole(scenario: &Scenario, topology: &Topology, mut links: LinkTable) -> Result<Core, SimError> {
+    let framing = plan::framing_bytes(scenario);
+    let enforcement = Enforcement::of(scenario, topology).map_err(SimError::Algorithm)?;
+    let gate = enforcement.map(|enforcement| Box::new(Gate::new(enforcement, links.add_closed())));
+    let calendar = setup::calendar(topology, framing, gate.is_some() || links.any_holds(), None);
+    let requests = Requests::new(setup::reaction(topology, framing));
+    let mut core = Core::new(links, calendar, requests, Framing(framing), scenario.measure.packet_delay);
+    core.fabric.gate = gate;
+    Ok(core)
 }
 
 /// Simulates `scenario` from beginning to end.

@@ -3,7 +3,8 @@
 use crate::Simulation;
 use crate::flows::sender;
 use crate::record;
-use net::{LinkId, LinkTable, Topology};
+use net::{LinkCounters, LinkId, QueueLength, Topology};
+use plan::Links;
 use results::CwndSample;
 use units::Time;
 
@@ -36,7 +37,7 @@ pub struct Totals {
 impl Simulation {
     /// The simulated time.
     pub fn now(&self) -> Time {
-        self.core.now()
+        self.network.now()
     }
 
     /// The network.
@@ -44,16 +45,26 @@ impl Simulation {
         &self.traffic.flows.topology
     }
 
-    /// Its links: queues and counters.
-    pub fn links(&self) -> &LinkTable {
-        &self.core.fabric.links
+    /// What a link has done.
+    pub fn counters(&self, link: LinkId) -> LinkCounters {
+        self.network.counters(link)
+    }
+
+    /// What is queued in front of a link.
+    pub fn queue_len(&self, link: LinkId) -> QueueLength {
+        self.network.queue_len(link, self.now())
+    }
+
+    /// Whether a link works.
+    pub fn is_up(&self, link: LinkId) -> bool {
+        self.network.is_up(link)
     }
 
     /// Sums over the links of the network.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals { packet_hops: self.packet_hops(), ..Totals::default() };
         for link in (0..self.topology().links().len() as u32).map(LinkId) {
-            let counters = self.links().counters(link);
+            let counters = self.counters(link);
             totals.drops += counters.dropped + counters.dropped_by_failure();
             totals.marks += counters.marked;
         }
@@ -62,14 +73,14 @@ impl Simulation {
 
     /// Number of flows that have been opened.
     pub fn flows(&self) -> usize {
-        self.traffic.flows.list.len()
+        self.network.flows()
     }
 
     /// The ends of a flow; the first one is 0.
     pub fn flow(&self, flow: usize) -> FlowEnds<'_> {
         let of = &self.traffic.flows.list[flow];
-        let socket = &self.core.sockets[sender(flow as u32) as usize];
-        let is_udp = self.core.datagrams.contains_key(&sender(flow as u32));
+        let socket = self.network.socket(sender(flow as u32));
+        let is_udp = self.network.datagrams(flow as u32).is_some();
         FlowEnds {
             src: of.src,
             dst: of.dst,
@@ -81,6 +92,6 @@ impl Simulation {
 
     /// A flow's window now, as [`results::RunResults::cwnd`] has it; `None` while it is not established.
     pub fn window(&self, flow: usize) -> Option<CwndSample> {
-        record::cwnd_sample(&self.core, flow, self.now())
+        record::cwnd_sample(&self.network, flow, self.now())
     }
 }

@@ -1,7 +1,8 @@
 //! Measurements: samples during the run, rows at its end.
 
-use crate::core::{Core, Received, Socket, UDP_HEADERS};
+use crate::core::{Received, UDP_HEADERS};
 use crate::flows::{Flow, receiver, sender};
+use crate::network::Network;
 use crate::traffic::Traffic;
 use net::Topology;
 use plan::{Ideal, Series, Transfer, UNLIMITED};
@@ -40,25 +41,25 @@ impl Recorder {
     }
 
     /// Takes the samples that are due at `now`.
-    pub fn sample(&mut self, core: &Core, now: Time) {
+    pub fn sample(&mut self, network: &Network, now: Time) {
         let due =
             |interval: Option<Time>| interval.is_some_and(|interval| now.as_ps().is_multiple_of(interval.as_ps()));
         if due(self.link_interval) {
-            self.links.sample(&core.fabric.links, now);
+            self.links.sample(network, now);
         }
         if due(self.cwnd_interval) {
-            self.sample_cwnd(core, now);
+            self.sample_cwnd(network, now);
         }
     }
 
-    fn sample_cwnd(&mut self, core: &Core, now: Time) {
-        self.cwnd.extend((0..core.sockets.len() / 2).filter_map(|flow| cwnd_sample(core, flow, now)));
+    fn sample_cwnd(&mut self, network: &Network, now: Time) {
+        self.cwnd.extend((0..network.flows()).filter_map(|flow| cwnd_sample(network, flow, now)));
     }
 }
 
 /// The window of a flow that is established.
-pub fn cwnd_sample(core: &Core, flow: usize, now: Time) -> Option<CwndSample> {
-    let tcp = &core.sockets[sender(flow as u32) as usize].tcp;
+pub fn cwnd_sample(network: &Network, flow: usize, now: Time) -> Option<CwndSample> {
+    let tcp = &network.socket(sender(flow as u32)).tcp;
     if !tcp.is_established() {
         return None;
     }
@@ -92,7 +93,7 @@ fn ca_state(state: u8) -> CaState {
 pub struct Baseline {
     /// By socket.
     sockets: Vec<SocketBase>,
-    /// See [`Core::datagrams`].
+    /// By flow; of flows of datagrams alone.
     datagrams: BTreeMap<u32, u64>,
 }
 
@@ -105,15 +106,18 @@ struct SocketBase {
 }
 
 impl Baseline {
-    /// The counters of `core` now.
-    pub fn of(core: &Core) -> Baseline {
-        let base = |(i, socket): (usize, &Socket)| SocketBase {
-            received: socket.received(),
-            delay: core.delays.get(i).copied().unwrap_or_default(),
-            delivered: socket.tcp.received(),
-            stats: socket.tcp.stats(),
+    /// The counters of `network` now.
+    pub fn of(network: &Network) -> Baseline {
+        let base = |number: u32| {
+            let socket = network.socket(number);
+            let (received, delivered, stats) = (socket.received(), socket.tcp.received(), socket.tcp.stats());
+            SocketBase { received, delay: network.delay(number), delivered, stats }
         };
-        Baseline { sockets: core.sockets.iter().enumerate().map(base).collect(), datagrams: core.datagrams.clone() }
+        let flows = network.flows() as u32;
+        Baseline {
+            sockets: (0..2 * flows).map(base).collect(),
+            datagrams: (0..flows).filter_map(|flow| Some((flow, network.datagrams(flow)?))).collect(),
+        }
     }
 }
 
@@ -121,24 +125,30 @@ impl Baseline {
 pub const UDP: &str = "udp";
 
 /// One row a flow.
-pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, ideal: &Ideal, measure_delay: bool) -> Vec<FlowRow> {
+pub fn flow_rows(
+    network: &Network,
+    traffic: &Traffic,
+    base: &Baseline,
+    ideal: &Ideal,
+    measure_delay: bool,
+) -> Vec<FlowRow> {
     let topology = &traffic.flows.topology;
     let mut ideal = ideal.on(topology, traffic.flows.list.iter().map(|flow| flow.entry));
     let mut names = Names::default();
     let mean = |sum: Time, n: u64| (measure_delay && n > 0).then(|| sum.as_ps() / n / 1000);
     let mut row = |(i, flow): (usize, &Flow)| {
-        let ends = [sender(i as u32), receiver(i as u32)].map(|id| id as usize);
-        let [from, to] = ends.map(|id| &core.sockets[id]);
-        let [from_base, to_base] = ends.map(|id| base.sockets.get(id).copied().unwrap_or_default());
+        let ends = [sender(i as u32), receiver(i as u32)];
+        let [from, to] = network.ends(i as u32);
+        let [from_base, to_base] = ends.map(|id| base.sockets.get(id as usize).copied().unwrap_or_default());
         let hosts = (topology.host(flow.src as usize), topology.host(flow.dst as usize));
         let transfer = Transfer { entry: flow.entry, flow: i as u32, hosts, bytes: flow.bytes };
         // an application that was stopped wrote less than the receiver awaits
         let whole = flow.end != Time::NEVER || flow.bytes == to.awaited();
         let (sock, stats, stats_base) = (from.tcp.sock(), from.tcp.stats(), from_base.stats);
-        let [ack_delay, data_delay] = ends.map(|id| core.delays.get(id).copied().unwrap_or_default());
+        let [ack_delay, data_delay] = ends.map(|id| network.delay(id));
         let (data, acks) = (to.received().since(&to_base.received), from.received().since(&from_base.received));
-        let datagrams = core.datagrams.get(&sender(i as u32)).map(|sent| {
-            let before = base.datagrams.get(&sender(i as u32)).copied().unwrap_or_default();
+        let datagrams = network.datagrams(i as u32).map(|sent| {
+            let before = base.datagrams.get(&(i as u32)).copied().unwrap_or_default();
             // an IP packet without its headers
             (sent - before, data.ip_bytes - u64::from(data.packets) * u64::from(UDP_HEADERS))
         });
@@ -149,8 +159,8 @@ pub fn flow_rows(core: &Core, traffic: &Traffic, base: &Baseline, ideal: &Ideal,
         ));
         FlowRow {
             flow: i as u64,
-            src: names.shared(&topology.node(traffic.flows.host_of(core, ends[0])).name),
-            dst: names.shared(&topology.node(traffic.flows.host_of(core, ends[1])).name),
+            src: names.shared(&topology.node(hosts.0).name),
+            dst: names.shared(&topology.node(hosts.1).name),
             algorithm: names.shared(algorithm),
             group: names.shared(traffic.label(flow)),
             arm: flow.arm,

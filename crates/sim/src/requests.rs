@@ -22,6 +22,8 @@ pub enum Request {
     Reserve(usize),
     /// A connection.
     Open(Box<Opened>),
+    /// One end of a connection in a network of several parts.
+    Join(Box<Joined>),
     /// See [`plan::Stage::write`].
     Write { flow: u32, bytes: u64 },
     /// See [`plan::Stage::set_deadline`].
@@ -57,6 +59,7 @@ impl Request {
             | Request::Close { flow } => sender(*flow),
             Request::NotifyAt { flow, .. } | Request::Finish { flow } => receiver(*flow),
             Request::Enter(message) => sender(message.0.flow),
+            Request::Join(joined) => joined.socket,
             Request::StopWriting { .. } | Request::Share { .. } => u32::MAX,
         }
     }
@@ -94,6 +97,11 @@ impl Requests {
         self.effect = now + self.reaction;
     }
 
+    /// When what the application hears of happens.
+    pub fn heard_at(&self) -> Time {
+        self.effect - self.reaction
+    }
+
     /// When a request made now takes effect.
     pub fn effect(&self) -> Time {
         self.effect
@@ -110,8 +118,17 @@ impl Requests {
             self.pending.push(None);
             (self.pending.len() - 1) as u32
         });
-        self.asked.push((at, Event::host(kind::REQUEST, number, request.socket())));
+        let socket = request.socket();
+        self.asked.push((at, Event::host(kind::REQUEST, number, socket)));
         self.pending[number as usize] = Some(request);
+    }
+
+    /// The same for `socket`, whatever number it has in the request.
+    pub fn ask_of(&mut self, socket: u32, at: Time, request: Request) {
+        self.ask_at(at, request);
+        if let Some((_, event)) = self.asked.last_mut() {
+            *event = event.moved_to(socket);
+        }
     }
 
     /// An application wants something to take effect at `at`, not before [`Requests::effect`].
@@ -164,6 +181,17 @@ pub struct Opened {
     pub name: FlowName,
     /// The links that data and acknowledgments pass.
     pub routes: [Vec<LinkId>; 2],
+}
+
+/// One end of a requested connection, for the part of the network that it is in.
+#[derive(Debug)]
+pub struct Joined {
+    /// Its number in the whole network.
+    pub socket: u32,
+    pub entry: u32,
+    pub name: FlowName,
+    /// Where its route starts in the part's table.
+    pub route: u32,
 }
 
 /// Socket of the sender of `flow`.

@@ -2,6 +2,7 @@
 
 use crate::SimError;
 use crate::calendar::Calendar;
+use crate::parts::Layout;
 use crate::requests::REACTION_MAX;
 use congestion::Algorithm;
 use net::{Limit, LinkId, LinkSpec, LinkTable, Topology};
@@ -9,12 +10,18 @@ use scenario::{self as file, Scenario};
 use std::sync::Arc;
 use units::{Bytes, Time};
 
+/// Of a full IP packet.
+const FULL_BYTES: u64 = 1500;
+
 /// The least time between a packet's acceptance by a link and its arrival: of a bare acknowledgment on the quickest link.
 fn lookahead(topology: &Topology, framing_bytes: u32) -> Time {
+    topology.links().iter().map(|link| least_time(link, framing_bytes)).min().unwrap_or(Time::from_us(1))
+}
+
+/// The least time between a packet's acceptance by `link` and its arrival.
+pub fn least_time(link: &LinkSpec, framing_bytes: u32) -> Time {
     const BARE_ACK_BYTES: u64 = 40;
-    let bytes = BARE_ACK_BYTES + u64::from(framing_bytes);
-    let least = |link: &LinkSpec| link.delay + link.rate.serialization(bytes);
-    topology.links().iter().map(least).min().unwrap_or(Time::from_us(1))
+    link.delay + link.rate.serialization(BARE_ACK_BYTES + u64::from(framing_bytes))
 }
 
 /// Reaction time of applications: the shortest time of a packet over a link, but not longer than that of an application on a
@@ -23,10 +30,14 @@ pub fn reaction(topology: &Topology, framing_bytes: u32) -> Time {
     lookahead(topology, framing_bytes).min(REACTION_MAX)
 }
 
-/// An event set that suits the network. `timed`: timers send into links between switches, an enforcer's or those of links
+/// Packets per second: full ones, one way, on every link.
+pub fn density(topology: &Topology) -> f64 {
+    topology.links().iter().map(|link| link.rate.as_bps() as f64 / 8.0 / FULL_BYTES as f64).sum()
+}
+
+/// An event set that suits the network, or each part of it. `timed`: timers send into links between switches, an enforcer's or those of links
 /// that hold their packets.
-pub fn calendar(topology: &Topology, framing_bytes: u32, timed: bool) -> Calendar {
-    const FULL_BYTES: u64 = 1500;
+pub fn calendar(topology: &Topology, framing_bytes: u32, timed: bool, layout: Option<&Layout>) -> Calendar {
     let framing = u64::from(framing_bytes);
     let links = topology.links();
     let most = |link: &LinkSpec| match link.queue.limit {
@@ -35,12 +46,11 @@ pub fn calendar(topology: &Topology, framing_bytes: u32, timed: bool) -> Calenda
         // what back-pressure lets a flow have in its host's own queue
         Limit::Unlimited => link.delay + Time::from_ms(1),
     };
-    // full packets one way on every link
-    let density: f64 = links.iter().map(|link| link.rate.as_bps() as f64 / 8.0 / FULL_BYTES as f64).sum();
+    let (parts, window) = layout.map_or((1, Time::NEVER), |layout| (layout.parts, layout.window));
     // in a sorted bucket what is at switches comes before what any timer or any host sends there
     let lookahead = if timed || topology.servers_forward() { Time::ZERO } else { lookahead(topology, framing_bytes) };
     let horizon = links.iter().map(most).max().unwrap_or(Time::from_us(1));
-    Calendar::new(lookahead, horizon, density)
+    Calendar::new(lookahead.min(window), horizon, density(topology) / parts as f64)
 }
 
 /// Adds the delay of each server that forwards: the first of them, if there are.

@@ -3,8 +3,8 @@
 use crate::core::{Core, Hear};
 use crate::flows::{Flow, Flows, Pair, flow_of, receiver};
 use crate::requests::{Request, Requests, sender};
-use net::NodeId;
-use plan::{Applications, Message, Opening, Pairing, Stage};
+use net::{LinkId, NodeId};
+use plan::{Applications, FlowName, Message, Opening, Pairing, Stage};
 use results::{CoflowRow, JobRow};
 use scenario::Scenario;
 use std::sync::Arc;
@@ -31,16 +31,20 @@ struct Entries {
 }
 
 impl Traffic {
-    /// Schedules the start of every entry of `scenario`; `stacks` has one an entry.
-    pub fn new(scenario: &Scenario, stacks: Vec<Arc<tcp::Config>>, mut flows: Flows, core: &mut Core) -> Traffic {
+    /// Schedules the start of every entry of `scenario`; `stacks` has one an entry. The caller posts the requests.
+    pub fn new(
+        scenario: &Scenario,
+        stacks: Vec<Arc<tcp::Config>>,
+        mut flows: Flows,
+        requests: &mut Requests,
+    ) -> Traffic {
         let entries = Entries::of(scenario, stacks);
-        let mut stage = Asking { requests: &mut core.requests, flows: &mut flows, entries: &entries };
+        let mut stage = Asking { requests, flows: &mut flows, entries: &entries };
         let mut applications = Applications::new(scenario, &mut stage);
         while let Some((place, which)) = stage.requests.next_early() {
             applications.on_app(&mut stage, entries.by_name[place as usize], which);
         }
-        core.requests.sort_asked();
-        core.post_requests();
+        requests.sort_asked();
         Traffic { applications, entries, flows }
     }
 
@@ -76,6 +80,24 @@ impl Traffic {
     /// Gives every open flow whose path has a link that is down a new path, if there is one.
     pub fn reroute(&mut self, core: &mut Core) {
         self.flows.reroute(core, &self.entries.names);
+    }
+
+    /// A path for one direction of the flow with this number, which is the one with that number of its entry; none if failures have left
+    /// none.
+    pub fn path(&self, flow: usize, of_entry: u64, forward: bool) -> Option<Vec<LinkId>> {
+        let Flow { entry, src, dst, .. } = self.flows.list[flow];
+        let name = FlowName::new(&self.entries.names[entry as usize], of_entry);
+        let (from, to) = if forward { (src, dst) } else { (dst, src) };
+        let mut path = Vec::new();
+        let hash = name.path_hash(forward);
+        self.flows.router.path(NodeId(from), NodeId(to), hash, &mut path).ok().map(|()| path)
+    }
+
+    /// The send buffer of `socket` is full.
+    pub fn on_full(&mut self, requests: &mut Requests, socket: u32) {
+        let (entry, flow) = self.of(socket);
+        let (mut stage, applications) = self.stage(requests);
+        applications.on_full(&mut stage, entry, flow);
     }
 
     /// What applications act with, and they.
@@ -124,7 +146,7 @@ impl Hear for Traffic {
         applications.on_app(&mut stage, entry, which);
     }
 
-    fn on_request(&mut self, core: &mut Core, request: Request) {
+    fn on_request(&mut self, core: &mut Core, request: Request, _: u32) {
         let flows = &mut self.flows;
         match request {
             Request::Reserve(n) => flows.reserve(core, n),
@@ -140,23 +162,20 @@ impl Hear for Traffic {
             Request::SetDeadline { flow, due } => core.sockets[sender(flow) as usize].tcp.set_deadline(due),
             Request::WriteWhatFits { flow, bytes } => {
                 if !flows.write_what_fits(core, flow, bytes) {
-                    let entry = flows.list[flow as usize].entry;
-                    core.ask(|requests| {
-                        let (mut stage, applications) = self.stage(requests);
-                        applications.on_full(&mut stage, entry, flow);
-                    });
+                    core.ask(|requests| self.on_full(requests, sender(flow)));
                 }
             }
             Request::SendDatagram { flow, bytes } => flows.send_datagram(core, flow, bytes),
             Request::StopWriting { entry } => flows.stop_writing(core, entry),
             Request::NotifyAt { flow, bytes } => core.notify_at(receiver(flow), bytes),
-            Request::Close { flow } => Flows::close(core, flow),
+            Request::Close { flow } => core.close(sender(flow)),
             Request::Finish { flow } => flows.finish(core, flow),
             Request::Share { host } => {
                 flows.share(core, host, &self.entries.stacks);
                 flows.control(core, host, &self.entries.stacks);
             }
             Request::Enter(message) => flows.on_message(core, message.0, message.1),
+            Request::Join(_) => unreachable!("it is for networks in parts"),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::monitor::{Monitor, Progress};
 use crate::request::{Backend, results_folder};
 use crate::run::{Done, Kept, RunRequest, prepare, speed};
 use crate::stop::Stop;
-use crate::sweep::{Job, run_one};
+use crate::sweep::{Job, run_one, threads_of};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use results::{Dataset, PackedRun, RunResults, RunSummary, StoredRun, Summary};
@@ -191,7 +191,7 @@ impl Sweep {
         ))
     }
 
-    /// Does what is pending, `workers` runs at a time.
+    /// Does what is pending on `workers` cores, as many runs at a time.
     ///
     /// # Errors
     /// As [`sweep`].
@@ -203,9 +203,10 @@ impl Sweep {
         let progress = Progress::of(monitor, pending.len());
         let (stop, next) = (monitor.stop().of_batch(), AtomicUsize::new(0));
         let (failed, broken) = (Mutex::new(Vec::new()), Mutex::new(None));
+        let threads = threads_of(workers, pending.len());
         let work = || {
             while let Some(&number) = pending.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match self.run_one(number, &progress, &stop) {
+                match self.run_one(number, threads, &progress, &stop) {
                     Ok(()) => {}
                     Err(Outcome::Failed(why)) => guard(&failed).push((number, why)),
                     Err(Outcome::Ended(failure)) => {
@@ -232,14 +233,14 @@ impl Sweep {
         self.judge(done, &failed)
     }
 
-    fn run_one(&self, number: usize, progress: &Progress<'_>, stop: &Stop) -> Result<(), Outcome> {
+    fn run_one(&self, number: usize, threads: usize, progress: &Progress<'_>, stop: &Stop) -> Result<(), Outcome> {
         let job = &self.jobs[number];
         let mut attempt = 1;
         loop {
             if stop.is_set() {
                 return Err(Outcome::Ended(Failure::Interrupted));
             }
-            let why = match run_one(job, progress, stop) {
+            let why = match run_one(job, threads, progress, stop) {
                 Ok(mut results) => {
                     (self.complete)(&mut results);
                     match PackedRun::of(&results) {
@@ -291,7 +292,7 @@ impl Shipped {
         let [job] = &jobs[..] else { return Err(Failure::Input(format!("{name} is not one run"))) };
         let job = Job { name: name.clone(), parameters: parameters.clone(), scenario: job.scenario.clone() };
         let progress = Progress::of(monitor, 1);
-        let results = run_one(&job, &progress, monitor.stop())?;
+        let results = run_one(&job, 1, &progress, monitor.stop())?;
         PackedRun::of(&results).map_err(|error| Failure::writing(&error))
     }
 }

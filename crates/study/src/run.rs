@@ -22,7 +22,8 @@ pub struct RunRequest {
     pub sets: Vec<String>,
     /// Folder of the results, replaced if an earlier run made it [default: by the scenario's name].
     pub out: Option<PathBuf>,
-    /// Simulations in parallel. Results do not depend on it.
+    /// Cores: simulations in parallel, and threads of one where the network is large and there are cores left. Results do not depend
+    /// on it.
     pub workers: usize,
     /// The backend.
     pub backend: Backend,

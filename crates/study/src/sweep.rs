@@ -1,5 +1,5 @@
-//! Parallel runs, each on one core. Their results are delivered in order, so that output depends neither on the number of jobs nor on
-//! which run ends first.
+//! Parallel runs, each on one core, or on several where there are fewer runs than cores. Their results are delivered in order, so that output
+//! depends neither on the number of jobs nor on which run ends first.
 
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Progress};
@@ -29,7 +29,7 @@ pub struct Job {
     pub scenario: Scenario,
 }
 
-/// Runs all `jobs`, `workers` at a time, and passes the results to `take`, in order.
+/// Runs all `jobs` on `workers` cores, as many at a time as there are cores, and passes the results to `take`, in order.
 ///
 /// # Errors
 /// The first failure, of a run or of `take`; the other runs are stopped.
@@ -41,13 +41,14 @@ pub fn run_all(
 ) -> Result<(), Failure> {
     let (progress, stop) = (Progress::of(monitor, jobs.len()), &monitor.stop().of_batch());
     let line = Line::new(jobs.len(), workers * AHEAD);
+    let threads = threads_of(workers, jobs.len());
     let (sender, receiver) = mpsc::channel();
     let outcome = thread::scope(|scope| {
         for _ in 0..workers.min(jobs.len()) {
             let (sender, line, progress) = (sender.clone(), &line, &progress);
             scope.spawn(move || {
                 while let Some(number) = line.next(stop) {
-                    let outcome = run_one(&jobs[number], progress, stop);
+                    let outcome = run_one(&jobs[number], threads, progress, stop);
                     if sender.send((number, outcome)).is_err() {
                         break;
                     }
@@ -78,10 +79,15 @@ pub fn run_all(
     if stop.interrupted() { Err(Failure::Interrupted) } else { outcome }
 }
 
-pub(crate) fn run_one(job: &Job, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, Failure> {
+/// Threads of each run where `workers` cores are to do so many: cores that would have no run of their own help with large networks.
+pub(crate) fn threads_of(workers: usize, runs: usize) -> usize {
+    (workers / runs.max(1)).max(1)
+}
+
+pub(crate) fn run_one(job: &Job, threads: usize, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, Failure> {
     let began = Instant::now();
     // A broken invariant of the simulator must not look like the user's mistake, nor leave a half-written folder.
-    let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&job.scenario, progress, stop)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| simulate(&job.scenario, threads, progress, stop)));
     let results = outcome.map_err(|_| {
         Failure::Run(format!(
             "run {} (seed {}) broke an invariant of the simulator, see above",
@@ -102,10 +108,11 @@ const STEP_HOPS: u64 = 1_000_000;
 const STEPS_MIN: u64 = 100;
 
 /// [`sim::simulate`] in steps of about equal work, so that it can stop soon. The steps follow from the scenario, never from real time.
-fn simulate(scenario: &Scenario, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, SimError> {
+fn simulate(scenario: &Scenario, threads: usize, progress: &Progress<'_>, stop: &Stop) -> Result<RunResults, SimError> {
     // what ended an earlier run on this thread is not this run's
     congestion::take_fault();
     let mut simulation = Simulation::new(scenario)?;
+    simulation.use_threads(threads);
     let end = scenario.duration;
     let longest = (end / STEPS_MIN).max(Time::from_ps(1));
     let mut step = Time::from_ms(1).min(longest);
@@ -177,6 +184,11 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_without_a_run_help_with_others() {
+        assert_eq!([threads_of(8, 1), threads_of(8, 3), threads_of(2, 8), threads_of(1, 0)], [8, 2, 1, 1]);
+    }
 
     #[test]
     fn runs_are_handed_out_in_order_and_not_too_far_ahead() {

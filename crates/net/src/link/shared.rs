@@ -42,6 +42,11 @@ impl SharedBuffer {
         Ok(SharedBuffer { ports, spec, pool, equal_share, headroom })
     }
 
+    /// The same memory, whose ports have other numbers.
+    pub(super) fn at(&self, ports: Vec<LinkId>) -> SharedBuffer {
+        SharedBuffer { ports, ..self.clone() }
+    }
+
     /// Bytes of the pool that a port with `queued` bytes takes.
     pub(super) fn pooled(&self, queued: u64) -> u64 {
         queued.saturating_sub(self.spec.reserve.get())

@@ -59,6 +59,18 @@ impl Event {
         Event { second: self.second | tag << 48 | u64::from(epoch) << 56, ..self }
     }
 
+    /// The packet at another place.
+    #[inline]
+    pub fn moved_to(self, place: u32) -> Event {
+        Event { second: self.second >> 32 << 32 | u64::from(place), ..self }
+    }
+
+    /// The packet in another slot.
+    #[inline]
+    pub fn in_slot(self, slot: u32) -> Event {
+        Event { first: u64::from(slot) << 32, ..self }
+    }
+
     /// A packet under way, to a switch or to its host?
     pub fn is_packet(self) -> bool {
         self.tag() & kind::MASK <= kind::DELIVERY

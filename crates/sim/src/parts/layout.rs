@@ -1,0 +1,126 @@
+//! How a network is cut into parts: from the scenario alone, never from the number of threads, so that results do not depend on it.
+//!
+//! A part is some neighbouring groups of hosts, as the shape has them (pods, leaves, ToRs, groups), with the switches that lead to no other
+//! group. Above these, nothing is owned by a switch but its ports, and each port by the part that it leads to: so a packet crosses
+//! once on its way, not into the switch and out of it.
+
+use crate::setup;
+use net::{LinkId, LinkSpec, NodeId, Topology};
+use scenario::{Balancing, Buffer, Scenario};
+use units::Time;
+
+/// Smaller networks are not cut. On one core parts cost 10 to 16 % at 1,024 hosts, which must not slow sweeps, whose runs have a core each.
+pub const HOSTS_MIN: usize = 2048;
+/// Hosts of a part, or between half as many and twice, as groups have it.
+const PART_HOSTS: usize = 256;
+/// About so many parts at most: more would only wait for each other.
+const PARTS_MAX: usize = 64;
+/// Full packets on all links of a part in a window, so that the barrier is a small part of a window's time.
+const WINDOW_PACKETS: f64 = 64.0;
+
+/// The parts of a network.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub parts: usize,
+    /// By link.
+    pub owners: Vec<u32>,
+    /// How far a part may run ahead of the others: nothing in one has an effect in another sooner, by packets or by applications.
+    pub window: Time,
+}
+
+impl Layout {
+    /// The parts of `topology`, if `scenario` can be simulated in parts and it is worth it.
+    pub fn of(scenario: &Scenario, topology: &Topology) -> Option<Layout> {
+        if topology.n_hosts() < HOSTS_MIN {
+            return None;
+        }
+        let about = (topology.n_hosts() / PART_HOSTS).min(PARTS_MAX);
+        let layout = Layout::with(scenario, topology, about)?;
+        let packets = setup::density(topology) * layout.window.as_secs_f64();
+        let worth = (packets / WINDOW_PACKETS) as usize;
+        if worth < layout.parts { Layout::with(scenario, topology, worth) } else { Some(layout) }
+    }
+
+    /// About so many parts, all but the last with the same number of groups; none if there would be less than two.
+    pub fn with(scenario: &Scenario, topology: &Topology, about: usize) -> Option<Layout> {
+        let groups = scenario.network.topology.pods()? as usize;
+        let of_part = (groups / about.max(1)).max(1);
+        let parts = groups.div_ceil(of_part);
+        if about < 2 || parts < 2 || is_whole(scenario, topology) {
+            return None;
+        }
+        let nodes = nodes(topology, topology.n_hosts() / groups * of_part);
+        let owner = |link: &LinkSpec| {
+            let ends = [link.from, link.to].map(|node| nodes[node.index()]);
+            let any = link.from.0 % parts as u32;
+            match ends {
+                // the ports of a switch with one memory stay together
+                [None, _] if scenario.network.buffer != Buffer::Private => any,
+                [from, to] => from.or(to).unwrap_or(any),
+            }
+        };
+        let owners: Vec<u32> = topology.links().iter().map(owner).collect();
+        let window = window(scenario, topology, &owners);
+        (window > Time::ZERO).then_some(Layout { parts, owners, window })
+    }
+
+    /// The links of each part.
+    pub fn links(&self) -> Vec<Vec<LinkId>> {
+        let mut links = vec![Vec::new(); self.parts];
+        for (i, owner) in self.owners.iter().enumerate() {
+            links[*owner as usize].push(LinkId(i as u32));
+        }
+        links
+    }
+}
+
+/// Does something in `scenario` look at several parts at one instant? A policy sees and sets all hosts in one, an enforcer is one place on
+/// many routes, ICTCP's receivers and routes that change from packet to packet act on whole routes, servers that forward join all parts,
+/// and hooks in another language run on the thread that began the run.
+fn is_whole(scenario: &Scenario, topology: &Topology) -> bool {
+    let hooks = |cc: &scenario::Algorithm| plan::algorithm(cc).is_ok_and(congestion::Algorithm::is_registered);
+    let mut algorithms = scenario.traffic.iter().map(|entry| entry.cc.as_ref().unwrap_or(&scenario.tcp.cc));
+    scenario.policy.is_some()
+        || scenario.enforcer.is_some()
+        || scenario.tcp.ictcp
+        || scenario.network.balancing != Balancing::Flow
+        || topology.servers_forward()
+        || algorithms.any(hooks)
+}
+
+/// The part of each node, of so many hosts a part; none for a switch that leads to several.
+fn nodes(topology: &Topology, of_part: usize) -> Vec<Option<u32>> {
+    let hosts = topology.n_hosts();
+    let of_host = |host: usize| (host < hosts).then_some((host / of_part) as u32);
+    let mut nodes: Vec<Option<u32>> = (0..topology.nodes().len()).map(of_host).collect();
+    // from the hosts upwards: a switch whose known neighbours are in one part is in it, one with several neither is nor tells others
+    let mut known: Vec<bool> = nodes.iter().map(Option::is_some).collect();
+    loop {
+        let found: Vec<(usize, Option<u32>)> = (hosts..nodes.len())
+            .filter(|node| !known[*node])
+            .filter_map(|node| {
+                let links = topology.out_links(NodeId(node as u32)).iter();
+                let mut below = links.filter_map(|link| nodes[topology.link(*link).to.index()]);
+                let first = below.next()?;
+                Some((node, below.all(|part| part == first).then_some(first)))
+            })
+            .collect();
+        if found.is_empty() {
+            return nodes;
+        }
+        for (node, part) in found {
+            (nodes[node], known[node]) = (part, true);
+        }
+    }
+}
+
+/// The least time between a packet's acceptance by a link and its arrival in another part, but not more than applications take to react.
+fn window(scenario: &Scenario, topology: &Topology, owners: &[u32]) -> Time {
+    let framing = plan::framing_bytes(scenario);
+    let crosses = |(i, link): &(usize, &LinkSpec)| {
+        topology.out_links(link.to).iter().any(|onward| owners[onward.index()] != owners[*i])
+    };
+    let crossing = topology.links().iter().enumerate().filter(crosses);
+    let least = crossing.map(|(_, link)| setup::least_time(link, framing)).min().unwrap_or(Time::NEVER);
+    least.min(setup::reaction(topology, framing))
+}
