@@ -86,7 +86,10 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     // the guardian of an agent that has just died may still be restoring
     let clock = Clock::begin();
     if lives.is_none() {
-        say(&format!("{}: another agent is running: waiting for {PATIENCE} for it to end", config.places.state.display()));
+        say(&format!(
+            "{}: another agent is running: waiting for {PATIENCE} for it to end",
+            config.places.state.display()
+        ));
     }
     while lives.is_none() && clock.now() < PATIENCE && !stop() {
         thread::sleep(Duration::from_millis(50));
@@ -485,7 +488,9 @@ fn live(
             set(config, mind, tuner, say)?;
         }
         if let Some(trouble) = mind.life.trouble().filter(|trouble| mind.forgetful.is_news(trouble)) {
-            say(&format!("an agent that is started after this one would not know what its guard has reverted: {trouble}"));
+            say(&format!(
+                "an agent that is started after this one would not know what its guard has reverted: {trouble}"
+            ));
         }
         let is_due = mind.life.timetable().is_due(now);
         if is_due || now >= look_at {

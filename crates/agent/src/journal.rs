@@ -98,8 +98,8 @@ impl Journal {
         let content = match read_checked(path, DAMAGED)? {
             None => here,
             Some(bytes) => {
-                let content = Content::read(&bytes)
-                    .map_err(|reason| io(io::Error::new(io::ErrorKind::InvalidData, reason)))?;
+                let content =
+                    Content::read(&bytes).map_err(|reason| io(io::Error::new(io::ErrorKind::InvalidData, reason)))?;
                 let counts = content.boot == here.boot && content.namespace == here.namespace;
                 if counts { content } else { here }
             }

@@ -52,8 +52,10 @@ impl RevertedFile {
             None => Vec::new(),
             Some(bytes) => {
                 let content = Content::read(&bytes);
-                let content =
-                    content.map_err(|reason| FileError::Content { path: path.to_path_buf(), reason: format!("{reason}. {DAMAGED}") })?;
+                let content = content.map_err(|reason| FileError::Content {
+                    path: path.to_path_buf(),
+                    reason: format!("{reason}. {DAMAGED}"),
+                })?;
                 content.since(boot, clock)
             }
         };
@@ -180,8 +182,13 @@ mod tests {
         };
         assert_eq!(opened(&with("60000", "60000")).unwrap(), reverted(s(60)));
         assert_eq!(opened(&with("18446744073709551615", "60000")).unwrap(), reverted(s(60)), "no longer than its hold");
-        let many = with("1", "1").replace("[{", &format!("[{}{{", r#"{"policy": "p", "rule": "r", "until_ms": 1, "hold_ms": 1},"#.repeat(HELD_MAX)));
-        for broken in [with("-1", "1"), with("1", "18446744073709551615"), with("1", "1e3"), "{}".into(), String::new(), many] {
+        let many = with("1", "1").replace(
+            "[{",
+            &format!("[{}{{", r#"{"policy": "p", "rule": "r", "until_ms": 1, "hold_ms": 1},"#.repeat(HELD_MAX)),
+        );
+        for broken in
+            [with("-1", "1"), with("1", "18446744073709551615"), with("1", "1e3"), "{}".into(), String::new(), many]
+        {
             let error = opened(&broken).unwrap_err().to_string();
             assert!(error.contains("reverted.json") && error.contains("Remove it"), "{error}");
         }

@@ -292,7 +292,9 @@ impl Daemon {
             }
         };
         // a store that has lost its last changes does not undo what this Oracle knows
-        if let Some(Shared { policy, file, progress, paused, began }) = shared.filter(|shared| !self.memory.is_newer(shared)) {
+        if let Some(Shared { policy, file, progress, paused, began }) =
+            shared.filter(|shared| !self.memory.is_newer(shared))
+        {
             if policy != self.memory.policy() {
                 let parsed = (self.config.parse)(&file, &policy, self.versions.algorithms());
                 let parsed = parsed.map_err(|error| {

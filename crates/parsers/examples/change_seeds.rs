@@ -1,6 +1,6 @@
 //! Has parsers read changed seeds for a time: `change_seeds SECONDS [PARSER …]`, as `tools/fuzz` calls it. Prints how many
 //! inputs each has read; a parser that panics ends it, with the input in a file.
-#![expect(clippy::disallowed_methods, reason = "it runs for as long as it was told to")]
+#![expect(clippy::disallowed_methods, reason = "it runs for a given time")]
 
 use parsers::{Changes, PARSERS};
 use std::env::args;

@@ -2,9 +2,13 @@
 
 use audit::{Kind, Limits, Log, Timestamp};
 use bus::sealed::Sealer;
-use bus::{Ask, Effective, FctTimes, FileStore, InForce, Measurement, Reply, Report, Request, Store as _, Target, Telemetry};
+use bus::{
+    Ask, Effective, FctTimes, FileStore, InForce, Measurement, Reply, Report, Request, Store as _, Target, Telemetry,
+};
 use oracle::Shared;
-use policy::{Addressees, Beacon, Cue, CueGuard, CueScope, Host, Link, OracleKey, Progress, RackPair, Sessions, Settings};
+use policy::{
+    Addressees, Beacon, Cue, CueGuard, CueScope, Host, Link, OracleKey, Progress, RackPair, Sessions, Settings,
+};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
@@ -26,8 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn signed(key: &OracleKey) -> Result<(), Box<dyn Error>> {
-    let sessions =
-        Sessions { remote: Some("10.0.0.0/8".parse()?), port: Some(443), cgroup: Some("/bulk".into()) };
+    let sessions = Sessions { remote: Some("10.0.0.0/8".parse()?), port: Some(443), cgroup: Some("/bulk".into()) };
     let plain = Cue {
         epoch: 41,
         id: 1,
@@ -101,7 +104,11 @@ fn reports() -> Result<(), Box<dyn Error>> {
         ..Report::default()
     };
     put("report", "rich", &report.clone().to_bytes())?;
-    put("report", "plain", &Report { host: Host { name: "h1".into(), ..Host::default() }, ..Report::default() }.to_bytes())?;
+    put(
+        "report",
+        "plain",
+        &Report { host: Host { name: "h1".into(), ..Host::default() }, ..Report::default() }.to_bytes(),
+    )?;
     let mut sealer = Sealer::new([1; 32], [9; 8]);
     put("sealed", "report", &sealer.seal(Some(41), &report.to_bytes()))?;
     put("sealed", "question", &sealer.seal(None, &bus::kind::ask(&[3; 32])))?;
@@ -156,7 +163,11 @@ fn files(key: &OracleKey) -> Result<(), Box<dyn Error>> {
     put("sizes", "cdf", b"bytes,cdf\n# small\n1000,0.1\n10000,0.5\n1000000,1\n")?;
     put("journal", "journal.json", JOURNAL.as_bytes())?;
     put("reverted", "reverted.json", REVERTED.as_bytes())?;
-    put("view", "view.json", &fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/example-view.json"))?)?;
+    put(
+        "view",
+        "view.json",
+        &fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/example-view.json"))?,
+    )?;
     put("goal", "two-ranks", GOAL.as_bytes())?;
     put("job", "two-ranks.json", JOB.as_bytes())?;
     put("http", "get", b"GET /metrics HTTP/1.1\r\nHost: h1\r\n\r\n")?;
@@ -166,8 +177,7 @@ fn files(key: &OracleKey) -> Result<(), Box<dyn Error>> {
 /// A route's message: Linux's rtmsg and the attributes RTA_DST and RTA_OIF.
 const JOURNAL: &str = r#"{"boot": "b", "namespace": 1, "sysctls": {"net.ipv4.tcp_ecn": {"before": "2", "ours": ["1"]}},
 "routes": {"10.0.0.0/8": {"before": null, "ours": ["0208000003fd00010000000008000100000000000a000000080004000200000000"]}}}"#;
-const REVERTED: &str =
-    r#"{"boot": "b", "rules": [{"policy": "p", "rule": "r", "until_ms": 60000, "hold_ms": 60000}]}"#;
+const REVERTED: &str = r#"{"boot": "b", "rules": [{"policy": "p", "rule": "r", "until_ms": 60000, "hold_ms": 60000}]}"#;
 const GOAL: &str = "num_ranks 2\nrank 0 {\nl1: calc 100\nl2: send 1000b to 1 tag 7\nl2 requires l1\n}\nrank 1 {\nl1: recv 1000b from 0 tag 7\n}\n";
 const JOB: &str = r#"{ "ranks": 2, "tasks": [
   { "id": "a", "rank": 0, "compute": "1 ms" },
@@ -195,10 +205,12 @@ fn recorded() -> Result<(), Box<dyn Error>> {
 fn by_hand() -> Result<(), Box<dyn Error>> {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
     // sFlow 5: a flow sample of one packet's IPv4 header, 1 in 100
-    let sflow = [5, 1, 0x0a63_0001, 0, 1, 9, 1, 1, 76, 1, 3, 100, 0, 0, 1, 2, 1, 3, 32, 1000, 6, 0x0a01_0001, 0x0a02_0001];
+    let sflow =
+        [5, 1, 0x0a63_0001, 0, 1, 9, 1, 1, 76, 1, 3, 100, 0, 0, 1, 2, 1, 3, 32, 1000, 6, 0x0a01_0001, 0x0a02_0001];
     put("sflow", "sampled", &words(&[&sflow[..], &[1, 2, 0, 0]].concat()))?;
     // NetFlow 5: a header of 24 bytes and a record of 48
-    let netflow = [0x0005_0001, 0, 0, 0, 1, 0, 0x0a01_0001, 0x0a02_0001, 0, 0x0001_0002, 2, 3000, 0, 0, 0x9c40_1389, 0x0010_0600];
+    let netflow =
+        [0x0005_0001, 0, 0, 0, 1, 0, 0x0a01_0001, 0x0a02_0001, 0, 0x0001_0002, 2, 3000, 0, 0, 0x9c40_1389, 0x0010_0600];
     put("netflow", "version-5", &words(&[&netflow[..], &[0, 0]].concat()))?;
     // a TAP's header, Ethernet, IPv4 and TCP with timestamps and a payload of five bytes
     let mut frame = vec![0; 12];
@@ -219,8 +231,7 @@ fn by_hand() -> Result<(), Box<dyn Error>> {
     let element = |name: &str| field(3, &field(1, name.as_bytes()));
     let key = field(2, &[field(1, b"name"), field(2, b"a")].concat());
     let interface = field(3, &[field(1, b"interface"), key].concat());
-    let path =
-        [element("interfaces"), interface, element("state"), element("counters"), element("in-octets")].concat();
+    let path = [element("interfaces"), interface, element("state"), element("counters"), element("in-octets")].concat();
     let update = field(4, &[field(1, &path), field(3, &[0x18, 5])].concat());
     put("gnmi", "octets", &field(1, &[&[0x08, 0x80, 0x80, 0x80, 0x80, 1], &update[..]].concat()))?;
     // SNMP: ifHCInOctets.1 = 1000 and ifName.1 = eth0

@@ -10,7 +10,22 @@ const NUMBERS: [u64; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, i64::MIN as u64, u64::MAX];
 /// What texts trip over.
 const PIECES: [&str; 16] = [
-    "\"", "{", "}", "[", "]", "=", "\n", "-", "99999999999999999999", "1e308", "nan", "\"-5 s\"", "é", "\u{0}", "inf", "\\u0000",
+    "\"",
+    "{",
+    "}",
+    "[",
+    "]",
+    "=",
+    "\n",
+    "-",
+    "99999999999999999999",
+    "1e308",
+    "nan",
+    "\"-5 s\"",
+    "é",
+    "\u{0}",
+    "inf",
+    "\\u0000",
 ];
 
 /// Inputs made of seeds, the same for the same number.

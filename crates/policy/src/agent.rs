@@ -163,7 +163,8 @@ impl Agent {
         let same = |held: &Held| held.cue.policy == cue.policy && held.cue.rule == cue.rule;
         let before = self.held.iter().position(same);
         let known = before.is_some() || self.is_reverted(&cue);
-        let reverted_only = self.reverted.iter().filter(|reverted| !self.held.iter().any(|held| reverted.is(&held.cue)));
+        let reverted_only =
+            self.reverted.iter().filter(|reverted| !self.held.iter().any(|held| reverted.is(&held.cue)));
         if !known && self.held.len() + reverted_only.count() >= HELD_MAX {
             self.counts.rejected += 1;
             return Err(CueError::TooMany(cue.epoch));

@@ -89,7 +89,8 @@ impl History {
         self.rules.resize_with(self.rules.len().max(switches.len()), RuleState::default);
         for (state, kept) in self.rules.iter_mut().zip(switches) {
             state.network = kept.network.map_or_else(Switch::default, |on| Switch::kept(on, now));
-            let places = |places: &[u64], on| places.iter().map(move |place| (*place, on)).collect::<Vec<(u64, bool)>>();
+            let places =
+                |places: &[u64], on| places.iter().map(move |place| (*place, on)).collect::<Vec<(u64, bool)>>();
             state.kept = places(&kept.off, false).into_iter().chain(places(&kept.on, true)).take(KEPT_MAX).collect();
             state.hosts.fill(Switch::default());
             for (place, switch) in self.population.places.iter().zip(&mut state.hosts) {

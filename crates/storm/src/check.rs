@@ -179,7 +179,10 @@ impl Checks {
             self.violated(Invariant::Guard, format!("h{host} has `{rule}`, which a guard has reverted"));
         }
         if is_over {
-            self.violated(Invariant::Lifetime, format!("h{host} has {} rules; its CUEs ended at {until}", in_force.len()));
+            self.violated(
+                Invariant::Lifetime,
+                format!("h{host} has {} rules; its CUEs ended at {until}", in_force.len()),
+            );
         }
     }
 
@@ -187,14 +190,20 @@ impl Checks {
     pub fn sent(&mut self, sent: &Sent, has_store: bool) {
         let hosts = self.hosts.len();
         if sent.known > hosts {
-            self.violated(Invariant::Bounds, format!("Oracle {} knows of {} hosts of {hosts}", sent.oracle, sent.known));
+            self.violated(
+                Invariant::Bounds,
+                format!("Oracle {} knows of {} hosts of {hosts}", sent.oracle, sent.known),
+            );
         }
         let most = (sent.hosts as f64 * FRACTION).ceil() as usize;
         let named = (0..hosts).filter(|host| sent.cues.iter().any(|cue| names(cue, &self.hosts[*host].0))).count();
         let of_all = (hosts as f64 * FRACTION).ceil() as usize;
         if sent.treated > most || (sent.hosts == hosts && named > of_all) {
             let Sent { epoch, treated, hosts, .. } = sent;
-            self.violated(Invariant::Share, format!("epoch {epoch} treats {treated} of {hosts} hosts and names {named}"));
+            self.violated(
+                Invariant::Share,
+                format!("epoch {epoch} treats {treated} of {hosts} hosts and names {named}"),
+            );
         }
         self.follow_rollback(sent, has_store);
         self.follow_holds(sent);
@@ -216,7 +225,10 @@ impl Checks {
                 }
             }
             Some(known) if knows(known) && !sent.cues.is_empty() => {
-                let what = format!("Oracle {} treats hosts in epoch {}, though {known:?} know better", sent.oracle, sent.epoch);
+                let what = format!(
+                    "Oracle {} treats hosts in epoch {}, though {known:?} know better",
+                    sent.oracle, sent.epoch
+                );
                 self.violated(Invariant::Rollback, what);
             }
             _ => {}
@@ -228,7 +240,8 @@ impl Checks {
 
     fn follow_holds(&mut self, sent: &Sent) {
         for host in 0..self.hosts.len() {
-            let rules: BTreeSet<&str> = sent.cues.iter().filter(|cue| names(cue, &self.hosts[host].0)).map(|cue| cue.rule.as_str()).collect();
+            let rules: BTreeSet<&str> =
+                sent.cues.iter().filter(|cue| names(cue, &self.hosts[host].0)).map(|cue| cue.rule.as_str()).collect();
             for rule in ["fast"] {
                 let (is_on, now) = (rules.contains(rule), self.now);
                 let known = self.on.entry((host, rule.to_string())).or_default();
@@ -236,7 +249,10 @@ impl Checks {
                 *known = (is_on, if is_on && !was_on { Some(now) } else { at });
                 if is_on && !was_on && at.is_some_and(|at| now.saturating_sub(at) < HOLD) {
                     let at = at.unwrap_or_default();
-                    self.violated(Invariant::Hold, format!("`{rule}` was switched on for h{host} at {at}, and again now"));
+                    self.violated(
+                        Invariant::Hold,
+                        format!("`{rule}` was switched on for h{host} at {at}, and again now"),
+                    );
                 }
             }
         }

@@ -305,7 +305,8 @@ pub fn harm(folder: &PathBuf, disk: Disk, before: &BTreeMap<String, Vec<u8>>, ra
             }
         }
         Disk::Torn | Disk::Flipped => {
-            let names: Vec<&String> = files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(name, _)| name).collect();
+            let names: Vec<&String> =
+                files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(name, _)| name).collect();
             if names.is_empty() {
                 return false;
             }

@@ -1,4 +1,4 @@
-//! The bus between Oracles and hosts, and the store of the lease; both fail as they are told to.
+//! The bus between Oracles and hosts, and the store of the lease; both fail as the plan has it.
 
 use bus::{BusCounts, BusError, Entry, Hub, Peer, Received, ReplyTo, Store, StoreError};
 use std::cell::RefCell;

@@ -100,7 +100,8 @@ impl SimulatedOracle {
     }
 
     fn begin(&self, around: &Around, say: &mut dyn FnMut(&str)) -> Result<Daemon, OracleError> {
-        let (policy, address) = (parse("storm.toml", POLICY).expect("the policy of storms"), Address::Nats("bus".into()));
+        let (policy, address) =
+            (parse("storm.toml", POLICY).expect("the policy of storms"), Address::Nats("bus".into()));
         let parse = Box::new(|name: &str, text: &str, _: &[String]| parse(name, text));
         let places = (self.key.clone(), self.folder.clone());
         let mut audit = AuditLog::open(&self.folder).map_err(std::io::Error::other)?;
