@@ -35,7 +35,7 @@ impl Means {
 /// What an agent leaves on disk and in bpffs, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Its folder: highest epoch, journal, status.
+    /// Its folder: highest epoch, what guards have reverted, journal, status.
     pub state: PathBuf,
     /// The folder in bpffs of what stays in the kernel.
     pub pins: PathBuf,
@@ -44,6 +44,10 @@ pub struct Places {
 impl Places {
     pub(crate) fn epoch(&self) -> PathBuf {
         self.state.join("epoch")
+    }
+
+    pub(crate) fn reverted(&self) -> PathBuf {
+        self.state.join("reverted.json")
     }
 
     pub(crate) fn journal(&self) -> PathBuf {

@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::effective::{Seen, in_force};
 use crate::error::AgentError;
 use crate::journal::{Journal, table};
+use crate::life::Life;
 use crate::lock::lock;
 use crate::measure::{Counters, Traffic, traffic};
 use crate::plan::{Plan, Surroundings};
@@ -11,11 +12,11 @@ use crate::routes::Table;
 use crate::status::Status;
 use crate::telemetry::{Ended, Names};
 use crate::tuner::Tuner;
-use bus::files::{KeyFile, store_epoch, stored_epoch};
-use bus::{Bus, BusError, Clock, LINKS_MAX, Reasons, Report, Timetable};
+use bus::files::KeyFile;
+use bus::{Bus, BusError, Clock, LINKS_MAX, Reasons, Report};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use metrics::Server;
-use policy::{ALGORITHMS_MAX, Agent, Gate, Host, Link};
+use policy::{ALGORITHMS_MAX, Host, Link};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
@@ -86,11 +87,20 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     let mut lives = lock(&config.places)?;
     // the guardian of an agent that has just died may still be restoring
     let clock = Clock::begin();
+    if lives.is_none() {
+        say(&format!(
+            "{}: another agent is running: waiting for {PATIENCE} for it to end",
+            config.places.state.display()
+        ));
+    }
     while lives.is_none() && clock.now() < PATIENCE && !stop() {
         thread::sleep(Duration::from_millis(50));
         lives = lock(&config.places)?;
     }
-    let Some(_lock) = lives else { return Err(AgentError::Running(config.places.state.clone())) };
+    let Some(_lock) = lives else {
+        // stopped while it waited: nothing was begun
+        return if stop() { Ok(()) } else { Err(AgentError::Running(config.places.state.clone())) };
+    };
     let mut mind = Mind::new(&config)?;
     let metrics = config.metrics.map(Server::bind).transpose()?;
     if let Some(server) = &metrics {
@@ -135,17 +145,17 @@ pub fn dry_run(config: &Config, stop: &dyn Fn() -> bool, print: &mut dyn FnMut(&
     if config.means.bpf() {
         print(&format!("would attach the BPF program to {}", config.cgroup.display()));
     }
-    while !stop() && !mind.clock.is_old() {
-        let now = mind.clock.now();
+    while !stop() && !mind.life.clock().is_old() {
+        let now = mind.life.clock().now();
         let _ = mind.connect(config, now, &mut |line| print(line));
         let _ = mind.reach(&mut |line| print(line));
         let mut changed = mind.listen(Duration::from_millis(250), &mut |line| print(line));
-        changed |= mind.agent.on_timer(mind.clock.now());
+        changed |= mind.life.end();
         if !changed {
             continue;
         }
         let plan = mind.plan(config)?;
-        print(&format!("epoch {}: would set", mind.agent.highest().unwrap_or_default()));
+        print(&format!("epoch {}: would set", mind.life.highest().unwrap_or_default()));
         let rules = plan.rules.iter().map(|rule| format!("  connections {:?}: {:?}", rule.sessions, rule.tuning));
         rules.for_each(|line| print(&line));
         if config.means.routes() {
@@ -167,14 +177,14 @@ fn guardian(config: &mut Config) -> Result<Option<Child>, AgentError> {
 
 /// The agent's state.
 struct Mind {
-    clock: Clock,
-    agent: Agent,
-    stored: Option<u64>,
+    life: Life,
     bus: Option<Box<dyn Bus>>,
     keys: KeyFile,
     /// Whether its server was reached when that was last looked at, and why not, as was said.
     reached: bool,
     explained: Reasons,
+    /// Why what guards have reverted is not on disk, as was said.
+    forgetful: Reasons,
     retry_at: Time,
     counters: Counters,
     host: Host,
@@ -183,9 +193,6 @@ struct Mind {
     ended: Ended,
     /// Those of earlier periods that are not reported yet, with the epochs of these.
     earlier: VecDeque<(u64, Ended)>,
-    timetable: Timetable,
-    /// When the Oracle was heard last.
-    heard_at: Time,
     open: Vec<Connection>,
     routes: Table,
     look_at: Time,
@@ -201,7 +208,7 @@ struct Mind {
 impl Mind {
     fn new(config: &Config) -> Result<Mind, AgentError> {
         let (file, keys) = KeyFile::read(&config.key)?;
-        let stored = stored_epoch(&config.places.epoch())?;
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let host = Host {
             name: config.identity.host.clone(),
             rack: config.rack.clone(),
@@ -210,21 +217,18 @@ impl Mind {
             ..Host::default()
         };
         Ok(Mind {
-            clock: Clock::begin(),
-            agent: Agent::new(Gate::new(keys, config.identity.clone(), stored)),
-            stored,
+            life: Life::begin(&config.places, config.identity.clone(), keys, Clock::begin(), boot.trim())?,
             bus: None,
             keys: file,
             reached: false,
             explained: Reasons::default(),
+            forgetful: Reasons::default(),
             retry_at: Time::ZERO,
             counters: Counters::default(),
             host,
             names: Names::default(),
             ended: Ended::default(),
             earlier: VecDeque::new(),
-            timetable: Timetable::new(&config.identity.host),
-            heard_at: Time::ZERO,
             open: Vec::new(),
             routes: Table::default(),
             look_at: Time::ZERO,
@@ -285,13 +289,12 @@ impl Mind {
         for taken in 0..BATCH {
             match bus.receive(if taken == 0 { wait } else { Duration::ZERO }) {
                 Ok(Some(message)) => {
-                    self.heard_at = self.clock.now();
-                    match self.agent.on_cue(self.heard_at, &message) {
+                    match self.life.take(&message) {
                         Ok(anew) => changed |= anew,
                         Err(policy::CueError::NotOurs) => {}
                         // a thousand rejected CUEs must not fill the log
-                        Err(error) if self.agent.counts().rejected.is_power_of_two() => {
-                            say(&format!("CUE rejected ({} so far): {error}", self.agent.counts().rejected));
+                        Err(error) if self.life.counts().rejected.is_power_of_two() => {
+                            say(&format!("CUE rejected ({} so far): {error}", self.life.counts().rejected));
                         }
                         Err(_) => {}
                     }
@@ -317,10 +320,10 @@ impl Mind {
             algorithms: &self.host.algorithms,
             needs_ecn: &config.needs_ecn,
             tick: tick(),
-            clock: self.clock,
+            clock: self.life.clock(),
             cgroup: cgroup_name(&config.cgroup),
         };
-        Ok(Plan::of(&self.agent.rules(), &host, &mut self.names))
+        Ok(Plan::of(&self.life.rules(), &host, &mut self.names))
     }
 
     /// Scans all connections and routes, as often as the cost allows.
@@ -331,7 +334,7 @@ impl Mind {
         let began = processor_time();
         self.open = kernel::connections()?;
         // a router has a million routes, so only when they are needed
-        let asked = self.agent.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
+        let asked = self.life.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
         self.host.algorithms = available()?;
         self.routes = if asked { table()? } else { Table::default() };
         // CPU time, not elapsed time: a pause of the host would delay the next scan by a minute
@@ -345,14 +348,14 @@ impl Mind {
     /// The report on connections that have `ended`, in the period of `of_epoch`.
     fn report(&mut self, now: Time, ended: &Ended, of_epoch: Option<u64>) -> Report {
         let seen = Seen { open: &self.open, ended, routes: &self.routes };
-        let in_force = in_force(&self.agent.rules(), now, &seen, &mut self.names);
+        let in_force = in_force(&self.life.rules(), now, &seen, &mut self.names);
         Report {
             host: Host { fct: ended.all().percentiles(), ..self.host.clone() },
             links: self.links.clone(),
-            epoch: self.agent.highest(),
+            epoch: self.life.highest(),
             of_epoch,
-            question: self.agent.question(),
-            counts: self.agent.counts(),
+            question: self.life.question(),
+            counts: self.life.counts(),
             in_force,
             telemetry: ended.telemetry(),
             left_out: 0,
@@ -378,7 +381,7 @@ impl Mind {
         match self.keys.anew() {
             None => {}
             Some(Ok(keys)) => {
-                self.agent.trust(keys);
+                self.life.trust(keys);
                 say("the Oracle's keys were replaced");
             }
             Some(Err(error)) => say(&format!("the Oracle's keys remain as they were: {error}")),
@@ -386,11 +389,8 @@ impl Mind {
     }
 
     /// Leaves an Oracle that has announced periods and says nothing any more: it may be stopped, and another in its place.
-    fn leave_the_silent(&mut self, config: &Config, now: Time, say: &mut dyn FnMut(&str)) {
-        let Some(period) = self.timetable.period().filter(|_| self.bus.is_some() && !config.bus.is_shared()) else {
-            return;
-        };
-        if now >= self.heard_at + period * SILENCE {
+    fn leave_the_silent(&mut self, config: &Config, say: &mut dyn FnMut(&str)) {
+        if self.bus.is_some() && !config.bus.is_shared() && self.life.is_left_alone(SILENCE) {
             say(&format!("the Oracle was silent for {SILENCE} periods: looking for another"));
             self.bus = None;
         }
@@ -438,32 +438,30 @@ fn live(
 ) -> Result<(), AgentError> {
     let (mut sample_at, mut look_at, mut watched) = (Time::ZERO, Time::ZERO, 0);
     let mut fetch_at = Time::NEVER;
-    while !stop() && !mind.clock.is_old() {
-        let now = mind.clock.now();
+    let clock = mind.life.clock();
+    while !stop() && !clock.is_old() {
+        let now = clock.now();
         if mind.connect(config, now, say) {
-            mind.agent.ask(bus::random()?);
-            mind.timetable.asked(now);
-            mind.heard_at = now;
+            mind.life.ask(bus::random()?);
         }
         if mind.reach(say) {
-            mind.timetable.asked(now);
+            mind.life.reach();
             // the earlier the sample, the sooner CUEs are accepted
             (sample_at, look_at) = (now, now);
         }
-        let next =
-            mind.agent.poll_timeout().unwrap_or(Time::NEVER).min(sample_at).min(fetch_at).min(mind.timetable.next());
+        let next = mind.life.next().min(sample_at).min(fetch_at);
         let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
-        let now = mind.clock.now();
+        let now = clock.now();
         // before anything of a new period is set
         let fetched = fetch(config, mind, tuner)?;
         fetch_at = if fetched > FETCHED_MANY { now + FETCH_SOON } else { Time::NEVER };
-        if let Some(of_epoch) = mind.timetable.heard(now, mind.agent.beacon()) {
+        if let Some(of_epoch) = mind.life.begin_period() {
             mind.begin_period(of_epoch);
         }
-        mind.leave_the_silent(config, now, say);
+        mind.leave_the_silent(config, say);
         mind.trust(say);
-        let guarded = mind.agent.is_guarded();
-        let in_force = mind.agent.rules().len();
+        let guarded = mind.life.is_guarded();
+        let in_force = mind.life.rules().len();
         // a rule that is new, or was withheld, is not to blame for earlier losses
         if guarded && in_force > watched {
             mind.counters.begin_guarding();
@@ -478,7 +476,7 @@ fn live(
                     (true, true) => SAMPLE_QUIET,
                     (false, _) => LOOK,
                 };
-            let tripped = mind.agent.on_measured(now, &mind.host);
+            let tripped = mind.life.on_measured(&mind.host);
             if tripped {
                 let (retransmitted, sent) = (mind.host.retransmitted_segments, mind.host.sent_segments);
                 say(&format!(
@@ -489,16 +487,15 @@ fn live(
             }
             changed |= tripped;
         }
-        changed |= mind.agent.on_timer(now);
-        // stored before it is set: a crash in between must not let it be accepted twice
-        if let Some(highest) = mind.agent.highest().filter(|highest| Some(*highest) > mind.stored) {
-            store_epoch(&config.places.epoch(), highest)?;
-            mind.stored = Some(highest);
-        }
-        if changed {
+        if mind.life.settle(changed)? {
             set(config, mind, tuner, say)?;
         }
-        let is_due = mind.timetable.is_due(now);
+        if let Some(trouble) = mind.life.trouble().filter(|trouble| mind.forgetful.is_news(trouble)) {
+            say(&format!(
+                "an agent that is started after this one would not know what its guard has reverted: {trouble}"
+            ));
+        }
+        let is_due = mind.life.timetable().is_due(now);
         if is_due || now >= look_at {
             look_at = now + LOOK;
             look(config, mind, tuner, now)?;
@@ -537,7 +534,7 @@ fn set(config: &Config, mind: &mut Mind, tuner: &mut Tuner, say: &mut dyn FnMut(
 /// Writes the status file.
 fn look(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time) -> Result<(), AgentError> {
     mind.look(now)?;
-    let (ended, of_epoch) = (std::mem::take(&mut mind.ended), mind.timetable.epoch());
+    let (ended, of_epoch) = (std::mem::take(&mut mind.ended), mind.life.timetable().epoch());
     let mut report = mind.report(now, &ended, of_epoch);
     mind.ended = ended;
     report.notes.extend(tuner.lacking().map(str::to_string));
@@ -572,11 +569,11 @@ fn report(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time, say: &mut 
             mind.earlier.push_front((of_epoch, ended));
             break;
         }
-        mind.timetable.reported(now);
+        mind.life.timetable().reported(now);
     }
-    let is_sent = !mind.timetable.is_due(now);
-    let (ended, of_epoch) = (std::mem::take(&mut mind.ended), mind.timetable.epoch());
-    if !mind.timetable.has_current(now) {
+    let is_sent = !mind.life.timetable().is_due(now);
+    let (ended, of_epoch) = (std::mem::take(&mut mind.ended), mind.life.timetable().epoch());
+    if !mind.life.timetable().has_current(now) {
         mind.ended = ended;
         // what the host measured of itself goes without it
         if !is_sent && mind.earlier.is_empty() {
@@ -585,7 +582,7 @@ fn report(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time, say: &mut 
     } else if !send(mind, tuner, (now, &ended, of_epoch), say) {
         mind.ended = ended;
     }
-    mind.timetable.reported(now);
+    mind.life.timetable().reported(now);
 }
 
 /// Sends a report on what has ended; `false`: it is to be sent later. Without an Oracle it is lost.
@@ -598,7 +595,7 @@ fn send(
     let mut report = mind.report(now, ended, of_epoch);
     report.notes.extend(tuner.lacking().map(str::to_string));
     let Some(bus) = &mut mind.bus else { return true };
-    mind.agent.highest().into_iter().for_each(|epoch| bus.heard(epoch));
+    mind.life.highest().into_iter().for_each(|epoch| bus.heard(epoch));
     match bus.send(&report.to_bytes()) {
         // a busy Oracle gets it with the next report, events until then included
         Err(BusError::Full) => return false,

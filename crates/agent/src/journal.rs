@@ -64,6 +64,25 @@ impl Bytes {
     }
 }
 
+impl Content {
+    fn read(bytes: &[u8]) -> Result<Content, String> {
+        let content: Content = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        match content.sysctls.keys().find(|name| *name != ECN) {
+            Some(odd) => Err(format!("it names the sysctl {odd:?}, which no agent sets")),
+            None => Ok(content),
+        }
+    }
+}
+
+/// Reads bytes as a journal, and its routes.
+pub fn parsed(bytes: &[u8]) {
+    let Ok(content) = Content::read(bytes) else { return };
+    for Route { before, ours } in content.routes.values() {
+        let _ = before.iter().chain(ours).map(|Bytes(route)| from_bytes(route)).count();
+        let _ = before.iter().chain(ours).filter(|bytes| bytes.is(&RouteMessage::default())).count();
+    }
+}
+
 impl Journal {
     /// The journal that an earlier agent has left in `path`, if it is of this boot and namespace.
     ///
@@ -79,12 +98,8 @@ impl Journal {
         let content = match read_checked(path, DAMAGED)? {
             None => here,
             Some(bytes) => {
-                let content: Content = serde_json::from_slice(&bytes)
-                    .map_err(|error| io(io::Error::new(io::ErrorKind::InvalidData, error)))?;
-                if let Some(odd) = content.sysctls.keys().find(|name| *name != ECN) {
-                    let message = format!("it names the sysctl {odd:?}, which no agent sets");
-                    return Err(io(io::Error::new(io::ErrorKind::InvalidData, message)));
-                }
+                let content =
+                    Content::read(&bytes).map_err(|reason| io(io::Error::new(io::ErrorKind::InvalidData, reason)))?;
                 let counts = content.boot == here.boot && content.namespace == here.namespace;
                 if counts { content } else { here }
             }

@@ -29,7 +29,7 @@ mod unix;
 
 pub use address::Address;
 pub use channel::{ChannelAgent, ChannelOracle, channel};
-pub use clock::{Clock, unix_s};
+pub use clock::{Clock, Hand, unix_s};
 pub use fleet::{Member, Role, random};
 pub use kind::hello;
 pub use measurement::{MEASURED_LINKS_MAX, MEASURED_PAIRS_MAX, Measurement, MeasurementError, PROBLEMS_MAX};

@@ -28,6 +28,7 @@ pub(crate) use connection::is_here;
 use crate::{ReadError, SwitchCounters};
 use bus::Clock;
 use connection::{duration, refused, subscribe};
+use prost::Message as _;
 use proto::subscribe_response::Response;
 use proto::{Path, PathElem, SubscribeRequest, SubscribeResponse, Subscription, SubscriptionList, SubscriptionMode};
 use state::State;
@@ -305,6 +306,16 @@ fn request(options: &Options) -> SubscribeRequest {
 
 fn element((name, key): &(&str, Option<&str>)) -> PathElem {
     PathElem { name: (*name).to_string(), key: key.iter().map(|key| ((*key).to_string(), "*".to_string())).collect() }
+}
+
+/// Reads bytes of a target as its messages are read: one of the stream.
+pub fn parsed(bytes: &[u8]) {
+    let mut state = State::new();
+    let response = SubscribeResponse::decode(bytes).ok().and_then(|message| message.response);
+    if let Some(Response::Update(notification)) = response {
+        let _ = state.notify(&notification, Time::ZERO);
+        let _ = state.answer("s");
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod flows;
 pub mod gnmi;
 mod meter;
 pub mod openflow;
+pub mod parsers;
 mod process;
 pub mod snmp;
 mod text;

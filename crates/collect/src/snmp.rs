@@ -23,6 +23,8 @@ pub use access::{Access, User};
 
 use crate::text::{clean, with_port};
 use crate::{PORTS_MAX, ReadError, SwitchCounters};
+use async_snmp::ber::Decoder;
+use async_snmp::varbind::decode_varbind_list;
 use async_snmp::{Auth, Client, ErrorKind, ErrorStatus, Oid, Retry, VarBind};
 use bus::Clock;
 use refresh::{LOOK, Refresh};
@@ -317,6 +319,20 @@ fn read_error(error: &async_snmp::Error) -> ReadError {
 
 fn duration(time: Time) -> Duration {
     Duration::from_nanos(time.as_ns())
+}
+
+/// Reads bytes of a switch as its answers to GETBULK are read: a list of variables, as rows of each table.
+pub fn parsed(bytes: &[u8]) {
+    let decoded = decode_varbind_list(&mut Decoder::new(bytes.to_vec().into()));
+    let Ok(values) = decoded else { return };
+    let rows = |columns: Vec<Oid>| {
+        let mut walk = Walk::new("rows", PORTS_MAX, columns);
+        let _ = walk.answer(&values, Time::ZERO);
+        walk.into_rows()
+    };
+    let [wide, narrow] = [interfaces::columns().collect(), interfaces::narrow_columns().collect()].map(rows);
+    let mut ports = interfaces::ports(&wide, &narrow, &Uptime::default());
+    lldp::join(&mut ports, &rows(lldp::local_columns().collect()), &rows(lldp::remote_columns().collect()));
 }
 
 #[cfg(test)]

@@ -356,7 +356,7 @@ impl Retuner {
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, move |bytes| {
             // the callback lives as long as the buffer
-            let _ = give.send(Record::of(bytes));
+            let _ = give.send(Record::from_bytes(bytes).expect("agent.c writes whole records"));
             0
         })?;
         Ok(Records { buffer: builder.build()?, given })
@@ -528,15 +528,15 @@ fn masked((address, bits): (IpAddr, u8)) -> (u128, u128) {
 }
 
 impl Record {
-    /// From the bytes of a `struct record`.
-    fn of(bytes: &[u8]) -> Record {
-        assert!(bytes.len() >= RECORD_BYTES, "agent.c writes whole records");
+    /// From the bytes of a `struct record`; `None`: they are too few.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
+        bytes.get(..RECORD_BYTES)?;
         let long = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().expect("within the record"));
         let word = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("within the record"));
         let remote: [u8; 16] = *bytes[40..].first_chunk().expect("within the record");
         let name = &bytes[112..128];
         let name = &name[..name.iter().position(|byte| *byte == 0).unwrap_or(name.len())];
-        Record {
+        Some(Record {
             netns: long(0),
             began: Duration::from_nanos(long(8)),
             ended: Duration::from_nanos(long(16)),
@@ -557,7 +557,7 @@ impl Record {
             cwnd: word(104),
             initial_cwnd: Some(word(128)).filter(|segments| *segments > 0),
             algorithm: String::from_utf8_lossy(name).into_owned(),
-        }
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The Oracle's loop.
 
+use crate::base::{base, with_local_time};
 use crate::board::Board;
 use crate::commands;
 use crate::config::{Config, Event, LeaseAt, OracleError};
@@ -14,30 +15,23 @@ use crate::watch::{HostsAsked, PeriodEnd, Watch, verdict_line};
 use audit::Kind;
 use bus::files::secret_key;
 use bus::{BoardList, BusError, Clock, FileStore, Hub, Measurement, Notice, Reasons, Received, ReplyTo, Store, hello};
-use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Progress, Question, VerdictReport, Zone};
+use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Progress, Question, VerdictReport};
 use serde_json::json;
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{fs, io, thread};
+use std::{io, thread};
 use units::Time;
 
 /// The longest wait before it is looked whether to stop.
 const STEP: Duration = Duration::from_millis(200);
 /// Messages that are taken before those who asked are answered: agents that connect at the same time are answered together.
 const TOGETHER_MAX: usize = 4096;
-/// Periods after which a view that was not written is ignored.
-const STALE: u32 = 2;
-/// Longest file of a view, bytes.
-const VIEW_MAX: u64 = 64 << 20;
 /// How long hosts may need to find an Oracle that takes the place of another on a bus that one alone listens to.
 const SETTLE: Time = Time::from_secs(3);
 
 /// Is handed each decision, the verdict so far and the Oracle's status.
-type Decided<'a> = dyn FnMut(&Decision, &VerdictReport, &Status) -> io::Result<()> + 'a;
+pub type Decided<'a> = dyn FnMut(&Decision, &VerdictReport, &Status) -> io::Result<()> + 'a;
 /// Is handed lines for people.
-pub(crate) type Say<'a> = dyn FnMut(&str) + 'a;
+pub type Say<'a> = dyn FnMut(&str) + 'a;
 
 /// Decides and sends each period, until `stop` returns true. `decided` is handed each decision, the
 /// verdict so far and the Oracle's status, the first a period after the start; `say` a line about anything else.
@@ -52,22 +46,24 @@ pub fn run(
 ) -> Result<(), OracleError> {
     let mut daemon = Daemon::new(config, say)?;
     while !stop() {
-        if daemon.clock.is_old() {
-            daemon.begin_anew();
-        }
-        daemon.stand(say)?;
-        daemon.listen(say)?;
-        commands::on_time(&mut daemon, say)?;
-        if daemon.clock.now() >= daemon.next {
-            daemon.end_period(decided, say)?;
-        }
+        daemon.step(decided, say)?;
     }
     daemon.leave(say);
     Ok(())
 }
 
+/// What an Oracle meets others at, and its clock.
+pub struct Ends {
+    /// Its end of the bus; `None`: another Oracle has it, and it cannot be shared.
+    pub hub: Option<Box<dyn Hub>>,
+    /// The store of the lease, if there are several Oracles.
+    pub store: Option<Box<dyn Store>>,
+    /// Its clock, just begun.
+    pub clock: Clock,
+}
+
 /// An Oracle that runs.
-pub(crate) struct Daemon {
+pub struct Daemon {
     config: Config,
     /// `None`: another Oracle has it, and it cannot be shared.
     hub: Option<Box<dyn Hub>>,
@@ -111,6 +107,18 @@ struct Said {
 
 impl Daemon {
     fn new(config: Config, say: &mut Say<'_>) -> Result<Daemon, OracleError> {
+        let may_wait = config.lease.is_some() && !config.bus.is_shared();
+        let mut hub = if may_wait { None } else { Some(config.bus.listen()?) };
+        let store = store(&config, hub.as_mut())?;
+        Daemon::begin(config, Ends { hub, store, clock: Clock::begin() }, say)
+    }
+
+    /// Begins with what an earlier Oracle has left in its state folder.
+    ///
+    /// # Errors
+    /// A file cannot be read or written, or the policy in force cannot be read.
+    pub fn begin(config: Config, ends: Ends, say: &mut Say<'_>) -> Result<Daemon, OracleError> {
+        let Ends { mut hub, store, clock } = ends;
         let key = secret_key(&config.key)?;
         let (memory, history) = Memory::open(&config.state, config.text.clone())?;
         let mut versions = Versions::open(&config.state)?;
@@ -125,9 +133,7 @@ impl Daemon {
         let period = policy.period;
         let mut oracle = Oracle::new(policy, key, history);
         oracle.pause(memory.paused().is_some());
-        let may_wait = config.lease.is_some() && !config.bus.is_shared();
-        let mut hub = if may_wait { None } else { Some(config.bus.listen()?) };
-        let lease = lease(&config, hub.as_mut(), period)?;
+        let lease = store.map(|store| Lease::new(store, config.number, period));
         say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.bus));
         if memory.policy() != config.text {
             let applied =
@@ -143,7 +149,7 @@ impl Daemon {
         memory.ended().into_iter().for_each(&mut *say);
         // what members heard of before this Oracle was restarted is still new
         hub.as_mut().into_iter().for_each(|hub| hub.epoch(oracle.epoch()));
-        let (clock, term) = (Clock::begin(), lease.is_none().then_some(0));
+        let term = lease.is_none().then_some(0);
         let (next, gathered) = (clock.now() + period, Gathered::new(oracle.policy()));
         let (said, last) = (Said::default(), None);
         let metrics = config.metrics.map(metrics::Server::bind).transpose()?;
@@ -177,10 +183,32 @@ impl Daemon {
         Ok(daemon)
     }
 
+    /// One turn of the loop: looks who decides, takes the messages that have come or waits for one, and ends the period if that is due.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn step(&mut self, decided: &mut Decided<'_>, say: &mut Say<'_>) -> Result<(), OracleError> {
+        if self.clock.is_old() {
+            self.begin_anew();
+        }
+        self.stand(say)?;
+        self.listen(say)?;
+        commands::on_time(self, say)?;
+        if self.clock.now() >= self.next {
+            self.end_period(decided, say)?;
+        }
+        Ok(())
+    }
+
+    /// When [`Daemon::step`] has something to do, unless a message comes.
+    pub fn next(&self) -> Time {
+        self.lease.as_ref().map_or(Time::NEVER, Lease::next).min(self.next)
+    }
+
     /// Starts a new clock, and forgets all times of the old one.
     fn begin_anew(&mut self) {
         self.oracle.begin_anew();
-        self.clock = Clock::begin();
+        self.clock = self.clock.anew();
         (self.gathered, self.links) = (Gathered::new(self.oracle.policy()), Links::default());
         self.last = None;
         self.next = self.clock.now() + self.oracle.policy().period;
@@ -263,7 +291,10 @@ impl Daemon {
                 return Ok(());
             }
         };
-        if let Some(Shared { policy, file, progress, paused }) = shared {
+        // a store that has lost its last changes does not undo what this Oracle knows
+        if let Some(Shared { policy, file, progress, paused, began }) =
+            shared.filter(|shared| !self.memory.is_newer(shared))
+        {
             if policy != self.memory.policy() {
                 let parsed = (self.config.parse)(&file, &policy, self.versions.algorithms());
                 let parsed = parsed.map_err(|error| {
@@ -280,7 +311,7 @@ impl Daemon {
                 self.versions.store()?;
                 self.oracle.adopt(parsed, progress.clone());
             }
-            self.memory.adopt(policy, progress, paused)?;
+            self.memory.adopt(policy, progress, paused, began)?;
         }
         self.oracle.pause(self.memory.paused().is_some());
         // it may have lost the lease and found it again, in the same term
@@ -312,7 +343,7 @@ impl Daemon {
     }
 
     /// Gives the lease up, so that another decides at once.
-    fn leave(mut self, say: &mut Say<'_>) {
+    pub fn leave(mut self, say: &mut Say<'_>) {
         if let Some(lease) = &mut self.lease
             && self.term.is_some()
         {
@@ -330,6 +361,7 @@ impl Daemon {
             policy: self.memory.policy().to_string(),
             progress: self.memory.progress().clone(),
             paused: self.memory.paused().cloned(),
+            began: self.memory.began(),
         };
         match lease.share(&shared) {
             Ok(true) => Ok(true),
@@ -345,8 +377,7 @@ impl Daemon {
     /// Waits for messages until the period ends or something else is due, and takes what has come.
     fn listen(&mut self, say: &mut Say<'_>) -> Result<(), OracleError> {
         let now = self.clock.now();
-        let due = self.lease.as_ref().map_or(Time::NEVER, Lease::next).min(self.next);
-        let wait = Duration::from_nanos(due.saturating_sub(now).as_ns()).min(STEP);
+        let wait = Duration::from_nanos(self.next().saturating_sub(now).as_ns()).min(STEP);
         let Some(hub) = &mut self.hub else {
             thread::sleep(wait);
             return Ok(());
@@ -457,7 +488,7 @@ impl Daemon {
         }
         self.links.news().iter().for_each(|line| say(line));
         let base = self.links.add_to(now, period, base.unwrap_or_default());
-        let base = with_local_time(base, &self.oracle.policy().time_zone);
+        let base = with_local_time(base, &self.oracle.policy().time_zone, self.clock.unix_s());
         let view = self.gathered.view(now, period, base);
         // it may have taken long, or this process was stopped: the lease counts now
         self.stand(say)?;
@@ -467,8 +498,18 @@ impl Daemon {
         // one that follows decides for itself, so that it knows which rules are on when it must decide for all
         self.oracle.decide(&view);
         self.gathered.stand_by();
+        self.learn_rollback()?;
         self.show();
         Ok(())
+    }
+
+    /// Keeps what another Oracle has rolled back, so that it stays so if the store is lost.
+    fn learn_rollback(&mut self) -> Result<(), OracleError> {
+        // a store that does not answer is asked again in the next period
+        match self.lease.as_mut().map(Lease::shared) {
+            Some(Ok(Some(shared))) => Ok(self.memory.learn_rollback(&shared)?),
+            _ => Ok(()),
+        }
     }
 
     /// Publishes the metrics.
@@ -493,7 +534,7 @@ impl Daemon {
         let (decision, messages) = self.oracle.decide(&view);
         let treated = view.hosts.iter().enumerate().filter(|(i, _)| self.oracle.treats(*i));
         self.gathered.begin(decision.epoch, treated.map(|(_, host)| host.name.as_str()));
-        if self.memory.store(&self.oracle)? && !self.share(say)? {
+        if self.memory.store(&self.oracle, self.clock.unix_s())? && !self.share(say)? {
             return Ok(());
         }
         let status = self.status();
@@ -655,7 +696,7 @@ impl Daemon {
         progress: Progress,
         say: &mut Say<'_>,
     ) -> Result<(), OracleError> {
-        self.memory.begin(text, progress.clone())?;
+        self.memory.begin(text, progress.clone(), self.oracle.epoch())?;
         let period = policy.period;
         self.gathered.adopt(&policy);
         self.oracle.adopt(policy, progress);
@@ -707,62 +748,14 @@ fn unix_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// The lease that this Oracle shares with others.
-fn lease(config: &Config, hub: Option<&mut Box<dyn Hub>>, period: Time) -> Result<Option<Lease>, OracleError> {
-    let store: Box<dyn Store> = match &config.lease {
-        None => return Ok(None),
-        Some(LeaseAt::Folder(folder)) => Box::new(FileStore::open(folder)?),
+/// The store of the lease that this Oracle shares with others.
+fn store(config: &Config, hub: Option<&mut Box<dyn Hub>>) -> Result<Option<Box<dyn Store>>, OracleError> {
+    match &config.lease {
+        None => Ok(None),
+        Some(LeaseAt::Folder(folder)) => Ok(Some(Box::new(FileStore::open(folder)?))),
         Some(LeaseAt::Bus) => {
             let store = hub.and_then(|hub| hub.store());
-            store.ok_or_else(|| io::Error::other("this bus has no store for a lease: name a folder"))?
+            Ok(Some(store.ok_or_else(|| io::Error::other("this bus has no store for a lease: name a folder"))?))
         }
-    };
-    Ok(Some(Lease::new(store, config.number, period)))
-}
-
-/// What the view's file says of the network, or why it is not used.
-fn base(path: Option<&Path>, period: Time) -> Result<NetworkView, String> {
-    let Some(path) = path else { return Ok(NetworkView::default()) };
-    let name = path.display();
-    let unreadable = |error: io::Error| format!("{name}: {error}; links are not known");
-    let about = fs::metadata(path).map_err(unreadable)?;
-    let age = about.modified().and_then(|at| at.elapsed().map_err(io::Error::other)).unwrap_or_default();
-    if age > Duration::from_nanos(period.as_ns()) * STALE {
-        return Err(format!("{name} is older than {STALE} periods and is ignored"));
-    }
-    if about.len() > VIEW_MAX {
-        return Err(format!("{name} has {} bytes, of at most {VIEW_MAX}; links are not known", about.len()));
-    }
-    let mut text = String::new();
-    File::open(path).and_then(|file| file.take(VIEW_MAX).read_to_string(&mut text)).map_err(unreadable)?;
-    NetworkView::from_json(&text).map_err(|error| format!("{name}:{error}; links are not known"))
-}
-
-/// Hour and weekday in the policy's time zone, unless the view has them.
-fn with_local_time(view: NetworkView, zone: &Zone) -> NetworkView {
-    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-    let local = zone.at(unix_s);
-    NetworkView { hour: view.hour.or(Some(local.hour)), weekday: view.weekday.or(Some(local.weekday)), ..view }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_view_that_is_no_longer_written_does_not_count() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("view.json");
-        fs::write(&path, r#"{"links": [{"name": "a", "utilization": 0.5}]}"#).unwrap();
-        assert_eq!(base(Some(&path), Time::from_secs(60)).unwrap().links.len(), 1);
-        let old = SystemTime::now() - Duration::from_secs(121);
-        File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
-        assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("is older than 2 periods"));
-        File::create(&path).unwrap().set_len(VIEW_MAX + 1).unwrap();
-        assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("of at most"));
-        fs::write(&path, "{").unwrap();
-        assert!(base(Some(&path), Time::from_secs(60)).unwrap_err().contains("view.json:1:"));
-        assert!(base(Some(&folder.path().join("none")), Time::from_secs(60)).is_err());
-        assert_eq!(base(None, Time::from_secs(60)), Ok(NetworkView::default()));
     }
 }

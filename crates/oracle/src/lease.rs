@@ -51,6 +51,9 @@ pub struct Shared {
     /// No CUEs are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
+    /// The epoch in which the policy was applied; 0: it is that of a file.
+    #[serde(default)]
+    pub began: u64,
 }
 
 /// What an Oracle is to do.

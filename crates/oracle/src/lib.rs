@@ -5,6 +5,7 @@
 //! one twice: agents would refuse the second as replayed. So is the rollout's state: one that was rolled back stays so.
 #![forbid(unsafe_code)]
 
+mod base;
 mod board;
 mod commands;
 mod config;
@@ -29,7 +30,7 @@ mod watch;
 pub use board::{Board, EventLine, Span};
 pub use commands::{Applied, Compared, NetworkPart, Paused, Shown, ShownVersion};
 pub use config::{Config, Event, LeaseAt, OracleError, Parse, Record};
-pub use daemon::run;
+pub use daemon::{Daemon, Decided, Ends, Say, run};
 pub use fleet::{Agents, Seen};
 pub use gather::{Gathered, HOST_LINKS_MAX, HOSTS_MAX, Intake};
 pub use lease::{Lease, LeaseError, Shared, Standing};

@@ -1,10 +1,10 @@
 //! What a restarted Oracle must know: the last epoch, and the state of the rollout.
 
+use crate::lease::Shared;
 use bus::files::{FileError, read_checked, replace_checked, store_epoch, stored_epoch};
 use policy::{History, Oracle, Progress};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 /// The folder, and what is in it.
@@ -30,6 +30,9 @@ struct Rollout {
     /// Of a policy that was applied while the Oracle ran: the text of the policy's file at that time. Once the file is changed, it counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instead_of: Option<String>,
+    /// The epoch in which the policy was applied; 0: it is that of a file. A policy that is applied again begins anew.
+    #[serde(default)]
+    began: u64,
 }
 
 /// An operator has paused: no CUE is sent.
@@ -95,21 +98,53 @@ impl Memory {
         self.known.progress.ended.as_deref()
     }
 
-    /// Follows another policy, whose rollout has come so far. When this returns it is on the disk.
+    /// Follows another policy from `epoch` on, whose rollout has come so far. When this returns it is on the disk.
     ///
     /// # Errors
     /// The system's.
-    pub fn begin(&mut self, policy: String, progress: Progress) -> Result<(), FileError> {
-        self.adopt(policy, progress, self.known.paused.clone())
+    pub fn begin(&mut self, policy: String, progress: Progress, epoch: u64) -> Result<(), FileError> {
+        self.adopt(policy, progress, self.known.paused.clone(), epoch)
     }
 
-    /// Goes on with the rollout of another Oracle.
+    /// Goes on with the rollout of another Oracle. One that this Oracle knows to be over remains so.
     ///
     /// # Errors
     /// The system's.
-    pub fn adopt(&mut self, policy: String, progress: Progress, paused: Option<Pause>) -> Result<(), FileError> {
+    pub fn adopt(
+        &mut self,
+        policy: String,
+        progress: Progress,
+        paused: Option<Pause>,
+        began: u64,
+    ) -> Result<(), FileError> {
         let instead_of = (policy != self.file).then(|| self.file.clone());
-        self.write(Rollout { policy, progress, paused, instead_of })
+        let known = &self.known;
+        let ended = known.progress.ended.clone().filter(|_| known.policy == policy && known.began == began);
+        let progress = Progress { ended: progress.ended.or(ended), ..progress };
+        self.write(Rollout { policy, progress, paused, instead_of, began })
+    }
+
+    /// The epoch in which the policy was applied; 0: it is that of a file.
+    pub fn began(&self) -> u64 {
+        self.known.began
+    }
+
+    /// Whether the policy that this Oracle knows was applied after the one that is shared: the store has lost that.
+    pub fn is_newer(&self, shared: &Shared) -> bool {
+        self.known.began > shared.began
+    }
+
+    /// Notes that the rollout is over, if another Oracle has ended it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn learn_rollback(&mut self, shared: &Shared) -> Result<(), FileError> {
+        let known = &self.known;
+        let is_same = known.policy == shared.policy && known.began == shared.began;
+        if !is_same || known.progress.ended.is_some() || shared.progress.ended.is_none() {
+            return Ok(());
+        }
+        self.write(Rollout { progress: shared.progress.clone(), ..known.clone() })
     }
 
     /// Stores that CUEs are not to be sent, or are.
@@ -120,28 +155,28 @@ impl Memory {
         self.write(Rollout { paused, ..self.known.clone() })
     }
 
-    /// Stores what the last decision has changed, and returns whether that is more than the epoch. When this returns it is on the disk.
+    /// Stores what the last decision has changed, at `unix_s`, and returns whether that is more than the epoch. When this returns it is on the disk.
     ///
     /// # Errors
     /// The system's.
-    pub fn store(&mut self, oracle: &Oracle) -> Result<bool, FileError> {
+    pub fn store(&mut self, oracle: &Oracle, unix_s: u64) -> Result<bool, FileError> {
         store_epoch(&self.epoch, oracle.epoch())?;
         self.last = oracle.epoch();
-        self.store_progress(oracle)
+        self.store_progress(oracle, unix_s)
     }
 
-    /// Stores how far the rollout has come, and returns whether that was news.
+    /// Stores how far the rollout has come, at `unix_s`, and returns whether that was news.
     ///
     /// # Errors
     /// The system's.
-    pub fn store_progress(&mut self, oracle: &Oracle) -> Result<bool, FileError> {
+    pub fn store_progress(&mut self, oracle: &Oracle, unix_s: u64) -> Result<bool, FileError> {
         let now = oracle.progress();
         // once it is over nothing changes any more
         if now == self.known.progress || self.known.progress.ended.is_some() {
             return Ok(false);
         }
         let with_date = |reason: &String| {
-            let (epoch, at, file) = (oracle.epoch(), date(SystemTime::now()), self.rollout.display());
+            let (epoch, at, file) = (oracle.epoch(), date(unix_s), self.rollout.display());
             format!("{reason} (epoch {epoch}, {at}; to try it again, change the policy or remove {file})")
         };
         let ended = now.ended.as_ref().map(with_date);
@@ -164,8 +199,8 @@ fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {
 }
 
 /// As `2026-03-01 12:00 UTC`, for people.
-fn date(at: SystemTime) -> String {
-    let minutes = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
+fn date(unix_s: u64) -> String {
+    let minutes = unix_s / 60;
     // days since the first of March of the year 0, so that leap days end their years; 400 years have 146,097 of them
     let days = minutes / 1440 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
@@ -181,7 +216,6 @@ fn date(at: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn files_that_no_oracle_has_written_are_refused() {
@@ -209,8 +243,8 @@ mod tests {
         let opened = || Memory::open(folder.path(), "policy".to_string());
         let (mut memory, _) = opened().unwrap();
         let ended = Some("rolled back: it hurts".to_string());
-        let progress = Progress { lasted: units::Time::from_secs(60), ended };
-        memory.adopt("another policy".into(), progress, Some(pause())).unwrap();
+        let progress = Progress { lasted: units::Time::from_secs(60), ended, ..Progress::default() };
+        memory.adopt("another policy".into(), progress, Some(pause()), 7).unwrap();
         store_epoch(&memory.epoch, 4242).unwrap();
         let known = memory.known.clone();
         // each bit, all of them, and what makes other digits of digits
@@ -256,17 +290,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let opened = |file: &str| Memory::open(folder.path(), file.to_string()).unwrap().0;
         let mut memory = opened("file");
-        memory.begin("applied".to_string(), Progress::default()).unwrap();
+        memory.begin("applied".to_string(), Progress::default(), 0).unwrap();
         memory.pause(Some(pause())).unwrap();
         assert_eq!((opened("file").policy(), opened("file").paused()), ("applied", Some(&pause())));
         assert_eq!((opened("changed").policy(), opened("changed").paused()), ("changed", None));
-        memory.begin("file".to_string(), Progress::default()).unwrap();
+        memory.begin("file".to_string(), Progress::default(), 0).unwrap();
         assert_eq!((opened("file").policy(), opened("changed").policy()), ("file", "changed"));
     }
 
     #[test]
     fn dates_are_the_calendars() {
-        let of = |seconds| date(UNIX_EPOCH + Duration::from_secs(seconds));
+        let of = date;
         // `date -u -d @SECONDS`
         assert_eq!(of(0), "1970-01-01 00:00 UTC");
         assert_eq!(of(951_782_400), "2000-02-29 00:00 UTC");

@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn lasted(seconds: u64) -> Progress {
-        Progress { lasted: Time::from_secs(seconds), ended: None }
+        Progress { lasted: Time::from_secs(seconds), ..Progress::default() }
     }
 
     #[test]

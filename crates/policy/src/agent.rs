@@ -26,6 +26,8 @@ pub struct Agent {
     gate: Gate,
     /// By rank, then by policy and rule: the order in which they count.
     held: Vec<Held>,
+    /// By policy and rule; with the rules that are held at most [`HELD_MAX`].
+    reverted: Vec<Reverted>,
     /// The last.
     beacon: Option<Beacon>,
     counts: AgentCounts,
@@ -37,8 +39,19 @@ struct Held {
     cue: Cue,
     expires: Time,
     guard: Option<Expression>,
-    /// Reverted by its guard until then.
-    reverted_until: Option<Time>,
+}
+
+/// A rule that a guard has reverted at this host, whatever the Oracle sends. A restarted agent must know it ([`Agent::remember`]).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reverted {
+    /// The policy's name.
+    pub policy: String,
+    /// The rule's name.
+    pub rule: String,
+    /// Until when.
+    pub until: Time,
+    /// How long in all.
+    pub hold: Time,
 }
 
 /// What is to be set, in order: of two that set the same of a session, the first counts.
@@ -72,7 +85,19 @@ pub struct AgentCounts {
 impl Agent {
     /// An agent that holds nothing yet.
     pub fn new(gate: Gate) -> Agent {
-        Agent { gate, held: Vec::new(), beacon: None, counts: AgentCounts::default() }
+        Agent { gate, held: Vec::new(), reverted: Vec::new(), beacon: None, counts: AgentCounts::default() }
+    }
+
+    /// What guards have reverted, to be stored before anything is set.
+    pub fn reverted(&self) -> &[Reverted] {
+        &self.reverted
+    }
+
+    /// What guards had reverted before this agent began; no more than [`HELD_MAX`] of them count.
+    pub fn remember(&mut self, reverted: impl IntoIterator<Item = Reverted>) {
+        self.reverted = reverted.into_iter().take(HELD_MAX).collect();
+        self.reverted.sort();
+        self.reverted.dedup_by(|one, before| (&one.policy, &one.rule) == (&before.policy, &before.rule));
     }
 
     /// The highest epoch seen, to be stored before what was taken is set.
@@ -137,70 +162,79 @@ impl Agent {
             }
         };
         let same = |held: &Held| held.cue.policy == cue.policy && held.cue.rule == cue.rule;
-        let before = self.held.iter().position(same).map(|index| self.held.remove(index));
-        if self.held.len() >= HELD_MAX {
+        let before = self.held.iter().position(same);
+        let known = before.is_some() || self.is_reverted(&cue);
+        let reverted_only =
+            self.reverted.iter().filter(|reverted| !self.held.iter().any(|held| reverted.is(&held.cue)));
+        if !known && self.held.len() + reverted_only.count() >= HELD_MAX {
             self.counts.rejected += 1;
             return Err(CueError::TooMany(cue.epoch));
         }
         self.counts.taken += 1;
+        before.map(|index| self.held.remove(index));
         let expires = now.saturating_add(cue.lifetime);
-        let reverted_until = before.as_ref().and_then(|before| before.reverted_until);
+        let is_reverted = self.is_reverted(&cue);
         let order = |cue: &Cue| (cue.rank, cue.policy.clone(), cue.rule.clone());
         let at = self.held.partition_point(|held| order(&held.cue) < order(&cue));
-        self.held.insert(at, Held { cue, expires, guard, reverted_until });
+        self.held.insert(at, Held { cue, expires, guard });
         // A deadline that moves is something to set, too.
-        Ok(reverted_until.is_none())
+        Ok(!is_reverted)
+    }
+
+    fn is_reverted(&self, cue: &Cue) -> bool {
+        self.reverted.iter().any(|reverted| reverted.is(cue))
     }
 
     /// Whether a guard waits for what the host measures of itself.
     pub fn is_guarded(&self) -> bool {
-        self.held.iter().any(|held| held.guard.is_some() && held.reverted_until.is_none())
+        self.held.iter().any(|held| held.guard.is_some() && !self.is_reverted(&held.cue))
     }
 
     /// Checks the guards with what the host has measured of itself; returns whether something is to be set.
     pub fn on_measured(&mut self, now: Time, host: &Host) -> bool {
         let facts = Facts { view: &NetworkView::default(), marks: &[], ports: &Ports::default() };
-        let mut changed = false;
-        for held in &mut self.held {
-            let Some(guard) = held.guard.as_ref().filter(|_| held.reverted_until.is_none()) else { continue };
+        let mut tripped = Vec::new();
+        for held in &self.held {
+            let Some(guard) = held.guard.as_ref().filter(|_| !self.is_reverted(&held.cue)) else { continue };
             let mut inputs = guard.program.network_inputs(facts);
             guard.program.entity_inputs(facts, Entity::Host(0, host), &mut inputs);
             // What is not known reverts nothing: a host that sends little has no rate of drops.
             if guard.program.run(&inputs) > 0.0 {
                 let hold = held.cue.guard.as_ref().map_or(Time::ZERO, |guard| guard.hold);
-                held.reverted_until = Some(now.saturating_add(hold));
-                self.counts.reverted += 1;
-                changed = true;
+                tripped.push(Reverted {
+                    policy: held.cue.policy.clone(),
+                    rule: held.cue.rule.clone(),
+                    until: now.saturating_add(hold),
+                    hold,
+                });
             }
         }
+        let changed = !tripped.is_empty();
+        self.counts.reverted += tripped.len() as u64;
+        self.reverted.append(&mut tripped);
+        self.reverted.sort();
         changed
     }
 
     /// Ends what has expired, and releases guards whose hold is over; returns whether something is to be set.
     pub fn on_timer(&mut self, now: Time) -> bool {
-        let mut changed = false;
-        for held in &mut self.held {
-            if held.reverted_until.is_some_and(|until| until <= now) {
-                held.reverted_until = None;
-                changed = true;
-            }
-        }
-        // What a guard holds is remembered until it no longer does, though its CUE may have ended.
-        let before = self.held.len();
-        self.held.retain(|held| held.expires > now || held.reverted_until.is_some());
-        let expired = before - self.held.len();
-        self.counts.expired += expired as u64;
-        changed || expired > 0
+        let (held, reverted) = (self.held.len(), self.reverted.len());
+        let in_force = self.in_force().count();
+        self.held.retain(|held| held.expires > now);
+        self.counts.expired += (held - self.held.len()) as u64;
+        let ended = in_force - self.in_force().count();
+        self.reverted.retain(|reverted| reverted.until > now);
+        ended > 0 || self.reverted.len() < reverted
     }
 
     /// When to call [`Agent::on_timer`]; `None`: never, until there is a CUE.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.held.iter().map(|held| held.reverted_until.unwrap_or(held.expires)).min()
+        let ends = self.held.iter().map(|held| held.expires);
+        ends.chain(self.reverted.iter().map(|reverted| reverted.until)).min()
     }
 
     /// What is to be set.
     pub fn rules(&self) -> Vec<AgentRule> {
-        let active = self.held.iter().filter(|held| held.reverted_until.is_none());
         let rule = |held: &Held| AgentRule {
             policy: held.cue.policy.clone(),
             rule: held.cue.rule.clone(),
@@ -208,12 +242,22 @@ impl Agent {
             set: held.cue.set.clone(),
             deadline: held.expires,
         };
-        active.map(rule).collect()
+        self.in_force().map(rule).collect()
+    }
+
+    fn in_force(&self) -> impl Iterator<Item = &Held> {
+        self.held.iter().filter(|held| !self.is_reverted(&held.cue))
     }
 
     /// What a session is to have: of every setting, that of the first rule which is for it.
     pub fn settings_of(&self, remote: IpAddr, port: u16, cgroup: &str) -> Settings {
         AgentRule::settings_of(&self.rules(), remote, port, cgroup)
+    }
+}
+
+impl Reverted {
+    fn is(&self, cue: &Cue) -> bool {
+        self.policy == cue.policy && self.rule == cue.rule
     }
 }
 

@@ -33,6 +33,9 @@ pub struct History {
     pub(crate) ended: Option<String>,
 }
 
+/// Most hosts of a rule whose switches outlive an Oracle, or their absence.
+const KEPT_MAX: usize = 4096;
+
 /// How far a rollout has come, for a restarted Oracle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -40,6 +43,25 @@ pub struct Progress {
     pub lasted: Time,
     /// Why it is over.
     pub ended: Option<String>,
+    /// Which rules are on, or held off, in the order of the policy; none if no rule is held.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<RuleSwitches>,
+}
+
+/// Whether a rule with a hold time is on, or off and held so. Since when is not kept: another Oracle has another clock, and holds
+/// it for the whole time again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RuleSwitches {
+    /// Of a rule that is decided for the whole network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<bool>,
+    /// Of a rule that is decided host by host: the places of hosts for which it is on ...
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on: Vec<u64>,
+    /// ... and for which it is held off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub off: Vec<u64>,
 }
 
 impl History {
@@ -50,20 +72,47 @@ impl History {
 
     /// The same history of a rollout that has come so far already.
     #[must_use]
-    pub fn resume(self, Progress { lasted, ended }: Progress) -> History {
-        History { lasted_before: lasted, ended, ..self }
+    pub fn resume(self, Progress { lasted, ended, switches }: Progress) -> History {
+        let mut history = History { lasted_before: lasted, ended, ..self };
+        history.restore(&switches);
+        history
     }
 
     /// The same for an Oracle that begins to decide for others: rules that are on stay on. Its next epoch is the one after `epoch`, and
     /// the rollout has come as far as they had it.
-    pub(crate) fn take_over(&mut self, epoch: u64, Progress { lasted, ended }: Progress) {
+    pub(crate) fn take_over(&mut self, epoch: u64, Progress { lasted, ended, switches }: Progress) {
         (self.epoch, self.lasted_before, self.ended, self.started) = (epoch, lasted, ended, None);
+        self.restore(&switches);
+    }
+
+    /// Takes over which rules are on, if that is known.
+    fn restore(&mut self, switches: &[RuleSwitches]) {
+        let now = self.last_at.unwrap_or_default();
+        self.rules.resize_with(self.rules.len().max(switches.len()), RuleState::default);
+        for (state, kept) in self.rules.iter_mut().zip(switches) {
+            state.network = kept.network.map_or_else(Switch::default, |on| Switch::kept(on, now));
+            let places =
+                |places: &[u64], on| places.iter().map(move |place| (*place, on)).collect::<Vec<(u64, bool)>>();
+            state.kept = places(&kept.off, false).into_iter().chain(places(&kept.on, true)).take(KEPT_MAX).collect();
+            state.hosts.fill(Switch::default());
+            for (place, switch) in self.population.places.iter().zip(&mut state.hosts) {
+                *switch = state.kept.remove(place).map_or_else(Switch::default, |on| Switch::kept(on, now));
+            }
+        }
     }
 
     /// How far the rollout has come by the last decision.
     pub(crate) fn progress(&self, policy: &Policy) -> Progress {
         let stage = policy.rollout.stage(self.lasted());
-        Progress { lasted: stage.map_or(Time::ZERO, |stage| stage.after), ended: self.ended.clone() }
+        let lasted = stage.map_or(Time::ZERO, |stage| stage.after);
+        let now = self.last_at.unwrap_or_default();
+        let rules = policy.rules.iter().zip(&self.rules);
+        let switches = rules.map(|(rule, state)| state.switches(&self.population.places, now, rule.hold));
+        let mut switches: Vec<RuleSwitches> = switches.collect();
+        if switches.iter().all(|switches| *switches == RuleSwitches::default()) {
+            switches.clear();
+        }
+        Progress { lasted, ended: self.ended.clone(), switches }
     }
 
     /// How long the rollout has lasted by the last decision.
@@ -101,7 +150,7 @@ impl History {
         self.rules.resize_with(policy.rules.len(), RuleState::default);
         if self.population.update(&policy.name, &policy.rollout.labels, view) {
             for state in &mut self.rules {
-                state.move_hosts(&self.population.before, &self.population.places);
+                state.move_hosts(&self.population.before, &self.population.places, view.at);
             }
         }
         self.marks = if asks_for_marks(policy) { every_hop_marks(view) } else { Vec::new() };
@@ -132,15 +181,42 @@ pub(crate) struct RuleState {
     pub hosts: Vec<Switch>,
     pub when: Smoother,
     pub until: Smoother,
+    /// By place, of hosts that are not in the view: whether it was on when an earlier Oracle ended; off of those that left.
+    kept: BTreeMap<u64, bool>,
     /// What became of each host in this round; `None`: the rule is not for it.
     pub turns: Vec<Option<Turn>>,
 }
 
 impl RuleState {
-    /// Hosts have come or gone: the others keep what they have.
-    fn move_hosts(&mut self, before: &[u64], now: &[u64]) {
-        let known: BTreeMap<u64, Switch> = before.iter().copied().zip(self.hosts.iter().copied()).collect();
-        self.hosts = now.iter().map(|place| known.get(place).copied().unwrap_or_default()).collect();
+    /// What of it outlives an Oracle; nothing of a rule without a hold time.
+    fn switches(&self, places: &[u64], now: Time, hold: Time) -> RuleSwitches {
+        if hold == Time::ZERO {
+            return RuleSwitches::default();
+        }
+        let state = |switch: &Switch| (switch.is_on() || switch.is_held(now, hold)).then_some(switch.is_on());
+        let present = places.iter().zip(&self.hosts).filter_map(|(place, switch)| Some((*place, state(switch)?)));
+        let all: BTreeMap<u64, bool> = self.kept.iter().map(|(place, on)| (*place, *on)).chain(present).collect();
+        let of = |wanted: bool| {
+            let places = all.iter().filter(|(_, on)| **on == wanted).map(|(place, _)| *place);
+            places.take(KEPT_MAX).collect::<Vec<u64>>()
+        };
+        RuleSwitches { network: state(&self.network), on: of(true), off: of(false) }
+    }
+
+    /// Hosts have come or gone: the others keep what they have, and one that comes back is held off, if it left with the rule switched.
+    fn move_hosts(&mut self, before: &[u64], now: &[u64], at: Time) {
+        let mut known: BTreeMap<u64, Switch> = before.iter().copied().zip(self.hosts.iter().copied()).collect();
+        let hosts = now.iter().map(|place| {
+            let left = |on| Switch::kept(on, at);
+            known.remove(place).or_else(|| self.kept.remove(place).map(left)).unwrap_or_default()
+        });
+        self.hosts = hosts.collect();
+        let gone = known.into_iter().filter(|(_, switch)| *switch != Switch::default());
+        for (place, _) in gone {
+            if self.kept.len() < KEPT_MAX {
+                self.kept.insert(place, false);
+            }
+        }
         self.when.forget_hosts();
         self.until.forget_hosts();
     }

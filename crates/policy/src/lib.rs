@@ -39,7 +39,7 @@ mod view;
 mod wire;
 mod zone;
 
-pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX};
+pub use agent::{Agent, AgentCounts, AgentRule, HELD_MAX, Reverted};
 pub use algorithm::{AlgorithmFacts, KERNEL_PREFIX, Known, Measures, provided};
 pub use beacon::Beacon;
 pub use compare::{Comparison, Decided, HostList, RuleChange, RulePlace, SettingChange};
@@ -51,7 +51,7 @@ pub use document::{Diagnostic, Located};
 pub use epoch::{EPOCH_MAX, Epoch, TERM_MAX};
 pub use expression::{Expression, ExpressionError, Place};
 pub use guard::GuardWindow;
-pub use history::{History, Progress};
+pub use history::{History, Progress, RuleSwitches};
 pub use model::*;
 pub use oracle::Oracle;
 pub use seen::Seen;

@@ -46,6 +46,8 @@ impl Oracle {
     /// Acts by another policy from the next decision on; its rollout begins at `progress`.
     pub fn adopt(&mut self, policy: Policy, progress: Progress) {
         self.verdict = Verdict::new(&policy);
+        // which rules were on belongs to the time when the policy was in force
+        let progress = Progress { switches: Vec::new(), ..progress };
         self.history = History::after(self.history.epoch()).resume(progress);
         self.policy = policy;
     }

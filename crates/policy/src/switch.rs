@@ -55,6 +55,17 @@ impl Switch {
         self.on
     }
 
+    /// One that was left on, or off lately, as [`Switch::is_held`] had it: it is held from `now` on, since nobody knows since when it is.
+    pub(crate) fn kept(on: bool, now: Time) -> Switch {
+        Switch { on, changed: Some(now), on_since: Some(now), ..Switch::default() }
+    }
+
+    /// Whether its hold still keeps it from being switched on.
+    pub(crate) fn is_held(self, now: Time, hold: Time) -> bool {
+        let within = |since: Option<Time>, hold| since.is_some_and(|since| now.saturating_sub(since) < hold);
+        within(self.changed, hold) || within(self.on_since, hold * 2)
+    }
+
     /// Takes the condition's value; `None` if it is not known.
     pub(crate) fn step(&mut self, wish: Option<bool>, limits: Limits) -> Turn {
         let Limits { now, hold, flap } = limits;

@@ -101,6 +101,21 @@ fn a_restarted_agent_takes_over_and_remembers_the_epochs_it_has_seen() {
 }
 
 #[test]
+fn an_agent_that_is_stopped_while_it_waits_for_another_has_not_failed() {
+    let Some(world) = World::new() else { return };
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &[]);
+    let places = world.places();
+    let mut arguments = vec!["agent", "--host", "h1", "--key", "oracle.key.pub", "--socket", "oracle.sock"];
+    arguments.extend(places.iter().map(String::as_str));
+    let second = world.start(&arguments);
+    assert!(eventually(|| second.said().contains("waiting for 10 s for it to end")), "{}", second.said());
+    second.stop();
+    agent.stop();
+    world.assert_as_before();
+}
+
+#[test]
 fn what_others_have_changed_since_is_not_restored() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);

@@ -241,7 +241,8 @@ impl World {
         for machine in 1..=HOSTS {
             let state = self.path(&format!("h{machine}-state"));
             let left = fs::read_dir(&state).into_iter().flatten().flatten().map(|entry| entry.file_name());
-            let left: Vec<_> = left.filter(|name| name != "epoch" && name != "lock").collect();
+            let left: Vec<_> =
+                left.filter(|name| name != "epoch" && name != "lock" && name != "reverted.json").collect();
             assert!(left.is_empty(), "{}: {left:?}", state.display());
         }
         let names: Vec<String> = self.machines.to_vec();

@@ -162,3 +162,28 @@ impl OpenFlow {
         answer.await.map_err(|_| Error::Stopped)
     }
 }
+
+/// Reads bytes of a switch, without their header, as every message that they could be.
+pub fn parsed(bytes: &[u8]) {
+    let _ = wire::features(bytes);
+    let _ = wire::generation(bytes);
+    let _ = wire::error(bytes).map(|(kind, code)| wire::error_name(kind, code));
+    let _ = wire::speaks_ours(&wire::Message { version: 4, kind: wire::kind::HELLO, xid: 0, body: bytes.to_vec() });
+    let _ = lldp::read(bytes, &LldpKey::of([1; 32]));
+    let _ = oxm::read(bytes);
+    let _ = wire::packet_in(bytes).and_then(|arrived| {
+        let _ = lldp::read(arrived.packet, &LldpKey::of([1; 32]));
+        oxm::read(arrived.fields)
+    });
+    let _ = statistics::removed(bytes).and_then(|entry| oxm::read(entry.fields));
+    let bodies = [Some(bytes), wire::part(bytes).ok().map(|part| part.body)];
+    for mut cursor in bodies.into_iter().flatten().map(|body| wire::Cursor::new("anything", body)) {
+        let (mut ports, mut counted, mut queues) = (cursor, cursor, cursor);
+        while statistics::description(&mut ports).is_ok() {}
+        while statistics::port(&mut counted).is_ok() {}
+        while statistics::queue(&mut queues).is_ok() {}
+        while let Ok(entry) = statistics::flow(&mut cursor) {
+            let _ = oxm::read(entry.fields);
+        }
+    }
+}

@@ -444,8 +444,8 @@ fn one_that_gives_the_lease_up_is_followed_at_once_and_what_it_shared_is_kept() 
     assert_eq!(one.keep(s(1), 0, 0).unwrap(), Standing::Leads { term: 1 });
     assert_eq!(other.keep(s(1), 0, 0).unwrap(), Standing::Follows { holder: Some(1) });
     assert_eq!(one.shared().unwrap(), None);
-    let progress = Progress { lasted: s(60), ended: Some("it hurts".into()) };
-    let shared = Shared { policy: "text".into(), file: "a.toml".into(), progress, paused: None };
+    let progress = Progress { lasted: s(60), ended: Some("it hurts".into()), ..Progress::default() };
+    let shared = Shared { policy: "text".into(), file: "a.toml".into(), progress, paused: None, began: 0 };
     assert!(one.share(&shared).unwrap());
     one.give_up();
     assert_eq!(other.keep(s(4), 6, 0).unwrap(), Standing::Leads { term: 7 }, "above the terms that hosts know of");

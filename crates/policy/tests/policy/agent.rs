@@ -294,3 +294,36 @@ fn whatever_the_oracle_signs_an_agent_goes_on() {
     }
     assert!(counts.taken > 1000 && counts.expired > 100, "{counts:?}");
 }
+
+#[test]
+fn what_a_guard_has_reverted_stays_so_in_an_agent_that_begins_anew() {
+    let mut before = agent();
+    before.on_cue(s(0), &key().sign(&cue(1, 0, window(20)))).unwrap();
+    before.on_cue(s(0), &key().sign(&cue(1, 1, window(30)))).unwrap();
+    assert!(before.on_measured(s(10), &host(100)));
+    assert_eq!(before.reverted().len(), 2);
+    let mut anew = agent();
+    anew.remember(before.reverted()[..1].iter().cloned());
+    assert_eq!(anew.on_cue(s(20), &key().sign(&cue(2, 0, window(20)))), Ok(false), "still reverted");
+    assert_eq!(anew.on_cue(s(20), &key().sign(&cue(2, 1, window(30)))), Ok(true), "the other was not remembered");
+    assert_eq!(windows(&anew), [(Some(30), s(110))]);
+    assert_eq!(anew.poll_timeout(), Some(s(70)));
+    assert!(anew.on_timer(s(70)));
+    assert_eq!(windows(&anew), [(Some(20), s(110)), (Some(30), s(110))]);
+}
+
+#[test]
+fn reverted_rules_count_among_those_that_an_agent_keeps() {
+    let mut agent = agent();
+    let rules = (0..policy::HELD_MAX + 10).map(|i| policy::Reverted {
+        policy: "p".into(),
+        rule: format!("gone {i:03}"),
+        until: s(100),
+        hold: s(60),
+    });
+    agent.remember(rules);
+    assert_eq!(agent.reverted().len(), policy::HELD_MAX);
+    assert_eq!(agent.on_cue(s(0), &key().sign(&cue(1, 0, window(20)))), Err(CueError::TooMany(1)));
+    agent.on_timer(s(100));
+    assert_eq!(agent.on_cue(s(100), &key().sign(&cue(2, 0, window(20)))), Ok(true));
+}

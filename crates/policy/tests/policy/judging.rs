@@ -230,7 +230,7 @@ fn a_restarted_oracle_continues_the_rollout() {
     assert_eq!((treated(&mut first, 60), treated(&mut first, 600)), (1, 1));
     assert_eq!(first.progress(), Progress::default());
     assert_eq!(treated(&mut first, 660), 10, "ten minutes after the first decision");
-    assert_eq!(first.progress(), Progress { lasted: Time::from_secs(600), ended: None });
+    assert_eq!(first.progress(), Progress { lasted: Time::from_secs(600), ..Progress::default() });
     let history = History::after(first.epoch()).resume(first.progress());
     let mut second = Oracle::new(parse(&text).unwrap(), key(), history);
     assert_eq!((treated(&mut second, 60), second.epoch()), (10, 4), "the last stage at once");

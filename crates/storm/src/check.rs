@@ -1,0 +1,290 @@
+//! What must hold in every storm. Judged from outside: from what was sent, what arrived, and what is in the kernel.
+
+use crate::host::{Did, InKernel, REVERTED, since};
+use crate::oracles::Sent;
+use crate::world::{FRACTION, HOLD, PERIOD};
+use policy::{Addressees, Cue, PublicKeys, place_of};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use units::Time;
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invariant {
+    /// No agent takes a CUE of an older epoch after one of a newer, restarts included, unless its disk forgot; and none twice in one life.
+    Epoch,
+    /// No agent takes what the Oracle's key has not signed.
+    Signature,
+    /// A host is at its defaults once the lifetime of the last CUE that it could take is over.
+    Lifetime,
+    /// A rule is switched on for a host at most once a hold time, whichever Oracle decides, unless all that knew forgot.
+    Hold,
+    /// What a guard has reverted stays so for its hold, whatever Oracles send and agents restart, unless the host's disk forgot.
+    Guard,
+    /// A rollout that was rolled back stays so, whichever Oracle decides, unless all that knew forgot.
+    Rollback,
+    /// Nobody is treated whom the rollout does not treat: no more hosts than its share, and no agent that a CUE does not name.
+    Share,
+    /// What is kept has a limit: Oracles know no host that there is not.
+    Bounds,
+    /// The audit log is whole unless its disk was damaged.
+    Audit,
+}
+
+/// What did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What.
+    pub invariant: Invariant,
+    /// When.
+    pub at: Time,
+    /// How.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}: {}", self.invariant, self.at, self.what)
+    }
+}
+
+/// What is known of a host from outside.
+#[derive(Default)]
+struct OfHost {
+    /// The highest epoch of which a CUE was taken.
+    highest: u64,
+    /// Those taken in this life.
+    taken: BTreeSet<(u64, u32)>,
+    /// When the last CUE that it could take ends.
+    until: Time,
+    /// By rule: until when it stays reverted.
+    reverted: BTreeMap<String, Time>,
+}
+
+/// Looks whether everything holds.
+pub struct Checks {
+    keys: PublicKeys,
+    hosts: Vec<(String, OfHost)>,
+    /// By host and rule: whether it was on by the last decision, and when it was switched on.
+    on: BTreeMap<(usize, String), (bool, Option<Time>)>,
+    /// Who knows that the rollout was rolled back: Oracles by their disks, and the store (`usize::MAX`). `None`: it was not.
+    rolled_back: Option<BTreeSet<usize>>,
+    /// Since when the store knows.
+    shared_at: Time,
+    violations: Vec<Violation>,
+    now: Time,
+}
+
+/// The store, among those who know of a rollback.
+pub const STORE: usize = usize::MAX;
+
+impl Checks {
+    pub fn new(keys: PublicKeys, hosts: impl Iterator<Item = String>) -> Checks {
+        Checks {
+            keys,
+            hosts: hosts.map(|name| (name, OfHost::default())).collect(),
+            on: BTreeMap::new(),
+            rolled_back: None,
+            shared_at: Time::NEVER,
+            violations: Vec::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    pub fn tick(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// The first thing that did not hold.
+    pub fn violation(&mut self) -> Option<Violation> {
+        (!self.violations.is_empty()).then(|| self.violations.remove(0))
+    }
+
+    pub fn violated(&mut self, invariant: Invariant, what: String) {
+        self.violations.push(Violation { invariant, at: self.now, what });
+    }
+
+    /// A new agent's life begins; its disk may have forgotten what it knew.
+    pub fn begin_life(&mut self, host: usize, has_forgotten: bool) {
+        let of = &mut self.hosts[host].1;
+        of.taken.clear();
+        if has_forgotten {
+            (of.highest, of.reverted) = (0, BTreeMap::new());
+        }
+    }
+
+    /// What it has reverted was not kept, or is not for long.
+    pub fn forget_reverts(&mut self, host: usize) {
+        self.hosts[host].1.reverted.clear();
+    }
+
+    /// A host's step. `before` and `after` are what was in its kernel.
+    pub fn step(&mut self, host: usize, did: &Did, after: &[InKernel]) {
+        for (bytes, taken) in &did.took {
+            self.message(host, bytes, taken.is_ok());
+        }
+        let Some(judged) = &did.judged else { return };
+        let until = self.now + Time::from_ns(REVERTED.as_nanos() as u64);
+        for rule in judged {
+            if after.iter().any(|there| there.rule == rule.rule) && did.ended.is_none() {
+                self.violated(Invariant::Guard, format!("h{host} loses segments and keeps `{}`", rule.rule));
+            }
+            self.hosts[host].1.reverted.entry(rule.rule.clone()).or_insert(until);
+        }
+    }
+
+    fn message(&mut self, host: usize, bytes: &[u8], is_taken: bool) {
+        let cue = match self.keys.open(bytes) {
+            Ok(cue) => cue,
+            Err(policy::CueError::Forged) if is_taken && !bytes.starts_with(b"opentcp ") => {
+                return self.violated(Invariant::Signature, format!("h{host} took what the Oracle has not signed"));
+            }
+            Err(_) => return,
+        };
+        let is_named = names(&cue, &self.hosts[host].0);
+        let now = self.now;
+        let of = &mut self.hosts[host].1;
+        let id = (cue.epoch, cue.id);
+        if is_named && cue.epoch >= of.highest && !of.taken.contains(&id) {
+            of.until = of.until.max(now + cue.lifetime);
+        }
+        if !is_taken {
+            return;
+        }
+        let (highest, is_first) = (of.highest, of.taken.insert(id));
+        of.highest = highest.max(cue.epoch);
+        let epoch = cue.epoch;
+        if epoch < highest {
+            self.violated(Invariant::Epoch, format!("h{host} took epoch {epoch} after {highest}"));
+        }
+        if !is_first {
+            self.violated(Invariant::Epoch, format!("h{host} took number {} of epoch {epoch} twice", cue.id));
+        }
+        if !is_named {
+            self.violated(Invariant::Share, format!("h{host} took a CUE for {:?}", cue.scope.hosts));
+        }
+    }
+
+    /// What is in a host's kernel now.
+    pub fn kernel(&mut self, host: usize, boot: Time, rules: &[InKernel]) {
+        let now = self.now;
+        let uptime = since(now, boot);
+        let in_force: Vec<&InKernel> = rules.iter().filter(|rule| rule.until > uptime).collect();
+        let of = &mut self.hosts[host].1;
+        of.reverted.retain(|_, until| *until > now);
+        let overruled = in_force.iter().find(|rule| of.reverted.contains_key(&rule.rule)).map(|rule| rule.rule.clone());
+        let is_over = !in_force.is_empty() && now >= of.until + Time::from_ms(1);
+        let until = of.until;
+        if let Some(rule) = overruled {
+            self.violated(Invariant::Guard, format!("h{host} has `{rule}`, which a guard has reverted"));
+        }
+        if is_over {
+            self.violated(
+                Invariant::Lifetime,
+                format!("h{host} has {} rules; its CUEs ended at {until}", in_force.len()),
+            );
+        }
+    }
+
+    /// A decision that was sent.
+    pub fn sent(&mut self, sent: &Sent, has_store: bool) {
+        let hosts = self.hosts.len();
+        if sent.known > hosts {
+            self.violated(
+                Invariant::Bounds,
+                format!("Oracle {} knows of {} hosts of {hosts}", sent.oracle, sent.known),
+            );
+        }
+        let most = (sent.hosts as f64 * FRACTION).ceil() as usize;
+        let named = (0..hosts).filter(|host| sent.cues.iter().any(|cue| names(cue, &self.hosts[*host].0))).count();
+        let of_all = (hosts as f64 * FRACTION).ceil() as usize;
+        if sent.treated > most || (sent.hosts == hosts && named > of_all) {
+            let Sent { epoch, treated, hosts, .. } = sent;
+            self.violated(
+                Invariant::Share,
+                format!("epoch {epoch} treats {treated} of {hosts} hosts and names {named}"),
+            );
+        }
+        self.follow_rollback(sent, has_store);
+        self.follow_holds(sent);
+    }
+
+    fn follow_rollback(&mut self, sent: &Sent, has_store: bool) {
+        if sent.rolled_back && has_store {
+            self.shared_at = self.shared_at.min(self.now);
+        }
+        let knows = |of: &BTreeSet<usize>| of.contains(&sent.oracle) || (has_store && of.contains(&STORE));
+        match &mut self.rolled_back {
+            None if sent.rolled_back => {
+                self.rolled_back = Some([sent.oracle].into_iter().chain(has_store.then_some(STORE)).collect());
+            }
+            Some(known) if sent.rolled_back => {
+                known.insert(sent.oracle);
+                if has_store {
+                    known.insert(STORE);
+                }
+            }
+            Some(known) if knows(known) && !sent.cues.is_empty() => {
+                let what = format!(
+                    "Oracle {} treats hosts in epoch {}, though {known:?} know better",
+                    sent.oracle, sent.epoch
+                );
+                self.violated(Invariant::Rollback, what);
+            }
+            _ => {}
+        }
+        if sent.rolled_back && !sent.cues.is_empty() {
+            self.violated(Invariant::Rollback, format!("epoch {} treats hosts though it is over", sent.epoch));
+        }
+    }
+
+    fn follow_holds(&mut self, sent: &Sent) {
+        for host in 0..self.hosts.len() {
+            let rules: BTreeSet<&str> =
+                sent.cues.iter().filter(|cue| names(cue, &self.hosts[host].0)).map(|cue| cue.rule.as_str()).collect();
+            for rule in ["fast"] {
+                let (is_on, now) = (rules.contains(rule), self.now);
+                let known = self.on.entry((host, rule.to_string())).or_default();
+                let (was_on, at) = *known;
+                *known = (is_on, if is_on && !was_on { Some(now) } else { at });
+                if is_on && !was_on && at.is_some_and(|at| now.saturating_sub(at) < HOLD) {
+                    let at = at.unwrap_or_default();
+                    self.violated(
+                        Invariant::Hold,
+                        format!("`{rule}` was switched on for h{host} at {at}, and again now"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// A disk, or the store, may have forgotten: holds, and rollbacks that it alone knew of.
+    pub fn forget(&mut self, who: usize) {
+        self.on.clear();
+        if let Some(known) = &mut self.rolled_back {
+            known.remove(&who);
+        }
+        if who == STORE {
+            self.shared_at = Time::NEVER;
+        }
+    }
+
+    /// An Oracle has reached the store since `steady`: if it had time to learn from it what was rolled back, it knows.
+    pub fn learn(&mut self, oracle: usize, steady: Time) {
+        if self.now.saturating_sub(steady.max(self.shared_at)) <= PERIOD * 3 {
+            return;
+        }
+        if let Some(known) = self.rolled_back.as_mut().filter(|known| known.contains(&STORE)) {
+            known.insert(oracle);
+        }
+    }
+}
+
+/// Whether a CUE is for a host of this name, by its place in the policy's order.
+fn names(cue: &Cue, host: &str) -> bool {
+    match &cue.scope.hosts {
+        Addressees::All => true,
+        Addressees::UpTo(last) => place_of(&cue.policy, host) <= *last,
+        Addressees::Named(hosts) => hosts.iter().any(|named| named == host),
+    }
+}

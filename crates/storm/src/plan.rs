@@ -1,0 +1,173 @@
+//! What goes wrong in a storm, and when; drawn from a seed.
+
+use testkit::Random;
+use units::Time;
+
+/// A storm's length.
+pub const LASTS: Time = Time::from_secs(180);
+/// A step of the clock.
+pub const TICK: Time = Time::from_ms(100);
+
+/// A storm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// From which it was drawn; messages draw their fate from it too.
+    pub seed: u64,
+    /// With agents.
+    pub hosts: usize,
+    /// With a lease if there are several.
+    pub oracles: usize,
+    /// Treated hosts complete their flows so much later, in percent: a rollout that is to be ended.
+    pub hurts: u64,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+}
+
+/// Something that goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Since when.
+    pub from: Time,
+    /// Until when.
+    pub until: Time,
+    /// What.
+    pub kind: Kind,
+}
+
+/// What becomes of a disk while its process is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// Nothing.
+    Kept,
+    /// It is as it was some time ago.
+    Old,
+    /// It is empty.
+    Lost,
+    /// The end of a file is missing.
+    Torn,
+    /// A bit of a file has changed.
+    Flipped,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Messages are lost, of a hundred so many.
+    Loss(u64),
+    /// Messages are late by up to this, and overtake each other.
+    Delay(Time),
+    /// Messages to hosts arrive twice, of a hundred so many.
+    Twice(u64),
+    /// Messages have a bit changed, of a hundred so many.
+    Damage(u64),
+    /// Somebody sends hosts recorded messages.
+    Replay,
+    /// Somebody sends hosts messages that another key has signed.
+    Forge,
+    /// A host and the Oracles do not hear each other.
+    HostCut(usize),
+    /// An Oracle and the hosts do not hear each other.
+    OracleCut(usize),
+    /// An Oracle does not reach the store.
+    StoreCut(usize),
+    /// The store is as it was some time ago.
+    StoreOld,
+    /// The store is empty.
+    StoreLost,
+    /// An agent is killed, and started again at the end.
+    AgentDown(usize, Disk),
+    /// The same, and the guardian with it.
+    BothDown(usize, Disk),
+    /// A machine with an agent is restarted.
+    Reboot(usize),
+    /// An agent's disk is full.
+    AgentFull(usize),
+    /// An Oracle is killed, and started again at the end.
+    OracleDown(usize, Disk),
+    /// An Oracle's disk is full.
+    OracleFull(usize),
+    /// An Oracle's wall clock is wrong by so many hours.
+    WallClock(usize, i64),
+    /// A host reports nonsense.
+    Lies(usize),
+    /// A host loses segments: more than its guard allows.
+    Losses(usize),
+    /// A link is busy: the rule's condition does not hold.
+    Busy,
+    /// The collector says nothing.
+    Blind,
+}
+
+impl Plan {
+    /// The storm of a seed.
+    pub fn of(seed: u64) -> Plan {
+        let mut random = Random(seed);
+        let hosts = 2 + random.below(4) as usize;
+        let oracles = 1 + random.below(3) as usize;
+        let hurts = *random.any(&[0, 0, 100, 200]);
+        let count = 3 + random.below(10);
+        let faults = (0..count).map(|_| fault(&mut random, hosts, oracles)).collect();
+        Plan { seed, hosts, oracles, hurts, faults }
+    }
+
+    /// The same with fewer hosts, and without what goes wrong at others.
+    #[must_use]
+    pub fn with_hosts(&self, hosts: usize) -> Plan {
+        let is_there = |fault: &&Fault| fault.kind.host().is_none_or(|host| host < hosts);
+        Plan { hosts, faults: self.faults.iter().filter(is_there).cloned().collect(), ..self.clone() }
+    }
+
+    /// What goes wrong at `now`.
+    pub(crate) fn at(&self, now: Time) -> impl Iterator<Item = Kind> {
+        self.faults.iter().filter(move |fault| fault.from <= now && now < fault.until).map(|fault| fault.kind)
+    }
+}
+
+impl Kind {
+    fn host(self) -> Option<usize> {
+        match self {
+            Kind::HostCut(host)
+            | Kind::AgentDown(host, _)
+            | Kind::BothDown(host, _)
+            | Kind::Reboot(host)
+            | Kind::AgentFull(host)
+            | Kind::Lies(host)
+            | Kind::Losses(host) => Some(host),
+            _ => None,
+        }
+    }
+}
+
+fn fault(random: &mut Random, hosts: usize, oracles: usize) -> Fault {
+    let ms = TICK.as_ns() / 1_000_000;
+    let from = Time::from_ms(random.below(LASTS.as_ns() / 1_000_000 / ms) * ms);
+    let lasts = Time::from_ms((1 + random.below(300)) * ms);
+    let host = random.below(hosts as u64) as usize;
+    let oracle = random.below(oracles as u64) as usize;
+    let disk = *random.any(&[Disk::Kept, Disk::Kept, Disk::Kept, Disk::Old, Disk::Lost, Disk::Torn, Disk::Flipped]);
+    let kind = match random.below(24) {
+        0 => Kind::Loss(5 + random.below(90)),
+        1 => Kind::Delay(Time::from_ms(200 + random.below(8000))),
+        2 => Kind::Twice(5 + random.below(90)),
+        3 => Kind::Damage(5 + random.below(90)),
+        4 => Kind::Replay,
+        5 => Kind::Forge,
+        6 => Kind::HostCut(host),
+        7 => Kind::OracleCut(oracle),
+        8 => Kind::StoreCut(oracle),
+        9 => Kind::StoreOld,
+        10 => Kind::StoreLost,
+        11 | 12 => Kind::AgentDown(host, disk),
+        13 => Kind::BothDown(host, disk),
+        14 => Kind::Reboot(host),
+        15 => Kind::AgentFull(host),
+        16 | 17 => Kind::OracleDown(oracle, disk),
+        18 => Kind::OracleFull(oracle),
+        19 => Kind::WallClock(oracle, random.below(100) as i64 - 50),
+        20 => Kind::Lies(host),
+        21 => Kind::Losses(host),
+        22 => Kind::Busy,
+        _ => Kind::Blind,
+    };
+    Fault { from, until: from + lasts, kind }
+}
