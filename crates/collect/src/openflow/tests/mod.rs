@@ -6,7 +6,7 @@ mod matrix;
 use super::lldp::{self, LldpKey, Sender};
 use super::statistics::{self, Description};
 use super::wire::{self, Cursor, HEADER, Message, kind};
-use super::{Error, parsed};
+use super::{Error, oxm, parsed};
 use crate::Counts;
 use proptest::prelude::*;
 use units::Rate;
