@@ -7,7 +7,7 @@ use crate::terminal::{Terminal, note, print, print_json};
 use results::{RunInfo, RunSummary, SelfCheck};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use study::{Kept, Monitor, RunRequest, Words as _, tables};
+use study::{Kept, Monitor, RunRequest, Words as _, model_tables, tables};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +16,7 @@ Examples:
   opentcp run scenarios/incast.toml --jobs 4 --out incast --json > incast.json
   opentcp run opentcp-results/dumbbell/scenario.toml      repeats the run, byte for byte
   opentcp run scenarios/dctcp-star.toml --backend emu     in real time, with real Linux hosts (as root)
+  opentcp run scenarios/fleet.toml --fast                 101,306 hosts, as a scale model with measured errors
 
 The results folder:
   report.html      charts and tables for a browser
@@ -38,6 +39,10 @@ pub struct Args {
     /// What runs the scenario
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
+    /// Simulate a scale model instead of a network that is too large: FCT slowdown by flow size, with its interval and its measured error. For
+    /// Poisson traffic on a fat tree or leaf-spine; refuses what a model cannot say (docs/validation/fast.md)
+    #[arg(long, conflicts_with = "backend")]
+    fast: bool,
     /// Emulator: exit with 0 even if a run is not valid because the machine was too slow
     #[arg(long)]
     allow_distorted: bool,
@@ -66,13 +71,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Backend::Emu => study::Backend::Emu,
         },
     };
-    let done = study::run(&request, Monitor::new(&Terminal::default(), &stop::on_signals()))?;
+    let (terminal, stop) = (Terminal::default(), stop::on_signals());
+    let monitor = Monitor::new(&terminal, &stop);
+    let done = if args.fast { study::run_fast(&request, monitor) } else { study::run(&request, monitor) }?;
     let report = done.out.join("report.html");
     if args.options.json {
         let runs = done.runs.iter().map(Kept::summary).collect();
         print_json(&Output { scenario: &done.scenario, out: &done.out, report: &report, runs, run: &done.info })?;
     } else {
-        print(&tables(&done.runs))?;
+        print(&if args.fast { model_tables(&done.runs) } else { tables(&done.runs) })?;
     }
     note!("{}", done.info.words());
     note!("report: {}", report.display());
