@@ -18,7 +18,7 @@ Examples:
   opentcp reproduce cfi16 --full                       also experiments that explain deviations
   opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[].ours'
   opentcp reproduce data-centers --full                an hour and more; resumes after an interruption
-  opentcp reproduce fast --full                        the errors of scale models, also at 4,394 hosts: ten minutes
+  opentcp reproduce fast --full                        the errors of scale models, also at 4,394 hosts
   sudo opentcp reproduce dctcp                         also on real kernels, ten minutes
   opentcp reproduce dctcp --figure 12 --backend sim
   sudo opentcp reproduce opentcp --backend kernel      on real kernels alone, two minutes

@@ -16,7 +16,7 @@ Examples:
   opentcp run scenarios/incast.toml --jobs 4 --out incast --json > incast.json
   opentcp run opentcp-results/dumbbell/scenario.toml      repeats the run, byte for byte
   opentcp run scenarios/dctcp-star.toml --backend emu     in real time, with real Linux hosts (as root)
-  opentcp run scenarios/fleet.toml --fast                 101,306 hosts, as a scale model with measured errors
+  opentcp run scenarios/fleet.toml --fast                 101,306 hosts, as a scale model
 
 The results folder:
   report.html      charts and tables for a browser

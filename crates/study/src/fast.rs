@@ -113,7 +113,8 @@ fn together(job: &Job, seeds: Vec<RunResults>) -> RunResults {
     let flows = seeds.into_iter().flat_map(|run| run.flows).enumerate();
     let flows: Vec<FlowRow> = flows.map(|(number, flow)| FlowRow { flow: number as u64, ..flow }).collect();
     // sums over links and hosts are the model's own
-    let mut summary = Summary { packet_hops, goodput_bps: None, ..Summary::of(plan::identity(&job.scenario), &flows, &[]) };
+    let mut summary =
+        Summary { packet_hops, goodput_bps: None, ..Summary::of(plan::identity(&job.scenario), &flows, &[]) };
     if let Some(slowdown) = &mut summary.slowdown {
         slowdown.all.model = Some(interval(each.iter().map(|seed| &seed.all)));
         for class in &mut slowdown.classes {

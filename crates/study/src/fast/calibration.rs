@@ -74,7 +74,8 @@ impl Table {
                 p99: (*whole_p99, *model_p99),
             })
         };
-        let numbered = lines.enumerate().map(|(i, line)| figure(line).ok_or_else(|| format!("line {}: `{line}`", i + 2)));
+        let numbered =
+            lines.enumerate().map(|(i, line)| figure(line).ok_or_else(|| format!("line {}: `{line}`", i + 2)));
         Ok(Table { figures: numbered.collect::<Result<_, _>>()? })
     }
 
@@ -104,7 +105,10 @@ impl Table {
 
     fn error(&self, case: &Case, class: &str) -> Option<ModelError> {
         let alike = |figure: &&Figure| {
-            figure.shape == case.shape && figure.algorithm == case.algorithm && figure.class == class && figure.hosts <= case.hosts
+            figure.shape == case.shape
+                && figure.algorithm == case.algorithm
+                && figure.class == class
+                && figure.hosts <= case.hosts
         };
         let sizes: BTreeSet<u64> = self.figures.iter().filter(alike).map(|figure| figure.hosts).collect();
         sizes.into_iter().rev().find_map(|hosts| {
@@ -152,7 +156,8 @@ impl Case {
 
 /// The scenario that errors are measured with.
 pub fn measured() -> Result<Scenario, Failure> {
-    let mut runs = parse_scenario(SCENARIO, SCENARIO_TEXT, &["tcp.cc=dctcp".to_string()], &Disk { base: PathBuf::new() })?;
+    let mut runs =
+        parse_scenario(SCENARIO, SCENARIO_TEXT, &["tcp.cc=dctcp".to_string()], &Disk { base: PathBuf::new() })?;
     Ok(runs.swap_remove(0).scenario)
 }
 
@@ -170,9 +175,10 @@ fn shape(scenario: &Scenario) -> Option<(&'static str, u64)> {
 /// What has to be the same for a measured error to apply: all but the size, the shape, the algorithm and the load.
 fn core(scenario: &Scenario) -> (Scenario, bool) {
     let network = &scenario.network;
-    let uniform = network.tier.values().all(|tier| {
-        (tier.rate, tier.delay, tier.queue) == (network.rate, network.delay, network.queue)
-    });
+    let uniform = network
+        .tier
+        .values()
+        .all(|tier| (tier.rate, tier.delay, tier.queue) == (network.rate, network.delay, network.queue));
     let arrivals = Arrivals::FlowsPerSecond(0.0);
     let of_entry = |entry: &Traffic| {
         let kind = match &entry.kind {

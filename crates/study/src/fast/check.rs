@@ -15,14 +15,21 @@ pub fn check(scenario: &Scenario) -> Result<(), Failure> {
         TrafficKind::Poisson { from: None, to: None, flows: None, .. } => {
             Some("`poisson.flows_per_second`: it is of all hosts together; write `load`")
         }
-        TrafficKind::Poisson { from: None, to: None, .. } => Some("`poisson.flows`: it is of all hosts together; set `stop`"),
+        TrafficKind::Poisson { from: None, to: None, .. } => {
+            Some("`poisson.flows`: it is of all hosts together; set `stop`")
+        }
         TrafficKind::Poisson { .. } => Some("`poisson.from` and `poisson.to`: its hosts are not alike"),
-        _ => Some("traffic other than `poisson`: what jobs, incasts and traces do depends on the number of their hosts"),
+        _ => {
+            Some("traffic other than `poisson`: what jobs, incasts and traces do depends on the number of their hosts")
+        }
     });
     let asks = [
         (!network.failure.is_empty(), "`network.failure`: a link is a larger part of the model"),
         (!network.loss.is_empty(), "`network.loss`: a link is a larger part of the model"),
-        (network.buffer != Buffer::Private, "`network.buffer`: a switch of the model has fewer ports to share its memory"),
+        (
+            network.buffer != Buffer::Private,
+            "`network.buffer`: a switch of the model has fewer ports to share its memory",
+        ),
         (scenario.enforcer.is_some(), "`enforcer`: what it has to do depends on the number of hosts"),
         (measure.links.is_some(), "`measure.links`: the model's links are not the network's"),
         (measure.queues != Queues::Links(Vec::new()), "`measure.queues`: the model's links are not the network's"),

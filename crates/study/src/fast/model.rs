@@ -23,7 +23,11 @@ pub fn model_of(scenario: &Scenario) -> Result<Scenario, Failure> {
             let leaves = u32::try_from(leaves).unwrap_or(u32::MAX);
             (hosts, (leaves >= 2).then_some(Topology::LeafSpine { leaves, spines, hosts_per_leaf }))
         }
-        _ => return Err(refusal("`network.topology` other than `fat_tree` and `leaf_spine`: others have no smaller network of the same kind")),
+        _ => {
+            return Err(refusal(
+                "`network.topology` other than `fat_tree` and `leaf_spine`: others have no smaller network of the same kind",
+            ));
+        }
     };
     let Some(topology) = topology else {
         return Err(Failure::Input(format!(

@@ -6,7 +6,9 @@ use results::{ModelError, SlowdownOf};
 
 /// Slowdown by size class of each run, with intervals and measured errors.
 pub fn tables(runs: &[Kept]) -> String {
-    let mut text = String::from("SCALE MODEL: the same network with fewer hosts; what a run counts on all links and flows is left out\n");
+    let mut text = String::from(
+        "SCALE MODEL: the same network with fewer hosts; what a run counts on all links and flows is left out\n",
+    );
     for run in runs {
         text.push_str(&format!("\n{}: FCT slowdown by flow size\n{}", run.name, of_run(run)));
     }
@@ -18,9 +20,8 @@ pub fn tables(runs: &[Kept]) -> String {
 }
 
 fn of_run(run: &Kept) -> String {
-    let mut table = Table::new([
-        "size", "flows", "unfinished", "p50", "from", "to", "error %", "p99", "from", "to", "error %", "",
-    ]);
+    let mut table =
+        Table::new(["size", "flows", "unfinished", "p50", "from", "to", "error %", "p99", "from", "to", "error %", ""]);
     let slowdown = run.summary.slowdown.iter();
     for of in slowdown.flat_map(|slowdown| slowdown.classes.iter().chain([&slowdown.all])) {
         let Some(model) = &of.model else { continue };

@@ -83,10 +83,7 @@ fn cases(request: &Request) -> Result<Vec<Case>, Failure> {
     for network in networks {
         let (shape, hosts, topology, loads) = network;
         for load in *loads {
-            let mut sets = vec![
-                format!("network.topology={topology}"),
-                format!("traffic.0.poisson.load={load} %"),
-            ];
+            let mut sets = vec![format!("network.topology={topology}"), format!("traffic.0.poisson.load={load} %")];
             sets.extend_from_slice(&request.sets);
             for algorithm in ALGORITHMS {
                 let mut sets = sets.clone();
@@ -146,7 +143,16 @@ fn error((whole, model): (f64, f64)) -> f64 {
 
 fn rendered(table: &Calibration) -> String {
     let mut text = Table::new([
-        "network", "algorithm", "load %", "size", "whole p50", "model", "error %", "whole p99", "model", "error %",
+        "network",
+        "algorithm",
+        "load %",
+        "size",
+        "whole p50",
+        "model",
+        "error %",
+        "whole p99",
+        "model",
+        "error %",
     ]);
     for figure in &table.figures {
         let percent = |pair| format!("{:.1}", error(pair) * 100.0);
