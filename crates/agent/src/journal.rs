@@ -78,8 +78,10 @@ impl Content {
 pub fn parsed(bytes: &[u8]) {
     let Ok(content) = Content::read(bytes) else { return };
     for Route { before, ours } in content.routes.values() {
-        let _ = before.iter().chain(ours).map(|Bytes(route)| from_bytes(route)).count();
-        let _ = before.iter().chain(ours).filter(|bytes| bytes.is(&RouteMessage::default())).count();
+        for route in before.iter().chain(ours) {
+            let _ = from_bytes(&route.0);
+            let _ = route.is(&RouteMessage::default());
+        }
     }
 }
 

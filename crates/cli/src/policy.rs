@@ -72,7 +72,8 @@ pub enum Command {
     /// hosts count, treated or not. For each rule that was never on, it gives the reason.
     #[command(after_help = "Examples:
   opentcp policy try policies/opentcp2.toml --scenario scenarios/policy-try.toml
-  opentcp policy try policies/opentcp1.toml --from-fleet --keep fleet.toml\n  \
+  opentcp policy try policies/opentcp1.toml --from-fleet --keep fleet.toml
+  opentcp policy try policies/incast.toml --scenario scenarios/fleet.toml --fast --set tcp.cc=cubic --set \"policy.period=10 ms\"\n  \
                             opentcp policy try policies/opentcp1.toml --scenario network.toml --seeds 20 --set \"policy.period=1 s\" --json")]
     Try(trial::Args),
     /// Search a policy's numbers in the simulator

@@ -18,6 +18,7 @@ Examples:
   opentcp reproduce cfi16 --full                       also experiments that explain deviations
   opentcp reproduce cfi16 --set \"duration=2 s\" --json | jq '.comparisons[].ours'
   opentcp reproduce data-centers --full                an hour and more; resumes after an interruption
+  opentcp reproduce fast --full                        the errors of scale models, also at 4,394 hosts
   sudo opentcp reproduce dctcp                         also on real kernels, ten minutes
   sudo opentcp reproduce dctcp --slower auto           on a machine that is too slow for real time
   opentcp reproduce dctcp --figure 12 --backend sim

@@ -7,7 +7,7 @@ use crate::terminal::{Terminal, note, print, print_json};
 use results::{RunInfo, RunSummary, SelfCheck};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use study::{Kept, Monitor, RunRequest, Slower, Words as _, tables};
+use study::{Kept, Monitor, RunRequest, Slower, Words as _, model_tables, tables};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,6 +17,7 @@ Examples:
   opentcp run opentcp-results/dumbbell/scenario.toml      repeats the run, byte for byte
   opentcp run scenarios/dctcp-star.toml --backend emu     in real time, with real Linux hosts (as root)
   opentcp run scenarios/dctcp-star.toml --backend emu --slower auto    on a machine that is too slow for that
+  opentcp run scenarios/fleet.toml --fast                 101,306 hosts, as a scale model
 
 The results folder:
   report.html      charts and tables for a browser
@@ -42,6 +43,10 @@ pub struct Args {
     /// Emulator: run the network N times slower than real time, or as much as this machine needs; results are in its own time
     #[arg(long, value_name = "auto|N")]
     slower: Option<Slower>,
+    /// Simulate a scale model instead of a network that is too large: FCT slowdown by flow size, with its interval and its measured error. For
+    /// Poisson traffic on a fat tree or leaf-spine; refuses what a model cannot say (docs/validation/fast.md)
+    #[arg(long, conflicts_with = "backend")]
+    fast: bool,
     /// Emulator: exit with 0 even if a run is not valid because the machine was too slow
     #[arg(long)]
     allow_distorted: bool,
@@ -74,13 +79,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Backend::Emu => study::Backend::Emu,
         },
     };
-    let done = study::run(&request, Monitor::new(&Terminal::default(), &stop::on_signals()))?;
+    let (terminal, stop) = (Terminal::default(), stop::on_signals());
+    let monitor = Monitor::new(&terminal, &stop);
+    let done = if args.fast { study::run_fast(&request, monitor) } else { study::run(&request, monitor) }?;
     let report = done.out.join("report.html");
     if args.options.json {
         let runs = done.runs.iter().map(Kept::summary).collect();
         print_json(&Output { scenario: &done.scenario, out: &done.out, report: &report, runs, run: &done.info })?;
     } else {
-        print(&tables(&done.runs))?;
+        print(&if args.fast { model_tables(&done.runs) } else { tables(&done.runs) })?;
     }
     note!("{}", done.info.words());
     note!("report: {}", report.display());

@@ -38,7 +38,7 @@ pub use rows::{
 };
 pub use run_summary::RunSummary;
 pub use selfcheck::SelfCheck;
-pub use slowdown::{Slowdown, SlowdownOf};
+pub use slowdown::{ModelError, OfModel, Slowdown, SlowdownOf};
 pub use summary::{Comparison, Identity, RunInfo, Summary};
 #[cfg(unix)]
 pub use write::{SweepWriter, WriteError, write_run, write_sweep};

@@ -55,6 +55,34 @@ pub struct SlowdownOf {
     /// Names of the percentiles that are only lower bounds: unfinished flows could raise them by more than 5 %.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
+    /// Of a scale model alone: how far the percentiles are to be believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<OfModel>,
+}
+
+/// What percentiles of a scale model say of the network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfModel {
+    /// 95 % interval of the median, from the model's seeds.
+    pub p50: (f64, f64),
+    /// The same of the 99th percentile.
+    pub p99: (f64, f64),
+    /// The error against whole simulations of such networks; `None`: it was not measured.
+    pub error: Option<ModelError>,
+}
+
+/// How far a scale model was from a whole simulation: 0.1 is 10 % too high.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelError {
+    /// Of the median.
+    pub p50: f64,
+    /// Of the 99th percentile.
+    pub p99: f64,
+}
+
+impl ModelError {
+    /// A larger error is not to be believed.
+    pub const MOST: f64 = 0.1;
 }
 
 /// The percentiles shown: name, and percent.
@@ -70,7 +98,7 @@ struct Sample {
 
 impl Slowdown {
     /// Of a run that ended at `end_ns`; `None` if no flow has an ideal completion time.
-    pub(crate) fn of(flows: &[FlowRow], end_ns: u64) -> Option<Self> {
+    pub fn of(flows: &[FlowRow], end_ns: u64) -> Option<Self> {
         let mut samples: Vec<Sample> = flows.iter().filter_map(|flow| Sample::of(flow, end_ns)).collect();
         if samples.is_empty() {
             return None;
@@ -111,6 +139,7 @@ impl SlowdownOf {
             p95: value(95),
             p99: value(99),
             at_least: at_least.map(|(name, _)| (*name).to_owned()).collect(),
+            model: None,
         }
     }
 

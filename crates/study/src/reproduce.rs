@@ -5,6 +5,7 @@
 mod cfi16;
 mod data_centers;
 mod dctcp;
+mod fast;
 mod opentcp;
 mod parity;
 mod pathologies;
@@ -33,8 +34,16 @@ pub struct Study {
 }
 
 /// All studies, in the order in which they run.
-pub const STUDIES: &[Study] =
-    &[cfi16::STUDY, data_centers::STUDY, dctcp::STUDY, opentcp::STUDY, parity::STUDY, pathologies::STUDY, tcon::STUDY];
+pub const STUDIES: &[Study] = &[
+    cfi16::STUDY,
+    data_centers::STUDY,
+    dctcp::STUDY,
+    fast::STUDY,
+    opentcp::STUDY,
+    parity::STUDY,
+    pathologies::STUDY,
+    tcon::STUDY,
+];
 
 /// The algorithms of studies that compare many, in the order of their tables.
 pub(crate) const VARIANTS: [&str; 10] =

@@ -6,6 +6,7 @@
 //! A rule that was never on has a reason: what its condition asked for, which values were seen, and what withheld it.
 
 use crate::failure::Failure;
+use crate::fast::model_of;
 use crate::known::{check_algorithm_files, parse_scenario, read_policy};
 use crate::monitor::Monitor;
 use crate::request::all_cores;
@@ -33,6 +34,8 @@ pub struct TrialRequest {
     pub sets: Vec<String>,
     /// Simulations in parallel. The answer does not depend on it.
     pub workers: usize,
+    /// Simulate a scale model instead; see [`run_fast`](crate::run_fast).
+    pub fast: bool,
 }
 
 impl TrialRequest {
@@ -42,7 +45,7 @@ impl TrialRequest {
     /// Ten seeds, on all CPUs.
     pub fn new(policy: impl Into<Source>, scenario: impl Into<Source>) -> TrialRequest {
         let (policy, scenario) = (policy.into(), scenario.into());
-        TrialRequest { policy, scenario, seeds: 10, sets: Vec::new(), workers: all_cores() }
+        TrialRequest { policy, scenario, seeds: 10, sets: Vec::new(), workers: all_cores(), fast: false }
     }
 }
 
@@ -53,6 +56,8 @@ pub struct Tried {
     pub policy: String,
     /// `helps`, `hurts`, `no difference`, or `cannot say`: too few data.
     pub answer: &'static str,
+    /// A scale model was simulated.
+    pub model: bool,
     /// Pairs of runs.
     pub seeds: u32,
     /// Pairs in which CUEs were sent.
@@ -80,7 +85,7 @@ impl Tried {
                 quantity.pairs.to_string(),
             ]);
         }
-        let Tried { policy, answer, seeds, acted, rolled_back, verdict, silent } = self;
+        let Tried { policy, answer, model, seeds, acted, rolled_back, verdict, silent } = self;
         let silent = silent.iter().flat_map(|line| ["\n", line.as_str(), "\n"]).collect::<String>();
         let ended = match rolled_back {
             0 => String::new(),
@@ -92,10 +97,12 @@ impl Tried {
             _ => answer,
         };
         format!(
-            "SIMULATED: `{policy}` {seen}: {}\n\n{}\nThe whole network with the policy compared with the same without it; from, to: the 95 % \
+            "{}: `{policy}` {seen}: {}\n\n{}\nThe whole {} with the policy compared with the same without it; from, to: the 95 % \
              confidence interval. The policy acted in {acted} of {seeds} seeds.{ended}\n{silent}",
+            if *model { "SCALE MODEL" } else { "SIMULATED" },
             verdict.reason,
-            table.render()
+            table.render(),
+            if *model { "model" } else { "network" },
         )
     }
 }
@@ -130,7 +137,7 @@ pub fn try_policy(request: &TrialRequest, monitor: Monitor<'_>) -> Result<Tried,
     let verdict = verdict.report();
     let silent = silent(&policy, &rules, &jobs[1].scenario);
     let (policy, answer) = (policy.name, answer(&verdict));
-    Ok(Tried { policy, answer, seeds: request.seeds, acted, rolled_back, verdict, silent })
+    Ok(Tried { policy, answer, model: request.fast, seeds: request.seeds, acted, rolled_back, verdict, silent })
 }
 
 /// The scenario's files, and the policy by its name.
@@ -185,7 +192,7 @@ fn jobs(request: &TrialRequest) -> Result<(Vec<Job>, Policy), Failure> {
     }
     let mut jobs = Vec::new();
     for run in runs {
-        let mut scenario = run.scenario;
+        let mut scenario = if request.fast { model_of(&run.scenario)? } else { run.scenario };
         scenario.measure.messages = true;
         let without = Scenario { policy: None, ..scenario.clone() };
         for (scenario, words) in [(without, "without"), (scenario, "with")] {

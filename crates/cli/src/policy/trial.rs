@@ -31,6 +31,10 @@ pub struct Args {
     /// Set a key of the scenario, dotted; may be given many times. `policy.period` is T in the simulated network
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    /// Simulate a scale model instead of a network that is too large. For Poisson traffic, and for conditions that do not depend on the
+    /// number of hosts and links (docs/validation/fast.md)
+    #[arg(long, conflicts_with = "from_fleet")]
+    fast: bool,
     /// Runs in parallel [default: the number of CPUs]. Results do not depend on it
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -54,6 +58,7 @@ pub fn try_policy(args: &Args) -> Result<(), Failure> {
         seeds: args.seeds,
         sets,
         workers: workers(args.jobs),
+        fast: args.fast,
     };
     let tried = study::try_policy(&request, Monitor::new(&Terminal::default(), &stop::on_signals()))?;
     if args.json { print_json(&tried) } else { print(&tried.words()) }

@@ -254,6 +254,7 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
     demo.toml: 1 runs, first demo
     dragonfly.toml: 2 runs, first routing=ecmp
     dumbbell.toml: 1 runs, first dumbbell
+    fleet.toml: 2 runs, first cc=dctcp
     incast-aimed.toml: 2 runs, first policy=none
     incast-kernel.toml: 2 runs, first policy=none
     incast-policy.toml: 2 runs, first policy=none
