@@ -22,19 +22,19 @@ pub struct RevertedFile {
     /// /proc/sys/kernel/random/boot_id
     boot: String,
     /// What is in it.
-    rules: Vec<Rule>,
+    rules: Vec<Entry>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
     boot: String,
-    rules: Vec<Rule>,
+    rules: Vec<Entry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct Entry {
     policy: String,
     rule: String,
     /// Since boot.
@@ -74,13 +74,13 @@ impl RevertedFile {
     /// # Errors
     /// The system's.
     pub fn store(&mut self, clock: Clock, reverted: &[Reverted]) -> Result<(), FileError> {
-        let rule = |reverted: &Reverted| Rule {
+        let rule = |reverted: &Reverted| Entry {
             policy: reverted.policy.clone(),
             rule: reverted.rule.clone(),
             until_ms: clock.boot_time(reverted.until).as_millis() as u64,
             hold_ms: reverted.hold.as_ns() / 1_000_000,
         };
-        let rules: Vec<Rule> = reverted.iter().map(rule).collect();
+        let rules: Vec<Entry> = reverted.iter().map(rule).collect();
         if rules == self.rules {
             return Ok(());
         }
@@ -113,13 +113,13 @@ impl Content {
     }
 
     /// In the boot of this number.
-    fn since(self, boot: &str, clock: Clock) -> Vec<Rule> {
+    fn since(self, boot: &str, clock: Clock) -> Vec<Entry> {
         let now_ms = clock.boot_time(clock.now()).as_millis() as u64;
-        let rule = |rule: Rule| {
+        let rule = |rule: Entry| {
             // no hold is longer than itself, whatever the file says
             let most_ms = now_ms + rule.hold_ms;
             let until_ms = if self.boot == boot { rule.until_ms.min(most_ms) } else { most_ms };
-            Rule { until_ms, ..rule }
+            Entry { until_ms, ..rule }
         };
         self.rules.into_iter().map(rule).collect()
     }

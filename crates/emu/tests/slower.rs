@@ -54,7 +54,9 @@ fn a_slower_network_has_the_queue_of_real_time_and_of_the_simulator() {
         Some(seen)
     };
     let (real, slower) = (see(1), see(8));
-    println!("median and p99 of the queue in packets, goodput in Mbit/s: simulated {simulated:?}, in real time {real:?}, eight times slower {slower:?}");
+    println!(
+        "median and p99 of the queue in packets, goodput in Mbit/s: simulated {simulated:?}, in real time {real:?}, eight times slower {slower:?}"
+    );
     let Some(slower) = slower else { return };
     for other in real.into_iter().chain([simulated]) {
         assert!(slower.0.abs_diff(other.0) <= 2, "median queue");

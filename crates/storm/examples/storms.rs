@@ -56,6 +56,8 @@ fn many(from: u64, count: u64) -> ExitCode {
     });
     let failed = failed.into_inner().expect("no thread panics");
     println!("{count} storms, in {} of which something does not hold", failed.values().map(Vec::len).sum::<usize>());
-    failed.iter().for_each(|(invariant, seeds)| println!("{invariant:?}: {}", seeds.len()));
+    for (invariant, seeds) in &failed {
+        println!("{invariant:?}: {}", seeds.len());
+    }
     ExitCode::from(u8::from(!failed.is_empty()))
 }

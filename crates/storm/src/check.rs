@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use units::Time;
 
+/// The rule that has a hold time.
+const SWITCHED: &str = "fast";
+
 /// What must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
@@ -65,8 +68,8 @@ struct OfHost {
 pub struct Checks {
     keys: PublicKeys,
     hosts: Vec<(String, OfHost)>,
-    /// By host and rule: whether it was on by the last decision, and when it was switched on.
-    on: BTreeMap<(usize, String), (bool, Option<Time>)>,
+    /// By host: whether [`SWITCHED`] was on by the last decision, and when it was switched on.
+    on: BTreeMap<usize, (bool, Option<Time>)>,
     /// Who knows that the rollout was rolled back: Oracles by their disks, and the store (`usize::MAX`). `None`: it was not.
     rolled_back: Option<BTreeSet<usize>>,
     /// Since when the store knows.
@@ -240,20 +243,14 @@ impl Checks {
 
     fn follow_holds(&mut self, sent: &Sent) {
         for host in 0..self.hosts.len() {
-            let rules: BTreeSet<&str> =
-                sent.cues.iter().filter(|cue| names(cue, &self.hosts[host].0)).map(|cue| cue.rule.as_str()).collect();
-            for rule in ["fast"] {
-                let (is_on, now) = (rules.contains(rule), self.now);
-                let known = self.on.entry((host, rule.to_string())).or_default();
-                let (was_on, at) = *known;
-                *known = (is_on, if is_on && !was_on { Some(now) } else { at });
-                if is_on && !was_on && at.is_some_and(|at| now.saturating_sub(at) < HOLD) {
-                    let at = at.unwrap_or_default();
-                    self.violated(
-                        Invariant::Hold,
-                        format!("`{rule}` was switched on for h{host} at {at}, and again now"),
-                    );
-                }
+            let is_on = sent.cues.iter().any(|cue| cue.rule == SWITCHED && names(cue, &self.hosts[host].0));
+            let now = self.now;
+            let known = self.on.entry(host).or_default();
+            let (was_on, at) = *known;
+            *known = (is_on, if is_on && !was_on { Some(now) } else { at });
+            if let Some(at) = at.filter(|at| is_on && !was_on && now.saturating_sub(*at) < HOLD) {
+                let found = format!("`{SWITCHED}` was switched on for h{host} at {at}, and again now");
+                self.violated(Invariant::Hold, found);
             }
         }
     }

@@ -10,7 +10,7 @@ use policy::{AgentRule, CueError, Host, Identity, PublicKeys};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use testkit::Random;
 use units::Time;
@@ -272,28 +272,31 @@ pub fn since(now: Time, then: Time) -> Duration {
     Duration::from_nanos(now.saturating_sub(then).as_ns())
 }
 
-fn content(folder: &PathBuf) -> BTreeMap<String, Vec<u8>> {
+/// The end of a name that a file has until it is complete.
+const NEW: &str = ".new";
+
+fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("a folder of the storm").flatten().filter(|entry| entry.path().is_file());
     let file = |entry: fs::DirEntry| Some((entry.file_name().to_str()?.to_string(), fs::read(entry.path()).ok()?));
     // a file that is full is no file
-    entries.filter_map(file).filter(|(name, _)| !name.ends_with(".new")).collect()
+    entries.filter_map(file).filter(|(name, _)| !name.ends_with(NEW)).collect()
 }
 
 /// Removes the file that an error names, as it says; whether there is one.
-pub fn remove(folder: &PathBuf, error: &str) -> bool {
+pub fn remove(folder: &Path, error: &str) -> bool {
     let name = content(folder).into_keys().find(|name| error.contains(&folder.join(name).display().to_string()));
     name.is_some_and(|name| fs::remove_file(folder.join(name)).is_ok())
 }
 
 /// Removes what is in a folder, folders aside.
-fn wipe(folder: &PathBuf) {
+fn wipe(folder: &Path) {
     for name in content(folder).into_keys() {
         fs::remove_file(folder.join(name)).expect("a file of the storm");
     }
 }
 
 /// What becomes of a disk; whether what was on it may be forgotten.
-pub fn harm(folder: &PathBuf, disk: Disk, before: &BTreeMap<String, Vec<u8>>, random: &mut Random) -> bool {
+pub fn harm(folder: &Path, disk: Disk, before: &BTreeMap<String, Vec<u8>>, random: &mut Random) -> bool {
     let files = content(folder);
     match disk {
         Disk::Kept => return false,
@@ -325,9 +328,9 @@ pub fn harm(folder: &PathBuf, disk: Disk, before: &BTreeMap<String, Vec<u8>>, ra
 }
 
 /// Makes a disk full, or not: what these files are replaced by cannot be written.
-pub fn fill(folder: &PathBuf, files: &[&str], is_full: bool) {
+pub fn fill(folder: &Path, files: &[&str], is_full: bool) {
     for file in files {
-        let beside = folder.join(format!("{file}.new"));
+        let beside = folder.join(format!("{file}{NEW}"));
         let _ = fs::remove_file(&beside);
         if is_full {
             symlink("/dev/full", &beside).expect("a link in a folder of the storm");

@@ -69,7 +69,7 @@ impl Net {
         }
     }
 
-    fn post(&mut self, (oracle, host): (usize, Option<usize>), packet: Packet) {
+    fn post(&mut self, (oracle, host): (usize, Option<usize>), packet: &Packet) {
         let Weather { loss, twice, damage, delay, hosts_cut, oracles_cut } = &self.weather;
         let is_cut = oracles_cut.contains(&oracle) || host.is_some_and(|host| hosts_cut.contains(&host));
         let mut is = |percent: u64| self.random.below(100) < percent;
@@ -96,17 +96,18 @@ impl Net {
     pub fn report(&mut self, from: &Peer, reply: usize, is_collector: bool, bytes: &[u8]) {
         for oracle in 0..self.oracles.len() {
             let packet = Packet { to: To::Oracle(oracle), from: Some(from.clone()), reply, bytes: bytes.to_vec() };
-            self.post((oracle, (!is_collector).then_some(reply)), packet);
+            self.post((oracle, (!is_collector).then_some(reply)), &packet);
         }
     }
 
-    fn to_host(&mut self, oracle: usize, host: usize, bytes: &[u8]) {
+    fn send(&mut self, oracle: usize, host: usize, bytes: &[u8]) {
         if self.recorded.len() >= RECORDED_MAX {
             self.recorded.pop_front();
         }
         self.recorded.push_back(bytes.to_vec());
         if host < self.hosts.len() {
-            self.post((oracle, Some(host)), Packet { to: To::Host(host), from: None, reply: 0, bytes: bytes.to_vec() });
+            let packet = Packet { to: To::Host(host), from: None, reply: 0, bytes: bytes.to_vec() };
+            self.post((oracle, Some(host)), &packet);
         }
     }
 
@@ -174,13 +175,13 @@ pub struct OracleEnd {
 impl Hub for OracleEnd {
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
         let mut net = self.net.borrow_mut();
-        (0..net.hosts.len()).for_each(|host| net.to_host(self.oracle, host, message));
+        (0..net.hosts.len()).for_each(|host| net.send(self.oracle, host, message));
         Ok(())
     }
 
     fn answer(&mut self, to: &ReplyTo, message: &[u8]) -> Result<(), BusError> {
         if let ReplyTo::Connection(host) = to {
-            self.net.borrow_mut().to_host(self.oracle, *host as usize, message);
+            self.net.borrow_mut().send(self.oracle, *host as usize, message);
         }
         Ok(())
     }

@@ -192,7 +192,7 @@ impl World<'_> {
             oracle.tick(self.now, hours.unwrap_or(0));
         }
         // half a minute is old enough for a disk or a store that comes back as it was
-        if self.now.as_ns() % 30_000_000_000 == 0 {
+        if self.now.as_ns().is_multiple_of(30_000_000_000) {
             self.hosts.iter_mut().for_each(SimulatedHost::keep);
             self.oracles.iter_mut().for_each(SimulatedOracle::keep);
             self.on_shelf(Shelf::keep);
@@ -325,7 +325,9 @@ impl World<'_> {
                 }
             }
             let sent = self.oracles[i].step(self.now, &self.around.net, &mut say);
-            lines.iter().for_each(|line| self.say(line));
+            for line in &lines {
+                self.say(line);
+            }
             for sent in sent {
                 let names: Vec<String> = sent.cues.iter().map(|cue| format!("{:?}", cue.scope.hosts)).collect();
                 self.say(&format!("Oracle {i} sends epoch {}, over: {}, {names:?}", sent.epoch, sent.rolled_back));

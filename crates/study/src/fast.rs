@@ -116,10 +116,10 @@ fn together(job: &Job, seeds: Vec<RunResults>) -> RunResults {
     let mut summary =
         Summary { packet_hops, goodput_bps: None, ..Summary::of(plan::identity(&job.scenario), &flows, &[]) };
     if let Some(slowdown) = &mut summary.slowdown {
-        slowdown.all.model = Some(interval(each.iter().map(|seed| &seed.all)));
+        slowdown.all.model = Some(interval(&each.iter().map(|seed| &seed.all)));
         for class in &mut slowdown.classes {
             let alike = each.iter().filter_map(|seed| seed.classes.iter().find(|of| of.class == class.class));
-            class.model = Some(interval(alike));
+            class.model = Some(interval(&alike));
         }
     }
     Calibration::shipped().judge(&job.scenario, &mut summary);
@@ -130,7 +130,7 @@ fn together(job: &Job, seeds: Vec<RunResults>) -> RunResults {
 }
 
 /// 95 % intervals of the percentiles, whose logarithms are taken to be normal over the seeds.
-fn interval<'a>(seeds: impl Iterator<Item = &'a SlowdownOf> + Clone) -> OfModel {
+fn interval<'a>(seeds: &(impl Iterator<Item = &'a SlowdownOf> + Clone)) -> OfModel {
     let of = |value: fn(&SlowdownOf) -> f64| {
         let logs: Vec<f64> = seeds.clone().map(|of| libm::log(value(of))).collect();
         let n = logs.len() as f64;
@@ -152,7 +152,7 @@ mod tests {
         let of = |value: f64| SlowdownOf { p50: value, p99: value, ..SlowdownOf::default() };
         let e = std::f64::consts::E;
         let seeds: Vec<SlowdownOf> = [1.0 / e, e].into_iter().cycle().take(8).map(of).collect();
-        let (low, high) = interval(seeds.iter()).p50;
+        let (low, high) = interval(&seeds.iter()).p50;
         assert!((libm::log(low) + 0.894).abs() < 0.001 && (libm::log(high) - 0.894).abs() < 0.001, "{low} {high}");
     }
 }

@@ -9,6 +9,7 @@ use crate::known::parse_scenario;
 use results::{ModelError, Summary};
 use scenario::{Algorithm, Arrivals, Disk, Scenario, Topology, Traffic, TrafficKind};
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// The name of the measured scenario.
@@ -84,10 +85,9 @@ impl Table {
         let mut text = format!("{HEADER}\n");
         for figure in &self.figures {
             let Figure { shape, hosts, algorithm, load, class, p50, p99 } = figure;
-            text.push_str(&format!(
-                "{shape},{hosts},{algorithm},{load},{class},{:.3},{:.3},{:.3},{:.3}\n",
-                p50.0, p50.1, p99.0, p99.1
-            ));
+            let ([p50, model_p50], [p99, model_p99]) = (<[f64; 2]>::from(*p50), <[f64; 2]>::from(*p99));
+            let case = format_args!("{shape},{hosts},{algorithm},{load},{class}");
+            let _ = writeln!(text, "{case},{p50:.3},{model_p50:.3},{p99:.3},{model_p99:.3}");
         }
         text
     }
@@ -115,7 +115,8 @@ impl Table {
             let measured = || self.figures.iter().filter(alike).filter(|figure| figure.hosts == hosts);
             let below = measured().map(|figure| figure.load).filter(|load| *load <= case.load).reduce(f64::max)?;
             let above = measured().map(|figure| figure.load).filter(|load| *load >= case.load).reduce(f64::min)?;
-            let around = || measured().filter(|figure| figure.load == below || figure.load == above);
+            let around =
+                || measured().filter(|figure| [below, above].iter().any(|load| load.total_cmp(&figure.load).is_eq()));
             let worst = |of: fn(&Figure) -> (f64, f64)| {
                 let errors = around().map(|figure| of(figure).1 / of(figure).0 - 1.0);
                 errors.reduce(|a, b| if a.abs() >= b.abs() { a } else { b })

@@ -3,6 +3,7 @@
 use crate::run::Kept;
 use crate::table::{Table, number};
 use results::{ModelError, SlowdownOf};
+use std::fmt::Write as _;
 
 /// Slowdown by size class of each run, with intervals and measured errors.
 pub fn tables(runs: &[Kept]) -> String {
@@ -10,7 +11,7 @@ pub fn tables(runs: &[Kept]) -> String {
         "SCALE MODEL: the same network with fewer hosts; what a run counts on all links and flows is left out\n",
     );
     for run in runs {
-        text.push_str(&format!("\n{}: FCT slowdown by flow size\n{}", run.name, of_run(run)));
+        let _ = write!(text, "\n{}: FCT slowdown by flow size\n{}", run.name, of_run(run));
     }
     text.push_str(
         "\nflows: of the model, all its seeds. from, to: the 95 % interval over the seeds. error: of models against whole simulations; \
