@@ -36,7 +36,9 @@
  *   - Before the first RTT, and once the message is acknowledged, d = 1.
  *   - Receiver, losses and arithmetic are those of dctcp.c.
  */
-#include "dctcp.h"
+#include "marks.h"
+
+#define MIN_CWND 2u	/* segments */
 
 /* d is scaled by 2^10. */
 #define URGENCY_SCALE 10
@@ -47,7 +49,17 @@
 /* Logarithms are scaled by 2^16: the error of alpha^d is below alpha^d / 2^13. */
 #define LOG_SCALE 16
 
-_Static_assert(sizeof(struct dctcp) + sizeof(struct cc_deadline) <= CC_PRIVATE_MAX, "exceeds icsk_ca_priv");
+/* ---- Private state ---- */
+
+struct d2tcp {
+	struct marks marks;	/* alpha, of what this end sends */
+	struct marks_echo echo;	/* of what it receives */
+	u32 cwnd_before;	/* segments: cwnd at the last reduction; 0: none yet */
+	u8 ecn;			/* this connection has negotiated ECN */
+	u8 echoed;		/* the last ACK carried ECE */
+	u8 pad[2];
+};
+_Static_assert(sizeof(struct d2tcp) + sizeof(struct cc_deadline) <= CC_PRIVATE_MAX, "exceeds icsk_ca_priv");
 
 /* ---- Equations ---- */
 
@@ -129,12 +141,25 @@ CC_INLINE u32 d2tcp_penalty(u32 alpha, u32 urgency)
 
 CC_HOOK(void, d2tcp_init, struct sock *sk)
 {
-	dctcp_begin(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct d2tcp *ca = inet_csk_ca(sk);
+
+	ca->marks.alpha = MARKS_ALL;	/* as in dctcp.c: the first mark halves */
+	marks_begin_window(tp, &ca->marks);
+	ca->echo.prior_rcv_nxt = tp->rcv_nxt;
+	ca->echo.ce = 0;
+	ca->cwnd_before = 0;
+	ca->ecn = tcp_has_ecn(tp);
+	ca->echoed = 0;
 }
 
 CC_HOOK(void, d2tcp_in_ack_event, struct sock *sk, u32 flags)
 {
-	dctcp_on_ack(sk, flags);
+	struct d2tcp *ca = inet_csk_ca(sk);
+
+	ca->echoed = !!(flags & CA_ACK_ECE);
+	if (ca->ecn)
+		marks_on_ack(tcp_sk(sk), &ca->marks);
 }
 
 CC_HOOK(void, d2tcp_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -143,24 +168,38 @@ CC_HOOK(void, d2tcp_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	tcp_reno_cong_avoid(sk, acked);
 }
 
-/* Without an echo on the ACK it was a loss: half, however urgent. */
+/* Once per window. Without an echo on the ACK it was a loss: half, however urgent. */
 CC_HOOK(u32, d2tcp_ssthresh, struct sock *sk)
 {
-	const struct dctcp *ca = inet_csk_ca(sk);
+	struct d2tcp *ca = inet_csk_ca(sk);
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
 
-	if (!dctcp_is_marked(sk))
-		return tcp_reno_ssthresh(sk);
-	return marks_reduced(tcp_sk(sk)->snd_cwnd, d2tcp_penalty(ca->marks.alpha, d2tcp_urgency(sk)));
+	ca->cwnd_before = cwnd;
+	if (ca->ecn && ca->echoed)
+		return marks_reduced(cwnd, d2tcp_penalty(ca->marks.alpha, d2tcp_urgency(sk)));
+	return tcp_reno_ssthresh(sk);
 }
 
+/* A loss on an ACK that had an echo too, or within the window that an echo has reduced: half in all. */
 CC_HOOK(void, d2tcp_set_state, struct sock *sk, u8 new_state)
 {
-	dctcp_on_state(sk, new_state);
+	struct tcp_sock *tp = tcp_sk(sk);
+	const struct d2tcp *ca = inet_csk_ca(sk);
+
+	if (ca->ecn && ca->cwnd_before && (new_state == TCP_CA_Recovery || new_state == TCP_CA_Loss))
+		tp->snd_ssthresh = min_u32(tp->snd_ssthresh, max_u32(ca->cwnd_before >> 1, MIN_CWND));
 }
 
 CC_HOOK(void, d2tcp_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	dctcp_on_event(sk, event);
+	struct d2tcp *ca = inet_csk_ca(sk);
+
+	if (!ca->ecn || !tcp_echoes_marks(tcp_sk(sk)))
+		return;
+	if (event == CA_EVENT_ECN_IS_CE)
+		marks_receive(sk, &ca->echo, true);
+	else if (event == CA_EVENT_ECN_NO_CE)
+		marks_receive(sk, &ca->echo, false);
 }
 
 CC_HOOK(u32, d2tcp_undo_cwnd, struct sock *sk)

@@ -36,18 +36,45 @@
  *     the larger of the two, per window.
  *   - Growth is NewReno's, as in the RFC; other growth functions are combined with DCTCP's reduction elsewhere.
  */
-#include "dctcp.h"
+#include "marks.h"
 
+#define MIN_CWND 2u	/* segments */
+
+/* ---- Private state ---- */
+
+struct dctcp {
+	struct marks marks;	/* alpha, of what this end sends */
+	struct marks_echo echo;	/* of what it receives */
+	u32 cwnd_before;	/* segments: cwnd at the last reduction; 0: none yet */
+	u8 ecn;			/* this connection has negotiated ECN */
+	u8 echoed;		/* the last ACK carried ECE */
+	u8 pad[2];
+};
 CC_ASSERT_STATE_FITS(struct dctcp);
+
+/* ---- Hooks ---- */
 
 CC_HOOK(void, dctcp_init, struct sock *sk)
 {
-	dctcp_begin(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct dctcp *ca = inet_csk_ca(sk);
+
+	ca->marks.alpha = MARKS_ALL;	/* nothing is known: the first mark halves, as it would NewReno (3.3) */
+	marks_begin_window(tp, &ca->marks);
+	ca->echo.prior_rcv_nxt = tp->rcv_nxt;
+	ca->echo.ce = 0;
+	ca->cwnd_before = 0;
+	ca->ecn = tcp_has_ecn(tp);
+	ca->echoed = 0;
 }
 
 CC_HOOK(void, dctcp_in_ack_event, struct sock *sk, u32 flags)
 {
-	dctcp_on_ack(sk, flags);
+	struct dctcp *ca = inet_csk_ca(sk);
+
+	ca->echoed = !!(flags & CA_ACK_ECE);
+	if (ca->ecn)
+		marks_on_ack(tcp_sk(sk), &ca->marks);
 }
 
 CC_HOOK(void, dctcp_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -56,22 +83,38 @@ CC_HOOK(void, dctcp_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	tcp_reno_cong_avoid(sk, acked);
 }
 
-/* Without an echo on the ACK it was a loss: half. */
+/* The host reduces for an echo at most once per window. Without an echo on the ACK it was a loss: half. */
 CC_HOOK(u32, dctcp_ssthresh, struct sock *sk)
 {
-	const struct dctcp *ca = inet_csk_ca(sk);
+	struct dctcp *ca = inet_csk_ca(sk);
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
 
-	return dctcp_is_marked(sk) ? marks_reduced(tcp_sk(sk)->snd_cwnd, ca->marks.alpha) : tcp_reno_ssthresh(sk);
+	ca->cwnd_before = cwnd;
+	if (ca->ecn && ca->echoed)
+		return marks_reduced(cwnd, ca->marks.alpha);
+	return tcp_reno_ssthresh(sk);
 }
 
+/* A loss on an ACK that had an echo too, or within the window that an echo has reduced: half in all (3.5). */
 CC_HOOK(void, dctcp_set_state, struct sock *sk, u8 new_state)
 {
-	dctcp_on_state(sk, new_state);
+	struct tcp_sock *tp = tcp_sk(sk);
+	const struct dctcp *ca = inet_csk_ca(sk);
+
+	if (ca->ecn && ca->cwnd_before && (new_state == TCP_CA_Recovery || new_state == TCP_CA_Loss))
+		tp->snd_ssthresh = min_u32(tp->snd_ssthresh, max_u32(ca->cwnd_before >> 1, MIN_CWND));
 }
 
 CC_HOOK(void, dctcp_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	dctcp_on_event(sk, event);
+	struct dctcp *ca = inet_csk_ca(sk);
+
+	if (!ca->ecn || !tcp_echoes_marks(tcp_sk(sk)))
+		return;
+	if (event == CA_EVENT_ECN_IS_CE)
+		marks_receive(sk, &ca->echo, true);
+	else if (event == CA_EVENT_ECN_NO_CE)
+		marks_receive(sk, &ca->echo, false);
 }
 
 CC_HOOK(u32, dctcp_undo_cwnd, struct sock *sk)

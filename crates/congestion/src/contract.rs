@@ -4,10 +4,9 @@
 pub(crate) const HEADER: &str = include_str!("../../../cc/include/tcp.h");
 
 /// All headers that a file may include, by name: `tcp.h`, and what files of `cc/` share beside it.
-pub(crate) const HEADERS: [(&str, &str); 4] = [
+pub(crate) const HEADERS: [(&str, &str); 3] = [
     ("tcp.h", HEADER),
     ("marks.h", include_str!("../../../cc/include/marks.h")),
-    ("dctcp.h", include_str!("../../../cc/include/dctcp.h")),
     ("bbr3.h", include_str!("../../../cc/include/bbr3.h")),
 ];
 
