@@ -383,7 +383,7 @@ mod tests {
                 let event =
                     self.calendar.pop(drained.unwrap_or(until)).or_else(|| drained.and_then(|_| self.drained.pop()));
                 if let Some(event) = event {
-                    return Some((start + Time::from_ps(u64::from(event.offset())), event.what()));
+                    return Some((event.time(start), event.what()));
                 }
                 if end < self.calendar.end() || !self.calendar.advance(end) {
                     return None;

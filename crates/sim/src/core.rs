@@ -370,7 +370,7 @@ impl Core {
     fn walk_mixed(&mut self, until: u32, hear: &mut impl Hear) {
         let start = self.fabric.calendar.start();
         while let Some(event) = self.fabric.calendar.pop(until) {
-            let now = start + Time::from_ps(u64::from(event.offset()));
+            let now = event.time(start);
             if event.is_at_switch() {
                 self.fabric.forward(now, event);
             } else {
@@ -410,7 +410,7 @@ impl Core {
                 }
                 (None, None) => break,
             };
-            self.now = start + Time::from_ps(u64::from(event.offset()));
+            self.now = event.time(start);
             self.at_host(event, hear);
         }
         self.hosts = Lane { next, ..lane };

@@ -33,34 +33,48 @@ pub struct Fabric {
 impl Fabric {
     /// The packets at switches among `events`, sorted, of the open bucket.
     pub fn walk(&mut self, events: &[Event]) {
-        let start = self.calendar.start();
-        let time = |event: Event| start + Time::from_ps(u64::from(event.offset()));
-        // where all is near the first cache, prefetching costs more than it gives
-        if self.links.len() < MANY_LINKS && self.routes.0.len() < MANY_HOPS && self.outboxes.is_empty() {
-            for &event in events {
-                self.forward(time(event), event);
-            }
-            return;
+        // a function each, because each is a tight loop; in a whole network no hop asks whether its packet leaves
+        if !self.outboxes.is_empty() {
+            self.walk_far::<true>(events);
+        } else if self.links.len() < MANY_LINKS && self.routes.0.len() < MANY_HOPS {
+            self.walk_near(events);
+        } else {
+            self.walk_far::<false>(events);
         }
+    }
+
+    /// Where all is near the first cache, and prefetching costs more than it gives.
+    #[inline(never)]
+    fn walk_near(&mut self, events: &[Event]) {
+        let start = self.calendar.start();
+        for &event in events {
+            self.forward_along::<false>(self.routes.hop(event.place()), event.time(start), event);
+        }
+    }
+
+    /// Elsewhere, in a network that is, or is not, a part of a larger one.
+    #[inline(never)]
+    fn walk_far<const PART: bool>(&mut self, events: &[Event]) {
+        let start = self.calendar.start();
         // the hops of the events to come, which are looked up once: for prefetching now, and for when they happen
         let mut hops = [Hops::default(); AHEAD];
         for (hops, event) in hops.iter_mut().zip(events) {
-            *hops = self.ask_for(event);
+            *hops = self.ask_for::<PART>(event);
         }
         for (i, &event) in events.iter().enumerate() {
             let hop = &mut hops[i % AHEAD];
-            let now = std::mem::replace(hop, events.get(i + AHEAD).map_or(*hop, |soon| self.ask_for(soon)));
-            self.forward_along(now, time(event), event);
+            let now = std::mem::replace(hop, events.get(i + AHEAD).map_or(*hop, |soon| self.ask_for::<PART>(soon)));
+            self.forward_along::<PART>(now, event.time(start), event);
         }
     }
 
     /// Prefetches what `event` touches; returns its hops.
     #[inline]
-    fn ask_for(&self, event: &Event) -> Hops {
+    fn ask_for<const PART: bool>(&self, event: &Event) -> Hops {
         let hops = self.routes.hop(event.place());
         self.links.prefetch_far(hops[0].link());
         self.links.prefetch(hops[1].link());
-        if hops[1].crosses() {
+        if PART && hops[1].crosses() {
             self.packets.prefetch(event.what());
         }
         hops
@@ -70,14 +84,14 @@ impl Fabric {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
     pub fn forward(&mut self, now: Time, event: Event) {
-        self.forward_along(self.routes.hop(event.place()), now, event);
+        self.forward_along::<true>(self.routes.hop(event.place()), now, event);
     }
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
-    fn forward_along(&mut self, [link, next]: Hops, now: Time, event: Event) {
+    fn forward_along<const PART: bool>(&mut self, [link, next]: Hops, now: Time, event: Event) {
         if self.links.arrived(link.link(), event.epoch()) {
-            self.offer(now, next, event.onward());
+            self.offer_in::<PART>(now, next, event.onward());
         } else {
             self.packets.give_back(event.what());
         }
@@ -87,18 +101,24 @@ impl Fabric {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
     pub fn offer(&mut self, now: Time, hop: Hop, event: Event) -> Option<Time> {
+        self.offer_in::<true>(now, hop, event)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the loop that everything else waits for")]
+    fn offer_in<const PART: bool>(&mut self, now: Time, hop: Hop, event: Event) -> Option<Time> {
         let Some(Sent { departs, arrives, epoch }) = self.links.offer_short(hop.link(), now, event.len()) else {
             return self.offer_exact(now, hop, event.first, event.second);
         };
-        self.send(arrives, event.accepted(epoch, false, hop.is_last()), hop);
+        self.send::<PART>(arrives, event.accepted(epoch, false, hop.is_last()), hop);
         Some(departs)
     }
 
     /// The packet of `event`, which `hop` has accepted, arrives at its far end at `arrives`.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "once a packet-hop, and the call would be half of the work")]
-    fn send(&mut self, arrives: Time, event: Event, hop: Hop) {
-        if hop.crosses() {
+    fn send<const PART: bool>(&mut self, arrives: Time, event: Event, hop: Hop) {
+        if PART && hop.crosses() {
             self.leave(arrives, event.first, event.second);
         } else {
             self.calendar.push_packet(arrives, event, hop.is_last());
@@ -133,7 +153,7 @@ impl Fabric {
         let event = Event { first, second };
         match self.links.offer_exact(hop.link(), now, event.len(), ecn_of(event.tag())) {
             Outcome::Accepted { departs, arrives, marked, epoch } => {
-                self.send(arrives, event.accepted(epoch, marked, hop.is_last()), hop);
+                self.send::<true>(arrives, event.accepted(epoch, marked, hop.is_last()), hop);
                 Some(departs)
             }
             Outcome::Held => {
@@ -178,7 +198,7 @@ impl Fabric {
         let [hop, _] = self.routes.hop(place);
         let event = Event::packet(slot, place, len, ecn as u8);
         let event = event.accepted(departure.sent.epoch, departure.marked, hop.is_last());
-        self.send(departure.sent.arrives, event, hop);
+        self.send::<true>(departure.sent.arrives, event, hop);
         if let Some(at) = departure.next {
             self.calendar.push(at, Event::host(kind::LINK, 0, link.0));
         }

@@ -1,5 +1,7 @@
 //! One pending event.
 
+use units::Time;
+
 /// What an event is, in the upper bits of [`Event::tag`]; the lower two are a packet's ECN field.
 pub mod kind {
     // 0: a packet reaches a switch
@@ -69,6 +71,12 @@ impl Event {
     #[inline]
     pub fn in_slot(self, slot: u32) -> Event {
         Event { first: u64::from(slot) << 32, ..self }
+    }
+
+    /// When it happens, in a bucket that starts at `start`.
+    #[inline]
+    pub fn time(self, start: Time) -> Time {
+        start + Time::from_ps(u64::from(self.offset()))
     }
 
     /// A packet under way, to a switch or to its host?
