@@ -352,17 +352,28 @@ impl Daemon {
         }
     }
 
-    /// Shares what another Oracle would need; whether this one still decides.
-    fn share(&mut self, say: &mut Say<'_>) -> Result<bool, OracleError> {
-        let Some(lease) = &mut self.lease else { return Ok(true) };
+    /// What another Oracle would need.
+    fn to_share(&self) -> Shared {
         let file = self.versions.current().map_or(&self.config.file, |version| &version.file);
-        let shared = Shared {
+        Shared {
             file: file.clone(),
             policy: self.memory.policy().to_string(),
             progress: self.memory.progress().clone(),
             paused: self.memory.paused().cloned(),
             began: self.memory.began(),
-        };
+        }
+    }
+
+    /// Whether the store has lost what was shared, by going back in time: then it is to be shared again, though nothing is new.
+    fn is_share_lost(&mut self) -> bool {
+        let shared = self.to_share();
+        self.lease.as_mut().is_some_and(|lease| !lease.has(&shared))
+    }
+
+    /// Shares what another Oracle would need; whether this one still decides.
+    fn share(&mut self, say: &mut Say<'_>) -> Result<bool, OracleError> {
+        let shared = self.to_share();
+        let Some(lease) = &mut self.lease else { return Ok(true) };
         match lease.share(&shared) {
             Ok(true) => Ok(true),
             Ok(false) => self.follow("another has shared its state", say).map(|()| false),
@@ -534,7 +545,8 @@ impl Daemon {
         let (decision, messages) = self.oracle.decide(&view);
         let treated = view.hosts.iter().enumerate().filter(|(i, _)| self.oracle.treats(*i));
         self.gathered.begin(decision.epoch, treated.map(|(_, host)| host.name.as_str()));
-        if self.memory.store(&self.oracle, self.clock.unix_s())? && !self.share(say)? {
+        let is_news = self.memory.store(&self.oracle, self.clock.unix_s())?;
+        if (is_news || self.is_share_lost()) && !self.share(say)? {
             return Ok(());
         }
         let status = self.status();

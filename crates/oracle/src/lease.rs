@@ -262,19 +262,28 @@ impl Lease {
         entry.map(|entry| read(SHARED, &entry)).transpose()
     }
 
+    /// Whether this is what is shared; also if the store does not answer.
+    pub fn has(&mut self, shared: &Shared) -> bool {
+        let entry = self.store.get(SHARED);
+        entry.map_or(true, |entry| entry.is_some_and(|entry| entry.value == value_of(shared)))
+    }
+
     /// Shares what another would need; `false`: another has shared something since, so it decides.
     ///
     /// # Errors
     /// The store does not answer. Then nothing may be sent that follows from it.
     pub fn share(&mut self, shared: &Shared) -> Result<bool, LeaseError> {
-        let value = serde_json::to_vec_pretty(shared).expect("what is shared is plain data");
-        let Some(revision) = self.store.put(SHARED, &value, self.shared)? else {
+        let Some(revision) = self.store.put(SHARED, &value_of(shared), self.shared)? else {
             self.held = None;
             return Ok(false);
         };
         self.shared = Some(revision);
         Ok(true)
     }
+}
+
+fn value_of(shared: &Shared) -> Vec<u8> {
+    serde_json::to_vec_pretty(shared).expect("what is shared is plain data")
 }
 
 fn read<T: for<'a> Deserialize<'a>>(key: &'static str, entry: &Entry) -> Result<T, LeaseError> {

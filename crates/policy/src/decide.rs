@@ -161,7 +161,7 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
         (None, _) => 1.0,
     };
     history.last_at = Some(view.at);
-    history.last_place = last_place(policy, &history.population, history.lasted());
+    history.last_place = last_place(policy, history);
     let History { epoch, population, last_place, marks, ports, rules, ended, .. } = history;
     let last_place = *last_place;
     let facts = Facts { view, marks, ports };
@@ -202,15 +202,19 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
     decision
 }
 
-/// The last place in the policy's order that is treated, `since` the rollout began.
-fn last_place(policy: &Policy, population: &Population, since: Time) -> Option<u64> {
+/// The last place in the policy's order that is treated now.
+fn last_place(policy: &Policy, history: &mut History) -> Option<u64> {
+    let since = history.lasted();
     if let Design::Switchback { periods } = policy.rollout.design {
         let block = policy.period.as_ps().saturating_mul(u64::from(periods));
         if since.as_ps() / block % 2 == 1 {
             return None;
         }
     }
-    population.last_place(policy.rollout.stage(since)?.fraction)
+    let share = policy.rollout.stage(since)?.fraction;
+    let now = history.last_at.unwrap_or_default();
+    history.boundary.meet(&history.population, share, (now, policy.longest_hold()));
+    history.boundary.last
 }
 
 fn known(flag: f64) -> Option<bool> {

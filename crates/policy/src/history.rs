@@ -2,7 +2,7 @@
 
 use crate::expression::Expression;
 use crate::model::Policy;
-use crate::population::{Population, Ports, every_hop_marks};
+use crate::population::{Boundary, Population, Ports, every_hop_marks};
 use crate::program::{Facts, Input, Inputs};
 use crate::switch::{Switch, Turn};
 use crate::unit::Unit;
@@ -20,6 +20,8 @@ pub struct History {
     pub(crate) started: Option<Time>,
     pub(crate) last_at: Option<Time>,
     pub(crate) population: Population,
+    /// Up to which place the rollout's share reaches.
+    pub(crate) boundary: Boundary,
     /// The last place that is treated; `None`: no host is.
     pub(crate) last_place: Option<u64>,
     /// `host.every_hop_marks` of each host; empty where no rule asks.
@@ -46,6 +48,12 @@ pub struct Progress {
     /// Which rules are on, or held off, in the order of the policy; none if no rule is held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<RuleSwitches>,
+    /// Up to which place in the policy's order hosts are treated; `None` if no rule is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_place: Option<u64>,
+    /// Hosts were left out lately, so that for a hold time no more may be treated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lowered: bool,
 }
 
 /// Whether a rule with a hold time is on, or off and held so. Since when is not kept: another Oracle has another clock, and holds
@@ -72,24 +80,26 @@ impl History {
 
     /// The same history of a rollout that has come so far already.
     #[must_use]
-    pub fn resume(self, Progress { lasted, ended, switches }: Progress) -> History {
-        let mut history = History { lasted_before: lasted, ended, ..self };
-        history.restore(&switches);
+    pub fn resume(self, progress: Progress) -> History {
+        let mut history = self;
+        history.restore(progress);
         history
     }
 
     /// The same for an Oracle that begins to decide for others: rules that are on stay on. Its next epoch is the one after `epoch`, and
     /// the rollout has come as far as they had it.
-    pub(crate) fn take_over(&mut self, epoch: u64, Progress { lasted, ended, switches }: Progress) {
-        (self.epoch, self.lasted_before, self.ended, self.started) = (epoch, lasted, ended, None);
-        self.restore(&switches);
+    pub(crate) fn take_over(&mut self, epoch: u64, progress: Progress) {
+        (self.epoch, self.started) = (epoch, None);
+        self.restore(progress);
     }
 
-    /// Takes over which rules are on, if that is known.
-    fn restore(&mut self, switches: &[RuleSwitches]) {
+    /// Takes over how far the rollout has come, and which rules are on, if that is known.
+    fn restore(&mut self, Progress { lasted, ended, switches, last_place, is_lowered }: Progress) {
         let now = self.last_at.unwrap_or_default();
+        (self.lasted_before, self.ended) = (lasted, ended);
+        self.boundary = Boundary::kept(last_place, is_lowered, now);
         self.rules.resize_with(self.rules.len().max(switches.len()), RuleState::default);
-        for (state, kept) in self.rules.iter_mut().zip(switches) {
+        for (state, kept) in self.rules.iter_mut().zip(&switches) {
             state.network = kept.network.map_or_else(Switch::default, |on| Switch::kept(on, now));
             let places =
                 |places: &[u64], on| places.iter().map(move |place| (*place, on)).collect::<Vec<(u64, bool)>>();
@@ -112,7 +122,10 @@ impl History {
         if switches.iter().all(|switches| *switches == RuleSwitches::default()) {
             switches.clear();
         }
-        Progress { lasted, ended: self.ended.clone(), switches }
+        let hold = policy.longest_hold();
+        let last_place = self.boundary.last.filter(|_| hold > Time::ZERO);
+        let is_lowered = self.boundary.is_held(now, hold);
+        Progress { lasted, ended: self.ended.clone(), switches, last_place, is_lowered }
     }
 
     /// How long the rollout has lasted by the last decision.

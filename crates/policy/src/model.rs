@@ -45,6 +45,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The longest hold of its rules: hosts that were left out stay so for it.
+    pub(crate) fn longest_hold(&self) -> Time {
+        self.rules.iter().map(|rule| rule.hold).max().unwrap_or_default()
+    }
+
     /// What is known of an algorithm.
     pub fn algorithm(&self, name: &str) -> Option<&Algorithm> {
         self.algorithms.iter().find(|algorithm| algorithm.name == name)

@@ -46,8 +46,8 @@ impl Oracle {
     /// Acts by another policy from the next decision on; its rollout begins at `progress`.
     pub fn adopt(&mut self, policy: Policy, progress: Progress) {
         self.verdict = Verdict::new(&policy);
-        // which rules were on belongs to the time when the policy was in force
-        let progress = Progress { switches: Vec::new(), ..progress };
+        // which rules were on, and for whom, belongs to the time when the policy was in force
+        let progress = Progress { lasted: progress.lasted, ended: progress.ended, ..Progress::default() };
         self.history = History::after(self.history.epoch()).resume(progress);
         self.policy = policy;
     }
@@ -171,7 +171,8 @@ impl Oracle {
 
     /// What would be decided by another policy and the same view, if its rollout had come as far as this one's; nothing changes.
     pub fn preview(&self, policy: &Policy, view: &NetworkView) -> Decision {
-        let mut history = History::after(self.epoch()).resume(Progress { ended: None, ..self.progress() });
+        let progress = Progress { ended: None, last_place: None, is_lowered: false, ..self.progress() };
+        let mut history = History::after(self.epoch()).resume(progress);
         decide(policy, view, &mut history)
     }
 }

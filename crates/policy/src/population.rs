@@ -3,6 +3,7 @@
 use crate::cue::place_of;
 use crate::view::{Link, NetworkView};
 use std::collections::BTreeMap;
+use units::Time;
 
 /// Hosts by their place in the policy's order. Kept from period to period: sorting is for when hosts come or go.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +52,49 @@ impl Population {
         let others = self.sorted.len().saturating_sub(1);
         let n = ((self.sorted.len() as f64 * fraction).round() as usize).min(others);
         n.checked_sub(1).and_then(|last| self.sorted.get(last)).copied()
+    }
+
+    /// Eligible hosts up to this place.
+    fn up_to(&self, last: Option<u64>) -> usize {
+        last.map_or(0, |last| self.sorted.partition_point(|place| *place <= last))
+    }
+}
+
+/// The place up to which hosts are treated. It stays where it is while the share is met, though hosts come and go: what moves switches
+/// hosts. It moves down at once, so that the share is never exceeded, and then not up for a hold time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Boundary {
+    /// `None`: no host is treated.
+    pub last: Option<u64>,
+    /// When hosts were left out last.
+    lowered: Option<Time>,
+}
+
+impl Boundary {
+    /// One that an earlier Oracle has left. Since when it is held nobody knows, so it is from `now` on.
+    pub(crate) fn kept(last: Option<u64>, is_held: bool, now: Time) -> Boundary {
+        Boundary { last, lowered: is_held.then_some(now) }
+    }
+
+    /// Whether it may not move up.
+    pub(crate) fn is_held(self, now: Time, hold: Time) -> bool {
+        self.lowered.is_some_and(|lowered| now.saturating_sub(lowered) < hold)
+    }
+
+    /// Meets this share of the eligible, if its hold allows.
+    pub(crate) fn meet(&mut self, population: &Population, fraction: f64, (now, hold): (Time, Time)) {
+        let asked = population.last_place(fraction);
+        let (treated, wanted) = (population.up_to(self.last), population.up_to(asked));
+        // the whole has no end, however many hosts there are
+        let is_more = treated < wanted || (asked == Some(u64::MAX) && self.last != asked);
+        if hold == Time::ZERO || (is_more && !self.is_held(now, hold)) {
+            self.last = asked;
+        } else if treated > wanted {
+            *self = Boundary { last: asked, lowered: Some(now) };
+        } else if treated == 0 && self.last.is_some() {
+            // nobody is sent anything, so those that are away are left out too
+            *self = Boundary { last: None, lowered: Some(now) };
+        }
     }
 }
 
@@ -206,6 +250,36 @@ mod tests {
         population.update("p", &BTreeMap::new(), &view);
         assert_eq!([0.5, 0.99].map(|fraction| population.last_place(fraction)), [None; 2]);
         assert_eq!(population.last_place(1.0), Some(u64::MAX));
+    }
+
+    #[test]
+    fn the_boundary_stays_while_the_share_is_met_and_moves_up_only_a_hold_after_it_moved_down() {
+        let names = ["a", "b", "c", "d"].map(String::from);
+        let mut by_place: Vec<(u64, String)> = names.into_iter().map(|name| (place_of("p", &name), name)).collect();
+        by_place.sort();
+        let (mut population, mut boundary) = (Population::default(), Boundary::default());
+        // by hosts in the order of their places: how many of them are treated, and up to which one
+        let mut meet = |s: u64, present: &[usize], fraction: f64| {
+            let view = NetworkView {
+                hosts: hosts(present.iter().map(|host| by_place[*host].1.clone())),
+                ..NetworkView::default()
+            };
+            population.update("p", &BTreeMap::new(), &view);
+            boundary.meet(&population, fraction, (Time::from_secs(s), Time::from_secs(10)));
+            boundary.last.map(|last| by_place.iter().filter(|(place, _)| *place <= last).count())
+        };
+        assert_eq!(meet(0, &[0, 1, 2, 3], 0.5), Some(2));
+        assert_eq!(meet(1, &[0, 1, 2], 0.5), Some(2), "two of three are a half, rounded");
+        assert_eq!(meet(2, &[0, 2, 3], 0.5), Some(3), "one that is away is treated on");
+        assert_eq!(meet(3, &[0, 1, 2, 3], 0.5), Some(2), "no more than the share");
+        assert_eq!(meet(4, &[0, 2, 3], 0.5), Some(2), "not up so soon");
+        assert_eq!(meet(12, &[0, 2, 3], 1.0), Some(2), "not for a larger share either");
+        assert_eq!(meet(13, &[0, 2, 3], 0.5), Some(3));
+        assert_eq!(meet(14, &[3], 0.5), None);
+        assert_eq!(meet(15, &[0, 1, 2, 3], 0.5), None);
+        assert_eq!(meet(24, &[0, 1, 2, 3], 0.5), Some(2));
+        assert_eq!(meet(25, &[0, 1, 2, 3], 1.0), Some(4), "a larger share counts at once if nobody was left out");
+        assert_eq!(meet(26, &[0], 1.0), Some(4));
     }
 
     #[test]

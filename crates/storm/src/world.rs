@@ -247,6 +247,7 @@ impl World<'_> {
                 Kind::BothDown(host, disk) => self.end_agent(host, disk, false),
                 Kind::Reboot(host) => {
                     self.say(&format!("h{host} is restarted"));
+                    self.forget_what_is_not_stored(host);
                     self.hosts[host].reboot(self.now);
                 }
                 Kind::OracleDown(oracle, disk) => self.end_oracle(oracle, disk),
@@ -273,12 +274,16 @@ impl World<'_> {
     fn end_agent(&mut self, host: usize, disk: Disk, guardian: bool) {
         self.say(&format!("the agent of h{host} is killed; its disk: {disk:?}; its guardian lives: {guardian}"));
         self.hosts[host].kill(self.now, guardian);
-        // what a full disk did not take is forgotten
-        if self.hosts[host].is_full {
-            self.checks.forget_reverts(host);
-        }
+        self.forget_what_is_not_stored(host);
         if self.hosts[host].harm(disk) {
             self.checks.begin_life(host, true);
+        }
+    }
+
+    /// What a full disk did not take ends with the agent.
+    fn forget_what_is_not_stored(&mut self, host: usize) {
+        if self.hosts[host].is_full {
+            self.checks.forget_reverts(host);
         }
     }
 
