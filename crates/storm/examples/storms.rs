@@ -1,15 +1,15 @@
 //! Storms of many seeds: `storms FROM COUNT`, as `tools/storm` calls it. Prints each seed in which something does not hold, made smaller,
-//! and how many storms there were; `storms log SEED` prints one storm.
+//! and how many storms there were; `storms found` runs those that have found something before, `storms log SEED` prints one storm.
 
 use std::collections::BTreeMap;
 use std::env::args;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use storm::{Invariant, Plan, run, shrink};
+use storm::{FOUND, Invariant, Plan, run, shrink};
 
-const USAGE: &str = "usage: storms FROM COUNT | storms log SEED";
+const USAGE: &str = "usage: storms FROM COUNT | storms found | storms log SEED";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = args().skip(1).collect();
@@ -21,7 +21,8 @@ fn main() -> ExitCode {
             println!("{plan:#?}\n{}{:?}", outcome.log, outcome.counts);
             ExitCode::from(u8::from(outcome.violation.is_some()))
         }
-        ([_, _], [from, count]) => many(*from, *count),
+        ([found], []) if found == "found" => many(&FOUND),
+        ([_, _], [from, count]) => many(&(*from..from + count).collect::<Vec<u64>>()),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -29,16 +30,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn many(from: u64, count: u64) -> ExitCode {
-    let (next, failed) = (AtomicU64::new(from), Mutex::new(BTreeMap::<Invariant, Vec<u64>>::new()));
+fn many(seeds: &[u64]) -> ExitCode {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(BTreeMap::<Invariant, Vec<u64>>::new()));
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= from + count {
-                        break;
-                    }
+                while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let Some(violation) = run(&Plan::of(seed)).violation else { continue };
                     let mut failed = failed.lock().expect("no thread panics");
                     let of = failed.entry(violation.invariant).or_default();
@@ -55,7 +52,11 @@ fn many(from: u64, count: u64) -> ExitCode {
         }
     });
     let failed = failed.into_inner().expect("no thread panics");
-    println!("{count} storms, in {} of which something does not hold", failed.values().map(Vec::len).sum::<usize>());
+    println!(
+        "{} storms, in {} of which something does not hold",
+        seeds.len(),
+        failed.values().map(Vec::len).sum::<usize>()
+    );
     for (invariant, seeds) in &failed {
         println!("{invariant:?}: {}", seeds.len());
     }

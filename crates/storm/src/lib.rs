@@ -19,7 +19,7 @@ mod plan;
 mod world;
 
 pub use check::{Invariant, Violation};
-pub use plan::{Disk, Fault, Kind, Plan};
+pub use plan::{Disk, FOUND, Fault, Kind, Plan};
 pub use world::{Outcome, run};
 
 /// The smallest plan that still breaks the same invariant, as far as leaving out one part after the other finds it.

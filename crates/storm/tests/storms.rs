@@ -1,7 +1,7 @@
 //! Storms of many seeds, and those that found something.
 
 use std::thread;
-use storm::{Disk, Fault, Kind, Outcome, Plan, run, shrink};
+use storm::{Disk, FOUND, Fault, Kind, Outcome, Plan, run, shrink};
 use units::Time;
 
 /// Seeds of every run of the tests; `tools/storm` runs more.
@@ -39,13 +39,6 @@ fn everything_holds_in_every_storm() {
     some("a rollout was rolled back", |outcome| outcome.counts.over > 0);
     some("processes started again", |outcome| outcome.counts.starts > 6);
 }
-
-/// Seeds of storms that have found defects: of the hold of a rollout's share when hosts come and go, all but the last three; of a rollback
-/// when the store goes back in time more than once; and the last one of the check itself.
-const FOUND: [u64; 20] = [
-    496, 562, 1879, 2271, 2406, 3271, 5454, 5694, 6549, 6599, 7532, 8671, 8778, 8808, 9434, 9444, 9669, 3701, 9359,
-    6918,
-];
 
 #[test]
 fn what_storms_have_found_stays_mended() {
