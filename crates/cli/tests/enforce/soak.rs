@@ -97,7 +97,7 @@ impl Watched {
     }
 
     /// By how much a value grows in an hour: one line through the looks at each process, all with the same slope, without the first fifth
-    /// of each life, in which a process allocates what it will need.
+    /// of each life, in which a process allocates what it will need. Long lives count most.
     fn slope(&self, value: fn(&Look) -> f64) -> f64 {
         let (mut along, mut square) = (0.0, 0.0);
         for life in &self.lives {
@@ -204,6 +204,9 @@ fn the_loop_runs_for_long_without_growing() {
                 break;
             }
             let [_, agent, enforcer] = &mut daemons;
+            // a process that is judged has to live for long, so in the last third only policies change
+            let is_calm = length >= JUDGED && began.elapsed() >= length * 2 / 3;
+            let change = if is_calm { 1 } else { change };
             match change {
                 0 => agent.again(Running::stop, || start_agent(&world)),
                 2 => enforcer.again(Running::kill, || start_enforcer(&world)),
