@@ -15,6 +15,8 @@ const SWITCHED: &str = "fast";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
     /// No agent takes a CUE of an older epoch after one of a newer, restarts included, unless its disk forgot; and none twice in one life.
+    /// Each decision has a higher epoch than all before, whichever Oracle decides, unless one of those that knew forgot: hosts would not
+    /// follow it.
     Epoch,
     /// No agent takes what the Oracle's key has not signed.
     Signature,
@@ -74,6 +76,8 @@ pub struct Checks {
     rolled_back: Option<BTreeSet<usize>>,
     /// Since when the store knows.
     shared_at: Time,
+    /// The highest epoch that was sent since the store or an Oracle's disk forgot something.
+    sent: u64,
     violations: Vec<Violation>,
     now: Time,
 }
@@ -89,6 +93,7 @@ impl Checks {
             on: BTreeMap::new(),
             rolled_back: None,
             shared_at: Time::NEVER,
+            sent: 0,
             violations: Vec::new(),
             now: Time::ZERO,
         }
@@ -198,6 +203,11 @@ impl Checks {
                 format!("Oracle {} knows of {} hosts of {hosts}", sent.oracle, sent.known),
             );
         }
+        if sent.epoch <= self.sent {
+            let what = format!("Oracle {} sends epoch {} after {}", sent.oracle, sent.epoch, self.sent);
+            self.violated(Invariant::Epoch, what);
+        }
+        self.sent = self.sent.max(sent.epoch);
         let most = (sent.hosts as f64 * FRACTION).ceil() as usize;
         let named = (0..hosts).filter(|host| sent.cues.iter().any(|cue| names(cue, &self.hosts[*host].0))).count();
         let of_all = (hosts as f64 * FRACTION).ceil() as usize;
@@ -258,6 +268,7 @@ impl Checks {
     /// A disk, or the store, may have forgotten: holds, and rollbacks that it alone knew of.
     pub fn forget(&mut self, who: usize) {
         self.on.clear();
+        self.sent = 0;
         if let Some(known) = &mut self.rolled_back {
             known.remove(&who);
         }
