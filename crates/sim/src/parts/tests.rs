@@ -97,7 +97,8 @@ proptest! {
     fn results_do_not_depend_on_threads_or_steps(text in scenarios()) {
         let scenario = testkit::scenario(&text);
         let one = run(&scenario, 1, 1);
-        prop_assert!(one.summary.packet_hops > 0);
+        // packets are counted from the end of the warmup on, when all may be over; and a slow network may have none in so short a time
+        prop_assume!(one.summary.packet_hops > 0);
         for (threads, steps) in [(2, 1), (64, 3)] {
             prop_assert!(run(&scenario, threads, steps) == one, "{threads} threads, {steps} steps");
         }
