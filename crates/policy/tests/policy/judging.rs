@@ -228,9 +228,10 @@ fn a_restarted_oracle_continues_the_rollout() {
     let treated = |oracle: &mut Oracle, at| oracle.turn(&hosts(at), Default::default()).0.treated;
     let mut first = Oracle::new(parse(&text).unwrap(), key(), History::default());
     assert_eq!((treated(&mut first, 60), treated(&mut first, 600)), (1, 1));
-    assert_eq!(first.progress(), Progress::default());
+    assert_eq!(first.progress().lasted, Time::ZERO);
     assert_eq!(treated(&mut first, 660), 10, "ten minutes after the first decision");
-    assert_eq!(first.progress(), Progress { lasted: Time::from_secs(600), ..Progress::default() });
+    let all = Progress { lasted: Time::from_secs(600), last_place: Some(u64::MAX), ..Progress::default() };
+    assert_eq!(first.progress(), all);
     let history = History::after(first.epoch()).resume(first.progress());
     let mut second = Oracle::new(parse(&text).unwrap(), key(), history);
     assert_eq!((treated(&mut second, 60), second.epoch()), (10, 4), "the last stage at once");
