@@ -326,7 +326,7 @@ impl Daemon {
         self.last = None;
         say(&format!("Oracle {} decides, in term {term}", self.config.number));
         self.record(&Event::Leads { term })?;
-        self.share(say).map(|_| ())
+        self.share(true, say).map(|_| ())
     }
 
     /// Stops to decide.
@@ -352,28 +352,20 @@ impl Daemon {
         }
     }
 
-    /// What another Oracle would need.
-    fn to_share(&self) -> Shared {
+    /// Shares what another Oracle would need, if that is new or the store has lost it by going back in time; whether this one still decides.
+    fn share(&mut self, is_new: bool, say: &mut Say<'_>) -> Result<bool, OracleError> {
+        let Some(lease) = &mut self.lease else { return Ok(true) };
         let file = self.versions.current().map_or(&self.config.file, |version| &version.file);
-        Shared {
+        let shared = Shared {
             file: file.clone(),
             policy: self.memory.policy().to_string(),
             progress: self.memory.progress().clone(),
             paused: self.memory.paused().cloned(),
             began: self.memory.began(),
+        };
+        if !is_new && lease.has(&shared) {
+            return Ok(true);
         }
-    }
-
-    /// Whether the store has lost what was shared, by going back in time: then it is to be shared again, though nothing is new.
-    fn is_share_lost(&mut self) -> bool {
-        let shared = self.to_share();
-        self.lease.as_mut().is_some_and(|lease| !lease.has(&shared))
-    }
-
-    /// Shares what another Oracle would need; whether this one still decides.
-    fn share(&mut self, say: &mut Say<'_>) -> Result<bool, OracleError> {
-        let shared = self.to_share();
-        let Some(lease) = &mut self.lease else { return Ok(true) };
         match lease.share(&shared) {
             Ok(true) => Ok(true),
             Ok(false) => self.follow("another has shared its state", say).map(|()| false),
@@ -545,8 +537,8 @@ impl Daemon {
         let (decision, messages) = self.oracle.decide(&view);
         let treated = view.hosts.iter().enumerate().filter(|(i, _)| self.oracle.treats(*i));
         self.gathered.begin(decision.epoch, treated.map(|(_, host)| host.name.as_str()));
-        let is_news = self.memory.store(&self.oracle, self.clock.unix_s())?;
-        if (is_news || self.is_share_lost()) && !self.share(say)? {
+        let is_new = self.memory.store(&self.oracle, self.clock.unix_s())?;
+        if !self.share(is_new, say)? {
             return Ok(());
         }
         let status = self.status();
@@ -714,14 +706,14 @@ impl Daemon {
         self.oracle.adopt(policy, progress);
         self.lease.iter_mut().for_each(|lease| lease.set_period(period));
         self.next = self.next.min(self.clock.now() + period);
-        self.share(say).map(|_| ())
+        self.share(true, say).map(|_| ())
     }
 
     /// Decides without sending CUEs, or sends them.
     pub(crate) fn pause(&mut self, paused: Option<Pause>, say: &mut Say<'_>) -> Result<(), OracleError> {
         self.oracle.pause(paused.is_some());
         self.memory.pause(paused)?;
-        self.share(say).map(|_| ())
+        self.share(true, say).map(|_| ())
     }
 
     /// A part of a list for a dashboard.

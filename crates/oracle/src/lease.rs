@@ -262,7 +262,7 @@ impl Lease {
         entry.map(|entry| read(SHARED, &entry)).transpose()
     }
 
-    /// Whether this is what is shared; also if the store does not answer.
+    /// Whether this is what the store has, as far as it says: one that does not answer may have it.
     pub fn has(&mut self, shared: &Shared) -> bool {
         let entry = self.store.get(SHARED);
         entry.map_or(true, |entry| entry.is_some_and(|entry| entry.value == value_of(shared)))

@@ -95,14 +95,29 @@ pub(crate) fn model_each(
     monitor: Monitor<'_>,
     mut take: impl FnMut(RunResults) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (mut waiting, mut order) = (Vec::new(), jobs.iter());
-    run_all(seeds, workers, monitor, |run| {
+    let (sizes, mut order) = (jobs.iter().map(|_| SEEDS as usize), jobs.iter());
+    run_groups(seeds, sizes, workers, monitor, |runs| {
+        let job = order.next().expect("each job has its seeds");
+        take(together(job, runs))
+    })
+}
+
+/// Simulates `jobs`, which are groups of these sizes one after the other, and hands on the runs of each group.
+pub(crate) fn run_groups(
+    jobs: &[Job],
+    mut sizes: impl Iterator<Item = usize>,
+    workers: usize,
+    monitor: Monitor<'_>,
+    mut take: impl FnMut(Vec<RunResults>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (mut waiting, mut size) = (Vec::new(), sizes.next());
+    run_all(jobs, workers, monitor, |run| {
         waiting.push(run);
-        if waiting.len() < SEEDS as usize {
+        if Some(waiting.len()) < size {
             return Ok(());
         }
-        let job = order.next().expect("each job has its seeds");
-        take(together(job, std::mem::take(&mut waiting)))
+        size = sizes.next();
+        take(std::mem::take(&mut waiting))
     })
 }
 

@@ -3,7 +3,7 @@
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] serialises tests,
 //!   [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs from it, [`eventually`] waits
 //!   for an effect. [`NatsServer`] carries messages between them. [`WallClock`] is wrong for one process.
-//! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one.
+//! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one. [`policy_for_all`] writes a policy.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
 //!   cases to run.
 //!
@@ -15,6 +15,7 @@ mod asked;
 mod machine;
 mod nats;
 mod network;
+mod policies;
 mod random;
 mod running;
 mod scenarios;
@@ -26,6 +27,7 @@ pub use asked::asked;
 pub use machine::{Machine, cgroups, or_skip, root};
 pub use nats::{NatsServer, free_port, nats_program};
 pub use network::{End, Namespaces, cable, command, inside, ip, run_inside, set_sysctl, talk};
+pub use policies::policy_for_all;
 pub use random::Random;
 pub use running::{Burners, Running};
 pub use scenarios::{LossyDownload, scenario, scenario_in, scenario_set, scenario_with};

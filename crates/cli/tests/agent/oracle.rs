@@ -5,19 +5,12 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
-use testkit::eventually;
+use testkit::{eventually, policy_for_all};
 
 /// Sets values that are no default, whatever the network does, and decides every second.
-const POLICY: &str = r#"
-mode = "enforce"
-period = "1 s"
-allow_mixed_measures = true
-[[rule]]
-name = "always"
-when = "network.live_flows >= 0"
-match = { hosts = "all" }
-set = { cc = "newreno", initial_cwnd = 20 }
-"#;
+fn policy() -> String {
+    policy_for_all("1 s", r#"cc = "newreno", initial_cwnd = 20"#)
+}
 
 #[test]
 fn when_the_oracle_is_killed_hosts_return_to_defaults_within_the_cues_lifetime() {
@@ -27,7 +20,7 @@ fn when_the_oracle_is_killed_hosts_return_to_defaults_within_the_cues_lifetime()
 
 fn after_the_oracle_is_killed() -> Option<Duration> {
     let world = World::new()?;
-    fs::write(world.path("policy.toml"), POLICY).unwrap();
+    fs::write(world.path("policy.toml"), policy()).unwrap();
     let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
     assert_eq!(code, Some(0), "{error}");
     let arguments = ["oracle", "policy.toml", "--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle"];
@@ -68,7 +61,7 @@ fn after_the_oracle_is_killed() -> Option<Duration> {
 #[test]
 fn an_oracle_refuses_a_key_that_others_can_read_and_a_bad_policy() {
     let Some(world) = World::new() else { return };
-    fs::write(world.path("policy.toml"), POLICY).unwrap();
+    fs::write(world.path("policy.toml"), policy()).unwrap();
     world.opentcp(&["keygen", "--out", "oracle.key"]);
     let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
     assert!(code == Some(2) && error.contains("not overwritten"), "{error}");
@@ -76,7 +69,7 @@ fn an_oracle_refuses_a_key_that_others_can_read_and_a_bad_policy() {
     let arguments = |policy| ["oracle", policy, "--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle"];
     let (code, _, error) = world.opentcp(&arguments("policy.toml"));
     assert!(code == Some(2) && error.contains("other users can read"), "{error}");
-    fs::write(world.path("bad.toml"), POLICY.replace(">= 0", ">= \"x\"")).unwrap();
+    fs::write(world.path("bad.toml"), policy().replace(">= 0", ">= \"x\"")).unwrap();
     let (code, _, error) = world.opentcp(&arguments("bad.toml"));
     assert!(code == Some(2) && error.contains("bad.toml:7:"), "{error}");
 }

@@ -6,18 +6,12 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use testkit::{Running, eventually};
-
-/// Sets values that are no default, whatever the network does.
-fn policy(period: &str) -> String {
-    format!(
-        "mode = \"enforce\"\nperiod = \"{period}\"\nallow_mixed_measures = true\n[[rule]]\nname = \"always\"\n\
-         when = \"network.live_flows >= 0\"\nmatch = {{ hosts = \"all\" }}\nset = {{ cc = \"newreno\", initial_cwnd = 20 }}\n"
-    )
-}
+use testkit::{Running, eventually, policy_for_all};
 
 fn prepare(world: &World, period: &str) {
-    fs::write(world.path("policy.toml"), policy(period)).unwrap();
+    // values that are no default
+    let policy = policy_for_all(period, r#"cc = "newreno", initial_cwnd = 20"#);
+    fs::write(world.path("policy.toml"), policy).unwrap();
     let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
     assert_eq!(code, Some(0), "{error}");
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{Running, asked, eventually, until};
+use testkit::{Running, asked, eventually, policy_for_all, until};
 
 /// Without SOAK_MINUTES: enough for every kind of change.
 const SHORT: Duration = Duration::from_secs(30);
@@ -28,20 +28,24 @@ const BYTES: usize = 200_000;
 /// Algorithms of the policies that are applied in turn, and the kernel's names of them.
 const ALGORITHMS: [(&str, &str); 2] = [("newreno", "reno"), ("cubic", "cubic")];
 
-fn policy(algorithm: &str) -> String {
-    format!(
-        r#"
-mode = "enforce"
-period = "1 s"
-allow_mixed_measures = true
-[[rule]]
-name = "always"
-when = "network.live_flows >= 0"
-match = {{ hosts = "all" }}
-set = {{ cc = "{algorithm}", initial_cwnd = 20 }}
-"#
-    )
+/// What happens to the daemons, again and again.
+#[derive(Clone, Copy)]
+enum Change {
+    StopAgent,
+    KillAgent,
+    StopEnforcer,
+    KillEnforcer,
+    ApplyPolicy,
 }
+
+const CHANGES: [Change; 6] = [
+    Change::StopAgent,
+    Change::ApplyPolicy,
+    Change::KillEnforcer,
+    Change::KillAgent,
+    Change::ApplyPolicy,
+    Change::StopEnforcer,
+];
 
 /// A look at a process.
 #[derive(Clone, Copy)]
@@ -182,7 +186,8 @@ fn the_loop_runs_for_long_without_growing() {
     let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
     assert_eq!(code, Some(0), "{error}");
     for (algorithm, _) in ALGORITHMS {
-        fs::write(world.path(&format!("{algorithm}.toml")), policy(algorithm)).expect("there is room");
+        let policy = policy_for_all("1 s", &format!(r#"cc = "{algorithm}", initial_cwnd = 20"#));
+        fs::write(world.path(&format!("{algorithm}.toml")), policy).expect("there is room");
     }
     let places = ["--key", "oracle.key", "--socket", "oracle.sock", "--state", "oracle"];
     let oracle = world.start_in_between("oracle-log", &[&["oracle", "newreno.toml"][..], &places].concat());
@@ -199,20 +204,20 @@ fn the_loop_runs_for_long_without_growing() {
         let ends = EndOf(&over);
         let mut applied = 0;
         wait_for_effect(&world, &daemons, ALGORITHMS[applied]);
-        for change in (0..6).cycle() {
+        for change in CHANGES.into_iter().cycle() {
             if began.elapsed() >= length {
                 break;
             }
             let [_, agent, enforcer] = &mut daemons;
             // a process that is judged has to live for long, so in the last third only policies change
             let is_calm = length >= JUDGED && began.elapsed() >= length * 2 / 3;
-            let change = if is_calm { 1 } else { change };
+            let change = if is_calm { Change::ApplyPolicy } else { change };
             match change {
-                0 => agent.again(Running::stop, || start_agent(&world)),
-                2 => enforcer.again(Running::kill, || start_enforcer(&world)),
-                3 => agent.again(Running::kill, || start_agent(&world)),
-                5 => enforcer.again(Running::stop, || start_enforcer(&world)),
-                _ => {
+                Change::StopAgent => agent.again(Running::stop, || start_agent(&world)),
+                Change::KillEnforcer => enforcer.again(Running::kill, || start_enforcer(&world)),
+                Change::KillAgent => agent.again(Running::kill, || start_agent(&world)),
+                Change::StopEnforcer => enforcer.again(Running::stop, || start_enforcer(&world)),
+                Change::ApplyPolicy => {
                     applied = 1 - applied;
                     let file = format!("{}.toml", ALGORITHMS[applied].0);
                     let apply = ["policy", "apply", &file, "--socket", "oracle.sock", "--yes"];

@@ -9,9 +9,9 @@ use crate::fast::{self, Calibration, Figure, SCENARIO, SCENARIO_TEXT};
 use crate::known::parse_scenario;
 use crate::monitor::Monitor;
 use crate::run::{Words as _, speed};
-use crate::sweep::{Job, run_all};
+use crate::sweep::Job;
 use crate::table::{Table, number};
-use results::{Comparison, ModelError, RunResults, Slowdown, SlowdownOf, Story, Summary, SweepWriter};
+use results::{Comparison, FlowRow, ModelError, RunResults, Slowdown, SlowdownOf, Story, Summary, SweepWriter};
 use scenario::Disk;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -71,18 +71,19 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     let began = Instant::now();
     let jobs: Vec<Job> = cases.iter().map(|case| case.job.clone()).collect();
     let seeds = fast::seeds_of(&jobs)?;
-    // of the whole runs only the flows of a case, then its slowdowns, wait for those of the models
+    // of the whole runs only the slowdowns wait for those of the models
     let whole: Vec<Job> = cases.iter().flat_map(Case::seeds).collect();
-    let (mut wholes, mut flows, mut hops) = (Vec::new(), Vec::new(), 0);
-    let mut ends = cases.iter().flat_map(|case| (1..=case.network.seeds).map(move |n| (case, n == case.network.seeds)));
-    run_all(&whole, request.workers, monitor, |run| {
-        hops += run.summary.packet_hops;
-        flows.extend_from_slice(&run.flows);
-        if let Some((case, true)) = ends.next() {
-            let of_all = Summary::of(plan::identity(&case.job.scenario), &std::mem::take(&mut flows), &[]);
-            wholes.extend(of_all.slowdown);
+    let (mut wholes, mut hops, mut order) = (Vec::new(), 0, cases.iter());
+    let sizes = cases.iter().map(|case| case.network.seeds as usize);
+    fast::run_groups(&whole, sizes, request.workers, monitor, |runs| {
+        let case = order.next().expect("each case has its seeds");
+        for run in &runs {
+            hops += run.summary.packet_hops;
+            writer.add(run).map_err(|error| Failure::writing(&error))?;
         }
-        writer.add(&run).map_err(|error| Failure::writing(&error))
+        let flows: Vec<FlowRow> = runs.into_iter().flat_map(|run| run.flows).collect();
+        wholes.extend(Summary::of(plan::identity(&case.job.scenario), &flows, &[]).slowdown);
+        Ok(())
     })?;
     let (mut figures, mut next) = (Vec::new(), cases.iter().zip(&wholes));
     fast::model_each(&jobs, &seeds, request.workers, monitor, |run| {
@@ -107,7 +108,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
 
 fn cases(request: &Request) -> Result<Vec<Case>, Failure> {
     if request.seeds > 1 {
-        return Err(Failure::Input("the study fast has its seeds; choose the first by --set seed=N".to_string()));
+        return Err(Failure::Input("the study fast simulates seeds of its own: leave out --seeds, and choose the first by --set seed=N".to_string()));
     }
     let networks = [&NETWORK].into_iter().chain(request.full.then_some(&LARGE));
     let mut cases = Vec::new();
