@@ -108,7 +108,10 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
 
 fn cases(request: &Request) -> Result<Vec<Case>, Failure> {
     if request.seeds > 1 {
-        return Err(Failure::Input("the study fast simulates seeds of its own: leave out --seeds, and choose the first by --set seed=N".to_string()));
+        return Err(Failure::Input(
+            "the study fast simulates seeds of its own: leave out --seeds, and choose the first by --set seed=N"
+                .to_string(),
+        ));
     }
     let networks = [&NETWORK].into_iter().chain(request.full.then_some(&LARGE));
     let mut cases = Vec::new();
