@@ -229,10 +229,15 @@ impl Endpoint {
 
     /// The connection is open: the algorithm begins.
     pub(crate) fn establish(&mut self, now: Time) {
-        self.state = State::Established;
         // RFC 5681 3.1: a SYN that was lost twice says that the path is congested
         let lost_twice = self.busy.rare().is_some_and(|rare| rare.stats.syn_retransmits > 1);
-        self.sock.snd_cwnd = if lost_twice { 1 } else { self.config.initial_cwnd };
+        self.establish_with(now, if lost_twice { 1 } else { self.config.initial_cwnd });
+    }
+
+    /// The same with a window of its own, segments.
+    pub(crate) fn establish_with(&mut self, now: Time, cwnd: u32) {
+        self.state = State::Established;
+        self.sock.snd_cwnd = cwnd;
         self.sock.icsk_retransmits = 0;
         self.backoff = 0;
         self.sock.lsndtime = self.now_ms();

@@ -52,6 +52,7 @@
 mod accecn;
 mod ack;
 mod busy;
+mod checkpoint;
 mod config;
 mod endpoint;
 mod handshake;
@@ -76,6 +77,7 @@ mod timers;
 mod undo;
 mod window;
 
+pub use checkpoint::Checkpoint;
 pub use config::{Config, DelayedAck, EcnMode, PacingMode};
 pub use endpoint::{Endpoint, State};
 pub use relay::{Leave, Next, Opening, Relay};

@@ -77,6 +77,18 @@ pub struct Leave {
 pub struct Relay(Endpoint);
 
 impl Relay {
+    pub(crate) fn of(endpoint: Endpoint) -> Relay {
+        Relay(endpoint)
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.0
+    }
+
+    pub(crate) fn endpoint_mut(&mut self) -> &mut Endpoint {
+        &mut self.0
+    }
+
     /// The connection is open; nothing of its data has been sent.
     pub fn new(now: Time, config: &Arc<Config>, opening: &Opening) -> Relay {
         let mut end = Endpoint::new(config, opening.una, opening.seed, State::SynReceived);
@@ -319,7 +331,7 @@ impl Relay {
 
     /// Up to `most` segments of the next piece are in flight from now on.
     #[inline]
-    fn enter(&mut self, now: Time, next: u32, most: u32) -> Leave {
+    pub(crate) fn enter(&mut self, now: Time, next: u32, most: u32) -> Leave {
         let end = &mut self.0;
         let now_ms = end.now_ms();
         let seq = end.sock.snd_nxt;

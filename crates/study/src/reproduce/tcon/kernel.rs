@@ -393,7 +393,8 @@ mod tests {
             // 1.7 MB at 10 Mbit/s
             assert!(one.seconds[0] > 1.4 && one.seconds[0] < 20.0, "{}: {:?}", one.case.setting(), one.seconds);
         }
-        let sent: u64 = findings.last().and_then(|words| words.split(' ').nth(4)?.parse().ok()).expect("a number");
+        let sent = findings.last().and_then(|words| words.split_once("the enforcer sent ")?.1.split(' ').next());
+        let sent: u64 = sent.and_then(|number| number.parse().ok()).expect("a number");
         assert!((3 * 1175..9000).contains(&sent), "three downloads of 1175 packets are enforced: {findings:?}");
     }
 }
