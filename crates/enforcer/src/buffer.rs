@@ -1,6 +1,7 @@
 //! A server's data that its client has not acknowledged, in sequence order.
 
 use crate::answers::Answers;
+use crate::checkpoint::{self, Buffered};
 use crate::packet::Packet;
 use crate::seq::{after, before, later};
 use std::collections::VecDeque;
@@ -9,6 +10,9 @@ use units::Time;
 
 /// Largest number of blocks that arrived twice and are still to be reported to the server.
 const TWICE_MAX: usize = 8;
+
+/// Most sequence numbers of a piece that is restored: gaps are as long as windows (RFC 7323 2.3).
+const PIECE_MAX: u32 = 1 << 30;
 
 /// A piece of the stream.
 #[derive(Debug)]
@@ -97,6 +101,77 @@ impl<P: Packet> Buffer<P> {
             offered_then: offered,
             offered_at_us: now_us,
         }
+    }
+
+    /// The state to [`Buffer::restore`]. `write` makes bytes of a packet.
+    pub fn checkpoint(&self, now_us: u32, write: &impl Fn(&P) -> Vec<u8>) -> Buffered {
+        let piece = |piece: &Piece<P>| checkpoint::Piece {
+            len: piece.len,
+            tsval: piece.tsval,
+            age_us: now_us.wrapping_sub(piece.came_us),
+            packet: piece.packet.as_ref().map(write),
+        };
+        Buffered {
+            first: self.pieces.front().map_or(self.nxt, |piece| piece.seq),
+            pieces: self.pieces.iter().map(piece).collect(),
+            owes_ack: self.owes_ack,
+            twice: self.twice.iter().flat_map(|block| [block.start, block.end]).collect(),
+            acked_age_us: now_us.wrapping_sub(self.acked_came_us),
+            reported: self.answers.reported,
+            acked_to_client: self.acked_to_client,
+            tsecr: self.newest.tsecr,
+            window: self.newest.window.into(),
+            link: self.newest.link.to_vec(),
+            tsval_floor: self.tsval_floor,
+            tsval_newest: self.tsval_newest,
+            offered_then: self.offered_then,
+            offered_age_us: now_us.wrapping_sub(self.offered_at_us),
+        }
+    }
+
+    /// The buffer of a checkpoint, nothing of it sent yet; `read` makes a packet of its bytes. `None`: none can be in that state.
+    pub fn restore(now_us: u32, from: &Buffered, read: &impl Fn(&[u8]) -> Option<P>) -> Option<Buffer<P>> {
+        let newest = Newest {
+            tsecr: from.tsecr,
+            window: from.window.try_into().ok()?,
+            link: from.link.as_slice().try_into().ok()?,
+        };
+        let mut buffer = Buffer {
+            pieces: VecDeque::with_capacity(from.pieces.len()),
+            sent: 0,
+            nxt: from.first,
+            bytes: 0,
+            gaps: 0,
+            timers_at: [Time::NEVER; 2],
+            owes_ack: from.owes_ack,
+            twice: from.twice.as_chunks().0.iter().map(|&[start, end]| SackBlock { start, end }).take(TWICE_MAX).collect(),
+            acked_came_us: now_us.wrapping_sub(from.acked_age_us),
+            answers: Answers::new(from.reported, now_us),
+            acked_to_client: from.acked_to_client,
+            newest,
+            tsval_floor: from.tsval_floor,
+            tsval_newest: from.tsval_newest,
+            offered_then: from.offered_then,
+            offered_at_us: now_us.wrapping_sub(from.offered_age_us),
+        };
+        for piece in &from.pieces {
+            if piece.len == 0 || piece.len > PIECE_MAX {
+                return None;
+            }
+            let packet = piece.packet.as_ref().and_then(|bytes| read(bytes));
+            buffer.push(now_us.wrapping_sub(piece.age_us), piece.len, (piece.tsval, packet));
+        }
+        Some(buffer)
+    }
+
+    /// Lengths of the pieces of `[una, snd_nxt)`, and that much is marked as sent.
+    pub fn lengths(&mut self, una: u32, snd_nxt: u32) -> impl Iterator<Item = u32> {
+        self.mark_sent(snd_nxt);
+        self.pieces.iter().filter_map(move |piece| {
+            let start = later(piece.seq, una);
+            let stop = if before(piece.end(), snd_nxt) { piece.end() } else { snd_nxt };
+            before(start, stop).then(|| stop.wrapping_sub(start))
+        })
     }
 
     /// The client's newest timestamp is the one that it echoes, if the server has sent that.

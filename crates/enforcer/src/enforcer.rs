@@ -31,23 +31,23 @@ const RECORDS_MAX: usize = 1 << 16;
 /// The enforcer; see the crate's documentation for how to drive it.
 #[derive(Debug)]
 pub struct Enforcer<P> {
-    limits: Limits,
-    rules: Rules,
-    seed: u64,
+    pub(crate) limits: Limits,
+    pub(crate) rules: Rules,
+    pub(crate) seed: u64,
     index: Index,
     pub(crate) flows: Vec<Option<Flow<P>>>,
     /// How many of them run each algorithm.
     by_algorithm: Vec<(&'static str, usize)>,
     free: Vec<u32>,
-    half_opens: HalfOpens,
+    pub(crate) half_opens: HalfOpens,
     receivers: Receivers,
     timers: BinaryHeap<Reverse<(Time, u32)>>,
-    out: VecDeque<(Direction, P)>,
+    pub(crate) out: VecDeque<(Direction, P)>,
     records: VecDeque<Record>,
     counters: Counters,
-    buffered: usize,
+    pub(crate) buffered: usize,
     /// Most bytes buffered at a time.
-    buffered_max: usize,
+    pub(crate) buffered_max: usize,
     kept: Kept,
     /// The flow that was last checked for idleness, and packets since.
     hand: usize,
@@ -296,6 +296,11 @@ impl<P: Packet> Enforcer<P> {
             return None;
         }
         self.counters.flows_opened += 1;
+        Some(self.insert(hash, flow))
+    }
+
+    /// Puts a flow into the table; returns its slot.
+    pub(crate) fn insert(&mut self, hash: u64, flow: Flow<P>) -> u32 {
         *count_of(&mut self.by_algorithm, flow.relay.config().algorithm.name()) += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.flows.push(None);
@@ -304,7 +309,7 @@ impl<P: Packet> Enforcer<P> {
         self.flows[slot as usize] = Some(flow);
         let (flows, seed) = (&self.flows, self.seed);
         self.index.insert(hash, slot, |slot| hash_of(flows, seed, slot));
-        Some(slot)
+        slot
     }
 
     /// The earliest time at which [`Enforcer::on_timer`] may have work; [`Time::NEVER`] if none.
@@ -400,7 +405,7 @@ impl<P: Packet> Enforcer<P> {
         &self.kept
     }
 
-    fn find(&self, hash: u64, key: Key) -> Option<u32> {
+    pub(crate) fn find(&self, hash: u64, key: Key) -> Option<u32> {
         let is = |slot: u32| self.flows[slot as usize].as_ref().is_some_and(|flow| flow.key == key);
         self.index.find(hash, is)
     }
@@ -410,7 +415,7 @@ impl<P: Packet> Enforcer<P> {
     }
 
     /// A flow, and its environment.
-    fn parts(&mut self, now: Time, slot: u32) -> (&mut Flow<P>, Context<'_, P>) {
+    pub(crate) fn parts(&mut self, now: Time, slot: u32) -> (&mut Flow<P>, Context<'_, P>) {
         let flow = self.flows[slot as usize].as_mut().expect("asked only for flows");
         let (server, client) = (flow.key.server, flow.key.client);
         let total = self.rules.window_total(server, client, flow.dscp);
@@ -429,7 +434,7 @@ impl<P: Packet> Enforcer<P> {
 
     /// Schedules the flow's next timer. An earlier one stays: it will find that there is more time. So does a later one, mostly
     /// of a retransmission, while a paced packet leaves: otherwise every packet would leave one behind.
-    fn schedule(&mut self, slot: u32) {
+    pub(crate) fn schedule(&mut self, slot: u32) {
         let flow = self.flows[slot as usize].as_mut().expect("it has just handled a packet");
         let Some(buffer) = &mut flow.buffer else { return };
         let at = flow.relay.poll_timeout();
@@ -501,7 +506,7 @@ fn hash_of<P>(flows: &[Option<Flow<P>>], seed: u64, slot: u32) -> u64 {
     flows[slot as usize].as_ref().map_or(0, |flow| flow.key.hash(seed))
 }
 
-fn tick(now: Time) -> u16 {
+pub(crate) fn tick(now: Time) -> u16 {
     (now.as_ps() / IDLE_TICK.as_ps()) as u16
 }
 

@@ -85,20 +85,20 @@ pub(crate) struct Flow<P> {
     pub buffer: Option<Box<Buffer<P>>>,
     pub key: Key,
     /// The number after the last that the server may send by its advertised window.
-    offered: u32,
+    pub offered: u32,
     /// Start, ms.
     pub began_ms: u32,
     /// The number after the client's FIN, once seen.
-    client_end: u32,
+    pub client_end: u32,
     pub hidden: u32,
     /// Saturating counters.
     pub absorbed: u16,
     /// Time of the last packet, in the enforcer's ticks.
     pub seen: u16,
     /// RTT to the server, ticks.
-    server_rtt_ticks: u16,
+    pub server_rtt_ticks: u16,
     /// Window scales: the server's in the low half.
-    scales: u8,
+    pub scales: u8,
     pub bits: u8,
     /// The code point of its SYN, which its rule matched.
     pub dscp: u8,

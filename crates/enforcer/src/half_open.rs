@@ -4,6 +4,7 @@
 //! set. A real handshake is lost, and its flow passes untouched, if that happens within its RTT: with the
 //! default of 2^20 places, at a million spoofed SYNs a second and 200 ms, one in some thousand.
 
+use crate::checkpoint::Handshake;
 use crate::packet::Header;
 use tcp::{Segment, flags};
 
@@ -13,6 +14,8 @@ const WAYS: usize = 8;
 const MSS_DEFAULT: u16 = 536;
 /// Smallest MSS that is accepted: RFC 791's 68-byte datagrams hold no less; a smaller one would be an attack.
 const MSS_MIN: u16 = 48;
+/// A handshake without a packet for so long is not handed over: several SYN retransmissions (RFC 6298 2), µs.
+const RECENT_US: u32 = 10_000_000;
 /// Ticks of the server's round trip.
 pub(crate) const RTT_TICK_US: u32 = 16;
 
@@ -89,6 +92,52 @@ impl HalfOpens {
     /// Room for `most` handshakes, rounded up to a power of two.
     pub fn new(most: usize) -> HalfOpens {
         HalfOpens { entries: Vec::new(), sets: most.div_ceil(WAYS).next_power_of_two() }
+    }
+
+    /// How many handshakes there is room for.
+    pub fn places(&self) -> usize {
+        self.sets * WAYS
+    }
+
+    /// The handshakes of the last while, to [`HalfOpens::restore`].
+    pub fn checkpoint(&self, now_us: u32) -> Vec<Handshake> {
+        let recent = self.entries.iter().enumerate().filter_map(|(place, entry)| {
+            let age_us = now_us.wrapping_sub(entry.at_us);
+            (entry.bits & bit::USED != 0 && age_us < RECENT_US).then(|| Handshake {
+                place: place as u32,
+                tag: entry.tag,
+                syn_seq: entry.syn_seq,
+                answer_seq: entry.answer_seq,
+                age_us,
+                mss: entry.mss.into(),
+                bits: entry.bits.into(),
+                scales: entry.scales.into(),
+                rtt_ticks: entry.rtt_ticks.into(),
+                dscp: entry.dscp.into(),
+            })
+        });
+        recent.collect()
+    }
+
+    /// A table with these handshakes, which had the same number of places.
+    pub fn restore(&mut self, now_us: u32, from: &[Handshake]) {
+        if self.entries.is_empty() && !from.is_empty() {
+            self.entries = vec![HalfOpen::default(); self.places()];
+        }
+        for one in from {
+            let Some(entry) = self.entries.get_mut(one.place as usize) else { continue };
+            *entry = HalfOpen {
+                tag: one.tag,
+                syn_seq: one.syn_seq,
+                answer_seq: one.answer_seq,
+                at_us: now_us.wrapping_sub(one.age_us),
+                mss: (one.mss as u16).max(MSS_MIN),
+                bits: one.bits as u8,
+                scales: one.scales as u8,
+                rtt_ticks: one.rtt_ticks as u16,
+                dscp: one.dscp as u8,
+            };
+        }
     }
 
     fn set(&mut self, hash: u64) -> (&mut [HalfOpen], u32) {

@@ -21,7 +21,8 @@
 //! - `flow` is one flow: the client's ACKs go to its [`tcp::Relay`], the sender of an [`tcp::Endpoint`] with all of
 //!   its hooks, loss detection, recovery and pacing; `buffer` has the copies;
 //! - `receivers` bounds what is on its way to a client, over all of its flows;
-//! - `counters` has all counters, `listing` the state of each flow.
+//! - `counters` has all counters, `listing` the state of each flow;
+//! - `checkpoint` is what another enforcer needs to take over.
 //!
 //! # When in doubt, pass
 //!
@@ -37,6 +38,7 @@
 mod annotated;
 mod answers;
 mod buffer;
+mod checkpoint;
 mod counters;
 mod enforcer;
 mod flow;
@@ -52,6 +54,7 @@ mod seq;
 mod simulated;
 
 pub use annotated::Annotated;
+pub use checkpoint::{Buffered, Checkpoint, Handshake, Handshakes, Piece};
 pub use counters::{Counters, Ending, Record, Sent};
 pub use enforcer::Enforcer;
 pub use kept::Kept;

@@ -8,6 +8,8 @@ mod world;
 
 use congestion::Algorithm;
 use enforcer::{Counters, Enforcer, Limits, Rule, Simulated};
+use prost::Message;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use tcp::{Config, DelayedAck, EcnMode, Endpoint, Segment, State, flags};
@@ -73,6 +75,8 @@ enum Event {
     Crash,
     /// The enforcer is removed; what it buffered is sent.
     Stop,
+    /// Another enforcer takes over: with the packets that are buffered, or as a standby, without.
+    HandOver { packets: bool },
 }
 
 /// All faults, at moderate rates.
@@ -84,13 +88,15 @@ fn any_events(random: &mut Random) -> Vec<(Time, Event)> {
         let ends = at + Time::from_us((50_000 << random.below(9)) + random.below(50_000));
         let end = random.below(2) as usize;
         let lasting = |what: fn(usize, bool) -> Event| [(at, what(end, true)), (ends, what(end, false))];
-        match random.below(8) {
+        match random.below(10) {
             0 | 1 => events.extend(lasting(|hop, on| Event::Cut { hop, on })),
             2 => events.push((at, Event::Away(Time::from_us(20 << random.below(15))))),
             3 => events.extend(lasting(|end, on| Event::Mute { end, on })),
             4 => events.extend(lasting(|end, on| Event::Deaf { end, on })),
             5 => events.push((at, Event::Rule(any_algorithm(random)))),
             6 => events.push((at, Event::Crash)),
+            7 => events.push((at, Event::HandOver { packets: true })),
+            8 => events.push((at, Event::HandOver { packets: false })),
             _ => events.push((at, Event::Stop)),
         }
     }
@@ -224,8 +230,32 @@ fn rules(algorithm: &'static Algorithm) -> Vec<Rule> {
 }
 
 fn enforcer(case: &Case) -> Enforcer<Simulated> {
-    let limits = Limits { buffer_bytes: case.buffer_bytes, ..Limits::default() };
+    let limits = Limits { buffer_bytes: case.buffer_bytes, half_open: 1 << 10, ..Limits::default() };
     Enforcer::new(limits, rules(case.enforced), case.seed)
+}
+
+/// Another enforcer in the place of `old`, which knows what that has written down.
+fn successor(case: &Case, now: Time, old: &Enforcer<Simulated>, with_packets: bool) -> Enforcer<Simulated> {
+    // a simulated packet has no bytes: its number stands for it
+    let packets = RefCell::new(Vec::new());
+    let write = |packet: &Simulated| {
+        packets.borrow_mut().push(*packet);
+        packets.borrow().len().to_be_bytes().to_vec()
+    };
+    let read = |bytes: &[u8]| Some(packets.borrow()[usize::from_be_bytes(bytes.try_into().ok()?) - 1]);
+    let mut new = enforcer(case);
+    new.restore_handshakes(now, &reread(&old.handshakes(now)));
+    for flow in old.checkpoints(now, write) {
+        let flow = if with_packets { flow } else { flow.without_packets() };
+        assert!(new.restore(now, &reread(&flow), read), "seed {}: {flow:?}", case.seed);
+    }
+    assert_eq!(new.flows(), old.flows(), "seed {}", case.seed);
+    new
+}
+
+/// The message, written and read.
+fn reread<M: Message + Default>(message: &M) -> M {
+    M::decode(message.encode_to_vec().as_slice()).expect("it was just written")
 }
 
 fn begin(case: &Case, enforced: bool) -> Run {
@@ -292,6 +322,11 @@ impl Run {
                 }
                 Event::Rule(algorithm) => {
                     world.enforcer.iter_mut().for_each(|enforcer| enforcer.set_rules(world.now, rules(algorithm)));
+                    world.drain();
+                }
+                Event::HandOver { packets } => {
+                    let now = world.now;
+                    world.enforcer.iter_mut().for_each(|old| *old = successor(case, now, old, packets));
                     world.drain();
                 }
                 Event::Crash => world.enforcer.iter_mut().for_each(|old| *old = enforcer(case)),
@@ -395,6 +430,39 @@ fn connections_go_through_as_if_there_were_no_enforcer() {
     ] {
         println!("{what}: {count}");
         assert!(count > 0, "{what}");
+    }
+}
+
+/// Of connections that pass from enforcer to enforcer every second or so, those that stall, and of the others' durations, as multiples
+/// of those by one enforcer alone, the median and the 95th percentile.
+fn passed_on(many: u64, with_packets: bool) -> (u64, [f64; 2]) {
+    let mut took = Vec::new();
+    let mut still = 0;
+    for seed in asked("ENFORCER_SEED").map_or(0..many, |seed| seed..seed + 1) {
+        let alone = case(seed);
+        let mut random = Random(seed ^ 0x4a4d);
+        let times = (0..100).map(|n| Time::from_us(n * 1_000_000 + random.below(1_000_000)));
+        let events = times.map(|at| (at, Event::HandOver { packets: with_packets })).collect();
+        let passed = Case { events, ..alone.clone() };
+        let (alone, passed) = (run(&alone, true), run(&passed, true));
+        still += u64::from(passed.stands_still() && !alone.stands_still());
+        // shorter ones are hardly passed on
+        if alone.finished && passed.finished && alone.took > Time::from_ms(100) {
+            took.push(passed.took.as_secs_f64() / alone.took.as_secs_f64());
+        }
+    }
+    took.sort_by(f64::total_cmp);
+    (still, [took[took.len() / 2], took[took.len() * 95 / 100]])
+}
+
+#[test]
+fn connections_pass_from_enforcer_to_enforcer() {
+    let many = asked("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS) / 4;
+    for with_packets in [true, false] {
+        let (still, [median, p95]) = passed_on(many, with_packets);
+        println!("with packets: {with_packets}; {still} of {many} stall; they take {median:.3} times as long, and {p95:.2} (95 %)");
+        assert_eq!(still, 0);
+        assert!(median < 1.1 && p95 < if with_packets { 1.5 } else { 4.0 }, "{median}, {p95}");
     }
 }
 

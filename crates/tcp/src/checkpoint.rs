@@ -11,6 +11,8 @@ use units::Time;
 
 /// Largest flight that is restored, bytes: TCP's largest window (RFC 7323 2.3).
 const FLIGHT_MAX: u32 = 1 << 30;
+/// Most doublings of the retransmission timeout: more exceed its maximum of two minutes whatever the RTT.
+const BACKOFF_MAX: u32 = 16;
 /// Smallest segments, bytes: RFC 791's datagrams of 68 bytes hold no less.
 const MSS_MIN: u32 = 48;
 
@@ -81,6 +83,12 @@ pub struct Checkpoint {
     /// Retransmission timeouts.
     #[prost(uint32, tag = "20")]
     pub rtos: u32,
+    /// Time left until the next timer of loss detection, µs; `None`: there is none.
+    #[prost(uint64, optional, tag = "21")]
+    pub timeout_us: Option<u64>,
+    /// Timeouts since anything was acknowledged.
+    #[prost(uint32, tag = "22")]
+    pub backoff: u32,
 }
 
 impl Checkpoint {
@@ -97,8 +105,9 @@ impl Checkpoint {
 
 impl Relay {
     /// The state to [`Relay::restore`].
-    pub fn checkpoint(&self) -> Checkpoint {
+    pub fn checkpoint(&self, now: Time) -> Checkpoint {
         let (end, stats) = (self.endpoint(), self.stats());
+        let timer_at = end.busy.work().map(|work| work.timer_at).filter(|_| end.timer != TimerKind::None);
         let sock = &end.sock;
         Checkpoint {
             una: sock.snd_una,
@@ -121,6 +130,8 @@ impl Relay {
             data_segments_sent: stats.data_segments_sent,
             retransmits: stats.retransmits,
             rtos: stats.rtos,
+            timeout_us: timer_at.map(|at| at.saturating_sub(now).as_us()),
+            backoff: end.backoff.into(),
         }
     }
 
@@ -162,8 +173,13 @@ impl Relay {
         sock.ca_set_state(TCP_CA_OPEN);
         end.establish_with(now, from.cwnd);
         let mut relay = Relay::of(end);
+        relay.endpoint_mut().backoff = from.backoff.min(BACKOFF_MAX) as u8;
         relay.put_in_flight(now, from.flight(), sent)?;
         let end = relay.endpoint_mut();
+        if let (Some(us), Some(work)) = (from.timeout_us, end.busy.work_mut()) {
+            // what is lost must not wait for a whole timeout more
+            work.timer_at = work.timer_at.min(now + Time::from_us(us));
+        }
         end.data_segments_sent = from.data_segments_sent;
         end.received = u64::from(from.retransmits) << 32 | u64::from(from.rtos);
         Some(relay)
@@ -254,13 +270,13 @@ mod tests {
                 acked += relay.sock().packets_out / 2;
                 relay.on_ack(now, &ack(acked));
             }
-            let before = relay.checkpoint();
+            let before = relay.checkpoint(now);
             let flight = relay.sock().packets_out;
             assert!(flight > 0 && before.flight() == flight * LEN, "{}", algorithm.name());
 
             let pieces = std::iter::repeat_n(LEN, flight as usize);
             let mut next = Relay::restore(now, &config, &before, pieces, 9).expect("it is sound");
-            assert_eq!(next.checkpoint(), before, "{}", algorithm.name());
+            assert_eq!(next.checkpoint(now), before, "{}", algorithm.name());
             next.write(now, left, false);
             assert!(next.poll_timeout() < now + Time::from_secs(2), "the flight has a timeout");
             // the rest arrives, and gives no samples
@@ -282,7 +298,7 @@ mod tests {
         relay.write(now, left, false);
         assert_eq!(send(&mut relay, now, &mut left), 10);
         let pieces = std::iter::repeat_n(LEN, 10);
-        let mut next = Relay::restore(now, &config, &relay.checkpoint(), pieces, 9).expect("it is sound");
+        let mut next = Relay::restore(now, &config, &relay.checkpoint(now), pieces, 9).expect("it is sound");
         now += Time::from_ms(20);
         let sack = [SackBlock { start: seq(1), end: seq(10) }, SackBlock::default(), SackBlock::default()];
         let mut lacks_first = ack(0);
@@ -301,7 +317,7 @@ mod tests {
     fn a_state_that_cannot_be_is_refused() {
         let config = config("cubic");
         let now = Time::from_secs(1);
-        let sound = Relay::new(now, &config, &OPENING).checkpoint();
+        let sound = Relay::new(now, &config, &OPENING).checkpoint(now);
         let restored = |from: Checkpoint, sent: &[u32]| {
             Relay::restore(now, &config, &from, sent.iter().copied(), 1).is_some()
         };
