@@ -22,7 +22,8 @@ use units::Bytes;
 /// the client's ACKs it replaces the receive window by the algorithm's window. Neither servers nor clients are changed.
 ///
 /// All other packets pass through the bridge. When the enforcer ends, for whatever reason, everything passes through the bridge and
-/// flows continue. (Two TAPs have no bridge: they lose their carrier.) After a restart, flows that are already open pass unenforced.
+/// flows continue. (Two TAPs have no bridge: they lose their carrier.) After a restart, flows that are already open pass unenforced;
+/// with --replace, a new enforcer takes over those of a running one.
 ///
 /// Needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK. docs/enforcer.md has the details.
 ///
@@ -33,6 +34,7 @@ use units::Bytes;
     opentcp enforce --between eth1 eth2 --rule 'none port=22' --rule 'bbr clients=198.51.100.0/24' --rule cubic\n  \
     opentcp enforce --between eth1 eth2 --rule 'cubic clients=198.51.100.0/24 window_total=130kB'\n  \
     opentcp enforce --between eth1 eth2 --host db1=10.0.0.7/32 --host 'db2=10.0.0.8/32 role=storage'\n  \
+    opentcp enforce --between eth1 eth2 --rule cubic --replace\n  \
     opentcp enforce --status\n  \
     opentcp enforce --status --flows --sort buffered --limit 20\n  \
     opentcp enforce --status --flows --filter '198.51.100.0/24 algorithm=bbr' --json\n  opentcp enforce --reset")]
@@ -79,6 +81,11 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     listing: flows::Listing,
+    /// Take the place of the enforcer that runs at these interfaces, with its flows, as a new version does; if none runs, start as
+    /// usual. Packets wait for a few milliseconds; none bypasses the enforcer, and none is lost. Rules are this one's, also for open
+    /// flows. CUEs are asked for anew
+    #[arg(long, requires = "between")]
+    replace: bool,
     /// Remove the program that a killed enforcer left in the kernel, which does nothing by itself
     #[arg(long, conflicts_with_all = ["between", "rules"])]
     reset: bool,
@@ -142,6 +149,7 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         socket: args.socket.clone(),
         metrics: args.metrics,
         pins: args.pins.clone(),
+        replace: args.replace,
     };
     let stop = stop::on_signals();
     enforced::run(config, &|| stop.is_set(), &mut say).map_err(|error| failure(&error))

@@ -2,6 +2,7 @@
 
 use crate::cues::Cues;
 use crate::flows::{Listings, Turn};
+use crate::hand_over::{Giving, Taking};
 use crate::port::Port;
 use crate::status::{Listener, PortStatus, Question, Status};
 use bus::Clock;
@@ -15,6 +16,9 @@ use packet_io::OwnedFrame;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 use units::Time;
 
@@ -28,6 +32,8 @@ const LAST_ROUNDS: u32 = 64;
 /// A loop that is late by this much was suspended (a debugger, swapping), and packets may have bypassed it: [`PATIENCE`] counts
 /// from the previous iteration.
 const STILL: Time = Time::from_ms(PATIENCE.as_millis() as u64 - 200);
+/// An enforcer that was replaced has left the address of its metrics by then.
+const METRICS_WITHIN: Time = Time::from_secs(5);
 /// Interval of checks of the interfaces.
 const CHECK: Time = Time::from_secs(1);
 
@@ -37,6 +43,16 @@ pub struct Shown {
     pub listener: Listener,
     /// Prometheus.
     pub metrics: Option<Server>,
+    /// The address for it, while the enforcer whose place this one has taken may still have it.
+    pub metrics_at: Option<SocketAddr>,
+}
+
+/// Why the loop has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Stopped,
+    /// Another enforcer has its place.
+    Replaced,
 }
 
 /// The enforcer, its two interfaces, its CUEs and its status socket.
@@ -100,18 +116,35 @@ impl Daemon {
         self.ports.iter().try_for_each(Port::take_over)
     }
 
-    /// Runs until `stopped`; `say` gets messages.
+    /// Takes the place of the enforcer that has begun to give it; `socket` is the path of the status socket. Returns the number of flows,
+    /// and how long no packet was read. Call [`Daemon::run`] at once.
+    ///
+    /// # Errors
+    /// That enforcer goes on.
+    pub fn replace(&mut self, taking: Taking, socket: &Path) -> io::Result<(u64, Duration)> {
+        let taken = taking.finish(&mut self.enforcer, self.clock.now())?;
+        self.heartbeat()?;
+        self.ports.iter_mut().for_each(|port| port.own(true));
+        self.shown.listener.own(Some(socket));
+        self.transmit();
+        Ok(taken)
+    }
+
+    /// Runs until `stopped`, or until another enforcer has its place; `say` gets messages.
     ///
     /// # Errors
     /// An interface is gone or has changed, polling fails, or the highest epoch cannot be stored.
     pub fn run(mut self, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> io::Result<()> {
         let outcome = self.work(stopped, say);
+        if let Ok(Ended::Replaced) = outcome {
+            return Ok(());
+        }
         self.leave();
         self.ports.into_iter().for_each(|port| port.close().unwrap_or_else(|why| say(&why)));
-        outcome
+        outcome.map(drop)
     }
 
-    fn work(&mut self, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> io::Result<()> {
+    fn work(&mut self, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> io::Result<Ended> {
         while !stopped() {
             let began = self.clock.now();
             if self.look_at + STILL <= began {
@@ -126,7 +159,9 @@ impl Daemon {
             self.ports.iter_mut().for_each(Port::flush);
             if self.look_at <= now {
                 self.look_at = now + LOOK;
-                self.look(say)?;
+                if self.look(say)? == Some(Ended::Replaced) {
+                    return Ok(Ended::Replaced);
+                }
             }
             let listing = self.listings.turn(&self.clock, &self.enforcer);
             self.turn_max = self.turn_max.max(self.clock.now().saturating_sub(began));
@@ -134,7 +169,7 @@ impl Daemon {
                 self.wait(listing)?;
             }
         }
-        Ok(())
+        Ok(Ended::Stopped)
     }
 
     /// Processes received packets; returns whether more may be waiting.
@@ -184,8 +219,8 @@ impl Daemon {
         self.ports.iter_mut().for_each(Port::flush);
     }
 
-    /// All work other than packets: liveness, interfaces, status, CUEs.
-    fn look(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<()> {
+    /// All work other than packets: liveness, interfaces, status, CUEs. Returns why the loop is to end, if it is.
+    fn look(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<Option<Ended>> {
         if self.clock.is_old() {
             // open flows pass untouched from here on
             self.enforcer = enforcer(self.limits, self.rules.clone());
@@ -197,39 +232,84 @@ impl Daemon {
         if self.check_at <= now {
             self.check_at = now + CHECK;
             self.ports.iter().try_for_each(Port::check).map_err(io::Error::other)?;
+            self.serve_metrics(now, say);
             if let Some(server) = &self.shown.metrics {
                 server.publish(self.status().page());
             }
         }
         // here, since a loop that is never out of packets never sleeps
-        self.show();
+        if let Some(stream) = self.show()
+            && self.hand_over(&stream, say)
+        {
+            return Ok(Some(Ended::Replaced));
+        }
         while let Some(record) = self.enforcer.poll_record() {
             self.cues.iter_mut().for_each(|cues| cues.ended(&record));
         }
-        let Some(cues) = &mut self.cues else { return Ok(()) };
+        let Some(cues) = &mut self.cues else { return Ok(None) };
         if cues.look(&self.enforcer, say).map_err(io::Error::other)?
             && let Some(rules) = cues.rules()
         {
             self.enforcer.set_rules(self.clock.now(), [rules, self.rules.clone()].concat());
             self.transmit();
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Answers at the status socket.
-    fn show(&mut self) {
+    /// Serves metrics as soon as the enforcer whose place this one has taken does so no more.
+    fn serve_metrics(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
+        let Some(address) = self.shown.metrics_at else { return };
+        match Server::bind(address) {
+            Ok(server) => {
+                say(&format!("metrics at http://{}/metrics", server.address()));
+                (self.shown.metrics, self.shown.metrics_at) = (Some(server), None);
+            }
+            Err(error) if now > METRICS_WITHIN => {
+                say(&format!("there are no metrics: {error}"));
+                self.shown.metrics_at = None;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Gives everything to the new enforcer at the other end of `stream`. False: that failed, and this one goes on.
+    fn hand_over(&mut self, stream: &UnixStream, say: &mut dyn FnMut(&str)) -> bool {
+        self.ports.iter_mut().for_each(Port::flush);
+        let (listener, now) = (self.shown.listener.file(), self.clock.now());
+        let given = Giving { listener, ports: &self.ports, enforcer: &self.enforcer, now }.give(stream);
+        // no packet has bypassed the enforcer meanwhile
+        self.look_at = self.clock.now() + LOOK;
+        match given {
+            Ok(()) => {
+                self.ports.iter_mut().for_each(|port| port.own(false));
+                self.shown.listener.own(None);
+                say(&format!("another enforcer has taken over, with {} flows", self.enforcer.flows()));
+                true
+            }
+            Err(error) => {
+                say(&format!("another enforcer was to take over, and failed ({error}): this one goes on"));
+                false
+            }
+        }
+    }
+
+    /// Answers at the status socket. Returns the connection of a new enforcer that is to take this one's place.
+    fn show(&mut self) -> Option<UnixStream> {
         let asking = self.shown.listener.questions();
         if asking.is_empty() {
-            return;
+            return None;
         }
+        let mut new = None;
         let status = serde_json::to_string(&self.status()).unwrap_or_default();
         for (question, mut stream) in asking {
             match question {
                 // it fits a socket's buffer, so a client that does not read cannot block this
                 Question::Status => drop(stream.write_all(status.as_bytes())),
                 Question::Flows => self.listings.begin(stream),
+                Question::HandOver => new = Some(stream),
             }
         }
+        new
     }
 
     /// Runs received packets through the enforcer, and forwards what it lets pass.

@@ -9,6 +9,7 @@ mod cues;
 mod daemon;
 mod epoch;
 mod flows;
+mod hand_over;
 mod port;
 mod rule;
 mod settings;
@@ -24,6 +25,7 @@ pub use watch::METRICS;
 use cues::Cues;
 use daemon::{Daemon, Shown};
 use enforcer::{Limits, Rule};
+use hand_over::Taking;
 use kernel::bpffs::{self, Lasts};
 use kernel::steer::Steering;
 use kernel::{Capability, Rights};
@@ -32,6 +34,7 @@ use port::{Place, Port};
 use status::Listener;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +60,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// The folder of pinned BPF objects, in a BPF file system.
     pub pins: PathBuf,
+    /// Take the place of the enforcer that runs here, if one does, with its flows.
+    pub replace: bool,
 }
 
 /// Why an enforcer did not start, or ended without being stopped.
@@ -85,6 +90,10 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
     have_rights()?;
     let cues = cues(&config)?;
     let [servers, clients] = &config.between;
+    if config.replace && Status::ask(&config.socket).is_ok() {
+        let place = Place::find_to_replace(servers, clients).map_err(EnforceError::Input)?;
+        return replace(config, &place, cues, stopped, say);
+    }
     let place = Place::find(servers, clients).map_err(EnforceError::Input)?;
     let listener = Listener::bind(&config.socket)
         .map_err(|why| EnforceError::Input(format!("{}: {why}", config.socket.display())))?;
@@ -97,10 +106,34 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
         keep_programs(&config.pins, say)?;
     }
     let ports = place.open(&config.pins).map_err(EnforceError::Failed)?;
-    let daemon = Daemon::new(ports, config.limits, config.rules, cues, Shown { listener, metrics });
+    let shown = Shown { listener, metrics, metrics_at: None };
+    let daemon = Daemon::new(ports, config.limits, config.rules, cues, shown);
     daemon.take_over().map_err(EnforceError::Failed)?;
-    let bridge = place.bridge.as_ref().map(|name| format!(" of the bridge {name}")).unwrap_or_default();
-    say(&format!("enforcing between {servers} and {clients}{bridge}"));
+    say(&format!("enforcing between {place}"));
+    daemon.run(stopped, say).map_err(|error| failed(&error))
+}
+
+/// Takes the place of the enforcer that runs at these interfaces, then enforces until `stopped`.
+fn replace(
+    config: Config,
+    place: &Place,
+    cues: Option<Cues>,
+    stopped: &dyn Fn() -> bool,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), EnforceError> {
+    let lost = |error: io::Error| {
+        EnforceError::Failed(format!("{}: the enforcer that runs does not hand over: {error}", config.socket.display()))
+    };
+    let prepared = place.prepare(&config.pins).map_err(EnforceError::Input)?;
+    let (taking, files) = Taking::begin(&config.socket).map_err(lost)?;
+    let ports = prepared.into_iter().zip(files.ports).map(|(prepared, (state, files))| prepared.resume(&state, files));
+    let ports: Vec<Port> = ports.collect::<Result<_, _>>().map_err(EnforceError::Input)?;
+    let Ok(ports) = <[Port; 2]>::try_from(ports) else { unreachable!("there are two") };
+    let shown = Shown { listener: Listener::resume(files.listener), metrics: None, metrics_at: config.metrics };
+    let mut daemon = Daemon::new(ports, config.limits, config.rules, cues, shown);
+    let (flows, pause) = daemon.replace(taking, &config.socket).map_err(lost)?;
+    let ms = pause.as_secs_f64() * 1e3;
+    say(&format!("took over with {flows} flows; packets waited for {ms:.1} ms; enforcing between {place}"));
     daemon.run(stopped, say).map_err(|error| failed(&error))
 }
 
@@ -119,7 +152,7 @@ pub fn between_taps(
     let rules = vec![rule(algorithm, say).map_err(EnforceError::Input)?];
     let ports = [Port::of_tap("servers", servers), Port::of_tap("clients", clients)];
     let listener = Listener::bind(socket).map_err(EnforceError::Failed)?;
-    Daemon::new(ports, Limits::default(), rules, None, Shown { listener, metrics: None })
+    Daemon::new(ports, Limits::default(), rules, None, Shown { listener, metrics: None, metrics_at: None })
         .run(stopped, say)
         .map_err(|error| failed(&error))
 }

@@ -6,14 +6,14 @@ use netlink_packet_core::NLM_F_DUMP;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
 use packet_io::{
-    Glue, OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, XDP_FRAME_BYTES_MAX, XDP_PIECE_BYTES_MAX, XdpSocket,
+    Glue, OwnedFrame, READ_BYTES_MAX, Tap, VnetHeader, XDP_FRAME_BYTES_MAX, XDP_PIECE_BYTES_MAX, XdpSocket, XdpState,
 };
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -32,6 +32,7 @@ const ATTEMPTS: u32 = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
 /// An interface as the kernel describes it.
+#[derive(Default)]
 struct Interface {
     index: u32,
     name: String,
@@ -107,6 +108,19 @@ impl Place {
         Ok(Place { bridge: Some(bridge.name.clone()), own, interfaces })
     }
 
+    /// The same where an enforcer runs: its TAPs may have been moved into other network namespaces since it opened them.
+    ///
+    /// # Errors
+    /// They do not exist, or are not ports of one bridge.
+    pub fn find_to_replace(servers: &str, clients: &str) -> Result<Place, String> {
+        let all = interfaces().map_err(|error| format!("cannot list the interfaces: {error}"))?;
+        if all.iter().any(|interface| [servers, clients].contains(&interface.name.as_str())) {
+            return Place::find(servers, clients);
+        }
+        let moved = |name: &str| Interface { name: name.to_string(), is_tap: true, ..Interface::default() };
+        Ok(Place { interfaces: [moved(servers), moved(clients)], bridge: None, own: Vec::new() })
+    }
+
     /// Opens both. Their BPF objects are pinned in `pins`, a folder for each.
     ///
     /// # Errors
@@ -119,6 +133,79 @@ impl Place {
         };
         Ok([open(servers)?, open(clients)?])
     }
+
+    /// Puts this version's programs in the place of those of an enforcer that runs here; packets still go to that one.
+    ///
+    /// # Errors
+    /// The kernel refuses it; what runs is as it was.
+    pub fn prepare(&self, pins: &Path) -> Result<[Prepared; 2], String> {
+        let [servers, clients] = &self.interfaces;
+        let prepare = |interface: &Interface| -> Result<Prepared, String> {
+            let pins = pins.join(&interface.name);
+            let steering = match self.bridge {
+                Some(_) if !pins.exists() => Err(format!("{}: that enforcer is at other interfaces", interface.name)),
+                Some(_) => attach(interface, &self.own, &pins).map(Some),
+                None => Ok(None),
+            };
+            let Interface { index, name, local, .. } = interface;
+            Ok(Prepared { index: *index, name: name.clone(), local: *local, pins, steering: steering? })
+        };
+        Ok([prepare(servers)?, prepare(clients)?])
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [servers, clients] = &self.interfaces;
+        write!(f, "{} and {}", servers.name, clients.name)?;
+        self.bridge.as_ref().map_or(Ok(()), |bridge| write!(f, " of the bridge {bridge}"))
+    }
+}
+
+/// An interface of which all is ready but its sockets, which another process has.
+pub struct Prepared {
+    index: u32,
+    name: String,
+    local: bool,
+    pins: PathBuf,
+    steering: Option<Steering>,
+}
+
+impl Prepared {
+    /// The port, with the sockets of another process. It is that one's until [`Port::own`] is called.
+    ///
+    /// # Errors
+    /// They are of another interface or version.
+    pub fn resume(self, state: &PortState, files: Vec<OwnedFd>) -> Result<Port, String> {
+        let Prepared { index, name, local, pins, steering } = self;
+        if state.name != name || state.files() != files.len() || state.sockets.is_empty() != steering.is_none() {
+            return Err(format!("{name}: that enforcer has {} in its place", state.name));
+        }
+        let mut files = files.into_iter();
+        let way = match steering {
+            None => {
+                let file = files.next().ok_or_else(|| format!("{name}: its file is missing"))?;
+                Way::Tap { tap: Tap::resume(file), buffers: Buffers::new(), leaving: Vec::new() }
+            }
+            Some(steering) => {
+                let mut sockets = Vec::new();
+                for state in &state.sockets {
+                    let pair = files.next().zip(files.next());
+                    let (socket, memory) = pair.ok_or_else(|| format!("{name}: a file is missing"))?;
+                    let socket = XdpSocket::resume([socket, memory], state).map_err(|error| format!("{name}: {error}"))?;
+                    sockets.push(socket);
+                }
+                Way::Xdp { index, sockets, steering, pins: Pins { folder: pins, kept: true }, local }
+            }
+        };
+        Ok(Port { name, way, received: state.received, sent: state.sent, lost: state.lost })
+    }
+}
+
+/// Attaches the program, or replaces the one that is there.
+fn attach(interface: &Interface, own: &[[u8; 6]], pins: &Path) -> Result<Steering, String> {
+    let attachment = Attachment { interface: interface.index, own, folder: pins, fragments: interface.is_jumbo() };
+    Steering::attach(attachment).map_err(|error| format!("{}: XDP: {error}", interface.name))
 }
 
 fn virtual_machines(tap: &str, bridge: &str, other: &str) -> String {
@@ -151,18 +238,17 @@ fn interfaces() -> io::Result<Vec<Interface>> {
 }
 
 impl Interface {
+    /// Longest frame, bytes.
+    fn longest(&self) -> usize {
+        (self.mtu + FRAMING_BYTES) as usize
+    }
+
+    fn is_jumbo(&self) -> bool {
+        self.longest() > XDP_PIECE_BYTES_MAX
+    }
+
     fn of(link: &LinkMessage) -> Interface {
-        let mut interface = Interface {
-            index: link.header.index,
-            name: String::new(),
-            mtu: 0,
-            queues: 1,
-            address: None,
-            controller: None,
-            is_bridge: false,
-            is_tap: false,
-            local: false,
-        };
+        let mut interface = Interface { index: link.header.index, queues: 1, ..Interface::default() };
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => interface.name.clone_from(name),
@@ -192,6 +278,33 @@ pub struct Port {
     pub received: u64,
     pub sent: u64,
     pub lost: u64,
+}
+
+/// What another process needs of a port, beside its files.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct PortState {
+    /// The interface.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Its sockets, one for each queue; a TAP has none.
+    #[prost(message, repeated, tag = "2")]
+    pub sockets: Vec<XdpState>,
+    /// Frames received so far.
+    #[prost(uint64, tag = "3")]
+    pub received: u64,
+    /// Sent.
+    #[prost(uint64, tag = "4")]
+    pub sent: u64,
+    /// Lost on sending.
+    #[prost(uint64, tag = "5")]
+    pub lost: u64,
+}
+
+impl PortState {
+    /// How many files it has.
+    pub fn files(&self) -> usize {
+        if self.sockets.is_empty() { 1 } else { 2 * self.sockets.len() }
+    }
 }
 
 /// How packets are received and sent.
@@ -268,11 +381,9 @@ impl Port {
                 "{name} has an MTU of {mtu}; the enforcer takes up to {most}. Run: ip link set {name} mtu {most}"
             ));
         }
-        let longest = (mtu + FRAMING_BYTES) as usize;
-        let is_jumbo = longest > XDP_PIECE_BYTES_MAX;
         let mut sockets = Vec::new();
         for queue in 0..(*queues).min(QUEUES_MAX) {
-            match open_socket(*index, queue, longest) {
+            match open_socket(*index, queue, interface.longest()) {
                 Ok(socket) => sockets.push(socket),
                 // an interface may have fewer queues than its maximum
                 Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
@@ -280,15 +391,14 @@ impl Port {
                     return Err(failed("another program receives its packets by AF_XDP", &"stop that program first"));
                 }
                 Err(error) => {
-                    let jumbo = if is_jumbo { ", and Linux 6.6 for an MTU this large" } else { "" };
+                    let jumbo = if interface.is_jumbo() { ", and Linux 6.6 for an MTU this large" } else { "" };
                     let why = format!("{error}; this needs root and a kernel with CONFIG_XDP_SOCKETS{jumbo}");
                     return Err(failed("cannot open an AF_XDP socket", &why));
                 }
             }
         }
-        let attachment = Attachment { interface: *index, own, folder: pins, fragments: is_jumbo };
-        let steering = Steering::attach(attachment).map_err(|error| failed("XDP", &error))?;
-        let pins = Pins { folder: pins.to_path_buf(), removed: false };
+        let steering = attach(interface, own, pins)?;
+        let pins = Pins { folder: pins.to_path_buf(), kept: false };
         let way = Way::Xdp { index: *index, sockets, steering, pins, local: *local };
         Ok(Port { name: name.clone(), way, received: 0, sent: 0, lost: 0 })
     }
@@ -429,6 +539,30 @@ impl Port {
         }
     }
 
+    /// What another process needs to take it over.
+    pub fn state(&self) -> PortState {
+        let sockets = match &self.way {
+            Way::Xdp { sockets, .. } => sockets.iter().map(XdpSocket::state).collect(),
+            Way::Tap { .. } => Vec::new(),
+        };
+        PortState { name: self.name.clone(), sockets, received: self.received, sent: self.sent, lost: self.lost }
+    }
+
+    /// The files for it.
+    pub fn files(&self) -> Vec<BorrowedFd<'_>> {
+        match &self.way {
+            Way::Xdp { sockets, .. } => sockets.iter().flat_map(XdpSocket::files).collect(),
+            Way::Tap { tap, .. } => vec![tap.as_fd()],
+        }
+    }
+
+    /// Whether its program is this process's, which removes it at the end, or another's.
+    pub fn own(&mut self, is_ours: bool) {
+        if let Way::Xdp { pins, .. } = &mut self.way {
+            pins.kept = !is_ours;
+        }
+    }
+
     /// Removes the program.
     ///
     /// # Errors
@@ -473,12 +607,13 @@ impl Port {
 /// The files that keep an interface's program attached; removing them removes it.
 struct Pins {
     folder: PathBuf,
-    removed: bool,
+    /// They were removed, or are another process's.
+    kept: bool,
 }
 
 impl Pins {
     fn remove(&mut self) -> Result<(), SteerError> {
-        self.removed = true;
+        self.kept = true;
         let outcome = Steering::remove(&self.folder);
         // the folder of both interfaces, once empty
         let _ = self.folder.parent().map(fs::remove_dir);
@@ -488,7 +623,7 @@ impl Pins {
 
 impl Drop for Pins {
     fn drop(&mut self) {
-        if !self.removed {
+        if !self.kept {
             // not closed because of another failure, which is reported
             let _ = self.remove();
         }

@@ -1,6 +1,6 @@
 //! The enforcer's status, for whoever connects to its socket.
 //!
-//! Who connects writes a line, `status` or `flows`, and reads the answer. Earlier versions wrote nothing, and got the status: so does
+//! Who connects writes a line, `status`, `flows` or `hand over`, and reads the answer. Earlier versions wrote nothing, and got the status: so does
 //! who writes nothing until the next look at the socket.
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -117,7 +118,8 @@ impl fmt::Display for Status {
 /// The status socket. Its file is removed on drop.
 pub struct Listener {
     socket: UnixListener,
-    path: PathBuf,
+    /// `None`: the file is another process's.
+    path: Option<PathBuf>,
     /// Who has connected; the oldest first.
     asking: VecDeque<Asking>,
 }
@@ -137,6 +139,8 @@ pub enum Question {
     Status,
     /// The flows.
     Flows,
+    /// The enforcer's place ([`crate::hand_over`]).
+    HandOver,
 }
 
 /// What has come from somebody who asks.
@@ -162,6 +166,7 @@ impl Asking {
         match self.said.as_slice() {
             b"status\n" => Heard::Question(Question::Status),
             b"flows\n" => Heard::Question(Question::Flows),
+            b"hand over\n" => Heard::Question(Question::HandOver),
             said if said.ends_with(b"\n") || said.len() == QUESTION_MAX => Heard::Nonsense,
             _ if is_first => Heard::Nothing,
             b"" => Heard::Question(Question::Status),
@@ -171,6 +176,25 @@ impl Asking {
 }
 
 impl Listener {
+    fn of(socket: UnixListener, path: Option<PathBuf>) -> Listener {
+        Listener { socket, path, asking: VecDeque::new() }
+    }
+
+    /// The socket of another process; its file is that one's until [`Listener::own`] is called.
+    pub fn resume(socket: OwnedFd) -> Listener {
+        Listener::of(UnixListener::from(socket), None)
+    }
+
+    /// From now on its file is this process's, or, without a path, another's.
+    pub fn own(&mut self, path: Option<&Path>) {
+        self.path = path.map(Path::to_path_buf);
+    }
+
+    /// The socket.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     /// Listens, for root alone.
     ///
     /// # Errors
@@ -193,7 +217,7 @@ impl Listener {
             Ok(listener)
         };
         bind()
-            .map(|socket| Listener { socket, path: path.to_path_buf(), asking: VecDeque::new() })
+            .map(|socket| Listener::of(socket, Some(path.to_path_buf())))
             .map_err(|error: io::Error| error.to_string())
     }
 
@@ -220,7 +244,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        let _ = self.path.as_ref().map(fs::remove_file);
     }
 }
 

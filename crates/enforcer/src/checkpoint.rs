@@ -14,6 +14,7 @@ use units::Time;
 
 /// An enforced flow.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Checkpoint {
     /// The enforced end's address, as IPv6 writes it: 16 bytes.
     #[prost(bytes = "vec", tag = "1")]

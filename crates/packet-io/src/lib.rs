@@ -40,4 +40,4 @@ pub use transport::{Tcp, TcpFlags, Udp};
 pub use view::{Ecn, Ethernet, Ip, Ipv4, Ipv6, Mac, Tuple, protocol, set_ce, tuple};
 pub use vnet::VnetHeader;
 pub use vnet::{Frame, GSO_ECN, GSO_NONE, GSO_TCPV4, GSO_TCPV6};
-pub use xdp::{XDP_FRAME_BYTES_MAX, XDP_PIECE_BYTES_MAX, XdpSocket};
+pub use xdp::{XDP_FRAME_BYTES_MAX, XDP_PIECE_BYTES_MAX, XdpSocket, XdpState};

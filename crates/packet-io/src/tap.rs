@@ -4,7 +4,7 @@ use crate::vnet::{Frame, VnetHeader};
 use nix::libc;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// The buffer size for [`Tap::read`]: a header, an Ethernet header with two tags, and the longest IP packet.
@@ -64,6 +64,11 @@ impl Tap {
             ioctl::tunsetoffload(fd, offload as libc::c_int)?;
         }
         Ok(Tap { file })
+    }
+
+    /// Takes over the near end that another process has opened by [`Tap::open`].
+    pub fn resume(file: OwnedFd) -> Tap {
+        Tap { file: file.into() }
     }
 
     /// Whether the interface still exists; a persistent one may be deleted.

@@ -3,8 +3,10 @@
 use crate::offload::complete;
 use crate::vnet::VnetHeader;
 use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::SndBufForce;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -37,14 +39,12 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps a file from `offset` on, or anonymous memory.
-    fn new(fd: Option<BorrowedFd<'_>>, offset: i64, bytes: usize) -> io::Result<Mapping> {
-        let kind =
-            if fd.is_some() { libc::MAP_SHARED | libc::MAP_POPULATE } else { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS };
-        let file = fd.map_or(-1, |fd| fd.as_raw_fd());
+    /// Maps a file from `offset` on; `populate`: all of it now.
+    fn new(fd: BorrowedFd<'_>, offset: i64, bytes: usize, populate: bool) -> io::Result<Mapping> {
+        let kind = libc::MAP_SHARED | if populate { libc::MAP_POPULATE } else { 0 };
+        let (access, file) = (libc::PROT_READ | libc::PROT_WRITE, fd.as_raw_fd());
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-        let start =
-            unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind, file, offset) };
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, kind, file, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -82,7 +82,7 @@ impl<T: Copy> Ring<T> {
     fn map(fd: BorrowedFd<'_>, page: i64, offset: &libc::xdp_ring_offset) -> io::Result<Ring<T>> {
         let entries = offset.desc as usize;
         Ok(Ring {
-            mapping: Mapping::new(Some(fd), page, entries + FRAMES as usize * size_of::<T>())?,
+            mapping: Mapping::new(fd, page, entries + FRAMES as usize * size_of::<T>(), true)?,
             producer: offset.producer as usize,
             consumer: offset.consumer as usize,
             flags: offset.flags as usize,
@@ -90,6 +90,12 @@ impl<T: Copy> Ring<T> {
             at: 0,
             _entries: std::marker::PhantomData,
         })
+    }
+
+    /// A ring that another process has used: its positions are those which the kernel knows.
+    fn resumed(mut self, own: fn(&Ring<T>) -> usize) -> Ring<T> {
+        self.at = self.word(own(&self)).load(Ordering::Acquire);
+        self
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
@@ -142,6 +148,26 @@ impl<T: Copy> Ring<T> {
     }
 }
 
+/// What another process needs to take over an [`XdpSocket`], beside its two files.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct XdpState {
+    /// Entries of each ring.
+    #[prost(uint32, tag = "1")]
+    pub frames: u32,
+    /// Bytes of a piece.
+    #[prost(uint32, tag = "2")]
+    pub piece: u32,
+    /// Pieces that a frame may have.
+    #[prost(uint32, tag = "3")]
+    pub pieces_max: u32,
+    /// Pieces that may be sent from.
+    #[prost(uint64, repeated, tag = "4")]
+    pub free: Vec<u64>,
+    /// The start of a frame whose other pieces follow.
+    #[prost(bytes = "vec", tag = "5")]
+    pub joined: Vec<u8>,
+}
+
 /// A socket for the frames of one queue of an interface. An XDP program decides which frames it gets; poll it through its
 /// file descriptor.
 #[derive(Debug)]
@@ -153,6 +179,8 @@ pub struct XdpSocket {
     fill: Ring<u64>,
     complete: Ring<u64>,
     memory: Mapping,
+    /// The memory as a file, for another process.
+    memory_fd: OwnedFd,
     /// Bytes of a piece.
     piece: u64,
     /// Pieces that a frame may have.
@@ -182,7 +210,8 @@ impl XdpSocket {
         }
         // SAFETY: see above.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let memory = Mapping::new(None, 0, 2 * FRAMES as usize * piece)?;
+        let memory_fd = memory_file(2 * FRAMES as usize * piece)?;
+        let memory = Mapping::new(memory_fd.as_fd(), 0, 2 * FRAMES as usize * piece, false)?;
         memory.prefer_large_pages();
         let region = libc::xdp_umem_reg {
             addr: memory.start.as_ptr() as u64,
@@ -198,19 +227,9 @@ impl XdpSocket {
         for ring in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING] {
             set(&fd, ring, &FRAMES)?;
         }
-        let (offsets, piece) = (offsets(&fd)?, piece as u64);
-        let mut socket = XdpSocket {
-            receive: Ring::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING, &offsets.rx)?,
-            send: Ring::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING, &offsets.tx)?,
-            fill: Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING as i64, &offsets.fr)?,
-            complete: Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64, &offsets.cr)?,
-            memory,
-            piece,
-            pieces_max,
-            joined: Vec::new(),
-            free: (u64::from(FRAMES)..2 * u64::from(FRAMES)).map(|n| n * piece).collect(),
-            fd,
-        };
+        let free = (u64::from(FRAMES)..2 * u64::from(FRAMES)).map(|n| n * piece as u64).collect();
+        let mut socket = XdpSocket::map([fd, memory_fd], memory, (piece as u64, pieces_max), free)?;
+        let piece = socket.piece;
         for n in 0..u64::from(FRAMES) {
             socket.fill.put(n * piece);
         }
@@ -231,6 +250,73 @@ impl XdpSocket {
             )
         };
         if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+    }
+
+    /// Maps the rings of a socket that has them.
+    fn map(
+        [fd, memory_fd]: [OwnedFd; 2],
+        memory: Mapping,
+        (piece, pieces_max): (u64, usize),
+        free: Vec<u64>,
+    ) -> io::Result<XdpSocket> {
+        let offsets = offsets(&fd)?;
+        Ok(XdpSocket {
+            receive: Ring::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING, &offsets.rx)?,
+            send: Ring::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING, &offsets.tx)?,
+            fill: Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING as i64, &offsets.fr)?,
+            complete: Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64, &offsets.cr)?,
+            memory,
+            memory_fd,
+            piece,
+            pieces_max,
+            joined: Vec::new(),
+            free,
+            fd,
+        })
+    }
+
+    /// What another process needs to [`XdpSocket::resume`] it, beside its [`XdpSocket::files`]. This one must not be used meanwhile.
+    pub fn state(&self) -> XdpState {
+        XdpState {
+            frames: FRAMES,
+            piece: self.piece as u32,
+            pieces_max: self.pieces_max as u32,
+            free: self.free.clone(),
+            joined: self.joined.clone(),
+        }
+    }
+
+    /// The socket, and the memory of its frames.
+    pub fn files(&self) -> [BorrowedFd<'_>; 2] {
+        [self.fd.as_fd(), self.memory_fd.as_fd()]
+    }
+
+    /// Takes over a socket of another process, with the frames that wait in it. Nothing is changed by this.
+    ///
+    /// # Errors
+    /// The state is not of such a socket, or of a version with other rings; or the kernel fails.
+    pub fn resume(files: [OwnedFd; 2], state: &XdpState) -> io::Result<XdpSocket> {
+        let bytes = 2 * FRAMES as usize * state.piece as usize;
+        let is_piece = |place: &u64| place.is_multiple_of(state.piece.into()) && *place < bytes as u64;
+        let is_ours = state.frames == FRAMES
+            && PIECES.contains(&(state.piece as usize))
+            && [1, FRAME_PIECES_MAX].contains(&(state.pieces_max as usize))
+            && state.joined.len() <= XDP_FRAME_BYTES_MAX
+            && state.free.len() <= 2 * FRAMES as usize
+            && state.free.iter().all(is_piece);
+        let file = File::from(files[1].try_clone()?);
+        if !is_ours || file.metadata()?.len() != bytes as u64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its rings are of another version"));
+        }
+        let memory = Mapping::new(file.as_fd(), 0, bytes, false)?;
+        let sizes = (u64::from(state.piece), state.pieces_max as usize);
+        let mut socket = XdpSocket::map(files, memory, sizes, state.free.clone())?;
+        socket.receive = socket.receive.resumed(|ring| ring.consumer);
+        socket.complete = socket.complete.resumed(|ring| ring.consumer);
+        socket.send = socket.send.resumed(|ring| ring.producer);
+        socket.fill = socket.fill.resumed(|ring| ring.producer);
+        socket.joined.clone_from(&state.joined);
+        Ok(socket)
     }
 
     /// Longer frames do not arrive.
@@ -383,6 +469,13 @@ impl AsFd for XdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Memory that another process can map too.
+fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
+    let fd = memfd_create(c"opentcp frames", MFdFlags::MFD_CLOEXEC)?;
+    File::from(fd.try_clone()?).set_len(bytes as u64)?;
+    Ok(fd)
 }
 
 fn set<T>(fd: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {

@@ -43,6 +43,10 @@ CC_OPS(slow, .init = slow_init, .ssthresh = slow_ssthresh, .cong_control = slow_
 	.flags = TCP_CONG_NON_RESTRICTED);
 "#;
 const SLOW_PORT: u16 = 7001;
+/// The enforcer's rules for these flows.
+pub const SLOW_RULES: [&str; 4] = ["--rule", "slow.c port=7001", "--rule", "bbr"];
+/// How many there are.
+pub const FLOWS: usize = 1000;
 /// Interval of packets of a steady flow.
 const PERIOD: Duration = Duration::from_millis(20);
 const PIECE: usize = 1000;
@@ -125,7 +129,7 @@ impl Watch {
 }
 
 /// The flows, and the threads' common state.
-struct Flows {
+pub struct Flows {
     sent: Vec<AtomicU64>,
     watch: Mutex<Watch>,
     /// Sending stops, except one message for idle flows.
@@ -195,7 +199,7 @@ impl Flows {
     }
 
     /// Runs `act`, and prints how long arrivals paused after it.
-    fn silences_after(&self, what: &str, act: impl FnOnce()) {
+    pub fn silences_after(&self, what: &str, act: impl FnOnce()) {
         self.watch.lock().expect("no thread has panicked").begin();
         act();
         thread::sleep(WATCHED);
@@ -237,13 +241,8 @@ impl Drop for End<'_> {
     }
 }
 
-#[test]
-fn a_thousand_flows_outlive_an_enforcer_that_is_killed_twice() {
-    const FLOWS: usize = 1000;
-    let Some(world) = World::new() else { return };
-    std::fs::write(world.path("slow.c"), SLOW).expect("there is room");
-    let rules = ["--rule", "slow.c port=7001", "--rule", "bbr"];
-    let enforcer = world.enforce(&rules);
+/// A thousand flows while `act` runs, with an enforcer in between that has all of them; then all that was sent must have arrived.
+pub fn with_a_thousand_flows(world: &World, act: impl FnOnce(&Flows)) {
     let (mut senders, mut receivers) = (Vec::new(), Vec::new());
     for i in 0..FLOWS {
         let kind = Kind::of(i);
@@ -271,9 +270,26 @@ fn a_thousand_flows_outlive_an_enforcer_that_is_killed_twice() {
         // at least ten packets of each slow flow
         assert!(status["buffered_bytes"].as_u64() > Some(FLOWS as u64 / 20 * 14_480), "{status}");
         flows.silences_after("nothing happens", || ());
+        act(&flows);
+        flows.ending.store(true, Ordering::Relaxed);
+        sending.join().expect("no connection has failed");
+        assert!(
+            eventually(|| receiving.is_finished() || flows.all_has_arrived()),
+            "not all has arrived in {PATIENCE:?}"
+        );
+        assert!(!receiving.is_finished(), "no connection has failed");
+    });
+}
+
+#[test]
+fn a_thousand_flows_outlive_an_enforcer_that_is_killed_twice() {
+    let Some(world) = World::new() else { return };
+    std::fs::write(world.path("slow.c"), SLOW).expect("there is room");
+    let enforcer = world.enforce(&SLOW_RULES);
+    with_a_thousand_flows(&world, |flows| {
         flows.silences_after("killed", || enforcer.kill());
         let mut second = None;
-        flows.silences_after("started again", || second = Some(world.enforce(&rules)));
+        flows.silences_after("started again", || second = Some(world.enforce(&SLOW_RULES)));
         let status = world.status();
         assert!(status["flows"] == 0 && status["counters"]["passed_unknown"].as_u64() > Some(0), "{status}");
         let (client, server) = world.connection();
@@ -282,12 +298,5 @@ fn a_thousand_flows_outlive_an_enforcer_that_is_killed_twice() {
         assert_eq!(world.status()["flows"], 1, "only flows whose beginning it saw");
         flows.silences_after("killed again", || second.take().expect("it was started").kill());
         assert!(world.has_xdp(), "the program stays, and passes everything");
-        flows.ending.store(true, Ordering::Relaxed);
-        sending.join().expect("no connection has failed");
-        assert!(
-            eventually(|| receiving.is_finished() || flows.all_has_arrived()),
-            "not all has arrived in {PATIENCE:?}"
-        );
-        assert!(!receiving.is_finished(), "no connection has failed");
     });
 }

@@ -11,6 +11,7 @@ mod monitor;
 mod mounts;
 mod ovs;
 mod ports;
+mod replaced;
 mod soak;
 mod tags;
 mod vm;

@@ -1,0 +1,260 @@
+//! A new enforcer takes the place of a running one: with its sockets and the packets that wait in them, its flows and the packets that
+//! they buffer.
+//!
+//! The new one asks at the status socket, with all that takes time done. The running one stops reading packets, which wait in the
+//! kernel's rings from then on, and writes:
+//!
+//! 1. a [`Start`], then the files of the status socket and of each interface;
+//! 2. the connections in their handshake, then each flow.
+//!
+//! Once it has restored them the new one says [`READY`]; the running one answers [`GO`], and ends. Until it has said that, it goes
+//! on where it was if anything fails. It beats meanwhile, so that no packet bypasses the enforcer. What is in flight to the new one is
+//! described by tagged fields (Protocol Buffers), so versions may differ in them; [`FORMAT`] changes when they differ in more.
+
+use crate::port::{Port, PortState};
+use enforcer::{Checkpoint, Enforcer, Handshakes};
+use nix::time::{ClockId, clock_gettime};
+use packet_io::{OwnedFrame, VnetHeader};
+use prost::Message;
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg,
+    sendmsg,
+};
+use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use units::Time;
+
+/// The format that both must know.
+const FORMAT: u32 = 1;
+/// How long either waits for the other's next bytes.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Interval of heartbeats while the new enforcer restores flows.
+const BEAT: Duration = Duration::from_millis(100);
+/// Flows between two heartbeats while they are written.
+const FLOWS_PER_BEAT: usize = 256;
+/// Longest message, bytes: a flow with as much buffered as its client's largest window.
+const MESSAGE_MAX: usize = 1 << 31;
+/// Files of one control message; the kernel takes 253.
+const FILES_MAX: usize = 64;
+/// The new enforcer has everything.
+const READY: u8 = b'r';
+/// It may begin.
+const GO: u8 = b'g';
+
+/// What precedes the flows.
+#[derive(Clone, PartialEq, Eq, Message)]
+struct Start {
+    #[prost(uint32, tag = "1")]
+    format: u32,
+    /// When the running enforcer stopped reading packets, ns of CLOCK_MONOTONIC.
+    #[prost(uint64, tag = "2")]
+    paused_ns: u64,
+    /// The servers' side, the clients' side.
+    #[prost(message, repeated, tag = "3")]
+    ports: Vec<PortState>,
+    #[prost(uint64, tag = "4")]
+    flows: u64,
+}
+
+/// What a running enforcer gives.
+pub struct Giving<'a> {
+    /// Its status socket.
+    pub listener: BorrowedFd<'a>,
+    /// The servers' side, the clients' side.
+    pub ports: &'a [Port; 2],
+    /// Its flows.
+    pub enforcer: &'a Enforcer<OwnedFrame>,
+    /// By its clock.
+    pub now: Time,
+}
+
+impl Giving<'_> {
+    /// Gives all to the new enforcer at the other end of `stream`, which has it once this succeeds.
+    ///
+    /// # Errors
+    /// The other end failed, or was too slow: it has nothing, and does nothing.
+    pub fn give(&self, stream: &UnixStream) -> io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(BEAT))?;
+        let start = Start {
+            format: FORMAT,
+            paused_ns: monotonic_ns()?,
+            ports: self.ports.iter().map(Port::state).collect(),
+            flows: self.enforcer.flows() as u64,
+        };
+        write_message(&mut &*stream, &start)?;
+        let ports = self.ports.iter().flat_map(Port::files);
+        let files: Vec<BorrowedFd<'_>> = [self.listener].into_iter().chain(ports).collect();
+        files.chunks(FILES_MAX).try_for_each(|files| send_files(stream, files))?;
+        let mut writer = BufWriter::with_capacity(1 << 16, stream);
+        write_message(&mut writer, &self.enforcer.handshakes(self.now))?;
+        for (n, flow) in self.enforcer.checkpoints(self.now, bytes_of).enumerate() {
+            if n % FLOWS_PER_BEAT == 0 {
+                self.beat()?;
+            }
+            write_message(&mut writer, &flow)?;
+        }
+        writer.flush()?;
+        self.await_ready(stream)?;
+        (&*stream).write_all(&[GO])
+    }
+
+    fn await_ready(&self, stream: &UnixStream) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        let mut answer = [0];
+        loop {
+            self.beat()?;
+            match (&*stream).read(&mut answer) {
+                Ok(1) if answer == [READY] => return Ok(()),
+                Ok(_) => return Err(io::Error::other("the other enforcer gave up")),
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock || Instant::now() > until => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn beat(&self) -> io::Result<()> {
+        self.ports.iter().try_for_each(Port::heartbeat).map_err(io::Error::other)
+    }
+}
+
+/// What a running enforcer has begun to give.
+pub struct Taking {
+    reader: BufReader<UnixStream>,
+    paused_ns: u64,
+    flows: u64,
+}
+
+/// The interfaces of a running enforcer.
+pub struct Files {
+    /// Its status socket.
+    pub listener: OwnedFd,
+    /// The servers' side, the clients' side: its state and files.
+    pub ports: [(PortState, Vec<OwnedFd>); 2],
+}
+
+impl Taking {
+    /// Asks the enforcer that listens at `socket`, which stops reading packets now.
+    ///
+    /// # Errors
+    /// None answers, or one of another format.
+    pub fn begin(socket: &Path) -> io::Result<(Taking, Files)> {
+        let stream = crate::status::connect(socket, "hand over")?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let start: Start = read_message(&mut &stream)?;
+        if start.format != FORMAT {
+            return Err(invalid("it is of a version that hands over in another way"));
+        }
+        let Ok([servers, clients]) = <[PortState; 2]>::try_from(start.ports) else {
+            return Err(invalid("an enforcer has two interfaces"));
+        };
+        let asked = 1 + servers.files() + clients.files();
+        let mut files = Vec::new();
+        while files.len() < asked {
+            receive_files(&stream, &mut files)?;
+        }
+        let mut files = files.into_iter();
+        let listener = files.next().ok_or_else(|| invalid("a file is missing"))?;
+        let of_servers = files.by_ref().take(servers.files()).collect();
+        let ports = [(servers, of_servers), (clients, files.collect())];
+        let reader = BufReader::with_capacity(1 << 16, stream);
+        Ok((Taking { reader, paused_ns: start.paused_ns, flows: start.flows }, Files { listener, ports }))
+    }
+
+    /// Restores the flows, by the clock that says `now`, and takes the running enforcer's place. Returns how many flows there were, and the
+    /// time in which no packet was read.
+    ///
+    /// # Errors
+    /// The running enforcer failed, or had not the patience to wait for this: it goes on.
+    pub fn finish(mut self, enforcer: &mut Enforcer<OwnedFrame>, now: Time) -> io::Result<(u64, Duration)> {
+        let handshakes: Handshakes = read_message(&mut self.reader)?;
+        enforcer.restore_handshakes(now, &handshakes);
+        for _ in 0..self.flows {
+            let flow: Checkpoint = read_message(&mut self.reader)?;
+            enforcer.restore(now, &flow, frame_of);
+        }
+        self.reader.get_mut().write_all(&[READY])?;
+        let mut answer = [0];
+        self.reader.read_exact(&mut answer)?;
+        if answer != [GO] {
+            return Err(invalid("it answers something else"));
+        }
+        Ok((self.flows, Duration::from_nanos(monotonic_ns()?.saturating_sub(self.paused_ns))))
+    }
+}
+
+/// A frame's bytes, behind the work that is left to do.
+fn bytes_of(frame: &OwnedFrame) -> Vec<u8> {
+    let [headers, payload] = frame.parts();
+    [&frame.vnet_header().to_bytes(), headers, payload].concat()
+}
+
+fn frame_of(bytes: &[u8]) -> Option<OwnedFrame> {
+    let (header, frame) = bytes.split_first_chunk()?;
+    Some(OwnedFrame::new(VnetHeader::from_bytes(*header), frame))
+}
+
+fn write_message(to: &mut impl Write, message: &impl Message) -> io::Result<()> {
+    let bytes = message.encode_length_delimited_to_vec();
+    to.write_all(&bytes)
+}
+
+fn read_message<M: Message + Default>(from: &mut impl Read) -> io::Result<M> {
+    let mut head = Vec::new();
+    loop {
+        let mut byte = [0];
+        from.read_exact(&mut byte)?;
+        head.push(byte[0]);
+        if byte[0] & 0x80 == 0 {
+            break;
+        }
+        if head.len() > 9 {
+            return Err(invalid("a message has no length"));
+        }
+    }
+    let len = prost::decode_length_delimiter(head.as_slice()).map_err(|_| invalid("a message has no length"))?;
+    if len > MESSAGE_MAX {
+        return Err(invalid("a message is too long"));
+    }
+    let mut bytes = Vec::new();
+    if from.take(len as u64).read_to_end(&mut bytes)? < len {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    M::decode(bytes.as_slice()).map_err(|error| invalid(&error.to_string()))
+}
+
+/// Sends files, with a byte that stands for them.
+fn send_files(stream: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(FILES_MAX))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    rights.push(SendAncillaryMessage::ScmRights(files));
+    sendmsg(stream, &[IoSlice::new(&[0])], &mut rights, SendFlags::empty())?;
+    Ok(())
+}
+
+fn receive_files(stream: &UnixStream, files: &mut Vec<OwnedFd>) -> io::Result<()> {
+    let (mut byte, before) = ([0], files.len());
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(FILES_MAX))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut rights, RecvFlags::CMSG_CLOEXEC)?;
+    for message in rights.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            files.extend(received);
+        }
+    }
+    if files.len() == before { Err(invalid("a file is missing")) } else { Ok(()) }
+}
+
+fn monotonic_ns() -> io::Result<u64> {
+    Ok(Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?).as_nanos() as u64)
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_string())
+}
