@@ -38,6 +38,7 @@ use units::Bytes;
     opentcp enforce --status\n  \
     opentcp enforce --status --flows --sort buffered --limit 20\n  \
     opentcp enforce --status --flows --filter '198.51.100.0/24 algorithm=bbr' --json\n  opentcp enforce --reset")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Args {
     /// The interface on the servers' side, then the one on the clients' side
     #[arg(long, num_args = 2, value_names = ["SERVERS", "CLIENTS"], required_unless_present_any = ["status", "reset"])]

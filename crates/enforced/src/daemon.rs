@@ -2,7 +2,7 @@
 
 use crate::cues::Cues;
 use crate::flows::{Listings, Turn};
-use crate::hand_over::{Giving, Taking};
+use crate::hand_over::{Giving, Successor, Taking};
 use crate::port::Port;
 use crate::status::{Listener, PortStatus, Question, Status};
 use bus::Clock;
@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use units::Time;
@@ -66,6 +65,8 @@ pub struct Daemon {
     cues: Option<Cues>,
     shown: Shown,
     listings: Listings,
+    /// A new enforcer that prepares to take this one's place.
+    successor: Option<Successor>,
     /// The longest turn of the loop.
     turn_max: Time,
     clock: Clock,
@@ -100,6 +101,7 @@ impl Daemon {
             cues,
             shown,
             listings: Listings::default(),
+            successor: None,
             turn_max: Time::ZERO,
             clock,
             look_at: Time::ZERO,
@@ -122,7 +124,7 @@ impl Daemon {
     /// # Errors
     /// That enforcer goes on.
     pub fn replace(&mut self, taking: Taking, socket: &Path) -> io::Result<(u64, Duration)> {
-        let taken = taking.finish(&mut self.enforcer, self.clock.now())?;
+        let taken = taking.finish(&mut self.ports, &mut self.enforcer, || self.clock.now())?;
         self.heartbeat()?;
         self.ports.iter_mut().for_each(|port| port.own(true));
         self.shown.listener.own(Some(socket));
@@ -238,9 +240,8 @@ impl Daemon {
             }
         }
         // here, since a loop that is never out of packets never sleeps
-        if let Some(stream) = self.show()
-            && self.hand_over(&stream, say)
-        {
+        self.show(say);
+        if self.hands_over(say) {
             return Ok(Some(Ended::Replaced));
         }
         while let Some(record) = self.enforcer.poll_record() {
@@ -272,44 +273,52 @@ impl Daemon {
         }
     }
 
-    /// Gives everything to the new enforcer at the other end of `stream`. False: that failed, and this one goes on.
-    fn hand_over(&mut self, stream: &UnixStream, say: &mut dyn FnMut(&str)) -> bool {
-        self.ports.iter_mut().for_each(Port::flush);
-        let (listener, now) = (self.shown.listener.file(), self.clock.now());
-        let given = Giving { listener, ports: &self.ports, enforcer: &self.enforcer, now }.give(stream);
+    /// Gives everything to the new enforcer once that has prepared itself. False: there is none, or it failed, and this one goes on.
+    fn hands_over(&mut self, say: &mut dyn FnMut(&str)) -> bool {
+        let Some(mut successor) = self.successor.take() else { return false };
+        let given = successor.waits(self.clock.now()).and_then(|waits| {
+            if waits {
+                self.ports.iter_mut().for_each(Port::flush);
+                let (ports, enforcer, now) = (&self.ports, &self.enforcer, self.clock.now());
+                Giving { ports, enforcer, now }.give(&successor)?;
+            }
+            Ok(waits)
+        });
         // no packet has bypassed the enforcer meanwhile
         self.look_at = self.clock.now() + LOOK;
         match given {
-            Ok(()) => {
+            Ok(true) => {
                 self.ports.iter_mut().for_each(|port| port.own(false));
                 self.shown.listener.own(None);
                 say(&format!("another enforcer has taken over, with {} flows", self.enforcer.flows()));
-                true
+                return true;
             }
-            Err(error) => {
-                say(&format!("another enforcer was to take over, and failed ({error}): this one goes on"));
-                false
-            }
+            Ok(false) => self.successor = Some(successor),
+            Err(error) => say(&format!("another enforcer was to take over, and failed ({error}): this one goes on")),
         }
+        false
     }
 
-    /// Answers at the status socket. Returns the connection of a new enforcer that is to take this one's place.
-    fn show(&mut self) -> Option<UnixStream> {
+    /// Answers at the status socket.
+    fn show(&mut self, say: &mut dyn FnMut(&str)) {
         let asking = self.shown.listener.questions();
         if asking.is_empty() {
-            return None;
+            return;
         }
-        let mut new = None;
         let status = serde_json::to_string(&self.status()).unwrap_or_default();
         for (question, mut stream) in asking {
             match question {
                 // it fits a socket's buffer, so a client that does not read cannot block this
                 Question::Status => drop(stream.write_all(status.as_bytes())),
                 Question::Flows => self.listings.begin(stream),
-                Question::HandOver => new = Some(stream),
+                Question::HandOver => {
+                    match Successor::begin(self.clock.now(), stream, self.shown.listener.file(), &self.ports) {
+                        Ok(successor) => self.successor = Some(successor),
+                        Err(error) => say(&format!("another enforcer asks to take over, and does not read: {error}")),
+                    }
+                }
             }
         }
-        new
     }
 
     /// Runs received packets through the enforcer, and forwards what it lets pass.

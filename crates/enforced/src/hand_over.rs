@@ -1,15 +1,13 @@
 //! A new enforcer takes the place of a running one: with its sockets and the packets that wait in them, its flows and the packets that
 //! they buffer.
 //!
-//! The new one asks at the status socket, with all that takes time done. The running one stops reading packets, which wait in the
-//! kernel's rings from then on, and writes:
-//!
-//! 1. a [`Start`], then the files of the status socket and of each interface;
-//! 2. the connections in their handshake, then each flow.
+//! The new one asks at the status socket, and is told what there is: a [`Start`], and the files of the status socket and of each interface
+//! ([`Successor`]). It maps them, while the running one goes on, and then says [`PAUSE`]. The running one stops reading packets, which
+//! wait in the kernel's rings from then on, and writes a [`Pause`], the connections in their handshake, and each flow.
 //!
 //! Once it has restored them the new one says [`READY`]; the running one answers [`GO`], and ends. Until it has said that, it goes
-//! on where it was if anything fails. It beats meanwhile, so that no packet bypasses the enforcer. What is in flight to the new one is
-//! described by tagged fields (Protocol Buffers), so versions may differ in them; [`FORMAT`] changes when they differ in more.
+//! on where it was if anything fails. It beats meanwhile, so that no packet bypasses the enforcer. All is written in tagged fields
+//! (Protocol Buffers), so versions may differ in them; [`FORMAT`] changes when they differ in more.
 
 use crate::port::{Port, PortState};
 use enforcer::{Checkpoint, Enforcer, Handshakes};
@@ -18,53 +16,100 @@ use packet_io::{OwnedFrame, VnetHeader};
 use prost::Message;
 use rustix::cmsg_space;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg,
-    sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use units::Time;
 
 /// The format that both must know.
 const FORMAT: u32 = 1;
 /// How long either waits for the other's next bytes.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Interval of heartbeats while the new enforcer restores flows.
+/// Interval of heartbeats while the new enforcer restores flows, and how many there are at most.
 const BEAT: Duration = Duration::from_millis(100);
+const BEATS_MAX: u32 = 50;
 /// Flows between two heartbeats while they are written.
 const FLOWS_PER_BEAT: usize = 256;
 /// Longest message, bytes: a flow with as much buffered as its client's largest window.
 const MESSAGE_MAX: usize = 1 << 31;
 /// Files of one control message; the kernel takes 253.
 const FILES_MAX: usize = 64;
-/// The new enforcer has everything.
+/// How long a new enforcer may take to map what it was told of.
+const MAPPED_WITHIN: Time = Time::from_secs(10);
+/// The new enforcer waits for the flows.
+const PAUSE: u8 = b'p';
+/// It has everything.
 const READY: u8 = b'r';
 /// It may begin.
 const GO: u8 = b'g';
 
-/// What precedes the flows.
+/// What there is.
 #[derive(Clone, PartialEq, Eq, Message)]
 struct Start {
     #[prost(uint32, tag = "1")]
     format: u32,
-    /// When the running enforcer stopped reading packets, ns of CLOCK_MONOTONIC.
-    #[prost(uint64, tag = "2")]
-    paused_ns: u64,
     /// The servers' side, the clients' side.
-    #[prost(message, repeated, tag = "3")]
+    #[prost(message, repeated, tag = "2")]
     ports: Vec<PortState>,
-    #[prost(uint64, tag = "4")]
+}
+
+/// What precedes the flows.
+#[derive(Clone, PartialEq, Eq, Message)]
+struct Pause {
+    /// When the running enforcer stopped reading packets, ns of CLOCK_MONOTONIC.
+    #[prost(uint64, tag = "1")]
+    began_ns: u64,
+    /// The servers' side, the clients' side.
+    #[prost(message, repeated, tag = "2")]
+    ports: Vec<PortState>,
+    #[prost(uint64, tag = "3")]
     flows: u64,
+}
+
+/// A new enforcer that has asked for a running one's place.
+pub struct Successor {
+    stream: UnixStream,
+    until: Time,
+}
+
+impl Successor {
+    /// Tells it, at `now`, what there is: the status socket, and the interfaces.
+    ///
+    /// # Errors
+    /// It does not read.
+    pub fn begin(now: Time, stream: UnixStream, listener: BorrowedFd<'_>, ports: &[Port; 2]) -> io::Result<Successor> {
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(BEAT))?;
+        write_message(&mut &stream, &Start { format: FORMAT, ports: states(ports) })?;
+        let files: Vec<BorrowedFd<'_>> = [listener].into_iter().chain(ports.iter().flat_map(Port::files)).collect();
+        files.chunks(FILES_MAX).try_for_each(|files| send_files(&stream, files))?;
+        stream.set_nonblocking(true)?;
+        Ok(Successor { stream, until: now + MAPPED_WITHIN })
+    }
+
+    /// Whether it waits for the flows.
+    ///
+    /// # Errors
+    /// It has gone, or taken too long.
+    pub fn waits(&mut self, now: Time) -> io::Result<bool> {
+        let mut said = [0];
+        match self.stream.read(&mut said) {
+            Ok(1) if said == [PAUSE] => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && now < self.until => Ok(false),
+            Err(error) => Err(error),
+            Ok(_) => Err(gave_up()),
+        }
+    }
 }
 
 /// What a running enforcer gives.
 pub struct Giving<'a> {
-    /// Its status socket.
-    pub listener: BorrowedFd<'a>,
     /// The servers' side, the clients' side.
     pub ports: &'a [Port; 2],
     /// Its flows.
@@ -74,25 +119,18 @@ pub struct Giving<'a> {
 }
 
 impl Giving<'_> {
-    /// Gives all to the new enforcer at the other end of `stream`, which has it once this succeeds.
+    /// Gives all to the new enforcer, which has it once this succeeds.
     ///
     /// # Errors
-    /// The other end failed, or was too slow: it has nothing, and does nothing.
-    pub fn give(&self, stream: &UnixStream) -> io::Result<()> {
+    /// That one failed, or was too slow: it has nothing, and does nothing.
+    pub fn give(&self, Successor { stream, .. }: &Successor) -> io::Result<()> {
+        let began_ns = monotonic_ns()?;
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_read_timeout(Some(BEAT))?;
-        let start = Start {
-            format: FORMAT,
-            paused_ns: monotonic_ns()?,
-            ports: self.ports.iter().map(Port::state).collect(),
-            flows: self.enforcer.flows() as u64,
-        };
-        write_message(&mut &*stream, &start)?;
-        let ports = self.ports.iter().flat_map(Port::files);
-        let files: Vec<BorrowedFd<'_>> = [self.listener].into_iter().chain(ports).collect();
-        files.chunks(FILES_MAX).try_for_each(|files| send_files(stream, files))?;
         let mut writer = BufWriter::with_capacity(1 << 16, stream);
+        let flows = self.enforcer.flows() as u64;
+        write_message(&mut writer, &Pause { began_ns, ports: states(self.ports), flows })?;
         write_message(&mut writer, &self.enforcer.handshakes(self.now))?;
         for (n, flow) in self.enforcer.checkpoints(self.now, bytes_of).enumerate() {
             if n % FLOWS_PER_BEAT == 0 {
@@ -106,17 +144,17 @@ impl Giving<'_> {
     }
 
     fn await_ready(&self, stream: &UnixStream) -> io::Result<()> {
-        let until = Instant::now() + PATIENCE;
         let mut answer = [0];
-        loop {
+        for _ in 0..BEATS_MAX {
             self.beat()?;
             match (&*stream).read(&mut answer) {
                 Ok(1) if answer == [READY] => return Ok(()),
-                Ok(_) => return Err(io::Error::other("the other enforcer gave up")),
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock || Instant::now() > until => return Err(error),
-                Err(_) => {}
+                Ok(_) => return Err(gave_up()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
             }
         }
+        Err(io::ErrorKind::TimedOut.into())
     }
 
     fn beat(&self) -> io::Result<()> {
@@ -124,23 +162,21 @@ impl Giving<'_> {
     }
 }
 
-/// What a running enforcer has begun to give.
+/// What a running enforcer has told, and will give.
 pub struct Taking {
-    reader: BufReader<UnixStream>,
-    paused_ns: u64,
-    flows: u64,
+    stream: UnixStream,
 }
 
-/// The interfaces of a running enforcer.
+/// The files of a running enforcer.
 pub struct Files {
     /// Its status socket.
     pub listener: OwnedFd,
-    /// The servers' side, the clients' side: its state and files.
+    /// The servers' side, the clients' side: the state, and files.
     pub ports: [(PortState, Vec<OwnedFd>); 2],
 }
 
 impl Taking {
-    /// Asks the enforcer that listens at `socket`, which stops reading packets now.
+    /// Asks the enforcer that listens at `socket`, which goes on.
     ///
     /// # Errors
     /// None answers, or one of another format.
@@ -151,9 +187,7 @@ impl Taking {
         if start.format != FORMAT {
             return Err(invalid("it is of a version that hands over in another way"));
         }
-        let Ok([servers, clients]) = <[PortState; 2]>::try_from(start.ports) else {
-            return Err(invalid("an enforcer has two interfaces"));
-        };
+        let [servers, clients] = both(start.ports)?;
         let asked = 1 + servers.files() + clients.files();
         let mut files = Vec::new();
         while files.len() < asked {
@@ -163,30 +197,52 @@ impl Taking {
         let listener = files.next().ok_or_else(|| invalid("a file is missing"))?;
         let of_servers = files.by_ref().take(servers.files()).collect();
         let ports = [(servers, of_servers), (clients, files.collect())];
-        let reader = BufReader::with_capacity(1 << 16, stream);
-        Ok((Taking { reader, paused_ns: start.paused_ns, flows: start.flows }, Files { listener, ports }))
+        Ok((Taking { stream }, Files { listener, ports }))
     }
 
-    /// Restores the flows, by the clock that says `now`, and takes the running enforcer's place. Returns how many flows there were, and the
-    /// time in which no packet was read.
+    /// Takes the running enforcer's place: restores its flows, by the clock that says `now`, and resumes its sockets. Returns how many flows
+    /// there were, and the time in which no packet was read.
     ///
     /// # Errors
     /// The running enforcer failed, or had not the patience to wait for this: it goes on.
-    pub fn finish(mut self, enforcer: &mut Enforcer<OwnedFrame>, now: Time) -> io::Result<(u64, Duration)> {
-        let handshakes: Handshakes = read_message(&mut self.reader)?;
+    pub fn finish(
+        mut self,
+        ports: &mut [Port; 2],
+        enforcer: &mut Enforcer<OwnedFrame>,
+        now: impl Fn() -> Time,
+    ) -> io::Result<(u64, Duration)> {
+        self.stream.write_all(&[PAUSE])?;
+        let mut reader = BufReader::with_capacity(1 << 16, &self.stream);
+        let pause: Pause = read_message(&mut reader)?;
+        let now = now();
+        let states = both(pause.ports)?;
+        ports.iter_mut().zip(&states).try_for_each(|(port, state)| port.resume(state)).map_err(io::Error::other)?;
+        let handshakes: Handshakes = read_message(&mut reader)?;
         enforcer.restore_handshakes(now, &handshakes);
-        for _ in 0..self.flows {
-            let flow: Checkpoint = read_message(&mut self.reader)?;
+        for _ in 0..pause.flows {
+            let flow: Checkpoint = read_message(&mut reader)?;
             enforcer.restore(now, &flow, frame_of);
         }
-        self.reader.get_mut().write_all(&[READY])?;
+        (&self.stream).write_all(&[READY])?;
         let mut answer = [0];
-        self.reader.read_exact(&mut answer)?;
+        reader.read_exact(&mut answer)?;
         if answer != [GO] {
             return Err(invalid("it answers something else"));
         }
-        Ok((self.flows, Duration::from_nanos(monotonic_ns()?.saturating_sub(self.paused_ns))))
+        Ok((pause.flows, Duration::from_nanos(monotonic_ns()?.saturating_sub(pause.began_ns))))
     }
+}
+
+fn states(ports: &[Port; 2]) -> Vec<PortState> {
+    ports.iter().map(Port::state).collect()
+}
+
+fn both(ports: Vec<PortState>) -> io::Result<[PortState; 2]> {
+    <[PortState; 2]>::try_from(ports).map_err(|_| invalid("an enforcer has two interfaces"))
+}
+
+fn gave_up() -> io::Error {
+    io::Error::other("the new enforcer gave up")
 }
 
 /// A frame's bytes, behind the work that is left to do.

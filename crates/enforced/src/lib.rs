@@ -126,7 +126,7 @@ fn replace(
     };
     let prepared = place.prepare(&config.pins).map_err(EnforceError::Input)?;
     let (taking, files) = Taking::begin(&config.socket).map_err(lost)?;
-    let ports = prepared.into_iter().zip(files.ports).map(|(prepared, (state, files))| prepared.resume(&state, files));
+    let ports = prepared.into_iter().zip(files.ports).map(|(prepared, (state, files))| prepared.map(&state, files));
     let ports: Vec<Port> = ports.collect::<Result<_, _>>().map_err(EnforceError::Input)?;
     let Ok(ports) = <[Port; 2]>::try_from(ports) else { unreachable!("there are two") };
     let shown = Shown { listener: Listener::resume(files.listener), metrics: None, metrics_at: config.metrics };

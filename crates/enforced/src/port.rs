@@ -172,11 +172,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The port, with the sockets of another process. It is that one's until [`Port::own`] is called.
+    /// The port, with the sockets of another process. They are that one's until [`Port::resume`] is called.
     ///
     /// # Errors
     /// They are of another interface or version.
-    pub fn resume(self, state: &PortState, files: Vec<OwnedFd>) -> Result<Port, String> {
+    pub fn map(self, state: &PortState, files: Vec<OwnedFd>) -> Result<Port, String> {
         let Prepared { index, name, local, pins, steering } = self;
         if state.name != name || state.files() != files.len() || state.sockets.is_empty() != steering.is_none() {
             return Err(format!("{name}: that enforcer has {} in its place", state.name));
@@ -192,13 +192,13 @@ impl Prepared {
                 for state in &state.sockets {
                     let pair = files.next().zip(files.next());
                     let (socket, memory) = pair.ok_or_else(|| format!("{name}: a file is missing"))?;
-                    let socket = XdpSocket::resume([socket, memory], state).map_err(|error| format!("{name}: {error}"))?;
-                    sockets.push(socket);
+                    let socket = XdpSocket::map_other([socket, memory], state);
+                    sockets.push(socket.map_err(|error| format!("{name}: {error}"))?);
                 }
                 Way::Xdp { index, sockets, steering, pins: Pins { folder: pins, kept: true }, local }
             }
         };
-        Ok(Port { name, way, received: state.received, sent: state.sent, lost: state.lost })
+        Ok(Port { name, way, received: 0, sent: 0, lost: 0 })
     }
 }
 
@@ -546,6 +546,20 @@ impl Port {
             Way::Tap { .. } => Vec::new(),
         };
         PortState { name: self.name.clone(), sockets, received: self.received, sent: self.sent, lost: self.lost }
+    }
+
+    /// Takes over the sockets that were mapped, from a process that no longer uses them.
+    ///
+    /// # Errors
+    /// The state is not of these.
+    pub fn resume(&mut self, state: &PortState) -> Result<(), String> {
+        if let Way::Xdp { sockets, .. } = &mut self.way {
+            for (socket, state) in sockets.iter_mut().zip(&state.sockets) {
+                socket.resume(state).map_err(|error| format!("{}: {error}", self.name))?;
+            }
+        }
+        (self.received, self.sent, self.lost) = (state.received, state.sent, state.lost);
+        Ok(())
     }
 
     /// The files for it.

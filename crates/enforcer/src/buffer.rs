@@ -144,7 +144,14 @@ impl<P: Packet> Buffer<P> {
             gaps: 0,
             timers_at: [Time::NEVER; 2],
             owes_ack: from.owes_ack,
-            twice: from.twice.as_chunks().0.iter().map(|&[start, end]| SackBlock { start, end }).take(TWICE_MAX).collect(),
+            twice: from
+                .twice
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&[start, end]| SackBlock { start, end })
+                .take(TWICE_MAX)
+                .collect(),
             acked_came_us: now_us.wrapping_sub(from.acked_age_us),
             answers: Answers::new(from.reported, now_us),
             acked_to_client: from.acked_to_client,

@@ -324,7 +324,10 @@ impl<P: Packet> Enforcer<P> {
         let Some(flow) = self.restored(now, from, buffer) else {
             let nxt = from.relay.as_ref().map_or(0, |relay| relay.nxt);
             let delayed = from.buffer.iter().flat_map(|buffer| buffer.behind(nxt));
-            self.out.extend(delayed.filter_map(read).map(|packet| (Direction::Out, packet)));
+            for packet in delayed.filter_map(read) {
+                self.counters.sent += 1;
+                self.out.push_back((Direction::Out, packet));
+            }
             return false;
         };
         self.buffered += flow.buffer.as_ref().map_or(0, |buffer| buffer.bytes);

@@ -44,7 +44,7 @@ pub struct Enforcer<P> {
     timers: BinaryHeap<Reverse<(Time, u32)>>,
     pub(crate) out: VecDeque<(Direction, P)>,
     records: VecDeque<Record>,
-    counters: Counters,
+    pub(crate) counters: Counters,
     pub(crate) buffered: usize,
     /// Most bytes buffered at a time.
     pub(crate) buffered_max: usize,

@@ -6,6 +6,7 @@
 
 use crate::checkpoint::Handshake;
 use crate::packet::Header;
+use std::collections::VecDeque;
 use tcp::{Segment, flags};
 
 /// Entries per set.
@@ -16,6 +17,8 @@ const MSS_DEFAULT: u16 = 536;
 const MSS_MIN: u16 = 48;
 /// A handshake without a packet for so long is not handed over: several SYN retransmissions (RFC 6298 2), µs.
 const RECENT_US: u32 = 10_000_000;
+/// The latest SYNs that are remembered: as many as come in ten seconds where nobody floods.
+const RECENT_MAX: usize = 1 << 13;
 /// Ticks of the server's round trip.
 pub(crate) const RTT_TICK_US: u32 = 16;
 
@@ -86,12 +89,17 @@ pub(crate) struct HalfOpens {
     /// Sets of [`WAYS`], the newest first; allocated at the first SYN.
     entries: Vec<HalfOpen>,
     sets: usize,
+    /// The sets of the latest SYNs, and when these came, µs; the oldest first.
+    recent: VecDeque<(u32, u32)>,
+    /// When the last one was that this has no room for.
+    recent_lost_us: Option<u32>,
 }
 
 impl HalfOpens {
     /// Room for `most` handshakes, rounded up to a power of two.
     pub fn new(most: usize) -> HalfOpens {
-        HalfOpens { entries: Vec::new(), sets: most.div_ceil(WAYS).next_power_of_two() }
+        let sets = most.div_ceil(WAYS).next_power_of_two();
+        HalfOpens { entries: Vec::new(), sets, recent: VecDeque::new(), recent_lost_us: None }
     }
 
     /// How many handshakes there is room for.
@@ -101,22 +109,39 @@ impl HalfOpens {
 
     /// The handshakes of the last while, to [`HalfOpens::restore`].
     pub fn checkpoint(&self, now_us: u32) -> Vec<Handshake> {
-        let recent = self.entries.iter().enumerate().filter_map(|(place, entry)| {
-            let age_us = now_us.wrapping_sub(entry.at_us);
-            (entry.bits & bit::USED != 0 && age_us < RECENT_US).then(|| Handshake {
+        let is_recent = |at_us: u32| now_us.wrapping_sub(at_us) < RECENT_US;
+        let mut sets: Vec<u32> = if self.recent_lost_us.is_some_and(is_recent) {
+            (0..self.sets as u32).collect()
+        } else {
+            self.recent.iter().filter(|(_, at_us)| is_recent(*at_us)).map(|(set, _)| *set).collect()
+        };
+        sets.sort_unstable();
+        sets.dedup();
+        let places = sets.into_iter().flat_map(|set| set as usize * WAYS..(set as usize + 1) * WAYS);
+        let handshake = |place: usize| {
+            let entry = self.entries.get(place).filter(|entry| entry.bits & bit::USED != 0)?;
+            Some(Handshake {
                 place: place as u32,
                 tag: entry.tag,
                 syn_seq: entry.syn_seq,
                 answer_seq: entry.answer_seq,
-                age_us,
+                age_us: now_us.wrapping_sub(entry.at_us),
                 mss: entry.mss.into(),
                 bits: entry.bits.into(),
                 scales: entry.scales.into(),
                 rtt_ticks: entry.rtt_ticks.into(),
                 dscp: entry.dscp.into(),
             })
-        });
-        recent.collect()
+        };
+        places.filter_map(handshake).filter(|one| one.age_us < RECENT_US).collect()
+    }
+
+    /// Notes that a SYN has come, so that a checkpoint need not search the whole table.
+    fn note(&mut self, hash: u64, now_us: u32) {
+        if self.recent.len() == RECENT_MAX {
+            self.recent_lost_us = self.recent.pop_front().map(|(_, at_us)| at_us);
+        }
+        self.recent.push_back(((hash as usize & (self.sets - 1)) as u32, now_us));
     }
 
     /// A table with these handshakes, which had the same number of places.
@@ -125,18 +150,21 @@ impl HalfOpens {
             self.entries = vec![HalfOpen::default(); self.places()];
         }
         for one in from {
+            let at_us = now_us.wrapping_sub(one.age_us);
             let Some(entry) = self.entries.get_mut(one.place as usize) else { continue };
             *entry = HalfOpen {
                 tag: one.tag,
                 syn_seq: one.syn_seq,
                 answer_seq: one.answer_seq,
-                at_us: now_us.wrapping_sub(one.age_us),
+                at_us,
                 mss: (one.mss as u16).max(MSS_MIN),
                 bits: one.bits as u8,
                 scales: one.scales as u8,
                 rtt_ticks: one.rtt_ticks as u16,
                 dscp: one.dscp as u8,
             };
+            // a set's number is what selects it in a hash
+            self.note(u64::from(one.place) / WAYS as u64, at_us);
         }
     }
 
@@ -151,6 +179,7 @@ impl HalfOpens {
     /// A SYN, new or repeated. True: another handshake was evicted.
     pub fn on_syn(&mut self, hash: u64, now_us: u32, by_server: bool, header: &Header) -> bool {
         let syn = &header.segment;
+        self.note(hash, now_us);
         let (set, tag) = self.set(hash);
         let mut entry = HalfOpen {
             tag,

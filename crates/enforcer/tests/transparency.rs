@@ -460,7 +460,9 @@ fn connections_pass_from_enforcer_to_enforcer() {
     let many = asked("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS) / 4;
     for with_packets in [true, false] {
         let (still, [median, p95]) = passed_on(many, with_packets);
-        println!("with packets: {with_packets}; {still} of {many} stall; they take {median:.3} times as long, and {p95:.2} (95 %)");
+        println!(
+            "with packets: {with_packets}; {still} of {many} stall; they take {median:.3} times as long, and {p95:.2} (95 %)"
+        );
         assert_eq!(still, 0);
         assert!(median < 1.1 && p95 < if with_packets { 1.5 } else { 4.0 }, "{median}, {p95}");
     }

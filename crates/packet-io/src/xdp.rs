@@ -92,10 +92,9 @@ impl<T: Copy> Ring<T> {
         })
     }
 
-    /// A ring that another process has used: its positions are those which the kernel knows.
-    fn resumed(mut self, own: fn(&Ring<T>) -> usize) -> Ring<T> {
-        self.at = self.word(own(&self)).load(Ordering::Acquire);
-        self
+    /// Another process has used it: our position is the one that the kernel knows.
+    fn resume(&mut self, own: usize) {
+        self.at = self.word(own).load(Ordering::Acquire);
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
@@ -275,7 +274,7 @@ impl XdpSocket {
         })
     }
 
-    /// What another process needs to [`XdpSocket::resume`] it, beside its [`XdpSocket::files`]. This one must not be used meanwhile.
+    /// What another process needs to map it and to [`XdpSocket::resume`] it, beside its [`XdpSocket::files`].
     pub fn state(&self) -> XdpState {
         XdpState {
             frames: FRAMES,
@@ -291,32 +290,44 @@ impl XdpSocket {
         [self.fd.as_fd(), self.memory_fd.as_fd()]
     }
 
-    /// Takes over a socket of another process, with the frames that wait in it. Nothing is changed by this.
+    /// Maps a socket of another process, which is still in use there. Nothing is changed by this; [`XdpSocket::resume`] follows.
     ///
     /// # Errors
     /// The state is not of such a socket, or of a version with other rings; or the kernel fails.
-    pub fn resume(files: [OwnedFd; 2], state: &XdpState) -> io::Result<XdpSocket> {
-        let bytes = 2 * FRAMES as usize * state.piece as usize;
-        let is_piece = |place: &u64| place.is_multiple_of(state.piece.into()) && *place < bytes as u64;
+    pub fn map_other(files: [OwnedFd; 2], state: &XdpState) -> io::Result<XdpSocket> {
         let is_ours = state.frames == FRAMES
             && PIECES.contains(&(state.piece as usize))
-            && [1, FRAME_PIECES_MAX].contains(&(state.pieces_max as usize))
+            && [1, FRAME_PIECES_MAX].contains(&(state.pieces_max as usize));
+        let bytes = 2 * FRAMES as usize * state.piece as usize;
+        let file = File::from(files[1].try_clone()?);
+        if !is_ours || file.metadata()?.len() != bytes as u64 {
+            return Err(other_rings());
+        }
+        let memory = Mapping::new(file.as_fd(), 0, bytes, true)?;
+        XdpSocket::map(files, memory, (u64::from(state.piece), state.pieces_max as usize), Vec::new())
+    }
+
+    /// Takes over the socket that was mapped, with the frames that wait in it, from a process that no longer uses it.
+    ///
+    /// # Errors
+    /// The state is not of this socket.
+    pub fn resume(&mut self, state: &XdpState) -> io::Result<()> {
+        let bytes = self.memory.bytes as u64;
+        let is_piece = |place: &u64| place.is_multiple_of(self.piece) && *place < bytes;
+        let is_its = u64::from(state.piece) == self.piece
             && state.joined.len() <= XDP_FRAME_BYTES_MAX
             && state.free.len() <= 2 * FRAMES as usize
             && state.free.iter().all(is_piece);
-        let file = File::from(files[1].try_clone()?);
-        if !is_ours || file.metadata()?.len() != bytes as u64 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its rings are of another version"));
+        if !is_its {
+            return Err(other_rings());
         }
-        let memory = Mapping::new(file.as_fd(), 0, bytes, false)?;
-        let sizes = (u64::from(state.piece), state.pieces_max as usize);
-        let mut socket = XdpSocket::map(files, memory, sizes, state.free.clone())?;
-        socket.receive = socket.receive.resumed(|ring| ring.consumer);
-        socket.complete = socket.complete.resumed(|ring| ring.consumer);
-        socket.send = socket.send.resumed(|ring| ring.producer);
-        socket.fill = socket.fill.resumed(|ring| ring.producer);
-        socket.joined.clone_from(&state.joined);
-        Ok(socket)
+        self.receive.resume(self.receive.consumer);
+        self.complete.resume(self.complete.consumer);
+        self.send.resume(self.send.producer);
+        self.fill.resume(self.fill.producer);
+        self.free.clone_from(&state.free);
+        self.joined.clone_from(&state.joined);
+        Ok(())
     }
 
     /// Longer frames do not arrive.
@@ -476,6 +487,10 @@ fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
     let fd = memfd_create(c"opentcp frames", MFdFlags::MFD_CLOEXEC)?;
     File::from(fd.try_clone()?).set_len(bytes as u64)?;
     Ok(fd)
+}
+
+fn other_rings() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "its rings are of another version")
 }
 
 fn set<T>(fd: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {

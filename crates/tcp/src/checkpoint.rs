@@ -318,9 +318,8 @@ mod tests {
         let config = config("cubic");
         let now = Time::from_secs(1);
         let sound = Relay::new(now, &config, &OPENING).checkpoint(now);
-        let restored = |from: Checkpoint, sent: &[u32]| {
-            Relay::restore(now, &config, &from, sent.iter().copied(), 1).is_some()
-        };
+        let restored =
+            |from: Checkpoint, sent: &[u32]| Relay::restore(now, &config, &from, sent.iter().copied(), 1).is_some();
         assert!(restored(sound.clone(), &[]));
         assert!(!restored(Checkpoint { mss: 0, ..sound.clone() }, &[]));
         assert!(!restored(Checkpoint { cwnd: 0, ..sound.clone() }, &[]));

@@ -1,6 +1,7 @@
 //! One behaviour at a time.
 
 mod answers;
+mod checkpoint;
 mod listing;
 #[path = "../support/rig.rs"]
 mod rig;

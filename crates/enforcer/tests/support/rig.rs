@@ -61,6 +61,13 @@ impl Rig {
         self.put_packet(direction, Simulated { source, destination, dscp: self.dscp, corrupt: false, segment })
     }
 
+    /// Another enforcer from now on.
+    #[allow(dead_code, reason = "some tests have one alone")]
+    pub fn replace(&mut self, enforcer: Enforcer<Simulated>) {
+        self.enforcer = enforcer;
+        (self.given, self.left) = (0, 0);
+    }
+
     pub fn put_packet(&mut self, direction: Direction, packet: Simulated) -> Action<Simulated> {
         self.given += 1;
         self.enforcer.on_packet(self.now, direction, packet)
