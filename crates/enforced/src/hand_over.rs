@@ -1,7 +1,7 @@
 //! A new enforcer takes the place of a running one: with its sockets and the packets that wait in them, its flows and the packets that
 //! they buffer.
 //!
-//! The new one asks at the status socket, and is told what there is: a [`Start`], and the files of the status socket and of each interface
+//! The new one asks at the status socket, and gets a [`Start`] and the files of the status socket and of each interface
 //! ([`Successor`]). It maps them, while the running one goes on, and then says [`PAUSE`]. The running one stops reading packets, which
 //! wait in the kernel's rings from then on, and writes a [`Pause`], the connections in their handshake, and each flow.
 //!
@@ -40,7 +40,7 @@ const FLOWS_PER_BEAT: usize = 256;
 const MESSAGE_MAX: usize = 1 << 31;
 /// Files of one control message; the kernel takes 253.
 const FILES_MAX: usize = 64;
-/// How long a new enforcer may take to map what it was told of.
+/// How long a new enforcer may take to map the sockets.
 const MAPPED_WITHIN: Time = Time::from_secs(10);
 /// The new enforcer waits for the flows.
 const PAUSE: u8 = b'p';
@@ -79,7 +79,7 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Tells it, at `now`, what there is: the status socket, and the interfaces.
+    /// Names, at `now`, what there is: the status socket, and the interfaces.
     ///
     /// # Errors
     /// It does not read.
@@ -162,7 +162,7 @@ impl Giving<'_> {
     }
 }
 
-/// What a running enforcer has told, and will give.
+/// What a running enforcer has named, and will give.
 pub struct Taking {
     stream: UnixStream,
 }

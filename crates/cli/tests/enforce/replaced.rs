@@ -94,7 +94,7 @@ fn an_enforcer_goes_on_if_the_new_one_fails() {
     for (n, says) in [&b""[..], b"p", b"px", b"x"].into_iter().enumerate() {
         let mut asks = UnixStream::connect(world.path("enforce.sock")).expect("it listens");
         asks.write_all(b"hand over\n").expect("it reads");
-        asks.read_exact(&mut [0; 1]).expect("it is told what there is");
+        asks.read_exact(&mut [0; 1]).expect("the sockets are named first");
         for byte in says {
             asks.write_all(&[*byte]).expect("it reads");
             thread::sleep(Duration::from_millis(300));
