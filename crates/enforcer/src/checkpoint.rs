@@ -85,6 +85,9 @@ pub struct Checkpoint {
     /// Time since the last packet, in ticks of four seconds.
     #[prost(uint32, tag = "23")]
     pub idle_ticks: u32,
+    /// It has ended: nothing else of it but its ends is known.
+    #[prost(bool, tag = "24")]
+    pub over: bool,
 }
 
 /// A server's data that its client has not acknowledged.
@@ -209,7 +212,23 @@ impl Checkpoint {
         self
     }
 
-    fn key(&self) -> Option<Key> {
+    /// A flow that has ended.
+    pub(crate) fn ended(key: Key) -> Checkpoint {
+        Checkpoint { over: true, ..Checkpoint::of(key) }
+    }
+
+    fn of(key: Key) -> Checkpoint {
+        Checkpoint {
+            server_address: key.server.address.octets().to_vec(),
+            server_port: key.server.port.into(),
+            client_address: key.client.address.octets().to_vec(),
+            client_port: key.client.port.into(),
+            vlan: key.vlan.into(),
+            ..Checkpoint::default()
+        }
+    }
+
+    pub(crate) fn key(&self) -> Option<Key> {
         let end = |address: &[u8], port: u32| {
             let address = Ipv6Addr::from(<[u8; 16]>::try_from(address).ok()?);
             Some(End { address, port: u16::try_from(port).ok()? })
@@ -225,15 +244,17 @@ impl Checkpoint {
 impl<P: Packet> Flow<P> {
     /// The state to [`Flow::restore`]. `write` makes bytes of a packet.
     fn checkpoint(&self, now: Time, write: &impl Fn(&P) -> Vec<u8>) -> Checkpoint {
+        let buffer = self.buffer.as_ref().map(|buffer| buffer.checkpoint(now.as_us() as u32, write));
+        Checkpoint { buffer, relay: Some(self.relay.checkpoint(now)), ..self.outline(now) }
+    }
+
+    /// The same as [`Flow::checkpoint`] once all is acknowledged that was sent: a standby does not know what is on its way.
+    pub fn outline(&self, now: Time) -> Checkpoint {
+        let relay = self.relay.checkpoint(now);
+        let una = relay.una;
         Checkpoint {
-            server_address: self.key.server.address.octets().to_vec(),
-            server_port: self.key.server.port.into(),
-            client_address: self.key.client.address.octets().to_vec(),
-            client_port: self.key.client.port.into(),
-            vlan: self.key.vlan.into(),
             dscp: self.dscp.into(),
-            relay: Some(self.relay.checkpoint(now)),
-            buffer: self.buffer.as_ref().map(|buffer| buffer.checkpoint(now.as_us() as u32, write)),
+            relay: Some(tcp::Checkpoint { nxt: una, timeout_us: None, backoff: 0, ..relay }),
             offered: self.offered,
             client_end: self.client_end,
             server_rtt_ticks: self.server_rtt_ticks.into(),
@@ -249,6 +270,7 @@ impl<P: Packet> Flow<P> {
             absorbed: self.absorbed.into(),
             age_ms: ((now.as_us() / 1000) as u32).wrapping_sub(self.began_ms),
             idle_ticks: tick(now).wrapping_sub(self.seen).into(),
+            ..Checkpoint::of(self.key)
         }
     }
 

@@ -37,6 +37,9 @@ pub struct Counters {
     pub flows_replaced: u64,
     pub flows_silent: u64,
     pub flows_astray: u64,
+    /// Flows taken over from another enforcer as its standby; times that one caught up with what it had not seen.
+    pub flows_promoted: u64,
+    pub caught_up: u64,
     /// From the servers: data received; of these delayed at first; probes, pure ACKs, old data and RSTs passed.
     pub data_taken: u64,
     pub data_held: u64,
@@ -78,7 +81,7 @@ pub struct Counters {
 
 impl Counters {
     /// Each counter with its name.
-    pub fn named(&self) -> [(&'static str, u64); 45] {
+    pub fn named(&self) -> [(&'static str, u64); 47] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -107,6 +110,8 @@ impl Counters {
             flows_replaced,
             flows_silent,
             flows_astray,
+            flows_promoted,
+            caught_up,
             data_taken,
             data_held,
             others_forwarded,

@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::packet::{Action, Direction, End, Header, Packet};
 use crate::receivers::Receivers;
 use crate::rules::{Rule, Rules};
+use crate::standby::{Changes, Mirrored};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
@@ -52,6 +53,10 @@ pub struct Enforcer<P> {
     /// The flow that was last checked for idleness, and packets since.
     hand: usize,
     since_look: usize,
+    /// For standbys.
+    pub(crate) changes: Changes,
+    /// Of the enforcer whose standby this is.
+    pub(crate) mirrored: Mirrored,
 }
 
 impl<P: Packet> Enforcer<P> {
@@ -77,6 +82,8 @@ impl<P: Packet> Enforcer<P> {
             kept: Kept::default(),
             hand: 0,
             since_look: 0,
+            changes: Changes::default(),
+            mirrored: Mirrored::default(),
         }
     }
 
@@ -202,6 +209,9 @@ impl<P: Packet> Enforcer<P> {
     }
 
     fn on_flow(&mut self, now: Time, direction: Direction, slot: u32, header: &Header, packet: P) -> Action<P> {
+        if let Some(flow) = &mut self.flows[slot as usize] {
+            self.changes.note(slot, &mut flow.bits);
+        }
         let (flow, mut cx) = self.parts(now, slot);
         let client = flow.key.client.ip();
         if direction == Direction::In {
@@ -281,6 +291,9 @@ impl<P: Packet> Enforcer<P> {
             None
         };
         let Some(agreed) = agreed else {
+            if let Some(slot) = self.promote(now, key) {
+                return Some(slot);
+            }
             self.counters.passed_unknown += 1;
             return None;
         };
@@ -296,6 +309,8 @@ impl<P: Packet> Enforcer<P> {
             return None;
         }
         self.counters.flows_opened += 1;
+        // another enforcer's, of the same ends, is over
+        self.mirrored.take(now, key);
         Some(self.insert(hash, flow))
     }
 
@@ -464,6 +479,7 @@ impl<P: Packet> Enforcer<P> {
     /// A flow has ended: its packets pass untouched.
     fn end(&mut self, now: Time, slot: u32, ending: Ending) {
         let Some(mut flow) = self.flows[slot as usize].take() else { return };
+        self.changes.note_end(flow.key);
         let hash = flow.key.hash(self.seed);
         let (flows, seed) = (&self.flows, self.seed);
         self.index.remove(hash, slot, |slot| hash_of(flows, seed, slot));

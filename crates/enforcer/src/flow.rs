@@ -38,22 +38,28 @@ const THINNED_PACKETS: u32 = 16;
 /// After so long a silence, a server's data beyond its window means that others of its packets took another path: it would have
 /// retransmitted lost ones, µs.
 const ASTRAY_US: u64 = 1_000_000;
+/// How far the ends of a flow may have advanced that was another enforcer's, bytes: what passes in a second at 4 Gbit/s.
+const CATCH_UP_MAX: u32 = 1 << 29;
 /// Time beyond two RTTs to the server after which it counts as having nothing to send, µs: hosts send in bursts.
 const STARVED_US: u32 = 1_000;
 
 /// Bits of [`Flow::bits`].
 pub(crate) mod bit {
-    pub const TIMESTAMPS: u8 = 1;
-    pub const ECN: u8 = 2;
-    pub const SERVER_FIN: u8 = 4;
-    pub const CLIENT_FIN: u8 = 8;
+    pub const TIMESTAMPS: u16 = 1;
+    pub const ECN: u16 = 2;
+    pub const SERVER_FIN: u16 = 4;
+    pub const CLIENT_FIN: u16 = 8;
     /// The client's last packet was a RST, and may be the end.
-    pub const ABORTED: u8 = 0x10;
-    pub const SACK: u8 = 0x20;
+    pub const ABORTED: u16 = 0x10;
+    pub const SACK: u16 = 0x20;
     /// The server gets every ACK: its window would not grow with fewer.
-    pub const ALL_ANSWERS: u8 = 0x40;
+    pub const ALL_ANSWERS: u16 = 0x40;
     /// The client has acknowledged data that did not pass here.
-    pub const ASTRAY: u8 = 0x80;
+    pub const ASTRAY: u16 = 0x80;
+    /// It was another enforcer's, and both ends may have advanced since this one heard of it.
+    pub const CATCHES_UP: u16 = 0x100;
+    /// Its state has changed since a standby heard of it.
+    pub const CHANGED: u16 = 0x200;
 }
 
 /// The environment of a flow.
@@ -99,7 +105,7 @@ pub(crate) struct Flow<P> {
     pub server_rtt_ticks: u16,
     /// Window scales: the server's in the low half.
     pub scales: u8,
-    pub bits: u8,
+    pub bits: u16,
     /// The code point of its SYN, which its rule matched.
     pub dscp: u8,
 }
@@ -142,7 +148,7 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    pub fn has(&self, bits: u8) -> bool {
+    pub fn has(&self, bits: u16) -> bool {
         self.bits & bits != 0
     }
 
@@ -176,6 +182,9 @@ impl<P: Packet> Flow<P> {
         if segment.flags & flags::ACK == 0 {
             return Action::Forward(packet);
         }
+        if self.has(bit::CATCHES_UP) && after(segment.ack, self.relay.sock().snd_nxt) {
+            self.catch_up(cx, segment.ack);
+        }
         let una = self.relay.sock().snd_una;
         if after(segment.ack, self.relay.sock().snd_nxt) {
             return self.unsent(cx, &segment, packet);
@@ -190,6 +199,10 @@ impl<P: Packet> Flow<P> {
             self.client_end = segment.end_seq();
         }
         self.bits &= !bit::ASTRAY;
+        if after(segment.ack, una) {
+            // what was sent from here has arrived
+            self.bits &= !bit::CATCHES_UP;
+        }
         self.relay.on_ack(cx.now, &segment);
         if let Some(buffer) = &mut self.buffer {
             buffer.note_echo(&segment);
@@ -198,6 +211,29 @@ impl<P: Packet> Flow<P> {
         self.drain(cx);
         let action = self.answer_server(cx, una, &segment, packet);
         self.tell_twice(cx, &segment, action)
+    }
+
+    /// The client has acknowledged what another enforcer has sent: the flow goes on from there, with what has come here beyond it.
+    fn catch_up(&mut self, cx: &mut Context<P>, ack: u32) {
+        let ahead = ack.wrapping_sub(self.relay.sock().snd_una);
+        if ahead > CATCH_UP_MAX {
+            return;
+        }
+        let state = self.relay.checkpoint(cx.now);
+        let bytes_acked = state.bytes_acked + u64::from(ahead);
+        let state = tcp::Checkpoint { una: ack, nxt: ack, bytes_acked, timeout_us: None, backoff: 0, ..state };
+        let Some(relay) = self.relay.restored(cx.now, &state) else { return };
+        self.relay = relay;
+        if let Some(buffer) = &mut self.buffer {
+            *cx.buffered -= buffer.acknowledge(ack);
+            if after(buffer.nxt, ack) {
+                self.relay.write(cx.now, buffer.nxt.wrapping_sub(ack), false);
+            } else {
+                self.buffer = None;
+            }
+        }
+        self.offered = later(self.offered, ack);
+        cx.counters.caught_up += 1;
     }
 
     /// The client acknowledges data that was not sent from here.
@@ -372,6 +408,9 @@ impl<P: Packet> Flow<P> {
             return self.reset_by_server(cx, segment, packet);
         }
         if segment.flags & flags::ACK != 0 {
+            if self.has(bit::CATCHES_UP) {
+                self.relay.note_receiver_anew(segment.ack, window);
+            }
             if !self.relay.may_acknowledge(segment.ack) {
                 // the client refuses it, and must not get its data with another acknowledgment number
                 cx.counters.others_forwarded += 1;
@@ -409,7 +448,8 @@ impl<P: Packet> Flow<P> {
 
     /// Whether the client may accept it: then its header fields count. Otherwise it is old, or from a guesser.
     fn is_near(&self, cx: &Context<P>, segment: &Segment) -> bool {
-        let furthest = later(self.offered, self.nxt()).wrapping_add(cx.limits.beyond_window_bytes);
+        let beyond = if self.has(bit::CATCHES_UP) { CATCH_UP_MAX } else { cx.limits.beyond_window_bytes };
+        let furthest = later(self.offered, self.nxt()).wrapping_add(beyond);
         // a keep-alive is one before what was acknowledged
         let oldest = self.relay.sock().snd_una.wrapping_sub(1);
         !before(segment.end_seq(), oldest) && !after(segment.seq, furthest)
@@ -592,6 +632,10 @@ impl<P: Packet> Flow<P> {
         let buffer = self.buffer.as_mut().expect("made before");
         let (len, end) = (segment.seq_len(), segment.end_seq());
         let gap = segment.seq.wrapping_sub(buffer.nxt);
+        if self.bits & bit::CATCHES_UP != 0 {
+            // another enforcer has offered that
+            self.offered = later(self.offered, end);
+        }
         if after(end, self.offered) {
             let beyond = end.wrapping_sub(self.offered);
             if gap > 0 {
@@ -722,7 +766,7 @@ impl<P: Packet> Flow<P> {
 
     /// Whether both ends have sent FINs that were acknowledged.
     pub fn is_over(&self) -> bool {
-        const BOTH: u8 = bit::SERVER_FIN | bit::CLIENT_FIN;
+        const BOTH: u16 = bit::SERVER_FIN | bit::CLIENT_FIN;
         self.bits & BOTH == BOTH
             && self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty())
             && self.relay.rcv_nxt() == self.client_end

@@ -5,7 +5,7 @@
 use crate::packet::End;
 
 /// The two ends of a flow, the enforced one first, and their VLAN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub server: End,
     pub client: End,

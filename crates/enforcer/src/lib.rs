@@ -22,7 +22,7 @@
 //!   its hooks, loss detection, recovery and pacing; `buffer` has the copies;
 //! - `receivers` bounds what is on its way to a client, over all of its flows;
 //! - `counters` has all counters, `listing` the state of each flow;
-//! - `checkpoint` is what another enforcer needs to take over.
+//! - `checkpoint` is what another enforcer needs to take over, `standby` has it while that one waits.
 //!
 //! # When in doubt, pass
 //!
@@ -52,6 +52,7 @@ mod receivers;
 mod rules;
 mod seq;
 mod simulated;
+mod standby;
 
 pub use annotated::Annotated;
 pub use checkpoint::{Buffered, Checkpoint, Handshake, Handshakes, Piece};

@@ -75,8 +75,12 @@ enum Event {
     Crash,
     /// The enforcer is removed; what it buffered is sent.
     Stop,
-    /// Another enforcer takes over: with the packets that are buffered, or as a standby, without.
+    /// Another enforcer takes over, with the packets that are buffered or without.
     HandOver { packets: bool },
+    /// The standby hears of what has changed.
+    Report,
+    /// The enforcer is gone, and the packets come to its standby.
+    FailOver,
 }
 
 /// All faults, at moderate rates.
@@ -223,6 +227,7 @@ struct Run {
     reset: bool,
     /// The number of executed events.
     events: usize,
+    standby: Option<Enforcer<Simulated>>,
 }
 
 fn rules(algorithm: &'static Algorithm) -> Vec<Rule> {
@@ -272,7 +277,16 @@ fn begin(case: &Case, enforced: bool) -> Run {
         world.enforcer = Some(enforcer(case));
     }
     world.act(case.opener, |_, _| ());
-    Run { world, written: [0; 2], closed: [false; 2], mute: [false; 2], deaf: [false; 2], reset: false, events: 0 }
+    Run {
+        world,
+        written: [0; 2],
+        closed: [false; 2],
+        mute: [false; 2],
+        deaf: [false; 2],
+        reset: false,
+        events: 0,
+        standby: None,
+    }
 }
 
 impl Run {
@@ -328,6 +342,19 @@ impl Run {
                     let now = world.now;
                     world.enforcer.iter_mut().for_each(|old| *old = successor(case, now, old, packets));
                     world.drain();
+                }
+                Event::Report => {
+                    let standby = self.standby.get_or_insert_with(|| enforcer(case));
+                    if let Some(active) = &mut world.enforcer {
+                        active.begin_reports();
+                        while let Some(flow) = active.poll_changed(world.now) {
+                            standby.mirror(world.now, reread(&flow));
+                        }
+                    }
+                }
+                Event::FailOver => {
+                    world.enforcer = self.standby.take().or(world.enforcer.take());
+                    world.watch.forget_offers();
                 }
                 Event::Crash => world.enforcer.iter_mut().for_each(|old| *old = enforcer(case)),
                 Event::Stop => {
@@ -466,6 +493,41 @@ fn connections_pass_from_enforcer_to_enforcer() {
         assert_eq!(still, 0);
         assert!(median < 1.1 && p95 < if with_packets { 1.5 } else { 4.0 }, "{median}, {p95}");
     }
+}
+
+/// Of connections whose enforcer is gone every second or so, and whose packets come to its standby then: the numbers of flows that were
+/// enforced at first, that standbys have taken, and of connections that stall; and the median of the durations as multiples of those by one
+/// enforcer alone.
+fn failed_over(many: u64) -> (u64, u64, u64, f64) {
+    let (mut opened, mut promoted, mut still, mut took) = (0, 0, 0, Vec::new());
+    for seed in asked("ENFORCER_SEED").map_or(0..many, |seed| seed..seed + 1) {
+        let alone = case(seed);
+        let mut random = Random(seed ^ 0xfa11);
+        let mut events: Vec<_> = (1..200).map(|n| (Time::from_ms(n * 100), Event::Report)).collect();
+        events.extend((0..20).map(|n| (Time::from_us(n * 1_000_000 + random.below(1_000_000)), Event::FailOver)));
+        events.sort_by_key(|(at, _)| *at);
+        let failed = Case { events, ..alone.clone() };
+        let (alone, failed) = (run(&alone, true), run(&failed, true));
+        still += u64::from(failed.stands_still() && !alone.stands_still());
+        opened += failed.counters.flows_opened;
+        promoted += failed.counters.flows_promoted;
+        if alone.finished && failed.finished && alone.took > Time::from_ms(100) {
+            took.push(failed.took.as_secs_f64() / alone.took.as_secs_f64());
+        }
+    }
+    took.sort_by(f64::total_cmp);
+    (opened, promoted, still, took[took.len() / 2])
+}
+
+#[test]
+fn connections_continue_through_a_standby() {
+    let many = asked("ENFORCER_TRANSFERS").unwrap_or(TRANSFERS) / 4;
+    let (opened, promoted, still, median) = failed_over(many);
+    println!(
+        "{promoted} flows were taken over, {opened} were not; {still} of {many} stall; they take {median:.3} times as long"
+    );
+    assert_eq!(still, 0);
+    assert!(promoted * 10 > many && median < 1.2, "{promoted}, {median}");
 }
 
 #[test]

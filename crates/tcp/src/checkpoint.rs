@@ -185,6 +185,20 @@ impl Relay {
         Some(relay)
     }
 
+    /// A relay with these settings in another state, with nothing in flight. `None`: no connection can be in that state.
+    pub fn restored(&self, now: Time, from: &Checkpoint) -> Option<Relay> {
+        let end = self.endpoint();
+        Relay::restore(now, &end.config, from, std::iter::empty(), end.sock.cc_random_state)
+    }
+
+    /// The same as [`Relay::note_receiver`], however far it is from what was noted before.
+    pub fn note_receiver_anew(&mut self, rcv_nxt: u32, window: u32) {
+        let end = self.endpoint_mut();
+        end.sock.rcv_nxt = rcv_nxt;
+        end.rcv_wup = rcv_nxt;
+        end.rcv_wnd = window;
+    }
+
     /// All that another relay has sent is in flight. `None`: the pieces are not as long as the flight.
     fn put_in_flight(&mut self, now: Time, mut flight: u32, sent: impl Iterator<Item = u32>) -> Option<()> {
         for len in sent {

@@ -1,0 +1,139 @@
+//! A standby: another enforcer's flows, for when their packets come here because that one, or its machine, is gone.
+//!
+//! The active enforcer reports flows that have changed ([`Enforcer::poll_changed`]); the standby keeps what it hears
+//! ([`Enforcer::mirror`]), a line of about 150 bytes a flow, without packets. Once a packet of such a flow comes to the standby, the flow
+//! is enforced here. Both ends have advanced by then, and the standby catches up: it believes the client's next acknowledgment,
+//! and takes what it has not seen of the server's data for lost before the enforcer, which the server repairs.
+
+use crate::checkpoint::Checkpoint;
+use crate::enforcer::Enforcer;
+use crate::flow::bit;
+use crate::index::Key;
+use crate::packet::Packet;
+use std::collections::{HashMap, VecDeque};
+use units::Time;
+
+/// Each flow is reported again within so many rounds, changed or not: a standby may have started since, or a message was lost.
+const ROUNDS: usize = 64;
+/// Flows that have ended and wait to be reported.
+const ENDED_MAX: usize = 1 << 16;
+
+/// What an active enforcer has to report.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Somebody fetches them.
+    is_on: bool,
+    /// Slots of flows that have changed.
+    slots: VecDeque<u32>,
+    /// Flows that have ended.
+    ended: VecDeque<Key>,
+    /// The next slot to be reported anyway.
+    hand: usize,
+}
+
+impl Changes {
+    /// A flow has changed; `bits` are its.
+    #[inline]
+    pub fn note(&mut self, slot: u32, bits: &mut u16) {
+        if self.is_on && *bits & bit::CHANGED == 0 {
+            *bits |= bit::CHANGED;
+            self.slots.push_back(slot);
+        }
+    }
+
+    /// A flow has ended.
+    pub fn note_end(&mut self, key: Key) {
+        if self.is_on {
+            if self.ended.len() == ENDED_MAX {
+                // a standby forgets it in time
+                self.ended.pop_front();
+            }
+            self.ended.push_back(key);
+        }
+    }
+}
+
+/// Another enforcer's flows, with the time at which each was heard of.
+#[derive(Debug, Default)]
+pub(crate) struct Mirrored(HashMap<Key, (Time, Checkpoint)>);
+
+impl Mirrored {
+    /// Takes a flow out, as it would be now.
+    pub fn take(&mut self, now: Time, key: Key) -> Option<Checkpoint> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let (at, flow) = self.0.remove(&key)?;
+        let passed_ms = (now.saturating_sub(at).as_us() / 1000) as u32;
+        Some(Checkpoint { age_ms: flow.age_ms.wrapping_add(passed_ms), ..flow })
+    }
+}
+
+impl<P: Packet> Enforcer<P> {
+    /// Begins a round of reports to standbys: from now on [`Enforcer::poll_changed`] returns flows that change, and a part of the others.
+    pub fn begin_reports(&mut self) {
+        self.changes.is_on = true;
+        let slots = self.flows.len();
+        for _ in 0..slots.div_ceil(ROUNDS) {
+            self.changes.hand = if self.changes.hand + 1 < slots { self.changes.hand + 1 } else { 0 };
+            let slot = self.changes.hand;
+            if let Some(flow) = &mut self.flows[slot] {
+                self.changes.note(slot as u32, &mut flow.bits);
+            }
+        }
+    }
+
+    /// The next flow that has changed or ended, for [`Enforcer::mirror`].
+    pub fn poll_changed(&mut self, now: Time) -> Option<Checkpoint> {
+        if let Some(key) = self.changes.ended.pop_front() {
+            return Some(Checkpoint::ended(key));
+        }
+        while let Some(slot) = self.changes.slots.pop_front() {
+            if let Some(Some(flow)) = self.flows.get_mut(slot as usize)
+                && flow.has(bit::CHANGED)
+            {
+                flow.bits &= !bit::CHANGED;
+                return Some(flow.outline(now));
+            }
+        }
+        None
+    }
+
+    /// Another enforcer has this flow, or has it no longer. It is kept until its packets come here.
+    pub fn mirror(&mut self, now: Time, flow: Checkpoint) {
+        let Some(key) = flow.key() else { return };
+        if flow.over {
+            self.mirrored.0.remove(&key);
+            return;
+        }
+        let is_here = self.find(key.hash(self.seed), key).is_some();
+        let room = self.mirrored.0.len() < self.limits.flows || self.mirrored.0.contains_key(&key);
+        if !is_here && room {
+            self.mirrored.0.insert(key, (now, flow));
+        }
+    }
+
+    /// How many flows of another enforcer are kept.
+    pub fn mirrored(&self) -> usize {
+        self.mirrored.0.len()
+    }
+
+    /// Forgets flows that nothing was heard of for as long as an idle one is kept.
+    pub fn forget_mirrored(&mut self, now: Time) {
+        let idle = self.limits.idle;
+        self.mirrored.0.retain(|_, (at, _)| now.saturating_sub(*at) <= idle);
+    }
+
+    /// A packet of a flow that was another enforcer's has come: it is enforced here from now on. Returns its slot.
+    pub(crate) fn promote(&mut self, now: Time, key: Key) -> Option<u32> {
+        let flow = self.mirrored.take(now, key)?;
+        // without packets there is nothing to read
+        if !self.restore(now, &flow, |_| None) {
+            return None;
+        }
+        let slot = self.find(key.hash(self.seed), key)?;
+        self.flows[slot as usize].as_mut()?.bits |= bit::CATCHES_UP;
+        self.counters.flows_promoted += 1;
+        Some(slot)
+    }
+}
