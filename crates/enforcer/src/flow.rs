@@ -58,8 +58,10 @@ pub(crate) mod bit {
     pub const ASTRAY: u16 = 0x80;
     /// It was another enforcer's, and both ends may have advanced since this one heard of it.
     pub const CATCHES_UP: u16 = 0x100;
+    /// The same once something that was sent from here has arrived: but what the other enforcer had sent behind it may have arrived too.
+    pub const PROMOTED: u16 = 0x200;
     /// Its state has changed since a standby heard of it.
-    pub const CHANGED: u16 = 0x200;
+    pub const CHANGED: u16 = 0x400;
 }
 
 /// The environment of a flow.
@@ -182,8 +184,8 @@ impl<P: Packet> Flow<P> {
         if segment.flags & flags::ACK == 0 {
             return Action::Forward(packet);
         }
-        if self.has(bit::CATCHES_UP) && after(segment.ack, self.relay.sock().snd_nxt) {
-            self.catch_up(cx, segment.ack);
+        if self.has(bit::CATCHES_UP | bit::PROMOTED) && after(segment.ack, self.relay.sock().snd_nxt) {
+            self.catch_up(cx, &segment);
         }
         let una = self.relay.sock().snd_una;
         if after(segment.ack, self.relay.sock().snd_nxt) {
@@ -200,7 +202,6 @@ impl<P: Packet> Flow<P> {
         }
         self.bits &= !bit::ASTRAY;
         if after(segment.ack, una) {
-            // what was sent from here has arrived
             self.bits &= !bit::CATCHES_UP;
         }
         self.relay.on_ack(cx.now, &segment);
@@ -214,9 +215,12 @@ impl<P: Packet> Flow<P> {
     }
 
     /// The client has acknowledged what another enforcer has sent: the flow goes on from there, with what has come here beyond it.
-    fn catch_up(&mut self, cx: &mut Context<P>, ack: u32) {
+    fn catch_up(&mut self, cx: &mut Context<P>, segment: &Segment) {
+        let ack = segment.ack;
         let ahead = ack.wrapping_sub(self.relay.sock().snd_una);
-        if ahead > CATCH_UP_MAX {
+        // once the client's acknowledgments are known, no more is on its way than its window has
+        let most = if self.has(bit::CATCHES_UP) { CATCH_UP_MAX } else { segment.window.saturating_add(SYN_WINDOW) };
+        if ahead > most {
             return;
         }
         let state = self.relay.checkpoint(cx.now);

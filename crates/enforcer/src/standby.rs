@@ -132,7 +132,7 @@ impl<P: Packet> Enforcer<P> {
             return None;
         }
         let slot = self.find(key.hash(self.seed), key)?;
-        self.flows[slot as usize].as_mut()?.bits |= bit::CATCHES_UP;
+        self.flows[slot as usize].as_mut()?.bits |= bit::CATCHES_UP | bit::PROMOTED;
         self.counters.flows_promoted += 1;
         Some(slot)
     }
