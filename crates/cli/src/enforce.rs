@@ -8,7 +8,7 @@ use crate::log::{Log, LogArgs};
 use crate::stop;
 use crate::terminal::{print, print_json};
 use bus::Role;
-use enforced::{Behalf, Config, EnforceError, Places, Status};
+use enforced::{Behalf, Config, EnforceError, Mirroring, Places, Status};
 use enforcer::{Limits, Rule};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,6 +35,7 @@ use units::Bytes;
     opentcp enforce --between eth1 eth2 --rule 'cubic clients=198.51.100.0/24 window_total=130kB'\n  \
     opentcp enforce --between eth1 eth2 --host db1=10.0.0.7/32 --host 'db2=10.0.0.8/32 role=storage'\n  \
     opentcp enforce --between eth1 eth2 --rule cubic --replace\n  \
+    opentcp enforce --between eth1 eth2 --rule bbr --mirror-to 192.0.2.7:7009 --mirror-from 192.0.2.6:7009\n  \
     opentcp enforce --status\n  \
     opentcp enforce --status --flows --sort buffered --limit 20\n  \
     opentcp enforce --status --flows --filter '198.51.100.0/24 algorithm=bbr' --json\n  opentcp enforce --reset")]
@@ -82,6 +83,15 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     listing: flows::Listing,
+    /// A standby on another machine that hears of this enforcer's flows, twenty times a second, by UDP
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "between")]
+    mirror_to: Vec<SocketAddr>,
+    /// Be a standby: hear of another enforcer's flows at this address, and enforce those whose packets come here
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "between")]
+    mirror_from: Option<SocketAddr>,
+    /// The key that enforcers have in common, of `opentcp keygen`; only root may be able to read it
+    #[arg(long, value_name = "FILE", default_value = "/etc/opentcp/mirror.key")]
+    mirror_key: PathBuf,
     /// Take the place of the enforcer that runs at these interfaces, with its flows, as a new version does; if none runs, start as
     /// usual. Packets wait for a few milliseconds; none bypasses the enforcer, and none is lost. Rules are this one's, also for open
     /// flows. CUEs are asked for anew
@@ -150,6 +160,7 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         socket: args.socket.clone(),
         metrics: args.metrics,
         pins: args.pins.clone(),
+        mirroring: Mirroring { to: args.mirror_to.clone(), from: args.mirror_from, key: args.mirror_key.clone() },
         replace: args.replace,
     };
     let stop = stop::on_signals();

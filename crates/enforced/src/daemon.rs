@@ -3,6 +3,7 @@
 use crate::cues::Cues;
 use crate::flows::{Listings, Turn};
 use crate::hand_over::{Giving, Successor, Taking};
+use crate::mirror::Mirror;
 use crate::port::Port;
 use crate::status::{Listener, PortStatus, Question, Status};
 use bus::Clock;
@@ -63,6 +64,7 @@ pub struct Daemon {
     /// The operator's rules; those of CUEs come first.
     rules: Vec<Rule>,
     cues: Option<Cues>,
+    mirror: Option<Mirror>,
     shown: Shown,
     listings: Listings,
     /// A new enforcer that prepares to take this one's place.
@@ -90,7 +92,13 @@ fn enforcer(limits: Limits, rules: Vec<Rule>) -> Enforcer<OwnedFrame> {
 }
 
 impl Daemon {
-    pub fn new(ports: [Port; 2], limits: Limits, rules: Vec<Rule>, cues: Option<Cues>, shown: Shown) -> Daemon {
+    pub fn new(
+        ports: [Port; 2],
+        limits: Limits,
+        rules: Vec<Rule>,
+        (cues, mirror): (Option<Cues>, Option<Mirror>),
+        shown: Shown,
+    ) -> Daemon {
         let (clock, frames) = (Clock::begin(), Vec::new());
         let enforcer = enforcer(limits, rules.clone());
         Daemon {
@@ -99,6 +107,7 @@ impl Daemon {
             limits,
             rules,
             cues,
+            mirror,
             shown,
             listings: Listings::default(),
             successor: None,
@@ -165,9 +174,10 @@ impl Daemon {
                     return Ok(Ended::Replaced);
                 }
             }
+            let mirrors = self.mirror.as_mut().is_some_and(|mirror| mirror.turn(now, &mut self.enforcer));
             let listing = self.listings.turn(&self.clock, &self.enforcer);
             self.turn_max = self.turn_max.max(self.clock.now().saturating_sub(began));
-            if !more && listing != Turn::More {
+            if !more && !mirrors && listing != Turn::More {
                 self.wait(listing)?;
             }
         }
@@ -228,6 +238,7 @@ impl Daemon {
             self.enforcer = enforcer(self.limits, self.rules.clone());
             (self.clock, self.look_at, self.check_at) = (Clock::begin(), Time::ZERO, Time::ZERO);
             self.cues.iter_mut().for_each(Cues::begin_anew);
+            self.mirror.iter_mut().for_each(Mirror::begin_anew);
         }
         let now = self.clock.now();
         self.heartbeat()?;
@@ -349,9 +360,11 @@ impl Daemon {
         } else {
             Time::NEVER
         };
-        let until = self.enforcer.poll_timeout().min(self.look_at).min(soon).saturating_sub(self.clock.now());
-        let ports = self.ports.iter().flat_map(Port::fds);
-        let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        let round = self.mirror.as_ref().map_or(Time::NEVER, Mirror::poll_timeout);
+        let until =
+            self.enforcer.poll_timeout().min(self.look_at).min(soon).min(round).saturating_sub(self.clock.now());
+        let files = self.ports.iter().flat_map(Port::fds).chain(self.mirror.as_ref().and_then(Mirror::fd));
+        let mut fds: Vec<PollFd<'_>> = files.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match ppoll(&mut fds, Some(TimeSpec::from(Duration::from_nanos(until.as_ns()))), None) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -386,6 +399,8 @@ impl Daemon {
             turn_max_seconds: self.turn_max.as_secs_f64(),
             listing_max_seconds: self.listings.slice_max.as_secs_f64(),
             counters: counters.collect(),
+            mirrored: self.enforcer.mirrored(),
+            mirror_refused: self.mirror.as_ref().map_or(0, |mirror| mirror.refused),
         }
     }
 }

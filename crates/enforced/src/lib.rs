@@ -10,6 +10,7 @@ mod daemon;
 mod epoch;
 mod flows;
 mod hand_over;
+mod mirror;
 mod port;
 mod rule;
 mod settings;
@@ -18,6 +19,7 @@ mod watch;
 
 pub use cues::{Behalf, Places};
 pub use flows::{FlowRow, SLICE, flows};
+pub use mirror::Mirroring;
 pub use rule::rule;
 pub use status::{PortStatus, Status};
 pub use watch::METRICS;
@@ -29,6 +31,7 @@ use hand_over::Taking;
 use kernel::bpffs::{self, Lasts};
 use kernel::steer::Steering;
 use kernel::{Capability, Rights};
+use mirror::Mirror;
 use packet_io::Tap;
 use port::{Place, Port};
 use status::Listener;
@@ -60,6 +63,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// The folder of pinned BPF objects, in a BPF file system.
     pub pins: PathBuf,
+    /// Enforcers on other machines: standbys of this one, or that whose standby this is.
+    pub mirroring: Mirroring,
     /// Take the place of the enforcer that runs here, if one does, with its flows.
     pub replace: bool,
 }
@@ -88,11 +93,11 @@ impl EnforceError {
 /// The configuration cannot be used, or the kernel or the disk fails.
 pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)) -> Result<(), EnforceError> {
     have_rights()?;
-    let cues = cues(&config)?;
+    let more = (cues(&config)?, mirror(&config)?);
     let [servers, clients] = &config.between;
     if config.replace && Status::ask(&config.socket).is_ok() {
         let place = Place::find_to_replace(servers, clients).map_err(EnforceError::Input)?;
-        return replace(config, &place, cues, stopped, say);
+        return replace(config, &place, more, stopped, say);
     }
     let place = Place::find(servers, clients).map_err(EnforceError::Input)?;
     let listener = Listener::bind(&config.socket)
@@ -107,7 +112,7 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
     }
     let ports = place.open(&config.pins).map_err(EnforceError::Failed)?;
     let shown = Shown { listener, metrics, metrics_at: None };
-    let daemon = Daemon::new(ports, config.limits, config.rules, cues, shown);
+    let daemon = Daemon::new(ports, config.limits, config.rules, more, shown);
     daemon.take_over().map_err(EnforceError::Failed)?;
     say(&format!("enforcing between {place}"));
     daemon.run(stopped, say).map_err(|error| failed(&error))
@@ -117,7 +122,7 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
 fn replace(
     config: Config,
     place: &Place,
-    cues: Option<Cues>,
+    more: (Option<Cues>, Option<Mirror>),
     stopped: &dyn Fn() -> bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), EnforceError> {
@@ -130,7 +135,7 @@ fn replace(
     let ports: Vec<Port> = ports.collect::<Result<_, _>>().map_err(EnforceError::Input)?;
     let Ok(ports) = <[Port; 2]>::try_from(ports) else { unreachable!("there are two") };
     let shown = Shown { listener: Listener::resume(files.listener), metrics: None, metrics_at: config.metrics };
-    let mut daemon = Daemon::new(ports, config.limits, config.rules, cues, shown);
+    let mut daemon = Daemon::new(ports, config.limits, config.rules, more, shown);
     let (flows, pause) = daemon.replace(taking, &config.socket).map_err(lost)?;
     let ms = pause.as_secs_f64() * 1e3;
     say(&format!("took over with {flows} flows; packets waited for {ms:.1} ms; enforcing between {place}"));
@@ -152,7 +157,7 @@ pub fn between_taps(
     let rules = vec![rule(algorithm, say).map_err(EnforceError::Input)?];
     let ports = [Port::of_tap("servers", servers), Port::of_tap("clients", clients)];
     let listener = Listener::bind(socket).map_err(EnforceError::Failed)?;
-    Daemon::new(ports, Limits::default(), rules, None, Shown { listener, metrics: None, metrics_at: None })
+    Daemon::new(ports, Limits::default(), rules, (None, None), Shown { listener, metrics: None, metrics_at: None })
         .run(stopped, say)
         .map_err(|error| failed(&error))
 }
@@ -201,6 +206,15 @@ fn cues(config: &Config) -> Result<Option<Cues>, EnforceError> {
     }
     let cues = Cues::new(&config.hosts, config.places.clone());
     cues.map(Some).map_err(|error| EnforceError::Input(error.to_string()))
+}
+
+/// The exchange with enforcers on other machines, if there are any.
+fn mirror(config: &Config) -> Result<Option<Mirror>, EnforceError> {
+    let mirroring = &config.mirroring;
+    if mirroring.to.is_empty() && mirroring.from.is_none() {
+        return Ok(None);
+    }
+    Mirror::open(mirroring).map(Some).map_err(EnforceError::Input)
 }
 
 fn failed(error: &dyn fmt::Display) -> EnforceError {

@@ -69,6 +69,12 @@ pub struct Status {
     /// The longest part of that time that listing flows took, in seconds.
     #[serde(default)]
     pub listing_max_seconds: f64,
+    /// Flows of another enforcer, whose standby this is.
+    #[serde(default)]
+    pub mirrored: usize,
+    /// Reports of other enforcers that were not taken: forged, repeated, or of a clock that is far from this machine's.
+    #[serde(default)]
+    pub mirror_refused: u64,
     /// The enforcer's counters since it started.
     pub counters: BTreeMap<String, u64>,
 }
@@ -102,6 +108,10 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "enforcing for {:.0} s: {} flows now", self.up_seconds, self.flows)?;
         self.flows_by_algorithm.iter().try_for_each(|(name, flows)| writeln!(f, "  {flows} by {name}"))?;
+        if self.mirrored > 0 || self.mirror_refused > 0 {
+            let Status { mirrored, mirror_refused, .. } = self;
+            writeln!(f, "standby of another enforcer: {mirrored} flows; {mirror_refused} reports were not taken")?;
+        }
         writeln!(f, "buffered: {} bytes now, {} at most", self.buffered_bytes, self.buffered_bytes_max)?;
         for (side, port) in [("servers", &self.servers), ("clients", &self.clients)] {
             let PortStatus { interface, received, sent, lost, bridged, missed } = port;
@@ -267,6 +277,8 @@ mod tests {
             flows_limit: 1,
             turn_max_seconds: 0.0,
             listing_max_seconds: 0.0,
+            mirrored: 0,
+            mirror_refused: 0,
             counters: BTreeMap::from([("sent".to_string(), 7)]),
         }
     }

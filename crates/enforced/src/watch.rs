@@ -20,6 +20,12 @@ static BUFFERED_MAX: Metric = Metric::gauge(
 );
 static BUFFERED_LIMIT: Metric =
     Metric::gauge("opentcp_enforcer_buffered_limit", Unit::Bytes, "The most memory that buffered packets may have.");
+static MIRRORED: Metric =
+    Metric::gauge("opentcp_enforcer_mirrored_flows", Unit::Count, "Flows of another enforcer, whose standby this is.");
+static MIRROR_REFUSED: Metric = Metric::counter(
+    "opentcp_enforcer_mirror_refused",
+    "Reports of other enforcers that were not taken: forged, repeated, or of a clock that is far from this machine's.",
+);
 static EVENTS: Metric = Metric::counter(
     "opentcp_enforcer_events",
     "What has happened to packets and flows; docs/enforcer.md explains each counter.",
@@ -49,13 +55,15 @@ static SLICE: Metric = Metric::gauge(
 );
 
 /// All of them.
-pub static METRICS: [&Metric; 14] = [
+pub static METRICS: [&Metric; 16] = [
     &UP,
     &FLOWS,
     &FLOWS_LIMIT,
     &BUFFERED,
     &BUFFERED_MAX,
     &BUFFERED_LIMIT,
+    &MIRRORED,
+    &MIRROR_REFUSED,
     &EVENTS,
     &RECEIVED,
     &SENT,
@@ -78,6 +86,8 @@ impl Status {
         page.count(&BUFFERED, self.buffered_bytes as u64);
         page.count(&BUFFERED_MAX, self.buffered_bytes_max as u64);
         page.count(&BUFFERED_LIMIT, self.buffered_bytes_limit as u64);
+        page.count(&MIRRORED, self.mirrored as u64);
+        page.count(&MIRROR_REFUSED, self.mirror_refused);
         for (event, count) in &self.counters {
             page.set(&EVENTS, &[event], *count as f64);
         }

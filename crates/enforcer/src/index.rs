@@ -5,7 +5,7 @@
 use crate::packet::End;
 
 /// The two ends of a flow, the enforced one first, and their VLAN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub server: End,
     pub client: End,

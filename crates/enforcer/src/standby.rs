@@ -10,7 +10,8 @@ use crate::enforcer::Enforcer;
 use crate::flow::bit;
 use crate::index::Key;
 use crate::packet::Packet;
-use std::collections::{HashMap, VecDeque};
+use crate::seq::after;
+use std::collections::{BTreeMap, VecDeque};
 use units::Time;
 
 /// Each flow is reported again within so many rounds, changed or not: a standby may have started since, or a message was lost.
@@ -55,7 +56,7 @@ impl Changes {
 
 /// Another enforcer's flows, with the time at which each was heard of.
 #[derive(Debug, Default)]
-pub(crate) struct Mirrored(HashMap<Key, (Time, Checkpoint)>);
+pub(crate) struct Mirrored(BTreeMap<Key, (Time, Checkpoint)>);
 
 impl Mirrored {
     /// Takes a flow out, as it would be now.
@@ -106,10 +107,20 @@ impl<P: Packet> Enforcer<P> {
             self.mirrored.0.remove(&key);
             return;
         }
-        let is_here = self.find(key.hash(self.seed), key).is_some();
-        let room = self.mirrored.0.len() < self.limits.flows || self.mirrored.0.contains_key(&key);
-        if !is_here && room {
+        if let Some(slot) = self.find(key.hash(self.seed), key) {
+            self.note_elsewhere(slot, &flow);
+            return;
+        }
+        if self.mirrored.0.len() < self.limits.flows || self.mirrored.0.contains_key(&key) {
             self.mirrored.0.insert(key, (now, flow));
+        }
+    }
+
+    /// A flow that is enforced here has advanced at another enforcer: should its packets come here again, there is much to catch up with.
+    fn note_elsewhere(&mut self, slot: u32, flow: &Checkpoint) {
+        let (Some(own), Some(there)) = (&mut self.flows[slot as usize], &flow.relay) else { return };
+        if after(there.una, own.relay.sock().snd_nxt) {
+            own.bits |= bit::CATCHES_UP | bit::PROMOTED;
         }
     }
 

@@ -198,8 +198,14 @@ impl Flows {
         watch.flows.iter().enumerate().all(|(i, flow)| Kind::of(i) != kind || flow.at > then)
     }
 
-    /// Runs `act`, and prints how long arrivals paused after it.
+    /// Runs `act`, and prints how long arrivals paused after it: less than [`GAP`] where this process had the CPU.
     pub fn silences_after(&self, what: &str, act: impl FnOnce()) {
+        let (silence, pause) = self.silence_after(what, act);
+        assert!(silence < GAP + pause, "{silence:?}");
+    }
+
+    /// The same, and returns for how long nothing arrived, and for how long this process paused.
+    pub fn silence_after(&self, what: &str, act: impl FnOnce()) -> (Duration, Duration) {
         self.watch.lock().expect("no thread has panicked").begin();
         act();
         thread::sleep(WATCHED);
@@ -222,7 +228,7 @@ impl Flows {
                 at(1000)
             );
         }
-        assert!(watch.silence < GAP + watch.pause, "{:?}", watch.silence);
+        (watch.silence, watch.pause)
     }
 
     fn all_has_arrived(&self) -> bool {
@@ -243,10 +249,27 @@ impl Drop for End<'_> {
 
 /// A thousand flows while `act` runs, with an enforcer in between that has all of them; then all that was sent must have arrived.
 pub fn with_a_thousand_flows(world: &World, act: impl FnOnce(&Flows)) {
+    with_flows(
+        FLOWS,
+        |port| world.connection_to(port),
+        |flows| {
+            let status = world.status();
+            assert_eq!(status["flows"], FLOWS, "{status}");
+            // at least ten packets of each slow flow
+            assert!(status["buffered_bytes"].as_u64() > Some(FLOWS as u64 / 20 * 14_480), "{status}");
+            flows.silences_after("nothing happens", || ());
+            act(flows);
+        },
+    );
+}
+
+/// So many flows while `act` runs; `connect` makes a connection to a port of the server: the client's end, the server's. Then all that was sent
+/// must have arrived.
+pub fn with_flows(number: usize, connect: impl Fn(u16) -> (TcpStream, TcpStream), act: impl FnOnce(&Flows)) {
     let (mut senders, mut receivers) = (Vec::new(), Vec::new());
-    for i in 0..FLOWS {
+    for i in 0..number {
         let kind = Kind::of(i);
-        let (client, server) = world.connection_to(if kind == Kind::Slow { SLOW_PORT } else { 0 });
+        let (client, server) = connect(if kind == Kind::Slow { SLOW_PORT } else { 0 });
         for end in [&client, &server] {
             end.set_nonblocking(true).expect("sockets can");
         }
@@ -255,8 +278,8 @@ pub fn with_a_thousand_flows(world: &World, act: impl FnOnce(&Flows)) {
         receivers.push(to);
     }
     let flows = Flows {
-        sent: (0..FLOWS).map(|_| AtomicU64::new(0)).collect(),
-        watch: Mutex::new(Watch::new(FLOWS)),
+        sent: (0..number).map(|_| AtomicU64::new(0)).collect(),
+        watch: Mutex::new(Watch::new(number)),
         ending: AtomicBool::new(false),
         ended: AtomicBool::new(false),
     };
@@ -265,11 +288,6 @@ pub fn with_a_thousand_flows(world: &World, act: impl FnOnce(&Flows)) {
         let sending = scope.spawn(|| flows.send(&mut senders));
         let receiving = scope.spawn(|| flows.receive(&mut receivers));
         thread::sleep(WATCHED / 2);
-        let status = world.status();
-        assert_eq!(status["flows"], FLOWS, "{status}");
-        // at least ten packets of each slow flow
-        assert!(status["buffered_bytes"].as_u64() > Some(FLOWS as u64 / 20 * 14_480), "{status}");
-        flows.silences_after("nothing happens", || ());
         act(&flows);
         flows.ending.store(true, Ordering::Relaxed);
         sending.join().expect("no connection has failed");

@@ -13,6 +13,7 @@ mod ovs;
 mod ports;
 mod replaced;
 mod soak;
+mod standby;
 mod tags;
 mod vm;
 mod wire;

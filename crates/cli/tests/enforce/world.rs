@@ -127,7 +127,7 @@ impl World {
     }
 
     /// Waits until an enforcer says that it enforces.
-    fn at_work(mut running: Running) -> Running {
+    pub fn at_work(mut running: Running) -> Running {
         let has_said = |running: &Running| running.said().contains("enforcing between");
         eventually(|| has_said(&running) || running.has_ended());
         assert!(has_said(&running), "{}", running.said());
