@@ -27,7 +27,7 @@ pub struct Counters {
     pub unchanged: u64,
     /// Handshakes that others evicted from their table; flows that were enforced, and that ended: by FINs, by RST, by
     /// idle timeout, because the client never answered, because the same endpoints opened a new connection, because the client was
-    /// silent while memory was short, because both ends had continued without the enforcer.
+    /// silent while memory was short, because both ends had continued without the enforcer, or with another.
     pub half_open_lost: u64,
     pub flows_opened: u64,
     pub flows_closed: u64,
@@ -37,6 +37,7 @@ pub struct Counters {
     pub flows_replaced: u64,
     pub flows_silent: u64,
     pub flows_astray: u64,
+    pub flows_moved: u64,
     /// Flows taken over from another enforcer as its standby; times that one caught up with what it had not seen.
     pub flows_promoted: u64,
     pub caught_up: u64,
@@ -81,7 +82,7 @@ pub struct Counters {
 
 impl Counters {
     /// Each counter with its name.
-    pub fn named(&self) -> [(&'static str, u64); 47] {
+    pub fn named(&self) -> [(&'static str, u64); 48] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -110,6 +111,7 @@ impl Counters {
             flows_replaced,
             flows_silent,
             flows_astray,
+            flows_moved,
             flows_promoted,
             caught_up,
             data_taken,
@@ -180,6 +182,8 @@ pub enum Ending {
     Silent,
     /// Packets took another path: what both ends have sent and acknowledged is not known here.
     Astray,
+    /// It has gone on at the enforcer whose standby this one is.
+    Moved,
 }
 
 impl Ending {
@@ -193,6 +197,7 @@ impl Ending {
             Ending::Replaced => "replaced",
             Ending::Silent => "silent",
             Ending::Astray => "astray",
+            Ending::Moved => "moved",
         }
     }
 }

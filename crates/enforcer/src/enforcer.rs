@@ -477,7 +477,7 @@ impl<P: Packet> Enforcer<P> {
     }
 
     /// A flow has ended: its packets pass untouched.
-    fn end(&mut self, now: Time, slot: u32, ending: Ending) {
+    pub(crate) fn end(&mut self, now: Time, slot: u32, ending: Ending) {
         let Some(mut flow) = self.flows[slot as usize].take() else { return };
         self.changes.note_end(flow.key);
         let hash = flow.key.hash(self.seed);
@@ -495,6 +495,7 @@ impl<P: Packet> Enforcer<P> {
             Ending::Replaced => &mut counters.flows_replaced,
             Ending::Silent => &mut counters.flows_silent,
             Ending::Astray => &mut counters.flows_astray,
+            Ending::Moved => &mut counters.flows_moved,
         } += 1;
         flow.relay.finish();
         let client = flow.key.client.ip();

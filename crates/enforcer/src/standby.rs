@@ -6,6 +6,7 @@
 //! and takes what it has not seen of the server's data for lost before the enforcer, which the server repairs.
 
 use crate::checkpoint::Checkpoint;
+use crate::counters::Ending;
 use crate::enforcer::Enforcer;
 use crate::flow::bit;
 use crate::index::Key;
@@ -108,20 +109,20 @@ impl<P: Packet> Enforcer<P> {
             return;
         }
         if let Some(slot) = self.find(key.hash(self.seed), key) {
-            self.note_elsewhere(slot, &flow);
-            return;
+            if !self.has_gone_on(slot, &flow) {
+                return;
+            }
+            self.end(now, slot, Ending::Moved);
         }
         if self.mirrored.0.len() < self.limits.flows || self.mirrored.0.contains_key(&key) {
             self.mirrored.0.insert(key, (now, flow));
         }
     }
 
-    /// A flow that is enforced here has advanced at another enforcer: should its packets come here again, there is much to catch up with.
-    fn note_elsewhere(&mut self, slot: u32, flow: &Checkpoint) {
-        let (Some(own), Some(there)) = (&mut self.flows[slot as usize], &flow.relay) else { return };
-        if after(there.una, own.relay.sock().snd_nxt) {
-            own.bits |= bit::CATCHES_UP | bit::PROMOTED;
-        }
+    /// Whether a flow that was enforced here has advanced at another enforcer.
+    fn has_gone_on(&self, slot: u32, there: &Checkpoint) -> bool {
+        let own = self.flows[slot as usize].as_ref().map(|flow| flow.relay.sock().snd_nxt);
+        own.zip(there.relay.as_ref()).is_some_and(|(snd_nxt, there)| after(there.una, snd_nxt))
     }
 
     /// How many flows of another enforcer are kept.

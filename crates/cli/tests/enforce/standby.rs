@@ -50,7 +50,7 @@ impl Pair {
         }
         cable([(one, 1), (two, 2)].map(|(host, last)| End {
             host,
-            name: "m",
+            name: "mirror",
             address: Some(["", "10.98.0.1/24", "10.98.0.2/24"][last]),
         }));
         let pair = Pair { place: tempfile::tempdir().unwrap(), hosts, _machine: machine };
