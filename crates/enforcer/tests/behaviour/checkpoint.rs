@@ -1,9 +1,11 @@
 //! What another enforcer takes over.
 
 use crate::rig::{CLIENT_ISS, Rig, STACK, config, rig, segment};
-use crate::{C, S, burst, data, newreno};
+use crate::{C, S, ack, burst, data, newreno};
 use enforcer::{Checkpoint, Enforcer, Limits, Rule, Simulated};
+use prost::Message as _;
 use std::sync::Mutex;
+use testkit::{Random, asked};
 use units::Time;
 
 /// What a checkpoint's bytes stand for: simulated packets have none.
@@ -108,4 +110,41 @@ fn a_state_that_cannot_be_is_refused() {
     assert!(refused(|flow| flow.buffer.as_mut().expect("it buffers").pieces.truncate(1)));
     assert!(refused(|flow| flow.buffer.as_mut().expect("it buffers").pieces[0].len = 0));
     assert!(refused(|flow| flow.relay.as_mut().expect("it has one").nxt += 1 << 20));
+}
+
+#[test]
+fn a_damaged_checkpoint_does_no_harm() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 15);
+    let whole: Vec<u8> = rig.enforcer.checkpoints(rig.now, write).next().expect("it is enforced").encode_to_vec();
+    let mut random = Random(7);
+    let limits = Limits { half_open: 64, ..Limits::default() };
+    let (mut taken, mut kept) = (0, 0);
+    for _ in 0..asked("ENFORCER_DAMAGES").unwrap_or(20_000) {
+        let mut bytes = whole.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(bytes.len() as u64) as usize;
+            bytes[at] = random.next() as u8;
+        }
+        let Ok(flow) = Checkpoint::decode(bytes.as_slice()) else { continue };
+        let mut next = Enforcer::new(limits, bbr(), 7);
+        if random.below(2) == 0 {
+            taken += u64::from(next.restore(rig.now, &flow, read));
+        } else {
+            next.mirror(rig.now, flow);
+            kept += next.mirrored() as u64;
+        }
+        let mut damaged = crate::rig::rig("bbr", limits, STACK);
+        damaged.now = rig.now;
+        damaged.replace(next);
+        for n in 0..20 {
+            damaged.now += Time::from_ms(50 * n);
+            damaged.server(0, data(10 + n as u32));
+            damaged.client(0, ack(5 + n as u32));
+            damaged.enforcer.on_timer(damaged.now);
+            damaged.leaves();
+        }
+    }
+    println!("{taken} were taken, {kept} kept");
+    assert!(taken > 1000 && kept > 1000, "{taken}, {kept}");
 }
