@@ -138,7 +138,7 @@ impl HalfOpens {
 
     /// Notes that a SYN has come, so that a checkpoint need not search the whole table.
     fn note(&mut self, hash: u64, now_us: u32) {
-        if self.recent.len() == RECENT_MAX {
+        if self.recent.len() >= RECENT_MAX.min(self.places()) {
             self.recent_lost_us = self.recent.pop_front().map(|(_, at_us)| at_us);
         }
         self.recent.push_back(((hash as usize & (self.sets - 1)) as u32, now_us));
