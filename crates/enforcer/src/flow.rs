@@ -2,6 +2,7 @@
 
 use crate::buffer::{Buffer, Newest};
 use crate::counters::{Counters, Ending};
+use crate::dress::Dress;
 use crate::half_open::{Agreed, RTT_TICK_US};
 use crate::index::Key;
 use crate::kept::Kept;
@@ -11,7 +12,7 @@ use crate::receivers::Receiver;
 use crate::seq::{after, before, later};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tcp::{Config, Ecn, Leave, Opening, Relay, Segment, flags};
+use tcp::{Config, Opening, Relay, Segment, flags};
 use units::Time;
 
 /// Bytes of the timestamp option in every segment of a connection that has it.
@@ -796,38 +797,4 @@ pub(crate) fn in_flight(relay: &Relay) -> u32 {
 /// From an ACK to the right edge of a window, bytes.
 fn room(edge: u32, ack: u32) -> u32 {
     if after(edge, ack) { edge.wrapping_sub(ack) } else { 0 }
-}
-
-/// The header fields that change on a buffered packet.
-#[derive(Clone, Copy)]
-struct Dress {
-    leave: Leave,
-    floor: Option<u32>,
-    newest: Newest,
-    timestamps: bool,
-    not_ect: bool,
-    ack: u32,
-    scale: u8,
-}
-
-impl Dress {
-    /// Acknowledgment number and window are the server's newest. The timestamp is the packet's own; if the client would
-    /// refuse that as old, it is a later one of the server.
-    fn put_on<P: Packet>(&self, mut packet: P, tsval: u32) -> P {
-        packet.set_link(self.newest.link);
-        if self.not_ect {
-            packet.set_ecn(Ecn::NotEct);
-        }
-        packet.set_ack(self.ack);
-        packet.set_window(self.newest.window, self.scale);
-        if self.timestamps {
-            packet.set_timestamps(self.floor.map_or(tsval, |floor| later(floor, tsval)), self.newest.tsecr);
-        }
-        if self.leave.cwr
-            && let Some(header) = packet.header()
-        {
-            packet.set_flags(header.segment.flags | flags::CWR);
-        }
-        packet
-    }
 }

@@ -19,7 +19,8 @@
 //! - `half_open` stores what a handshake negotiates, for bounded time and memory; `index` finds flows; `rules` choose the
 //!   algorithm;
 //! - `flow` is one flow: the client's ACKs go to its [`tcp::Relay`], the sender of an [`tcp::Endpoint`] with all of
-//!   its hooks, loss detection, recovery and pacing; `buffer` has the copies;
+//!   its hooks, loss detection, recovery and pacing; `buffer` has the copies, `dress` the header with which
+//!   one leaves;
 //! - `receivers` bounds what is on its way to a client, over all of its flows;
 //! - `counters` has all counters, `listing` the state of each flow;
 //! - `checkpoint` is what another enforcer needs to take over, `standby` has it while that one waits.
@@ -40,6 +41,7 @@ mod answers;
 mod buffer;
 mod checkpoint;
 mod counters;
+mod dress;
 mod enforcer;
 mod flow;
 mod half_open;
