@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::packet::{Action, Direction, Packet};
 use crate::receivers::Receiver;
 use crate::seq::{after, before, later};
+use crate::standby::CATCH_UP_MAX;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tcp::{Config, Opening, Relay, Segment, flags};
@@ -18,7 +19,7 @@ use units::Time;
 /// Bytes of the timestamp option in every segment of a connection that has it.
 const TIMESTAMP_BYTES: u32 = 12;
 /// Largest window of a SYN's answer, which is not scaled; it covers the first data.
-const SYN_WINDOW: u32 = 65_535;
+pub(crate) const SYN_WINDOW: u32 = 65_535;
 /// Windows of fewer segments are rounded up, or else the server could have much more than the window.
 const LARGE_SEGMENTS: u32 = 16;
 /// A flow is offered no more than this part of the free packet memory, so that there is always some for others, but so
@@ -39,8 +40,6 @@ const THINNED_PACKETS: u32 = 16;
 /// After so long a silence, a server's data beyond its window means that others of its packets took another path: it would have
 /// retransmitted lost ones, µs.
 const ASTRAY_US: u64 = 1_000_000;
-/// How far the ends of a flow may have advanced that was another enforcer's, bytes: what passes in a second at 4 Gbit/s.
-const CATCH_UP_MAX: u32 = 1 << 29;
 /// Time beyond two RTTs to the server after which it counts as having nothing to send, µs: hosts send in bursts.
 const STARVED_US: u32 = 1_000;
 
@@ -213,32 +212,6 @@ impl<P: Packet> Flow<P> {
         self.drain(cx);
         let action = self.answer_server(cx, una, &segment, packet);
         self.tell_twice(cx, &segment, action)
-    }
-
-    /// The client has acknowledged what another enforcer has sent: the flow goes on from there, with what has come here beyond it.
-    fn catch_up(&mut self, cx: &mut Context<P>, segment: &Segment) {
-        let ack = segment.ack;
-        let ahead = ack.wrapping_sub(self.relay.sock().snd_una);
-        // once the client's acknowledgments are known, no more is on its way than its window has
-        let most = if self.has(bit::CATCHES_UP) { CATCH_UP_MAX } else { segment.window.saturating_add(SYN_WINDOW) };
-        if ahead > most {
-            return;
-        }
-        let state = self.relay.checkpoint(cx.now);
-        let bytes_acked = state.bytes_acked + u64::from(ahead);
-        let state = tcp::Checkpoint { una: ack, nxt: ack, bytes_acked, timeout_us: None, backoff: 0, ..state };
-        let Some(relay) = self.relay.restored(cx.now, &state) else { return };
-        self.relay = relay;
-        if let Some(buffer) = &mut self.buffer {
-            *cx.buffered -= buffer.acknowledge(ack);
-            if after(buffer.nxt, ack) {
-                self.relay.write(cx.now, buffer.nxt.wrapping_sub(ack), false);
-            } else {
-                self.buffer = None;
-            }
-        }
-        self.offered = later(self.offered, ack);
-        cx.counters.caught_up += 1;
     }
 
     /// The client acknowledges data that was not sent from here.
@@ -540,7 +513,7 @@ impl<P: Packet> Flow<P> {
 
     /// A segment that the relay does not send has passed to the client, which may hold its timestamp as the newest, if it accepts
     /// it (RFC 7323 4.3).
-    fn note_passed(&mut self, segment: &Segment) {
+    pub fn note_passed(&mut self, segment: &Segment) {
         let sock = self.relay.sock();
         if !before(segment.end_seq(), sock.snd_una) && before(segment.seq, sock.snd_nxt) {
             self.raise_floor(segment);
@@ -599,7 +572,7 @@ impl<P: Packet> Flow<P> {
         self.absorbed = self.absorbed.saturating_add(1);
         if !after(end, nxt) {
             self.drain(cx);
-            return Action::Held;
+            return self.held_or_passed(cx, segment, packet);
         }
         let offset = nxt.wrapping_sub(segment.seq);
         let rest = packet.part(offset, end.wrapping_sub(nxt));
@@ -761,6 +734,9 @@ impl<P: Packet> Flow<P> {
     pub fn on_timer(&mut self, cx: &mut Context<P>) {
         self.relay.on_timer(cx.now);
         self.drain(cx);
+        if self.seeks_client() {
+            self.seek_client(cx);
+        }
         if self.relay.is_given_up() {
             cx.ending = Some(Ending::GivenUp);
         } else if self.relay.backoff() >= SILENT_TIMEOUTS && *cx.buffered > cx.limits.buffer_bytes / 2 {

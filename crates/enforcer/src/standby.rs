@@ -8,17 +8,21 @@
 use crate::checkpoint::Checkpoint;
 use crate::counters::Ending;
 use crate::enforcer::Enforcer;
-use crate::flow::bit;
+use crate::flow::{Context, Flow, SYN_WINDOW, bit};
 use crate::index::Key;
-use crate::packet::Packet;
-use crate::seq::after;
+use crate::packet::{Action, Direction, Packet};
+use crate::seq::{after, later};
 use std::collections::{BTreeMap, VecDeque};
+use tcp::Segment;
 use units::Time;
 
 /// Each flow is reported again within so many rounds, changed or not: a standby may have started since, or a message was lost.
 const ROUNDS: usize = 64;
 /// Flows that have ended and wait to be reported.
 const ENDED_MAX: usize = 1 << 16;
+
+/// How far the ends of a flow may have advanced that was another enforcer's, bytes: what passes in a second at 4 Gbit/s.
+pub(crate) const CATCH_UP_MAX: u32 = 1 << 29;
 
 /// What an active enforcer has to report.
 #[derive(Debug, Default)]
@@ -147,5 +151,58 @@ impl<P: Packet> Enforcer<P> {
         self.flows[slot as usize].as_mut()?.bits |= bit::CATCHES_UP | bit::PROMOTED;
         self.counters.flows_promoted += 1;
         Some(slot)
+    }
+}
+
+impl<P: Packet> Flow<P> {
+    /// The client has acknowledged what another enforcer has sent: the flow goes on from there, with what has come here beyond it.
+    pub fn catch_up(&mut self, cx: &mut Context<P>, segment: &Segment) {
+        let ack = segment.ack;
+        let ahead = ack.wrapping_sub(self.relay.sock().snd_una);
+        // once the client's acknowledgments are known, no more is on its way than its window has
+        let most = if self.has(bit::CATCHES_UP) { CATCH_UP_MAX } else { segment.window.saturating_add(SYN_WINDOW) };
+        if ahead > most {
+            return;
+        }
+        let state = self.relay.checkpoint(cx.now);
+        let bytes_acked = state.bytes_acked + u64::from(ahead);
+        let state = tcp::Checkpoint { una: ack, nxt: ack, bytes_acked, timeout_us: None, backoff: 0, ..state };
+        let Some(relay) = self.relay.restored(cx.now, &state) else { return };
+        self.relay = relay;
+        if let Some(buffer) = &mut self.buffer {
+            *cx.buffered -= buffer.acknowledge(ack);
+            if after(buffer.nxt, ack) {
+                self.relay.write(cx.now, buffer.nxt.wrapping_sub(ack), false);
+            } else {
+                self.buffer = None;
+            }
+        }
+        self.offered = later(self.offered, ack);
+        cx.counters.caught_up += 1;
+    }
+
+    /// Of what the server retransmits a copy is here. But what is missing before it may have arrived by way of another enforcer: nothing
+    /// would show that if the client got nothing.
+    pub fn held_or_passed(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        if !self.seeks_client() {
+            return Action::Held;
+        }
+        self.note_passed(segment);
+        cx.counters.others_forwarded += 1;
+        Action::Forward(packet)
+    }
+
+    /// Whether it is not known what the client has: the flow was another enforcer's, and its next data has not come here.
+    pub fn seeks_client(&self) -> bool {
+        self.has(bit::CATCHES_UP) && self.buffer.as_ref().is_some_and(|buffer| buffer.lacks_next())
+    }
+
+    /// The client's answer to a keep-alive (RFC 9293 3.8.4) will show what it has.
+    pub fn seek_client(&self, cx: &mut Context<P>) {
+        let Some(newest) = self.buffer.as_ref().and_then(|buffer| buffer.last()) else { return };
+        let mut ask = newest.bare();
+        ask.set_seq(self.relay.sock().snd_una.wrapping_sub(1));
+        cx.out.push_back((Direction::Out, ask));
+        cx.counters.retransmitted += 1;
     }
 }
