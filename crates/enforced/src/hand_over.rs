@@ -36,8 +36,6 @@ const BEAT: Duration = Duration::from_millis(100);
 const BEATS_MAX: u32 = 50;
 /// Flows between two heartbeats while they are written.
 const FLOWS_PER_BEAT: usize = 256;
-/// Longest message, bytes: a flow with as much buffered as its client's largest window.
-const MESSAGE_MAX: usize = 1 << 31;
 /// Files of one control message; the kernel takes 253.
 const FILES_MAX: usize = 64;
 /// How long a new enforcer may take to map the sockets.
@@ -256,30 +254,20 @@ fn frame_of(bytes: &[u8]) -> Option<OwnedFrame> {
     Some(OwnedFrame::new(VnetHeader::from_bytes(*header), frame))
 }
 
+/// Writes a message behind its length.
 fn write_message(to: &mut impl Write, message: &impl Message) -> io::Result<()> {
-    let bytes = message.encode_length_delimited_to_vec();
+    let bytes = message.encode_to_vec();
+    let len = u32::try_from(bytes.len()).map_err(|_| invalid("a flow has more buffered than a message takes"))?;
+    to.write_all(&len.to_le_bytes())?;
     to.write_all(&bytes)
 }
 
 fn read_message<M: Message + Default>(from: &mut impl Read) -> io::Result<M> {
-    let mut head = Vec::new();
-    loop {
-        let mut byte = [0];
-        from.read_exact(&mut byte)?;
-        head.push(byte[0]);
-        if byte[0] & 0x80 == 0 {
-            break;
-        }
-        if head.len() > 9 {
-            return Err(invalid("a message has no length"));
-        }
-    }
-    let len = prost::decode_length_delimiter(head.as_slice()).map_err(|_| invalid("a message has no length"))?;
-    if len > MESSAGE_MAX {
-        return Err(invalid("a message is too long"));
-    }
+    let mut len = [0; 4];
+    from.read_exact(&mut len)?;
+    let len = u32::from_le_bytes(len);
     let mut bytes = Vec::new();
-    if from.take(len as u64).read_to_end(&mut bytes)? < len {
+    if from.take(len.into()).read_to_end(&mut bytes)? < len as usize {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     M::decode(bytes.as_slice()).map_err(|error| invalid(&error.to_string()))

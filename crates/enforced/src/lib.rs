@@ -127,7 +127,10 @@ fn replace(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), EnforceError> {
     let lost = |error: io::Error| {
-        EnforceError::Failed(format!("{}: the enforcer that runs does not hand over: {error}", config.socket.display()))
+        EnforceError::Failed(format!(
+            "{}: the enforcer that runs does not hand over ({error}), and goes on; without --replace this one starts once that is stopped",
+            config.socket.display()
+        ))
     };
     let prepared = place.prepare(&config.pins).map_err(EnforceError::Input)?;
     let (taking, files) = Taking::begin(&config.socket).map_err(lost)?;

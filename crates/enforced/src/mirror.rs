@@ -1,7 +1,7 @@
 //! A standby on another machine hears of the flows, by datagrams, and has them when their packets come there.
 //!
-//! Each datagram is a [`Report`] on a few flows and its seal: HMAC-SHA-256 (RFC 2104) by a key that both have. The time in it rises, so
-//! none is taken twice. A lost one does not matter: what it had is reported again. Both enforcers of a pair may report to each other.
+//! Each datagram is a [`Report`] on a few flows and its seal: HMAC-SHA-256 (RFC 2104) by a key that both have. Of each sender
+//! the time in it rises, so none is taken twice, and none of this enforcer's own if it comes back. A lost one does not matter: what it had is reported again. Both enforcers of a pair may report to each other.
 
 use bus::files::secret_key;
 use enforcer::{Checkpoint, Enforcer};
@@ -11,6 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 use packet_io::OwnedFrame;
 use prost::Message;
 use ring::hmac;
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -20,6 +21,8 @@ use units::Time;
 
 /// Bytes of reports in a datagram: with headers and the seal it fits any MTU of Ethernet.
 const DATAGRAM_BYTES: usize = 1300;
+/// Largest report of a flow, bytes: all of its numbers at their longest.
+const FLOW_BYTES_MAX: usize = 400;
 /// Bytes of a seal.
 const SEAL: usize = 32;
 /// Datagrams sent, and received, in one turn of the loop that carries the packets.
@@ -30,6 +33,8 @@ const WAITING_BYTES: usize = 4 << 20;
 const ROUND: Time = Time::from_ms(50);
 /// Interval at which flows are looked for that nothing was heard of any more.
 const FORGET: Time = Time::from_secs(60);
+/// Senders whose times are remembered: each restart of one is another.
+const SENDERS_MAX: usize = 64;
 /// Largest difference of the machines' clocks: what is older may be a repetition.
 const SKEW: Duration = Duration::from_secs(60);
 
@@ -52,6 +57,9 @@ struct Report {
     time_ns: u64,
     #[prost(message, repeated, tag = "2")]
     flows: Vec<Checkpoint>,
+    /// The sending process, a random number.
+    #[prost(fixed64, tag = "3")]
+    sender: u64,
 }
 
 /// The exchange with other enforcers.
@@ -60,9 +68,10 @@ pub struct Mirror {
     /// A socket for each standby.
     to: Vec<UdpSocket>,
     from: Option<UdpSocket>,
-    /// The time in the newest datagram that was taken, and in the last that was sent.
-    newest_ns: u64,
+    /// This process in its reports, and the time in the last one.
+    sender: u64,
     sent_ns: u64,
+    heard: Heard,
     round_at: Time,
     forget_at: Time,
     /// Changes wait to be sent.
@@ -86,12 +95,14 @@ impl Mirror {
         };
         let to = how.to.iter().map(|address| connected(address).map_err(failed(address)));
         let from = how.from.as_ref().map(|address| listening(address).map_err(failed(address)));
+        let sender = bus::random().map_err(|error| format!("the kernel has no random number: {error}"))?;
         Ok(Mirror {
             key: hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()),
             to: to.collect::<Result<_, _>>()?,
             from: from.transpose()?,
-            newest_ns: 0,
+            sender: u64::from_ne_bytes(sender),
             sent_ns: 0,
+            heard: Heard::default(),
             round_at: Time::ZERO,
             forget_at: Time::ZERO,
             has_more: false,
@@ -133,7 +144,7 @@ impl Mirror {
 
     /// Sends a datagram of changes; false: there are no more.
     fn report(&mut self, now: Time, enforcer: &mut Enforcer<OwnedFrame>) -> bool {
-        let mut report = Report { time_ns: self.next_ns(), flows: Vec::new() };
+        let mut report = Report { time_ns: self.next_ns(), flows: Vec::new(), sender: self.sender };
         let mut bytes = 0;
         while bytes < DATAGRAM_BYTES - FLOW_BYTES_MAX
             && let Some(flow) = enforcer.poll_changed(now)
@@ -160,11 +171,9 @@ impl Mirror {
         let mut datagram = [0; 2048];
         for _ in 0..TURN {
             let Ok(len) = socket.recv(&mut datagram) else { break };
-            match opened(&self.key, &datagram[..len]).filter(|report| is_new(report.time_ns, self.newest_ns)) {
-                Some(report) => {
-                    self.newest_ns = report.time_ns;
-                    report.flows.into_iter().for_each(|flow| enforcer.mirror(now, flow));
-                }
+            let report = opened(&self.key, &datagram[..len]).filter(|report| report.sender != self.sender);
+            match report.filter(|report| self.heard.is_new(report, real_ns())) {
+                Some(report) => report.flows.into_iter().for_each(|flow| enforcer.mirror(now, flow)),
                 None => self.refused += 1,
             }
         }
@@ -181,17 +190,32 @@ impl Mirror {
     }
 }
 
-/// Largest report of a flow, bytes: all of its numbers at their longest.
-const FLOW_BYTES_MAX: usize = 400;
-
 fn opened(key: &hmac::Key, datagram: &[u8]) -> Option<Report> {
     let (report, seal) = datagram.split_at(datagram.len().checked_sub(SEAL)?);
     hmac::verify(key, report, seal).ok()?;
     Report::decode(report).ok()
 }
 
-fn is_new(time_ns: u64, newest_ns: u64) -> bool {
-    time_ns > newest_ns && time_ns.abs_diff(real_ns()) < SKEW.as_nanos() as u64
+/// The newest time that each sender has reported; the sender that was heard last comes last.
+#[derive(Default)]
+struct Heard(VecDeque<(u64, u64)>);
+
+impl Heard {
+    /// Whether a report is neither repeated nor of a clock that is far from this one; notes it.
+    fn is_new(&mut self, report: &Report, real_ns: u64) -> bool {
+        let at = self.0.iter().position(|(sender, _)| *sender == report.sender);
+        let newest_ns = at.map_or(0, |at| self.0[at].1);
+        if report.time_ns <= newest_ns || report.time_ns.abs_diff(real_ns) > SKEW.as_nanos() as u64 {
+            return false;
+        }
+        if let Some(at) = at {
+            self.0.remove(at);
+        } else if self.0.len() == SENDERS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((report.sender, report.time_ns));
+        true
+    }
 }
 
 fn real_ns() -> u64 {
@@ -226,7 +250,7 @@ mod tests {
     #[test]
     fn only_what_has_the_right_seal_is_opened() {
         let [ours, other] = [&[1; 32], &[2; 32]].map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
-        let report = Report { time_ns: 7, flows: vec![Checkpoint { over: true, ..Checkpoint::default() }] };
+        let report = Report { time_ns: 7, flows: vec![Checkpoint { over: true, ..Checkpoint::default() }], sender: 1 };
         let datagram = sealed(&ours, &report);
         assert_eq!(opened(&ours, &datagram), Some(report));
         assert_eq!(opened(&other, &datagram), None);
@@ -240,11 +264,18 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_twice_or_from_long_ago() {
-        let now = real_ns();
-        assert!(is_new(now, 0) && is_new(now, now - 1));
-        assert!(!is_new(now, now) && !is_new(now - 1, now));
-        let hour = 3_600_000_000_000;
-        assert!(!is_new(now - hour, 0) && !is_new(now + hour, 0));
+        let (hour, now) = (3_600_000_000_000, 1_800_000_000_000_000_000);
+        let mut heard = Heard::default();
+        let mut is_new = |sender, time_ns| heard.is_new(&Report { time_ns, flows: Vec::new(), sender }, now);
+        assert!(is_new(1, now - 10) && is_new(1, now));
+        assert!(!is_new(1, now) && !is_new(1, now - 1));
+        // another's clock is behind
+        assert!(is_new(2, now - 20) && !is_new(2, now - 20) && is_new(1, now + 1));
+        assert!(!is_new(3, now - hour) && !is_new(3, now + hour));
+        for restarts in 10..1000 {
+            assert!(is_new(restarts, now));
+        }
+        assert!(heard.0.len() <= SENDERS_MAX);
     }
 
     #[test]
@@ -274,6 +305,6 @@ mod tests {
             backoff: u32::MAX,
         };
         // the rest: two addresses, and fifteen numbers of up to five bytes, with their tags
-        assert!(most.encoded_len() + 2 * 18 + 15 * 7 + 10 * 3 < FLOW_BYTES_MAX, "{}", most.encoded_len());
+        assert!(most.encoded_len() + 2 * 18 + 15 * 7 + 12 * 3 < FLOW_BYTES_MAX, "{}", most.encoded_len());
     }
 }

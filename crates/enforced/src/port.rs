@@ -143,7 +143,10 @@ impl Place {
         let prepare = |interface: &Interface| -> Result<Prepared, String> {
             let pins = pins.join(&interface.name);
             let steering = match self.bridge {
-                Some(_) if !pins.exists() => Err(format!("{}: that enforcer is at other interfaces", interface.name)),
+                Some(_) if !pins.exists() => Err(format!(
+                    "{}: the enforcer that runs is at other interfaces, or has another --pins; `opentcp enforce --status` names them",
+                    interface.name
+                )),
                 Some(_) => attach(interface, &self.own, &pins).map(Some),
                 None => Ok(None),
             };
@@ -179,7 +182,10 @@ impl Prepared {
     pub fn map(self, state: &PortState, files: Vec<OwnedFd>) -> Result<Port, String> {
         let Prepared { index, name, local, pins, steering } = self;
         if state.name != name || state.files() != files.len() || state.sockets.is_empty() != steering.is_none() {
-            return Err(format!("{name}: that enforcer has {} in its place", state.name));
+            return Err(format!(
+                "{name}: the enforcer that runs has {} in its place; give --between the interfaces that `opentcp enforce --status` names",
+                state.name
+            ));
         }
         let mut files = files.into_iter();
         let way = match steering {

@@ -88,6 +88,12 @@ pub struct Checkpoint {
     /// It has ended: nothing else of it but its ends is known.
     #[prost(bool, tag = "24")]
     pub over: bool,
+    /// It was another enforcer's, and both ends may have advanced since this one heard of it.
+    #[prost(bool, tag = "25")]
+    pub catches_up: bool,
+    /// The same, and something that was sent from here has arrived.
+    #[prost(bool, tag = "26")]
+    pub promoted: bool,
 }
 
 /// A server's data that its client has not acknowledged.
@@ -204,14 +210,6 @@ pub struct Handshake {
 }
 
 impl Checkpoint {
-    /// Leaves the copies of packets out. An enforcer that restores this has gaps in their place, which the server repairs where the client
-    /// lacks something.
-    #[must_use]
-    pub fn without_packets(mut self) -> Checkpoint {
-        self.buffer.iter_mut().flat_map(|buffer| &mut buffer.pieces).for_each(|piece| piece.packet = None);
-        self
-    }
-
     /// A flow that has ended.
     pub(crate) fn ended(key: Key) -> Checkpoint {
         Checkpoint { over: true, ..Checkpoint::of(key) }
@@ -266,6 +264,8 @@ impl<P: Packet> Flow<P> {
             aborted: self.has(bit::ABORTED),
             all_answers: self.has(bit::ALL_ANSWERS),
             astray: self.has(bit::ASTRAY),
+            catches_up: self.has(bit::CATCHES_UP),
+            promoted: self.has(bit::PROMOTED),
             hidden: self.hidden,
             absorbed: self.absorbed.into(),
             age_ms: ((now.as_us() / 1000) as u32).wrapping_sub(self.began_ms),
@@ -295,6 +295,8 @@ impl<P: Packet> Flow<P> {
             (state.sack, bit::SACK),
             (from.all_answers, bit::ALL_ANSWERS),
             (from.astray, bit::ASTRAY),
+            (from.catches_up, bit::CATCHES_UP),
+            (from.promoted, bit::PROMOTED),
         ];
         Some(Flow {
             relay,

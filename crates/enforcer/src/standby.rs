@@ -142,15 +142,13 @@ impl<P: Packet> Enforcer<P> {
 
     /// A packet of a flow that was another enforcer's has come: it is enforced here from now on. Returns its slot.
     pub(crate) fn promote(&mut self, now: Time, key: Key) -> Option<u32> {
-        let flow = self.mirrored.take(now, key)?;
+        let flow = Checkpoint { catches_up: true, promoted: true, ..self.mirrored.take(now, key)? };
         // without packets there is nothing to read
         if !self.restore(now, &flow, |_| None) {
             return None;
         }
-        let slot = self.find(key.hash(self.seed), key)?;
-        self.flows[slot as usize].as_mut()?.bits |= bit::CATCHES_UP | bit::PROMOTED;
         self.counters.flows_promoted += 1;
-        Some(slot)
+        self.find(key.hash(self.seed), key)
     }
 }
 
@@ -165,7 +163,7 @@ impl<P: Packet> Flow<P> {
             return;
         }
         let state = self.relay.checkpoint(cx.now);
-        let bytes_acked = state.bytes_acked + u64::from(ahead);
+        let bytes_acked = state.bytes_acked.wrapping_add(u64::from(ahead));
         let state = tcp::Checkpoint { una: ack, nxt: ack, bytes_acked, timeout_us: None, backoff: 0, ..state };
         let Some(relay) = self.relay.restored(cx.now, &state) else { return };
         self.relay = relay;

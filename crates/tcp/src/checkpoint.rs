@@ -228,21 +228,13 @@ impl Relay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::relay::tests::{self, LEN};
     use crate::relay::{Next, Opening};
     use crate::segment::{SackBlock, Segment, flags};
     use congestion::Algorithm;
 
-    const LEN: u32 = 1000;
-    const OPENING: Opening = Opening {
-        una: u32::MAX - 2500,
-        rcv_nxt: 7,
-        window: 1 << 20,
-        mss: LEN,
-        sack: true,
-        ecn: false,
-        rtt_us: Some(20_000),
-        seed: 1,
-    };
+    /// Sequence numbers wrap soon.
+    const OPENING: Opening = Opening { una: u32::MAX - 2500, rcv_nxt: 7, ..tests::OPENING };
 
     fn seq(n: u32) -> u32 {
         OPENING.una.wrapping_add(n * LEN)

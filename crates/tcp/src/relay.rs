@@ -436,15 +436,27 @@ fn right_edge(end: &Endpoint) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use congestion::Algorithm;
+
+    /// Payload of a segment.
+    pub(crate) const LEN: u32 = 1000;
+    pub(crate) const OPENING: Opening = Opening {
+        una: 0,
+        rcv_nxt: 0,
+        window: 1 << 20,
+        mss: LEN,
+        sack: true,
+        ecn: false,
+        rtt_us: Some(20_000),
+        seed: 1,
+    };
 
     #[test]
     fn a_window_of_everything_is_not_taken_for_none() {
         let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));
-        let opening =
-            Opening { una: 0, rcv_nxt: 0, window: 1 << 20, mss: 1448, sack: true, ecn: false, rtt_us: None, seed: 1 };
+        let opening = Opening { mss: 1448, rtt_us: None, ..OPENING };
         let now = Time::from_secs(1);
         let mut relay = Relay::new(now, &config, &opening);
         relay.write(now, 1448, false);
@@ -455,20 +467,9 @@ mod tests {
 
     #[test]
     fn a_wait_for_missing_data_gives_no_sample_of_the_path() {
-        const LEN: u32 = 1000;
         let config = Arc::new(Config::linux(Algorithm::named("newreno").expect("built in")));
-        let opening = Opening {
-            una: 0,
-            rcv_nxt: 0,
-            window: 1 << 20,
-            mss: LEN,
-            sack: true,
-            ecn: false,
-            rtt_us: Some(20_000),
-            seed: 1,
-        };
         let mut now = Time::from_secs(1);
-        let mut relay = Relay::new(now, &config, &opening);
+        let mut relay = Relay::new(now, &config, &OPENING);
         let send = |relay: &mut Relay, now, from: u32, to: u32| {
             for _ in from..to {
                 relay.write(now, LEN, false);
