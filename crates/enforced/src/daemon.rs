@@ -78,6 +78,10 @@ pub struct Daemon {
     frames: Vec<OwnedFrame>,
 }
 
+fn not_replaced(error: &io::Error) -> String {
+    format!("another enforcer was to take over, and failed ({error}): this one goes on")
+}
+
 /// The port where packets of this direction arrive; they leave by the other.
 fn entrance(direction: Direction) -> usize {
     match direction {
@@ -305,7 +309,7 @@ impl Daemon {
                 return true;
             }
             Ok(false) => self.successor = Some(successor),
-            Err(error) => say(&format!("another enforcer was to take over, and failed ({error}): this one goes on")),
+            Err(error) => say(&not_replaced(&error)),
         }
         false
     }
@@ -325,7 +329,7 @@ impl Daemon {
                 Question::HandOver => {
                     match Successor::begin(self.clock.now(), stream, self.shown.listener.file(), &self.ports) {
                         Ok(successor) => self.successor = Some(successor),
-                        Err(error) => say(&format!("another enforcer asks to take over, and does not read: {error}")),
+                        Err(error) => say(&not_replaced(&error)),
                     }
                 }
             }
