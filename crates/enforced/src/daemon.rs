@@ -138,9 +138,9 @@ impl Daemon {
     /// That enforcer goes on.
     pub fn replace(&mut self, taking: Taking, socket: &Path) -> io::Result<(u64, Duration)> {
         let taken = taking.finish(&mut self.ports, &mut self.enforcer, || self.clock.now())?;
-        self.heartbeat()?;
         self.ports.iter_mut().for_each(|port| port.own(true));
         self.shown.listener.own(Some(socket));
+        self.heartbeat()?;
         self.transmit();
         Ok(taken)
     }
@@ -174,7 +174,7 @@ impl Daemon {
             self.ports.iter_mut().for_each(Port::flush);
             if self.look_at <= now {
                 self.look_at = now + LOOK;
-                if self.look(say)? == Some(Ended::Replaced) {
+                if self.look(say)? {
                     return Ok(Ended::Replaced);
                 }
             }
@@ -235,8 +235,8 @@ impl Daemon {
         self.ports.iter_mut().for_each(Port::flush);
     }
 
-    /// All work other than packets: liveness, interfaces, status, CUEs. Returns why the loop is to end, if it is.
-    fn look(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<Option<Ended>> {
+    /// All work other than packets: liveness, interfaces, status, CUEs. Returns whether another enforcer has its place.
+    fn look(&mut self, say: &mut dyn FnMut(&str)) -> io::Result<bool> {
         if self.clock.is_old() {
             // open flows pass untouched from here on
             self.enforcer = enforcer(self.limits, self.rules.clone());
@@ -257,19 +257,19 @@ impl Daemon {
         // here, since a loop that is never out of packets never sleeps
         self.show(say);
         if self.hands_over(say) {
-            return Ok(Some(Ended::Replaced));
+            return Ok(true);
         }
         while let Some(record) = self.enforcer.poll_record() {
             self.cues.iter_mut().for_each(|cues| cues.ended(&record));
         }
-        let Some(cues) = &mut self.cues else { return Ok(None) };
+        let Some(cues) = &mut self.cues else { return Ok(false) };
         if cues.look(&self.enforcer, say).map_err(io::Error::other)?
             && let Some(rules) = cues.rules()
         {
             self.enforcer.set_rules(self.clock.now(), [rules, self.rules.clone()].concat());
             self.transmit();
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// Serves metrics as soon as the enforcer whose place this one has taken does so no more.
