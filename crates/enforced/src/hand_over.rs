@@ -12,7 +12,7 @@
 use crate::port::{Port, PortState};
 use enforcer::{Checkpoint, Enforcer, Handshakes};
 use nix::time::{ClockId, clock_gettime};
-use packet_io::{OwnedFrame, VnetHeader};
+use packet_io::{OwnedFrame, Urgent, VnetHeader};
 use prost::Message;
 use rustix::cmsg_space;
 use rustix::net::{
@@ -122,6 +122,7 @@ impl Giving<'_> {
     /// # Errors
     /// That one failed, or was too slow: it has nothing, and does nothing.
     pub fn give(&self, Successor { stream, .. }: &Successor) -> io::Result<()> {
+        let _urgent = Urgent::begin();
         let began_ns = monotonic_ns()?;
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -209,6 +210,7 @@ impl Taking {
         enforcer: &mut Enforcer<OwnedFrame>,
         now: impl Fn() -> Time,
     ) -> io::Result<(u64, Duration)> {
+        let _urgent = Urgent::begin();
         self.stream.write_all(&[PAUSE])?;
         let mut reader = BufReader::with_capacity(1 << 16, &self.stream);
         let pause: Pause = read_message(&mut reader)?;
