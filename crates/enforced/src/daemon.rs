@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use packet_io::OwnedFrame;
+use sd_notify::NotifyState;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
@@ -305,6 +306,9 @@ impl Daemon {
             Ok(true) => {
                 self.ports.iter_mut().for_each(|port| port.own(false));
                 self.shown.listener.own(None);
+                // systemd, if it runs this, would otherwise see its service end
+                let named = successor.process().and_then(|id| sd_notify::notify(&[NotifyState::MainPid(id)]));
+                named.unwrap_or_else(|error| say(&format!("systemd does not hear of the new process: {error}")));
                 say(&format!("another enforcer has taken over, with {} flows", self.enforcer.flows()));
                 return true;
             }

@@ -17,7 +17,7 @@ use prost::Message;
 use rustix::cmsg_space;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    recvmsg, sendmsg, sockopt::socket_peercred,
 };
 use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -89,6 +89,14 @@ impl Successor {
         files.chunks(FILES_MAX).try_for_each(|files| send_files(&stream, files))?;
         stream.set_nonblocking(true)?;
         Ok(Successor { stream, until: now + MAPPED_WITHIN })
+    }
+
+    /// Its process.
+    ///
+    /// # Errors
+    /// The kernel does not know it.
+    pub fn process(&self) -> io::Result<u32> {
+        Ok(socket_peercred(&self.stream)?.pid.as_raw_pid().cast_unsigned())
     }
 
     /// Whether it waits for the flows.

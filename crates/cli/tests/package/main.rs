@@ -58,11 +58,21 @@ fn the_package_installs_runs_upgrades_and_purges_without_a_trace() {
     });
     exchange(&mut connection);
 
-    let pids =
-        || ["opentcp-oracle", "opentcp-agent"].map(|unit| debian.run(&format!("systemctl show -P MainPID {unit}")));
+    start_enforcer(&debian);
+    let pids = || {
+        ["opentcp-oracle", "opentcp-agent", "opentcp-enforcer"]
+            .map(|unit| debian.run(&format!("systemctl show -P MainPID {unit}")))
+    };
+    let old = pids();
+    debian.run("systemctl reload opentcp-enforcer");
+    until("the reloaded enforcer is the service", || pids()[2] != old[2]);
+    debian.run("systemctl is-active opentcp-enforcer && opentcp enforce --status");
     let old = pids();
     debian.run(&format!("dpkg -i --force-confold {}", second.display()));
     assert!(debian.run("dpkg -s opentcp").contains("Version: 99.0.0"));
+    let said = debian.run("journalctl --no-pager --unit opentcp-enforcer");
+    assert_eq!(said.matches("took over with 0 flows").count(), 2, "a reload and an upgrade: {said}");
+    debian.run("systemctl is-active opentcp-enforcer && opentcp enforce --status");
     until("the upgraded daemons run", || pids().iter().zip(&old).all(|(new, old)| new != old && new.trim() != "0"));
     exchange(&mut connection);
     assert!(eventually(in_force), "after the upgrade: {}\n{}", debian.run("opentcp agent status"), debian.log());
@@ -79,6 +89,19 @@ fn the_package_installs_runs_upgrades_and_purges_without_a_trace() {
     assert!(left.is_empty(), "left behind: {left:?}");
     let lost = added(&debian.files(), &before);
     assert!(lost.is_empty(), "taken away: {lost:?}");
+}
+
+/// Starts the enforcer between two ports of a bridge.
+fn start_enforcer(debian: &Debian) {
+    debian.run("ip link add br0 type bridge && ip link set br0 up");
+    for port in ["s", "c"] {
+        debian.run(&format!("ip link add {port} type veth peer name {port}0"));
+        debian.run(&format!("ip link set {port}0 up && ip link set {port} master br0 up"));
+    }
+    let options = "ENFORCE=--between s c --rule 'none port=22' --rule cubic\n";
+    fs::write(debian.path("/etc/opentcp/enforcer.conf"), options).expect("a file of our own");
+    debian.run("systemctl enable --now opentcp-enforcer");
+    assert!(eventually(|| debian.run("opentcp enforce --status || true").contains("flows")), "{}", debian.log());
 }
 
 /// Two versions of the package, inside; or a printed reason why the test is skipped.
