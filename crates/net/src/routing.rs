@@ -4,11 +4,13 @@
 //! first use, and kept until a link fails or is restored. A path follows decreasing distances. Where servers forward, paths
 //! are those of their network's own routing instead.
 
+mod scaled;
 mod servers;
 mod ways;
 
 use crate::mix::mix64;
 use crate::{LinkId, NoPath, NodeId, Topology};
+use scaled::Scaled;
 use servers::Servers;
 use std::sync::OnceLock;
 pub use ways::Way;
@@ -27,6 +29,12 @@ pub enum Routing {
     /// the hosts, whatever the destination, and by a shortest path on from there; on both, every switch hashes as under
     /// [`Routing::Ecmp`]. Within one switch there is no detour.
     Valiant,
+    /// The topology, a fat tree, is a scale model of one with switches of so many ports: flows meet on its links as under
+    /// [`Routing::Ecmp`] in the large tree, and paths are not those of the small one. No link fails.
+    ScaledFatTree {
+        /// At least 2, even.
+        k: u32,
+    },
 }
 
 /// Distance of a switch that has no path.
@@ -45,6 +53,8 @@ pub struct Router {
     weights: Option<Vec<u64>>,
     /// Where servers forward.
     servers: Option<Servers>,
+    /// Under [`Routing::ScaledFatTree`].
+    scaled: Option<Scaled>,
     /// For each host: its link out, and the node at the other end of its cable.
     attachments: Vec<(LinkId, NodeId)>,
     n_hosts: usize,
@@ -98,6 +108,10 @@ impl Router {
             weights: (routing == Routing::Weighted)
                 .then(|| topology.links().iter().map(|link| link.rate.as_bps()).collect()),
             servers: Servers::of(topology),
+            scaled: match routing {
+                Routing::ScaledFatTree { k } => Some(Scaled::new(topology, k)),
+                _ => None,
+            },
             attachments,
             n_hosts,
             down: vec![false; topology.links().len()],
@@ -151,6 +165,11 @@ impl Router {
         }
         if self.down[back.reverse().index()] {
             return None;
+        }
+        if let Some(scaled) = &self.scaled {
+            scaled.path(src, dst, flow_hash, out);
+            out.push(back.reverse());
+            return Some(());
         }
         let mut at = self.switch(start)?;
         let end = self.switch(end)?;

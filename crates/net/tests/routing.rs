@@ -3,7 +3,7 @@
 mod common;
 
 use net::{Cable, LinkId, LinkParams, LinkTier, NoPath, NodeId, QueueSpec, Router, Routing, Tier, Topology};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::Rate;
 
 fn plain(_: LinkTier) -> LinkParams {
@@ -227,4 +227,58 @@ fn two_hosts_on_one_cable_reach_each_other() {
     let router = Router::new(&topology, Routing::Ecmp);
     assert_eq!(route(&topology, &router, 0, 1, 0).unwrap(), ["x", "y"]);
     assert_eq!(route(&topology, &router, 1, 0, 0).unwrap(), ["y", "x"]);
+}
+
+/// Paths in trees of 128 and 1024 hosts: of 8 ways up from a host's switch in the large one, instead of 4.
+#[test]
+fn a_scale_model_has_as_many_ways_as_the_large_tree_and_uses_all_links_alike() {
+    let topology = Topology::fat_tree(8, plain).unwrap();
+    let router = Router::new(&topology, Routing::ScaledFatTree { k: 16 });
+    let place = |link: LinkId| (topology.link(link).tier, topology.node(topology.link(link).from).tier);
+    let along = [
+        (LinkTier::FromHost, Tier::Host),
+        (LinkTier::EdgeAggregation, Tier::Edge),
+        (LinkTier::AggregationCore, Tier::Aggregation),
+        (LinkTier::AggregationCore, Tier::Core),
+        (LinkTier::EdgeAggregation, Tier::Aggregation),
+        (LinkTier::ToHost, Tier::Edge),
+    ];
+    let (mut onward, mut before) = (BTreeMap::new(), BTreeMap::new());
+    let mut path = Vec::new();
+    for (src, hash) in (0..128).flat_map(|src| (0..600).map(move |hash| (src, hash))) {
+        let dst = (src + 1 + hash as usize % 127) % 128;
+        router.path(topology.host(src), topology.host(dst), hash, &mut path).unwrap();
+        if path.len() == 6 {
+            assert_eq!(path.iter().map(|link| place(*link)).collect::<Vec<_>>(), along);
+            // between the cores' two tiers any link leads to any
+            for (from, to) in [(0, 1), (1, 2), (3, 4), (4, 5)] {
+                onward.entry(path[from]).or_insert_with(BTreeSet::new).insert(path[to]);
+                before.entry(path[to]).or_insert_with(BTreeSet::new).insert(path[from]);
+            }
+        }
+    }
+    // each of 128 links, in each of four places
+    assert_eq!((onward.len(), before.len()), (4 * 128, 4 * 128));
+    assert!(onward.values().chain(before.values()).all(|links| links.len() == 8));
+}
+
+#[test]
+fn hosts_of_a_scale_model_are_as_far_apart_as_those_of_the_large_tree() {
+    let topology = Topology::fat_tree(10, plain).unwrap();
+    let router = Router::new(&topology, Routing::ScaledFatTree { k: 16 });
+    let hops = |src: usize, dst: usize| {
+        let mut path = Vec::new();
+        router.path(topology.host(src), topology.host(dst), (src * 250 + dst) as u32, &mut path).unwrap();
+        path.len()
+    };
+    let mut pairs = [0; 3];
+    for (src, dst) in (0..250).flat_map(|src| (0..src).map(move |dst| (src, dst))) {
+        assert_eq!(hops(src, dst), hops(dst, src));
+        pairs[hops(src, dst) / 2 - 1] += 1;
+    }
+    // of 31,125 pairs 7 of 1,023 are in one rack and 56 of 1,023 in one pod but not in one rack: 213 and 1,704, with standard deviations
+    // of 15 and 40
+    assert_eq!(pairs.iter().sum::<i32>(), 31_125);
+    assert!((168..258).contains(&pairs[0]) && (1_584..1_824).contains(&pairs[1]), "{pairs:?}");
+    assert!(router.path(topology.host(3), topology.host(3), 1, &mut Vec::new()).is_err());
 }

@@ -26,6 +26,7 @@ pub fn routing(scenario: &Scenario) -> Routing {
         file::Routing::Ecmp => Routing::Ecmp,
         file::Routing::WeightedEcmp => Routing::Weighted,
         file::Routing::Valiant => Routing::Valiant,
+        file::Routing::ScaledFatTree { k } => Routing::ScaledFatTree { k },
     }
 }
 

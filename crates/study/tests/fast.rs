@@ -126,6 +126,7 @@ fn what_a_model_cannot_say_is_refused() {
         (change("sizes = \"hadoop\" }", "sizes = \"hadoop\", flows = 9 }"), "`poisson.flows`"),
         (change("load = \"50 %\"", "flows_per_second = 9"), "`poisson.flows_per_second`"),
         (change("load = \"50 %\"", "load = \"50 %\", from = [\"h1\"]"), "`poisson.from`"),
+        (change("[tcp]", "routing = \"single-path\"\n[tcp]"), "`network.routing` other than `ecmp`"),
         (change("[tcp]", "failure = [{ link = \"l1-s1\", at = \"1 ms\" }]\n[tcp]"), "`network.failure`"),
         (change("[tcp]", "loss = [{ link = \"l1-s1\", probability = \"1 %\" }]\n[tcp]"), "`network.loss`"),
         (change("[tcp]", "buffer = { shared = { bytes = \"1 MB\" } }\n[tcp]"), "`network.buffer`"),

@@ -30,7 +30,7 @@ impl Router {
             return Vec::new();
         }
         let mut found = Found { ways: Vec::new(), most, links: Vec::new() };
-        if self.servers.is_none() && self.find(src, dst, &mut found).is_some() {
+        if self.servers.is_none() && self.scaled.is_none() && self.find(src, dst, &mut found).is_some() {
             return found.ways;
         }
         let share = 1.0 / most as f64;

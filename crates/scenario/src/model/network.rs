@@ -252,6 +252,11 @@ pub enum Routing {
     WeightedEcmp,
     /// Over a switch that the flow's hash chooses among the highest. VL2's default.
     Valiant,
+    /// Of a scale model, which no file asks for: the fat tree stands for one with switches of `k` ports, and flows meet as there.
+    ScaledFatTree {
+        /// Of the large tree.
+        k: u32,
+    },
 }
 
 /// Which bytes of a packet count on a link, and in a queue counted in bytes.

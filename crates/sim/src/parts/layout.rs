@@ -6,7 +6,7 @@
 
 use crate::setup;
 use net::{LinkId, LinkSpec, NodeId, Topology};
-use scenario::{Balancing, Buffer, Scenario};
+use scenario::{Balancing, Buffer, Routing, Scenario};
 use units::Time;
 
 /// Smaller networks are not cut. On one core parts cost 10 to 16 % at 1,024 hosts, which must not slow sweeps, whose runs have a core each.
@@ -75,8 +75,8 @@ impl Layout {
 }
 
 /// Does something in `scenario` look at several parts at one instant? A policy sees and sets all hosts in one, an enforcer is one place on
-/// many routes, ICTCP's receivers and routes that change from packet to packet act on whole routes, servers that forward join all parts,
-/// and hooks in another language run on the thread that began the run.
+/// many routes, ICTCP's receivers and routes that change from packet to packet act on whole routes, servers that forward and the links of a
+/// scale model join all parts, and hooks in another language run on the thread that began the run.
 fn is_whole(scenario: &Scenario, topology: &Topology) -> bool {
     let hooks = |cc: &scenario::Algorithm| plan::algorithm(cc).is_ok_and(congestion::Algorithm::is_registered);
     let mut algorithms = scenario.traffic.iter().map(|entry| entry.cc.as_ref().unwrap_or(&scenario.tcp.cc));
@@ -85,6 +85,7 @@ fn is_whole(scenario: &Scenario, topology: &Topology) -> bool {
         || scenario.tcp.ictcp
         || scenario.network.balancing != Balancing::Flow
         || topology.servers_forward()
+        || matches!(scenario.network.routing, Routing::ScaledFatTree { .. })
         || algorithms.any(hooks)
 }
 

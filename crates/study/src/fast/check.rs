@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use policy::{Expression, Hosts, Policy};
-use scenario::{Buffer, Queues, Scenario, TrafficKind};
+use scenario::{Buffer, Queues, Routing, Scenario, TrafficKind};
 
 /// Refuses a scenario whose hosts are not alike, or that asks for what depends on their number.
 ///
@@ -24,6 +24,7 @@ pub fn check(scenario: &Scenario) -> Result<(), Failure> {
         }
     });
     let asks = [
+        (network.routing != Routing::Ecmp, "`network.routing` other than `ecmp`: its flows meet elsewhere"),
         (!network.failure.is_empty(), "`network.failure`: a link is a larger part of the model"),
         (!network.loss.is_empty(), "`network.loss`: a link is a larger part of the model"),
         (

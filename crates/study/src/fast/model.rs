@@ -2,7 +2,7 @@
 
 use super::check::{check, refusal};
 use crate::failure::Failure;
-use scenario::{Network, Scenario, Topology};
+use scenario::{Network, Routing, Scenario, Topology};
 
 /// Hosts that a model has at most.
 const HOSTS_MAX: u64 = 512;
@@ -14,14 +14,18 @@ const SMALLER: u64 = 4;
 /// # Errors
 /// What it asks for that a model cannot say, or a network that has no smaller model.
 pub fn model_of(scenario: &Scenario) -> Result<Scenario, Failure> {
-    check(scenario)?;
-    let (hosts, topology) = match scenario.network.topology {
-        Topology::FatTree { k } => (fat_tree_hosts(k), smaller_fat_tree(k)),
+    let (hosts, smaller) = match scenario.network.topology {
+        // its flows meet as in the large tree (`net::Routing::ScaledFatTree`)
+        Topology::FatTree { k } => {
+            (fat_tree_hosts(k), smaller_fat_tree(k).map(|small| (small, Routing::ScaledFatTree { k })))
+        }
+        // a leaf has as many hosts and ways up as in the network
         Topology::LeafSpine { leaves, spines, hosts_per_leaf } => {
             let hosts = u64::from(leaves) * u64::from(hosts_per_leaf);
             let leaves = hosts_max(hosts) / u64::from(hosts_per_leaf);
             let leaves = u32::try_from(leaves).unwrap_or(u32::MAX);
-            (hosts, (leaves >= 2).then_some(Topology::LeafSpine { leaves, spines, hosts_per_leaf }))
+            let small = Topology::LeafSpine { leaves, spines, hosts_per_leaf };
+            (hosts, (leaves >= 2).then_some((small, Routing::Ecmp)))
         }
         _ => {
             return Err(refusal(
@@ -29,12 +33,13 @@ pub fn model_of(scenario: &Scenario) -> Result<Scenario, Failure> {
             ));
         }
     };
-    let Some(topology) = topology else {
+    check(scenario)?;
+    let Some((topology, routing)) = smaller else {
         return Err(Failure::Input(format!(
             "--fast has no model of this network of {hosts} hosts: a model is at least {SMALLER} times smaller. Run it without --fast"
         )));
     };
-    Ok(Scenario { network: Network { topology, ..scenario.network.clone() }, ..scenario.clone() })
+    Ok(Scenario { network: Network { topology, routing, ..scenario.network.clone() }, ..scenario.clone() })
 }
 
 fn hosts_max(hosts: u64) -> u64 {

@@ -97,6 +97,7 @@ fn job(scenario: Scenario, experiment: Option<&Experiment>, seeds: bool, full: b
         Routing::Ecmp => "ecmp",
         Routing::WeightedEcmp => "weighted-ecmp",
         Routing::Valiant => "valiant",
+        Routing::ScaledFatTree { .. } => unreachable!("no file asks for it"),
     };
     let environment = experiment.map_or(routing, |experiment| experiment.name);
     let mut name = format!("{environment}/{variant}");
