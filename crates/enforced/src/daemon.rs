@@ -259,12 +259,14 @@ impl Daemon {
         if self.hands_over(say) {
             return Ok(true);
         }
-        if let Some(cues) = &mut self.cues {
-            cues.turn(self.clock.now(), &mut self.enforcer, &self.rules, say).map_err(io::Error::other)?;
-            self.transmit();
+        match &mut self.cues {
+            Some(cues) => {
+                cues.turn(self.clock.now(), &mut self.enforcer, &self.rules, say).map_err(io::Error::other)?;
+                self.transmit();
+            }
+            // nobody counts them
+            None => while self.enforcer.poll_record().is_some() {},
         }
-        // without CUEs nobody counts them
-        while self.enforcer.poll_record().is_some() {}
         Ok(false)
     }
 

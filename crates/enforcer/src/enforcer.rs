@@ -109,7 +109,7 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Gives a flow the settings of the rule that matches it; false: none does, and the flow is let go.
+    /// Gives a flow the settings of the rule that matches it; false: none does, and the flow passes untouched from now on.
     fn retune(&mut self, now: Time, slot: u32) -> bool {
         let flow = self.flows[slot as usize].as_mut().expect("asked only for flows");
         let Some(config) = self.rules.config(flow.key.server, flow.key.client, flow.dscp) else {

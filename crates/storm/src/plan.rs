@@ -8,13 +8,12 @@ pub const LASTS: Time = Time::from_secs(180);
 /// A step of the clock.
 pub const TICK: Time = Time::from_ms(100);
 /// Seeds of storms without an enforcer ([`Plan::of_agents`]) that have found defects: of the hold of a rollout's share when hosts come and go, all
-/// but the last three; of a rollback when the store goes back in time more than once; and the last one of the check itself.
-const FOUND_OF_AGENTS: [u64; 20] = [
+/// but the last four; of a rollback when the store goes back in time more than once; of the check itself; and of the order of epochs when the
+/// store is emptied.
+const FOUND: [u64; 21] = [
     496, 562, 1879, 2271, 2406, 3271, 5454, 5694, 6549, 6599, 7532, 8671, 8778, 8808, 9434, 9444, 9669, 3701, 9359,
-    6918,
+    6918, 766,
 ];
-/// Seeds of storms that have found defects of the enforcer's part.
-const FOUND: [u64; 0] = [];
 /// One storm in so many is about what must be remembered.
 const FORGETFUL: u64 = 18;
 /// The same of those with an enforcer.
@@ -22,7 +21,7 @@ const ENFORCER_FORGETS: f64 = 0.2;
 
 /// Storms that have found defects.
 pub fn found() -> Vec<Plan> {
-    FOUND_OF_AGENTS.map(Plan::of_agents).into_iter().chain(FOUND.map(Plan::of)).collect()
+    FOUND.map(Plan::of_agents).into()
 }
 
 /// A storm.

@@ -42,6 +42,8 @@ fn everything_holds_in_every_storm() {
     some("a guard reverted", |outcome| outcome.counts.reverted > 0);
     some("a rollout was rolled back", |outcome| outcome.counts.over > 0);
     some("processes started again", |outcome| outcome.counts.starts > 6);
+    some("hosts behind an enforcer treated", |outcome| outcome.counts.enforced > 100);
+    some("a guard of theirs reverted", |outcome| outcome.counts.enforcer_reverted > 0);
 }
 
 #[test]
@@ -103,6 +105,12 @@ fn what_a_guard_has_reverted_outlives_the_enforcer() {
         let outcome = with_enforcer(&faults);
         assert!(outcome.counts.enforcer_reverted > 0, "{}", outcome.log);
     }
+}
+
+#[test]
+fn a_rule_ends_whether_the_enforcers_disk_answers_or_not() {
+    let outcome = with_enforcer(&[(10, 40, Kind::EnforcerHung), (15, 40, Kind::EnforcerCut)]);
+    assert!(outcome.counts.enforced > 100, "{}", outcome.log);
 }
 
 #[test]
