@@ -398,9 +398,9 @@ mod tests {
     use super::*;
     use crate::represented::{Ended, KINDS_MAX};
     use bus::files::{generate, secret_key};
-    use bus::{Hub as _, Report, UnixOracle};
-    use enforcer::{End, Limits};
-    use policy::{Addressees, COUNT_MAX, Cue, CueGuard, CueScope, OracleKey, Sessions};
+    use bus::{Hand, Hub as _, Report, UnixOracle};
+    use enforcer::{End, Limits, Simulated};
+    use policy::{Addressees, COUNT_MAX, Cue, CueGuard, CueScope, OracleKey, Reverted, Sessions};
     use std::collections::BTreeMap;
     use std::path::Path;
     use std::thread;
@@ -439,11 +439,15 @@ mod tests {
 
     /// Who takes CUEs for 10.0.0.0/8 where another may have done so before.
     fn begin(folder: &Path, key: &Path) -> Cues {
+        begin_on(Clock::begin(), folder, key)
+    }
+
+    fn begin_on(clock: Clock, folder: &Path, key: &Path) -> Cues {
         let bus = Address::Unix(folder.join("oracle"));
         let places = Places { bus: bus.clone(), key: key.to_path_buf(), state: folder.to_path_buf() };
         let prefix = "10.0.0.0/8".parse().expect("a prefix");
         let host = Behalf { name: "h".to_string(), prefix, labels: BTreeMap::new() };
-        let ends = Ends::of_machine(bus).expect("a kernel");
+        let ends = Ends { clock, ..Ends::of_machine(bus).expect("a kernel") };
         let (cues, disk) = Cues::begin(&[host], &places, ends).expect("files of its own");
         thread::spawn(move || disk.work());
         cues
@@ -472,7 +476,7 @@ mod tests {
 
     /// The Oracle answers the host's question, and sends a CUE.
     fn send((oracle, key): (&mut UnixOracle, &OracleKey), cue: &Cue, cues: &mut Cues) {
-        cues.look(&Enforcer::new(Limits::default(), Vec::new(), 1), &mut |_| {}).expect("a disk");
+        cues.look(&Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1), &mut |_| {}).expect("a disk");
         let asked = oracle.receive(Duration::from_secs(5)).expect("a bus").expect("it reports at once");
         let question = Report::from_bytes(&asked.bytes).expect("a report").question.expect("no answer yet");
         oracle.send(&key.answer(0, &[question])).expect("it listens");
@@ -485,7 +489,7 @@ mod tests {
         let (mut oracle, key, mut cues) = oracle(folder.path());
         let set = Settings { window_total: Some(Bytes::new(130_000)), ..Settings::default() };
         send((&mut oracle, &key), &cue(set), &mut cues);
-        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
+        let enforcer = Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1);
         let until = cues.ends.clock.now() + Time::from_secs(10);
         while !cues.look(&enforcer, &mut |_| {}).expect("a disk") && cues.ends.clock.now() < until {
             thread::sleep(Duration::from_millis(10));
@@ -506,7 +510,7 @@ mod tests {
     fn a_guard_takes_back_what_its_cue_set_and_holds_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut oracle, key, mut cues) = oracle(folder.path());
-        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
+        let enforcer = Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1);
         let guard = CueGuard { revert_if: "host.drop_rate > 0.02".to_string(), hold: Time::from_secs(2) };
         let cue = Cue { guard: Some(guard), ..cue(Settings { cc: Some("bbr".to_string()), ..Settings::default() }) };
         send((&mut oracle, &key), &cue, &mut cues);
@@ -545,6 +549,21 @@ mod tests {
             assert!(reverted.until <= held.until && of.highest() == Some(1));
         }
         assert_eq!((changes(&mut cues), times(&cues)), (Some(1), 1), "the hold time is over");
+    }
+
+    #[test]
+    fn what_a_guard_has_reverted_outlives_a_new_clock() {
+        let (folder, hand) = (tempfile::tempdir().expect("a folder"), Hand::default());
+        let key = generate(&folder.path().join("key")).expect("a key");
+        let mut cues = begin_on(hand.begin(), folder.path(), &key);
+        let reverted = |until| {
+            let (policy, rule, hold) = ("p".to_string(), "r".to_string(), Time::from_secs(60));
+            Reverted { policy, rule, until: Time::from_secs(until), hold }
+        };
+        cues.hosts[0].agent.remember([reverted(60)]);
+        hand.set(Duration::from_secs(20));
+        cues.begin_anew();
+        assert_eq!(cues.hosts[0].agent.reverted(), [reverted(40)]);
     }
 
     #[test]

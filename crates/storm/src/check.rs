@@ -6,13 +6,15 @@ use crate::host::{Did, InKernel, REVERTED, since};
 use crate::oracles::Sent;
 use crate::world::{FRACTION, HOLD, PERIOD};
 use bus::Report;
-use policy::{Addressees, Cue, PublicKeys, place_of};
+use policy::{Addressees, Cue, CueError, PublicKeys, place_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use units::Time;
 
 /// The rule that has a hold time.
 const SWITCHED: &str = "fast";
+/// Messages that are kept with what they say.
+const OPENED_MAX: usize = 256;
 /// What an enforcer says behind the name of a host whose guard has tripped.
 pub const REVERTING: &str = ": a guard has reverted";
 
@@ -77,6 +79,8 @@ struct OfHost {
 /// Looks whether everything holds.
 pub struct Checks {
     keys: PublicKeys,
+    /// What messages say: most reach several hosts, and a signature takes longer than all else.
+    opened: BTreeMap<Vec<u8>, Result<Cue, CueError>>,
     hosts: Vec<(String, OfHost)>,
     /// By host: whether [`SWITCHED`] was on by the last decision, and when it was switched on.
     on: BTreeMap<usize, (bool, Option<Time>)>,
@@ -97,6 +101,7 @@ impl Checks {
     pub fn new(keys: PublicKeys, hosts: impl Iterator<Item = String>) -> Checks {
         Checks {
             keys,
+            opened: BTreeMap::new(),
             hosts: hosts.map(|name| (name, OfHost::default())).collect(),
             on: BTreeMap::new(),
             rolled_back: None,
@@ -154,8 +159,8 @@ impl Checks {
     pub fn enforcer(&mut self, first: usize, done: &Done) {
         let now = self.now;
         for bytes in &done.read {
-            let Ok(cue) = self.keys.open(bytes) else { continue };
-            for (name, of) in self.hosts[first..].iter_mut() {
+            let Ok(cue) = self.open(bytes) else { continue };
+            for (name, of) in &mut self.hosts[first..] {
                 if names(&cue, name) && cue.epoch >= of.highest {
                     of.until = of.until.max(now + cue.lifetime);
                 }
@@ -197,10 +202,22 @@ impl Checks {
         }
     }
 
+    fn open(&mut self, bytes: &[u8]) -> Result<Cue, CueError> {
+        if let Some(opened) = self.opened.get(bytes) {
+            return opened.clone();
+        }
+        if self.opened.len() >= OPENED_MAX {
+            self.opened.clear();
+        }
+        let opened = self.keys.open(bytes);
+        self.opened.insert(bytes.to_vec(), opened.clone());
+        opened
+    }
+
     fn message(&mut self, host: usize, bytes: &[u8], is_taken: bool) {
-        let cue = match self.keys.open(bytes) {
+        let cue = match self.open(bytes) {
             Ok(cue) => cue,
-            Err(policy::CueError::Forged) if is_taken && !bytes.starts_with(b"opentcp ") => {
+            Err(CueError::Forged) if is_taken && !bytes.starts_with(b"opentcp ") => {
                 return self.violated(Invariant::Signature, format!("h{host} took what the Oracle has not signed"));
             }
             Err(_) => return,

@@ -179,8 +179,8 @@ impl Traffic {
         let writes = if much { MUCH } else { USUAL.saturating_sub(connection.written) };
         if is_complete && !much && connection.done_at.is_none() {
             connection.done_at = Some(now);
-            self.act(server, 0, |end, now| end.close(now));
-            self.act(server, 1, |end, now| end.close(now));
+            self.act(server, 0, Endpoint::close);
+            self.act(server, 1, Endpoint::close);
         } else if connection.ends[0].is_established() && connection.done_at.is_none() && writes > 0 {
             // what waits is enough for a while
             if connection.written - received < 4 * MUCH {

@@ -455,7 +455,9 @@ impl World<'_> {
         for complaint in enforcer.carry(now) {
             self.checks.violated(Invariant::Connection, complaint);
         }
-        lines.iter().for_each(|line| self.say(line));
+        for line in &lines {
+            self.say(line);
+        }
     }
 
     /// What a collector says of the links.
