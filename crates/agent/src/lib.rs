@@ -25,7 +25,6 @@ mod namespaces;
 mod netlink;
 pub mod parsers;
 mod plan;
-mod reverted;
 mod routes;
 mod status;
 mod telemetry;

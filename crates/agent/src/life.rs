@@ -5,8 +5,8 @@
 //! [`Life::rules`] and has stored by then what must not be forgotten.
 
 use crate::config::Places;
-use crate::reverted::RevertedFile;
 use bus::files::{FileError, store_epoch, stored_epoch};
+use bus::reverted::{RevertedFile, Reverts};
 use bus::{Clock, Timetable};
 use policy::{Agent, AgentCounts, AgentRule, CueError, Gate, Host, Identity, PublicKeys, Question};
 use std::path::PathBuf;
@@ -42,9 +42,9 @@ impl Life {
     ) -> Result<Life, FileError> {
         let (epoch, timetable) = (places.epoch(), Timetable::new(&identity.host));
         let stored = stored_epoch(&epoch)?;
-        let (file, reverted) = RevertedFile::open(&places.reverted(), boot, clock)?;
+        let (file, reverts) = RevertedFile::open(&places.reverted(), boot, clock)?;
         let mut agent = Agent::new(Gate::new(keys, identity, stored));
-        agent.remember(reverted);
+        agent.remember(reverts.into_values().flatten());
         Ok(Life { clock, agent, epoch, stored, reverted: file, trouble: None, timetable, heard_at: Time::ZERO })
     }
 
@@ -119,7 +119,8 @@ impl Life {
             store_epoch(&self.epoch, highest)?;
             self.stored = Some(highest);
         }
-        let stored = self.reverted.store(self.clock, self.agent.reverted());
+        let reverts = Reverts::from([(String::new(), self.agent.reverted().to_vec())]);
+        let stored = self.reverted.store(self.clock, &reverts);
         self.trouble = stored.err().map(|error| error.to_string());
         Ok(changed || ended)
     }

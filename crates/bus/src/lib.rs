@@ -6,7 +6,7 @@
 //!
 //! [`channel()`] joins an Oracle and agents of one process, [`UnixOracle`] and [`UnixAgent`] processes of one machine, [`NatsHub`] and
 //! [`NatsBus`] machines of a fleet, whose messages are [`sealed`]. [`Report`] is what agents say. [`files`] keeps what both must not
-//! forget: keys, and the last epoch.
+//! forget, keys and the last epoch, and [`reverted`] what guards have reverted.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -21,6 +21,7 @@ mod nats;
 mod reasons;
 mod report;
 mod request;
+pub mod reverted;
 pub mod sealed;
 mod state;
 mod store;

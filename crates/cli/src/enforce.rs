@@ -64,7 +64,7 @@ pub struct Args {
     /// The Oracle's public key; only root may be able to write it [default: the identity's, or /etc/opentcp/oracle.key.pub]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The state folder: the highest epoch seen
+    /// The state folder: the highest epoch seen, and what guards have reverted
     #[arg(long, value_name = "DIR", default_value = "/var/lib/opentcp/enforce")]
     state: PathBuf,
     /// Memory for buffered packets
@@ -150,7 +150,7 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         places: Places {
             key: meeting.key(args.key.clone(), "oracle.pub", "/etc/opentcp/oracle.key.pub"),
             bus: meeting.bus,
-            epoch: args.state.join("epoch"),
+            state: args.state.clone(),
         },
         limits: Limits {
             flows: flows_max(args.flows)?,

@@ -1,285 +1,202 @@
 //! The Oracle's CUEs for hosts without an agent: the enforcer applies their settings to what these hosts send.
 
-use crate::epoch::Keeper;
-use crate::settings::{Place, bounded, config, covers, effective, is_total_alone, places, settings};
+use crate::keeper::{Disk, Keeper};
+use crate::represented::{Behalf, Represented};
+use crate::settings::{Place, bounded, config, covers, is_total_alone, places, settings};
 use bus::files::{FileError, KeyFile};
-use bus::{Address, Bus, BusError, Clock, FctTimes, InForce, Report, Telemetry, Timetable};
-use congestion::Algorithm;
-use enforcer::{Enforcer, Record, Rule, Sent};
-use packet_io::OwnedFrame;
-use policy::{Agent, AgentRule, COUNT_MAX, CueError, Gate, Host, Identity, Prefix, PublicKeys, SEGMENTS_MIN, Settings};
-use std::collections::{BTreeMap, VecDeque};
-use std::mem;
+use bus::reverted::{self, Reverts};
+use bus::{Address, Bus, BusError, Clock, Reasons};
+use enforcer::{Enforcer, Packet, Record, Rule, Sent};
+use policy::{AgentRule, Host, Prefix, PublicKeys, Question, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{Rate, Time};
+use std::{fs, io};
+use units::Time;
 
 /// Interval of measurements, and of attempts to connect to the Oracle.
 const LOOK: Time = Time::from_secs(1);
 /// Periods in which nothing came from an Oracle, on a bus that one alone listens to, after which another is looked for.
 const SILENCE: u64 = 3;
-/// Reports of a host on earlier periods that wait for an Oracle; older ones are lost.
-const WAITING_MAX: usize = 2;
-/// Retransmissions are counted over at most this long.
-const WINDOW_MAX: Time = Time::from_secs(60);
 /// CUEs accepted in one call, before any takes effect.
 const BATCH: usize = 1024;
-/// Rules of which ended flows are counted apart; what is more is counted as `other`.
-const KINDS_MAX: usize = 256;
 
-/// A host whose CUEs the enforcer takes.
-#[derive(Clone, Debug)]
-pub struct Behalf {
-    /// Its name in policies.
-    pub name: String,
-    /// Its addresses.
-    pub prefix: Prefix,
-    /// Its labels, for `match.labels` of policies.
-    pub labels: BTreeMap<String, String>,
-}
-
-/// The Oracle's socket and key, and the file that must outlive a restart.
+/// The Oracle's socket and key, and the folder of what must outlive a restart.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// Where it meets the Oracle.
     pub bus: Address,
     /// The file of its public keys.
     pub key: PathBuf,
-    /// The file of the highest epoch seen.
-    pub epoch: PathBuf,
+    /// The folder of the highest epoch seen, and of what guards have reverted.
+    pub state: PathBuf,
+}
+
+/// What the machine gives.
+pub struct Ends {
+    /// Joins the bus.
+    pub connect: Box<dyn FnMut() -> Result<Box<dyn Bus>, BusError>>,
+    /// Random bytes to ask the Oracle with.
+    pub question: Box<dyn FnMut() -> io::Result<Question>>,
+    /// Its clock, just begun.
+    pub clock: Clock,
+    /// The number of the machine's start.
+    pub boot: String,
+}
+
+impl Ends {
+    /// This machine's, with the bus at `address`.
+    ///
+    /// # Errors
+    /// The kernel does not say the number of the machine's start.
+    pub fn of_machine(address: Address) -> io::Result<Ends> {
+        Ok(Ends {
+            connect: Box::new(move || address.connect()),
+            question: Box::new(bus::random),
+            clock: Clock::begin(),
+            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_string(),
+        })
+    }
+}
+
+/// What one enforcer gives another that takes its place.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Given {
+    /// The highest epoch seen.
+    #[prost(uint64, optional, tag = "1")]
+    epoch: Option<u64>,
+    /// What guards have reverted, as [`reverted::to_bytes`] writes it.
+    #[prost(bytes = "vec", tag = "2")]
+    reverted: Vec<u8>,
 }
 
 /// The state of the exchange with the Oracle.
 pub struct Cues {
-    address: Address,
+    ends: Ends,
+    /// The bus may have several Oracles at a time.
+    is_shared: bool,
     keys: PublicKeys,
     file: KeyFile,
-    clock: Clock,
     hosts: Vec<Represented>,
     bus: Option<Box<dyn Bus>>,
     next: Time,
     /// When the Oracle was heard last.
     heard_at: Time,
-    epochs: Keeper,
+    keeper: Keeper,
+    /// Why what guards have reverted is not on disk, as was said.
+    forgetful: Reasons,
     /// The rules have changed since [`Cues::rules`] was last called.
     changed: bool,
     /// The settings that [`Cues::rules`] returned last, by servers.
     set: Vec<(Prefix, Place, Settings)>,
 }
 
-struct Represented {
-    host: Behalf,
-    agent: Agent,
-    /// Its flows that ended in the current period since the last report, by rule.
-    ended: BTreeMap<String, Ended>,
-    /// Those of earlier periods that are not reported yet, with the epochs of these.
-    earlier: VecDeque<(u64, BTreeMap<String, Ended>)>,
-    timetable: Timetable,
-    notes: Vec<String>,
-    measured: Measured,
-    /// CUEs in force at the last measurement.
-    watched: usize,
-}
-
-/// What a host's flows send.
-#[derive(Default)]
-struct Measured {
-    /// By flows that have ended, since the start.
-    ended: Sent,
-    /// By all flows; `before` is the same at the start of the measurement.
-    all: Sent,
-    before: Sent,
-    begun_at: Time,
-    host: Host,
-    /// Flows that come to the host.
-    incoming: usize,
-}
-
-impl Measured {
-    /// `open`: sent by open flows.
-    fn sample(&mut self, now: Time, open: Sent) {
-        self.all = open;
-        self.all += self.ended;
-        let since = |all: u64, before: u64| all.saturating_sub(before);
-        let sent = since(self.all.segments, self.before.segments);
-        let took = now.saturating_sub(self.begun_at);
-        self.host.live_flows = Some(open.flows as f64);
-        self.host.sent_segments = Some(sent);
-        self.host.retransmitted_segments = Some(since(self.all.retransmits, self.before.retransmits));
-        if took > Time::ZERO {
-            let bits = since(self.all.bytes, self.before.bytes) as f64 * 8.0;
-            self.host.send_rate = Some(Rate::from_bps((bits / took.as_secs_f64()) as u64));
-        }
-        if sent >= SEGMENTS_MIN || took >= WINDOW_MAX {
-            self.begin(now);
-        }
-    }
-
-    /// Starts a measurement: what was sent so far no longer counts.
-    fn begin(&mut self, now: Time) {
-        (self.before, self.begun_at) = (self.all, now);
-    }
-}
-
-#[derive(Default)]
-struct Ended {
-    flows: u64,
-    bytes: u64,
-    segments: u64,
-    retransmits: u64,
-    times: FctTimes,
-}
-
-impl Represented {
-    /// With nothing in force.
-    fn new(host: &Behalf, keys: PublicKeys, highest: Option<u64>) -> Represented {
-        let identity = Identity { host: host.name.clone(), labels: host.labels.clone() };
-        let agent = Agent::new(Gate::new(keys, identity, highest));
-        Represented {
-            host: host.clone(),
-            agent,
-            ended: BTreeMap::new(),
-            earlier: VecDeque::new(),
-            timetable: Timetable::new(&host.name),
-            notes: Vec::new(),
-            measured: Measured::default(),
-            watched: 0,
-        }
-    }
-
-    /// Takes a message of the Oracle's; returns whether rules changed. A beacon ends the count of flows.
-    fn take(&mut self, now: Time, message: &[u8], say: &mut dyn FnMut(&str)) -> bool {
-        match self.agent.on_cue(now, message) {
-            Ok(anew) => {
-                if let Some(of_epoch) = self.timetable.heard(now, self.agent.beacon()) {
-                    self.earlier.push_back((of_epoch, mem::take(&mut self.ended)));
-                    if self.earlier.len() > WAITING_MAX {
-                        self.earlier.pop_front();
-                    }
-                }
-                return anew;
-            }
-            Err(CueError::NotOurs) => {}
-            Err(error) if self.agent.counts().rejected.is_power_of_two() => {
-                say(&format!("CUE for {} rejected: {error}", self.host.name));
-            }
-            Err(_) => {}
-        }
-        false
-    }
-
-    /// The report on flows that have `ended`, in the period of `of_epoch`.
-    fn report(&self, now: Time, ended: &BTreeMap<String, Ended>, of_epoch: Option<u64>) -> Report {
-        let held = self.agent.rules();
-        let flows = (self.measured.host.live_flows.unwrap_or(0.0) as usize, self.measured.incoming);
-        let in_force = held.iter().map(|rule| InForce {
-            effective: effective(rule, &settings(&held, rule.sessions.remote, rule.sessions.port), flows),
-            left: rule.deadline.saturating_sub(now),
-            policy: rule.policy.clone(),
-            rule: rule.rule.clone(),
-        });
-        let telemetry = ended.iter().map(|(group, ended)| Telemetry {
-            group: group.clone(),
-            remote_rack: String::new(),
-            size: "all".to_string(),
-            flows: ended.flows,
-            bytes: ended.bytes,
-            segments: ended.segments,
-            retransmits: ended.retransmits,
-            fct_us: ended.times.bins(),
-        });
-        Report {
-            host: Host {
-                name: self.host.name.clone(),
-                labels: self.host.labels.clone(),
-                algorithms: Algorithm::builtins().iter().map(|one| one.name().to_string()).collect(),
-                ..self.measured.host.clone()
-            },
-            question: self.agent.question(),
-            epoch: self.agent.highest(),
-            of_epoch,
-            counts: self.agent.counts(),
-            in_force: in_force.collect(),
-            telemetry: telemetry.collect(),
-            notes: self.notes.clone(),
-            ..Report::default()
-        }
-    }
-
-    /// Reports: first on earlier periods, then on the current one if that is due.
-    fn send(&mut self, now: Time, bus: &mut dyn Bus) -> Result<(), BusError> {
-        let (is_late, has_current) = (!self.earlier.is_empty(), self.timetable.has_current(now));
-        while let Some((of_epoch, ended)) = self.earlier.front() {
-            deliver(bus, &self.report(now, ended, Some(*of_epoch)))?;
-            self.earlier.pop_front();
-        }
-        if has_current {
-            deliver(bus, &self.report(now, &self.ended, self.timetable.epoch()))?;
-            self.ended.clear();
-        } else if !is_late {
-            // what was measured goes without it
-            deliver(bus, &self.report(now, &BTreeMap::new(), None))?;
-        }
-        Ok(())
-    }
-}
-
-/// Sends a report. One that would be refused another time too is lost.
-fn deliver(bus: &mut dyn Bus, report: &Report) -> Result<(), BusError> {
-    match bus.send(&report.clone().to_bytes()) {
-        Err(error @ (BusError::Full | BusError::Gone)) => Err(error),
-        _ => Ok(()),
-    }
-}
-
 impl Cues {
-    /// With nothing in force.
+    /// With nothing in force. The disk is to be turned, or to work in a thread of its own.
     ///
     /// # Errors
-    /// The Oracle's keys, or the highest epoch so far, cannot be read.
-    pub fn new(hosts: &[Behalf], places: Places) -> Result<Cues, FileError> {
-        let ((file, keys), epochs) = (KeyFile::read(&places.key)?, Keeper::begin(places.epoch)?);
-        let hosts = hosts.iter().map(|host| Represented::new(host, keys.clone(), epochs.highest())).collect();
-        Ok(Cues {
-            address: places.bus,
+    /// The Oracle's keys, or what an earlier enforcer has left, cannot be read.
+    pub fn begin(hosts: &[Behalf], places: &Places, ends: Ends) -> Result<(Cues, Disk), FileError> {
+        let (file, keys) = KeyFile::read(&places.key)?;
+        let (keeper, disk, reverts) = Keeper::begin(&places.state, &ends.boot, ends.clock)?;
+        let mut cues = Cues {
+            ends,
+            is_shared: places.bus.is_shared(),
+            hosts: hosts.iter().map(|host| Represented::new(host, keys.clone(), keeper.highest())).collect(),
             keys,
             file,
-            clock: Clock::begin(),
-            hosts,
             bus: None,
             next: Time::ZERO,
             heard_at: Time::ZERO,
-            epochs,
+            keeper,
+            forgetful: Reasons::default(),
             changed: false,
             set: Vec::new(),
-        })
+        };
+        cues.remember(reverts);
+        Ok((cues, disk))
     }
 
-    /// Discards all CUEs and starts a new clock.
+    /// Discards all CUEs and starts a new clock. What guards have reverted stays so.
     pub fn begin_anew(&mut self) {
+        let (before, clock) = (self.ends.clock, self.ends.clock.anew());
+        let reverts = reverted::on_another_clock(&self.reverts(), before, clock);
         for host in &mut self.hosts {
-            *host = Represented::new(&host.host, self.keys.clone(), self.epochs.highest());
+            *host = Represented::new(&host.host, self.keys.clone(), self.keeper.highest());
         }
-        (self.clock, self.next, self.heard_at, self.bus) = (Clock::begin(), Time::ZERO, Time::ZERO, None);
+        (self.ends.clock, self.next, self.heard_at, self.bus) = (clock, Time::ZERO, Time::ZERO, None);
         (self.changed, self.set) = (false, Vec::new());
+        self.remember(reverts);
     }
 
-    /// Handles messages, expiry, measurements and reports; returns whether the rules changed. Call it ten times a second.
+    /// What the enforcer that takes this one's place must know.
+    pub fn give(&self) -> Given {
+        Given { epoch: self.highest(), reverted: reverted::to_bytes(&self.reverts(), self.ends.clock) }
+    }
+
+    /// Begins with what the enforcer has given whose place this one takes: since this one has read its files, that has gone on.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn take(&mut self, given: &Given) -> Result<(), String> {
+        let (reverts, before) = (reverted::from_bytes(&given.reverted, self.ends.clock)?, self.reverts());
+        let highest = given.epoch.max(self.keeper.highest());
+        for host in &mut self.hosts {
+            *host = Represented::new(&host.host, self.keys.clone(), highest);
+            let both = [&reverts, &before].map(|of| of.get(&host.host.name).cloned().unwrap_or_default());
+            host.agent.remember(both.concat());
+        }
+        Ok(())
+    }
+
+    /// The highest epoch that its hosts know of.
+    fn highest(&self) -> Option<u64> {
+        self.hosts.iter().filter_map(|host| host.agent.highest()).max()
+    }
+
+    /// What guards have reverted.
+    fn reverts(&self) -> Reverts {
+        let of = |host: &Represented| (host.host.name.clone(), host.agent.reverted().to_vec());
+        self.hosts.iter().map(of).filter(|(_, reverted)| !reverted.is_empty()).collect()
+    }
+
+    fn remember(&mut self, mut reverts: Reverts) {
+        for host in &mut self.hosts {
+            host.agent.remember(reverts.remove(&host.host.name).unwrap_or_default());
+        }
+    }
+
+    /// Counts the flows that have ended, and gives the `enforcer` its rules where they have changed: those of CUEs in force, then its `own`.
+    /// Call it ten times a second; `now` is the enforcer's.
     ///
     /// # Errors
     /// The epoch cannot be stored; its CUEs must not take effect then.
-    pub fn look(&mut self, enforcer: &Enforcer<OwnedFrame>, say: &mut dyn FnMut(&str)) -> Result<bool, FileError> {
-        let now = self.clock.now();
+    pub fn turn<P: Packet>(
+        &mut self,
+        now: Time,
+        enforcer: &mut Enforcer<P>,
+        own: &[Rule],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), FileError> {
+        while let Some(record) = enforcer.poll_record() {
+            self.ended(&record);
+        }
+        if self.look(enforcer, say)?
+            && let Some(rules) = self.rules()
+        {
+            enforcer.set_rules(now, [&rules, own].concat());
+        }
+        Ok(())
+    }
+
+    /// Handles messages, expiry, measurements and reports; returns whether the rules changed.
+    fn look<P: Packet>(&mut self, enforcer: &Enforcer<P>, say: &mut dyn FnMut(&str)) -> Result<bool, FileError> {
+        let now = self.ends.clock.now();
         self.changed |= self.listen(now, say);
         for host in &mut self.hosts {
             self.changed |= host.agent.on_timer(now);
         }
-        let highest = self.hosts.iter().filter_map(|host| host.agent.highest()).max();
-        if !self.epochs.keeps(highest)? {
-            // CUEs take effect, and are reported, only once their epoch is on disk
-            return Ok(false);
-        }
+        let is_kept = self.keeper.keeps(self.highest())?;
         if self.next <= now {
             self.next = now + LOOK;
             self.trust(say);
@@ -289,8 +206,23 @@ impl Cues {
             }
             self.changed |= self.measure(now, enforcer, say);
         }
-        self.report(now, say);
-        Ok(mem::take(&mut self.changed))
+        let reverts = self.reverts();
+        self.keeper.keep_reverts(self.ends.clock, reverts);
+        if let Some(trouble) = self.keeper.trouble().filter(|trouble| self.forgetful.is_news(trouble)) {
+            say(&format!(
+                "an enforcer that is started after this one would not know what its guards have reverted: {trouble}"
+            ));
+        }
+        // CUEs take effect, and are reported, only once their epoch is on disk
+        if is_kept {
+            self.report(now, say);
+        }
+        let changed = self.changed || !is_kept;
+        if changed {
+            self.hosts.iter_mut().for_each(|host| host.settle(now, is_kept));
+        }
+        self.changed &= !is_kept;
+        Ok(changed)
     }
 
     /// Reads the Oracle's keys anew where their file has changed.
@@ -307,7 +239,7 @@ impl Cues {
     }
 
     /// Measures what each host sends and checks guards; returns whether one has reverted something.
-    fn measure(&mut self, now: Time, enforcer: &Enforcer<OwnedFrame>, say: &mut dyn FnMut(&str)) -> bool {
+    fn measure<P: Packet>(&mut self, now: Time, enforcer: &Enforcer<P>, say: &mut dyn FnMut(&str)) -> bool {
         let mut open = vec![Sent::default(); self.hosts.len()];
         for (server, sent) in enforcer.sent() {
             let its = self.hosts.iter().position(|host| host.host.prefix.contains(server.ip()));
@@ -342,10 +274,10 @@ impl Cues {
 
     /// Connects to the Oracle and asks for its current epoch; until the answer, no CUE is accepted.
     fn connect(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
-        let Ok(bus) = self.address.connect() else { return };
+        let Ok(bus) = (self.ends.connect)() else { return };
         self.heard_at = now;
         for host in &mut self.hosts {
-            match bus::random() {
+            match (self.ends.question)() {
                 Ok(question) => {
                     host.agent.ask(question);
                     host.timetable.asked(now);
@@ -359,7 +291,7 @@ impl Cues {
     /// Leaves an Oracle that has announced periods and says nothing any more: it may be stopped, and another in its place.
     fn leave_the_silent(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
         let period = self.hosts.first().and_then(|host| host.timetable.period());
-        let Some(period) = period.filter(|_| self.bus.is_some() && !self.address.is_shared()) else { return };
+        let Some(period) = period.filter(|_| self.bus.is_some() && !self.is_shared) else { return };
         if now >= self.heard_at + period * SILENCE {
             say(&format!("the Oracle was silent for {SILENCE} periods: looking for another"));
             self.bus = None;
@@ -390,18 +322,18 @@ impl Cues {
     }
 
     /// The enforcer's rules by the CUEs in force, host by host, in order; `None` if they have not changed.
-    pub fn rules(&mut self) -> Option<Vec<Rule>> {
+    fn rules(&mut self) -> Option<Vec<Rule>> {
         let (mut rules, mut totals, mut set) = (Vec::new(), Vec::new(), Vec::new());
         for host in &mut self.hosts {
             host.notes.clear();
-            let held = host.agent.rules();
-            for AgentRule { policy, rule, sessions, .. } in &held {
+            let held = &host.in_force;
+            for AgentRule { policy, rule, sessions, .. } in held {
                 let cgroup = sessions.cgroup.iter();
                 let note = |cgroup| format!("{policy}/{rule}: packets do not show their cgroup ({cgroup})");
                 host.notes.extend(cgroup.map(note));
             }
-            for (clients, port) in places(&held) {
-                let settings = settings(&held, clients, port);
+            for (clients, port) in places(held) {
+                let settings = settings(held, clients, port);
                 if let Some(rule) = bounded(&settings, host.host.prefix, (clients, port)) {
                     totals.push(rule);
                 }
@@ -434,30 +366,11 @@ impl Cues {
     }
 
     /// Counts a flow that has ended.
-    pub fn ended(&mut self, record: &Record) {
+    fn ended(&mut self, record: &Record) {
         let address = record.server.ip();
-        let Some(host) = self.hosts.iter_mut().find(|host| host.host.prefix.contains(address)) else { return };
-        let rules = host.agent.rules();
-        let fits = |rule: &&AgentRule| {
-            rule.set.cc.as_ref() == Some(&record.algorithm)
-                && rule.sessions.contains(record.client.ip(), record.server.port, "")
-        };
-        let name =
-            rules.iter().find(fits).map_or("default".to_string(), |rule| format!("{}/{}", rule.policy, rule.rule));
-        let is_new = host.ended.len() >= KINDS_MAX && !host.ended.contains_key(&name);
-        let kind = host.ended.entry(if is_new { "other".to_string() } else { name }).or_default();
-        host.measured.ended += Sent {
-            // open flows are counted elsewhere
-            flows: 0,
-            bytes: record.bytes_acked,
-            segments: record.data_segments_sent.into(),
-            retransmits: record.retransmits.into(),
-        };
-        kind.flows += 1;
-        kind.bytes = kind.bytes.saturating_add(record.bytes_acked).min(COUNT_MAX);
-        kind.segments += u64::from(record.data_segments_sent);
-        kind.retransmits += u64::from(record.retransmits.min(record.data_segments_sent));
-        kind.times.record(record.ended.saturating_sub(record.began).as_us());
+        if let Some(host) = self.hosts.iter_mut().find(|host| host.host.prefix.contains(address)) {
+            host.ended(record);
+        }
     }
 
     /// Reports each host to the Oracle at its time; a report that cannot be sent is repeated the next time.
@@ -483,10 +396,12 @@ impl Cues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::represented::{Ended, KINDS_MAX};
     use bus::files::{generate, secret_key};
-    use bus::{Hub as _, UnixOracle};
-    use enforcer::{End, Limits};
-    use policy::{Addressees, Cue, CueGuard, CueScope, OracleKey, Sessions};
+    use bus::{Hand, Hub as _, Report, UnixOracle};
+    use enforcer::{End, Limits, Simulated};
+    use policy::{Addressees, COUNT_MAX, Cue, CueGuard, CueScope, OracleKey, Reverted, Sessions};
+    use std::collections::BTreeMap;
     use std::path::Path;
     use std::thread;
     use units::Bytes;
@@ -519,11 +434,23 @@ mod tests {
         let at = |name: &str| folder.join(name);
         let key = generate(&at("key")).expect("a key");
         let oracle = UnixOracle::listen(&at("oracle")).expect("a socket");
-        let places = Places { bus: Address::Unix(at("oracle")), key, epoch: at("epoch") };
+        (oracle, secret_key(&at("key")).expect("it was just made"), begin(folder, &key))
+    }
+
+    /// Who takes CUEs for 10.0.0.0/8 where another may have done so before.
+    fn begin(folder: &Path, key: &Path) -> Cues {
+        begin_on(Clock::begin(), folder, key)
+    }
+
+    fn begin_on(clock: Clock, folder: &Path, key: &Path) -> Cues {
+        let bus = Address::Unix(folder.join("oracle"));
+        let places = Places { bus: bus.clone(), key: key.to_path_buf(), state: folder.to_path_buf() };
         let prefix = "10.0.0.0/8".parse().expect("a prefix");
         let host = Behalf { name: "h".to_string(), prefix, labels: BTreeMap::new() };
-        let cues = Cues::new(&[host], places).expect("nothing is stored yet");
-        (oracle, secret_key(&at("key")).expect("it was just made"), cues)
+        let ends = Ends { clock, ..Ends::of_machine(bus).expect("a kernel") };
+        let (cues, disk) = Cues::begin(&[host], &places, ends).expect("files of its own");
+        thread::spawn(move || disk.work());
+        cues
     }
 
     /// A CUE for every host, without a guard.
@@ -549,7 +476,7 @@ mod tests {
 
     /// The Oracle answers the host's question, and sends a CUE.
     fn send((oracle, key): (&mut UnixOracle, &OracleKey), cue: &Cue, cues: &mut Cues) {
-        cues.look(&Enforcer::new(Limits::default(), Vec::new(), 1), &mut |_| {}).expect("a disk");
+        cues.look(&Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1), &mut |_| {}).expect("a disk");
         let asked = oracle.receive(Duration::from_secs(5)).expect("a bus").expect("it reports at once");
         let question = Report::from_bytes(&asked.bytes).expect("a report").question.expect("no answer yet");
         oracle.send(&key.answer(0, &[question])).expect("it listens");
@@ -562,9 +489,9 @@ mod tests {
         let (mut oracle, key, mut cues) = oracle(folder.path());
         let set = Settings { window_total: Some(Bytes::new(130_000)), ..Settings::default() };
         send((&mut oracle, &key), &cue(set), &mut cues);
-        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
-        let until = cues.clock.now() + Time::from_secs(10);
-        while !cues.look(&enforcer, &mut |_| {}).expect("a disk") && cues.clock.now() < until {
+        let enforcer = Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1);
+        let until = cues.ends.clock.now() + Time::from_secs(10);
+        while !cues.look(&enforcer, &mut |_| {}).expect("a disk") && cues.ends.clock.now() < until {
             thread::sleep(Duration::from_millis(10));
         }
         let rules = cues.rules().expect("they have changed");
@@ -583,14 +510,14 @@ mod tests {
     fn a_guard_takes_back_what_its_cue_set_and_holds_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut oracle, key, mut cues) = oracle(folder.path());
-        let enforcer = Enforcer::new(Limits::default(), Vec::new(), 1);
+        let enforcer = Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1);
         let guard = CueGuard { revert_if: "host.drop_rate > 0.02".to_string(), hold: Time::from_secs(2) };
         let cue = Cue { guard: Some(guard), ..cue(Settings { cc: Some("bbr".to_string()), ..Settings::default() }) };
         send((&mut oracle, &key), &cue, &mut cues);
         // rules there are when they change
         let changes = |cues: &mut Cues| {
-            let until = cues.clock.now() + Time::from_secs(10);
-            while cues.clock.now() < until {
+            let until = cues.ends.clock.now() + Time::from_secs(10);
+            while cues.ends.clock.now() < until {
                 if cues.look(&enforcer, &mut |_| {}).expect("a disk") {
                     return cues.rules().map(|rules| rules.len());
                 }
@@ -606,7 +533,37 @@ mod tests {
         let times = |cues: &Cues| cues.hosts[0].agent.counts().reverted;
         cues.ended(&Record { data_segments_sent: 2000, retransmits: 200, ..record() });
         assert_eq!((changes(&mut cues), times(&cues)), (Some(0), 1), "a tenth was retransmitted");
+        // one that takes its place has read its files before, one that is started later reads them
+        let another = folder.path().join("another");
+        fs::create_dir(&another).expect("a folder of its own");
+        let (held, key) = (cues.hosts[0].agent.reverted()[0].clone(), folder.path().join("key.pub"));
+        let mut taking = begin(&another, &key);
+        taking.take(&cues.give()).expect("as it was given");
+        assert!(!cues.look(&enforcer, &mut |_| {}).expect("a disk"));
+        while !folder.path().join("reverted.json").exists() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        for of in [&taking, &begin(folder.path(), &key)].map(|cues| &cues.hosts[0].agent) {
+            let [reverted] = of.reverted() else { panic!("{:?}", of.reverted()) };
+            assert_eq!((&reverted.rule, reverted.hold), (&held.rule, held.hold));
+            assert!(reverted.until <= held.until && of.highest() == Some(1));
+        }
         assert_eq!((changes(&mut cues), times(&cues)), (Some(1), 1), "the hold time is over");
+    }
+
+    #[test]
+    fn what_a_guard_has_reverted_outlives_a_new_clock() {
+        let (folder, hand) = (tempfile::tempdir().expect("a folder"), Hand::default());
+        let key = generate(&folder.path().join("key")).expect("a key");
+        let mut cues = begin_on(hand.begin(), folder.path(), &key);
+        let reverted = |until| {
+            let (policy, rule, hold) = ("p".to_string(), "r".to_string(), Time::from_secs(60));
+            Reverted { policy, rule, until: Time::from_secs(until), hold }
+        };
+        cues.hosts[0].agent.remember([reverted(60)]);
+        hand.set(Duration::from_secs(20));
+        cues.begin_anew();
+        assert_eq!(cues.hosts[0].agent.reverted(), [reverted(40)]);
     }
 
     #[test]
@@ -644,20 +601,5 @@ mod tests {
         let other = &cues.hosts[0].ended["other"];
         assert_eq!((cues.hosts[0].ended.len(), other.flows), (KINDS_MAX + 1, 3));
         assert_eq!((other.bytes, other.segments, other.retransmits), (COUNT_MAX, 3, 3), "as much as a report may say");
-    }
-
-    #[test]
-    fn retransmissions_are_measured_over_enough_segments() {
-        let mut measured = Measured::default();
-        let sent = |segments, retransmits| Sent { flows: 3, bytes: segments * 1000, segments, retransmits };
-        let second = |n| Time::from_secs(n);
-        measured.sample(second(1), sent(900, 90));
-        assert_eq!((measured.host.drop_rate(), measured.host.live_flows), (None, Some(3.0)));
-        measured.sample(second(2), sent(2000, 100));
-        assert_eq!((measured.host.drop_rate(), measured.host.send_rate), (Some(0.05), Some(Rate::from_bps(8_000_000))));
-        // one flow ends, the others continue
-        measured.ended += Sent { flows: 0, ..sent(2000, 100) };
-        measured.sample(second(3), sent(1000, 0));
-        assert_eq!(measured.host.drop_rate(), Some(0.0));
     }
 }

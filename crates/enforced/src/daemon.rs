@@ -138,7 +138,7 @@ impl Daemon {
     /// # Errors
     /// That enforcer goes on.
     pub fn replace(&mut self, taking: Taking, socket: &Path) -> io::Result<(u64, Duration)> {
-        let taken = taking.finish(&mut self.ports, &mut self.enforcer, || self.clock.now())?;
+        let taken = taking.finish(&mut self.ports, &mut self.enforcer, self.cues.as_mut(), || self.clock.now())?;
         self.ports.iter_mut().for_each(|port| port.own(true));
         self.shown.listener.own(Some(socket));
         self.heartbeat()?;
@@ -260,15 +260,13 @@ impl Daemon {
         if self.hands_over(say) {
             return Ok(true);
         }
-        while let Some(record) = self.enforcer.poll_record() {
-            self.cues.iter_mut().for_each(|cues| cues.ended(&record));
-        }
-        let Some(cues) = &mut self.cues else { return Ok(false) };
-        if cues.look(&self.enforcer, say).map_err(io::Error::other)?
-            && let Some(rules) = cues.rules()
-        {
-            self.enforcer.set_rules(self.clock.now(), [rules, self.rules.clone()].concat());
-            self.transmit();
+        match &mut self.cues {
+            Some(cues) => {
+                cues.turn(self.clock.now(), &mut self.enforcer, &self.rules, say).map_err(io::Error::other)?;
+                self.transmit();
+            }
+            // nobody counts them
+            None => while self.enforcer.poll_record().is_some() {},
         }
         Ok(false)
     }
@@ -295,8 +293,8 @@ impl Daemon {
         let given = successor.waits(self.clock.now()).and_then(|waits| {
             if waits {
                 self.ports.iter_mut().for_each(Port::flush);
-                let (ports, enforcer, now) = (&self.ports, &self.enforcer, self.clock.now());
-                Giving { ports, enforcer, now }.give(&successor)?;
+                let (ports, enforcer, cues) = (&self.ports, &self.enforcer, self.cues.as_ref());
+                Giving { ports, enforcer, cues, now: self.clock.now() }.give(&successor)?;
             }
             Ok(waits)
         });

@@ -9,6 +9,7 @@
 //! on where it was if anything fails. It beats meanwhile, so that no packet bypasses the enforcer. All is written in tagged fields
 //! (Protocol Buffers), so versions may differ in them; [`FORMAT`] changes when they differ in more.
 
+use crate::cues::{Cues, Given};
 use crate::port::{Port, PortState};
 use enforcer::{Checkpoint, Enforcer, Handshakes};
 use nix::time::{ClockId, clock_gettime};
@@ -68,6 +69,9 @@ struct Pause {
     ports: Vec<PortState>,
     #[prost(uint64, tag = "3")]
     flows: u64,
+    /// If it takes CUEs.
+    #[prost(message, optional, tag = "4")]
+    cues: Option<Given>,
 }
 
 /// A new enforcer that has asked for a running one's place.
@@ -120,6 +124,8 @@ pub struct Giving<'a> {
     pub ports: &'a [Port; 2],
     /// Its flows.
     pub enforcer: &'a Enforcer<OwnedFrame>,
+    /// What it takes CUEs by, if it does.
+    pub cues: Option<&'a Cues>,
     /// By its clock.
     pub now: Time,
 }
@@ -137,7 +143,8 @@ impl Giving<'_> {
         stream.set_read_timeout(Some(BEAT))?;
         let mut writer = BufWriter::with_capacity(1 << 16, stream);
         let flows = self.enforcer.flows() as u64;
-        write_message(&mut writer, &Pause { began_ns, ports: states(self.ports), flows })?;
+        let cues = self.cues.map(Cues::give);
+        write_message(&mut writer, &Pause { began_ns, ports: states(self.ports), flows, cues })?;
         write_message(&mut writer, &self.enforcer.handshakes(self.now))?;
         for (n, flow) in self.enforcer.checkpoints(self.now, bytes_of).enumerate() {
             if n % FLOWS_PER_BEAT == 0 {
@@ -216,6 +223,7 @@ impl Taking {
         mut self,
         ports: &mut [Port; 2],
         enforcer: &mut Enforcer<OwnedFrame>,
+        cues: Option<&mut Cues>,
         now: impl Fn() -> Time,
     ) -> io::Result<(u64, Duration)> {
         let _urgent = Urgent::begin();
@@ -225,6 +233,9 @@ impl Taking {
         let now = now();
         let states = both(pause.ports)?;
         ports.iter_mut().zip(&states).try_for_each(|(port, state)| port.resume(state)).map_err(io::Error::other)?;
+        if let (Some(cues), Some(given)) = (cues, &pause.cues) {
+            cues.take(given).map_err(|why| invalid(&why))?;
+        }
         let handshakes: Handshakes = read_message(&mut reader)?;
         enforcer.restore_handshakes(now, &handshakes);
         for _ in 0..pause.flows {

@@ -7,24 +7,26 @@
 
 mod cues;
 mod daemon;
-mod epoch;
 mod flows;
 mod hand_over;
+mod keeper;
 mod mirror;
 mod port;
+mod represented;
 mod rule;
 mod settings;
 mod status;
 mod watch;
 
-pub use cues::{Behalf, Places};
+pub use cues::{Cues, Ends, Places};
 pub use flows::{FlowRow, SLICE, flows};
+pub use keeper::Disk;
 pub use mirror::Mirroring;
+pub use represented::Behalf;
 pub use rule::rule;
 pub use status::{PortStatus, Status};
 pub use watch::METRICS;
 
-use cues::Cues;
 use daemon::{Daemon, Shown};
 use enforcer::{Limits, Rule};
 use hand_over::Taking;
@@ -40,6 +42,7 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 /// The capabilities that an enforcer needs.
 const NEEDED: [Capability; 4] = [Capability::Bpf, Capability::NetAdmin, Capability::NetRaw, Capability::IpcLock];
@@ -53,7 +56,7 @@ pub struct Config {
     pub rules: Vec<Rule>,
     /// Hosts whose CUEs it takes; without any, [`places`](Config::places) is not used.
     pub hosts: Vec<Behalf>,
-    /// The Oracle's socket and key, and the file that must outlive a restart.
+    /// The Oracle's socket and key, and the folder of what must outlive a restart.
     pub places: Places,
     /// Limits of memory and flows.
     pub limits: Limits,
@@ -204,11 +207,13 @@ fn cues(config: &Config) -> Result<Option<Cues>, EnforceError> {
     if config.hosts.is_empty() {
         return Ok(None);
     }
-    if let Some(folder) = config.places.epoch.parent() {
-        fs::create_dir_all(folder).map_err(|error| EnforceError::Input(format!("{}: {error}", folder.display())))?;
-    }
-    let cues = Cues::new(&config.hosts, config.places.clone());
-    cues.map(Some).map_err(|error| EnforceError::Input(error.to_string()))
+    let folder = &config.places.state;
+    fs::create_dir_all(folder).map_err(|error| EnforceError::Input(format!("{}: {error}", folder.display())))?;
+    let ends = Ends::of_machine(config.places.bus.clone()).map_err(|error| failed(&error))?;
+    let begun = Cues::begin(&config.hosts, &config.places, ends);
+    let (cues, disk) = begun.map_err(|error| EnforceError::Input(error.to_string()))?;
+    thread::spawn(move || disk.work());
+    Ok(Some(cues))
 }
 
 /// The exchange with enforcers on other machines, if there are any.

@@ -85,7 +85,7 @@ pub fn effective(rule: &AgentRule, all: &Settings, (sends, receives): (usize, us
             found: done.then(|| "in the network".to_string()),
             connections: if done { flows } else { 0 },
             differing: if done { 0 } else { flows },
-            until_close: true,
+            until_close: false,
         }));
     }
     found

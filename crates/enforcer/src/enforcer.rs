@@ -87,13 +87,12 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Replaces the rules, also for open flows; those that no rule matches any more keep their settings.
+    /// Replaces the rules, also for open flows. Those that no rule matches any more pass untouched from now on, with what was delayed.
     pub fn set_rules(&mut self, now: Time, rules: Vec<Rule>) {
         self.rules = Rules::new(rules);
         self.receivers.clear();
         for slot in 0..self.flows.len() as u32 {
-            if self.flows[slot as usize].is_some() {
-                self.retune(now, slot);
+            if self.flows[slot as usize].is_some() && self.retune(now, slot) {
                 let (flow, cx) = self.parts(now, slot);
                 if let Some((receiver, slot)) = cx.receiver {
                     receiver.note(slot, (in_flight(&flow.relay), 0), flow.relay.sock().mss_cache);
@@ -110,14 +109,21 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    fn retune(&mut self, now: Time, slot: u32) {
+    /// Gives a flow the settings of the rule that matches it; false: none does, and the flow passes untouched from now on.
+    fn retune(&mut self, now: Time, slot: u32) -> bool {
         let flow = self.flows[slot as usize].as_mut().expect("asked only for flows");
-        let Some(config) = self.rules.config(flow.key.server, flow.key.client, flow.dscp) else { return };
+        let Some(config) = self.rules.config(flow.key.server, flow.key.client, flow.dscp) else {
+            let (flow, mut cx) = self.parts(now, slot);
+            flow.release(&mut cx);
+            self.end(now, slot, Ending::Astray);
+            return false;
+        };
         let before = flow.relay.config().algorithm.name();
         flow.relay.retune(now, config);
         let after = flow.relay.config().algorithm.name();
         *count_of(&mut self.by_algorithm, before) -= 1;
         *count_of(&mut self.by_algorithm, after) += 1;
+        true
     }
 
     /// Flows whose data waits for room on the way to this client send what there is room for.

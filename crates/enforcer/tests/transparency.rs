@@ -71,6 +71,8 @@ enum Event {
     Deaf { end: usize, on: bool },
     /// The flows' algorithm changes.
     Rule(&'static Algorithm),
+    /// No rule is for the flows any more.
+    NoRule,
     /// The enforcer is replaced by an empty one: everything that it buffered is lost.
     Crash,
     /// The enforcer is removed; what it buffered is sent.
@@ -100,7 +102,7 @@ fn any_events(random: &mut Random) -> Vec<(Time, Event)> {
             5 => events.push((at, Event::Rule(any_algorithm(random)))),
             6 => events.push((at, Event::Crash)),
             7 => events.push((at, Event::HandOver)),
-            _ => events.push((at, Event::Stop)),
+            _ => events.push((at, *random.any(&[Event::Stop, Event::NoRule]))),
         }
     }
     events.sort_by_key(|(at, _)| *at);
@@ -334,6 +336,10 @@ impl Run {
                 }
                 Event::Rule(algorithm) => {
                     world.enforcer.iter_mut().for_each(|enforcer| enforcer.set_rules(world.now, rules(algorithm)));
+                    world.drain();
+                }
+                Event::NoRule => {
+                    world.enforcer.iter_mut().for_each(|enforcer| enforcer.set_rules(world.now, Vec::new()));
                     world.drain();
                 }
                 Event::HandOver => {

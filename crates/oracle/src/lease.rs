@@ -100,6 +100,8 @@ pub struct Lease {
     interval: Time,
     /// As last seen, with its revision, and since when it is so. `None`: never looked.
     seen: Option<(Option<(Content, u64)>, Time)>,
+    /// The highest term seen: a store that was emptied, or is older, does not know it.
+    highest: u32,
     /// The term that it holds, and when it began to renew it last.
     held: Option<(u32, Time)>,
     look_at: Time,
@@ -113,8 +115,8 @@ impl Lease {
     /// Of the Oracle of this number, which decides every `period`. Does not ask for it yet.
     pub fn new(store: Box<dyn Store>, number: u8, period: Time) -> Lease {
         let interval = Lease::interval(period);
-        let (seen, held, look_at) = (None, None, Time::ZERO);
-        Lease { store, number, interval, seen, held, look_at, decided_at: None, shared: None }
+        let (seen, highest, held, look_at) = (None, 0, None, Time::ZERO);
+        Lease { store, number, interval, seen, highest, held, look_at, decided_at: None, shared: None }
     }
 
     fn interval(period: Time) -> Time {
@@ -199,6 +201,7 @@ impl Lease {
         let there =
             self.store.get(LEASE)?.map(|entry| read::<Content>(LEASE, &entry).map(|content| (content, entry.revision)));
         let there = there.transpose()?;
+        self.highest = self.highest.max(there.as_ref().map_or(0, |(content, _)| content.term));
         let before = self.seen.as_ref().and_then(|(seen, _)| seen.as_ref()).map(|(content, _)| content.epoch);
         if before.is_some_and(|before| there.as_ref().is_some_and(|(content, _)| content.epoch != before)) {
             self.decided_at = Some(now);
@@ -221,14 +224,14 @@ impl Lease {
         if !is_free {
             return Ok(());
         }
-        let term = content.term.max(above) + 1;
+        let term = self.highest.max(above) + 1;
         if term > TERM_MAX {
             return Err(LeaseError::Terms);
         }
         let taken = Content { term, holder: Some(self.number), renewed: 0, epoch };
         if let Some(revision) = self.put(&taken, revision)? {
             self.seen = Some((Some((taken, revision)), now));
-            self.held = Some((term, now));
+            (self.highest, self.held) = (term, Some((term, now)));
         } else {
             // somebody was quicker
             self.see(now)?;

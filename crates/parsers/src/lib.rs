@@ -54,7 +54,7 @@ pub const PARSERS: &[Parser] = &[
     of("keys", read::keys),
     of("audit", read::audit),
     of("journal", agent::parsers::journal),
-    of("reverted", agent::parsers::reverted),
+    of("reverted", bus::reverted::parsed),
     of("lease", read::lease),
     of("sizes", read::sizes),
     Parser { name: "policy", read: read::policy, seeds: &["policies"] },

@@ -93,11 +93,12 @@ impl Agent {
         &self.reverted
     }
 
-    /// What guards had reverted before this agent began; no more than [`HELD_MAX`] of them count.
+    /// What guards had reverted before this agent began; no more than [`HELD_MAX`] of them count. Of two holds of a rule the longer one does.
     pub fn remember(&mut self, reverted: impl IntoIterator<Item = Reverted>) {
         self.reverted = reverted.into_iter().take(HELD_MAX).collect();
-        self.reverted.sort();
+        self.reverted.sort_by(|one, other| other.cmp(one));
         self.reverted.dedup_by(|one, before| (&one.policy, &one.rule) == (&before.policy, &before.rule));
+        self.reverted.reverse();
     }
 
     /// The highest epoch seen, to be stored before what was taken is set.

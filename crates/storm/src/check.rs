@@ -1,15 +1,22 @@
-//! What must hold in every storm. Judged from outside: from what was sent, what arrived, and what is in the kernel.
+//! What must hold in every storm. Judged from outside: from what was sent, what arrived, what is in the kernel, and which rules the enforcer
+//! has.
 
+use crate::enforcer::Done;
 use crate::host::{Did, InKernel, REVERTED, since};
 use crate::oracles::Sent;
 use crate::world::{FRACTION, HOLD, PERIOD};
-use policy::{Addressees, Cue, PublicKeys, place_of};
+use bus::Report;
+use policy::{Addressees, Cue, CueError, PublicKeys, place_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use units::Time;
 
 /// The rule that has a hold time.
 const SWITCHED: &str = "fast";
+/// Messages that are kept with what they say.
+const OPENED_MAX: usize = 256;
+/// What an enforcer says behind the name of a host whose guard has tripped.
+pub const REVERTING: &str = ": a guard has reverted";
 
 /// What must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,10 +37,13 @@ pub enum Invariant {
     Rollback,
     /// Nobody is treated whom the rollout does not treat: no more hosts than its share, and no agent that a CUE does not name.
     Share,
-    /// What is kept has a limit: Oracles know no host that there is not.
+    /// What is kept has a limit: Oracles know no host that there is not, and the enforcer has no more flows than there are.
     Bounds,
     /// The audit log is whole unless its disk was damaged.
     Audit,
+    /// Connections through the enforcer go on, whatever becomes of it. It acknowledges nothing that the client has not, and sends nothing
+    /// that the server has not.
+    Connection,
 }
 
 /// What did not hold.
@@ -69,6 +79,8 @@ struct OfHost {
 /// Looks whether everything holds.
 pub struct Checks {
     keys: PublicKeys,
+    /// What messages say: most reach several hosts, and a signature takes longer than all else.
+    opened: BTreeMap<Vec<u8>, Result<Cue, CueError>>,
     hosts: Vec<(String, OfHost)>,
     /// By host: whether [`SWITCHED`] was on by the last decision, and when it was switched on.
     on: BTreeMap<usize, (bool, Option<Time>)>,
@@ -89,6 +101,7 @@ impl Checks {
     pub fn new(keys: PublicKeys, hosts: impl Iterator<Item = String>) -> Checks {
         Checks {
             keys,
+            opened: BTreeMap::new(),
             hosts: hosts.map(|name| (name, OfHost::default())).collect(),
             on: BTreeMap::new(),
             rolled_back: None,
@@ -141,10 +154,70 @@ impl Checks {
         }
     }
 
+    /// The step of an enforcer, whose hosts begin at number `first`. What it takes of what it has read is seen by what it reports, and by
+    /// what is in force: a CUE could be taken if it is not of an older epoch than it has reported.
+    pub fn enforcer(&mut self, first: usize, done: &Done) {
+        let now = self.now;
+        for bytes in &done.read {
+            let Ok(cue) = self.open(bytes) else { continue };
+            for (name, of) in &mut self.hosts[first..] {
+                if names(&cue, name) && cue.epoch >= of.highest {
+                    of.until = of.until.max(now + cue.lifetime);
+                }
+            }
+        }
+        for report in done.reports.iter().filter_map(|bytes| Report::from_bytes(bytes).ok()) {
+            self.reported(first, &report);
+        }
+        let until = now + Time::from_ns(REVERTED.as_nanos() as u64);
+        for line in &done.said {
+            let reverting = line.split_once(REVERTING);
+            let of = reverting.and_then(|(name, _)| self.hosts.iter_mut().find(|(of, _)| of == name));
+            if let Some((_, of)) = of {
+                of.reverted.entry(SWITCHED.into()).or_insert(until);
+            }
+        }
+    }
+
+    /// A report of an enforcer.
+    fn reported(&mut self, first: usize, report: &Report) {
+        let Some(host) = self.hosts.iter().position(|(name, _)| *name == report.host.name).filter(|at| *at >= first)
+        else {
+            return self.violated(Invariant::Bounds, format!("the enforcer reports of {}", report.host.name));
+        };
+        let (now, of) = (self.now, &mut self.hosts[host].1);
+        let (highest, until) = (of.highest, of.until);
+        of.highest = highest.max(report.epoch.unwrap_or(0));
+        // one that begins names the epoch before, which the Oracle says to be over, until it hears of this one again
+        if report.epoch.unwrap_or(0) + 1 < highest {
+            self.violated(
+                Invariant::Epoch,
+                format!("h{host}'s enforcer knows epoch {:?} after {highest}", report.epoch),
+            );
+        }
+        if let Some(rule) = report.in_force.iter().find(|rule| now + rule.left > until + Time::from_ms(1)) {
+            let what =
+                format!("h{host}'s enforcer says {} of `{}` are left; its CUEs end at {until}", rule.left, rule.rule);
+            self.violated(Invariant::Lifetime, what);
+        }
+    }
+
+    fn open(&mut self, bytes: &[u8]) -> Result<Cue, CueError> {
+        if let Some(opened) = self.opened.get(bytes) {
+            return opened.clone();
+        }
+        if self.opened.len() >= OPENED_MAX {
+            self.opened.clear();
+        }
+        let opened = self.keys.open(bytes);
+        self.opened.insert(bytes.to_vec(), opened.clone());
+        opened
+    }
+
     fn message(&mut self, host: usize, bytes: &[u8], is_taken: bool) {
-        let cue = match self.keys.open(bytes) {
+        let cue = match self.open(bytes) {
             Ok(cue) => cue,
-            Err(policy::CueError::Forged) if is_taken && !bytes.starts_with(b"opentcp ") => {
+            Err(CueError::Forged) if is_taken && !bytes.starts_with(b"opentcp ") => {
                 return self.violated(Invariant::Signature, format!("h{host} took what the Oracle has not signed"));
             }
             Err(_) => return,

@@ -275,7 +275,7 @@ pub fn since(now: Time, then: Time) -> Duration {
 /// The end of a name that a file has until it is complete.
 const NEW: &str = ".new";
 
-fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("a folder of the storm").flatten().filter(|entry| entry.path().is_file());
     let file = |entry: fs::DirEntry| Some((entry.file_name().to_str()?.to_string(), fs::read(entry.path()).ok()?));
     // a file that is full is no file

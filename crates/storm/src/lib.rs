@@ -1,9 +1,10 @@
 //! The control loop in storms: real Oracles, with their lease, audit log and state files, the decisions of real agents
-//! ([`agent::Life`]), and what collectors send, in one process on a virtual clock. The bus loses, delays, reorders, repeats, changes and
+//! ([`agent::Life`]), real enforcers' CUEs and core ([`enforced::Cues`], [`enforcer::Enforcer`]) with packets of a few connections, and what
+//! collectors send, in one process on a virtual clock. The bus loses, delays, reorders, repeats, changes and
 //! forges; machines crash, lose or damage their disks, and come back with old ones; the store of the lease goes away and goes back in time.
 //!
 //! ```text
-//! Plan (of a seed) ──▶ World: ticks of 100 ms ──▶ Net ◀──▶ oracle::Daemon, agent::Life
+//! Plan (of a seed) ──▶ World: ticks of 100 ms ──▶ Net ◀──▶ oracle::Daemon, agent::Life, enforced::Cues
 //!                                └──▶ Checks: what must hold, after every step ──▶ Violation
 //! ```
 //!
@@ -12,14 +13,16 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod enforcer;
 mod host;
 mod net;
 mod oracles;
 mod plan;
+mod traffic;
 mod world;
 
 pub use check::{Invariant, Violation};
-pub use plan::{Disk, FOUND, Fault, Kind, Plan};
+pub use plan::{Disk, Fault, Kind, Plan, found};
 pub use world::{Outcome, run};
 
 /// The smallest plan that still breaks the same invariant, as far as leaving out one part after the other finds it.
@@ -33,6 +36,13 @@ pub fn shrink(plan: &Plan, invariant: Invariant) -> Plan {
             let mut fewer = least.clone();
             fewer.faults.remove(at);
             if fails(&fewer) { least = fewer } else { at += 1 }
+        }
+        while least.behind > 0 {
+            let fewer = least.with_behind(least.behind - 1);
+            if !fails(&fewer) {
+                break;
+            }
+            least = fewer;
         }
         while least.hosts > 1 {
             let fewer = least.with_hosts(least.hosts - 1);

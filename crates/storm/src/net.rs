@@ -49,6 +49,7 @@ pub struct Net {
     pub weather: Weather,
     sequence: u64,
     under_way: BTreeMap<(Time, u64), Packet>,
+    /// With agents, and then the enforcer.
     hosts: Vec<VecDeque<Vec<u8>>>,
     oracles: Vec<VecDeque<Received>>,
     /// What an attacker has recorded.
@@ -153,6 +154,11 @@ impl Net {
     /// What has come for a host.
     pub fn take(&mut self, host: usize) -> VecDeque<Vec<u8>> {
         mem::take(&mut self.hosts[host])
+    }
+
+    /// The next of what has come for a host.
+    pub fn next(&mut self, host: usize) -> Option<Vec<u8>> {
+        self.hosts[host].pop_front()
     }
 
     /// Whether something has come for an Oracle.

@@ -7,14 +7,22 @@ use units::Time;
 pub const LASTS: Time = Time::from_secs(180);
 /// A step of the clock.
 pub const TICK: Time = Time::from_ms(100);
-/// Seeds of storms that have found defects: of the hold of a rollout's share when hosts come and go, all but the last three; of a rollback
-/// when the store goes back in time more than once; and the last one of the check itself.
-pub const FOUND: [u64; 20] = [
+/// Seeds of storms without an enforcer ([`Plan::of_agents`]) that have found defects: of the hold of a rollout's share when hosts come and go, all
+/// but the last four; of a rollback when the store goes back in time more than once; of the check itself; and of the order of epochs when the
+/// store is emptied.
+const FOUND: [u64; 21] = [
     496, 562, 1879, 2271, 2406, 3271, 5454, 5694, 6549, 6599, 7532, 8671, 8778, 8808, 9434, 9444, 9669, 3701, 9359,
-    6918,
+    6918, 766,
 ];
 /// One storm in so many is about what must be remembered.
 const FORGETFUL: u64 = 18;
+/// The same of those with an enforcer.
+const ENFORCER_FORGETS: f64 = 0.2;
+
+/// Storms that have found defects.
+pub fn found() -> Vec<Plan> {
+    FOUND.map(Plan::of_agents).into()
+}
 
 /// A storm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +31,8 @@ pub struct Plan {
     pub seed: u64,
     /// With agents.
     pub hosts: usize,
+    /// Without, behind an enforcer; 0: there is none.
+    pub behind: usize,
     /// With a lease if there are several.
     pub oracles: usize,
     /// Treated hosts complete their flows so much later, in percent: a rollout that is to be ended.
@@ -104,11 +114,40 @@ pub enum Kind {
     Busy,
     /// The collector says nothing.
     Blind,
+    /// The enforcer is killed, and started again at the end.
+    EnforcerDown(Disk),
+    /// Its machine is restarted.
+    EnforcerReboot,
+    /// Another enforcer prepares to take its place, and does so at the end.
+    EnforcerReplaced,
+    /// Its disk is full.
+    EnforcerFull,
+    /// Its disk takes nothing and says nothing.
+    EnforcerHung,
+    /// It and the Oracles do not hear each other.
+    EnforcerCut,
+    /// The path of a host behind the enforcer loses segments: more than its guard allows.
+    PathLosses(usize),
 }
 
 impl Plan {
     /// The storm of a seed.
     pub fn of(seed: u64) -> Plan {
+        let mut plan = Plan::of_agents(seed);
+        let mut random = Random(seed ^ 0x5745_4e46_4f52_4345);
+        plan.behind = random.below(3) as usize;
+        if plan.behind > 0 {
+            let count = 1 + random.below(6);
+            plan.faults.extend((0..count).map(|_| enforcer_fault(&mut random, plan.behind)));
+            if random.chance(ENFORCER_FORGETS) {
+                plan.faults.extend(enforcer_forgetting(&mut random, plan.behind));
+            }
+        }
+        plan
+    }
+
+    /// The storm of a seed, without an enforcer.
+    pub fn of_agents(seed: u64) -> Plan {
         let mut random = Random(seed);
         let hosts = 2 + random.below(4) as usize;
         let oracles = 1 + random.below(3) as usize;
@@ -118,7 +157,7 @@ impl Plan {
         if seed % FORGETFUL == FORGETFUL / 2 {
             faults.extend(forgetting(&mut random, hosts, oracles));
         }
-        Plan { seed, hosts, oracles, hurts, faults }
+        Plan { seed, hosts, behind: 0, oracles, hurts, faults }
     }
 
     /// The same with fewer hosts, and without what goes wrong at others.
@@ -128,6 +167,16 @@ impl Plan {
         Plan { hosts, faults: self.faults.iter().filter(is_there).cloned().collect(), ..self.clone() }
     }
 
+    /// The same with fewer hosts behind the enforcer, or without it.
+    #[must_use]
+    pub fn with_behind(&self, behind: usize) -> Plan {
+        let is_there = |fault: &&Fault| match fault.kind {
+            Kind::PathLosses(host) => host < behind,
+            kind => behind > 0 || !kind.is_of_enforcer(),
+        };
+        Plan { behind, faults: self.faults.iter().filter(is_there).cloned().collect(), ..self.clone() }
+    }
+
     /// What goes wrong at `now`.
     pub(crate) fn at(&self, now: Time) -> impl Iterator<Item = Kind> {
         self.faults.iter().filter(move |fault| fault.from <= now && now < fault.until).map(|fault| fault.kind)
@@ -135,6 +184,19 @@ impl Plan {
 }
 
 impl Kind {
+    fn is_of_enforcer(self) -> bool {
+        matches!(
+            self,
+            Kind::EnforcerDown(_)
+                | Kind::EnforcerReboot
+                | Kind::EnforcerReplaced
+                | Kind::EnforcerFull
+                | Kind::EnforcerHung
+                | Kind::EnforcerCut
+                | Kind::PathLosses(_)
+        )
+    }
+
     fn host(self) -> Option<usize> {
         match self {
             Kind::HostCut(host)
@@ -147,6 +209,42 @@ impl Kind {
             _ => None,
         }
     }
+}
+
+/// As [`forgetting`], of the enforcer.
+fn enforcer_forgetting(random: &mut Random, behind: usize) -> Vec<Fault> {
+    let from = Time::from_secs(8 + random.below(100));
+    let losses = (0..behind).map(|host| Fault { from, until: from + Time::from_secs(8), kind: Kind::PathLosses(host) });
+    let restarts = [Kind::EnforcerDown(Disk::Kept), Kind::EnforcerReboot, Kind::EnforcerReplaced];
+    let again = from + Time::from_secs(8 + random.below(3));
+    let restart = Fault { from: again, until: again + Time::from_secs(1), kind: *random.any(&restarts) };
+    losses.chain([restart]).collect()
+}
+
+fn enforcer_fault(random: &mut Random, behind: usize) -> Fault {
+    let (from, lasts) = span(random);
+    let disk = any_disk(random);
+    let kind = match random.below(9) {
+        0 | 1 => Kind::EnforcerDown(disk),
+        2 => Kind::EnforcerReboot,
+        3 => Kind::EnforcerReplaced,
+        4 => Kind::EnforcerFull,
+        5 => Kind::EnforcerHung,
+        6 => Kind::EnforcerCut,
+        _ => Kind::PathLosses(random.below(behind as u64) as usize),
+    };
+    Fault { from, until: from + lasts, kind }
+}
+
+/// A time in the storm, and how long something lasts.
+fn span(random: &mut Random) -> (Time, Time) {
+    let ms = TICK.as_ns() / 1_000_000;
+    let from = Time::from_ms(random.below(LASTS.as_ns() / 1_000_000 / ms) * ms);
+    (from, Time::from_ms((1 + random.below(300)) * ms))
+}
+
+fn any_disk(random: &mut Random) -> Disk {
+    *random.any(&[Disk::Kept, Disk::Kept, Disk::Kept, Disk::Old, Disk::Lost, Disk::Torn, Disk::Flipped])
 }
 
 /// Something happens that must be remembered, and soon after everybody who should remember it is started again. By chance alone both
@@ -172,12 +270,10 @@ fn forgetting(random: &mut Random, hosts: usize, oracles: usize) -> Vec<Fault> {
 }
 
 fn fault(random: &mut Random, hosts: usize, oracles: usize) -> Fault {
-    let ms = TICK.as_ns() / 1_000_000;
-    let from = Time::from_ms(random.below(LASTS.as_ns() / 1_000_000 / ms) * ms);
-    let lasts = Time::from_ms((1 + random.below(300)) * ms);
+    let (from, lasts) = span(random);
     let host = random.below(hosts as u64) as usize;
     let oracle = random.below(oracles as u64) as usize;
-    let disk = *random.any(&[Disk::Kept, Disk::Kept, Disk::Kept, Disk::Old, Disk::Lost, Disk::Torn, Disk::Flipped]);
+    let disk = any_disk(random);
     let kind = match random.below(24) {
         0 => Kind::Loss(5 + random.below(90)),
         1 => Kind::Delay(Time::from_ms(200 + random.below(8000))),

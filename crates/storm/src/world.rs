@@ -1,6 +1,7 @@
 //! A storm, step by step.
 
-use crate::check::{Checks, Invariant, STORE, Violation};
+use crate::check::{Checks, Invariant, REVERTING, STORE, Violation};
+use crate::enforcer::SimulatedEnforcer;
 use crate::host::SimulatedHost;
 use crate::net::{Net, Shelf, Weather};
 use crate::oracles::{Around, SimulatedOracle};
@@ -67,6 +68,10 @@ pub struct Counts {
     pub refused: u64,
     /// Times that a guard reverted.
     pub reverted: u64,
+    /// Times that one of the enforcer's did.
+    pub enforcer_reverted: u64,
+    /// Steps of hosts behind the enforcer with a rule in force.
+    pub enforced: u64,
     /// Decisions after a rollback.
     pub over: u64,
     /// Agents and Oracles that were started.
@@ -101,6 +106,8 @@ pub struct World<'a> {
     key: OracleKey,
     around: Around,
     hosts: Vec<SimulatedHost>,
+    /// If hosts are behind one.
+    enforcer: Option<SimulatedEnforcer>,
     oracles: Vec<SimulatedOracle>,
     checks: Checks,
     /// What went wrong in the last tick.
@@ -128,17 +135,26 @@ impl World<'_> {
         let folder = folder.expect("a folder for temporary files");
         let key = OracleKey::from_secret([7; 32]);
         let secret = folder.path().join("key");
-        let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&secret);
-        file.and_then(|mut file| file.write_all(key.to_hex().as_bytes())).expect("a file of the storm");
+        let public = folder.path().join("key.pub");
+        for (path, text) in [(&secret, key.to_hex()), (&public, key.public().to_hex())] {
+            let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path);
+            file.and_then(|mut file| file.write_all(text.as_bytes())).expect("a file of the storm");
+        }
         let at = |name: String| -> PathBuf { folder.path().join(name) };
         let hosts = (0..plan.hosts).map(|i| SimulatedHost::new(i, at(format!("h{i}")), random.next()));
         let hosts: Vec<SimulatedHost> = hosts.collect();
         let oracles = (0..plan.oracles)
             .map(|i| SimulatedOracle::new(i, at(format!("oracle-{i}")), secret.clone(), random.next()))
             .collect();
-        let net = Rc::new(RefCell::new(Net::new(Random(random.next()), plan.hosts, plan.oracles)));
+        let ends = plan.hosts + usize::from(plan.behind > 0);
+        let net = Rc::new(RefCell::new(Net::new(Random(random.next()), ends, plan.oracles)));
+        let behind = plan.hosts..plan.hosts + plan.behind;
+        let enforcer = (plan.behind > 0).then(|| {
+            let places = (at("enforcer".into()), public);
+            SimulatedEnforcer::new(behind.clone(), places, (net.clone(), plan.hosts), random.next())
+        });
         let shelf = (plan.oracles > 1).then(|| Arc::new(Mutex::new(Shelf::default())));
-        let checks = Checks::new(key.public().into(), hosts.iter().map(|host| host.name.clone()));
+        let checks = Checks::new(key.public().into(), (0..behind.end).map(|host| format!("h{host}")));
         World {
             plan,
             folder,
@@ -146,6 +162,7 @@ impl World<'_> {
             key,
             around: Around { net, shelf },
             hosts,
+            enforcer,
             oracles,
             checks,
             before: Vec::new(),
@@ -174,6 +191,7 @@ impl World<'_> {
         self.around.net.borrow_mut().arrive(now);
         self.step_oracles(&wrong);
         self.step_hosts();
+        self.step_enforcer();
         self.collect(&wrong);
         self.before = wrong;
         if let Some(violation) = self.checks.violation() {
@@ -184,6 +202,7 @@ impl World<'_> {
 
     fn clocks(&mut self, wrong: &[Kind]) {
         self.hosts.iter_mut().for_each(|host| host.tick(self.now));
+        self.enforcer.iter_mut().for_each(|enforcer| enforcer.tick(self.now));
         for (i, oracle) in self.oracles.iter_mut().enumerate() {
             let hours = wrong.iter().find_map(|kind| match kind {
                 Kind::WallClock(of, hours) if *of == i => Some(*hours),
@@ -194,6 +213,7 @@ impl World<'_> {
         // half a minute is old enough for a disk or a store that comes back as it was
         if self.now.as_ns().is_multiple_of(30_000_000_000) {
             self.hosts.iter_mut().for_each(SimulatedHost::keep);
+            self.enforcer.iter_mut().for_each(SimulatedEnforcer::keep);
             self.oracles.iter_mut().for_each(SimulatedOracle::keep);
             self.on_shelf(Shelf::keep);
         }
@@ -216,6 +236,7 @@ impl World<'_> {
                 Kind::Damage(percent) => weather.damage = percent,
                 Kind::Delay(most) => weather.delay = most,
                 Kind::HostCut(host) => weather.hosts_cut.push(host),
+                Kind::EnforcerCut => weather.hosts_cut.push(self.plan.hosts),
                 Kind::OracleCut(oracle) => weather.oracles_cut.push(oracle),
                 Kind::StoreCut(oracle) => cut.push(oracle),
                 _ => {}
@@ -225,6 +246,10 @@ impl World<'_> {
             host.is_lying = wrong.contains(&Kind::Lies(i));
             host.is_losing = wrong.contains(&Kind::Losses(i));
             host.fill(wrong.contains(&Kind::AgentFull(i)));
+        }
+        if let Some(enforcer) = &mut self.enforcer {
+            enforcer.fail(self.now, wrong.contains(&Kind::EnforcerFull), wrong.contains(&Kind::EnforcerHung));
+            enforcer.lose(|host| wrong.contains(&Kind::PathLosses(host)));
         }
         for (i, oracle) in self.oracles.iter_mut().enumerate() {
             oracle.fill(wrong.contains(&Kind::OracleFull(i)));
@@ -256,9 +281,10 @@ impl World<'_> {
                     self.checks.forget(STORE);
                     self.say(&format!("{kind:?}"));
                 }
-                _ => {}
+                kind => self.end_enforcer(kind),
             }
         }
+        self.begin_enforcer(wrong);
         for host in 0..self.hosts.len() {
             let is_down = |kind: &Kind| matches!(kind, Kind::AgentDown(of, _) | Kind::BothDown(of, _) if *of == host);
             if self.hosts[host].life.is_none() && !wrong.iter().any(is_down) {
@@ -287,6 +313,44 @@ impl World<'_> {
         }
     }
 
+    /// The enforcer is killed, with its machine or alone, or another prepares to take its place.
+    fn end_enforcer(&mut self, kind: Kind) {
+        let Some(enforcer) = &mut self.enforcer else { return };
+        match kind {
+            Kind::EnforcerDown(_) => enforcer.kill(),
+            Kind::EnforcerReboot => enforcer.reboot(self.now),
+            Kind::EnforcerReplaced => return enforcer.prepare(),
+            _ => return,
+        }
+        let is_forgetful = enforcer.is_forgetful(self.now);
+        let is_harmed = matches!(kind, Kind::EnforcerDown(disk) if enforcer.harm(disk));
+        for host in self.plan.hosts..self.plan.hosts + self.plan.behind {
+            if is_forgetful {
+                self.checks.forget_reverts(host);
+            }
+            if is_harmed {
+                self.checks.begin_life(host, true);
+            }
+        }
+        self.say(&format!("the enforcer is killed: {kind:?}"));
+    }
+
+    /// The enforcer is started, or another takes its place.
+    fn begin_enforcer(&mut self, wrong: &[Kind]) {
+        let Some(enforcer) = &mut self.enforcer else { return };
+        if self.before.contains(&Kind::EnforcerReplaced) && !wrong.contains(&Kind::EnforcerReplaced) {
+            enforcer.replace(self.now);
+        }
+        if enforcer.is_running() || wrong.iter().any(|kind| matches!(kind, Kind::EnforcerDown(_))) {
+            return;
+        }
+        let was_damaged = enforcer.start();
+        (self.plan.hosts..self.plan.hosts + self.plan.behind)
+            .for_each(|host| self.checks.begin_life(host, was_damaged));
+        self.counts.starts += 1;
+        self.say(&format!("the enforcer starts{}", if was_damaged { " anew" } else { "" }));
+    }
+
     fn end_oracle(&mut self, oracle: usize, disk: Disk) {
         self.say(&format!("Oracle {oracle} is killed; its disk: {disk:?}"));
         self.oracles[oracle].kill(&self.around.net);
@@ -300,7 +364,7 @@ impl World<'_> {
             self.around.net.borrow_mut().replay();
         }
         if wrong.contains(&Kind::Forge) {
-            let host = self.random.below(self.hosts.len() as u64) as usize;
+            let host = self.random.below(self.hosts.len() as u64 + u64::from(self.enforcer.is_some())) as usize;
             let cue = Cue {
                 epoch: self.random.below(1 << 20),
                 id: self.random.below(10) as u32,
@@ -367,6 +431,32 @@ impl World<'_> {
             if let Some(report) = report {
                 self.around.net.borrow_mut().report(&peer, i, false, &report);
             }
+        }
+    }
+
+    fn step_enforcer(&mut self) {
+        let (first, now) = (self.plan.hosts, self.now);
+        let Some(enforcer) = &mut self.enforcer else { return };
+        let done = enforcer.step(now);
+        self.checks.enforcer(first, &done);
+        let mut lines = done.said;
+        lines.extend(done.ended.map(|error| format!("the enforcer ends: {error}")));
+        self.counts.enforcer_reverted += lines.iter().filter(|line| line.contains(REVERTING)).count() as u64;
+        for server in 0..self.plan.behind {
+            let in_force = enforcer.in_force(server);
+            self.counts.enforced += in_force.len() as u64;
+            self.checks.kernel(first + server, Time::ZERO, &in_force);
+            if enforcer.is_judged(server) {
+                self.checks
+                    .violated(Invariant::Guard, format!("h{} loses segments and keeps its rule", first + server));
+            }
+        }
+        enforcer.beyond().into_iter().for_each(|what| self.checks.violated(Invariant::Bounds, what));
+        for complaint in enforcer.carry(now) {
+            self.checks.violated(Invariant::Connection, complaint);
+        }
+        for line in &lines {
+            self.say(line);
         }
     }
 

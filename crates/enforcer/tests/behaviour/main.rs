@@ -648,12 +648,18 @@ fn anew(rig: &Rig) -> (Segment, Segment) {
     (syn, Segment { seq: SERVER_ISS + 0x2000_0000, ack: syn.seq + 1, ..rig.answer() })
 }
 
+/// The rules are for connections with the code point of those that are open, and no longer for what comes.
+fn only_for_open_ones(rig: &mut Rig) {
+    rig.enforcer.set_rules(rig.now, vec![Rule { dscp: Some(0), ..Rule::all(&config("newreno")) }]);
+    rig.dscp = 46;
+}
+
 #[test]
 fn an_unenforceable_connection_of_the_same_ends_passes_untouched() {
     let mut rig = newreno();
     // the client is gone and comes back, and no rule is for it any more
     burst(&mut rig, 0, 13);
-    rig.enforcer.set_rules(rig.now, Vec::new());
+    only_for_open_ones(&mut rig);
     let (syn, answer) = anew(&rig);
     rig.client(0, syn);
     rig.server(0, answer);
@@ -670,7 +676,7 @@ fn another_connection_whose_syn_carries_data_ends_the_one_before() {
     for (acked, flows) in [(1, 0), (101, 0), (5000, 1)] {
         let mut rig = newreno();
         burst(&mut rig, 0, 13);
-        rig.enforcer.set_rules(rig.now, Vec::new());
+        only_for_open_ones(&mut rig);
         let (syn, answer) = anew(&rig);
         rig.client(0, Segment { len: 100, ..syn });
         rig.server(0, Segment { ack: syn.seq + acked, ..answer });
@@ -752,12 +758,17 @@ fn new_rules_apply_to_open_flows_too() {
 }
 
 #[test]
-fn a_flow_without_a_matching_rule_any_more_continues() {
+fn a_flow_without_a_matching_rule_any_more_passes_untouched() {
     let mut rig = newreno();
-    rig.enforcer.set_rules(rig.now, Vec::new());
     assert_eq!(burst(&mut rig, 0, 12).len(), 10, "the first ten segments pass");
+    rig.enforcer.set_rules(rig.now, Vec::new());
+    let left: Vec<u32> = rig.leaves().iter().map(|s| s.seq).collect();
+    assert_eq!(left, [S + 10 * MSS, S + 11 * MSS], "what was delayed");
+    let more = segment(S + 12 * MSS, C, MSS as u16);
+    assert_eq!((rig.server(0, more), rig.client(0, ack(9))), (vec![more], Some(ack(9))));
     rig.open(1);
-    assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().passed_by_rule), (1, 1));
+    let counters = rig.enforcer.counters();
+    assert_eq!((rig.enforcer.flows(), counters.flows_astray, counters.passed_by_rule), (0, 1, 1));
     assert!(Enforcer::<enforcer::Simulated>::new(Limits::default(), Vec::new(), 1).poll_timeout() == Time::NEVER);
 }
 
@@ -775,5 +786,5 @@ fn the_rule_is_chosen_by_the_code_point_of_the_syn() {
         rig.client(n, segment(C, S, 0));
     }
     let shown: Vec<String> = rig.enforcer.open_records(rig.now).map(|flow| flow.algorithm).collect();
-    assert_eq!(shown, ["newreno", "cubic"]);
+    assert_eq!(shown, ["cubic"]);
 }

@@ -1,0 +1,181 @@
+//! What must outlive the enforcer, in files: the highest epoch, and what guards have reverted. A thread writes them ([`Disk`]), so that
+//! packets do not wait for the disk.
+
+use bus::Clock;
+use bus::files::{FileError, store_epoch, stored_epoch};
+use bus::reverted::{RevertedFile, Reverts};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// What there is, and what of it is on disk.
+pub struct Keeper {
+    highest: Option<u64>,
+    kept: Option<u64>,
+    /// Given to the disk last; `None`: nothing yet, or it has refused that.
+    reverts: Option<Reverts>,
+    /// Why what guards have reverted is not on disk.
+    trouble: Option<String>,
+    to_disk: Sender<Job>,
+    from_disk: Receiver<Done>,
+}
+
+enum Job {
+    Epoch(u64),
+    Reverts(Clock, Reverts),
+}
+
+enum Done {
+    Epoch(Result<u64, FileError>),
+    Reverts(Result<(), FileError>),
+}
+
+/// The files, and what is to be written to them.
+pub struct Disk {
+    epoch: PathBuf,
+    reverted: RevertedFile,
+    jobs: Receiver<Job>,
+    done: Sender<Done>,
+}
+
+impl Keeper {
+    /// Continues from the files in `folder`, if there are any, in the boot of this number.
+    ///
+    /// # Errors
+    /// One cannot be read, or is damaged.
+    pub fn begin(folder: &Path, boot: &str, clock: Clock) -> Result<(Keeper, Disk, Reverts), FileError> {
+        let epoch = folder.join("epoch");
+        let kept = stored_epoch(&epoch)?;
+        let (reverted, reverts) = RevertedFile::open(&folder.join("reverted.json"), boot, clock)?;
+        let (to_disk, jobs) = mpsc::channel();
+        let (done, from_disk) = mpsc::channel();
+        let keeper = Keeper { highest: kept, kept, reverts: None, trouble: None, to_disk, from_disk };
+        Ok((keeper, Disk { epoch, reverted, jobs, done }, reverts))
+    }
+
+    /// The highest epoch, stored or not.
+    pub fn highest(&self) -> Option<u64> {
+        self.highest
+    }
+
+    /// Stores a higher epoch; returns whether this one is on disk by now.
+    ///
+    /// # Errors
+    /// The disk refuses it.
+    pub fn keeps(&mut self, epoch: Option<u64>) -> Result<bool, FileError> {
+        if let Some(higher) = epoch.filter(|_| epoch > self.highest) {
+            self.highest = epoch;
+            self.give(Job::Epoch(higher));
+        }
+        while let Ok(done) = self.from_disk.try_recv() {
+            match done {
+                Done::Epoch(kept) => self.kept = Some(kept?),
+                Done::Reverts(Ok(())) => self.trouble = None,
+                Done::Reverts(Err(error)) => (self.reverts, self.trouble) = (None, Some(error.to_string())),
+            }
+        }
+        Ok(self.kept >= epoch)
+    }
+
+    /// Stores what guards have reverted, where that has changed. A revert itself must not wait for a disk.
+    pub fn keep_reverts(&mut self, clock: Clock, reverts: Reverts) {
+        if self.reverts.as_ref() != Some(&reverts) {
+            self.give(Job::Reverts(clock, reverts.clone()));
+            self.reverts = Some(reverts);
+        }
+    }
+
+    /// Why an enforcer that is started after this one would not know what guards have reverted.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    fn give(&self, job: Job) {
+        // without a disk nothing is ever kept
+        let _ = self.to_disk.send(job);
+    }
+}
+
+impl Disk {
+    /// Writes until the keeper is gone.
+    pub fn work(mut self) {
+        while let Ok(job) = self.jobs.recv() {
+            self.write(job);
+        }
+    }
+
+    /// Writes what waits.
+    pub fn turn(&mut self) {
+        while let Ok(job) = self.jobs.try_recv() {
+            self.write(job);
+        }
+    }
+
+    fn write(&mut self, job: Job) {
+        let done = match job {
+            Job::Epoch(epoch) => Done::Epoch(store_epoch(&self.epoch, epoch).map(|()| epoch)),
+            Job::Reverts(clock, reverts) => Done::Reverts(self.reverted.store(clock, &reverts)),
+        };
+        // the keeper may be gone
+        let _ = self.done.send(done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::Reverted;
+    use std::fs;
+    use std::thread;
+    use std::time::Duration;
+    use units::Time;
+
+    fn begin(folder: &Path, clock: Clock) -> (Keeper, Reverts) {
+        let (keeper, disk, reverts) = Keeper::begin(folder, "boot", clock).expect("files of its own");
+        thread::spawn(move || disk.work());
+        (keeper, reverts)
+    }
+
+    #[test]
+    fn an_epoch_is_kept_once_it_is_in_the_file() {
+        let (folder, clock) = (tempfile::tempdir().expect("a folder"), Clock::begin());
+        let (mut keeper, _) = begin(folder.path(), clock);
+        assert!(keeper.keeps(None).expect("nothing to store"));
+        while !keeper.keeps(Some(7)).expect("a disk") {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(stored_epoch(&folder.path().join("epoch")).expect("it was written atomically"), Some(7));
+        let (mut keeper, _) = begin(folder.path(), clock);
+        assert_eq!(keeper.highest(), Some(7));
+        assert!(keeper.keeps(Some(6)).expect("it is below the highest"));
+        fs::remove_dir_all(folder.path()).expect("it is ours");
+        let refused = loop {
+            match keeper.keeps(Some(8)) {
+                Ok(kept) => assert!(!kept, "its folder is gone"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(refused.contains("epoch"), "{refused}");
+    }
+
+    #[test]
+    fn reverts_that_a_disk_refuses_are_written_as_soon_as_it_takes_them() {
+        let (folder, clock) = (tempfile::tempdir().expect("a folder"), Clock::begin());
+        let state = folder.path().join("state");
+        let (mut keeper, mut disk, _) = Keeper::begin(&state, "boot", clock).expect("there is none yet");
+        let of =
+            Reverted { policy: "p".into(), rule: "r".into(), until: Time::from_secs(60), hold: Time::from_secs(60) };
+        let reverts = Reverts::from([("h1".to_string(), vec![of])]);
+        let mut turn = |keeper: &mut Keeper| {
+            keeper.keep_reverts(clock, reverts.clone());
+            disk.turn();
+            keeper.keeps(None).expect("no epoch is refused");
+        };
+        turn(&mut keeper);
+        assert!(keeper.trouble().is_some_and(|why| why.contains("reverted")), "its folder is not there");
+        fs::create_dir(&state).expect("it is ours");
+        turn(&mut keeper);
+        assert_eq!(keeper.trouble(), None);
+        let (_, _, kept) = Keeper::begin(&state, "boot", clock).expect("files of its own");
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["h1"]);
+    }
+}
