@@ -414,8 +414,8 @@ impl Cues {
                         let servers = host.host.prefix;
                         set.push((servers, (clients, port), settings));
                         let servers = Some(servers);
-                        let config = Some(Arc::new(config));
-                        rules.push(Rule { servers, clients, port, dscp: None, config, window_total: None });
+                        let treatment = Treatment::Enforce(Arc::new(config));
+                        rules.push(Rule { servers, clients, port, dscp: None, treatment, window_total: None });
                     }
                     Err(why) => {
                         let names = held.iter().filter(|rule| covers(rule, clients, port));
@@ -568,7 +568,9 @@ mod tests {
             thread::sleep(Duration::from_millis(10));
         }
         let rules = cues.rules().expect("they have changed");
-        let [Rule { servers: None, clients, port: None, window_total, config: Some(config), .. }] = &rules[..] else {
+        let [Rule { servers: None, clients, port: None, window_total, treatment: Treatment::Enforce(config), .. }] =
+            &rules[..]
+        else {
             panic!("{rules:?}")
         };
         assert_eq!(

@@ -1,7 +1,7 @@
-//! An operator's rule, as text: which algorithm for which flows.
+//! An operator's rule, as text: what is done with which flows.
 
 use congestion::{Algorithm, check_invariants};
-use enforcer::Rule;
+use enforcer::{Rule, Treatment};
 use policy::{Prefix, WINDOW_TOTAL};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use units::Bytes;
 
 /// The algorithm's name in rules that leave flows untouched.
 const UNTOUCHED: &str = "none";
+/// The same in rules by which marks are echoed in clients' places.
+const ECHO: &str = "echo";
 
 /// Parses a rule: an algorithm, then conditions: `bbr clients=198.51.100.0/24 port=443`. `say` gets warnings about an algorithm in a file.
 ///
@@ -17,11 +19,12 @@ const UNTOUCHED: &str = "none";
 pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
     let mut words = text.split_whitespace();
     let name = words.next().ok_or("name an algorithm")?;
-    let config = match name {
-        UNTOUCHED => None,
-        name => Some(Arc::new(tcp::Config::linux(algorithm(name, say)?))),
+    let treatment = match name {
+        UNTOUCHED => Treatment::Pass,
+        ECHO => Treatment::Echo,
+        name => Treatment::Enforce(Arc::new(tcp::Config::linux(algorithm(name, say)?))),
     };
-    let mut rule = Rule { servers: None, clients: None, port: None, dscp: None, config, window_total: None };
+    let mut rule = Rule { servers: None, clients: None, port: None, dscp: None, treatment, window_total: None };
     for word in words {
         let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not KEY=VALUE"))?;
         let prefix = || value.parse::<Prefix>().map(Some).map_err(|error| error.to_string());
@@ -34,8 +37,8 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
             _ => return Err(format!("`{key}` is not known; a rule has servers, clients, port, dscp and window_total")),
         }
     }
-    if rule.config.is_none() && rule.window_total.is_some() {
-        return Err("`none` leaves flows untouched, so they have no `window_total`".to_string());
+    if !matches!(rule.treatment, Treatment::Enforce(_)) && rule.window_total.is_some() {
+        return Err(format!("`{name}` enforces no window, so such flows have no `window_total`"));
     }
     Ok(rule)
 }
@@ -78,14 +81,15 @@ mod tests {
     #[test]
     fn a_rule_says_which_algorithm_for_which_flows() {
         let all = rule("bbr servers=10.0.0.0/8 clients=2001:db8::/32 port=443 dscp=46").expect("a rule");
-        assert_eq!(all.config.map(|config| config.algorithm.name()), Some("bbr"));
+        assert!(matches!(all.treatment, Treatment::Enforce(config) if config.algorithm.name() == "bbr"));
         assert_eq!(all.servers, "10.0.0.0/8".parse().ok());
         assert_eq!(all.clients, "2001:db8::/32".parse().ok());
         assert_eq!((all.port, all.dscp), (Some(443), Some(46)));
         assert_eq!(all.window_total, None);
         let total = rule("cubic clients=10.0.0.7/32 window_total=130kB").expect("a rule").window_total;
         assert_eq!(total, Some(Bytes::new(130_000)));
-        assert!(rule("none port=22").is_ok_and(|rule| rule.config.is_none()));
+        assert!(rule("none port=22").is_ok_and(|rule| matches!(rule.treatment, Treatment::Pass)));
+        assert!(rule("echo clients=10.0.0.0/8").is_ok_and(|rule| matches!(rule.treatment, Treatment::Echo)));
         for (text, why) in [
             ("", "name an algorithm"),
             ("bbr2", "no algorithm `bbr2`"),
@@ -94,7 +98,8 @@ mod tests {
             ("bbr dscp=64", "0 to 63"),
             ("bbr window_total=many", "as in window_total=130kB"),
             ("bbr window_total=1B", "from "),
-            ("none window_total=130kB", "untouched"),
+            ("none window_total=130kB", "enforces no window"),
+            ("echo window_total=130kB", "enforces no window"),
             ("bbr host=h1", "`host` is not known"),
             ("bbr servers=10.0.0.0/33", "33"),
         ] {
