@@ -5,7 +5,7 @@ use crate::settings::{Place, bounded, config, covers, effective, is_total_alone,
 use bus::files::{FileError, KeyFile};
 use bus::{Address, Bus, BusError, Clock, FctTimes, InForce, Report, Telemetry, Timetable};
 use congestion::Algorithm;
-use enforcer::{Enforcer, Record, Rule, Sent};
+use enforcer::{Enforcer, Record, Rule, Sent, Treatment};
 use packet_io::OwnedFrame;
 use policy::{Agent, AgentRule, COUNT_MAX, CueError, Gate, Host, Identity, Prefix, PublicKeys, SEGMENTS_MIN, Settings};
 use std::collections::{BTreeMap, VecDeque};

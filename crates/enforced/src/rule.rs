@@ -11,6 +11,8 @@ use units::Bytes;
 const UNTOUCHED: &str = "none";
 /// The same in rules by which marks are echoed in clients' places.
 const ECHO: &str = "echo";
+/// The same in rules by which data is marked.
+const MARK: &str = "mark";
 
 /// Parses a rule: an algorithm, then conditions: `bbr clients=198.51.100.0/24 port=443`. `say` gets warnings about an algorithm in a file.
 ///
@@ -22,6 +24,7 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
     let treatment = match name {
         UNTOUCHED => Treatment::Pass,
         ECHO => Treatment::Echo,
+        MARK => Treatment::Mark(0.0),
         name => Treatment::Enforce(Arc::new(tcp::Config::linux(algorithm(name, say)?))),
     };
     let mut rule = Rule { servers: None, clients: None, port: None, dscp: None, treatment, window_total: None };
@@ -29,6 +32,7 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
         let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not KEY=VALUE"))?;
         let prefix = || value.parse::<Prefix>().map(Some).map_err(|error| error.to_string());
         match key {
+            "share" if name == MARK => rule.treatment = Treatment::Mark(share(value)?),
             "servers" => rule.servers = prefix()?,
             "clients" => rule.clients = prefix()?,
             "port" => rule.port = Some(value.parse().ok().filter(|port| *port > 0).ok_or("a port is from 1 to 65535")?),
@@ -40,7 +44,19 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
     if !matches!(rule.treatment, Treatment::Enforce(_)) && rule.window_total.is_some() {
         return Err(format!("`{name}` enforces no window, so such flows have no `window_total`"));
     }
+    if matches!(rule.treatment, Treatment::Mark(0.0)) {
+        return Err("say which share of packets is marked: mark share=1%".to_string());
+    }
     Ok(rule)
+}
+
+/// A share of packets.
+fn share(value: &str) -> Result<f64, String> {
+    let percent = value.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    percent
+        .map(|percent| percent / 100.0)
+        .ok_or("a share is more than 0 % and at most 100 %, as in share=1%".to_string())
 }
 
 /// A total of windows.
@@ -90,6 +106,8 @@ mod tests {
         assert_eq!(total, Some(Bytes::new(130_000)));
         assert!(rule("none port=22").is_ok_and(|rule| matches!(rule.treatment, Treatment::Pass)));
         assert!(rule("echo clients=10.0.0.0/8").is_ok_and(|rule| matches!(rule.treatment, Treatment::Echo)));
+        let marks = rule("mark share=2.5% port=5001").map(|rule| rule.treatment);
+        assert!(matches!(marks, Ok(Treatment::Mark(share)) if (share - 0.025).abs() < 1e-12));
         for (text, why) in [
             ("", "name an algorithm"),
             ("bbr2", "no algorithm `bbr2`"),
@@ -100,6 +118,10 @@ mod tests {
             ("bbr window_total=1B", "from "),
             ("none window_total=130kB", "enforces no window"),
             ("echo window_total=130kB", "enforces no window"),
+            ("mark", "mark share=1%"),
+            ("mark share=0%", "more than 0 %"),
+            ("mark share=1", "as in share=1%"),
+            ("bbr share=1%", "`share` is not known"),
             ("bbr host=h1", "`host` is not known"),
             ("bbr servers=10.0.0.0/33", "33"),
         ] {

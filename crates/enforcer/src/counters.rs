@@ -83,13 +83,15 @@ pub struct Counters {
     pub ecn_stopped: u64,
     pub marks_taken: u64,
     pub marks_echoed: u64,
+    /// Marked by a rule.
+    pub marked: u64,
     /// Records dropped because they were not fetched in time.
     pub records_lost: u64,
 }
 
 impl Counters {
     /// Each counter with its name.
-    pub fn named(&self) -> [(&'static str, u64); 53] {
+    pub fn named(&self) -> [(&'static str, u64); 54] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -149,6 +151,7 @@ impl Counters {
             ecn_stopped,
             marks_taken,
             marks_echoed,
+            marked,
             records_lost,
         ]
     }

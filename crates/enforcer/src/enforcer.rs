@@ -7,6 +7,7 @@ use crate::half_open::{Answered, HalfOpens};
 use crate::index::{Index, Key};
 use crate::kept::Kept;
 use crate::limits::Limits;
+use crate::mark::Marks;
 use crate::packet::{Action, Direction, End, Header, Packet};
 use crate::receivers::Receivers;
 use crate::rules::{Rule, Rules, Treatment};
@@ -40,6 +41,7 @@ pub struct Enforcer<P> {
     pub(crate) seed: u64,
     index: Index,
     pub(crate) echoes: Echoes,
+    marks: Marks,
     pub(crate) flows: Vec<Option<Flow<P>>>,
     /// How many of them run each algorithm.
     by_algorithm: Vec<(&'static str, usize)>,
@@ -72,6 +74,7 @@ impl<P: Packet> Enforcer<P> {
             seed,
             index: Index::default(),
             echoes: Echoes::default(),
+            marks: Marks::default(),
             // address space, not memory yet: growth by doubling would copy every flow, and need three times their memory meanwhile
             flows: Vec::with_capacity(limits.flows),
             by_algorithm: Vec::new(),
@@ -205,6 +208,12 @@ impl<P: Packet> Enforcer<P> {
             self.counters.passed_by_option += 1;
             return Action::Forward(packet);
         }
+        if known.is_none()
+            && direction == Direction::Out
+            && let Some(share) = self.rules.mark(server, client, header.dscp)
+        {
+            return self.mark(share, &header, packet);
+        }
         let open = known.or_else(|| {
             let echoes = self.echoes.find(hash, key).is_some();
             if echoes { None } else { self.open(now, direction, (key, hash), &header, &packet) }
@@ -252,6 +261,15 @@ impl<P: Packet> Enforcer<P> {
         action
     }
 
+    fn mark(&mut self, share: f64, header: &Header, mut packet: P) -> Action<P> {
+        if self.marks.put_on(self.seed, share, header, &mut packet) {
+            self.counters.marked += 1;
+            return Action::Rewritten(packet);
+        }
+        self.counters.passed_by_rule += 1;
+        Action::Forward(packet)
+    }
+
     /// A SYN or its answer: whether it answers a SYN that has passed, and the flags with which it is forwarded.
     fn on_syn(
         &mut self,
@@ -268,7 +286,7 @@ impl<P: Packet> Enforcer<P> {
             return (false, segment.flags);
         }
         let treatment = self.rules.treatment(key.server, key.client, header.dscp);
-        let has_rule = is_answer || !matches!(treatment, Treatment::Pass);
+        let has_rule = is_answer || !matches!(treatment, Treatment::Pass | Treatment::Mark(_));
         let proxies = !header.untouchable && treatment.proxies(direction) && self.echoes.len() < self.limits.flows;
         let (now_us, by_server) = (now.as_us() as u32, direction == Direction::Out);
         let mut answered = Answered::default();
@@ -326,7 +344,7 @@ impl<P: Packet> Enforcer<P> {
                 self.changes.note_echo(key);
                 return None;
             }
-            Treatment::Echo | Treatment::Pass => {
+            Treatment::Echo | Treatment::Mark(_) | Treatment::Pass => {
                 self.counters.passed_by_rule += 1;
                 return None;
             }

@@ -22,6 +22,7 @@
 //!   its hooks, loss detection, recovery and pacing; `buffer` has the copies, `dress` the header with which
 //!   one leaves;
 //! - `echo` is the other end of an enforced DCTCP: it echoes marks in the place of clients that know no ECN;
+//! - `mark` slows hosts with ECN by marks alone;
 //! - `receivers` bounds what is on its way to a client, over all of its flows;
 //! - `counters` has all counters, `listing` the state of each flow;
 //! - `checkpoint` is what another enforcer needs to take over, `standby` has it while that one waits.
@@ -52,6 +53,7 @@ mod index;
 mod kept;
 mod limits;
 mod listing;
+mod mark;
 mod packet;
 mod receivers;
 mod rules;

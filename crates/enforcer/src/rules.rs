@@ -16,6 +16,8 @@ pub enum Treatment {
     Enforce(Arc<Config>),
     /// Marks on data to the client are echoed as DCTCP's receiver does, if the client does not, and hidden from it.
     Echo,
+    /// This share of its data is marked as by a queue, 0 to 1, if its ends agreed on ECN; else it passes untouched.
+    Mark(f64),
 }
 
 impl Treatment {
@@ -74,6 +76,8 @@ pub(crate) struct Rules {
     rules: Vec<Rule>,
     /// One has a total.
     have_total: bool,
+    /// One marks.
+    have_marks: bool,
 }
 
 impl Rules {
@@ -85,7 +89,8 @@ impl Rules {
             *config = Arc::new(Config { send_buffer: u32::MAX, tso_segments: 64, ..Config::clone(config) });
         }
         let have_total = rules.iter().any(|rule| rule.window_total.is_some());
-        Rules { rules, have_total }
+        let have_marks = rules.iter().any(|rule| matches!(rule.treatment, Treatment::Mark(_)));
+        Rules { rules, have_total, have_marks }
     }
 
     /// What is done with a flow.
@@ -94,11 +99,23 @@ impl Rules {
         rule.map_or(&Treatment::Pass, |rule| &rule.treatment)
     }
 
+    /// Which share of a flow's data is marked.
+    #[inline]
+    pub fn mark(&self, server: End, client: End, dscp: u8) -> Option<f64> {
+        if !self.have_marks {
+            return None;
+        }
+        match self.treatment(server, client, dscp) {
+            Treatment::Mark(share) => Some(*share),
+            _ => None,
+        }
+    }
+
     /// The algorithm of a flow that is enforced.
     pub fn config(&self, server: End, client: End, dscp: u8) -> Option<&Arc<Config>> {
         match self.treatment(server, client, dscp) {
             Treatment::Enforce(config) => Some(config),
-            Treatment::Pass | Treatment::Echo => None,
+            Treatment::Pass | Treatment::Echo | Treatment::Mark(_) => None,
         }
     }
 

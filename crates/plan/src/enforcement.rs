@@ -50,6 +50,7 @@ impl Enforcement {
             let treatment = match &rule.treatment {
                 file::Treatment::Enforce(cc) => Treatment::Enforce(Arc::new(tcp::Config::linux(algorithm(cc)?))),
                 file::Treatment::Echo => Treatment::Echo,
+                file::Treatment::Mark(share) => Treatment::Mark(share.fraction()),
             };
             let (servers, clients) = (addresses(&rule.src), addresses(&rule.dst));
             let (port, window_total) = (rule.port, rule.window_total);

@@ -268,3 +268,23 @@ fn an_echo_ends_with_its_flow() {
     }
     assert_eq!(pair.clients.enforcer.echoes(), 0);
 }
+
+#[test]
+fn a_share_of_the_data_of_hosts_with_ecn_is_marked() {
+    let mut rig = rig("dctcp", Limits::default(), STACK);
+    let rule = Rule { treatment: Treatment::Mark(0.05), ..echo_rule() };
+    rig.replace(Enforcer::new(Limits::default(), vec![rule], 11));
+    let (syn, answer) = (Segment { flags: flags::SYN | ECN, ..rig.syn(CLIENT_ISS) }, rig.answer());
+    assert_eq!(rig.client(0, syn), Some(syn));
+    assert_eq!(rig.server(0, answer), [answer]);
+    let able = |n| Segment { ecn: Ecn::Ect0, ..data(n) };
+    let marked = (0..100_000).filter(|n| rig.server(0, able(*n))[0] != able(*n)).count();
+    println!("{marked} of 100,000 are marked");
+    // five standard deviations: 5 sqrt(100,000 · 0.05 · 0.95) = 345
+    assert!((4_655..=5_345).contains(&marked), "{marked}");
+    assert_eq!(rig.enforcer.counters().marked, marked as u64);
+    assert!((0..1000).all(|n| rig.server(0, data(n)) == [data(n)]), "hosts without ECN would not understand it");
+    let bare = Segment { ecn: Ecn::Ect0, ..segment(S, C, 0) };
+    assert!((0..1000).all(|_| rig.server(0, bare) == [bare]), "an ACK carries no data");
+    assert_eq!(rig.enforcer.flows(), 0);
+}

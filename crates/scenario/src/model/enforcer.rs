@@ -1,6 +1,6 @@
 //! An enforcer in the network.
 
-use super::Algorithm;
+use super::{Algorithm, Percent};
 use policy::Prefix;
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -46,6 +46,8 @@ pub enum Treatment {
     Enforce(Algorithm),
     /// ECN marks are echoed in the receiver's place.
     Echo,
+    /// This share of their data is marked, if their ends agreed on ECN.
+    Mark(Percent),
 }
 
 impl Treatment {
@@ -53,7 +55,7 @@ impl Treatment {
     pub fn cc(&self) -> Option<&Algorithm> {
         match self {
             Treatment::Enforce(cc) => Some(cc),
-            Treatment::Echo => None,
+            Treatment::Echo | Treatment::Mark(_) => None,
         }
     }
 }
@@ -64,6 +66,7 @@ impl Serialize for Treatment {
         match self {
             Treatment::Enforce(cc) => map.serialize_entry("cc", cc)?,
             Treatment::Echo => map.serialize_entry("echo", &true)?,
+            Treatment::Mark(share) => map.serialize_entry("mark", share)?,
         }
         map.end()
     }

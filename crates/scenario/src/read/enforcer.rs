@@ -68,6 +68,7 @@ impl Reader<'_, '_> {
         let cc = section.get("cc", Self::algorithm);
         let echo = section.get("echo", |r, n| r.values.boolean(n)).unwrap_or(false);
         let hosts = |r: &Self, n: &Node| r.hosts_or_prefix(n, network?);
+        let mark = section.get("mark", Self::percentage);
         let (src, dst) = (section.get("src", hosts), section.get("dst", hosts));
         let port = section.get("port", |r, n| r.count(n, 1, u32::from(u16::MAX)));
         let (least, most) = (Bytes::new(WINDOW_TOTAL.0), Bytes::new(WINDOW_TOTAL.1));
@@ -75,10 +76,13 @@ impl Reader<'_, '_> {
         let window_total =
             section.get("window_total", |r, n| r.within(n, |bytes: &Bytes| (least..=most).contains(bytes), &within));
         section.finish();
-        let treatment = match (cc, echo) {
-            (Some(cc), false) => Treatment::Enforce(cc),
-            (None, true) => Treatment::Echo,
-            _ => return section.problem("cc", "a rule has either `cc` or `echo = true`", None),
+        if [section.has("cc"), echo, section.has("mark")].into_iter().filter(|given| *given).count() != 1 {
+            return section.problem("cc", "a rule has one of `cc`, `echo = true` and `mark`", None);
+        }
+        let treatment = match (echo, section.has("mark")) {
+            (true, _) => Treatment::Echo,
+            (_, true) => Treatment::Mark(mark?),
+            _ => Treatment::Enforce(cc?),
         };
         if treatment.cc().is_none() && window_total.is_some() {
             let message = "a total of windows binds flows that are enforced";
