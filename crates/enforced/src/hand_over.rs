@@ -127,7 +127,7 @@ impl Giving<'_> {
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_read_timeout(Some(BEAT))?;
         let mut writer = BufWriter::with_capacity(1 << 16, stream);
-        let flows = self.enforcer.flows() as u64;
+        let flows = (self.enforcer.flows() + self.enforcer.echoes()) as u64;
         write_message(&mut writer, &Pause { began_ns, ports: states(self.ports), flows })?;
         write_message(&mut writer, &self.enforcer.handshakes(self.now))?;
         for (n, flow) in self.enforcer.checkpoints(self.now, bytes_of).enumerate() {

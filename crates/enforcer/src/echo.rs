@@ -1,14 +1,21 @@
 //! ECN for clients that know none: marks on data to them are taken off and echoed, for another enforcer on the servers' side that runs DCTCP.
 //!
 //! DCTCP's receiver echoes which bytes were marked: its ACKs say so of the data since the last, and it sends one at once when marks
-//! begin or end (RFC 8257 3.2). Here ACKs are the client's, who does not know of marks. So bytes are counted: an ACK
-//! with an echo stands for all data that has come since the last ACK, and ACKs have one while that covers no more than what was
-//! marked. The share that the sender sees is exact but for the data of an ACK; a mark is echoed by the next ACK, as late as the client delays it.
+//! begin or end (RFC 8257 3.2). Here ACKs are the client's, who does not know of marks. So bytes are counted: those that came
+//! marked, and those that an ACK acknowledges, for which its echo stands at the sender. ACKs have one until as many were echoed as were
+//! marked. The share that the sender sees is right but for the data of one ACK. A mark is echoed by the next ACK that comes: early where other
+//! data is before it on the way to the client, late where the client delays its ACKs.
 
 use crate::counters::Counters;
 use crate::index::{Index, Key};
 use crate::packet::{Action, Direction, Packet};
+use crate::seq::after;
 use tcp::{Ecn, Segment, flags};
+
+/// Larger steps of acknowledgment numbers, back or forth, are not the client's, bytes.
+const STEP_MAX: u32 = 1 << 20;
+/// No more than this is echoed before it is marked, where an ACK covers more than was marked, bytes: Linux merges segments up to that size.
+const AHEAD_MAX: i32 = 1 << 16;
 
 /// The flows whose marks are echoed.
 #[derive(Debug, Default)]
@@ -24,10 +31,14 @@ pub(crate) struct Echoes {
 #[derive(Debug)]
 pub(crate) struct Echo {
     pub key: Key,
-    /// Bytes that came since the last ACK.
-    arrived: u32,
+    /// The newest acknowledgment number; `None`: not known yet.
+    acked: Option<u32>,
+    /// Bytes beyond it that duplicate ACKs stand for: each reports a segment.
+    reported: u32,
     /// Bytes that came marked, less those that echoes stand for.
     owed: i32,
+    /// Payload of a full segment.
+    segment: u16,
     /// Time of the last packet, in the enforcer's ticks.
     pub seen: u16,
     /// The ends that have sent a FIN: 1 the server, 2 the client; 4: the last packet was a RST, and may be the end.
@@ -39,7 +50,7 @@ pub(crate) struct Echo {
 impl Echo {
     /// A flow without data so far.
     pub fn new(key: Key, dscp: u8, seen: u16) -> Echo {
-        Echo { key, arrived: 0, owed: 0, seen, ended: 0, dscp }
+        Echo { key, acked: None, reported: 0, owed: 0, segment: 0, seen, ended: 0, dscp }
     }
 
     /// No more data is to come, as far as can be seen.
@@ -77,10 +88,9 @@ impl Echo {
 
     /// The client sees nothing of ECN. True: the packet was changed.
     fn take_mark<P: Packet>(&mut self, counters: &mut Counters, segment: &Segment, packet: &mut P) -> bool {
-        let len = u32::from(segment.len);
-        self.arrived = self.arrived.saturating_add(len);
+        self.segment = self.segment.max(segment.len);
         if segment.ecn == Ecn::Ce {
-            self.owed = self.owed.saturating_add_unsigned(len);
+            self.owed = self.owed.saturating_add_unsigned(segment.len.into());
             counters.marks_taken += 1;
         }
         let shown = segment.flags & (flags::ECE | flags::CWR);
@@ -98,14 +108,36 @@ impl Echo {
         if segment.flags & (flags::ACK | flags::RST) != flags::ACK {
             return false;
         }
-        let stands_for = std::mem::take(&mut self.arrived);
+        let stands_for = self.acknowledged(segment);
         if self.owed <= 0 {
             return false;
         }
-        self.owed = self.owed.saturating_sub_unsigned(stands_for);
+        self.owed = self.owed.saturating_sub_unsigned(stands_for).max(-AHEAD_MAX);
         packet.set_flags(segment.flags | flags::ECE);
         counters.marks_echoed += 1;
         true
+    }
+}
+
+impl Echo {
+    /// The bytes that the sender takes for delivered by an ACK.
+    fn acknowledged(&mut self, segment: &Segment) -> u32 {
+        let last = *self.acked.get_or_insert(segment.ack);
+        if after(segment.ack, last) {
+            let step = segment.ack.wrapping_sub(last);
+            self.acked = Some(segment.ack);
+            let reported = std::mem::take(&mut self.reported);
+            self.reported = reported.saturating_sub(step);
+            return step.min(STEP_MAX).saturating_sub(reported);
+        }
+        if last.wrapping_sub(segment.ack) > STEP_MAX {
+            self.acked = Some(segment.ack);
+        }
+        if segment.ack != last || segment.seq_len() > 0 || segment.sack_count == 0 {
+            return 0;
+        }
+        self.reported = self.reported.saturating_add(self.segment.into());
+        self.segment.into()
     }
 }
 

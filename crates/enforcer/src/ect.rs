@@ -25,7 +25,7 @@ impl<P> Flow<P> {
         }
     }
 
-    /// What was lost is sent again. If no mark came before, either whoever echoed marks is gone, or no queue marks: then
+    /// A loss is being repaired. If no mark came before, either whoever echoed marks is gone, or no queue marks: then
     /// data is sent as its server sends it, or queues would spare it while other flows react.
     pub fn note_loss(&mut self, counters: &mut Counters) {
         let is_probe = self.relay.sock().icsk_ca_state < TCP_CA_RECOVERY;

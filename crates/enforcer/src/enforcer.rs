@@ -162,7 +162,7 @@ impl<P: Packet> Enforcer<P> {
 
     /// Whether a rule matches a connection between these ends, by their addresses and ports.
     pub fn is_for(&self, server: End, client: End) -> bool {
-        self.rules.config(server, client, 0).is_some()
+        !matches!(self.rules.treatment(server, client, 0), Treatment::Pass)
     }
 
     /// A packet has arrived.

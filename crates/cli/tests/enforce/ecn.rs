@@ -99,11 +99,11 @@ impl Path {
         let taps = inside(link, || ["t-near", "t-far"].map(|name| Tap::open(name).expect("there is none yet")));
         let plain = |host, name| End { host, name, address: None };
         cable([End { address: Some("10.97.0.1/24"), ..plain(server, "eth0") }, plain(one, "s")]);
-        cable([plain(one, "c"), plain(link, "n")]);
-        cable([plain(link, "f"), plain(two, "s")]);
+        cable([plain(one, "c"), plain(link, "p1")]);
+        cable([plain(link, "p2"), plain(two, "s")]);
         cable([plain(two, "c"), End { address: Some("10.97.0.2/24"), ..plain(client, "eth0") }]);
         let ports = [(one, "s", "br0"), (one, "c", "br0"), (two, "s", "br0"), (two, "c", "br0")];
-        let of_link = [(link, "n", "near"), (link, "t-near", "near"), (link, "f", "far"), (link, "t-far", "far")];
+        let of_link = [(link, "p1", "near"), (link, "t-near", "near"), (link, "p2", "far"), (link, "t-far", "far")];
         for (host, port, bridge) in ports.into_iter().chain(of_link) {
             ip(&format!("-n {host} link set {port} master {bridge} up"));
         }

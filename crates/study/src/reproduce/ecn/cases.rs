@@ -70,6 +70,7 @@ const LINKS: [(&str, &[&str]); 2] = [
             "network.tier.bottleneck.rate=1 Gbit/s",
             "network.tier.bottleneck.queue.threshold_ecn.mark_packets=20",
             "measure.queue_sample=100 us",
+            "traffic.short.incast.interval=10 ms",
             "duration=6 s",
         ],
     ),

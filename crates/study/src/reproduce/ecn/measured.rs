@@ -93,15 +93,17 @@ impl Measured {
         self.times = Some(Curve::distribution(&self.case.variant, &times));
     }
 
-    /// What the senders were told of the marks, and what it cost in ACKs.
+    /// What the senders saw of the marks, and what it cost in ACKs.
     fn echo(&mut self, run: &RunResults) {
         let row = |name: &str| run.links.iter().find(|link| &*link.link == name);
         let (Some(out), Some(back)) = (row(BOTTLENECK), row("s2->s1")) else { return };
         self.add("ACKs", "% of packets", 100.0 * back.packets as f64 / out.packets as f64);
         let sum = |of: fn(&results::EnforcerRow) -> u64| run.enforcer.iter().map(of).sum::<u64>() as f64;
-        let (told, sent) = (sum(|row| row.delivered_ce), sum(|row| row.data_packets_sent));
-        if told > 0.0 {
-            self.add("echoed to the enforcer", "% of packets", 100.0 * told / sent);
+        let (seen, sent) = (sum(|row| row.delivered_ce), sum(|row| row.data_packets_sent));
+        let counter = |name: &str| run.summary.extra.get(name).copied();
+        if let Some(taken) = counter("enforcer.s2.marks_taken") {
+            self.add("marks taken off", "% of segments", 100.0 * taken / sent);
+            self.add("echoes", "% of segments", 100.0 * seen / sent);
         }
     }
 

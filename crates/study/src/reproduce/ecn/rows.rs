@@ -73,13 +73,14 @@ fn split(case: &str) -> Option<(&str, &str)> {
 
 /// A table for each part, and the findings.
 pub fn render(rows: &[Comparison], findings: &[String]) -> String {
-    const ENFORCED: [&str; 9] = [
+    const ENFORCED: [&str; 10] = [
         "queue, median",
         "queue, 99 %",
         "bottleneck in use",
         "drops",
         "marked",
-        "echoed to the enforcer",
+        "marks taken off",
+        "echoes",
         "ACKs",
         "short transfers, median",
         "short transfers, 99 %",
