@@ -471,8 +471,8 @@ fn enforcers_and_losses_are_checked() {
         ),
         (rule("cc = \"bbrr\""), "11:6 unknown algorithm `bbrr` | did you mean `bbr`?"),
         (rule("src = \"h1\""), "10:1 a rule has one of `cc`, `echo = true` and `mark`"),
-        (rule("cc = \"bbr\"\necho = true"), "11:1 a rule has one of `cc`, `echo = true` and `mark`"),
-        (rule("echo = true\nwindow_total = \"1 MB\""), "12:1 a total of windows binds flows that are enforced"),
+        (rule("cc = \"bbr\"\necho = true"), "11:6 a rule has one of `cc`, `echo = true` and `mark`"),
+        (rule("echo = true\nwindow_total = \"1 MB\""), "12:16 a total of windows binds flows that are enforced"),
         (rule("mark = \"0 %\""), "11:8 "),
         (
             traffic(&format!("{BULK}\n[[enforcer]]\nat = \"s1\"\nrule = [{{ cc = \"bbr\" }}]\n"))
