@@ -109,7 +109,7 @@ pub(crate) struct Answered {
 
 impl Answered {
     /// The flags with which a SYN, or its answer, is forwarded.
-    pub fn flags_of(&self, segment: &Segment) -> u8 {
+    pub fn flags_of(self, segment: &Segment) -> u8 {
         let others = segment.flags & !(flags::ECE | flags::CWR);
         match (self.accepts, segment.flags & flags::ACK != 0) {
             (None, _) => segment.flags,

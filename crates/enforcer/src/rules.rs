@@ -73,7 +73,7 @@ impl Rule {
 /// The rules: the first match counts; flows without a match pass untouched.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    rules: Vec<Rule>,
+    list: Vec<Rule>,
     /// One has a total.
     have_total: bool,
     /// One marks.
@@ -90,12 +90,12 @@ impl Rules {
         }
         let have_total = rules.iter().any(|rule| rule.window_total.is_some());
         let have_marks = rules.iter().any(|rule| matches!(rule.treatment, Treatment::Mark(_)));
-        Rules { rules, have_total, have_marks }
+        Rules { list: rules, have_total, have_marks }
     }
 
     /// What is done with a flow.
     pub fn treatment(&self, server: End, client: End, dscp: u8) -> &Treatment {
-        let rule = self.rules.iter().find(|rule| rule.fits(server, client, dscp));
+        let rule = self.list.iter().find(|rule| rule.fits(server, client, dscp));
         rule.map_or(&Treatment::Pass, |rule| &rule.treatment)
     }
 
@@ -125,7 +125,7 @@ impl Rules {
         if !self.have_total {
             return None;
         }
-        self.rules.iter().filter(|rule| rule.fits(server, client, dscp)).find_map(|rule| rule.window_total)
+        self.list.iter().filter(|rule| rule.fits(server, client, dscp)).find_map(|rule| rule.window_total)
     }
 }
 

@@ -202,6 +202,7 @@ fn two_enforcers_run_dctcp_for_hosts_without_ecn() {
         "median queue: {plain} packets, {alone} with one enforcer, {both} with two; {marked} marked, {echoed} echoes"
     );
     assert_eq!([counter(1, "ecn_agreed"), counter(3, "ecn_agreed"), counter(1, "ecn_stopped")], [1, 1, 0]);
-    assert!(marked > 0 && taken == marked && echoed > 0 && hidden == echoed, "{marked} {taken} {echoed} {hidden}");
+    // duplicate ACKs are dropped with their echo
+    assert!(marked > 0 && taken == marked && hidden > 0 && hidden <= echoed, "{marked} {taken} {echoed} {hidden}");
     assert!(both <= 2 * MARKS && plain > 4 * MARKS, "{both}, {plain}");
 }

@@ -1,5 +1,5 @@
 //! ECN by the enforcer: DCTCP for hosts that know no ECN, by two enforcers (TCon, NPC 2017; AC/DC TCP, SIGCOMM 2016), and hosts with ECN
-//! slowed by marks alone (OpenTCP, HotNets 2012: feedback “through ECN bits” in place of an agent).
+//! slowed by marks alone (OpenTCP, HotNets 2012: changed feedback in place of an agent).
 //!
 //! Runs the scenarios `scenarios/ecn-*.toml`, which are compiled in, in the simulator.
 
@@ -63,6 +63,5 @@ fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String])
         paragraphs: findings.to_vec(),
         figures: rows::figures(measured, comparisons),
         comparisons: comparisons.iter().map(without_note).collect(),
-        ..Story::default()
     }
 }

@@ -91,24 +91,22 @@ fn acked(rows: &[Comparison]) -> Vec<String> {
     let one = |setting: String| {
         let of = |variant: &str, quantity: &str| ours(rows, Part::Enforced, (&setting, variant), quantity);
         let (marked, seen) = (of(BOTH, "marks taken off")?, of(BOTH, "echoes")?);
-        let mut text = format!(
+        let queues = [BOTH_ACKED, DCTCP_ACKED].map(|variant| of(variant, "queue, 99 %").map(number));
+        let acked = match queues {
+            [Some(both), Some(hosts)] => format!(
+                " If clients acknowledge each segment, the queue is {both} packets at 99 %, with DCTCP hosts {hosts}."
+            ),
+            _ => String::new(),
+        };
+        Some(format!(
             "{setting}: of the segments that the servers’ enforcer sends, {} % lose a mark at the clients’, and {} % are acknowledged with an \
-             echo; goal, the same but for a twentieth: {}. ACKs are {} % of the packets, with DCTCP hosts {} %",
+             echo; goal, the same but for a twentieth: {}. ACKs are {} % of the packets, with DCTCP hosts {} %.{acked}",
             number(marked),
             number(seen),
             goal((seen / marked - 1.0).abs() <= 0.05),
             optional(of(BOTH, "ACKs")),
             optional(of(DCTCP, "ACKs")),
-        );
-        let queues = [BOTH_ACKED, DCTCP_ACKED].map(|variant| of(variant, "queue, 99 %"));
-        if let [Some(both), Some(hosts)] = queues {
-            text.push_str(&format!(
-                ". If clients acknowledge each segment, the queue is {} packets at 99 %, with DCTCP hosts {}",
-                number(both),
-                number(hosts)
-            ));
-        }
-        Some(text + ".")
+        ))
     };
     settings(rows, [BOTH, DCTCP]).into_iter().filter_map(one).collect()
 }

@@ -110,7 +110,9 @@ pub fn render(rows: &[Comparison], findings: &[String]) -> String {
                 table.row([setting.clone(), variant.clone()].into_iter().chain(cells).chain(theory).collect());
             }
         }
-        text.push_str(&format!("\n{}:\n{}", part.name(), table.render()));
+        for piece in ["\n", part.name(), ":\n", &table.render()] {
+            text.push_str(piece);
+        }
     }
     for finding in findings {
         text.push('\n');
