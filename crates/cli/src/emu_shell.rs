@@ -100,7 +100,7 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
     let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;
     let totals = counted.totals;
     note!("{} packets entered the network, {} were dropped by queues", totals.entered, totals.dropped);
-    if let Some(gate) = &counted.gate {
+    for gate in &counted.gates {
         for (name, count) in gate.counters().named().iter().filter(|(_, count)| *count > 0) {
             note!("enforcer: {name} {count}");
         }

@@ -44,7 +44,8 @@ pub struct Args {
     /// The interface on the servers' side, then the one on the clients' side
     #[arg(long, num_args = 2, value_names = ["SERVERS", "CLIENTS"], required_unless_present_any = ["status", "reset"])]
     between: Vec<String>,
-    /// An algorithm, then conditions. The algorithm is a name of `opentcp cc list`, a C file of your own, or `none`. Conditions are
+    /// An algorithm, then conditions. The algorithm is a name of `opentcp cc list`, a C file of your own, or `none`. In its place, `echo`
+    /// echoes ECN marks for clients without ECN, and `mark share=PERCENT%` marks data of hosts with ECN. Conditions are
     /// servers=PREFIX, clients=PREFIX, port=NUMBER (of either end) and dscp=NUMBER (of the SYN); all must hold. The first rule that
     /// matches a flow applies. Flows that no rule matches pass unenforced. window_total=BYTES bounds what may be on its way to a client,
     /// over all of its flows that the rule matches; of several matching rules with a total the first one's applies

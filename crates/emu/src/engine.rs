@@ -63,8 +63,8 @@ pub struct Engine<P> {
     now: Time,
     totals: Totals,
     gauges: Arc<Gauges>,
-    /// The enforcer, if there is one.
-    gate: Option<Box<Gate>>,
+    /// The enforcers.
+    gates: Vec<Gate>,
 }
 
 /// Packet counts. Without an enforcer, `entered = released + dropped + lost + no_route + in flight`.
@@ -101,14 +101,14 @@ impl<P> Engine<P> {
             now: Time::ZERO,
             totals: Totals::default(),
             gauges: Arc::default(),
-            gate: None,
+            gates: Vec::new(),
         }
     }
 
-    /// With an enforcer at one of its nodes.
+    /// With enforcers at some of its nodes.
     #[must_use]
-    pub fn with_gate(self, gate: Option<Gate>) -> Engine<P> {
-        Engine { gate: gate.map(Box::new), ..self }
+    pub fn with_gates(self, gates: Vec<Gate>) -> Engine<P> {
+        Engine { gates, ..self }
     }
 
     /// With gauges by which another thread reads the links' counters.
@@ -171,25 +171,27 @@ impl<P> Engine<P> {
         self.now = self.now.max(now);
     }
 
-    /// When the enforcer's next timer is due.
+    /// When an enforcer's next timer is due.
     fn gate_due(&self) -> Time {
-        self.gate.as_ref().map_or(Time::NEVER, |gate| gate.next_due())
+        self.gates.iter().map(Gate::next_due).min().unwrap_or(Time::NEVER)
     }
 
-    /// Runs the enforcer's timer.
+    /// Runs the timers of enforcers that are due.
     fn run_gate(&mut self, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
         let at = self.gate_due().max(self.now);
         self.run_agenda(at, ports);
         self.now = at;
-        if let Some(gate) = &mut self.gate {
-            gate.on_timer(at);
+        for index in 0..self.gates.len() {
+            if self.gates[index].next_due() <= at {
+                self.gates[index].on_timer(at);
+                self.leave_gate(at, index, ports, clock);
+            }
         }
-        self.leave_gate(at, ports, clock);
     }
 
-    /// Forwards what the enforcer sends.
-    fn leave_gate(&mut self, now: Time, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
-        while let Some(passing) = self.gate.as_mut().and_then(|gate| gate.poll_transmit()) {
+    /// Forwards what an enforcer sends.
+    fn leave_gate(&mut self, now: Time, index: usize, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
+        while let Some(passing) = self.gates[index].poll_transmit() {
             let way = gate::leaving(&passing);
             let packet = ports.lower(passing.packet);
             self.pass_on(now, packet, way, ports, clock);
@@ -198,21 +200,21 @@ impl<P> Engine<P> {
 
     /// A packet is at the near end of the link `way.hop` of its route, or at its host; an enforcer there sees it first.
     fn reach(&mut self, now: Time, packet: P, way: Way, ports: &mut impl Ports<Packet = P>, clock: &impl Clock) {
-        let Some(gate) = &mut self.gate else { return self.pass_on(now, packet, way, ports, clock) };
+        let Some(gate) = self.gates.first() else { return self.pass_on(now, packet, way, ports, clock) };
         let links = self.routes.links(way.route);
         let node = match links.get(usize::from(way.hop)) {
             Some(link) => gate.ends(*link)[0],
             None => gate.ends(links[links.len() - 1])[1],
         };
-        if !gate.is_at(node) {
+        let Some(index) = self.gates.iter().position(|gate| gate.is_at(node)) else {
             return self.pass_on(now, packet, way, ports, clock);
-        }
-        if let Some(passing) = gate.on_packet(now, Passing { packet: ports.lift(packet), note: way }) {
+        };
+        if let Some(passing) = self.gates[index].on_packet(now, Passing { packet: ports.lift(packet), note: way }) {
             let way = gate::leaving(&passing);
             let packet = ports.lower(passing.packet);
             self.pass_on(now, packet, way, ports, clock);
         }
-        self.leave_gate(now, ports, clock);
+        self.leave_gate(now, index, ports, clock);
     }
 
     /// Puts the packet onto the next link, or delivers it to its host.
@@ -381,7 +383,7 @@ impl<P> Engine<P> {
             series: self.series,
             flows: self.flows,
             lateness: self.lateness,
-            gate: self.gate,
+            gates: self.gates,
             totals: self.totals,
             ended: self.now,
         }
@@ -400,8 +402,8 @@ pub struct Counted {
     pub flows: FlowCounts,
     /// How late packets were.
     pub lateness: Lateness,
-    /// The enforcer, if there was one.
-    pub gate: Option<Box<Gate>>,
+    /// The enforcers.
+    pub gates: Vec<Gate>,
     /// Packets in all.
     pub totals: Totals,
     /// The instant up to which the network ran.

@@ -208,8 +208,8 @@ fn results(
     let rules = report.retuned.as_ref().map_or_else(Vec::new, |retuned| retuned.control.rules().to_vec());
     let cues = report.retuned.map_or_else(Vec::new, Retuned::into_rows);
     let opened = (flows.len(), scenario.traffic.len());
-    let enforcer = counted.gate.as_ref();
-    let enforcer = enforcer.map_or_else(Vec::new, |gate| gate.results(counted.ended, opened, &mut summary));
+    let gates = counted.gates.iter();
+    let enforcer = gates.flat_map(|gate| gate.results(counted.ended, opened, &mut summary)).collect();
     let (jobs, coflows) = report.jobs;
     RunResults {
         jobs,

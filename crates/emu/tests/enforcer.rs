@@ -101,7 +101,7 @@ fn every_byte_of_both_ends_arrives_through_losses() {
     let cpus = thread::available_parallelism().expect("there are some");
     let ((), counted) = emu::open(&scenario, None, exchange).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(thread::available_parallelism().ok(), Some(cpus), "the next network's engine needs one too");
-    let counters = *counted.gate.expect("there is an enforcer").counters();
+    let counters = *counted.gates[0].counters();
     println!("{counters:?}");
     assert_eq!((counters.flows_opened, counters.passed_malformed), (1, 1));
     // of some 2000 packets 2 % are lost behind the enforcer, which retransmits them

@@ -110,7 +110,7 @@ fn download(scenario: &Scenario, lasts: Duration, outage: bool) -> Download {
     };
     let ((limited, [info, last], host, received), counted) =
         emu::open(scenario, None, work).unwrap_or_else(|error| panic!("{error}"));
-    let enforcer = *counted.gate.expect("there is an enforcer").counters();
+    let enforcer = *counted.gates[0].counters();
     println!("{received} bytes; limited {limited:?}; {info:?}; {last:?}; {host:?}; {enforcer:?}");
     Download { limited, info, last, host, enforcer, received }
 }

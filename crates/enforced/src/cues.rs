@@ -6,7 +6,7 @@ use crate::settings::{Place, bounded, config, covers, is_total_alone, places, se
 use bus::files::{FileError, KeyFile};
 use bus::reverted::{self, Reverts};
 use bus::{Address, Bus, BusError, Clock, Reasons};
-use enforcer::{Enforcer, Packet, Record, Rule, Sent};
+use enforcer::{Enforcer, Packet, Record, Rule, Sent, Treatment};
 use policy::{AgentRule, Host, Prefix, PublicKeys, Question, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -346,8 +346,8 @@ impl Cues {
                         let servers = host.host.prefix;
                         set.push((servers, (clients, port), settings));
                         let servers = Some(servers);
-                        let config = Some(Arc::new(config));
-                        rules.push(Rule { servers, clients, port, dscp: None, config, window_total: None });
+                        let treatment = Treatment::Enforce(Arc::new(config));
+                        rules.push(Rule { servers, clients, port, dscp: None, treatment, window_total: None });
                     }
                     Err(why) => {
                         let names = held.iter().filter(|rule| covers(rule, clients, port));
@@ -495,7 +495,9 @@ mod tests {
             thread::sleep(Duration::from_millis(10));
         }
         let rules = cues.rules().expect("they have changed");
-        let [Rule { servers: None, clients, port: None, window_total, config: Some(config), .. }] = &rules[..] else {
+        let [Rule { servers: None, clients, port: None, window_total, treatment: Treatment::Enforce(config), .. }] =
+            &rules[..]
+        else {
             panic!("{rules:?}")
         };
         assert_eq!(

@@ -142,7 +142,7 @@ impl Giving<'_> {
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_read_timeout(Some(BEAT))?;
         let mut writer = BufWriter::with_capacity(1 << 16, stream);
-        let flows = self.enforcer.flows() as u64;
+        let flows = (self.enforcer.flows() + self.enforcer.echoes()) as u64;
         let cues = self.cues.map(Cues::give);
         write_message(&mut writer, &Pause { began_ns, ports: states(self.ports), flows, cues })?;
         write_message(&mut writer, &self.enforcer.handshakes(self.now))?;

@@ -1,7 +1,7 @@
-//! An operator's rule, as text: which algorithm for which flows.
+//! An operator's rule, as text: what is done with which flows.
 
 use congestion::{Algorithm, check_invariants};
-use enforcer::Rule;
+use enforcer::{Rule, Treatment};
 use policy::{Prefix, WINDOW_TOTAL};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +9,10 @@ use units::Bytes;
 
 /// The algorithm's name in rules that leave flows untouched.
 const UNTOUCHED: &str = "none";
+/// The same in rules by which marks are echoed in clients' places.
+const ECHO: &str = "echo";
+/// The same in rules by which data is marked.
+const MARK: &str = "mark";
 
 /// Parses a rule: an algorithm, then conditions: `bbr clients=198.51.100.0/24 port=443`. `say` gets warnings about an algorithm in a file.
 ///
@@ -17,15 +21,18 @@ const UNTOUCHED: &str = "none";
 pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
     let mut words = text.split_whitespace();
     let name = words.next().ok_or("name an algorithm")?;
-    let config = match name {
-        UNTOUCHED => None,
-        name => Some(Arc::new(tcp::Config::linux(algorithm(name, say)?))),
+    let treatment = match name {
+        UNTOUCHED => Treatment::Pass,
+        ECHO => Treatment::Echo,
+        MARK => Treatment::Mark(0.0),
+        name => Treatment::Enforce(Arc::new(tcp::Config::linux(algorithm(name, say)?))),
     };
-    let mut rule = Rule { servers: None, clients: None, port: None, dscp: None, config, window_total: None };
+    let mut rule = Rule { servers: None, clients: None, port: None, dscp: None, treatment, window_total: None };
     for word in words {
         let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not KEY=VALUE"))?;
         let prefix = || value.parse::<Prefix>().map(Some).map_err(|error| error.to_string());
         match key {
+            "share" if name == MARK => rule.treatment = Treatment::Mark(share(value)?),
             "servers" => rule.servers = prefix()?,
             "clients" => rule.clients = prefix()?,
             "port" => rule.port = Some(value.parse().ok().filter(|port| *port > 0).ok_or("a port is from 1 to 65535")?),
@@ -34,10 +41,22 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
             _ => return Err(format!("`{key}` is not known; a rule has servers, clients, port, dscp and window_total")),
         }
     }
-    if rule.config.is_none() && rule.window_total.is_some() {
-        return Err("`none` leaves flows untouched, so they have no `window_total`".to_string());
+    if !matches!(rule.treatment, Treatment::Enforce(_)) && rule.window_total.is_some() {
+        return Err(format!("`{name}` enforces no window, so such flows have no `window_total`"));
+    }
+    if matches!(rule.treatment, Treatment::Mark(0.0)) {
+        return Err("say which share of packets is marked: mark share=1%".to_string());
     }
     Ok(rule)
+}
+
+/// A share of packets.
+fn share(value: &str) -> Result<f64, String> {
+    let percent = value.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    percent
+        .map(|percent| percent / 100.0)
+        .ok_or("a share is more than 0 % and at most 100 %, as in share=1%".to_string())
 }
 
 /// A total of windows.
@@ -78,14 +97,17 @@ mod tests {
     #[test]
     fn a_rule_says_which_algorithm_for_which_flows() {
         let all = rule("bbr servers=10.0.0.0/8 clients=2001:db8::/32 port=443 dscp=46").expect("a rule");
-        assert_eq!(all.config.map(|config| config.algorithm.name()), Some("bbr"));
+        assert!(matches!(all.treatment, Treatment::Enforce(config) if config.algorithm.name() == "bbr"));
         assert_eq!(all.servers, "10.0.0.0/8".parse().ok());
         assert_eq!(all.clients, "2001:db8::/32".parse().ok());
         assert_eq!((all.port, all.dscp), (Some(443), Some(46)));
         assert_eq!(all.window_total, None);
         let total = rule("cubic clients=10.0.0.7/32 window_total=130kB").expect("a rule").window_total;
         assert_eq!(total, Some(Bytes::new(130_000)));
-        assert!(rule("none port=22").is_ok_and(|rule| rule.config.is_none()));
+        assert!(rule("none port=22").is_ok_and(|rule| matches!(rule.treatment, Treatment::Pass)));
+        assert!(rule("echo clients=10.0.0.0/8").is_ok_and(|rule| matches!(rule.treatment, Treatment::Echo)));
+        let marks = rule("mark share=2.5% port=5001").map(|rule| rule.treatment);
+        assert!(matches!(marks, Ok(Treatment::Mark(share)) if (share - 0.025).abs() < 1e-12));
         for (text, why) in [
             ("", "name an algorithm"),
             ("bbr2", "no algorithm `bbr2`"),
@@ -94,7 +116,12 @@ mod tests {
             ("bbr dscp=64", "0 to 63"),
             ("bbr window_total=many", "as in window_total=130kB"),
             ("bbr window_total=1B", "from "),
-            ("none window_total=130kB", "untouched"),
+            ("none window_total=130kB", "enforces no window"),
+            ("echo window_total=130kB", "enforces no window"),
+            ("mark", "mark share=1%"),
+            ("mark share=0%", "more than 0 %"),
+            ("mark share=1", "as in share=1%"),
+            ("bbr share=1%", "`share` is not known"),
             ("bbr host=h1", "`host` is not known"),
             ("bbr servers=10.0.0.0/33", "33"),
         ] {

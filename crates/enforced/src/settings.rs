@@ -2,7 +2,7 @@
 
 use crate::rule::built_in;
 use bus::Effective;
-use enforcer::Rule;
+use enforcer::{Rule, Treatment};
 use policy::{AgentRule, Prefix, Settings};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub fn config(set: &Settings) -> Result<Config, String> {
 pub fn bounded(set: &Settings, host: Prefix, (servers, port): Place) -> Option<Rule> {
     let window_total = Some(set.window_total?);
     let cubic = Arc::new(Config::linux(built_in(BOUNDED_CC).expect("it is built in")));
-    Some(Rule { servers, clients: Some(host), port, dscp: None, config: Some(cubic), window_total })
+    Some(Rule { servers, clients: Some(host), port, dscp: None, treatment: Treatment::Enforce(cubic), window_total })
 }
 
 /// Whether they say nothing of what a host sends.

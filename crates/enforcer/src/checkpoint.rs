@@ -2,10 +2,12 @@
 //! clock, and be another version: so times are durations, and layouts of memory are not in it.
 
 use crate::buffer::Buffer;
+use crate::echo::Echo;
 use crate::enforcer::{Enforcer, tick};
 use crate::flow::{Flow, bit};
 use crate::index::Key;
 use crate::packet::{Direction, End, Packet};
+use crate::rules::Treatment;
 use crate::seq::after;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -94,6 +96,12 @@ pub struct Checkpoint {
     /// The same, and something that was sent from here has arrived.
     #[prost(bool, tag = "26")]
     pub promoted: bool,
+    /// The server knows no ECN: its data leaves as ECN-capable.
+    #[prost(bool, tag = "27")]
+    pub sets_ect: bool,
+    /// Marks on its data are echoed in the client's place: nothing else of it but its ends and its idle time is known.
+    #[prost(bool, tag = "28")]
+    pub echoes: bool,
 }
 
 /// A server's data that its client has not acknowledged.
@@ -266,6 +274,7 @@ impl<P: Packet> Flow<P> {
             astray: self.has(bit::ASTRAY),
             catches_up: self.has(bit::CATCHES_UP),
             promoted: self.has(bit::PROMOTED),
+            sets_ect: self.has(bit::SETS_ECT),
             hidden: self.hidden,
             absorbed: self.absorbed.into(),
             age_ms: ((now.as_us() / 1000) as u32).wrapping_sub(self.began_ms),
@@ -297,6 +306,9 @@ impl<P: Packet> Flow<P> {
             (from.astray, bit::ASTRAY),
             (from.catches_up, bit::CATCHES_UP),
             (from.promoted, bit::PROMOTED),
+            (from.sets_ect, bit::SETS_ECT),
+            // not known
+            (from.sets_ect, bit::MARKED),
         ];
         Some(Flow {
             relay,
@@ -316,10 +328,19 @@ impl<P: Packet> Flow<P> {
     }
 }
 
+impl Echo {
+    /// The state to take over.
+    pub fn checkpoint(&self, now: Time) -> Checkpoint {
+        let idle_ticks = tick(now).wrapping_sub(self.seen).into();
+        Checkpoint { echoes: true, dscp: self.dscp.into(), idle_ticks, ..Checkpoint::of(self.key) }
+    }
+}
+
 impl<P: Packet> Enforcer<P> {
     /// The state of each flow, for [`Enforcer::restore`]. `write` makes bytes of a packet.
     pub fn checkpoints(&self, now: Time, write: impl Fn(&P) -> Vec<u8>) -> impl Iterator<Item = Checkpoint> {
-        self.flows.iter().flatten().map(move |flow| flow.checkpoint(now, &write))
+        let echoes = self.echoes.iter().map(move |echo| echo.checkpoint(now));
+        self.flows.iter().flatten().map(move |flow| flow.checkpoint(now, &write)).chain(echoes)
     }
 
     /// The connections in their handshake, for [`Enforcer::restore_handshakes`].
@@ -344,6 +365,9 @@ impl<P: Packet> Enforcer<P> {
     /// Takes over a flow, by the rule that matches it here. `read` makes a packet of its bytes. False: it passes untouched from now
     /// on, with what was delayed, since no rule matches it, there is no room, or it cannot be in that state.
     pub fn restore(&mut self, now: Time, from: &Checkpoint, read: impl Fn(&[u8]) -> Option<P>) -> bool {
+        if from.echoes {
+            return self.restore_echo(now, from).is_some();
+        }
         let buffer = from.buffer.as_ref().and_then(|buffer| Buffer::restore(now.as_us() as u32, buffer, &read));
         let Some(flow) = self.restored(now, from, buffer) else {
             let nxt = from.relay.as_ref().map_or(0, |relay| relay.nxt);
@@ -362,6 +386,14 @@ impl<P: Packet> Enforcer<P> {
         flow.drain(&mut cx);
         self.schedule(slot);
         true
+    }
+
+    fn restore_echo(&mut self, now: Time, from: &Checkpoint) -> Option<()> {
+        let key = from.key()?;
+        let has_rule = matches!(self.rules.treatment(key.server, key.client, from.dscp as u8), Treatment::Echo);
+        let seen = tick(now).wrapping_sub(from.idle_ticks as u16);
+        let has_room = self.echoes.len() < self.limits.flows;
+        (has_rule && has_room).then(|| self.echoes.insert(self.seed, Echo::new(key, from.dscp as u8, seen)))
     }
 
     fn restored(&self, now: Time, from: &Checkpoint, buffer: Option<Buffer<P>>) -> Option<Flow<P>> {

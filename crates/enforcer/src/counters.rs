@@ -76,13 +76,22 @@ pub struct Counters {
     pub optimistic_dropped: u64,
     pub acks_astray: u64,
     pub outside_window: u64,
+    /// ECN in the place of hosts that know none: SYNs and their answers that were changed for it; flows for which it was agreed on; of these, flows whose data is no longer sent as
+    /// ECN-capable, since losses came without marks; marks that clients did not see; ACKs of theirs that echo marks.
+    pub ecn_handshakes: u64,
+    pub ecn_agreed: u64,
+    pub ecn_stopped: u64,
+    pub marks_taken: u64,
+    pub marks_echoed: u64,
+    /// Marked by a rule.
+    pub marked: u64,
     /// Records dropped because they were not fetched in time.
     pub records_lost: u64,
 }
 
 impl Counters {
     /// Each counter with its name.
-    pub fn named(&self) -> [(&'static str, u64); 48] {
+    pub fn named(&self) -> [(&'static str, u64); 54] {
         macro_rules! each {
             ($($name:ident),* $(,)?) => {{
                 let Counters { $($name),* } = *self;
@@ -137,6 +146,12 @@ impl Counters {
             optimistic_dropped,
             acks_astray,
             outside_window,
+            ecn_handshakes,
+            ecn_agreed,
+            ecn_stopped,
+            marks_taken,
+            marks_echoed,
+            marked,
             records_lost,
         ]
     }

@@ -12,7 +12,8 @@ pub(crate) struct Dress {
     pub floor: Option<u32>,
     pub newest: Newest,
     pub timestamps: bool,
-    pub not_ect: bool,
+    /// The ECN field; `None`: the packet's own.
+    pub ecn: Option<Ecn>,
     pub ack: u32,
     pub scale: u8,
 }
@@ -22,8 +23,8 @@ impl Dress {
     /// refuse that as old, it is a later one of the server.
     pub fn put_on<P: Packet>(&self, mut packet: P, tsval: u32) -> P {
         packet.set_link(self.newest.link);
-        if self.not_ect {
-            packet.set_ecn(Ecn::NotEct);
+        if let Some(ecn) = self.ecn {
+            packet.set_ecn(ecn);
         }
         packet.set_ack(self.ack);
         packet.set_window(self.newest.window, self.scale);

@@ -1,25 +1,29 @@
 //! The table of flows, and the handling of a packet.
 
 use crate::counters::{Counters, Ending, Record, Sent};
+use crate::echo::{Echo, Echoes};
 use crate::flow::{Context, Flow, bit, in_flight};
-use crate::half_open::HalfOpens;
+use crate::half_open::{Answered, HalfOpens};
 use crate::index::{Index, Key};
 use crate::kept::Kept;
 use crate::limits::Limits;
+use crate::mark::Marks;
 use crate::packet::{Action, Direction, End, Header, Packet};
 use crate::receivers::Receivers;
-use crate::rules::{Rule, Rules};
+use crate::rules::{Rule, Rules, Treatment};
 use crate::standby::{Changes, Mirrored};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
-use tcp::flags;
+use tcp::{Ecn, Segment, flags};
 use units::Time;
 
 /// Ticks in which idle time is counted.
 const IDLE_TICK: Time = Time::from_secs(4);
 /// After so long without a packet a flow rests.
 const REST_TICKS: u64 = 2;
+/// After so long an echo is forgotten whose ends have apparently closed.
+const OVER_TICKS: u16 = 2;
 /// A flow whose client has apparently closed is forgotten after so long: packets in flight have arrived by then (RFC 9293 3.4.1).
 const ABORTED_IDLE: Time = Time::from_secs(120);
 /// One more flow is checked for idleness after so many packets: each check loads a cache line that nothing else needs.
@@ -36,6 +40,8 @@ pub struct Enforcer<P> {
     pub(crate) rules: Rules,
     pub(crate) seed: u64,
     index: Index,
+    pub(crate) echoes: Echoes,
+    marks: Marks,
     pub(crate) flows: Vec<Option<Flow<P>>>,
     /// How many of them run each algorithm.
     by_algorithm: Vec<(&'static str, usize)>,
@@ -67,6 +73,8 @@ impl<P: Packet> Enforcer<P> {
             rules: Rules::new(rules),
             seed,
             index: Index::default(),
+            echoes: Echoes::default(),
+            marks: Marks::default(),
             // address space, not memory yet: growth by doubling would copy every flow, and need three times their memory meanwhile
             flows: Vec::with_capacity(limits.flows),
             by_algorithm: Vec::new(),
@@ -155,11 +163,12 @@ impl<P: Packet> Enforcer<P> {
             self.end(now, slot, Ending::Astray);
         }
         self.half_opens = HalfOpens::new(self.limits.half_open);
+        self.echoes = Echoes::default();
     }
 
     /// Whether a rule matches a connection between these ends, by their addresses and ports.
     pub fn is_for(&self, server: End, client: End) -> bool {
-        self.rules.config(server, client, 0).is_some()
+        !matches!(self.rules.treatment(server, client, 0), Treatment::Pass)
     }
 
     /// A packet has arrived.
@@ -192,26 +201,40 @@ impl<P: Packet> Enforcer<P> {
         let hash = key.hash(self.seed);
         let known = self.find(hash, key);
         if header.segment.flags & flags::SYN != 0 {
-            let is_answer = self.on_syn(now, direction, (key, hash), &header, known.is_some());
+            let (is_answer, flags) = self.on_syn(now, direction, (key, hash), &header, known.is_some());
             // a host with an open connection does not answer a SYN with a SYN (RFC 5961 4)
             if let Some(slot) = known.filter(|_| is_answer)
                 && self.flow(slot).is_another(direction, &header.segment)
             {
                 self.end(now, slot, Ending::Replaced);
             }
-            return Action::Forward(packet);
+            return with_flags(&header.segment, flags, packet);
         }
         if header.untouchable {
             self.counters.passed_by_option += 1;
             return Action::Forward(packet);
         }
-        let Some(slot) = known.or_else(|| self.open(now, direction, (key, hash), &header, &packet)) else {
-            if direction == Direction::Out && header.segment.seq_len() > 0 {
-                self.half_opens.on_passed(hash);
-            }
-            return Action::Forward(packet);
-        };
-        self.on_flow(now, direction, slot, &header, packet)
+        if known.is_none()
+            && direction == Direction::Out
+            && let Some(share) = self.rules.mark(server, client, header.dscp)
+        {
+            return self.mark(share, &header, packet);
+        }
+        let open = known.or_else(|| {
+            let echoes = self.echoes.find(hash, key).is_some();
+            if echoes { None } else { self.open(now, direction, (key, hash), &header, &packet) }
+        });
+        if let Some(slot) = open {
+            return self.on_flow(now, direction, slot, &header, packet);
+        }
+        if let Some(echo) = self.echoes.find(hash, key) {
+            echo.seen = tick(now);
+            return echo.on_packet(&mut self.counters, direction, &header.segment, packet);
+        }
+        if direction == Direction::Out && header.segment.seq_len() > 0 {
+            self.half_opens.on_passed(hash);
+        }
+        Action::Forward(packet)
     }
 
     fn on_flow(&mut self, now: Time, direction: Direction, slot: u32, header: &Header, packet: P) -> Action<P> {
@@ -244,7 +267,16 @@ impl<P: Packet> Enforcer<P> {
         action
     }
 
-    /// A SYN or its answer; true: it answers a SYN that has passed. If the ends already have a flow, the flow notes it.
+    fn mark(&mut self, share: f64, header: &Header, mut packet: P) -> Action<P> {
+        if self.marks.put_on(self.seed, share, header, &mut packet) {
+            self.counters.marked += 1;
+            return Action::Rewritten(packet);
+        }
+        self.counters.passed_by_rule += 1;
+        Action::Forward(packet)
+    }
+
+    /// A SYN or its answer: whether it answers a SYN that has passed, and the flags with which it is forwarded.
     fn on_syn(
         &mut self,
         now: Time,
@@ -252,32 +284,38 @@ impl<P: Packet> Enforcer<P> {
         (key, hash): (Key, u64),
         header: &Header,
         known: bool,
-    ) -> bool {
+    ) -> (bool, u8) {
         let segment = &header.segment;
         let is_answer = segment.flags & flags::ACK != 0;
         if segment.flags & (flags::RST | flags::FIN) != 0 {
             self.counters.passed_malformed += 1;
-            return false;
+            return (false, segment.flags);
         }
-        let has_rule = is_answer || self.rules.config(key.server, key.client, header.dscp).is_some();
+        let treatment = self.rules.treatment(key.server, key.client, header.dscp);
+        let has_rule = is_answer || !matches!(treatment, Treatment::Pass | Treatment::Mark(_));
+        let proxies = !header.untouchable && treatment.proxies(direction) && self.echoes.len() < self.limits.flows;
+        let (now_us, by_server) = (now.as_us() as u32, direction == Direction::Out);
+        let mut answered = Answered::default();
+        if is_answer {
+            answered = self.half_opens.on_answer(hash, now_us, by_server, proxies, segment);
+            if header.untouchable {
+                self.half_opens.on_passed(hash);
+                answered.accepts = None;
+            }
+        } else if known || has_rule && !header.untouchable {
+            let asked = self.half_opens.on_syn(hash, now_us, by_server, proxies, header);
+            self.counters.half_open_lost += u64::from(asked.evicted);
+            answered.accepts = asked.asks.then_some(true);
+        }
+        let flags = answered.flags_of(segment);
         let counters = &mut self.counters;
         *match (header.untouchable, has_rule) {
             (true, _) => &mut counters.passed_by_option,
             (false, false) => &mut counters.passed_by_rule,
+            (false, true) if flags != segment.flags => &mut counters.ecn_handshakes,
             (false, true) => &mut counters.handshakes,
         } += 1;
-        let (now_us, by_server) = (now.as_us() as u32, direction == Direction::Out);
-        if is_answer {
-            let answers = self.half_opens.on_answer(hash, now_us, by_server, segment);
-            if header.untouchable {
-                self.half_opens.on_passed(hash);
-            }
-            return answers;
-        }
-        if (known || has_rule && !header.untouchable) && self.half_opens.on_syn(hash, now_us, by_server, header) {
-            counters.half_open_lost += 1;
-        }
-        false
+        (answered.is_answer, flags)
     }
 
     /// A packet of a flow that is not in the table: does it end a handshake?
@@ -297,15 +335,25 @@ impl<P: Packet> Enforcer<P> {
             None
         };
         let Some(agreed) = agreed else {
-            if let Some(slot) = self.promote(now, key) {
-                return Some(slot);
+            let slot = self.promote(now, key);
+            if slot.is_none() && self.echoes.find(hash, key).is_none() {
+                self.counters.passed_unknown += 1;
             }
-            self.counters.passed_unknown += 1;
-            return None;
+            return slot;
         };
-        let Some(config) = self.rules.config(key.server, key.client, agreed.dscp) else {
-            self.counters.passed_by_rule += 1;
-            return None;
+        let config = match self.rules.treatment(key.server, key.client, agreed.dscp) {
+            Treatment::Enforce(config) => config,
+            Treatment::Echo if agreed.proxied => {
+                self.counters.ecn_agreed += 1;
+                (0..LOOKS_PER_FLOW).for_each(|_| self.look_for_idle(now));
+                self.echoes.insert(self.seed, Echo::new(key, agreed.dscp, tick(now)));
+                self.changes.note_echo(key);
+                return None;
+            }
+            Treatment::Echo | Treatment::Mark(_) | Treatment::Pass => {
+                self.counters.passed_by_rule += 1;
+                return None;
+            }
         };
         let window = if by_server { u32::from(u16::MAX) } else { packet.window(agreed.client_scale) };
         let flow = Flow::new(now, config, key, &agreed, window);
@@ -315,6 +363,7 @@ impl<P: Packet> Enforcer<P> {
             return None;
         }
         self.counters.flows_opened += 1;
+        self.counters.ecn_agreed += u64::from(agreed.proxied);
         // another enforcer's, of the same ends, is over
         self.mirrored.take(now, key);
         Some(self.insert(hash, flow))
@@ -401,6 +450,11 @@ impl<P: Packet> Enforcer<P> {
         self.flows.iter().flatten().map(|flow| flow.key.client)
     }
 
+    /// Number of flows whose marks are echoed.
+    pub fn echoes(&self) -> usize {
+        self.echoes.len()
+    }
+
     /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -470,6 +524,14 @@ impl<P: Packet> Enforcer<P> {
 
     /// Checks one flow for idleness; all are checked in turn.
     fn look_for_idle(&mut self, now: Time) {
+        let most = (self.limits.idle.as_ps() / IDLE_TICK.as_ps()) as u16;
+        if let Some(echo) = self.echoes.next()
+            && tick(now).wrapping_sub(echo.seen) > if echo.is_over() { OVER_TICKS } else { most }
+        {
+            let key = echo.key;
+            self.echoes.remove(self.seed, key);
+            self.changes.note_end(key);
+        }
         self.hand = if self.hand + 1 < self.flows.len() { self.hand + 1 } else { 0 };
         let Some(Some(flow)) = self.flows.get_mut(self.hand) else { return };
         let idle = u64::from(tick(now).wrapping_sub(flow.seen));
@@ -513,6 +575,18 @@ impl<P: Packet> Enforcer<P> {
         self.records.push_back(record(now, &flow, Some(ending)));
         self.pass_on(now, client);
     }
+}
+
+/// A SYN or its answer, with other flags. Who asks for ECN in a host's place does so as DCTCP's hosts do (RFC 8257 3.6).
+fn with_flags<P: Packet>(segment: &Segment, flags: u8, mut packet: P) -> Action<P> {
+    if flags == segment.flags {
+        return Action::Forward(packet);
+    }
+    packet.set_flags(flags);
+    if flags & flags::ACK == 0 {
+        packet.set_ecn(Ecn::Ect0);
+    }
+    Action::Rewritten(packet)
 }
 
 /// The count of an algorithm. The list is as long as there are algorithms in rules: a few, so it is gone through.
@@ -564,7 +638,7 @@ mod tests {
     use congestion::Algorithm;
     use std::net::Ipv4Addr;
     use std::sync::Arc;
-    use tcp::{Config, Segment};
+    use tcp::Config;
 
     #[test]
     fn a_flow_has_few_timers_however_often_it_sends() {

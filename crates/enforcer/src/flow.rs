@@ -3,6 +3,7 @@
 use crate::buffer::{Buffer, Newest};
 use crate::counters::{Counters, Ending};
 use crate::dress::Dress;
+use crate::ect::ecn_of;
 use crate::half_open::{Agreed, RTT_TICK_US};
 use crate::index::Key;
 use crate::kept::Kept;
@@ -62,6 +63,12 @@ pub(crate) mod bit {
     pub const PROMOTED: u16 = 0x200;
     /// Its state has changed since a standby heard of it.
     pub const CHANGED: u16 = 0x400;
+    /// The server knows no ECN: its data leaves as ECN-capable.
+    pub const SETS_ECT: u16 = 0x800;
+    /// Marks were echoed since losses were last found.
+    pub const MARKED: u16 = 0x1000;
+    /// Losses were found, and are not repaired yet.
+    pub const LOSING: u16 = 0x2000;
 }
 
 /// The environment of a flow.
@@ -145,7 +152,8 @@ impl<P: Packet> Flow<P> {
             scales: agreed.server_scale | agreed.client_scale << 4,
             bits: if agreed.timestamps { bit::TIMESTAMPS } else { 0 }
                 | if agreed.ecn { bit::ECN } else { 0 }
-                | if agreed.sack { bit::SACK } else { 0 },
+                | if agreed.sack { bit::SACK } else { 0 }
+                | if agreed.proxied { bit::SETS_ECT } else { 0 },
             dscp: agreed.dscp,
         }
     }
@@ -205,6 +213,7 @@ impl<P: Packet> Flow<P> {
             self.bits &= !bit::CATCHES_UP;
         }
         self.relay.on_ack(cx.now, &segment);
+        self.note_echo(&segment);
         if let Some(buffer) = &mut self.buffer {
             buffer.note_echo(&segment);
             *cx.buffered -= buffer.acknowledge(self.relay.sock().snd_una);
@@ -699,8 +708,8 @@ impl<P: Packet> Flow<P> {
 
     /// Sends what may leave now.
     pub fn drain(&mut self, cx: &mut Context<P>) {
-        let Some(buffer) = &mut self.buffer else { return };
         loop {
+            let Some(buffer) = &mut self.buffer else { return };
             let mut next = buffer.next(self.relay.sock().snd_nxt, BEHIND_GAP_SEGMENTS * self.relay.sock().mss_cache);
             if let Some((receiver, slot)) = &mut cx.receiver {
                 let allowed = receiver.admit(*slot, in_flight(&self.relay), next.len, self.relay.sock().mss_cache);
@@ -709,14 +718,16 @@ impl<P: Packet> Flow<P> {
             let Some(leave) = self.relay.poll_transmit(cx.now, next) else { return };
             if leave.fresh {
                 buffer.mark_sent(self.relay.sock().snd_nxt);
+            } else {
+                self.note_loss(cx.counters);
             }
+            let Some(buffer) = &mut self.buffer else { return };
             let dress = Dress {
                 leave,
                 floor: buffer.tsval_floor,
                 newest: buffer.newest,
                 timestamps: self.bits & bit::TIMESTAMPS != 0,
-                // RFC 3168 6.1.5
-                not_ect: !leave.fresh && !self.relay.config().algorithm.needs_ecn(),
+                ecn: ecn_of(self.bits, &self.relay, leave),
                 ack: self.relay.rcv_nxt(),
                 scale: self.scales & 0xf,
             };

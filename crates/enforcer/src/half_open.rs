@@ -7,7 +7,7 @@
 use crate::checkpoint::Handshake;
 use crate::packet::Header;
 use std::collections::VecDeque;
-use tcp::{Segment, flags};
+use tcp::{Ecn, Segment, flags};
 
 /// Entries per set.
 const WAYS: usize = 8;
@@ -24,16 +24,20 @@ pub(crate) const RTT_TICK_US: u32 = 16;
 
 /// Bits of [`HalfOpen::bits`].
 mod bit {
-    pub const USED: u8 = 1;
+    pub const USED: u16 = 1;
     /// The enforced host has sent the SYN.
-    pub const BY_SERVER: u8 = 2;
-    pub const ANSWERED: u8 = 4;
-    pub const SACK: u8 = 8;
-    pub const TIMESTAMPS: u8 = 0x10;
-    pub const ECN: u8 = 0x20;
+    pub const BY_SERVER: u16 = 2;
+    pub const ANSWERED: u16 = 4;
+    pub const SACK: u16 = 8;
+    pub const TIMESTAMPS: u16 = 0x10;
+    pub const ECN: u16 = 0x20;
     /// SYN or SYN-ACK was retransmitted: times are ambiguous.
-    pub const AGAIN: u8 = 0x40;
-    pub const SCALED: u8 = 0x80;
+    pub const AGAIN: u16 = 0x40;
+    pub const SCALED: u16 = 0x80;
+    /// The SYN asks for ECN as DCTCP's hosts do.
+    pub const DCTCP: u16 = 0x100;
+    /// ECN was asked for, or accepted, here in a host's place.
+    pub const PROXIED: u16 = 0x200;
 }
 
 /// A handshake.
@@ -50,11 +54,11 @@ pub(crate) struct HalfOpen {
     at_us: u32,
     /// The smaller of the two announced MSS.
     mss: u16,
-    bits: u8,
-    /// Window scales: the server's in the low half.
-    scales: u8,
+    bits: u16,
     /// From SYN to its answer, ticks.
     rtt_ticks: u16,
+    /// Window scales: the server's in the low half.
+    scales: u8,
     /// The code point of the SYN.
     dscp: u8,
 }
@@ -73,6 +77,8 @@ pub(crate) struct Agreed {
     pub sack: bool,
     pub timestamps: bool,
     pub ecn: bool,
+    /// ECN was agreed on here in a host's place, which does not know of it.
+    pub proxied: bool,
     pub server_scale: u8,
     pub client_scale: u8,
     /// The enforced host opened the connection.
@@ -81,6 +87,37 @@ pub(crate) struct Agreed {
     pub server_rtt_ticks: u16,
     /// RTT between enforcer and client, µs.
     pub client_rtt_us: Option<u32>,
+}
+
+/// A SYN has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// Another handshake was evicted.
+    pub evicted: bool,
+    /// It is to ask for ECN.
+    pub asks: bool,
+}
+
+/// A SYN or its answer has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Answered {
+    /// Its SYN has passed.
+    pub is_answer: bool,
+    /// Whether it is to ask for ECN or accept it; `None`: as it does.
+    pub accepts: Option<bool>,
+}
+
+impl Answered {
+    /// The flags with which a SYN, or its answer, is forwarded.
+    pub fn flags_of(self, segment: &Segment) -> u8 {
+        let others = segment.flags & !(flags::ECE | flags::CWR);
+        match (self.accepts, segment.flags & flags::ACK != 0) {
+            (None, _) => segment.flags,
+            (Some(_), false) => others | flags::ECE | flags::CWR,
+            (Some(true), true) => others | flags::ECE,
+            (Some(false), true) => others,
+        }
+    }
 }
 
 /// The table.
@@ -158,7 +195,7 @@ impl HalfOpens {
                 answer_seq: one.answer_seq,
                 at_us,
                 mss: (one.mss as u16).max(MSS_MIN),
-                bits: one.bits as u8,
+                bits: one.bits as u16,
                 scales: one.scales as u8,
                 rtt_ticks: one.rtt_ticks as u16,
                 dscp: one.dscp as u8,
@@ -176,11 +213,15 @@ impl HalfOpens {
         (&mut self.entries[first..first + WAYS], (hash >> 32) as u32)
     }
 
-    /// A SYN, new or repeated. True: another handshake was evicted.
-    pub fn on_syn(&mut self, hash: u64, now_us: u32, by_server: bool, header: &Header) -> bool {
+    /// A SYN, new or repeated. `proxies`: its host is to have ECN without knowing of it. Only the first SYN asks for that, so that
+    /// a path that drops such SYNs still works (RFC 3168 6.1.1.1).
+    pub fn on_syn(&mut self, hash: u64, now_us: u32, by_server: bool, proxies: bool, header: &Header) -> Asked {
         let syn = &header.segment;
         self.note(hash, now_us);
         let (set, tag) = self.set(hash);
+        let ecn = syn.flags & (flags::ECE | flags::CWR);
+        // data in a SYN may be answered before it is known here what holds (RFC 7413)
+        let asks = proxies && ecn == 0 && syn.len == 0;
         let mut entry = HalfOpen {
             tag,
             syn_seq: syn.seq,
@@ -192,7 +233,8 @@ impl HalfOpens {
                 | if syn.sack_permitted { bit::SACK } else { 0 }
                 | if syn.has_timestamp { bit::TIMESTAMPS } else { 0 }
                 | if syn.window_scale > 0 { bit::SCALED } else { 0 }
-                | if syn.flags & (flags::ECE | flags::CWR) == flags::ECE | flags::CWR { bit::ECN } else { 0 },
+                | if ecn == flags::ECE | flags::CWR { bit::ECN | dctcp_of(syn) } else { 0 }
+                | if asks { bit::ECN | bit::PROXIED } else { 0 },
             scales: nibble(scale_of(syn), by_server),
             rtt_ticks: 0,
             dscp: header.dscp,
@@ -201,7 +243,7 @@ impl HalfOpens {
         if let Some(other) = set.iter().position(|old| same(old) && (old.bits & bit::BY_SERVER != 0) != by_server) {
             // both have sent a SYN: which options hold is unknown here
             set[other] = HalfOpen::default();
-            return false;
+            return Asked::default();
         }
         // a SYN with another number does not replace an earlier one: it may be spoofed
         let found = set.iter().position(|old| same(old) && old.syn_seq == syn.seq);
@@ -211,14 +253,14 @@ impl HalfOpens {
             entry.at_us = if entry.bits & bit::ANSWERED == 0 { now_us } else { entry.at_us };
         }
         let to = found.unwrap_or(WAYS - 1);
-        let pushes_out = found.is_none() && set[to].bits & bit::USED != 0;
+        let evicted = found.is_none() && set[to].bits & bit::USED != 0;
         set.copy_within(..to, 1);
         set[0] = entry;
-        pushes_out
+        Asked { evicted, asks: asks && found.is_none() }
     }
 
-    /// The answer to a SYN. False: its SYN is not in the table.
-    pub fn on_answer(&mut self, hash: u64, now_us: u32, by_server: bool, answer: &Segment) -> bool {
+    /// The answer to a SYN. `proxies`: its host is to have ECN without knowing of it.
+    pub fn on_answer(&mut self, hash: u64, now_us: u32, by_server: bool, proxies: bool, answer: &Segment) -> Answered {
         let (set, tag) = self.set(hash);
         // of what it acknowledges, how much is not the SYN itself (RFC 7413)
         let data = |entry: &HalfOpen| {
@@ -227,7 +269,8 @@ impl HalfOpens {
             is_its.then(|| answer.ack.wrapping_sub(entry.syn_seq.wrapping_add(1)))
         };
         let Some(entry) = set.iter_mut().find(|entry| data(entry) == Some(0)) else {
-            return set.iter().any(|entry| data(entry).is_some_and(|bytes| bytes <= u32::from(entry.mss)));
+            let is_answer = set.iter().any(|entry| data(entry).is_some_and(|bytes| bytes <= u32::from(entry.mss)));
+            return Answered { is_answer, accepts: None };
         };
         if entry.bits & bit::ANSWERED != 0 {
             // of two different answers to one SYN, the first counts
@@ -236,7 +279,7 @@ impl HalfOpens {
                 entry.answer_seq = answer.seq;
                 entry.at_us = now_us;
             }
-            return true;
+            return entry.answered(proxies);
         }
         if !answer.sack_permitted {
             entry.bits &= !bit::SACK;
@@ -245,7 +288,11 @@ impl HalfOpens {
             entry.bits &= !bit::TIMESTAMPS;
         }
         if answer.flags & (flags::ECE | flags::CWR) != flags::ECE {
-            entry.bits &= !bit::ECN;
+            if proxies && entry.bits & bit::DCTCP != 0 {
+                entry.bits |= bit::PROXIED;
+            } else {
+                entry.bits &= !(bit::ECN | bit::PROXIED);
+            }
         }
         if answer.window_scale == 0 || entry.bits & bit::SCALED == 0 {
             entry.scales = 0;
@@ -257,7 +304,7 @@ impl HalfOpens {
         entry.answer_seq = answer.seq;
         entry.at_us = now_us;
         entry.bits |= bit::ANSWERED;
-        true
+        entry.answered(proxies)
     }
 
     /// Data of the server has passed untouched: the flow can no longer be enforced.
@@ -295,6 +342,7 @@ impl HalfOpens {
             sack: entry.bits & bit::SACK != 0,
             timestamps: entry.bits & bit::TIMESTAMPS != 0,
             ecn: entry.bits & bit::ECN != 0,
+            proxied: entry.bits & bit::PROXIED != 0,
             server_scale: entry.scales & 0xf,
             client_scale: entry.scales >> 4,
             by_server,
@@ -304,6 +352,20 @@ impl HalfOpens {
         *entry = HalfOpen::default();
         Some(agreed)
     }
+}
+
+impl HalfOpen {
+    /// It has an answer, of a host that `proxies` says is to have ECN without knowing of it.
+    fn answered(&self, proxies: bool) -> Answered {
+        // whose place is taken here: that of the host that answers, or else of the one that asked, which must not see the answer
+        Answered { is_answer: true, accepts: (self.bits & bit::PROXIED != 0).then_some(proxies) }
+    }
+}
+
+/// A DCTCP host sends its SYN as ECT (RFC 8257 3.6). Linux without DCTCP refuses ECN then, so that whoever accepts it echoes
+/// marks as DCTCP needs it, not until CWR.
+fn dctcp_of(syn: &Segment) -> u16 {
+    if syn.ecn == Ecn::NotEct { 0 } else { bit::DCTCP }
 }
 
 fn mss_of(syn: &Segment) -> u16 {

@@ -21,6 +21,8 @@
 //! - `flow` is one flow: the client's ACKs go to its [`tcp::Relay`], the sender of an [`tcp::Endpoint`] with all of
 //!   its hooks, loss detection, recovery and pacing; `buffer` has the copies, `dress` the header with which
 //!   one leaves;
+//! - `echo` is the other end of an enforced DCTCP: it echoes marks in the place of clients that know no ECN;
+//! - `mark` slows hosts with ECN by marks alone;
 //! - `receivers` bounds what is on its way to a client, over all of its flows;
 //! - `counters` has all counters, `listing` the state of each flow;
 //! - `checkpoint` is what another enforcer needs to take over, `standby` has it while that one waits.
@@ -42,6 +44,8 @@ mod buffer;
 mod checkpoint;
 mod counters;
 mod dress;
+mod echo;
+mod ect;
 mod enforcer;
 mod flow;
 mod half_open;
@@ -49,6 +53,7 @@ mod index;
 mod kept;
 mod limits;
 mod listing;
+mod mark;
 mod packet;
 mod receivers;
 mod rules;
@@ -64,5 +69,5 @@ pub use kept::Kept;
 pub use limits::Limits;
 pub use listing::{CaState, FlowState};
 pub use packet::{Action, Direction, End, Header, Packet};
-pub use rules::Rule;
+pub use rules::{Rule, Treatment};
 pub use simulated::Simulated;

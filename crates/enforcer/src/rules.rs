@@ -1,12 +1,38 @@
-//! Which algorithm each flow runs.
+//! What is done with each flow.
 
-use crate::packet::End;
+use crate::packet::{Direction, End};
 use policy::Prefix;
 use std::sync::Arc;
 use tcp::Config;
 use units::Bytes;
 
-/// One rule: its match, and its algorithm. An absent field matches everything.
+/// What is done with a flow.
+#[derive(Clone, Debug)]
+pub enum Treatment {
+    /// It passes untouched.
+    Pass,
+    /// This algorithm is enforced, with its settings. If it needs ECN, the server's data is sent as ECN-capable wherever the other end, or
+    /// an enforcer at its side, echoes marks as DCTCP's receiver does.
+    Enforce(Arc<Config>),
+    /// Marks on data to the client are echoed as DCTCP's receiver does, if the client does not, and hidden from it.
+    Echo,
+    /// This share of its data is marked as by a queue, 0 to 1, if its ends agreed on ECN; else it passes untouched.
+    Mark(f64),
+}
+
+impl Treatment {
+    /// Whether the host that a packet of this direction comes from is to have ECN without knowing of it: an enforced server whose
+    /// algorithm needs it, or a client in whose place marks are echoed.
+    pub(crate) fn proxies(&self, direction: Direction) -> bool {
+        match (self, direction) {
+            (Treatment::Enforce(config), Direction::Out) => config.algorithm.needs_ecn(),
+            (Treatment::Echo, Direction::In) => true,
+            _ => false,
+        }
+    }
+}
+
+/// One rule: its match, and its treatment. An absent field matches everything.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// The enforced hosts.
@@ -17,8 +43,8 @@ pub struct Rule {
     pub port: Option<u16>,
     /// The code point of the SYN.
     pub dscp: Option<u8>,
-    /// The algorithm and its settings; `None`: such flows pass untouched.
-    pub config: Option<Arc<Config>>,
+    /// What is done with such flows.
+    pub treatment: Treatment,
     /// Payload that may be on its way to a client, over all of its flows that match; `None`: a later rule says.
     pub window_total: Option<Bytes>,
 }
@@ -31,7 +57,7 @@ impl Rule {
             clients: None,
             port: None,
             dscp: None,
-            config: Some(Arc::clone(config)),
+            treatment: Treatment::Enforce(Arc::clone(config)),
             window_total: None,
         }
     }
@@ -47,25 +73,50 @@ impl Rule {
 /// The rules: the first match counts; flows without a match pass untouched.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    rules: Vec<Rule>,
+    list: Vec<Rule>,
     /// One has a total.
     have_total: bool,
+    /// One marks.
+    have_marks: bool,
 }
 
 impl Rules {
     pub fn new(mut rules: Vec<Rule>) -> Rules {
-        for config in rules.iter_mut().filter_map(|rule| rule.config.as_mut()) {
+        for rule in &mut rules {
+            let Treatment::Enforce(config) = &mut rule.treatment else { continue };
             // buffered data has left the server's socket already
             // nor is a host's super-segment cut for less than its last segment
             *config = Arc::new(Config { send_buffer: u32::MAX, tso_segments: 64, ..Config::clone(config) });
         }
         let have_total = rules.iter().any(|rule| rule.window_total.is_some());
-        Rules { rules, have_total }
+        let have_marks = rules.iter().any(|rule| matches!(rule.treatment, Treatment::Mark(_)));
+        Rules { list: rules, have_total, have_marks }
     }
 
-    /// The algorithm of a new flow.
+    /// What is done with a flow.
+    pub fn treatment(&self, server: End, client: End, dscp: u8) -> &Treatment {
+        let rule = self.list.iter().find(|rule| rule.fits(server, client, dscp));
+        rule.map_or(&Treatment::Pass, |rule| &rule.treatment)
+    }
+
+    /// Which share of a flow's data is marked.
+    #[inline]
+    pub fn mark(&self, server: End, client: End, dscp: u8) -> Option<f64> {
+        if !self.have_marks {
+            return None;
+        }
+        match self.treatment(server, client, dscp) {
+            Treatment::Mark(share) => Some(*share),
+            _ => None,
+        }
+    }
+
+    /// The algorithm of a flow that is enforced.
     pub fn config(&self, server: End, client: End, dscp: u8) -> Option<&Arc<Config>> {
-        self.rules.iter().find(|rule| rule.fits(server, client, dscp))?.config.as_ref()
+        match self.treatment(server, client, dscp) {
+            Treatment::Enforce(config) => Some(config),
+            Treatment::Pass | Treatment::Echo | Treatment::Mark(_) => None,
+        }
     }
 
     /// The total that such flows of a client share: of the first match that has one.
@@ -74,7 +125,7 @@ impl Rules {
         if !self.have_total {
             return None;
         }
-        self.rules.iter().filter(|rule| rule.fits(server, client, dscp)).find_map(|rule| rule.window_total)
+        self.list.iter().filter(|rule| rule.fits(server, client, dscp)).find_map(|rule| rule.window_total)
     }
 }
 
@@ -102,15 +153,16 @@ mod tests {
             clients: None,
             port: None,
             dscp: None,
-            config: Some(config("cubic")),
+            treatment: Treatment::Enforce(config("cubic")),
             window_total: None,
         };
+        let enforce = |name: &str| Treatment::Enforce(config(name));
         let rules = Rules::new(vec![
-            Rule { clients: Some(prefix("10.1.0.0/16")), config: None, ..any.clone() },
-            Rule { clients: Some(prefix("fd00::/8")), dscp: Some(46), config: Some(config("vegas")), ..any.clone() },
-            Rule { clients: Some(prefix("10.2.0.0/16")), port: Some(443), config: Some(config("yeah")), ..any.clone() },
-            Rule { clients: Some(prefix("10.2.0.0/16")), config: Some(config("dctcp")), ..any.clone() },
-            Rule { clients: Some(prefix("10.0.0.0/8")), config: Some(config("bbr")), ..any.clone() },
+            Rule { clients: Some(prefix("10.1.0.0/16")), treatment: Treatment::Pass, ..any.clone() },
+            Rule { clients: Some(prefix("fd00::/8")), dscp: Some(46), treatment: enforce("vegas"), ..any.clone() },
+            Rule { clients: Some(prefix("10.2.0.0/16")), port: Some(443), treatment: enforce("yeah"), ..any.clone() },
+            Rule { clients: Some(prefix("10.2.0.0/16")), treatment: enforce("dctcp"), ..any.clone() },
+            Rule { clients: Some(prefix("10.0.0.0/8")), treatment: enforce("bbr"), ..any.clone() },
             any,
         ]);
         let name = |client: &str, port: u16, dscp: u8| {

@@ -31,6 +31,8 @@ pub(crate) struct Changes {
     is_on: bool,
     /// Slots of flows that have changed.
     slots: VecDeque<u32>,
+    /// Flows whose marks are echoed.
+    echoes: VecDeque<Key>,
     /// Flows that have ended.
     ended: VecDeque<Key>,
     /// The next slot to be reported anyway.
@@ -44,6 +46,13 @@ impl Changes {
         if self.is_on && *bits & bit::CHANGED == 0 {
             *bits |= bit::CHANGED;
             self.slots.push_back(slot);
+        }
+    }
+
+    /// Marks of a flow are echoed.
+    pub fn note_echo(&mut self, key: Key) {
+        if self.is_on {
+            self.echoes.push_back(key);
         }
     }
 
@@ -87,6 +96,11 @@ impl<P: Packet> Enforcer<P> {
                 self.changes.note(slot as u32, &mut flow.bits);
             }
         }
+        for _ in 0..self.echoes.len().div_ceil(ROUNDS) {
+            if let Some(echo) = self.echoes.next() {
+                self.changes.note_echo(echo.key);
+            }
+        }
     }
 
     /// The next flow that has changed or ended, for [`Enforcer::mirror`].
@@ -100,6 +114,11 @@ impl<P: Packet> Enforcer<P> {
             {
                 flow.bits &= !bit::CHANGED;
                 return Some(flow.outline(now));
+            }
+        }
+        while let Some(key) = self.changes.echoes.pop_front() {
+            if let Some(echo) = self.echoes.find(key.hash(self.seed), key) {
+                return Some(echo.checkpoint(now));
             }
         }
         None

@@ -7,7 +7,7 @@
 mod world;
 
 use congestion::Algorithm;
-use enforcer::{Counters, Enforcer, Limits, Rule, Simulated};
+use enforcer::{Counters, Enforcer, Limits, Rule, Simulated, Treatment};
 use prost::Message;
 use std::cell::RefCell;
 use std::path::Path;
@@ -54,6 +54,8 @@ struct Case {
     iss: [u32; 2],
     /// The enforcer's limits.
     buffer_bytes: usize,
+    /// Another enforcer echoes marks in the client's place.
+    echoes: bool,
     /// Events, in order.
     events: Vec<(Time, Event)>,
 }
@@ -194,6 +196,7 @@ fn case(seed: u64) -> Case {
         // near the wrap half of the time
         iss: [random.next() as u32, (random.below(100_000) as u32).wrapping_neg()],
         buffer_bytes: if random.below(8) == 0 { 3_000 << random.below(8) } else { Limits::default().buffer_bytes },
+        echoes: Random(seed ^ 0xec).below(2) > 0,
         events: Vec::new(),
     }
 }
@@ -275,6 +278,8 @@ fn begin(case: &Case, enforced: bool) -> Run {
     let mut world = World::new(ends, case.out.clone(), case.back.clone(), case.seed ^ case.luck << 32);
     if enforced {
         world.enforcer = Some(enforcer(case));
+        let rule = Rule { treatment: Treatment::Echo, ..rules(case.enforced).remove(0) };
+        world.echo = case.echoes.then(|| Enforcer::new(Limits::default(), vec![rule], case.seed));
     }
     world.act(case.opener, |_, _| ());
     Run {
@@ -451,6 +456,8 @@ fn connections_go_through_as_if_there_were_no_enforcer() {
         ("absorbed", sum(|c| c.absorbed)),
         ("hidden", sum(|c| c.hidden)),
         ("echoes hidden", sum(|c| c.ece_hidden)),
+        ("with ECN in the server's place", sum(|c| c.ecn_agreed)),
+        ("and then without", sum(|c| c.ecn_stopped)),
         ("gaps", sum(|c| c.gaps)),
         ("gaps filled", sum(|c| c.gaps_filled)),
         ("held", sum(|c| c.data_held)),

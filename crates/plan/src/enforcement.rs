@@ -2,7 +2,7 @@
 
 use crate::address::{address, host_of};
 use congestion::Algorithm;
-use enforcer::{Direction, Enforcer, Limits, Packet, Record, Rule};
+use enforcer::{Direction, Enforcer, Limits, Packet, Record, Rule, Treatment};
 use net::{NodeId, Topology};
 use policy::Prefix;
 use results::{EnforcerRow, Summary};
@@ -15,20 +15,30 @@ use units::Time;
 pub struct Enforcement {
     /// The node.
     pub at: NodeId,
+    /// Begins the names of its counters: `enforcer`, and where there are several, the node.
+    pub prefix: String,
     rules: Vec<Rule>,
     limits: Limits,
     seed: u64,
 }
 
 impl Enforcement {
-    /// That of `scenario`, if it has one.
+    /// Those of `scenario`.
     ///
     /// # Errors
     /// An algorithm is missing, or a user's file is not one.
-    pub fn of(scenario: &Scenario, topology: &Topology) -> Result<Option<Enforcement>, String> {
-        let Some(section) = &scenario.enforcer else { return Ok(None) };
+    pub fn of(scenario: &Scenario, topology: &Topology) -> Result<Vec<Enforcement>, String> {
+        let is_alone = scenario.enforcer.len() == 1;
+        let one = |section: &file::Enforcer| {
+            let prefix = if is_alone { "enforcer".to_string() } else { format!("enforcer.{}", section.at) };
+            Enforcement::new(section, topology, prefix, scenario.seed)
+        };
+        scenario.enforcer.iter().map(one).collect()
+    }
+
+    fn new(section: &file::Enforcer, topology: &Topology, prefix: String, seed: u64) -> Result<Enforcement, String> {
         let at = topology.find_node(&section.at).ok_or_else(|| format!("there is no node `{}`", section.at))?;
-        let prefix = |hosts: &Option<Hosts>| match hosts {
+        let addresses = |hosts: &Option<Hosts>| match hosts {
             None => None,
             Some(Hosts::Prefix(prefix)) => Some(*prefix),
             Some(Hosts::Named(name)) => {
@@ -37,10 +47,14 @@ impl Enforcement {
             }
         };
         let rule = |rule: &file::EnforcerRule| {
-            let config = Arc::new(tcp::Config::linux(algorithm(&rule.cc)?));
-            let (servers, clients) = (prefix(&rule.src), prefix(&rule.dst));
+            let treatment = match &rule.treatment {
+                file::Treatment::Enforce(cc) => Treatment::Enforce(Arc::new(tcp::Config::linux(algorithm(cc)?))),
+                file::Treatment::Echo => Treatment::Echo,
+                file::Treatment::Mark(share) => Treatment::Mark(share.fraction()),
+            };
+            let (servers, clients) = (addresses(&rule.src), addresses(&rule.dst));
             let (port, window_total) = (rule.port, rule.window_total);
-            Ok(Rule { servers, clients, port, dscp: None, config: Some(config), window_total })
+            Ok(Rule { servers, clients, port, dscp: None, treatment, window_total })
         };
         let rules = section.rule.iter().map(rule).collect::<Result<_, String>>()?;
         let limits = Limits {
@@ -48,7 +62,7 @@ impl Enforcement {
             buffer_bytes: usize::try_from(section.buffer.get()).unwrap_or(usize::MAX),
             ..Limits::default()
         };
-        Ok(Some(Enforcement { at, rules, limits, seed: scenario.seed }))
+        Ok(Enforcement { at, prefix, rules, limits, seed })
     }
 
     /// An enforcer of these rules.
@@ -78,24 +92,25 @@ pub fn algorithm(cc: &file::Algorithm) -> Result<&'static Algorithm, String> {
     }
 }
 
-/// Adds the counters of `enforcer` to `summary`, and returns the rows of the table `enforcer`: of the flows in `ended`, each with
+/// Adds the counters of `enforcer` to `summary`, their names behind `prefix`, and returns the rows of the table `enforcer`: of the flows in `ended`, each with
 /// its number, and of the open ones at `now`.
 pub fn summarize<P: Packet>(
-    (enforcer, now): (&Enforcer<P>, Time),
+    (enforcer, now, prefix): (&Enforcer<P>, Time, &str),
     topology: &Topology,
     ended: Vec<(Record, Option<u32>)>,
     flow_of: impl Fn(&Record) -> Option<u32>,
     summary: &mut Summary,
 ) -> Vec<EnforcerRow> {
+    let mut put = |name: &str, value: f64| summary.insert(format!("{prefix}.{name}"), value);
     for (name, value) in enforcer.counters().named() {
-        summary.insert(format!("enforcer.{name}"), value as f64);
+        put(name, value as f64);
     }
     let kept = enforcer.kept();
-    summary.insert("enforcer.kept_median", f64::from(kept.quantile(0.5)));
-    summary.insert("enforcer.kept_mean", kept.mean());
-    summary.insert("enforcer.kept_p99", f64::from(kept.quantile(0.99)));
-    summary.insert("enforcer.kept_max", f64::from(kept.max()));
-    summary.insert("enforcer.buffered_bytes_max", enforcer.buffered_bytes_max() as f64);
+    put("kept_median", f64::from(kept.quantile(0.5)));
+    put("kept_mean", kept.mean());
+    put("kept_p99", f64::from(kept.quantile(0.99)));
+    put("kept_max", f64::from(kept.max()));
+    put("buffered_bytes_max", enforcer.buffered_bytes_max() as f64);
     let open = enforcer.open_records(now).map(|record| {
         let flow = flow_of(&record);
         (record, flow)

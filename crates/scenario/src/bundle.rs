@@ -1,6 +1,6 @@
 //! A scenario as TOML, with copies of the files that it names.
 
-use crate::model::{Algorithm, DataFile, Job, JobShape, Scenario, Sizes, SizesSource, TrafficKind};
+use crate::model::{Algorithm, DataFile, Job, JobShape, Scenario, Sizes, SizesSource, TrafficKind, Treatment};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,7 +44,9 @@ impl Scenario {
             traffic.cc.iter_mut().for_each(&mut keep_algorithm);
         }
         for rule in scenario.enforcer.iter_mut().flat_map(|enforcer| &mut enforcer.rule) {
-            keep_algorithm(&mut rule.cc);
+            if let Treatment::Enforce(cc) = &mut rule.treatment {
+                keep_algorithm(cc);
+            }
         }
         for traffic in &mut scenario.traffic {
             match &mut traffic.kind {

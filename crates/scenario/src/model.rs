@@ -46,9 +46,9 @@ pub struct Scenario {
     pub tcp: Tcp,
     /// What is recorded besides flow records and link totals, which are always recorded.
     pub measure: Measure,
-    /// The enforcer, for hosts that are not changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enforcer: Option<Enforcer>,
+    /// Enforcers, for hosts that are not changed; each at another node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub enforcer: Vec<Enforcer>,
     /// The policy that adapts its hosts' TCP while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Control>,

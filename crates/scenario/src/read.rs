@@ -103,7 +103,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         let network = section.require("network", |r, n| r.network(n, end, &tcp));
         let topology = network.as_ref().map(|network| &network.topology);
         let measure = self.measure(section.take("measure"), end, topology);
-        let enforcer = section.get("enforcer", |r, n| r.enforcer(n, network.as_ref()));
+        let enforcer = section.get("enforcer", |r, n| r.enforcers(n, network.as_ref())).unwrap_or_default();
         let policy = section.get("policy", |r, n| r.control(n, end, topology));
         if tcp.ictcp && policy.is_some() {
             let help = Some("leave `tcp.ictcp` out, or set `file = \"none\"`".to_string());

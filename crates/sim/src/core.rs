@@ -189,7 +189,7 @@ impl Core {
                 calendar,
                 routes: Routes::default(),
                 framing: framing.0,
-                gate: None,
+                gates: Vec::new(),
                 dropped: Vec::new(),
                 outboxes: Vec::new(),
             },
@@ -239,8 +239,8 @@ impl Core {
 
     /// The links from `socket` to its peer.
     pub fn route(&self, socket: u32) -> impl Iterator<Item = LinkId> {
-        let gate = self.fabric.gate.as_ref().map(|gate| gate.link());
-        self.fabric.routes.links(self.sockets[socket as usize].route).filter(move |link| Some(*link) != gate)
+        let is_gate = |link: &LinkId| self.fabric.gates.iter().flatten().any(|gate| gate.link() == *link);
+        self.fabric.routes.links(self.sockets[socket as usize].route).filter(move |link| !is_gate(link))
     }
 
     /// From now on packets of `socket` take `route`; those under way stay on the old one.
@@ -459,7 +459,7 @@ impl Core {
                 self.sockets[event.place() as usize].sending.set(Sending::HELD_BACK, false);
                 self.pump(event.place());
             }
-            kind::GATE => self.fabric.on_gate_timer(self.now),
+            kind::GATE => self.fabric.on_gate_timer(self.now, event.place() as usize),
             kind::LINK => self.fabric.depart(self.now, LinkId(event.place())),
             kind::APP => self.ask(|requests| hear.on_app(requests, event.place(), event.what())),
             _ => {

@@ -22,8 +22,8 @@ pub struct Fabric {
     pub routes: Routes,
     /// Bytes that framing adds to an IP packet.
     pub framing: u32,
-    /// The enforcer, if there is one.
-    pub gate: Option<Box<Gate>>,
+    /// The enforcers; one that handles a packet is taken out meanwhile.
+    pub gates: Vec<Option<Box<Gate>>>,
     /// Tokens of packets that a link has just dropped.
     pub dropped: Vec<u64>,
     /// Packets that have left for another part of the network, by part; empty if this is all of it.
@@ -161,10 +161,10 @@ impl Fabric {
                 None
             }
             Outcome::Dropped => {
-                if self.gate.as_ref().is_some_and(|gate| gate.link() == hop.link()) {
-                    self.at_gate(now, event);
-                } else {
-                    self.packets.give_back(event.what());
+                let at = self.gates.iter().position(|gate| gate.as_ref().is_some_and(|gate| gate.link() == hop.link()));
+                match at {
+                    Some(gate) => self.at_gate(now, gate, event),
+                    None => self.packets.give_back(event.what()),
                 }
                 None
             }
@@ -210,10 +210,10 @@ impl Fabric {
         }
     }
 
-    /// A packet was offered to the link that stands for the enforcer.
-    fn at_gate(&mut self, now: Time, event: Event) {
+    /// A packet was offered to the link that stands for an enforcer.
+    fn at_gate(&mut self, now: Time, index: usize, event: Event) {
         let slot = event.what();
-        let Some(mut gate) = self.gate.take() else { return self.packets.give_back(slot) };
+        let Some(mut gate) = self.gates[index].take() else { return self.packets.give_back(slot) };
         let socket = self.routes.socket(event.place());
         let segment = self.packets.segment(slot);
         if ecn_of(event.tag()) == Ecn::Ce {
@@ -227,26 +227,26 @@ impl Fabric {
             }
             None => self.packets.give_back(slot),
         }
-        self.leave_gate(now, gate);
+        self.leave_gate(now, index, gate);
     }
 
-    /// The clock has come to what the enforcer waits for, or waited for once.
-    pub fn on_gate_timer(&mut self, now: Time) {
-        let Some(mut gate) = self.gate.take() else { return };
+    /// The clock has come to what an enforcer waits for, or waited for once.
+    pub fn on_gate_timer(&mut self, now: Time, index: usize) {
+        let Some(mut gate) = self.gates[index].take() else { return };
         gate.on_timer(now);
-        self.leave_gate(now, gate);
+        self.leave_gate(now, index, gate);
     }
 
-    /// Sends what the enforcer has to send.
-    fn leave_gate(&mut self, now: Time, mut gate: Box<Gate>) {
+    /// Sends what an enforcer has to send.
+    fn leave_gate(&mut self, now: Time, index: usize, mut gate: Box<Gate>) {
         while let Some(passing) = gate.poll_transmit() {
             let slot = self.packets.free_slot();
             self.packets.take(slot, passing.note.sent);
             *self.packets.segment(slot) = passing.packet.segment;
             self.pass(now, slot, &passing);
         }
-        gate.settle(now, &mut self.calendar);
-        self.gate = Some(gate);
+        gate.settle(now, index, &mut self.calendar);
+        self.gates[index] = Some(gate);
     }
 
     /// A packet continues along its route.

@@ -176,7 +176,7 @@ impl Flows {
             let receives = self.ictcp.as_mut().map(|ictcp| ictcp.accept(core, config, accepted));
             (None, [config.clone(), receives.unwrap_or_else(|| config.clone())])
         };
-        if let Some(gate) = &mut core.fabric.gate {
+        for gate in core.fabric.gates.iter_mut().flatten() {
             gate.stand_on(&self.topology, &mut opened);
         }
         let mut random = opened.name.random(self.seed);
@@ -288,10 +288,10 @@ impl Flows {
                 self.path.clear();
                 if self.router.path(NodeId(from), NodeId(to), name.path_hash(forward), &mut self.path).is_ok() {
                     self.wait_in_servers();
-                    if let Some(gate) = &core.fabric.gate
-                        && !core.datagrams.contains_key(&sender(flow))
-                    {
-                        gate.stand_on_again(&self.topology, flow, (src, forward), &mut self.path);
+                    if !core.datagrams.contains_key(&sender(flow)) {
+                        for gate in core.fabric.gates.iter().flatten() {
+                            gate.stand_on_again(&self.topology, flow, (src, forward), &mut self.path);
+                        }
                     }
                     core.reroute(socket, &self.path);
                 }

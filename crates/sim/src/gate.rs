@@ -85,10 +85,12 @@ impl Gate {
     fn place(&self, topology: &Topology, src: u32, forward: bool, route: &[LinkId]) -> Option<usize> {
         self.enforcement.direction(topology, src, forward)?;
         let at = self.enforcement.at;
-        if route.first().is_some_and(|link| topology.link(*link).from == at) {
+        // another enforcer's place is a link, but none of the topology
+        let link = |id: &LinkId| topology.links().get(id.index());
+        if route.iter().find_map(link).is_some_and(|first| first.from == at) {
             return Some(0);
         }
-        route.iter().position(|link| topology.link(*link).to == at).map(|before| before + 1)
+        route.iter().position(|id| link(id).is_some_and(|link| link.to == at)).map(|before| before + 1)
     }
 
     /// A segment comes to it on the way to `socket`, at `place` of its route, and was sent at `sent`; what is forwarded at once.
@@ -121,15 +123,15 @@ impl Gate {
     /// What it has done, its clock showing `now`: counters into `summary`, and a row for each flow.
     pub fn results(self, now: Time, topology: &Topology, summary: &mut results::Summary) -> Vec<results::EnforcerRow> {
         let flow_of = |record: &Record| self.flows.get(&[record.server, record.client]).copied();
-        plan::summarize((&self.enforcer, now), topology, self.records, flow_of, summary)
+        plan::summarize((&self.enforcer, now, &self.enforcement.prefix), topology, self.records, flow_of, summary)
     }
 
-    /// Sees to its next call by the clock, and takes the records of flows that have ended.
-    pub fn settle(&mut self, now: Time, calendar: &mut Calendar) {
+    /// Sees to its next call by the clock, `index` being its number, and takes the records of flows that have ended.
+    pub fn settle(&mut self, now: Time, index: usize, calendar: &mut Calendar) {
         let at = self.enforcer.poll_timeout().max(now);
         if at < self.timer_at {
             self.timer_at = at;
-            calendar.push(at, Event::host(kind::GATE, 0, 0));
+            calendar.push(at, Event::host(kind::GATE, 0, index as u32));
         }
         while let Some(record) = self.enforcer.poll_record() {
             let flow = self.flows.get(&[record.server, record.client]).copied();

@@ -236,11 +236,11 @@ impl Simulation {
             control.summarize(&mut summary);
         }
         let now = self.network.now();
-        let gate = match &mut self.network {
-            Network::Whole(core) => core.fabric.gate.take(),
-            Network::Parts(_) => None,
+        let gates = match &mut self.network {
+            Network::Whole(core) => std::mem::take(&mut core.fabric.gates),
+            Network::Parts(_) => Vec::new(),
         };
-        let enforcer = gate.map_or_else(Vec::new, |gate| gate.results(now, topology, &mut summary));
+        let enforcer = gates.into_iter().flatten().flat_map(|gate| gate.results(now, topology, &mut summary)).collect();
         let rules = self.control.as_ref().map_or_else(Vec::new, |control| control.rules().to_vec());
         let cues = self.control.map_or_else(Vec::new, Control::into_rows);
         let (jobs, coflows) = self.traffic.jobs(self.warmup);
@@ -267,12 +267,13 @@ impl Simulation {
 /// The idle network in one piece.
 fn whole(scenario: &Scenario, topology: &Topology, mut links: LinkTable) -> Result<Core, SimError> {
     let framing = plan::framing_bytes(scenario);
-    let enforcement = Enforcement::of(scenario, topology).map_err(SimError::Algorithm)?;
-    let gate = enforcement.map(|enforcement| Box::new(Gate::new(enforcement, links.add_closed())));
-    let calendar = setup::calendar(topology, framing, gate.is_some() || links.any_holds(), None);
+    let enforcements = Enforcement::of(scenario, topology).map_err(SimError::Algorithm)?;
+    let gate = |enforcement| Some(Box::new(Gate::new(enforcement, links.add_closed())));
+    let gates: Vec<_> = enforcements.into_iter().map(gate).collect();
+    let calendar = setup::calendar(topology, framing, !gates.is_empty() || links.any_holds(), None);
     let requests = Requests::new(setup::reaction(topology, framing));
     let mut core = Core::new(links, calendar, requests, Framing(framing), scenario.measure.packet_delay);
-    core.fabric.gate = gate;
+    core.fabric.gates = gates;
     Ok(core)
 }
 

@@ -122,8 +122,8 @@ impl<'a> Drawing<'a> {
     }
 
     fn is_enforced(&self, node: NodeId) -> bool {
-        let at = self.sketch.scenario.enforcer.as_ref().map(|enforcer| enforcer.at.as_str());
-        at == Some(self.sketch.topology.node(node).name.as_str())
+        let name = &self.sketch.topology.node(node).name;
+        self.sketch.scenario.enforcer.iter().any(|enforcer| enforcer.at == *name)
     }
 
     fn mark(&self, hosts: &[NodeId]) -> &'static str {

@@ -2,8 +2,8 @@
 
 use net::{LinkTier, NodeId, Topology};
 use scenario::{
-    Algorithm, AllReduce, Arrivals, Collective, Datagrams, Job, JobShape, Limit, Pace, Queue, Reduction, Scenario,
-    Senders, Sizes, SizesSource, Think, Tier, Topology as Shape, Traffic, TrafficKind, Workload,
+    AllReduce, Arrivals, Collective, Datagrams, EnforcerRule, Job, JobShape, Limit, Pace, Queue, Reduction, Scenario,
+    Senders, Sizes, SizesSource, Think, Tier, Topology as Shape, Traffic, TrafficKind, Treatment, Workload,
 };
 use std::fmt::Display;
 
@@ -264,8 +264,13 @@ pub fn remarks(scenario: &Scenario) -> Vec<String> {
     for loss in &scenario.network.loss {
         remarks.push(format!("{} loses {} of its packets", loss.link, loss.probability));
     }
-    if let Some(enforcer) = &scenario.enforcer {
-        let rules: Vec<&str> = enforcer.rule.iter().map(|rule| Algorithm::label(&rule.cc)).collect();
+    for enforcer in &scenario.enforcer {
+        let word = |rule: &EnforcerRule| match &rule.treatment {
+            Treatment::Enforce(cc) => cc.label().to_string(),
+            Treatment::Echo => "echo".to_string(),
+            Treatment::Mark(share) => format!("mark {share}"),
+        };
+        let rules: Vec<String> = enforcer.rule.iter().map(word).collect();
         remarks.push(format!("an enforcer at {}: {}", enforcer.at, rules.join(", ")));
     }
     if let Some(control) = &scenario.policy {

@@ -161,7 +161,8 @@ pub fn check_algorithm_files(jobs: &[Job], monitor: Monitor<'_>) -> Result<(), F
     let mut files: BTreeSet<&Path> = BTreeSet::new();
     for scenario in jobs.iter().map(|job| &job.scenario) {
         let overrides = scenario.traffic.iter().filter_map(|entry| entry.cc.as_ref());
-        let enforced = scenario.enforcer.iter().flat_map(|enforcer| &enforcer.rule).map(|rule| &rule.cc);
+        let enforced =
+            scenario.enforcer.iter().flat_map(|enforcer| &enforcer.rule).filter_map(|rule| rule.treatment.cc());
         for cc in overrides.chain(enforced).chain([&scenario.tcp.cc]) {
             if let scenario::Algorithm::File(file) = cc {
                 files.insert(&file.file.path);

@@ -5,6 +5,7 @@
 mod cfi16;
 mod data_centers;
 mod dctcp;
+mod ecn;
 mod fast;
 mod opentcp;
 mod parity;
@@ -38,6 +39,7 @@ pub const STUDIES: &[Study] = &[
     cfi16::STUDY,
     data_centers::STUDY,
     dctcp::STUDY,
+    ecn::STUDY,
     fast::STUDY,
     opentcp::STUDY,
     parity::STUDY,

@@ -1,6 +1,7 @@
 //! `opentcp enforce` between two hosts that are network namespaces, on the running kernel. Only root can run these tests.
 
 mod cheat;
+mod ecn;
 mod flows;
 mod incast;
 mod killed;

@@ -163,8 +163,8 @@ impl Network {
         let series = Series::new(&sampled, topology);
         let engine =
             Engine::new(links, routes, plan::framing_bytes(scenario), agenda, series).with_gauges(self.gauges());
-        let enforcement = Enforcement::of(scenario, topology).map_err(EmuError::Algorithm)?;
-        let engine = engine.with_gate(enforcement.map(|enforcement| Gate::new(enforcement, topology.clone())));
+        let enforcements = Enforcement::of(scenario, topology).map_err(EmuError::Algorithm)?;
+        let engine = engine.with_gates(enforcements.into_iter().map(|one| Gate::new(one, topology.clone())).collect());
         let ports = self.ports(clock.slowdown()).map_err(|error| EmuError::Io("the hosts' network cards", error))?;
         Ok(scope.spawn(move || self.run(engine, ports, clock, end, stop)))
     }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod checkpoint;
+mod ecn;
 mod listing;
 #[path = "../support/rig.rs"]
 mod rig;

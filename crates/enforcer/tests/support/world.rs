@@ -151,6 +151,8 @@ pub struct World {
     /// Server, client.
     pub ends: [Endpoint; 2],
     pub enforcer: Option<Enforcer<Simulated>>,
+    /// Another at the client, which echoes marks in its place.
+    pub echo: Option<Enforcer<Simulated>>,
     /// Server to enforcer, enforcer to client.
     pub out: [Wire; 2],
     /// Client to enforcer, enforcer to server.
@@ -172,6 +174,7 @@ impl World {
             now: Time::ZERO,
             ends,
             enforcer: None,
+            echo: None,
             out,
             back,
             random: Random(seed ^ 0x5eed),
@@ -228,8 +231,11 @@ impl World {
     /// The same, of a spoofer with its address.
     pub fn inject(&mut self, end: usize, segment: Segment) {
         let (source, destination) = (self.addresses[end], self.addresses[1 - end]);
-        let packet = Simulated { source, destination, dscp: 0, corrupt: false, segment };
+        let mut packet = Simulated { source, destination, dscp: 0, corrupt: false, segment };
         let direction = if end == 0 { Direction::Out } else { Direction::In };
+        if end == 1 {
+            packet = self.pass_echo(direction, packet);
+        }
         self.carry(end, 0, Place::Middle(direction), packet);
     }
 
@@ -241,7 +247,17 @@ impl World {
         }
     }
 
+    /// At the client's enforcer, which only changes packets.
+    fn pass_echo(&mut self, direction: Direction, packet: Simulated) -> Simulated {
+        let Some(echo) = &mut self.echo else { return packet };
+        match echo.on_packet(self.now, direction, packet) {
+            Action::Forward(packet) | Action::Rewritten(packet) => packet,
+            Action::Held | Action::Dropped => panic!("it delays or drops {packet:?}"),
+        }
+    }
+
     fn arrive(&mut self, place: Place, packet: Simulated) {
+        let packet = if place == Place::Client { self.pass_echo(Direction::Out, packet) } else { packet };
         match place {
             Place::Middle(direction) => {
                 let Some(enforcer) = &mut self.enforcer else { return self.leave(direction, packet) };

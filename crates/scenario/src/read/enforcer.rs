@@ -1,8 +1,8 @@
 //! The `[enforcer]` table.
 
 use super::Reader;
-use crate::model::{Enforcer, EnforcerRule, Hosts, Network};
-use document::tree::Node;
+use crate::model::{Enforcer, EnforcerRule, Hosts, Network, Treatment};
+use document::tree::{Node, Value};
 use policy::WINDOW_TOTAL;
 use units::Bytes;
 
@@ -13,8 +13,24 @@ const BUFFER_MAX: Bytes = Bytes::new(1 << 40);
 const FLOWS_MAX: u32 = 1 << 20;
 
 impl Reader<'_, '_> {
-    /// The `[enforcer]` table.
-    pub(super) fn enforcer(&self, node: &Node, network: Option<&Network>) -> Option<Enforcer> {
+    /// The `[enforcer]` table, or the list of them.
+    pub(super) fn enforcers(&self, node: &Node, network: Option<&Network>) -> Option<Vec<Enforcer>> {
+        if !matches!(node.value, Value::Array(_)) {
+            return self.enforcer(node, network).map(|enforcer| vec![enforcer]);
+        }
+        let enforcers = self.each(node, |r, n| r.enforcer(n, network))?;
+        let again =
+            enforcers.iter().enumerate().find(|(n, one)| enforcers[..*n].iter().any(|other| other.at == one.at));
+        match again {
+            None => Some(enforcers),
+            Some((_, one)) => {
+                let help = Some("give one all their rules".to_string());
+                self.problem(&node.at, format!("two enforcers are at `{}`", one.at), help)
+            }
+        }
+    }
+
+    fn enforcer(&self, node: &Node, network: Option<&Network>) -> Option<Enforcer> {
         let section = self.section(node, "`[enforcer]`")?;
         let at = section.require("at", |r, n| {
             let name = r.text(n)?;
@@ -49,8 +65,10 @@ impl Reader<'_, '_> {
 
     fn enforcer_rule(&self, node: &Node, network: Option<&Network>) -> Option<EnforcerRule> {
         let section = self.section(node, "a rule of the enforcer")?;
-        let cc = section.require("cc", Self::algorithm);
+        let cc = section.get("cc", Self::algorithm);
+        let echo = section.get("echo", |r, n| r.values.boolean(n)).unwrap_or(false);
         let hosts = |r: &Self, n: &Node| r.hosts_or_prefix(n, network?);
+        let mark = section.get("mark", Self::percentage);
         let (src, dst) = (section.get("src", hosts), section.get("dst", hosts));
         let port = section.get("port", |r, n| r.count(n, 1, u32::from(u16::MAX)));
         let (least, most) = (Bytes::new(WINDOW_TOTAL.0), Bytes::new(WINDOW_TOTAL.1));
@@ -58,7 +76,19 @@ impl Reader<'_, '_> {
         let window_total =
             section.get("window_total", |r, n| r.within(n, |bytes: &Bytes| (least..=most).contains(bytes), &within));
         section.finish();
-        Some(EnforcerRule { cc: cc?, src, dst, port: port.map(|port| port as u16), window_total })
+        if [section.has("cc"), echo, section.has("mark")].into_iter().filter(|given| *given).count() != 1 {
+            return section.problem("cc", "a rule has one of `cc`, `echo = true` and `mark`", None);
+        }
+        let treatment = match (echo, section.has("mark")) {
+            (true, _) => Treatment::Echo,
+            (_, true) => Treatment::Mark(mark?),
+            _ => Treatment::Enforce(cc?),
+        };
+        if treatment.cc().is_none() && window_total.is_some() {
+            let message = "a total of windows binds flows that are enforced";
+            return section.problem("window_total", message, Some("give the rule a `cc`".to_string()));
+        }
+        Some(EnforcerRule { treatment, src, dst, port: port.map(|port| port as u16), window_total })
     }
 
     fn hosts_or_prefix(&self, node: &Node, network: &Network) -> Option<Hosts> {

@@ -470,7 +470,15 @@ fn enforcers_and_losses_are_checked() {
             "9:6 there is no node `s2` | hosts are h1 to h4; switches are s1",
         ),
         (rule("cc = \"bbrr\""), "11:6 unknown algorithm `bbrr` | did you mean `bbr`?"),
-        (rule("src = \"h1\""), "10:1 a rule of the enforcer lacks `cc`"),
+        (rule("src = \"h1\""), "10:1 a rule has one of `cc`, `echo = true` and `mark`"),
+        (rule("cc = \"bbr\"\necho = true"), "11:6 a rule has one of `cc`, `echo = true` and `mark`"),
+        (rule("echo = true\nwindow_total = \"1 MB\""), "12:16 a total of windows binds flows that are enforced"),
+        (rule("mark = \"0 %\""), "11:8 "),
+        (
+            traffic(&format!("{BULK}\n[[enforcer]]\nat = \"s1\"\nrule = [{{ cc = \"bbr\" }}]\n"))
+                + "[[enforcer]]\nat = \"s1\"\nrule = [{ echo = true }]\n",
+            "8:1 two enforcers are at `s1`",
+        ),
         (rule("cc = \"bbr\"\nsrc = \"h9\""), "12:7 there is no host `h9`"),
         (rule("cc = \"bbr\"\ndst = \"10.0.0.0/99\""), "12:7 `10.0.0.0/99` has a length of 99"),
         (rule("cc = \"bbr\"\nport = 0"), "12:8 "),

@@ -254,6 +254,9 @@ fn every_scenario_of_the_project_loads_and_reproduces_itself() {
     demo.toml: 1 runs, first demo
     dragonfly.toml: 2 runs, first routing=ecmp
     dumbbell.toml: 1 runs, first dumbbell
+    ecn-enforced.toml: 1 runs, first ecn-enforced
+    ecn-marks.toml: 1 runs, first ecn-marks
+    ecn-slowed.toml: 1 runs, first ecn-slowed
     fleet.toml: 2 runs, first cc=dctcp
     incast-aimed.toml: 2 runs, first policy=none
     incast-kernel.toml: 2 runs, first policy=none

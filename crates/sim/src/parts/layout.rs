@@ -81,7 +81,7 @@ fn is_whole(scenario: &Scenario, topology: &Topology) -> bool {
     let hooks = |cc: &scenario::Algorithm| plan::algorithm(cc).is_ok_and(congestion::Algorithm::is_registered);
     let mut algorithms = scenario.traffic.iter().map(|entry| entry.cc.as_ref().unwrap_or(&scenario.tcp.cc));
     scenario.policy.is_some()
-        || scenario.enforcer.is_some()
+        || !scenario.enforcer.is_empty()
         || scenario.tcp.ictcp
         || scenario.network.balancing != Balancing::Flow
         || topology.servers_forward()

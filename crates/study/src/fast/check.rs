@@ -31,7 +31,7 @@ pub fn check(scenario: &Scenario) -> Result<(), Failure> {
             network.buffer != Buffer::Private,
             "`network.buffer`: a switch of the model has fewer ports to share its memory",
         ),
-        (scenario.enforcer.is_some(), "`enforcer`: what it has to do depends on the number of hosts"),
+        (!scenario.enforcer.is_empty(), "`enforcer`: what it has to do depends on the number of hosts"),
         (measure.links.is_some(), "`measure.links`: the model's links are not the network's"),
         (measure.queues != Queues::Links(Vec::new()), "`measure.queues`: the model's links are not the network's"),
         (measure.cwnd.is_some(), "`measure.cwnd`: the model's flows are not the network's"),

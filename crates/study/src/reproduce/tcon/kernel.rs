@@ -216,7 +216,7 @@ fn measure(all: &Lanes, monitor: Monitor<'_>) -> Result<Compared, Failure> {
     let mut paths: Vec<&str> = lanes.iter().map(|lane| lane.of.path.name()).collect();
     paths.sort_unstable();
     paths.dedup();
-    let counters = counted.gate.as_ref().map(|gate| *gate.counters()).unwrap_or_default();
+    let counters = counted.gates.first().map(|gate| *gate.counters()).unwrap_or_default();
     let findings = vec![format!(
         "{valid}{}: the enforcer sent {} packets, {} of them retransmissions, and absorbed {} retransmissions of the server; lateness \
          (99 %) at most {late}; CPUs {:.0} % busy, {:.1} % stolen.",
