@@ -13,6 +13,8 @@ use units::Time;
 
 /// The rule that has a hold time.
 const SWITCHED: &str = "fast";
+/// How long an Oracle goes on to decide after it last renewed its lease: two thirds of a period (`oracle/lease.rs`).
+const LEADS_FOR: Time = Time::from_ps(PERIOD.as_ps() / 3 * 2);
 /// Messages that are kept with what they say.
 const OPENED_MAX: usize = 256;
 /// What an enforcer says behind the name of a host whose guard has tripped.
@@ -22,8 +24,8 @@ pub const REVERTING: &str = ": a guard has reverted";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
     /// No agent takes a CUE of an older epoch after one of a newer, restarts included, unless its disk forgot; and none twice in one life.
-    /// Each decision has a higher epoch than all before, whichever Oracle decides, unless one of those that knew forgot: hosts would not
-    /// follow it.
+    /// Each decision has a higher epoch than all before, whichever Oracle decides, unless one of those that knew forgot, or the store forgot
+    /// who leads: hosts would not follow it.
     Epoch,
     /// No agent takes what the Oracle's key has not signed.
     Signature,
@@ -90,6 +92,8 @@ pub struct Checks {
     shared_at: Time,
     /// The highest epoch that was sent since the store or an Oracle's disk forgot something.
     sent: u64,
+    /// Until then two Oracles may decide: one that leads by a store that forgot its lease since, and one that leads by the store.
+    both_until: Time,
     violations: Vec<Violation>,
     now: Time,
 }
@@ -107,6 +111,7 @@ impl Checks {
             rolled_back: None,
             shared_at: Time::NEVER,
             sent: 0,
+            both_until: Time::ZERO,
             violations: Vec::new(),
             now: Time::ZERO,
         }
@@ -276,7 +281,7 @@ impl Checks {
                 format!("Oracle {} knows of {} hosts of {hosts}", sent.oracle, sent.known),
             );
         }
-        if sent.epoch <= self.sent {
+        if sent.epoch <= self.sent && self.now > self.both_until {
             let what = format!("Oracle {} sends epoch {} after {}", sent.oracle, sent.epoch, self.sent);
             self.violated(Invariant::Epoch, what);
         }
@@ -347,6 +352,7 @@ impl Checks {
         }
         if who == STORE {
             self.shared_at = Time::NEVER;
+            self.both_until = self.now + LEADS_FOR;
         }
     }
 

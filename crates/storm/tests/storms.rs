@@ -89,6 +89,12 @@ fn holds(plan: &Plan) -> Outcome {
     outcome
 }
 
+/// Another Oracle takes the lease, and the one before decides once more; hosts refuse that.
+#[test]
+fn two_oracles_lead_for_a_moment_where_the_store_forgot_who_leads() {
+    holds(&Plan::of(3691));
+}
+
 #[test]
 fn what_a_guard_has_reverted_outlives_its_agent_and_its_machine() {
     let both = |kind: fn(usize) -> Kind, from, until| [(from, until, kind(0)), (from, until, kind(1))];
