@@ -189,7 +189,7 @@ impl Cues {
         Ok(())
     }
 
-    /// Handles messages, expiry, measurements and reports; returns whether the rules changed.
+    /// Handles messages, expiry, measurements and reports; returns whether the rules may have changed.
     fn look<P: Packet>(&mut self, enforcer: &Enforcer<P>, say: &mut dyn FnMut(&str)) -> Result<bool, FileError> {
         let now = self.ends.clock.now();
         self.changed |= self.listen(now, say);
@@ -483,6 +483,20 @@ mod tests {
         oracle.send(&key.sign(cue)).expect("it listens");
     }
 
+    /// The rules once they change: what is new waits for the disk.
+    fn changes(cues: &mut Cues, enforcer: &Enforcer<Simulated>) -> Option<Vec<Rule>> {
+        let until = cues.ends.clock.now() + Time::from_secs(10);
+        while cues.ends.clock.now() < until {
+            if cues.look(enforcer, &mut |_| {}).expect("a disk")
+                && let Some(rules) = cues.rules()
+            {
+                return Some(rules);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+
     #[test]
     fn a_total_bounds_what_comes_to_a_host_however_it_is_sent() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -490,11 +504,7 @@ mod tests {
         let set = Settings { window_total: Some(Bytes::new(130_000)), ..Settings::default() };
         send((&mut oracle, &key), &cue(set), &mut cues);
         let enforcer = Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1);
-        let until = cues.ends.clock.now() + Time::from_secs(10);
-        while !cues.look(&enforcer, &mut |_| {}).expect("a disk") && cues.ends.clock.now() < until {
-            thread::sleep(Duration::from_millis(10));
-        }
-        let rules = cues.rules().expect("they have changed");
+        let rules = changes(&mut cues, &enforcer).expect("they have changed");
         let [Rule { servers: None, clients, port: None, window_total, treatment: Treatment::Enforce(config), .. }] =
             &rules[..]
         else {
@@ -516,17 +526,7 @@ mod tests {
         let guard = CueGuard { revert_if: "host.drop_rate > 0.02".to_string(), hold: Time::from_secs(2) };
         let cue = Cue { guard: Some(guard), ..cue(Settings { cc: Some("bbr".to_string()), ..Settings::default() }) };
         send((&mut oracle, &key), &cue, &mut cues);
-        // rules there are when they change
-        let changes = |cues: &mut Cues| {
-            let until = cues.ends.clock.now() + Time::from_secs(10);
-            while cues.ends.clock.now() < until {
-                if cues.look(&enforcer, &mut |_| {}).expect("a disk") {
-                    return cues.rules().map(|rules| rules.len());
-                }
-                thread::sleep(Duration::from_millis(10));
-            }
-            None
-        };
+        let changes = |cues: &mut Cues| changes(cues, &enforcer).map(|rules| rules.len());
         assert_eq!(changes(&mut cues), Some(1));
         while cues.hosts[0].watched == 0 {
             assert!(!cues.look(&enforcer, &mut |_| {}).expect("a disk"), "nothing was sent, so no guard reverts");
