@@ -182,7 +182,7 @@ impl<P: Packet> Buffer<P> {
     }
 
     /// The client's newest timestamp is the one that it echoes, if the server has sent that.
-    pub fn note_echo(&mut self, ack: &Segment) {
+    pub fn note_tsecr(&mut self, ack: &Segment) {
         if ack.has_timestamp && !after(ack.tsecr, self.tsval_newest) {
             self.raise_floor(ack.tsecr);
         }

@@ -7,7 +7,6 @@ use crate::enforcer::{Enforcer, tick};
 use crate::flow::{Flow, bit};
 use crate::index::Key;
 use crate::packet::{Direction, End, Packet};
-use crate::rules::Treatment;
 use crate::seq::after;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -356,7 +355,7 @@ impl<P: Packet> Enforcer<P> {
     /// Takes over connections in their handshake, and the seed of their hashes. Without effect on an enforcer that has flows, or
     /// a table of another size.
     pub fn restore_handshakes(&mut self, now: Time, from: &Handshakes) {
-        if self.flows() == 0 && from.places as usize == self.half_opens.places() {
+        if self.flows() + self.echoes() == 0 && from.places as usize == self.half_opens.places() {
             self.seed = from.seed;
             self.half_opens.restore(now.as_us() as u32, &from.entries);
         }
@@ -366,7 +365,7 @@ impl<P: Packet> Enforcer<P> {
     /// on, with what was delayed, since no rule matches it, there is no room, or it cannot be in that state.
     pub fn restore(&mut self, now: Time, from: &Checkpoint, read: impl Fn(&[u8]) -> Option<P>) -> bool {
         if from.echoes {
-            return self.restore_echo(now, from).is_some();
+            return self.restore_echo(now, from);
         }
         let buffer = from.buffer.as_ref().and_then(|buffer| Buffer::restore(now.as_us() as u32, buffer, &read));
         let Some(flow) = self.restored(now, from, buffer) else {
@@ -388,12 +387,12 @@ impl<P: Packet> Enforcer<P> {
         true
     }
 
-    fn restore_echo(&mut self, now: Time, from: &Checkpoint) -> Option<()> {
-        let key = from.key()?;
-        let has_rule = matches!(self.rules.treatment(key.server, key.client, from.dscp as u8), Treatment::Echo);
+    /// Whatever the rules are now: the sender counts on the echoes.
+    fn restore_echo(&mut self, now: Time, from: &Checkpoint) -> bool {
+        let Some(key) = from.key().filter(|_| self.echoes.len() < self.limits.flows) else { return false };
         let seen = tick(now).wrapping_sub(from.idle_ticks as u16);
-        let has_room = self.echoes.len() < self.limits.flows;
-        (has_rule && has_room).then(|| self.echoes.insert(self.seed, Echo::new(key, from.dscp as u8, seen)))
+        self.echoes.insert(self.seed, Echo::new(key, from.dscp as u8, seen));
+        true
     }
 
     fn restored(&self, now: Time, from: &Checkpoint, buffer: Option<Buffer<P>>) -> Option<Flow<P>> {

@@ -1,7 +1,7 @@
 //! The table of flows, and the handling of a packet.
 
 use crate::counters::{Counters, Ending, Record, Sent};
-use crate::echo::{Echo, Echoes};
+use crate::echo::{Echo, Echoes, Echoing};
 use crate::flow::{Context, Flow, bit, in_flight};
 use crate::half_open::{Answered, HalfOpens};
 use crate::index::{Index, Key};
@@ -13,7 +13,7 @@ use crate::receivers::Receivers;
 use crate::rules::{Rule, Rules, Treatment};
 use crate::standby::{Changes, Mirrored};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use tcp::{Ecn, Segment, flags};
 use units::Time;
@@ -41,6 +41,8 @@ pub struct Enforcer<P> {
     pub(crate) seed: u64,
     index: Index,
     pub(crate) echoes: Echoes,
+    /// Marks on what clients send, which are echoed in the places of enforced servers, by flows' slots.
+    pub(crate) uploads: BTreeMap<u32, Echoing>,
     marks: Marks,
     pub(crate) flows: Vec<Option<Flow<P>>>,
     /// How many of them run each algorithm.
@@ -74,6 +76,7 @@ impl<P: Packet> Enforcer<P> {
             seed,
             index: Index::default(),
             echoes: Echoes::default(),
+            uploads: BTreeMap::new(),
             marks: Marks::default(),
             // address space, not memory yet: growth by doubling would copy every flow, and need three times their memory meanwhile
             flows: Vec::with_capacity(limits.flows),
@@ -155,7 +158,8 @@ impl<P: Packet> Enforcer<P> {
         }
     }
 
-    /// Forgets all flows and handshakes: their packets took another path, and both ends have advanced beyond what is known here.
+    /// Forgets all enforced flows and handshakes: their packets took another path, and both ends have advanced beyond what is known here. Marks are
+    /// echoed as before: nothing of the past is needed for that, and senders count on it.
     pub fn forget(&mut self, now: Time) {
         // the end of one must not send what another has
         self.receivers.clear();
@@ -163,7 +167,6 @@ impl<P: Packet> Enforcer<P> {
             self.end(now, slot, Ending::Astray);
         }
         self.half_opens = HalfOpens::new(self.limits.half_open);
-        self.echoes = Echoes::default();
     }
 
     /// Whether a rule matches a connection between these ends, by their addresses and ports.
@@ -208,6 +211,11 @@ impl<P: Packet> Enforcer<P> {
             {
                 self.end(now, slot, Ending::Replaced);
             }
+            if is_answer && self.echoes.find(hash, key).is_some_and(|echo| echo.is_another(direction, &header.segment))
+            {
+                self.echoes.remove(self.seed, key);
+                self.changes.note_end(key);
+            }
             return with_flags(&header.segment, flags, packet);
         }
         if header.untouchable {
@@ -237,10 +245,11 @@ impl<P: Packet> Enforcer<P> {
         Action::Forward(packet)
     }
 
-    fn on_flow(&mut self, now: Time, direction: Direction, slot: u32, header: &Header, packet: P) -> Action<P> {
+    fn on_flow(&mut self, now: Time, direction: Direction, slot: u32, header: &Header, mut packet: P) -> Action<P> {
         if let Some(flow) = &mut self.flows[slot as usize] {
             self.changes.note(slot, &mut flow.bits);
         }
+        self.speak(direction, slot, &header.segment, &mut packet);
         let (flow, mut cx) = self.parts(now, slot);
         let client = flow.key.client.ip();
         if direction == Direction::In {
@@ -293,7 +302,7 @@ impl<P: Packet> Enforcer<P> {
         }
         let treatment = self.rules.treatment(key.server, key.client, header.dscp);
         let has_rule = is_answer || !matches!(treatment, Treatment::Pass | Treatment::Mark(_));
-        let proxies = !header.untouchable && treatment.proxies(direction) && self.echoes.len() < self.limits.flows;
+        let proxies = !header.untouchable && treatment.proxies(direction);
         let (now_us, by_server) = (now.as_us() as u32, direction == Direction::Out);
         let mut answered = Answered::default();
         if is_answer {
@@ -344,10 +353,16 @@ impl<P: Packet> Enforcer<P> {
         let config = match self.rules.treatment(key.server, key.client, agreed.dscp) {
             Treatment::Enforce(config) => config,
             Treatment::Echo if agreed.proxied => {
-                self.counters.ecn_agreed += 1;
                 (0..LOOKS_PER_FLOW).for_each(|_| self.look_for_idle(now));
+                if self.echoes.len() >= self.limits.flows {
+                    // its sender hears of no mark, and stops sending ECT at losses
+                    self.counters.passed_table_full += 1;
+                    return None;
+                }
+                self.counters.ecn_agreed += 1;
+                self.mirrored.take(now, key);
                 self.echoes.insert(self.seed, Echo::new(key, agreed.dscp, tick(now)));
-                self.changes.note_echo(key);
+                self.changes.note_echoing(key);
                 return None;
             }
             Treatment::Echo | Treatment::Mark(_) | Treatment::Pass => {
@@ -552,6 +567,7 @@ impl<P: Packet> Enforcer<P> {
         let (flows, seed) = (&self.flows, self.seed);
         self.index.remove(hash, slot, |slot| hash_of(flows, seed, slot));
         self.free.push(slot);
+        self.uploads.remove(&slot);
         *count_of(&mut self.by_algorithm, flow.relay.config().algorithm.name()) -= 1;
         self.buffered -= flow.buffer.as_ref().map_or(0, |buffer| buffer.bytes);
         let counters = &mut self.counters;

@@ -213,9 +213,9 @@ impl<P: Packet> Flow<P> {
             self.bits &= !bit::CATCHES_UP;
         }
         self.relay.on_ack(cx.now, &segment);
-        self.note_echo(&segment);
+        self.note_ece(&segment);
         if let Some(buffer) = &mut self.buffer {
-            buffer.note_echo(&segment);
+            buffer.note_tsecr(&segment);
             *cx.buffered -= buffer.acknowledge(self.relay.sock().snd_una);
         }
         self.drain(cx);

@@ -250,6 +250,10 @@ impl HalfOpens {
         if let Some(found) = found {
             // retransmitted; the answer to the first may be on its way
             entry = HalfOpen { bits: set[found].bits | bit::AGAIN, ..set[found] };
+            if ecn == 0 && entry.bits & bit::DCTCP != 0 {
+                // its host has given ECN up (RFC 3168 6.1.1.1), and would not echo
+                entry.bits &= !(bit::ECN | bit::DCTCP | bit::PROXIED);
+            }
             entry.at_us = if entry.bits & bit::ANSWERED == 0 { now_us } else { entry.at_us };
         }
         let to = found.unwrap_or(WAYS - 1);

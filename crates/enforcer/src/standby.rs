@@ -31,8 +31,9 @@ pub(crate) struct Changes {
     is_on: bool,
     /// Slots of flows that have changed.
     slots: VecDeque<u32>,
-    /// Flows whose marks are echoed.
+    /// Flows whose marks are echoed, and whether the next report is on one of them.
     echoes: VecDeque<Key>,
+    echo_first: bool,
     /// Flows that have ended.
     ended: VecDeque<Key>,
     /// The next slot to be reported anyway.
@@ -50,8 +51,9 @@ impl Changes {
     }
 
     /// Marks of a flow are echoed.
-    pub fn note_echo(&mut self, key: Key) {
-        if self.is_on {
+    pub fn note_echoing(&mut self, key: Key) {
+        // what does not wait now comes in its turn
+        if self.is_on && self.echoes.len() < ENDED_MAX {
             self.echoes.push_back(key);
         }
     }
@@ -96,10 +98,9 @@ impl<P: Packet> Enforcer<P> {
                 self.changes.note(slot as u32, &mut flow.bits);
             }
         }
-        for _ in 0..self.echoes.len().div_ceil(ROUNDS) {
-            if let Some(echo) = self.echoes.next() {
-                self.changes.note_echo(echo.key);
-            }
+        // those of the round before are reported first
+        if self.changes.echoes.is_empty() {
+            self.echoes.part(ROUNDS).for_each(|key| self.changes.note_echoing(key));
         }
     }
 
@@ -108,6 +109,16 @@ impl<P: Packet> Enforcer<P> {
         if let Some(key) = self.changes.ended.pop_front() {
             return Some(Checkpoint::ended(key));
         }
+        // in turn, so that neither waits for ever where the other never ends
+        self.changes.echo_first = !self.changes.echo_first;
+        if self.changes.echo_first {
+            self.poll_echo(now).or_else(|| self.poll_flow(now))
+        } else {
+            self.poll_flow(now).or_else(|| self.poll_echo(now))
+        }
+    }
+
+    fn poll_flow(&mut self, now: Time) -> Option<Checkpoint> {
         while let Some(slot) = self.changes.slots.pop_front() {
             if let Some(Some(flow)) = self.flows.get_mut(slot as usize)
                 && flow.has(bit::CHANGED)
@@ -116,6 +127,10 @@ impl<P: Packet> Enforcer<P> {
                 return Some(flow.outline(now));
             }
         }
+        None
+    }
+
+    fn poll_echo(&mut self, now: Time) -> Option<Checkpoint> {
         while let Some(key) = self.changes.echoes.pop_front() {
             if let Some(echo) = self.echoes.find(key.hash(self.seed), key) {
                 return Some(echo.checkpoint(now));
@@ -129,6 +144,10 @@ impl<P: Packet> Enforcer<P> {
         let Some(key) = flow.key() else { return };
         if flow.over {
             self.mirrored.0.remove(&key);
+            return;
+        }
+        if self.echoes.find(key.hash(self.seed), key).is_some() {
+            // echoes need nothing of what the other knows
             return;
         }
         if let Some(slot) = self.find(key.hash(self.seed), key) {
@@ -161,7 +180,16 @@ impl<P: Packet> Enforcer<P> {
 
     /// A packet of a flow that was another enforcer's has come: it is enforced here from now on. Returns its slot.
     pub(crate) fn promote(&mut self, now: Time, key: Key) -> Option<u32> {
-        let flow = Checkpoint { catches_up: true, promoted: true, ..self.mirrored.take(now, key)? };
+        let there = self.mirrored.take(now, key)?;
+        // what was sent there is in the other enforcer's records and guards
+        let relay = there.relay.map(|relay| tcp::Checkpoint {
+            bytes_acked: 0,
+            data_segments_sent: 0,
+            retransmits: 0,
+            rtos: 0,
+            ..relay
+        });
+        let flow = Checkpoint { relay, catches_up: true, promoted: true, ..there };
         // without packets there is nothing to read
         if !self.restore(now, &flow, |_| None) {
             return None;

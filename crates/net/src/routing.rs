@@ -32,7 +32,7 @@ pub enum Routing {
     /// The topology, a fat tree, is a scale model of one with switches of so many ports: flows meet on its links as under
     /// [`Routing::Ecmp`] in the large tree, and paths are not those of the small one. No link fails.
     ScaledFatTree {
-        /// At least 2, even.
+        /// Even, at least 4.
         k: u32,
     },
 }

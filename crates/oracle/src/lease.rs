@@ -201,6 +201,9 @@ impl Lease {
         let there =
             self.store.get(LEASE)?.map(|entry| read::<Content>(LEASE, &entry).map(|content| (content, entry.revision)));
         let there = there.transpose()?;
+        if there.as_ref().is_some_and(|(content, _)| content.term > TERM_MAX) {
+            return Err(LeaseError::Terms);
+        }
         self.highest = self.highest.max(there.as_ref().map_or(0, |(content, _)| content.term));
         let before = self.seen.as_ref().and_then(|(seen, _)| seen.as_ref()).map(|(content, _)| content.epoch);
         if before.is_some_and(|before| there.as_ref().is_some_and(|(content, _)| content.epoch != before)) {

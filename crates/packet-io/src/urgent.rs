@@ -6,7 +6,7 @@ use nix::libc;
 const PRIORITY: libc::c_int = 1;
 
 /// While this lives, the thread that began it runs before every program of normal priority (SCHED_FIFO), so that its work takes no longer
-/// than its instructions do. Without CAP_SYS_NICE, or for a thread that has a real-time priority of its own, nothing changes.
+/// than its instructions do. It starts no thread meanwhile, which would have the same priority. Without CAP_SYS_NICE, or for a thread that has a real-time priority of its own, nothing changes.
 #[derive(Debug)]
 #[must_use]
 pub struct Urgent {
@@ -19,7 +19,7 @@ impl Urgent {
         // SAFETY: the call takes a number, 0 for this thread, and returns one.
         let policy = unsafe { libc::sched_getscheduler(0) };
         let is_normal = policy == libc::SCHED_OTHER;
-        Urgent { is_raised: is_normal && schedule(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, PRIORITY) }
+        Urgent { is_raised: is_normal && schedule(libc::SCHED_FIFO, PRIORITY) }
     }
 }
 
@@ -55,9 +55,9 @@ mod tests {
             println!("skipped: this process may not raise its priority");
             return;
         }
-        assert_eq!(policy(), libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK);
+        assert_eq!(policy(), libc::SCHED_FIFO);
         drop(Urgent::begin());
-        assert_eq!(policy(), libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, "the one that raised it lowers it");
+        assert_eq!(policy(), libc::SCHED_FIFO, "the one that raised it lowers it");
         drop(urgent);
         assert_eq!(policy(), libc::SCHED_OTHER);
     }

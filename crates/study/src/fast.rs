@@ -2,8 +2,8 @@
 //!
 //! The model is the same network with fewer hosts: the same shape and depth, the same links, queues and TCP, the same traffic a host. It
 //! fits where hosts are alike and any sends to any: then a flow meets as many others on its links, at the same rates, however many hosts
-//! there are beyond. As many links as in the large network lead to each ([`model`]): in a small fat tree fewer do, and of its flows more meet
-//! no queue. What remains is the model's error. It is measured against whole simulations and shown ([`calibration`]), not assumed.
+//! there are beyond. In a fat tree's model as many links lead to each as in the large tree ([`model`]): in a small tree fewer do, and of its flows
+//! more meet no queue. What remains is the model's error. It is measured against whole simulations and shown ([`calibration`]), not assumed.
 //!
 //! What depends on the number of hosts or links is refused ([`check`]) or left out: sums, and the extremes of all links.
 

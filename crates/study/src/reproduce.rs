@@ -11,6 +11,7 @@ mod opentcp;
 mod parity;
 mod pathologies;
 mod sets;
+mod simulated;
 mod tcon;
 
 pub use dctcp::Options as DctcpOptions;
@@ -141,6 +142,11 @@ impl Wanted {
         monitor.note(&format!("no run on real kernels: {reason}"));
         Ok(Some(reason))
     }
+}
+
+/// Rows of a report: their notes are in the JSON rows and the tables, and would be repeated under each figure.
+fn without_notes(comparisons: &[Comparison]) -> Vec<Comparison> {
+    comparisons.iter().map(|row| Comparison { note: String::new(), ..row.clone() }).collect()
 }
 
 /// A study's results.

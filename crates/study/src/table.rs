@@ -1,5 +1,8 @@
 //! Text tables: minimal column widths, numbers aligned to the right.
 
+/// Characters in a line of text.
+const LINE: usize = 100;
+
 /// A table under construction.
 #[derive(Debug, Default)]
 pub struct Table {
@@ -50,6 +53,11 @@ impl Table {
 
 fn is_number(cell: &str) -> bool {
     cell == "–" || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '≥')
+}
+
+/// A sentence of a study's findings, broken into lines.
+pub fn paragraph(text: &str) -> String {
+    wrapped(text, LINE)
 }
 
 /// `text` broken into lines of at most `width` characters, at spaces.

@@ -41,9 +41,11 @@ fn two_enforcers_do_as_dctcp_hosts_and_marks_slow_hosts() {
 fn keys_of_the_study_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
-    let request = Request { sets: vec!["network.rate=1 Gbit/s".to_string()], out, ..Request::new("ecn") };
-    match reproduce(&request, Monitor::new(&unheard, &Stop::default())) {
-        Err(Failure::Input(text)) => assert!(text.contains("sets `network.rate` itself"), "{text}"),
-        other => panic!("{other:?}"),
+    for (key, value) in [("network.rate", "1 Gbit/s"), ("tcp.cc", "bbr"), ("tcp.ecn", "off")] {
+        let request = Request { sets: vec![format!("{key}={value}")], out: out.clone(), ..Request::new("ecn") };
+        match reproduce(&request, Monitor::new(&unheard, &Stop::default())) {
+            Err(Failure::Input(text)) => assert!(text.contains(&format!("sets `{key}` itself")), "{text}"),
+            other => panic!("{other:?}"),
+        }
     }
 }

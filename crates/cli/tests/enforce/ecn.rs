@@ -1,6 +1,6 @@
 //! Two enforcers, one at the server and one at the client, which know no ECN, and between them a link whose queue marks.
 
-use crate::world::{World, connect};
+use crate::world::{World, alone_with, connect};
 use crate::{LONG, check, send};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use packet_io::{READ_BYTES_MAX, Tap};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::{End, Machine, Namespaces, Running, cable, inside, ip, or_skip, set_sysctl};
+use testkit::{End, Machine, Namespaces, Running, cable, inside, ip, set_sysctl};
 
 /// The link towards the client, bit/s.
 const RATE: f64 = 50e6;
@@ -87,10 +87,7 @@ struct Path {
 
 impl Path {
     fn new() -> Option<Path> {
-        or_skip(kernel::Kernel::probe())?;
-        let machine = Machine::take();
-        drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
-        let hosts = Namespaces::new(["server", "one", "link", "two", "client"]);
+        let (machine, hosts) = alone_with(["server", "one", "link", "two", "client"])?;
         let [server, one, link, two, client] = &*hosts;
         for (host, bridge) in [(one, "br0"), (two, "br0"), (link, "near"), (link, "far")] {
             ip(&format!("-n {host} link add {bridge} type bridge"));

@@ -1,7 +1,7 @@
 //! Two enforcers on two paths between a server and a client. One machine is gone, the other takes its flows.
 
 use crate::killed::with_flows;
-use crate::world::{World, connect};
+use crate::world::{World, alone_with, connect};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use std::process::{self, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
-use testkit::{End, Machine, Namespaces, Running, cable, eventually, inside, ip, or_skip};
+use testkit::{End, Machine, Namespaces, Running, cable, eventually, inside, ip};
 
 const FLOWS: usize = 400;
 /// The rounds of reports are that far apart.
@@ -26,10 +26,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Option<Pair> {
-        or_skip(kernel::Kernel::probe())?;
-        let machine = Machine::take();
-        drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
-        let hosts = Namespaces::new(["server", "one", "two", "client"]);
+        let (machine, hosts) = alone_with(["server", "one", "two", "client"])?;
         let [server, one, two, client] = &*hosts;
         for host in &*hosts {
             ip(&format!("-n {host} link add br0 type bridge"));

@@ -12,6 +12,14 @@ use testkit::{End, Machine, Namespaces, PATIENCE, Running, cable, command, event
 const SERVER: &str = "10.97.0.1";
 const BPFFS: &str = "/sys/fs/bpf";
 
+/// The machine for this test alone, and namespaces of these names; or a printed reason why the test is skipped.
+pub fn alone_with<const N: usize>(names: [&str; N]) -> Option<(Machine, Namespaces<N>)> {
+    or_skip(kernel::Kernel::probe())?;
+    let machine = Machine::take();
+    drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
+    Some((machine, Namespaces::new(names)))
+}
+
 /// The test's network; removed on drop, also by a failing test.
 pub struct World {
     place: TempDir,
@@ -23,10 +31,7 @@ pub struct World {
 impl World {
     /// Or a printed reason why the test is skipped.
     pub fn new() -> Option<World> {
-        or_skip(kernel::Kernel::probe())?;
-        let machine = Machine::take();
-        drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
-        let hosts = Namespaces::new(["server", "between", "client"]);
+        let (machine, hosts) = alone_with(["server", "between", "client"])?;
         let world = World { place: tempfile::tempdir().unwrap(), hosts, _machine: machine };
         let [server, between, client] = &*world.hosts;
         ip(&format!("-n {between} link add br0 type bridge"));

@@ -110,11 +110,74 @@ fn a_syn_that_is_repeated_does_not_ask() {
     let syn = pair.servers.syn(CLIENT_ISS);
     assert_ne!(pair.client(syn).0, syn);
     assert_eq!(pair.client(syn).0, syn, "the path may drop those that ask");
-    // the first has come, and its answer counts
+    // a host that repeats it so would echo nothing
     let answer = pair.servers.answer();
-    assert_eq!(pair.server(answer, false).1, [answer]);
+    assert_eq!(pair.server(answer, false), (vec![answer], vec![answer]));
     pair.client(segment(C, S, 0));
-    assert_eq!(pair.server(data(0), false).0[0].ecn, Ecn::Ect0);
+    assert_eq!(pair.server(data(0), false).0[0].ecn, Ecn::NotEct);
+}
+
+#[test]
+fn marks_on_what_a_client_with_dctcp_sends_are_echoed() {
+    let mut servers = rig("dctcp", Limits::default(), STACK);
+    let syn = Segment { flags: flags::SYN | ECN, ecn: Ecn::Ect0, ..servers.syn(CLIENT_ISS) };
+    assert_eq!(servers.client(0, syn), Some(syn));
+    let answer = servers.answer();
+    assert_eq!(servers.server(0, answer)[0].flags, answer.flags | flags::ECE);
+    servers.wait(Time::from_ms(10));
+    servers.client(0, segment(C, S, 0));
+    let upload = |n: u32, ecn| Segment { ecn, ..segment(C + n * MSS, S, MSS as u16) };
+    let acked = |rig: &mut Rig, n: u32| rig.server(0, segment(S, C + n * MSS, 0))[0].flags & flags::ECE != 0;
+    assert_eq!(servers.client(0, upload(0, Ecn::Ect0)).map(|seen| seen.ecn), Some(Ecn::Ect0));
+    assert!(!acked(&mut servers, 1));
+    let seen = servers.client(0, upload(1, Ecn::Ce)).map(|seen| seen.ecn);
+    assert_eq!(seen, Some(Ecn::NotEct), "the server knows no ECN");
+    assert!(acked(&mut servers, 2));
+    servers.client(0, upload(2, Ecn::Ect0));
+    assert!(!acked(&mut servers, 3), "one segment was marked");
+}
+
+#[test]
+fn a_new_connection_of_the_same_ends_is_another() {
+    let mut pair = pair();
+    pair.open();
+    let fin = |segment| Segment { flags: flags::ACK | flags::FIN, ..segment };
+    pair.clients.server(0, fin(segment(S, C, 0)));
+    pair.clients.client(0, fin(segment(C, S + 1, 0)));
+    // it has ECN itself
+    let far = CLIENT_ISS.wrapping_add(1 << 30);
+    let syn = Segment { flags: flags::SYN | ECN, ecn: Ecn::Ect0, ..pair.clients.syn(far) };
+    assert_eq!(pair.clients.client(0, syn), Some(syn));
+    let answer = pair.clients.answer();
+    let answer = Segment {
+        seq: SERVER_ISS.wrapping_add(1 << 30),
+        ack: far.wrapping_add(1),
+        flags: answer.flags | flags::ECE,
+        ..answer
+    };
+    assert_eq!(pair.clients.server(0, answer), [answer]);
+    assert_eq!(pair.clients.enforcer.echoes(), 0);
+    let marked = Segment { ecn: Ecn::Ce, seq: answer.seq.wrapping_add(1), ack: answer.ack, ..data(0) };
+    assert_eq!(pair.clients.server(0, marked), [marked]);
+}
+
+#[test]
+fn packets_that_cannot_be_the_senders_are_owed_nothing() {
+    let mut pair = pair();
+    pair.open();
+    pair.client(segment(C, S, 0));
+    for n in 0..100 {
+        let spoofed = Segment { ecn: Ecn::Ce, ..segment(S.wrapping_add((1 << 30) + n * MSS), C, MSS as u16) };
+        assert_eq!(pair.clients.server(0, spoofed)[0].ecn, Ecn::NotEct);
+        let fin = Segment { flags: flags::ACK | flags::FIN, ..spoofed };
+        pair.clients.server(0, fin);
+        pair.clients.client(0, Segment { flags: flags::RST, ..segment(C, 0, 0) });
+    }
+    pair.server(data(0), false);
+    assert_eq!(pair.client(segment(C, S + MSS, 0)).0.flags, flags::ACK);
+    pair.clients.now += Time::from_secs(20);
+    (1..40).for_each(|n| drop(pair.clients.server(n, segment(S, C, 0))));
+    assert_eq!(pair.clients.enforcer.echoes(), 1, "it has not ended");
 }
 
 #[test]

@@ -37,7 +37,11 @@ struct Links {
 
 impl Scaled {
     /// `topology`, a fat tree, as a model of one with switches of `k` ports.
+    ///
+    /// # Panics
+    /// `k` is odd or less than 4, or the topology lacks a fat tree's tiers.
     pub fn new(topology: &Topology, k: u32) -> Scaled {
+        assert!(k >= 4 && k.is_multiple_of(2), "a fat tree has switches of 4 ports or more, an even number, not {k}");
         let half = f64::from(k / 2);
         let (pod, hosts) = (half * half, half * half * f64::from(k));
         let up = |link: LinkId| matches!(topology.node(topology.link(link).from).tier, Tier::Edge);
@@ -51,6 +55,7 @@ impl Scaled {
             of(core).filter(|link| !ascends(*link)).collect(),
             of(edge).filter(|link| !up(*link)).collect(),
         ];
+        assert!(tiers.iter().all(|links| !links.is_empty()), "a fat tree has two tiers of links between switches");
         let mut number = 0;
         let tiers = tiers.map(|links| {
             number += 1;

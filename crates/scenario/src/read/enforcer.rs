@@ -1,9 +1,11 @@
-//! The `[enforcer]` table.
+//! The `[enforcer]` table, and the list `[[enforcer]]`.
 
 use super::Reader;
 use crate::model::{Enforcer, EnforcerRule, Hosts, Network, Treatment};
 use document::tree::{Node, Value};
 use policy::WINDOW_TOTAL;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use units::Bytes;
 
 /// Room for one packet of the largest MTU.
@@ -18,16 +20,15 @@ impl Reader<'_, '_> {
         if !matches!(node.value, Value::Array(_)) {
             return self.enforcer(node, network).map(|enforcer| vec![enforcer]);
         }
-        let enforcers = self.each(node, |r, n| r.enforcer(n, network))?;
-        let again =
-            enforcers.iter().enumerate().find(|(n, one)| enforcers[..*n].iter().any(|other| other.at == one.at));
-        match again {
-            None => Some(enforcers),
-            Some((_, one)) => {
-                let help = Some("give one all their rules".to_string());
-                self.problem(&node.at, format!("two enforcers are at `{}`", one.at), help)
+        let places = RefCell::new(BTreeSet::new());
+        self.each(node, |r, n| {
+            let enforcer = r.enforcer(n, network)?;
+            if places.borrow_mut().insert(enforcer.at.clone()) {
+                return Some(enforcer);
             }
-        }
+            let help = Some("put the rules of both into one `[[enforcer]]`".to_string());
+            r.problem(&n.at, format!("two enforcers are at `{}`", enforcer.at), help)
+        })
     }
 
     fn enforcer(&self, node: &Node, network: Option<&Network>) -> Option<Enforcer> {
@@ -66,7 +67,8 @@ impl Reader<'_, '_> {
     fn enforcer_rule(&self, node: &Node, network: Option<&Network>) -> Option<EnforcerRule> {
         let section = self.section(node, "a rule of the enforcer")?;
         let cc = section.get("cc", Self::algorithm);
-        let echo = section.get("echo", |r, n| r.values.boolean(n)).unwrap_or(false);
+        let echo = section.get("echo", |r, n| r.values.boolean(n));
+        let echoes = section.has("echo") && echo != Some(false);
         let hosts = |r: &Self, n: &Node| r.hosts_or_prefix(n, network?);
         let mark = section.get("mark", Self::percentage);
         let (src, dst) = (section.get("src", hosts), section.get("dst", hosts));
@@ -76,11 +78,12 @@ impl Reader<'_, '_> {
         let window_total =
             section.get("window_total", |r, n| r.within(n, |bytes: &Bytes| (least..=most).contains(bytes), &within));
         section.finish();
-        if [section.has("cc"), echo, section.has("mark")].into_iter().filter(|given| *given).count() != 1 {
-            return section.problem("cc", "a rule has one of `cc`, `echo = true` and `mark`", None);
+        if [section.has("cc"), echoes, section.has("mark")].into_iter().filter(|given| *given).count() != 1 {
+            let help = Some("give a rule one of them, and another rule the other".to_string());
+            return section.problem("cc", "a rule has one of `cc`, `echo = true` and `mark`", help);
         }
-        let treatment = match (echo, section.has("mark")) {
-            (true, _) => Treatment::Echo,
+        let treatment = match (echoes, section.has("mark")) {
+            (true, _) => echo.map(|_| Treatment::Echo)?,
             (_, true) => Treatment::Mark(mark?),
             _ => Treatment::Enforce(cc?),
         };

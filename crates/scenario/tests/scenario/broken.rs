@@ -477,7 +477,7 @@ fn enforcers_and_losses_are_checked() {
         (
             traffic(&format!("{BULK}\n[[enforcer]]\nat = \"s1\"\nrule = [{{ cc = \"bbr\" }}]\n"))
                 + "[[enforcer]]\nat = \"s1\"\nrule = [{ echo = true }]\n",
-            "8:1 two enforcers are at `s1`",
+            "12:1 two enforcers are at `s1` | put the rules of both into one `[[enforcer]]`",
         ),
         (rule("cc = \"bbr\"\nsrc = \"h9\""), "12:7 there is no host `h9`"),
         (rule("cc = \"bbr\"\ndst = \"10.0.0.0/99\""), "12:7 `10.0.0.0/99` has a length of 99"),

@@ -1,12 +1,9 @@
 //! The demonstration's tables, findings and figures.
 
 use super::compare::{Compared, Estimate, Turn};
-use crate::table::{Table, wrapped};
+use crate::table::{Table, paragraph};
 use results::{Curve, Figure, Panel, Story};
 use std::fmt::Write as _;
-
-/// A terminal's width, in characters.
-const WIDTH: usize = 120;
 
 /// Text with tables.
 pub fn text(runs: &[Compared], findings: &[String], simulated: bool) -> String {
@@ -21,7 +18,7 @@ pub fn text(runs: &[Compared], findings: &[String], simulated: bool) -> String {
         let _ = write!(text, "\nThe Oracle's decisions, {}/{}:\n{}", run.baseline, run.policy, timeline(&run.turns));
     }
     for finding in findings {
-        let _ = write!(text, "\n{}\n", wrapped(finding, WIDTH));
+        let _ = write!(text, "\n{}\n", paragraph(finding));
     }
     text
 }

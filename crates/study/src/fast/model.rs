@@ -33,6 +33,7 @@ pub fn model_of(scenario: &Scenario) -> Result<Scenario, Failure> {
             ));
         }
     };
+    // after the topology: others than these have another routing by default
     check(scenario)?;
     let Some((topology, routing)) = smaller else {
         return Err(Failure::Input(format!(

@@ -10,18 +10,17 @@ mod paper;
 mod rows;
 mod tables;
 
+use super::simulated::{Simulated, Told};
 use super::{Reproduced, Request, Study};
 use crate::failure::Failure;
-use crate::known::{check_algorithm_files, parse_scenario};
+use crate::known::parse_scenario;
 use crate::monitor::Monitor;
-use crate::run::{Words as _, speed};
-use crate::sweep::{Job, run_all};
+use crate::sweep::Job;
 use experiments::Experiment;
 use measured::{Cases, Measured};
-use results::{Comparison, Story, SweepWriter};
+use results::Story;
 use scenario::{Disk, Routing, Run, Scenario};
 use std::path::PathBuf;
-use std::time::Instant;
 
 const NAME: &str = "scenarios/cfi16-fat-tree.toml";
 const TEXT: &str = include_str!("../../../../scenarios/cfi16-fat-tree.toml");
@@ -40,26 +39,15 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     for experiment in experiments {
         jobs.extend(self::jobs(request, Some(experiment))?);
     }
-    check_algorithm_files(&jobs, monitor)?;
-    let mut writer = SweepWriter::create(&request.out).map_err(|error| Failure::bad_out(&error))?;
-    let began = Instant::now();
     let mut cases = Cases::default();
-    let mut numbers = 0..jobs.len();
-    let mut hops = 0;
-    run_all(&jobs, request.workers, monitor, |run| {
-        // results come in the order of the jobs
-        let job = &jobs[numbers.next().expect("one result for each job")];
-        hops += run.summary.packet_hops;
-        cases.add(environment(job), variant(job), Measured::of(&run, &job.scenario));
-        writer.add(&run).map_err(|error| Failure::writing(&error))
+    let simulated = Simulated::run(request, &jobs, monitor, |number, run| {
+        let job = &jobs[number];
+        cases.add(environment(job), variant(job), Measured::of(run, &job.scenario));
     })?;
     let comparisons = rows::comparisons(&cases);
     let findings = findings::findings(&cases);
-    let info = speed(began, hops, request.workers.min(jobs.len()));
-    writer.finish(&story(&comparisons, &findings), Some(&info)).map_err(|error| Failure::writing(&error))?;
-    monitor.note(&info.words());
     let tables = tables::render(&cases, &findings);
-    Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
+    simulated.tell(Told { story: story(), tables, findings, comparisons })
 }
 
 /// The runs of the study, or of one further experiment.
@@ -121,9 +109,8 @@ fn variant(job: &Job) -> &str {
     job.scenario.tcp.cc.label()
 }
 
-/// The report's text. The notes are in the JSON rows; repeated under each figure they would add nothing.
-fn story(comparisons: &[Comparison], findings: &[String]) -> Story {
-    let without_note = |row: &Comparison| Comparison { note: String::new(), ..row.clone() };
+/// The report's beginning.
+fn story() -> Story {
     Story {
         title: "Eight TCP variants on a 6-ary fat tree".to_string(),
         lead: "54 on–off flows between random pairs of 54 hosts, 100 Mbit/s links, 60 s; after “Comparative Performance of \
@@ -131,8 +118,6 @@ fn story(comparisons: &[Comparison], findings: &[String]) -> Story {
                switch (Figure 3), throughput and delay (Table 4), for a single path, as with the paper’s routing, and \
                for ECMP. Figure 2 has bars without numbers, so there is nothing to compare drops with."
             .to_string(),
-        paragraphs: findings.to_vec(),
-        comparisons: comparisons.iter().map(without_note).collect(),
         ..Story::default()
     }
 }

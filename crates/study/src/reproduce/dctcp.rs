@@ -13,7 +13,7 @@ mod rows;
 mod tables;
 mod theory;
 
-use super::{Reproduced, Request, Study, Wanted};
+use super::{Reproduced, Request, Study, Wanted, without_notes};
 use crate::failure::Failure;
 use crate::known::check_algorithm_files;
 use crate::monitor::Monitor;
@@ -126,9 +126,8 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
 }
 
-/// The report's text and figures. The notes are in the JSON rows and the tables.
+/// The report's text and figures.
 fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String]) -> Story {
-    let without_note = |row: &Comparison| Comparison { note: String::new(), ..row.clone() };
     Story {
         title: "Data Center TCP: queue, sawtooth, convergence".to_string(),
         lead: "Long flows from N senders to one receiver through one switch, after “Data Center TCP (DCTCP)” (SIGCOMM 2010) \
@@ -138,6 +137,6 @@ fn story(measured: &[Measured], comparisons: &[Comparison], findings: &[String])
             .to_string(),
         paragraphs: findings.to_vec(),
         figures: figures::figures(measured),
-        comparisons: comparisons.iter().map(without_note).collect(),
+        comparisons: without_notes(comparisons),
     }
 }

@@ -7,15 +7,13 @@ mod cases;
 mod measured;
 mod rows;
 
+use super::simulated::{Simulated, Told};
 use super::{Reproduced, Request, Study};
 use crate::failure::Failure;
-use crate::known::check_algorithm_files;
 use crate::monitor::Monitor;
-use crate::run::{Words as _, speed};
-use crate::sweep::{Job, run_all};
-use results::{Comparison, Story, SweepWriter};
+use crate::sweep::Job;
+use results::Story;
 use rows::Measurements;
-use std::time::Instant;
 
 /// The study.
 pub const STUDY: Study = Study {
@@ -28,37 +26,24 @@ pub const STUDY: Study = Study {
 fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Failure> {
     let cases = cases::all(request)?;
     let jobs: Vec<Job> = cases.iter().map(|case| case.job.clone()).collect();
-    check_algorithm_files(&jobs, monitor)?;
-    let mut writer = SweepWriter::create(&request.out).map_err(|error| Failure::bad_out(&error))?;
-    let began = Instant::now();
-    let (mut measurements, mut hops) = (Measurements::default(), 0);
-    // results come in the order of the jobs
-    let mut order = cases.iter();
-    run_all(&jobs, request.workers, monitor, |run| {
-        let case = order.next().expect("one result for each job");
-        hops += run.summary.packet_hops;
-        measurements.add(case, (case.pathology.measure)(&run));
-        writer.add(&run).map_err(|error| Failure::writing(&error))
+    let mut measurements = Measurements::default();
+    let simulated = Simulated::run(request, &jobs, monitor, |number, run| {
+        let case = &cases[number];
+        measurements.add(case, (case.pathology.measure)(run));
     })?;
     let comparisons = rows::comparisons(&measurements);
     let findings = rows::findings(&comparisons);
-    let info = speed(began, hops, request.workers.min(jobs.len()));
-    writer.finish(&story(&comparisons, &findings), Some(&info)).map_err(|error| Failure::writing(&error))?;
-    monitor.note(&info.words());
     let tables = rows::render(&comparisons, &findings);
-    Ok(Reproduced { tables, findings, comparisons, wall_s: info.wall_s })
+    simulated.tell(Told { story: story(), tables, findings, comparisons })
 }
 
-/// The report's text. The notes are in the JSON rows and the tables.
-fn story(comparisons: &[Comparison], findings: &[String]) -> Story {
-    let without_note = |row: &Comparison| Comparison { note: String::new(), ..row.clone() };
+/// The report's beginning.
+fn story() -> Story {
     Story {
         title: "Pathologies of TCP in data centers".to_string(),
         lead: "Incast, outcast, queue build-up, buffer pressure, unfairness by RTT, the minimum window, and ACK-path \
                congestion, each with every algorithm at 1 Gbit/s, beside what was published."
             .to_string(),
-        paragraphs: findings.to_vec(),
-        comparisons: comparisons.iter().map(without_note).collect(),
         ..Story::default()
     }
 }

@@ -1,10 +1,7 @@
 //! What was found, in words: for the terminal, and as comments above the policy.
 
 use super::{Answer, Change, TuneRequest, Tuned, TunedNumber};
-use crate::table::{Table, wrapped};
-
-/// Characters of a line of the comments.
-const WIDTH: usize = 120;
+use crate::table::{Table, paragraph};
 
 fn percent(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
@@ -143,7 +140,7 @@ pub(super) fn evidence(tuned: &Tuned, request: &TuneRequest) -> String {
     for (option, values) in options {
         lines.extend(values.iter().map(|value| format!("  {option} {value}")));
     }
-    lines.extend(wrapped(&tuned.answer_words(), WIDTH).lines().map(str::to_string));
+    lines.extend(paragraph(&tuned.answer_words()).lines().map(str::to_string));
     for change in tuned.quantities.iter().chain(&tuned.by_value) {
         lines.push(format!("  {}", of(change)));
     }

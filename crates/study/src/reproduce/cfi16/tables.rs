@@ -3,10 +3,7 @@
 use super::experiments;
 use super::measured::{Case, Cases, Measured};
 use super::paper;
-use crate::table::{Table, number, wrapped};
-
-/// Line width of the findings.
-const WIDTH: usize = 100;
+use crate::table::{Table, number, paragraph};
 
 /// A table for each environment, then the findings.
 pub fn render(cases: &Cases, findings: &[String]) -> String {
@@ -22,7 +19,7 @@ pub fn render(cases: &Cases, findings: &[String]) -> String {
                data flows: the same without the ACK flows. delay: IP send to IP receive, mean over packets (ours), and over\n\
                flows' means. core queue: fullest output port of the most used core switch.\n";
     parts.push(key.to_string());
-    parts.extend(findings.iter().map(|finding| format!("{}\n", wrapped(finding, WIDTH))));
+    parts.extend(findings.iter().map(|finding| format!("{}\n", paragraph(finding))));
     format!("\n{}", parts.join("\n"))
 }
 

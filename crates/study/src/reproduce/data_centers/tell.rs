@@ -3,12 +3,9 @@
 use super::cases::TRAFFIC;
 use super::measured::{GOODPUT_OF, JOB_TIME, MICE_P99, QUANTITIES, Value};
 use super::rows::Row;
-use crate::table::{Table, number, wrapped};
+use crate::table::{Table, number, paragraph};
 use results::{Cell, Grid, Multiples, Story, study_report};
 use std::fmt::Write as _;
-
-/// Line width of the findings.
-const WIDTH: usize = 100;
 
 const LEAD: &str = "Five networks of about fifty hosts, all links 1 Gbit/s and 1 us, every queue 100 packets, marking from 20 what negotiated \
                     ECN, minimum RTO 10 ms, no oversubscription. Traffic: on–off flows between random pairs, two a host, 500 Mbit/s while \
@@ -33,7 +30,7 @@ pub fn text(rows: &[Row], findings: &[String]) -> String {
         write!(text, "\n{}\n{}", traffic.name, table.render()).expect("writing to a string");
     }
     for finding in findings {
-        writeln!(text, "\n{}", wrapped(finding, WIDTH)).expect("writing to a string");
+        writeln!(text, "\n{}", paragraph(finding)).expect("writing to a string");
     }
     text
 }

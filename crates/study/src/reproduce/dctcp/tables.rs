@@ -2,10 +2,8 @@
 
 use super::cases::Backend;
 use super::rows::Line;
-use crate::table::{Table, number, optional, wrapped};
+use crate::table::{Table, number, optional, paragraph};
 use std::fmt::Write as _;
-
-const WIDTH: usize = 110;
 
 /// All tables, then the findings.
 pub fn render(lines: &[Line], findings: &[String]) -> String {
@@ -20,7 +18,7 @@ pub fn render(lines: &[Line], findings: &[String]) -> String {
         text.push_str("\n! this run is not valid; the reason is below\n");
     }
     for finding in findings {
-        let _ = writeln!(text, "\n{}", wrapped(finding, WIDTH));
+        let _ = writeln!(text, "\n{}", paragraph(finding));
     }
     text
 }

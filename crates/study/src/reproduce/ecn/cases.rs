@@ -50,8 +50,6 @@ impl Part {
     }
 }
 
-/// The hosts and enforcers of the first part, in the order of the tables.
-pub const VARIANTS: [&str; 5] = [CUBIC, DCTCP, BOTH, SERVERS, CLIENTS];
 pub const CUBIC: &str = "cubic";
 pub const DCTCP: &str = "dctcp";
 pub const BOTH: &str = "cubic, two enforcers";
@@ -60,6 +58,18 @@ pub const CLIENTS: &str = "cubic, the clients' enforcer";
 /// The same as [`DCTCP`] and [`BOTH`], every segment acknowledged.
 pub const DCTCP_ACKED: &str = "dctcp, each segment acknowledged";
 pub const BOTH_ACKED: &str = "cubic, two enforcers, each segment acknowledged";
+/// The hosts and enforcers of the first part, in the order of the tables, and what they differ in from the file's.
+const VARIANTS: [(&str, &[&str]); 5] = [
+    (CUBIC, &["enforcer=[]"]),
+    (DCTCP, &["enforcer=[]", "tcp.cc=dctcp", "tcp.ecn=auto"]),
+    (BOTH, &[]),
+    (SERVERS, &["enforcer=[{ at = \"s1\", rule = [{ cc = \"dctcp\" }] }]"]),
+    (CLIENTS, &["enforcer=[{ at = \"s2\", rule = [{ echo = true }] }]"]),
+];
+const ACKED: [(&str, &[&str]); 2] = [
+    (DCTCP_ACKED, &["enforcer=[]", "tcp.cc=dctcp", "tcp.ecn=auto", "tcp.delayed_ack={ segments = 1 }"]),
+    (BOTH_ACKED, &["tcp.delayed_ack={ segments = 1 }"]),
+];
 
 /// The links of the first part: name, and what differs from the file's.
 const LINKS: [(&str, &[&str]); 2] = [
@@ -92,7 +102,7 @@ pub struct Case {
 }
 
 /// Keys that the study itself sets: with other values the rows would be mislabelled.
-const OWN: [&str; 5] = ["name", "network", "traffic", "enforcer", "sweep"];
+const OWN: [&str; 8] = ["name", "network", "traffic", "enforcer", "sweep", "tcp.cc", "tcp.ecn", "tcp.delayed_ack"];
 
 /// All runs.
 ///
@@ -104,10 +114,10 @@ pub fn all(request: &Request) -> Result<Vec<Case>, Failure> {
     for seed in 1..=u64::from(request.seeds) {
         for (links, sets) in LINKS {
             for flows in FLOWS {
-                let acked: &[&str] = if flows == ACKED_FLOWS { &[DCTCP_ACKED, BOTH_ACKED] } else { &[] };
-                for variant in VARIANTS.iter().chain(acked) {
+                let acked: &[(&str, &[&str])] = if flows == ACKED_FLOWS { &ACKED } else { &[] };
+                for (variant, hosts) in VARIANTS.iter().chain(acked) {
                     let mut own = vec![format!("traffic.long.incast.senders={flows}")];
-                    own.extend(sets.iter().chain(hosts_of(variant)).map(ToString::to_string));
+                    own.extend(sets.iter().chain(*hosts).map(ToString::to_string));
                     cases.push(case(request, Part::Enforced, (format!("{links}, N = {flows}"), variant), seed, own)?);
                 }
             }
@@ -136,20 +146,6 @@ pub fn all(request: &Request) -> Result<Vec<Case>, Failure> {
 
 fn marking(percent: f64, more: &str) -> String {
     format!("enforcer=[{{ at = \"s1\", rule = [{{ mark = \"{percent} %\"{more} }}] }}]")
-}
-
-/// What a variant's hosts and enforcers differ in from the file's.
-fn hosts_of(variant: &str) -> &'static [&'static str] {
-    const EACH: &str = "tcp.delayed_ack={ segments = 1 }";
-    match variant {
-        CUBIC => &["enforcer=[]"],
-        DCTCP => &["enforcer=[]", "tcp.cc=dctcp", "tcp.ecn=auto"],
-        DCTCP_ACKED => &["enforcer=[]", "tcp.cc=dctcp", "tcp.ecn=auto", EACH],
-        BOTH_ACKED => &[EACH],
-        SERVERS => &["enforcer=[{ at = \"s1\", rule = [{ cc = \"dctcp\" }] }]"],
-        CLIENTS => &["enforcer=[{ at = \"s2\", rule = [{ echo = true }] }]"],
-        _ => &[],
-    }
 }
 
 fn case(

@@ -19,7 +19,7 @@ pub struct Measure {
     pub quantity: &'static str,
     pub unit: &'static str,
     /// By the equations.
-    pub theory: Option<f64>,
+    pub paper: Option<f64>,
     pub ours: f64,
 }
 
@@ -56,7 +56,7 @@ impl Measured {
     }
 
     fn add(&mut self, quantity: &'static str, unit: &'static str, ours: f64) {
-        self.measures.push(Measure { quantity, unit, theory: None, ours });
+        self.measures.push(Measure { quantity, unit, paper: None, ours });
     }
 
     /// The queue and what passed it after the warm-up.
@@ -93,11 +93,11 @@ impl Measured {
         self.times = Some(Curve::distribution(&self.case.variant, &times));
     }
 
-    /// What the senders saw of the marks, and what it cost in ACKs.
+    /// What the senders saw of the marks, and what it cost in ACKs. The enforcers count over the whole run with its warm-up.
     fn echo(&mut self, run: &RunResults) {
         let row = |name: &str| run.links.iter().find(|link| &*link.link == name);
         let (Some(out), Some(back)) = (row(BOTTLENECK), row("s2->s1")) else { return };
-        self.add("ACKs", "% of packets", 100.0 * back.packets as f64 / out.packets as f64);
+        self.add("ACKs", "% of the packets to clients", 100.0 * back.packets as f64 / out.packets as f64);
         let sum = |of: fn(&results::EnforcerRow) -> u64| run.enforcer.iter().map(of).sum::<u64>() as f64;
         let (seen, sent) = (sum(|row| row.delivered_ce), sum(|row| row.data_packets_sent));
         let counter = |name: &str| run.summary.extra.get(name).copied();
@@ -111,13 +111,13 @@ impl Measured {
     fn window(&mut self, run: &RunResults) {
         let goodput = run.summary.goodput_bps.unwrap_or(f64::NAN);
         let share = self.case.share;
-        let theory = match self.case.setting.as_str() {
+        let paper = match self.case.setting.as_str() {
             "dctcp" => 2.0 / share,
-            // where CUBIC is in its Reno-friendly region (RFC 9438 4.3), as on every path here, its mean window is Reno's
+            // on every path here CUBIC is in its Reno-friendly region (RFC 9438 4.3), where the equations give it Reno's mean window
             _ => (1.5 / share).sqrt(),
         };
         let ours = goodput / 8.0 / SEGMENT_BYTES * ROUND_TRIP_S;
-        self.measures.push(Measure { quantity: "window", unit: "segments", theory: Some(theory), ours });
+        self.measures.push(Measure { quantity: "window", unit: "segments", paper: Some(paper), ours });
     }
 
     /// Goodput of the flows that are slowed.

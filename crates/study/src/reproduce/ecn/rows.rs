@@ -3,11 +3,8 @@
 use super::cases::Part;
 use super::measured::{Measure, Measured};
 use crate::statistics::median;
-use crate::table::{Table, optional, wrapped};
+use crate::table::{Table, optional, paragraph};
 use results::{Comparison, Curve, Figure, Panel, Scale};
-
-/// Line width of the findings.
-const WIDTH: usize = 100;
 
 /// A row for each quantity of each setting and variant, in the order of the runs: the medians of the seeds.
 pub fn comparisons(measured: &[Measured]) -> Vec<Comparison> {
@@ -35,7 +32,7 @@ fn row(run: &Measured, measure: &Measure) -> Comparison {
         case: case(&run.case.setting, &run.case.variant),
         quantity: measure.quantity.to_string(),
         unit: measure.unit.to_string(),
-        paper: measure.theory,
+        paper: measure.paper,
         ours: measure.ours,
         note: String::new(),
     }
@@ -116,7 +113,7 @@ pub fn render(rows: &[Comparison], findings: &[String]) -> String {
     }
     for finding in findings {
         text.push('\n');
-        text.push_str(&wrapped(finding, WIDTH));
+        text.push_str(&paragraph(finding));
         text.push('\n');
     }
     text

@@ -4,10 +4,7 @@ use super::cases::{Case, Cases, PAPER, Variant};
 use super::measured::Run;
 use super::paper;
 use super::rows::{against_control, reduction, tail_reduction};
-use crate::table::{Table, number, wrapped};
-
-/// Line width of the findings.
-const WIDTH: usize = 100;
+use crate::table::{Table, number, paragraph};
 
 /// The tables, then the findings.
 pub fn render(cases: &Cases, findings: &[String]) -> String {
@@ -16,7 +13,7 @@ pub fn render(cases: &Cases, findings: &[String]) -> String {
                with the 99th percentile of the job's messages. drops: retransmitted segments, by connection and by message. treated: share of the time.\n\
                cwnd <= 5: share of packets.\n";
     let mut parts = vec![completion(cases).render(), drops(cases).render(), key.to_string()];
-    parts.extend(findings.iter().map(|finding| format!("{}\n", wrapped(finding, WIDTH))));
+    parts.extend(findings.iter().map(|finding| format!("{}\n", paragraph(finding))));
     format!("\n{}", parts.join("\n"))
 }
 

@@ -2,7 +2,7 @@
 
 use super::case::{Case, Host};
 use super::record::{Measured, Record};
-use crate::table::{Table, number, wrapped};
+use crate::table::{Table, number, paragraph};
 use results::Comparison;
 use serde::Serialize;
 
@@ -12,9 +12,6 @@ const GOODPUT_PERCENT: f64 = 3.0;
 const QUEUE_PERCENT: f64 = 15.0;
 /// Two queues that differ by less than this are equal: it is the packets just being sent or arriving.
 const QUEUE_PACKETS: f64 = 1.0;
-
-/// Line width of the findings.
-const WIDTH: usize = 100;
 
 /// A compared quantity.
 struct Quantity {
@@ -162,7 +159,7 @@ pub fn render(rows: &[Row], findings: &[String]) -> String {
     text.push_str("kernel. !: outside the bound (goodput 3 %, mean queue 15 %). ~: a run was not valid.\n");
     for finding in findings {
         text += "\n";
-        text += &wrapped(finding, WIDTH);
+        text += &paragraph(finding);
         text += "\n";
     }
     text

@@ -10,7 +10,7 @@ use super::{Folder, emulate, outcomes, runs, simulate};
 use crate::failure::Failure;
 use crate::monitor::Monitor;
 use crate::reproduce::{Reproduced, Request};
-use crate::table::{Table, number, wrapped};
+use crate::table::{Table, number, paragraph};
 use results::Comparison;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -49,9 +49,6 @@ const SIMULATED_SEEDS: u32 = 9;
 const SECONDS: u64 = 12;
 /// Of the bottlenecks, how many must agree.
 const GOAL: usize = 18;
-/// Width of the words under the tables.
-const WIDTH: usize = 100;
-
 /// A number that is compared.
 struct Quantity {
     name: &'static str,
@@ -192,7 +189,7 @@ fn render(rows: &[Row], findings: &[String]) -> String {
     );
     text.push_str("drops 25 % or 3, window 10 %. ~: the machine was too slow.\n");
     for finding in findings {
-        let _ = writeln!(text, "\n{}", wrapped(finding, WIDTH));
+        let _ = writeln!(text, "\n{}", paragraph(finding));
     }
     text
 }

@@ -2,12 +2,9 @@
 
 use super::cases::{ALGORITHMS, Case, PATHOLOGIES, Quantity};
 use crate::statistics::median;
-use crate::table::{Table, number, optional, wrapped};
+use crate::table::{Table, number, optional, paragraph};
 use results::Comparison;
 use std::collections::BTreeMap;
-
-/// Line width of the findings.
-const WIDTH: usize = 100;
 
 /// Values of all variants by pathology, algorithm and seed.
 #[derive(Default)]
@@ -107,12 +104,12 @@ pub fn render(rows: &[Comparison], findings: &[String]) -> String {
     let mut text = format!("\n{}\n", table.render());
     for (_, quantity, short) in &shown {
         let line = format!("{short}: {} ({}); {}.", quantity.name, quantity.figure, quantity.note);
-        text.push_str(&wrapped(&line, WIDTH));
+        text.push_str(&paragraph(&line));
         text.push('\n');
     }
     for finding in findings {
         text.push('\n');
-        text.push_str(&wrapped(finding, WIDTH));
+        text.push_str(&paragraph(finding));
         text.push('\n');
     }
     text

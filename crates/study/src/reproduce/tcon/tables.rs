@@ -3,10 +3,7 @@
 use super::load::Load;
 use super::measured::{Measured, Setting, settings};
 use super::paper;
-use crate::table::{Table, number, wrapped};
-
-/// Line width of the findings.
-const WIDTH: usize = 100;
+use crate::table::{Table, number, paragraph};
 
 /// The tables, then the findings.
 pub fn render(simulated: &[Measured], kernels: &[Measured], loads: &[Load], findings: &[String]) -> String {
@@ -29,7 +26,7 @@ pub fn render(simulated: &[Measured], kernels: &[Measured], loads: &[Load], find
             overhead(loads).render(),
         ]);
     }
-    parts.extend(findings.iter().map(|finding| format!("{}\n", wrapped(finding, WIDTH))));
+    parts.extend(findings.iter().map(|finding| format!("{}\n", paragraph(finding))));
     format!("\n{}", parts.join("\n"))
 }
 
