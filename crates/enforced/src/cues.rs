@@ -134,6 +134,17 @@ impl Cues {
         Given { epoch: self.highest(), reverted: reverted::to_bytes(&self.reverts(), self.ends.clock) }
     }
 
+    /// Waits until what must outlive the enforcer is on disk.
+    ///
+    /// # Errors
+    /// It is not: what the next one will not know.
+    pub fn finish(self) -> Result<(), String> {
+        let lost = |why| {
+            format!("an enforcer that is started after this one may not know what its guards have reverted: {why}")
+        };
+        self.keeper.finish().map_err(lost)
+    }
+
     /// Begins with what the enforcer has given whose place this one takes: since this one has read its files, that has gone on.
     ///
     /// # Errors

@@ -157,6 +157,9 @@ impl Daemon {
         }
         self.leave();
         self.ports.into_iter().for_each(|port| port.close().unwrap_or_else(|why| say(&why)));
+        if let Some(cues) = self.cues {
+            cues.finish().unwrap_or_else(|why| say(&why));
+        }
         outcome.map(drop)
     }
 
@@ -307,7 +310,8 @@ impl Daemon {
                 // systemd, if it runs this, would otherwise see its service end
                 let named = successor.process().and_then(|id| sd_notify::notify(&[NotifyState::MainPid(id)]));
                 named.unwrap_or_else(|error| say(&format!("systemd does not hear of the new process: {error}")));
-                say(&format!("another enforcer has taken over, with {} flows", self.enforcer.flows()));
+                let flows = self.enforcer.flows() + self.enforcer.echoes();
+                say(&format!("another enforcer has taken over, with {flows} flows"));
                 return true;
             }
             Ok(false) => self.successor = Some(successor),
@@ -398,6 +402,7 @@ impl Daemon {
             clients: port(clients),
             flows: self.enforcer.flows(),
             flows_by_algorithm,
+            echoes: self.enforcer.echoes(),
             buffered_bytes: self.enforcer.buffered_bytes(),
             buffered_bytes_max: self.enforcer.buffered_bytes_max(),
             buffered_bytes_limit: self.limits.buffer_bytes,

@@ -5,7 +5,11 @@ use bus::Clock;
 use bus::files::{FileError, store_epoch, stored_epoch};
 use bus::reverted::{RevertedFile, Reverts};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// How long an enforcer that ends waits for a file.
+const FINISHED_WITHIN: Duration = Duration::from_secs(2);
 
 /// What there is, and what of it is on disk.
 pub struct Keeper {
@@ -81,6 +85,23 @@ impl Keeper {
         if self.reverts.as_ref() != Some(&reverts) {
             self.give(Job::Reverts(clock, reverts.clone()));
             self.reverts = Some(reverts);
+        }
+    }
+
+    /// Waits until all is on disk.
+    ///
+    /// # Errors
+    /// A file is not written [`FINISHED_WITHIN`], or the disk has refused something.
+    pub fn finish(self) -> Result<(), String> {
+        let Keeper { to_disk, from_disk, mut trouble, .. } = self;
+        drop(to_disk);
+        loop {
+            match from_disk.recv_timeout(FINISHED_WITHIN) {
+                Ok(Done::Epoch(kept)) => trouble = kept.err().map(|error| error.to_string()).or(trouble),
+                Ok(Done::Reverts(kept)) => trouble = kept.err().map(|error| error.to_string()),
+                Err(RecvTimeoutError::Disconnected) => return trouble.map_or(Ok(()), Err),
+                Err(RecvTimeoutError::Timeout) => return Err("the disk does not answer".to_string()),
+            }
         }
     }
 

@@ -52,7 +52,8 @@ pub struct Measured {
     /// By all flows; `before` is the same at the start of the measurement.
     pub all: Sent,
     pub before: Sent,
-    pub begun_at: Time,
+    /// None before the first look.
+    pub begun_at: Option<Time>,
     pub host: Host,
     /// Flows that come to the host.
     pub incoming: usize,
@@ -63,10 +64,12 @@ impl Measured {
     pub fn sample(&mut self, now: Time, open: Sent) {
         self.all = open;
         self.all += self.ended;
+        self.host.live_flows = Some(open.flows as f64);
+        // flows of an enforcer whose place was taken have sent before
+        let Some(begun_at) = self.begun_at else { return self.begin(now) };
         let since = |all: u64, before: u64| all.saturating_sub(before);
         let sent = since(self.all.segments, self.before.segments);
-        let took = now.saturating_sub(self.begun_at);
-        self.host.live_flows = Some(open.flows as f64);
+        let took = now.saturating_sub(begun_at);
         self.host.sent_segments = Some(sent);
         self.host.retransmitted_segments = Some(since(self.all.retransmits, self.before.retransmits));
         if took > Time::ZERO {
@@ -80,7 +83,7 @@ impl Measured {
 
     /// Starts a measurement: what was sent so far no longer counts.
     pub fn begin(&mut self, now: Time) {
-        (self.before, self.begun_at) = (self.all, now);
+        (self.before, self.begun_at) = (self.all, Some(now));
     }
 }
 
@@ -242,13 +245,15 @@ mod tests {
         let mut measured = Measured::default();
         let sent = |segments, retransmits| Sent { flows: 3, bytes: segments * 1000, segments, retransmits };
         let second = |n| Time::from_secs(n);
-        measured.sample(second(1), sent(900, 90));
+        // what was sent before the first look is of no known time
+        measured.sample(second(1), sent(500, 90));
+        measured.sample(second(2), sent(1400, 180));
         assert_eq!((measured.host.drop_rate(), measured.host.live_flows), (None, Some(3.0)));
-        measured.sample(second(2), sent(2000, 100));
+        measured.sample(second(3), sent(2500, 190));
         assert_eq!((measured.host.drop_rate(), measured.host.send_rate), (Some(0.05), Some(Rate::from_bps(8_000_000))));
         // one flow ends, the others continue
-        measured.ended += Sent { flows: 0, ..sent(2000, 100) };
-        measured.sample(second(3), sent(1000, 0));
+        measured.ended += Sent { flows: 0, ..sent(2500, 190) };
+        measured.sample(second(4), sent(1000, 0));
         assert_eq!(measured.host.drop_rate(), Some(0.0));
     }
 }

@@ -122,7 +122,6 @@ mod tests {
             ("mark", "mark share=1%"),
             ("mark share=0%", "more than 0 %"),
             ("mark share=1", "as in share=1%"),
-            ("bbr share=1%", "`share` is not known"),
             ("bbr host=h1", "`host` is not known"),
             ("bbr share=1%", "`share` is of `mark`"),
             ("bbr servers=10.0.0.0/33", "33"),

@@ -53,6 +53,9 @@ pub struct Status {
     pub flows: usize,
     /// The same by algorithm.
     pub flows_by_algorithm: BTreeMap<String, usize>,
+    /// Flows whose marks are echoed now.
+    #[serde(default)]
+    pub echoes: usize,
     /// Memory of the packets buffered now.
     pub buffered_bytes: usize,
     /// Its maximum.
@@ -108,6 +111,9 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "enforcing for {:.0} s: {} flows now", self.up_seconds, self.flows)?;
         self.flows_by_algorithm.iter().try_for_each(|(name, flows)| writeln!(f, "  {flows} by {name}"))?;
+        if self.echoes > 0 {
+            writeln!(f, "  marks of {} others are echoed", self.echoes)?;
+        }
         if self.mirrored > 0 || self.mirror_refused > 0 {
             let Status { mirrored, mirror_refused, .. } = self;
             writeln!(f, "standby of another enforcer: {mirrored} flows; {mirror_refused} reports were not taken")?;
@@ -271,6 +277,7 @@ mod tests {
             clients: port(),
             flows: 0,
             flows_by_algorithm: BTreeMap::from([("bbr".to_string(), 2)]),
+            echoes: 0,
             buffered_bytes: 0,
             buffered_bytes_max: 0,
             buffered_bytes_limit: 1,

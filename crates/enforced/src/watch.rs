@@ -11,6 +11,7 @@ static FLOWS_LIMIT: Metric = Metric::gauge(
     Unit::Count,
     "The most flows that it enforces; others pass unenforced.",
 );
+static ECHOES: Metric = Metric::gauge("opentcp_enforcer_echoes", Unit::Count, "Flows whose marks are echoed now.");
 static BUFFERED: Metric =
     Metric::gauge("opentcp_enforcer_buffered", Unit::Bytes, "Memory of the packets buffered now.");
 static BUFFERED_MAX: Metric = Metric::gauge(
@@ -55,10 +56,11 @@ static SLICE: Metric = Metric::gauge(
 );
 
 /// All of them.
-pub static METRICS: [&Metric; 16] = [
+pub static METRICS: [&Metric; 17] = [
     &UP,
     &FLOWS,
     &FLOWS_LIMIT,
+    &ECHOES,
     &BUFFERED,
     &BUFFERED_MAX,
     &BUFFERED_LIMIT,
@@ -83,6 +85,7 @@ impl Status {
             page.set(&FLOWS, &[algorithm], *flows as f64);
         }
         page.count(&FLOWS_LIMIT, self.flows_limit as u64);
+        page.count(&ECHOES, self.echoes as u64);
         page.count(&BUFFERED, self.buffered_bytes as u64);
         page.count(&BUFFERED_MAX, self.buffered_bytes_max as u64);
         page.count(&BUFFERED_LIMIT, self.buffered_bytes_limit as u64);

@@ -51,6 +51,32 @@ fn shown(run: &RunResults) -> Shown {
     }
 }
 
+/// The next round begins while a message of the one before is on its way.
+#[test]
+fn a_message_that_takes_longer_than_the_interval_is_counted_once() {
+    let run = run_with(
+        r#"
+duration = "3 s"
+[network]
+topology = { star = { hosts = 2 } }
+rate = "10 Mbit/s"
+delay = "1 ms"
+[tcp]
+[[traffic]]
+incast = { senders = ["h1"], receiver = "h2", bytes = "20 kB", repeat = 40, interval = "10 ms", barrier = false }
+[measure]
+messages = true
+"#,
+        &[],
+    );
+    let rounds: Vec<u64> = run.messages.iter().map(|message| message.round).collect();
+    assert_eq!(rounds, (0..40).collect::<Vec<u64>>());
+    assert!(
+        run.messages.iter().any(|message| message.end_ns - message.start_ns > 10_000_000),
+        "none overlaps the next"
+    );
+}
+
 #[test]
 fn a_total_of_windows_prevents_incast() {
     const FAST: (&str, &str) = ("rto_min = \"200 ms\"", "rto_min = \"2 ms\"");

@@ -10,7 +10,7 @@ mod paper;
 mod rows;
 mod tables;
 
-use super::simulated::{Simulated, Told};
+use super::simulated::{Simulated, Texts};
 use super::{Reproduced, Request, Study};
 use crate::failure::Failure;
 use crate::known::parse_scenario;
@@ -47,7 +47,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     let comparisons = rows::comparisons(&cases);
     let findings = findings::findings(&cases);
     let tables = tables::render(&cases, &findings);
-    simulated.tell(Told { story: story(), tables, findings, comparisons })
+    simulated.write(Texts { story: story(), tables, findings, comparisons })
 }
 
 /// The runs of the study, or of one further experiment.

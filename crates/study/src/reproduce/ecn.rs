@@ -8,7 +8,7 @@ mod findings;
 mod measured;
 mod rows;
 
-use super::simulated::{Simulated, Told};
+use super::simulated::{Simulated, Texts};
 use super::{Reproduced, Request, Study};
 use crate::failure::Failure;
 use crate::monitor::Monitor;
@@ -34,7 +34,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     let comparisons = rows::comparisons(&measured);
     let findings = findings::findings(&comparisons);
     let story = Story { figures: rows::figures(&measured, &comparisons), ..story() };
-    simulated.tell(Told { story, tables: rows::render(&comparisons, &findings), findings, comparisons })
+    simulated.write(Texts { story, tables: rows::render(&comparisons, &findings), findings, comparisons })
 }
 
 /// The report's beginning.

@@ -7,7 +7,7 @@ mod cases;
 mod measured;
 mod rows;
 
-use super::simulated::{Simulated, Told};
+use super::simulated::{Simulated, Texts};
 use super::{Reproduced, Request, Study};
 use crate::failure::Failure;
 use crate::monitor::Monitor;
@@ -34,7 +34,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     let comparisons = rows::comparisons(&measurements);
     let findings = rows::findings(&comparisons);
     let tables = rows::render(&comparisons, &findings);
-    simulated.tell(Told { story: story(), tables, findings, comparisons })
+    simulated.write(Texts { story: story(), tables, findings, comparisons })
 }
 
 /// The report's beginning.

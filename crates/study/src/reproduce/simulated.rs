@@ -9,15 +9,15 @@ use crate::sweep::{Job, run_all};
 use results::{Comparison, RunInfo, RunResults, Story, SweepWriter};
 use std::time::Instant;
 
-/// The runs of a study, measured and written; what they say is not told yet.
+/// The runs of a study, measured and written; what they say is not written yet.
 pub struct Simulated<'a> {
     writer: SweepWriter,
     info: RunInfo,
     monitor: Monitor<'a>,
 }
 
-/// What they say.
-pub struct Told {
+/// What the runs say, for the report and the page.
+pub struct Texts {
     /// The report's title, lead and figures; the rest is added.
     pub story: Story,
     /// The text.
@@ -55,7 +55,7 @@ impl<'a> Simulated<'a> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn tell(self, Told { story, tables, findings, comparisons }: Told) -> Result<Reproduced, Failure> {
+    pub fn write(self, Texts { story, tables, findings, comparisons }: Texts) -> Result<Reproduced, Failure> {
         let Simulated { writer, info, monitor } = self;
         let story = Story { paragraphs: findings.clone(), comparisons: without_notes(&comparisons), ..story };
         writer.finish(&story, Some(&info)).map_err(|error| Failure::writing(&error))?;
