@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Time;
 
-/// Cost of polling the ports: events that are due sooner go first.
+/// Cost of polling the ports, in real time as all here: events that are due sooner go first.
 const LOOK: Time = Time::from_ns(1000);
 /// But polling is never delayed longer than this, however much is due.
 const LOOK_EVERY: Time = Time::from_us(5);
@@ -26,13 +26,14 @@ pub fn drive<P>(
     end: Time,
     stop: &AtomicBool,
 ) {
+    let [look, look_every, pause] = [LOOK, LOOK_EVERY, PAUSE].map(|span| clock.of_real(span));
     let mut looked = clock.now();
     while !stop.load(Ordering::Relaxed) {
         let now = clock.now();
         if now >= end {
             break;
         }
-        let paused = now > looked + PAUSE;
+        let paused = now > looked + pause;
         if paused {
             if catch_up(engine, ports, clock, now) {
                 engine.note_reading_gap(now - looked);
@@ -46,14 +47,14 @@ pub fn drive<P>(
             // the polling took time too
             continue;
         }
-        if engine.next_due() <= now + LOOK && now < looked + LOOK_EVERY {
+        if engine.next_due() <= now + look && now < looked + look_every {
             std::hint::spin_loop();
             continue;
         }
         let gap = now - looked;
         looked = now;
         // a pause in here counts in the next turn: what hosts send meanwhile must not all enter at its end
-        let latest = now + PAUSE;
+        let latest = now + pause;
         let found = ports.receive(&mut |ports, packet, head| {
             engine.enter(clock.now().min(latest), packet, head, ports, clock);
         });

@@ -77,6 +77,11 @@ pub trait Ports {
 pub trait Clock {
     /// Now; never less than before.
     fn now(&self) -> Time;
+
+    /// A span of real time on this clock.
+    fn of_real(&self, span: Time) -> Time {
+        span
+    }
 }
 
 /// The network's clock by the wall clock, zero when made.
@@ -101,6 +106,11 @@ impl WallClock {
 impl Clock for WallClock {
     #[inline]
     fn now(&self) -> Time {
-        self.slowdown.of_real(Time::from_ns(self.began.elapsed().as_nanos() as u64))
+        self.of_real(Time::from_ns(self.began.elapsed().as_nanos() as u64))
+    }
+
+    #[inline]
+    fn of_real(&self, span: Time) -> Time {
+        self.slowdown.of_real(span)
     }
 }

@@ -43,6 +43,20 @@ impl Clock for Jumping {
     }
 }
 
+/// A clock on which a microsecond is a 32nd of one, and that advances by that per reading.
+struct Slow(Rc<Cell<Time>>);
+
+impl Clock for Slow {
+    fn now(&self) -> Time {
+        self.0.set(self.0.get() + self.of_real(Time::from_us(1)));
+        self.0.get()
+    }
+
+    fn of_real(&self, span: Time) -> Time {
+        span / 32
+    }
+}
+
 /// Packets are numbers.
 #[derive(Default)]
 struct Memory {
@@ -271,6 +285,25 @@ fn a_host_at_its_cards_rate_fills_no_queue_during_a_pause_of_the_reader() {
         assert!(stalled.1.abs_diff(smooth.1) <= 2, "{smooth:?}, {stalled:?}");
         assert!(stalled.2 >= Time::from_ms(9), "the pause is reported: {stalled:?}");
     }
+}
+
+/// In a slow network the machine has time to look at the hosts between any two packets.
+#[test]
+fn a_slow_network_reads_its_hosts_between_all_packets() {
+    let (pairs, n) = (8, 200);
+    let mut bench = Bench::star(2 * pairs, QueueSpec::unlimited(), quiet());
+    let sends = |pair: u64| {
+        let phase = serialization(1) / pairs * pair;
+        (0..n).map(move |i| (phase + serialization(i), (pair * n + i) as u32, full(pair as u32, (pairs + pair) as u32)))
+    };
+    bench.ports.to_come = (0..pairs).flat_map(sends).collect();
+    bench.ports.to_come.make_contiguous().sort_by_key(|(at, ..)| *at);
+    let clock = Slow(Rc::clone(&bench.ports.shows));
+    let end = serialization(n) + Time::from_us(100);
+    drive(&mut bench.engine, &mut bench.ports, &clock, end, &AtomicBool::new(false));
+    let reading = bench.engine.lateness().reading.max();
+    assert_eq!((bench.ports.released.len() as u64, bench.ports.to_come.len()), (pairs * n, 0));
+    assert!(reading < Time::from_ns(500), "{reading}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::theory::Port;
 use crate::failure::Failure;
 use crate::known::parse_scenario;
 use crate::reproduce::Request;
+use crate::slower::Slower;
 use crate::sweep::Job;
 use scenario::{Disk, Framing, Limit, Queue, Scenario};
 use std::path::PathBuf;
@@ -112,16 +113,33 @@ impl Case {
     }
 }
 
-/// A scenario's links: the rows' name, overrides, and whether kernels have its queues.
+/// A scenario's links: the rows' name, overrides, and whether kernels can have valid queues in real time.
 struct Setting {
     name: &'static str,
     sets: &'static [&'static str],
-    kernel: bool,
+    real_time: bool,
 }
 
-const QUEUE_SETTINGS: [Setting; 2] = [
-    Setting { name: "100M", sets: &[], kernel: true },
-    Setting { name: "1G", sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"], kernel: true },
+const QUEUE_SETTINGS: [Setting; 3] = [
+    Setting {
+        name: "10G",
+        sets: &[
+            "network.rate=10 Gbit/s",
+            "network.delay=25 us",
+            "network.queue.threshold_ecn.mark_packets=65",
+            "network.queue.threshold_ecn.packets=477",
+            "measure.queue_sample=100 us",
+            "measure.warmup=500 ms",
+            "duration=2 s",
+        ],
+        real_time: false,
+    },
+    Setting { name: "100M", sets: &[], real_time: true },
+    Setting {
+        name: "1G",
+        sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"],
+        real_time: true,
+    },
 ];
 
 const SLOW: &[&str] = &[
@@ -135,8 +153,8 @@ const SLOW: &[&str] = &[
 ];
 
 const SAWTOOTH_SETTINGS: [Setting; 3] = [
-    Setting { name: "10G", sets: &[], kernel: false },
-    Setting { name: "100M", sets: SLOW, kernel: true },
+    Setting { name: "10G", sets: &[], real_time: false },
+    Setting { name: "100M", sets: SLOW, real_time: true },
     Setting {
         name: "1G",
         sets: &[
@@ -146,13 +164,17 @@ const SAWTOOTH_SETTINGS: [Setting; 3] = [
             "measure.warmup=1 s",
             "duration=5 s",
         ],
-        kernel: true,
+        real_time: true,
     },
 ];
 
 const CONVERGENCE_SETTINGS: [Setting; 2] = [
-    Setting { name: "100M", sets: &[], kernel: true },
-    Setting { name: "1G", sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"], kernel: true },
+    Setting { name: "100M", sets: &[], real_time: true },
+    Setting {
+        name: "1G",
+        sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"],
+        real_time: true,
+    },
 ];
 
 /// Flow counts of Figure 12.
@@ -235,8 +257,13 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    fn possible(&self, settings: &'static [Setting], backend: Backend) -> impl Iterator<Item = &'static Setting> {
+        let in_time = backend == Backend::Sim || self.request.slower != Slower::default();
+        settings.iter().filter(move |setting| in_time || setting.real_time)
+    }
+
     fn queues(&self, backend: Backend, seed: u64, cases: &mut Vec<Case>) -> Result<(), Failure> {
-        for setting in &QUEUE_SETTINGS {
+        for setting in self.possible(&QUEUE_SETTINGS, backend) {
             for cc in ["dctcp", "newreno", "cubic"] {
                 let sets = with(setting.sets, &[format!("tcp.cc={cc}")]);
                 let (setting, variant) = (setting.name, cc.to_string());
@@ -248,7 +275,7 @@ impl Maker<'_> {
     }
 
     fn sawtooths(&self, backend: Backend, seed: u64, cases: &mut Vec<Case>) -> Result<(), Failure> {
-        for setting in SAWTOOTH_SETTINGS.iter().filter(|setting| setting.kernel || backend == Backend::Sim) {
+        for setting in self.possible(&SAWTOOTH_SETTINGS, backend) {
             for flows in SAWTOOTH_FLOWS {
                 let sets = with(setting.sets, &senders(flows));
                 let (setting, variant) = (setting.name, format!("N={flows}"));
