@@ -5,6 +5,7 @@ use std::env;
 use std::fmt::Display;
 use std::fs::File;
 use std::path::Path;
+use std::sync::{Condvar, Mutex};
 
 /// Where cgroups of version 2 are mounted.
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
@@ -13,15 +14,48 @@ const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 #[must_use = "dropping it starts the next test"]
 pub struct Machine {
     _lock: Flock<File>,
+    _turn: Turn,
 }
 
 impl Machine {
     /// Waits until no other test has it.
     pub fn take() -> Machine {
+        Machine::locked(FlockArg::LockExclusive)
+    }
+
+    /// Waits until no other test of this program has it, and none that must be alone. For a test that mostly waits, and whose namespaces,
+    /// cgroups and BPF programs have names of their own.
+    pub fn share() -> Machine {
+        Machine::locked(FlockArg::LockShared)
+    }
+
+    fn locked(how: FlockArg) -> Machine {
+        let turn = Turn::wait();
         let path = env::temp_dir().join("opentcp-kernel-tests.lock");
         let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let lock = Flock::lock(file, FlockArg::LockExclusive).unwrap_or_else(|(_, error)| panic!("locking: {error}"));
-        Machine { _lock: lock }
+        let lock = Flock::lock(file, how).unwrap_or_else(|(_, error)| panic!("locking: {error}"));
+        Machine { _lock: lock, _turn: turn }
+    }
+}
+
+/// Of a program's tests one has its turn, until this is dropped.
+struct Turn;
+
+static IS_TAKEN: Mutex<bool> = Mutex::new(false);
+static RETURNED: Condvar = Condvar::new();
+
+impl Turn {
+    fn wait() -> Turn {
+        let taken = IS_TAKEN.lock().expect("nothing panics while it is locked");
+        *RETURNED.wait_while(taken, |taken| *taken).expect("nothing panics while it is locked") = true;
+        Turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *IS_TAKEN.lock().expect("nothing panics while it is locked") = false;
+        RETURNED.notify_one();
     }
 }
 

@@ -98,7 +98,7 @@ impl World {
     pub fn without_bpf() -> Option<World> {
         or_skip(root())?;
         let root = or_skip(cgroups())?;
-        let machine = Machine::take();
+        let machine = Machine::share();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap();
         let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").trim_start_matches('/');
         let number = process::id();

@@ -42,7 +42,7 @@ impl Machines {
     /// Machines that reach each other, without a fleet. The switch sends to each host no faster than `rate`, as `tc` writes it, with a
     /// queue of 20 ms.
     pub fn new(cgroups: &Path, rate: &str) -> Machines {
-        let machine = Machine::take();
+        let machine = Machine::share();
         let place = tempfile::tempdir().unwrap();
         let names = Namespaces::new(NAMES);
         let switch = &names[SWITCH];

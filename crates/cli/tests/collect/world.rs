@@ -41,7 +41,7 @@ impl World {
         if !are_installed(&[&["ovs-vswitchd", "ethtool"], programs].concat()) {
             return None;
         }
-        let machine = Machine::take();
+        let machine = Machine::share();
         let hosts = Namespaces::new(["first", "switch", "second"]);
         let place = tempfile::tempdir().unwrap();
         let [first, switch, second] = &*hosts;

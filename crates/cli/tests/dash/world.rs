@@ -60,7 +60,7 @@ impl World {
     /// Or a printed reason why the test is skipped.
     pub fn new() -> Option<World> {
         or_skip(root())?;
-        let machine = Machine::take();
+        let machine = Machine::share();
         let hosts = Namespaces::new(["a", "b", "c"]);
         let [a, b, c] = &*hosts;
         let end = |host, name, address| End { host, name, address: Some(address) };

@@ -12,10 +12,10 @@ use testkit::{End, Machine, Namespaces, PATIENCE, Running, cable, command, event
 const SERVER: &str = "10.97.0.1";
 const BPFFS: &str = "/sys/fs/bpf";
 
-/// The machine for this test alone, and namespaces of these names; or a printed reason why the test is skipped.
+/// The machine for this test, and namespaces of these names; or a printed reason why the test is skipped.
 pub fn alone_with<const N: usize>(names: [&str; N]) -> Option<(Machine, Namespaces<N>)> {
     or_skip(kernel::Kernel::probe())?;
-    let machine = Machine::take();
+    let machine = Machine::share();
     drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
     Some((machine, Namespaces::new(names)))
 }
