@@ -138,6 +138,6 @@ impl Gate {
             number(record.server).filter(|flow| known && is_entry(record.client.port) && (*flow as usize) < flows)
         };
         let ended = self.records.iter().map(|record| (record.clone(), flow_of(record))).collect();
-        plan::summarize((&self.enforcer, now, &self.enforcement.prefix), &self.topology, ended, flow_of, summary)
+        plan::summarize((&self.enforcement, &self.enforcer, now), &self.topology, ended, flow_of, summary)
     }
 }

@@ -15,8 +15,10 @@ use units::Time;
 pub struct Enforcement {
     /// The node.
     pub at: NodeId,
+    /// Its name.
+    node: Arc<str>,
     /// Begins the names of its counters: `enforcer`, and where there are several, the node.
-    pub prefix: String,
+    prefix: String,
     rules: Vec<Rule>,
     limits: Limits,
     seed: u64,
@@ -62,7 +64,7 @@ impl Enforcement {
             buffer_bytes: usize::try_from(section.buffer.get()).unwrap_or(usize::MAX),
             ..Limits::default()
         };
-        Ok(Enforcement { at, prefix, rules, limits, seed })
+        Ok(Enforcement { at, node: section.at.as_str().into(), prefix, rules, limits, seed })
     }
 
     /// An enforcer of these rules.
@@ -92,16 +94,16 @@ pub fn algorithm(cc: &file::Algorithm) -> Result<&'static Algorithm, String> {
     }
 }
 
-/// Adds the counters of `enforcer` to `summary`, their names behind `prefix`, and returns the rows of the table `enforcer`: of the flows in `ended`, each with
+/// Adds the counters of `enforcer` to `summary`, and returns the rows of the table `enforcer`: of the flows in `ended`, each with
 /// its number, and of the open ones at `now`.
 pub fn summarize<P: Packet>(
-    (enforcer, now, prefix): (&Enforcer<P>, Time, &str),
+    (enforcement, enforcer, now): (&Enforcement, &Enforcer<P>, Time),
     topology: &Topology,
     ended: Vec<(Record, Option<u32>)>,
     flow_of: impl Fn(&Record) -> Option<u32>,
     summary: &mut Summary,
 ) -> Vec<EnforcerRow> {
-    let mut put = |name: &str, value: f64| summary.insert(format!("{prefix}.{name}"), value);
+    let mut put = |name: &str, value: f64| summary.insert(format!("{}.{name}", enforcement.prefix), value);
     for (name, value) in enforcer.counters().named() {
         put(name, value as f64);
     }
@@ -123,6 +125,7 @@ pub fn summarize<P: Packet>(
         host.map_or_else(|| address.to_string(), |host| topology.node(NodeId(host)).name.clone()).into()
     };
     let row = |(record, flow): (Record, Option<u32>)| EnforcerRow {
+        node: enforcement.node.clone(),
         flow: flow.map(u64::from),
         server: name(record.server.ip()),
         server_port: record.server.port,

@@ -354,6 +354,7 @@ pub(crate) fn coflows<'a>() -> Vec<Definition<'a, CoflowRow>> {
 pub(crate) fn enforcer<'a>() -> Vec<Definition<'a, EnforcerRow>> {
     type Of<'a> = Definition<'a, EnforcerRow>;
     vec![
+        Of::text("node", |row| &row.node),
         Of::int_or_null("flow", |row| row.flow),
         Of::text("server", |row| &row.server),
         Of::int("server_port", |row| u64::from(row.server_port)),

@@ -230,6 +230,8 @@ impl CoflowRow {
 /// A flow that an enforcer handled. Table `enforcer`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnforcerRow {
+    /// Node of the enforcer.
+    pub node: Arc<str>,
     /// The flow, as in `flows`; `None` if it is not the scenario's.
     pub flow: Option<u64>,
     /// Host that sends the data.

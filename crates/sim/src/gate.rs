@@ -123,7 +123,7 @@ impl Gate {
     /// What it has done, its clock showing `now`: counters into `summary`, and a row for each flow.
     pub fn results(self, now: Time, topology: &Topology, summary: &mut results::Summary) -> Vec<results::EnforcerRow> {
         let flow_of = |record: &Record| self.flows.get(&[record.server, record.client]).copied();
-        plan::summarize((&self.enforcer, now, &self.enforcement.prefix), topology, self.records, flow_of, summary)
+        plan::summarize((&self.enforcement, &self.enforcer, now), topology, self.records, flow_of, summary)
     }
 
     /// Sees to its next call by the clock, `index` being its number, and takes the records of flows that have ended.

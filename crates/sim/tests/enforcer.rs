@@ -30,3 +30,25 @@ fn bbr_enforced_over_a_cubic_sender_keeps_the_gain_of_bbr() {
         assert!(kept >= 0.9, "at {node}: cubic {cubic}, bbr {bbr}, enforced {enforced}: {kept}");
     }
 }
+
+#[test]
+fn a_flow_through_two_enforcers_has_a_row_of_each() {
+    let results = run(r#"
+duration = "2 s"
+[network]
+topology = { dumbbell = { pairs = 1 } }
+rate = "100 Mbit/s"
+delay = "1 ms"
+[tcp]
+[[enforcer]]
+at = "s1"
+rule = [{ cc = "bbr" }]
+[[enforcer]]
+at = "s2"
+rule = [{ cc = "vegas" }]
+[[traffic]]
+bulk = { from = "left1", to = "right1", bytes = "1 MB" }
+"#);
+    let rows: Vec<_> = results.enforcer.iter().map(|row| (&*row.node, &*row.algorithm, row.flow)).collect();
+    assert_eq!(rows, [("s1", "bbr", Some(0)), ("s2", "vegas", Some(0))]);
+}
