@@ -17,6 +17,8 @@ const RTO_MAX: Time = Time::from_secs(120);
 const BPF_TIMERS_MAX: Time = Time::from_ms(200);
 /// Linux's delayed ACK, TCP_DELACK_MIN and TCP_DELACK_MAX.
 const DELAYED_ACK: (Time, Time) = (Time::from_ms(40), Time::from_ms(200));
+/// Linux's own tcp_tso_rtt_log.
+const TSO_RTT_LOG: u32 = 9;
 /// Full segments in one super-segment of 64 KB; Linux's own maximum.
 const TSO_SEGMENTS: u32 = 44;
 
@@ -69,6 +71,8 @@ pub fn stack(scenario: &Scenario, slowdown: Slowdown) -> Result<Stack, Vec<Objec
         // 2: accept ECN, do not request it; an algorithm that needs ECN requests it in any case
         ("tcp_ecn", ecn(scenario).to_string()),
         ("tcp_ecn_fallback", "0".to_string()),
+        // a super-segment grows by 64 KB, halved for each 512 us (times N) of the minimum RTT
+        ("tcp_tso_rtt_log", (TSO_RTT_LOG + slowdown.times().ilog2()).to_string()),
         ("tcp_wmem", buffer(tcp.send_buffer.get(), 16_384)),
         ("tcp_rmem", buffer(tcp.receive_buffer.get(), 131_072)),
     ];
@@ -198,6 +202,9 @@ pub fn in_real_time(scenario: &Scenario) -> Vec<String> {
     let mut found = vec!["initial RTO".to_string(), "ticks".to_string()];
     if scenario.tcp.delayed_ack.segments > 1 {
         found.push("the delay of a single ACK".to_string());
+    }
+    if scenario.tcp.tso_segments > 1 {
+        found.push("the millisecond for which a super-segment is collected".to_string());
     }
     let clocks: BTreeSet<&str> = algorithms(scenario)
         .map(Algorithm::label)
