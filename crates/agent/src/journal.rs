@@ -6,7 +6,7 @@
 
 use crate::netlink::RoutingTable;
 use crate::plan::{ECN, Plan};
-use crate::routes::{Change, Table, essence, from_bytes, metrics_of, to_bytes};
+use crate::routes::{Change, Table, essence, from_bytes, metrics_of, shows, to_bytes};
 use crate::{hex, namespaces};
 use bus::files::{FileError, read_checked, replace_checked};
 use netlink_packet_route::AddressFamily;
@@ -60,7 +60,7 @@ impl Bytes {
     }
 
     fn is(&self, route: &RouteMessage) -> bool {
-        from_bytes(&self.0).is_some_and(|own| essence(&own) == essence(route))
+        from_bytes(&self.0).is_some_and(|own| shows(route, &own))
     }
 }
 

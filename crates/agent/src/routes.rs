@@ -237,6 +237,18 @@ pub fn essence(route: &RouteMessage) -> (Vec<String>, Vec<String>) {
     (ways, metrics)
 }
 
+/// Whether `now`, from the kernel, is the route that was set as `own`. Of an algorithm that has been unloaded since, the kernel shows the lock
+/// and no name.
+pub fn shows(now: &RouteMessage, own: &RouteMessage) -> bool {
+    let now = essence(now);
+    let mut own = essence(own);
+    if now == own {
+        return true;
+    }
+    own.1.retain(|metric| !metric.starts_with("CcAlgo("));
+    now == own
+}
+
 /// The metrics as text: `InitCwnd(20), Lock(8192), RtoMin(2)`.
 pub fn metrics_of(route: &RouteMessage) -> String {
     essence(route).1.join(", ")
@@ -284,6 +296,19 @@ mod tests {
         let (changes, _) = table.changes(wishes);
         let row = |(name, change): (String, Change)| (name, change.before.is_some(), metrics_of(&change.after));
         changes.into_iter().map(row).collect()
+    }
+
+    #[test]
+    fn a_route_is_known_again_when_its_algorithm_is_gone() {
+        let wanted = |cc: &str| Metrics { cc: Some(cc.into()), initial_cwnd: Some(20), ..Metrics::default() };
+        let plain = route("10.0.0.0/8", &[]);
+        let own = with_metrics(plain.clone(), &wanted("ot_vegas"));
+        let lock = RouteMetric::Lock(1 << RTAX_CC_ALGO);
+        assert!(shows(&own, &own));
+        assert!(shows(&route("10.0.0.0/8", &[RouteMetric::InitCwnd(20), lock.clone()]), &own));
+        assert!(!shows(&with_metrics(plain.clone(), &wanted("cubic")), &own), "another has chosen another");
+        assert!(!shows(&route("10.0.0.0/8", &[RouteMetric::InitCwnd(20)]), &own), "another has taken the lock off");
+        assert!(!shows(&plain, &own));
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use crate::world::{THERE, TestOracle, World, comes_within, cue, guardian, reno};
 use bus::Hub as _;
+use kernel::Kernel;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use policy::{Cue, Settings};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
-use testkit::{Running, eventually, talk};
+use testkit::{Running, eventually, or_skip, talk};
 use units::Time;
 
 /// Reno, a larger window, and ECN by sysctl.
@@ -131,4 +132,25 @@ fn what_others_have_changed_since_is_not_restored() {
     let said = fs::read_to_string(log).unwrap();
     assert!(said.contains("route 0.0.0.0/0") && said.contains("net.ipv4.tcp_ecn is not restored"), "{said}");
     assert!(!world.ip("route show 10.98.0.0/16").contains("initcwnd"), "the rest is restored");
+}
+
+/// Another program has loaded it, and removes it: from then on the kernel does not name it where a route has it.
+#[test]
+fn a_route_whose_algorithm_is_gone_is_restored() {
+    let Some(world) = World::new() else { return };
+    let Some(kernel) = or_skip(Kernel::probe()) else { return };
+    let loaded = kernel.load("yeah").expect("the kernel takes it");
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &["--means", "routes"]);
+    let set = Settings { cc: Some("yeah".into()), initial_cwnd: Some(20), ..Settings::default() };
+    oracle.send(&cue(1, set));
+    assert!(eventually(|| world.ip("route show default").contains("congctl lock ot_yeah")), "{}", agent.said());
+    drop(loaded);
+    assert!(eventually(|| !available().contains("ot_yeah")), "{}", available());
+    agent.stop();
+    world.assert_as_before();
+}
+
+fn available() -> String {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("Linux has it")
 }
