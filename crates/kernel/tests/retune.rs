@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{cgroups, eventually, or_skip, talk};
+use testkit::{Cgroup, cgroups, eventually, or_skip, talk};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -304,9 +304,8 @@ fn earlier_connections_are_adopted() {
 fn adopting_reaches_the_cgroups_own_sockets_by_their_servers_port() {
     let Some(_kernel) = support::kernel() else { return };
     let Some(root) = or_skip(cgroups()) else { return };
-    let own = Folder(root.join(format!("opentcp-test-{}", std::process::id())));
-    std::fs::create_dir(&own.0).unwrap();
-    let mut retuner = Retuner::attach(&own.0).unwrap_or_else(|error| panic!("{error}"));
+    let own = Cgroup::new("test").expect("they are mounted");
+    let mut retuner = Retuner::attach(own.path()).unwrap_or_else(|error| panic!("{error}"));
     in_a_namespace(|netns| {
         let open = connection();
         let before = algorithm(&open.0);
@@ -329,15 +328,6 @@ fn adopting_reaches_the_cgroups_own_sockets_by_their_servers_port() {
         everywhere.adopt().unwrap();
         assert_eq!((algorithm(&open.0).as_str(), algorithm(&open.1).as_str()), ("reno", "reno"));
     });
-}
-
-/// A cgroup that is removed after the test.
-struct Folder(std::path::PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.0);
-    }
 }
 
 /// A folder of bpffs for pinned files; removed after the test, with the folder above if it is empty.

@@ -1,7 +1,7 @@
 //! Shared by the tests of several crates. Only tests and benchmarks depend on it.
 //!
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] and [`Machine::share`]
-//!   serialise tests, [`Namespaces`] and [`cable`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs from it, [`eventually`] waits
+//!   serialise tests, [`Namespaces`], [`cable`] and [`Cgroup`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs from it, [`eventually`] waits
 //!   for an effect. [`NatsServer`] carries messages between them. [`WallClock`] is wrong for one process.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one. [`policy_for_all`] writes a policy.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod asked;
+mod cgroup;
 mod machine;
 mod nats;
 mod network;
@@ -24,6 +25,7 @@ mod wall_clock;
 mod wire;
 
 pub use asked::asked;
+pub use cgroup::{Cgroup, Inside};
 pub use machine::{Machine, cgroups, or_skip, root};
 pub use nats::{NatsServer, free_port, nats_program};
 pub use network::{End, Namespaces, cable, command, inside, ip, run_inside, set_sysctl, talk};

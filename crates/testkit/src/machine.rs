@@ -24,7 +24,7 @@ impl Machine {
     }
 
     /// Waits until no other test of this program has it, and none that must be alone. For a test that mostly waits, and whose namespaces,
-    /// cgroups and BPF programs have names of their own.
+    /// cgroups and BPF programs have names of their own, and that loads no algorithm that another loads.
     pub fn share() -> Machine {
         Machine::locked(FlockArg::LockShared)
     }
@@ -38,7 +38,7 @@ impl Machine {
     }
 }
 
-/// Of a program's tests one has its turn, until this is dropped.
+/// Of a program's tests one has its turn, until this is dropped. A mutex's guard could not go to the thread that some tests work in.
 struct Turn;
 
 static IS_TAKEN: Mutex<bool> = Mutex::new(false);

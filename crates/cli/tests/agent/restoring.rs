@@ -2,7 +2,7 @@
 
 use crate::world::{THERE, TestOracle, World, comes_within, cue, guardian, reno};
 use bus::Hub as _;
-use kernel::Kernel;
+use kernel::{Kernel, Loaded};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use policy::{Cue, Settings};
@@ -138,17 +138,46 @@ fn what_others_have_changed_since_is_not_restored() {
 #[test]
 fn a_route_whose_algorithm_is_gone_is_restored() {
     let Some(world) = World::new() else { return };
-    let Some(kernel) = or_skip(Kernel::probe()) else { return };
-    let loaded = kernel.load("yeah").expect("the kernel takes it");
+    let Some(loaded) = load_yeah() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &["--means", "routes"]);
     let set = Settings { cc: Some("yeah".into()), initial_cwnd: Some(20), ..Settings::default() };
     oracle.send(&cue(1, set));
     assert!(eventually(|| world.ip("route show default").contains("congctl lock ot_yeah")), "{}", agent.said());
-    drop(loaded);
-    assert!(eventually(|| !available().contains("ot_yeah")), "{}", available());
+    unload(loaded);
     agent.stop();
     world.assert_as_before();
+}
+
+/// The kernel refuses its name then.
+#[test]
+fn a_route_that_had_an_algorithm_which_is_gone_is_restored_without_it() {
+    let Some(world) = World::new() else { return };
+    let Some(loaded) = load_yeah() else { return };
+    world.ip(&format!("route replace default via {THERE} congctl ot_yeah"));
+    let mut oracle = TestOracle::new(&world);
+    let agent = world.agent(&mut oracle, &["--means", "routes"]);
+    oracle.send(&cue(1, Settings { initial_cwnd: Some(20), ..Settings::default() }));
+    assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
+    unload(loaded);
+    let log = world.path("log-agent");
+    agent.stop();
+    let said = fs::read_to_string(log).unwrap();
+    assert_eq!(world.ip("route show default").trim(), format!("default via {THERE} dev eth0"), "{said}");
+}
+
+fn load_yeah() -> Option<Loaded> {
+    let kernel = or_skip(Kernel::probe())?;
+    if available().contains("ot_yeah") {
+        eprintln!("skipped: this machine has loaded it; opentcp cc unload yeah");
+        return None;
+    }
+    Some(kernel.load("yeah").expect("the kernel takes it"))
+}
+
+fn unload(loaded: Loaded) {
+    drop(loaded);
+    assert!(eventually(|| !available().contains("ot_yeah")), "{}", available());
 }
 
 fn available() -> String {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use std::{env, thread};
 use tempfile::TempDir;
 use testkit::{
-    End, Machine, Namespaces, PATIENCE, Running, cable, cgroups, command, eventually, inside, ip, or_skip, root,
+    Cgroup, End, Inside, Machine, Namespaces, PATIENCE, Running, cable, command, eventually, inside, ip, or_skip, root,
 };
 use units::Time;
 
@@ -26,9 +26,9 @@ pub const THERE: &str = "10.99.0.2";
 /// The test's network; removed on drop, also by a failing test.
 pub struct World {
     pub place: TempDir,
-    pub cgroup: PathBuf,
-    /// This process's own network namespace.
-    home: PathBuf,
+    /// Before the cgroup, which kills what is in it when it is dropped.
+    _inside: Inside,
+    cgroup: Cgroup,
     hosts: Namespaces<2>,
     pins: PathBuf,
     before: Snapshot,
@@ -97,14 +97,9 @@ impl World {
     /// The same, on kernels without BPF too.
     pub fn without_bpf() -> Option<World> {
         or_skip(root())?;
-        let root = or_skip(cgroups())?;
         let machine = Machine::share();
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-        let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").trim_start_matches('/');
-        let number = process::id();
-        let cgroup = root.join(format!("opentcp-agent-test-{number}"));
-        fs::create_dir(&cgroup).unwrap();
-        fs::write(cgroup.join("cgroup.procs"), number.to_string()).unwrap();
+        let cgroup = or_skip(Cgroup::new("agent-test"))?;
+        let within = cgroup.enter();
         let hosts = Namespaces::new(["a", "b"]);
         let [a, b] = &*hosts;
         let [here, there] = [HERE, THERE].map(|address| format!("{address}/24"));
@@ -116,14 +111,23 @@ impl World {
         ip(&format!("-n {a} route add fd98::/16 via fd99::2"));
         ip(&format!("-n {a} route add default via {THERE}"));
         ip(&format!("-n {a} route add 10.98.0.0/16 via {THERE} mtu lock 1400 initrwnd 20"));
-        let home = root.join(own);
-        let pins = Path::new(BPFFS).join(format!("opentcp-test-{number}")).join("agent");
+        let pins = Path::new(BPFFS).join(format!("opentcp-test-{}", process::id())).join("agent");
         let place = tempfile::tempdir().unwrap();
         let kept = connection_between(&hosts, THERE);
         let before = Snapshot::default();
         let (kept_before, fresh_before) = (Manner::default(), Manner::default());
-        let mut world =
-            World { place, cgroup, home, hosts, pins, before, kept, kept_before, fresh_before, _machine: machine };
+        let mut world = World {
+            place,
+            _inside: within,
+            cgroup,
+            hosts,
+            pins,
+            before,
+            kept,
+            kept_before,
+            fresh_before,
+            _machine: machine,
+        };
         world.kept_before = Manner::of(world.seen(&world.kept.0));
         world.fresh_before = world.fresh();
         let is_still = eventually(|| {
@@ -176,8 +180,8 @@ impl World {
                 .map(|host| ip(&format!("-n {host} route show table all")) + &ip(&format!("-n {host} -6 route show"))),
             sysctls: self.hosts.each_ref().map(|host| inside(host, sysctls)),
             pinned,
-            attached: attached_below(&self.cgroup),
-            processes: processes_about(&self.cgroup),
+            attached: attached_below(self.cgroup.path()),
+            processes: processes_about(self.cgroup.path()),
         }
     }
 
@@ -216,12 +220,12 @@ impl World {
         let enter = |folder: &Path| fs::write(folder.join("cgroup.procs"), process::id().to_string()).unwrap();
         enter(&self.cgroup_of(host));
         let done = inside(&self.hosts[host], work);
-        enter(&self.cgroup);
+        enter(self.cgroup.path());
         done
     }
 
     fn cgroup_of(&self, host: usize) -> PathBuf {
-        let folder = self.cgroup.join(["a", "b"][host]);
+        let folder = self.cgroup.path().join(["a", "b"][host]);
         if !folder.exists() {
             fs::create_dir(&folder).unwrap();
         }
@@ -277,7 +281,7 @@ impl World {
 
     /// The flags of an agent's files.
     pub fn places(&self) -> Vec<String> {
-        places("state", &self.pins, &self.cgroup)
+        places("state", &self.pins, self.cgroup.path())
     }
 
     /// Those of an agent with a host and its cgroup to itself.
@@ -323,12 +327,6 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(self.pins().parent().expect("it is in a folder"));
-        let _ = fs::write(self.home.join("cgroup.procs"), process::id().to_string());
-        // a child that has just ended may hold it for a moment
-        let below = ["a", "b"].map(|name| self.cgroup.join(name)).into_iter().filter(|folder| folder.exists());
-        for folder in below.chain([self.cgroup.clone()]) {
-            eventually(|| fs::remove_dir(&folder).is_ok());
-        }
     }
 }
 

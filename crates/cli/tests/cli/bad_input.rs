@@ -1,6 +1,7 @@
 //! Every mistake of a user gets one clear message with its place, exit code 2, and leaves no files.
 
-use crate::common::{Place, SMALL};
+use crate::common::Place;
+use crate::outputs::SMALL;
 
 /// The scenario with one line changed.
 fn broken(line: &str, instead: &str) -> String {

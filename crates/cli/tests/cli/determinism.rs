@@ -1,6 +1,7 @@
 //! Same scenario and seed, same bytes, whatever else differs.
 
-use crate::common::{Place, SMALL, differences, files};
+use crate::common::Place;
+use crate::outputs::{SMALL, differences, files};
 use std::fs;
 
 fn sweep() -> String {

@@ -1,6 +1,7 @@
 //! `opentcp fleet` without a bus: a new fleet, tokens, the Oracle's key, the certificate; and every mistake in asking for them.
 
-use crate::common::{Place, files};
+use crate::common::Place;
+use crate::outputs::files;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! Ctrl-C: the runs end, and nothing is left half-written.
 
-use crate::common::{Place, SMALL};
+use crate::common::Place;
+use crate::outputs::SMALL;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! The program as users run it: arguments in; stdout, stderr, exit code and files out.
+//! The program as users run it: arguments in; stdout, stderr, exit code and files out. What needs the kernel is in `tests/kernel`.
 
 mod algorithms;
 mod bad_input;
@@ -7,28 +7,21 @@ mod collect;
 mod common;
 mod demo;
 mod determinism;
-mod doctor;
-mod emulation;
-mod emulator;
 mod fleet;
 mod foreign;
 mod history;
 mod hosts;
 mod init;
 mod interrupt;
-mod lacking;
 mod live;
-mod loading;
 mod manual;
 mod metrics;
-mod names;
 mod output;
+mod outputs;
 mod policy;
 mod reproduce;
-mod reproduce_dctcp;
 mod reproduce_tcon;
 mod scenarios;
 mod shown;
 mod sweep;
-mod transfers;
 mod tune;

@@ -1,6 +1,7 @@
 //! The output of a run.
 
-use crate::common::{Place, SMALL};
+use crate::common::Place;
+use crate::outputs::SMALL;
 use serde_json::Value;
 use std::fs;
 

@@ -1,6 +1,7 @@
 //! `opentcp reproduce cfi16`: the properties that programs may rely on.
 
-use crate::common::{Place, differences};
+use crate::common::Place;
+use crate::outputs::differences;
 use serde_json::Value;
 
 const VARIANTS: [&str; 8] = ["newreno", "vegas", "highspeed", "scalable", "westwood", "bic", "cubic", "yeah"];

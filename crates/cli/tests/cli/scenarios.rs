@@ -1,6 +1,7 @@
 //! `opentcp scenario`: a file is checked, and shown.
 
-use crate::common::{Place, SMALL};
+use crate::common::Place;
+use crate::outputs::SMALL;
 
 #[test]
 fn every_mistake_of_every_file_is_reported() {

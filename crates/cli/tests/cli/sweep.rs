@@ -1,6 +1,7 @@
 //! `opentcp sweep`: one dataset of all combinations, continued by the same command.
 
-use crate::common::{Place, SMALL};
+use crate::common::Place;
+use crate::outputs::SMALL;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 

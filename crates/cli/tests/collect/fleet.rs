@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{Running, cgroups, eventually, nats_program, or_skip, root, until};
+use testkit::{Cgroup, Running, eventually, nats_program, or_skip, root, until};
 
 const POLICY: &str = r#"
 name = "calm"
@@ -121,13 +121,13 @@ fn machines() -> Option<Machines> {
     or_skip(root())?;
     or_skip(kernel::Kernel::probe())?;
     drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
-    let cgroups = or_skip(cgroups())?;
+    let cgroup = or_skip(Cgroup::new("fleet"))?;
     nats_program()?;
     if !are_installed(&["ovs-vswitchd", "ethtool", "tc", "ss", "iperf3", "snmpd", "snmpget"]) {
         return None;
     }
     or_skip(target())?;
-    let machines = Machines::new(cgroups, "100mbit");
+    let machines = Machines::new(cgroup, "100mbit");
     or_skip(certify(machines.place.path(), &address(SWITCH)))?;
     Some(machines)
 }

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use tempfile::TempDir;
-use testkit::{End, Machine, Namespaces, NatsServer, Running, cable, eventually, inside, ip, run_inside};
+use testkit::{Cgroup, End, Machine, Namespaces, NatsServer, Running, cable, inside, ip, run_inside};
 
 /// The machine that is the switch, at its port LOCAL.
 pub const SWITCH: usize = 0;
@@ -33,7 +33,7 @@ pub struct Machines {
     pub place: TempDir,
     names: Namespaces<6>,
     /// Of all hosts.
-    cgroup: PathBuf,
+    cgroup: Cgroup,
     pins: PathBuf,
     _machine: Machine,
 }
@@ -41,7 +41,7 @@ pub struct Machines {
 impl Machines {
     /// Machines that reach each other, without a fleet. The switch sends to each host no faster than `rate`, as `tc` writes it, with a
     /// queue of 20 ms.
-    pub fn new(cgroups: &Path, rate: &str) -> Machines {
+    pub fn new(cgroup: Cgroup, rate: &str) -> Machines {
         let machine = Machine::share();
         let place = tempfile::tempdir().unwrap();
         let names = Namespaces::new(NAMES);
@@ -56,9 +56,8 @@ impl Machines {
             plain_packets(host, place.path());
         }
         let id = process::id();
-        let cgroup = cgroups.join(format!("opentcp-fleet-{id}"));
         for host in HOSTS {
-            fs::create_dir_all(cgroup.join(NAMES[host])).unwrap();
+            fs::create_dir(cgroup.path().join(NAMES[host])).unwrap();
         }
         let started = Switch::start(switch, place.path(), &NAMES[1..]);
         for host in HOSTS {
@@ -131,7 +130,7 @@ impl Machines {
     /// Starts a program as a process of a host: in its cgroup too.
     pub fn program(&self, host: usize, name: &str, line: &str) -> Running {
         let mut command = Command::new("bash");
-        let procs = self.cgroup.join(NAMES[host]).join("cgroup.procs");
+        let procs = self.cgroup.path().join(NAMES[host]).join("cgroup.procs");
         command.args(["-c", &format!("echo $$ >\"$0\"; {line}")]).arg(procs);
         self.start(host, name, command)
     }
@@ -139,7 +138,7 @@ impl Machines {
     pub fn agent(&self, host: usize) -> Running {
         let name = NAMES[host];
         let text = |path: &Path| path.join(name).display().to_string();
-        let (pins, cgroup, state) = (text(&self.pins), text(&self.cgroup), format!("{name}-state"));
+        let (pins, cgroup, state) = (text(&self.pins), text(self.cgroup.path()), format!("{name}-state"));
         let places = ["--state", &state, "--pins", &pins, "--cgroup", &cgroup];
         self.opentcp(
             host,
@@ -179,12 +178,6 @@ impl Machines {
 
 impl Drop for Machines {
     fn drop(&mut self) {
-        let folders = HOSTS.map(|host| self.cgroup.join(NAMES[host]));
-        for folder in folders.into_iter().chain([self.cgroup.clone()]) {
-            let _ = fs::write(folder.join("cgroup.kill"), "1");
-            // what was in it may need a moment to end
-            eventually(|| fs::remove_dir(&folder).is_ok());
-        }
         let _ = fs::remove_dir_all(&self.pins);
     }
 }

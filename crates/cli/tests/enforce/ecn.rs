@@ -1,6 +1,6 @@
 //! Two enforcers, one at the server and one at the client, which know no ECN, and between them a link whose queue marks.
 
-use crate::world::{World, alone_with, connect};
+use crate::world::{World, connect, machine_with};
 use crate::{LONG, check, send};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use packet_io::{READ_BYTES_MAX, Tap};
@@ -87,7 +87,7 @@ struct Path {
 
 impl Path {
     fn new() -> Option<Path> {
-        let (machine, hosts) = alone_with(["server", "one", "link", "two", "client"])?;
+        let (machine, hosts) = machine_with(["server", "one", "link", "two", "client"])?;
         let [server, one, link, two, client] = &*hosts;
         for (host, bridge) in [(one, "br0"), (two, "br0"), (link, "near"), (link, "far")] {
             ip(&format!("-n {host} link add {bridge} type bridge"));

@@ -1,7 +1,7 @@
 //! Two enforcers on two paths between a server and a client. One machine is gone, the other takes its flows.
 
 use crate::killed::with_flows;
-use crate::world::{World, alone_with, connect};
+use crate::world::{World, connect, machine_with};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Option<Pair> {
-        let (machine, hosts) = alone_with(["server", "one", "two", "client"])?;
+        let (machine, hosts) = machine_with(["server", "one", "two", "client"])?;
         let [server, one, two, client] = &*hosts;
         for host in &*hosts {
             ip(&format!("-n {host} link add br0 type bridge"));

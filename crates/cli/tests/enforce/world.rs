@@ -13,7 +13,7 @@ const SERVER: &str = "10.97.0.1";
 const BPFFS: &str = "/sys/fs/bpf";
 
 /// The machine for this test, and namespaces of these names; or a printed reason why the test is skipped.
-pub fn alone_with<const N: usize>(names: [&str; N]) -> Option<(Machine, Namespaces<N>)> {
+pub fn machine_with<const N: usize>(names: [&str; N]) -> Option<(Machine, Namespaces<N>)> {
     or_skip(kernel::Kernel::probe())?;
     let machine = Machine::share();
     drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
@@ -31,7 +31,7 @@ pub struct World {
 impl World {
     /// Or a printed reason why the test is skipped.
     pub fn new() -> Option<World> {
-        let (machine, hosts) = alone_with(["server", "between", "client"])?;
+        let (machine, hosts) = machine_with(["server", "between", "client"])?;
         let world = World { place: tempfile::tempdir().unwrap(), hosts, _machine: machine };
         let [server, between, client] = &*world.hosts;
         ip(&format!("-n {between} link add br0 type bridge"));

@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, Command, Output, Stdio};
-use testkit::{Namespaces, cgroups, eventually, ip, nats_program, or_skip, root, until};
+use std::process::{Child, Output, Stdio};
+use testkit::{Cgroup, Namespaces, eventually, ip, nats_program, or_skip, root, until};
 
 const PAGE: &str = "docs/three-machines.md";
 const MACHINES: [&str; 3] = ["m1", "m2", "m3"];
@@ -19,7 +19,9 @@ enum Step {
 
 #[test]
 fn ten_commands_lead_to_a_policy_that_observes_three_machines() {
-    let (Some(()), Some(cgroups), Some(nats)) = (or_skip(root()), or_skip(cgroups()), nats_program()) else { return };
+    let (Some(()), Some(nats)) = (or_skip(root()), nats_program()) else { return };
+    let cgroups: Option<Vec<Cgroup>> = MACHINES.iter().map(|name| or_skip(Cgroup::new(name))).collect();
+    let Some(cgroups) = cgroups else { return };
     let steps = steps(&fs::read_to_string(repository().join(PAGE)).expect("the page is there"));
     assert_eq!(steps.iter().filter(|step| matches!(step, Step::Run(..))).count(), 10);
     let folder = tempfile::tempdir().expect("a folder");
@@ -31,7 +33,8 @@ fn ten_commands_lead_to_a_policy_that_observes_three_machines() {
     let [switch] = &*switch;
     ip(&format!("-n {switch} link add br0 type bridge"));
     ip(&format!("-n {switch} link set br0 up"));
-    let machines: Vec<Machine> = (0..3).map(|i| Machine::start(i, cgroups, &nats, (folder.path(), switch))).collect();
+    let start = |(i, cgroup)| Machine::start(i, cgroup, &nats, (folder.path(), switch));
+    let machines: Vec<Machine> = cgroups.into_iter().enumerate().map(start).collect();
     let mut said = String::new();
     for step in &steps {
         match step {
@@ -91,19 +94,17 @@ struct Machine {
     name: &'static str,
     /// Keeps the namespaces.
     holder: Child,
-    cgroup: PathBuf,
+    cgroup: Cgroup,
     path: String,
 }
 
 impl Machine {
-    fn start(i: usize, cgroups: &Path, nats: &Path, (folder, switch): (&Path, &str)) -> Machine {
+    fn start(i: usize, cgroup: Cgroup, nats: &Path, (folder, switch): (&Path, &str)) -> Machine {
         let name = MACHINES[i];
-        let cgroup = cgroups.join(format!("opentcp-{name}-{}", process::id()));
-        fs::create_dir(&cgroup).expect("root may make a cgroup");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/newcomer/machine.sh");
-        let enter = "echo $$ >\"$0/cgroup.procs\"; exec unshare --mount --uts --ipc --net --cgroup --propagation private bash \"$@\"";
-        let mut holder = Command::new("bash");
-        holder.args(["-c", enter]).arg(&cgroup).arg(script).arg(name).arg(folder.join("policy.toml"));
+        let mut holder = cgroup.command("unshare");
+        holder.args(["--mount", "--uts", "--ipc", "--net", "--cgroup", "--propagation", "private", "bash"]);
+        holder.arg(script).arg(name).arg(folder.join("policy.toml"));
         let holder = holder.stdin(Stdio::null()).spawn().expect("util-linux is everywhere");
         let folders =
             [Path::new(env!("CARGO_BIN_EXE_opentcp")), nats].map(|program| program.parent().expect("a folder"));
@@ -117,20 +118,16 @@ impl Machine {
     }
 
     fn output(&self, command: &str) -> Output {
-        let mut enter = Command::new("nsenter");
+        // in the machine's cgroup, so that it ends with the machine
+        let mut enter = self.cgroup.command("nsenter");
         enter.args(["--target", &self.holder.id().to_string(), "--mount", "--uts", "--ipc", "--net", "--cgroup"]);
         enter.args(["env", "-i", &format!("PATH={}", self.path), "HOME=/mnt/home", "bash", "-c"]);
-        // in the machine's cgroup, so that it ends with the machine; what runs on says what it says into a file
-        let procs = self.cgroup.join("cgroup.procs");
+        // what runs on says what it says into a file
         let command = match command.strip_suffix(" &") {
             Some(daemon) => format!("cd /mnt/home; {{ {daemon} ; }} </dev/null 2>>/var/log/daemons >&2 &"),
             None => format!("cd /mnt/home; {command}"),
         };
-        enter.arg(command).stdin(Stdio::null());
-        let shell = "echo $$ >\"$0\"; exec \"$@\"";
-        let mut outer = Command::new("bash");
-        outer.args(["-c", shell]).arg(procs).arg(enter.get_program()).args(enter.get_args());
-        outer.output().expect("util-linux is everywhere")
+        enter.arg(command).stdin(Stdio::null()).output().expect("util-linux is everywhere")
     }
 
     /// Runs a command; its standard output.
@@ -148,9 +145,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        let _ = fs::write(self.cgroup.join("cgroup.kill"), "1");
         let _ = self.holder.kill();
         let _ = self.holder.wait();
-        eventually(|| fs::remove_dir(&self.cgroup).is_ok());
     }
 }

@@ -1,11 +1,11 @@
-//! A Debian with systemd, in namespaces of its own.
+//! A Debian with systemd, in namespaces and a cgroup of its own.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
-use testkit::{eventually, root};
+use testkit::{Cgroup, Machine, eventually, or_skip, root};
 
 /// A mirror that every Debian machine can reach.
 const MIRROR: &str = "http://deb.debian.org/debian";
@@ -17,6 +17,8 @@ pub struct Debian {
     unshare: Child,
     /// Its first process.
     init: u32,
+    cgroup: Cgroup,
+    _machine: Machine,
 }
 
 impl Debian {
@@ -26,26 +28,27 @@ impl Debian {
             eprintln!("skipped: {why}");
             None
         };
-        if let Err(why) = root() {
-            return skipped(why);
-        }
+        or_skip(root())?;
         if Command::new("debootstrap").arg("--version").output().is_err() {
             return skipped("debootstrap is not installed (apt-get install debootstrap)");
         }
         let Some(base) = base() else {
             return skipped("debootstrap could not make a Debian: is this machine offline?");
         };
+        let machine = Machine::share();
+        // its agent treats every connection of the cgroup that it takes for the root
+        let cgroup = or_skip(Cgroup::new("package"))?;
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().join("root");
         let copied = Command::new("cp").args(["-a", "--reflink=auto"]).args([&base, &root]).status();
         assert!(copied.expect("cp is there").success());
         let log = File::create(folder.path().join("log")).expect("a file");
-        let mut unshare = Command::new("unshare");
+        let mut unshare = cgroup.command("unshare");
         unshare.args(["--mount", "--pid", "--fork", "--kill-child", "--cgroup", "--uts", "--ipc", "--net", "bash"]);
         unshare.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/package/boot.sh")).arg(&root);
         unshare.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
         let unshare = unshare.spawn().expect("util-linux is everywhere");
-        let mut debian = Debian { folder, unshare, init: 0 };
+        let mut debian = Debian { folder, unshare, init: 0, cgroup, _machine: machine };
         let children = format!("/proc/{0}/task/{0}/children", debian.unshare.id());
         let mut init = 0;
         assert!(
@@ -103,8 +106,9 @@ impl Debian {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Works in its network.
+    /// Works in its network, as a process of its cgroup.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let _inside = self.cgroup.enter();
         let network = File::open(format!("/proc/{}/ns/net", self.init)).expect("it runs");
         std::thread::scope(|scope| {
             let entered = || {
