@@ -6,7 +6,7 @@
 
 use crate::netlink::RoutingTable;
 use crate::plan::{ECN, Plan};
-use crate::routes::{Change, Table, essence, from_bytes, metrics_of, shows, to_bytes};
+use crate::routes::{Change, Table, essence, from_bytes, metrics_of, shows, to_bytes, without_algorithm};
 use crate::{hex, namespaces};
 use bus::files::{FileError, read_checked, replace_checked};
 use netlink_packet_route::AddressFamily;
@@ -233,13 +233,13 @@ impl Journal {
             match (kernel.table.route(name).cloned(), before) {
                 (Some(now), before) if entry.ours.iter().any(|ours| ours.is(&now)) => {
                     let done = match before {
-                        Some(before) => kernel.ask(|netlink| netlink.replace(before)),
+                        Some(before) => kernel.ask(|netlink| put(netlink, before)),
                         None => kernel.ask(|netlink| netlink.remove(now)),
                     };
                     notes.extend(done.err().map(|error| format!("route {name} is not restored: {error}")));
                 }
                 (None, None) => {}
-                (Some(now), Some(before)) if essence(&now) == essence(&before) => {}
+                (Some(now), Some(before)) if shows(&now, &before) => {}
                 _ => notes.push(format!("route {name} is not restored: something else has changed it")),
             }
         }
@@ -250,11 +250,20 @@ impl Journal {
             }
             let after = change.after.clone();
             let there = now.is_some();
-            let done = kernel.ask(|netlink| if there { netlink.replace(after) } else { netlink.add(after) });
+            let done = kernel.ask(|netlink| if there { put(netlink, after) } else { netlink.add(after) });
             notes.extend(done.err().map(|error| format!("route {name} is not set: {error}")));
         }
         notes
     }
+}
+
+/// Replaces a route. One may name an algorithm that somebody has unloaded since, which is then left out.
+fn put(netlink: &mut RoutingTable, route: RouteMessage) -> io::Result<()> {
+    let nameless = without_algorithm(&route);
+    netlink.replace(route).or_else(|error| match nameless {
+        Some(route) if error.kind() == io::ErrorKind::InvalidInput => netlink.replace(route),
+        _ => Err(error),
+    })
 }
 
 /// Both values, so that ours is recognised whichever of the two was in force.

@@ -237,16 +237,22 @@ pub fn essence(route: &RouteMessage) -> (Vec<String>, Vec<String>) {
     (ways, metrics)
 }
 
-/// Whether `now`, from the kernel, is the route that was set as `own`. Of an algorithm that has been unloaded since, the kernel shows the lock
-/// and no name.
+/// The route without the name of an algorithm; `None` if it has none. Linux shows it so once the algorithm is unloaded, and refuses the name.
+pub fn without_algorithm(route: &RouteMessage) -> Option<RouteMessage> {
+    let mut route = route.clone();
+    let mut had = 0;
+    for attribute in &mut route.attributes {
+        if let RouteAttribute::Metrics(metrics) = attribute {
+            had += metrics.extract_if(.., |metric| matches!(metric, RouteMetric::CcAlgo(_))).count();
+        }
+    }
+    (had > 0).then_some(route)
+}
+
+/// Whether `now`, from the kernel, is the route that was set as `own`.
 pub fn shows(now: &RouteMessage, own: &RouteMessage) -> bool {
     let now = essence(now);
-    let mut own = essence(own);
-    if now == own {
-        return true;
-    }
-    own.1.retain(|metric| !metric.starts_with("CcAlgo("));
-    now == own
+    now == essence(own) || without_algorithm(own).is_some_and(|own| now == essence(&own))
 }
 
 /// The metrics as text: `InitCwnd(20), Lock(8192), RtoMin(2)`.
