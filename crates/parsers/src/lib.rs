@@ -1,8 +1,8 @@
-//! Every parser of bytes from outside, as a function of bytes. What each is tried with begins from seeds: files in `seeds/NAME`, or files
-//! of the repository, so that changed bytes get further than a parser's first refusal.
+//! Every parser of bytes from outside, as a function of bytes. What each is tried with begins from seeds, the files in `seeds/NAME`, so that
+//! changed bytes get further than a parser's first refusal.
 //!
 //! A parser may refuse and may give anything; it may not panic, and must end soon. [`Changes`] are drawn from a seed, so a failure is
-//! found again by the same numbers.
+//! found again by the same numbers; they are what tests try. `tools/fuzz parsers` has libFuzzer go on from there.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -10,7 +10,7 @@ mod read;
 
 pub use change::{Changes, LENGTH_MAX};
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
 /// A parser of bytes from outside.
@@ -20,12 +20,10 @@ pub struct Parser {
     pub name: &'static str,
     /// Reads the bytes, and whatever is read out of them later.
     pub read: fn(&[u8]),
-    /// Where its seeds are: files and folders of the repository; none: `crates/parsers/seeds/NAME`.
-    seeds: &'static [&'static str],
 }
 
 const fn of(name: &'static str, read: fn(&[u8])) -> Parser {
-    Parser { name, read, seeds: &[] }
+    Parser { name, read }
 }
 
 /// All of them.
@@ -57,9 +55,9 @@ pub const PARSERS: &[Parser] = &[
     of("reverted", bus::reverted::parsed),
     of("lease", read::lease),
     of("sizes", read::sizes),
-    Parser { name: "policy", read: read::policy, seeds: &["policies"] },
+    of("policy", read::policy),
     of("view", read::view),
-    Parser { name: "scenario", read: read::scenario, seeds: &["scenarios"] },
+    of("scenario", read::scenario),
     of("goal", read::goal),
     of("job", read::job),
 ];
@@ -70,20 +68,12 @@ impl Parser {
     /// # Errors
     /// They cannot be read.
     pub fn seeds(&self) -> io::Result<Vec<(String, Vec<u8>)>> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folders: Vec<PathBuf> = match self.seeds {
-            [] => vec![root.join("seeds").join(self.name)],
-            named => named.iter().map(|folder| root.join("../..").join(folder)).collect(),
-        };
         let mut seeds = Vec::new();
-        for folder in folders {
-            for entry in fs::read_dir(folder)? {
-                let path = entry?.path();
-                let is_seed = self.seeds.is_empty() || path.extension().is_some_and(|extension| extension == "toml");
-                if is_seed && path.is_file() {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                    seeds.push((name, fs::read(&path)?));
-                }
+        for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(self.name))? {
+            let path = entry?.path();
+            if path.is_file() {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                seeds.push((name, fs::read(&path)?));
             }
         }
         seeds.sort();

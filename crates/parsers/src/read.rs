@@ -128,11 +128,10 @@ pub fn frame(bytes: &[u8]) {
     let _ = tuple(frame);
     let _ = Ethernet::parse(frame);
     let _ = segment(&header, frame, 1500, &mut |_| ());
-    for mut owned in [OwnedFrame::new(header, frame), OwnedFrame::received(frame, false)] {
+    let bare = OwnedFrame::received(frame, false);
+    assert!(bare.frame_bytes() <= frame.len(), "a received frame loses padding at most");
+    for (mut owned, bytes) in [(OwnedFrame::new(header, frame), frame.len()), (bare.clone(), bare.frame_bytes())] {
         use enforcer::Packet as _;
-        // a received one without its padding
-        let bytes = owned.frame_bytes();
-        assert!(bytes <= frame.len());
         let _ = owned.header();
         owned.set_window(1000, 7);
         owned.set_timestamps(1, 2);
