@@ -71,8 +71,7 @@ pub fn stack(scenario: &Scenario, slowdown: Slowdown) -> Result<Stack, Vec<Objec
         // 2: accept ECN, do not request it; an algorithm that needs ECN requests it in any case
         ("tcp_ecn", ecn(scenario).to_string()),
         ("tcp_ecn_fallback", "0".to_string()),
-        // a super-segment grows by 64 KB, halved for each 512 us (times N) of the minimum RTT
-        ("tcp_tso_rtt_log", (TSO_RTT_LOG + slowdown.times().ilog2()).to_string()),
+        ("tcp_tso_rtt_log", tso_rtt_log(slowdown).to_string()),
         ("tcp_wmem", buffer(tcp.send_buffer.get(), 16_384)),
         ("tcp_rmem", buffer(tcp.receive_buffer.get(), 131_072)),
     ];
@@ -85,6 +84,12 @@ pub fn stack(scenario: &Scenario, slowdown: Slowdown) -> Result<Stack, Vec<Objec
         pace: tcp.pacing == Pacing::On,
         limit_output: tcp.limit_output == LimitOutput::Auto,
     })
+}
+
+/// `tcp_tso_rtt_log`: a super-segment grows by 64 KB, halved for each 2 to the power of this microseconds of the minimum RTT, which a slow
+/// network makes longer. To the nearest power of two.
+fn tso_rtt_log(slowdown: Slowdown) -> u32 {
+    TSO_RTT_LOG + slowdown.times().pow(2).ilog2().div_ceil(2)
 }
 
 /// `tcp_ecn` of hosts without a policy's setting.

@@ -43,7 +43,7 @@ impl Clock for Jumping {
     }
 }
 
-/// A clock on which a microsecond is a 32nd of one, and that advances by that per reading.
+/// A clock 32 times slower than real time; each reading takes a real microsecond.
 struct Slow(Rc<Cell<Time>>);
 
 impl Clock for Slow {

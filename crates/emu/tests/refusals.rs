@@ -147,4 +147,12 @@ fn a_scenarios_settings_become_those_of_a_host() {
     assert_eq!(value("net.ipv4.tcp_sack"), Some("0"));
     assert_eq!(value("net.ipv4.tcp_early_retrans"), Some("0"), "no probes without SACK");
     assert_eq!(value("net.ipv4.tcp_wmem"), Some("4096 16384 4194304"));
+    let collects = |times| {
+        let stack =
+            linux::stack(&scenario_set(STAR, &[]), Slowdown::new(times).expect("it is in range")).expect("it can");
+        let name = "net.ipv4.tcp_tso_rtt_log".to_string();
+        stack.sysctls.iter().find(|(key, _)| *key == name).and_then(|(_, value)| value.parse::<u32>().ok())
+    };
+    let nearest = [1, 2, 3, 5, 6, 12, 32, 64].map(collects);
+    assert_eq!(nearest, [9, 10, 11, 11, 12, 13, 14, 15].map(Some));
 }

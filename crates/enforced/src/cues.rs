@@ -137,10 +137,13 @@ impl Cues {
     /// Waits until what must outlive the enforcer is on disk.
     ///
     /// # Errors
-    /// It is not: what the next one will not know.
+    /// It is not: what the next one may not know, and what to see to.
     pub fn finish(self) -> Result<(), String> {
         let lost = |why| {
-            format!("an enforcer that is started after this one may not know what its guards have reverted: {why}")
+            format!(
+                "the highest epoch and what guards have reverted may not be in the state folder ({why}): see to its disk, and start the \
+                 next enforcer when the CUEs in force have ended"
+            )
         };
         self.keeper.finish().map_err(lost)
     }

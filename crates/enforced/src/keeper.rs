@@ -71,11 +71,7 @@ impl Keeper {
             self.give(Job::Epoch(higher));
         }
         while let Ok(done) = self.from_disk.try_recv() {
-            match done {
-                Done::Epoch(kept) => self.kept = Some(kept?),
-                Done::Reverts(Ok(())) => self.trouble = None,
-                Done::Reverts(Err(error)) => (self.reverts, self.trouble) = (None, Some(error.to_string())),
-            }
+            self.note(done)?;
         }
         Ok(self.kept >= epoch)
     }
@@ -92,17 +88,26 @@ impl Keeper {
     ///
     /// # Errors
     /// A file is not written [`FINISHED_WITHIN`], or the disk has refused something.
-    pub fn finish(self) -> Result<(), String> {
-        let Keeper { to_disk, from_disk, mut trouble, .. } = self;
-        drop(to_disk);
+    pub fn finish(mut self) -> Result<(), String> {
+        // the disk ends after what it was given
+        self.to_disk = mpsc::channel().0;
+        let mut epoch = Ok(());
         loop {
-            match from_disk.recv_timeout(FINISHED_WITHIN) {
-                Ok(Done::Epoch(kept)) => trouble = kept.err().map(|error| error.to_string()).or(trouble),
-                Ok(Done::Reverts(kept)) => trouble = kept.err().map(|error| error.to_string()),
-                Err(RecvTimeoutError::Disconnected) => return trouble.map_or(Ok(()), Err),
+            match self.from_disk.recv_timeout(FINISHED_WITHIN) {
+                Ok(done) => epoch = epoch.and(self.note(done).map_err(|error| error.to_string())),
+                Err(RecvTimeoutError::Disconnected) => return epoch.and(self.trouble.map_or(Ok(()), Err)),
                 Err(RecvTimeoutError::Timeout) => return Err("the disk does not answer".to_string()),
             }
         }
+    }
+
+    fn note(&mut self, done: Done) -> Result<(), FileError> {
+        match done {
+            Done::Epoch(kept) => self.kept = Some(kept?),
+            Done::Reverts(Ok(())) => self.trouble = None,
+            Done::Reverts(Err(error)) => (self.reverts, self.trouble) = (None, Some(error.to_string())),
+        }
+        Ok(())
     }
 
     /// Why an enforcer that is started after this one would not know what guards have reverted.
@@ -176,6 +181,24 @@ mod tests {
             }
         };
         assert!(refused.contains("epoch"), "{refused}");
+    }
+
+    #[test]
+    fn an_enforcer_that_ends_waits_for_its_disk_and_says_what_it_has_refused() {
+        let (folder, clock) = (tempfile::tempdir().expect("a folder"), Clock::begin());
+        let (mut keeper, _) = begin(folder.path(), clock);
+        keeper.keeps(Some(7)).expect("nothing is refused yet");
+        keeper.keep_reverts(clock, Reverts::new());
+        assert_eq!(keeper.finish(), Ok(()));
+        assert_eq!(stored_epoch(&folder.path().join("epoch")).expect("it was written atomically"), Some(7));
+        // a refused epoch is not forgotten over what is written after it
+        let (mut keeper, disk, _) = Keeper::begin(folder.path(), "boot", clock).expect("files of its own");
+        keeper.keeps(Some(8)).expect("nothing is refused yet");
+        keeper.keep_reverts(clock, Reverts::new());
+        fs::remove_file(folder.path().join("epoch")).expect("it is ours");
+        fs::create_dir_all(folder.path().join("epoch/in-the-way")).expect("there is room");
+        thread::spawn(move || disk.work());
+        assert!(keeper.finish().is_err_and(|why| why.contains("epoch")));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub fn rule(text: &str, say: &mut dyn FnMut(&str)) -> Result<Rule, String> {
             "port" => rule.port = Some(value.parse().ok().filter(|port| *port > 0).ok_or("a port is from 1 to 65535")?),
             "dscp" => rule.dscp = Some(value.parse().ok().filter(|dscp| *dscp < 64).ok_or("a DSCP is from 0 to 63")?),
             "window_total" => rule.window_total = Some(total(value)?),
-            "share" => return Err("`share` is of `mark`, as in mark share=1%".to_string()),
+            "share" => return Err("only `mark` has a `share`: write mark share=1%".to_string()),
             _ => return Err(format!("`{key}` is not known; a rule has servers, clients, port, dscp and window_total")),
         }
     }
@@ -123,7 +123,7 @@ mod tests {
             ("mark share=0%", "more than 0 %"),
             ("mark share=1", "as in share=1%"),
             ("bbr host=h1", "`host` is not known"),
-            ("bbr share=1%", "`share` is of `mark`"),
+            ("bbr share=1%", "only `mark` has a `share`"),
             ("bbr servers=10.0.0.0/33", "33"),
         ] {
             let error = rule(text).expect_err(text);

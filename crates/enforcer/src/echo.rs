@@ -66,8 +66,8 @@ impl Echo {
         Echo { key, marks: Echoing::default(), seen, ended: 0, dscp }
     }
 
-    /// The answer to a SYN has come: the same connection's, or that of another one of the same ends, which is true.
-    pub fn is_another(&mut self, direction: Direction, answer: &Segment) -> bool {
+    /// The answer to a SYN has come, so what had ended goes on. True: it is of another connection of the same ends.
+    pub fn on_answer(&mut self, direction: Direction, answer: &Segment) -> bool {
         let first = if direction == Direction::Out { answer.seq.wrapping_add(1) } else { answer.ack };
         self.ended = 0;
         self.marks.acked.is_some_and(|acked| acked.wrapping_sub(first) > STEP_MAX)

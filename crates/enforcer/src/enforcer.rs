@@ -211,8 +211,7 @@ impl<P: Packet> Enforcer<P> {
             {
                 self.end(now, slot, Ending::Replaced);
             }
-            if is_answer && self.echoes.find(hash, key).is_some_and(|echo| echo.is_another(direction, &header.segment))
-            {
+            if is_answer && self.echoes.find(hash, key).is_some_and(|echo| echo.on_answer(direction, &header.segment)) {
                 self.echoes.remove(self.seed, key);
                 self.changes.note_end(key);
             }

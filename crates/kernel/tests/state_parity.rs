@@ -106,7 +106,8 @@ fn every_recorded_call_is_repeated_to_the_byte() {
         .collect();
 
     let start = Instant::now();
-    let patience = Duration::from_secs(30) + Duration::from_millis(wanted * 3);
+    // ten times what it takes where nothing else runs: a call that the kernel skips can cost a connection timeouts
+    let patience = Duration::from_mins(2) + Duration::from_millis(wanted * 20);
     for (round, weather) in (0_u64..).zip(WEATHERS.iter().cycle()) {
         if tallies.iter().all(|tally| tally.borrow().total() >= wanted) {
             break;

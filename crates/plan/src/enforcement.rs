@@ -15,8 +15,6 @@ use units::Time;
 pub struct Enforcement {
     /// The node.
     pub at: NodeId,
-    /// Its name.
-    node: Arc<str>,
     /// Begins the names of its counters: `enforcer`, and where there are several, the node.
     prefix: String,
     rules: Vec<Rule>,
@@ -64,7 +62,7 @@ impl Enforcement {
             buffer_bytes: usize::try_from(section.buffer.get()).unwrap_or(usize::MAX),
             ..Limits::default()
         };
-        Ok(Enforcement { at, node: section.at.as_str().into(), prefix, rules, limits, seed })
+        Ok(Enforcement { at, prefix, rules, limits, seed })
     }
 
     /// An enforcer of these rules.
@@ -124,8 +122,9 @@ pub fn summarize<P: Packet>(
         };
         host.map_or_else(|| address.to_string(), |host| topology.node(NodeId(host)).name.clone()).into()
     };
+    let node: Arc<str> = topology.node(enforcement.at).name.as_str().into();
     let row = |(record, flow): (Record, Option<u32>)| EnforcerRow {
-        node: enforcement.node.clone(),
+        node: node.clone(),
         flow: flow.map(u64::from),
         server: name(record.server.ip()),
         server_port: record.server.port,

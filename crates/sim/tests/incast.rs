@@ -3,7 +3,7 @@
 mod support;
 
 use results::RunResults;
-use support::run_with;
+use support::{run, run_with};
 
 /// The shipped scenario and policy, changed.
 fn network(policy: bool, changes: &[(&str, &str)]) -> RunResults {
@@ -54,8 +54,7 @@ fn shown(run: &RunResults) -> Shown {
 /// The next round begins while a message of the one before is on its way.
 #[test]
 fn a_message_that_takes_longer_than_the_interval_is_counted_once() {
-    let run = run_with(
-        r#"
+    let run = run(r#"
 duration = "3 s"
 [network]
 topology = { star = { hosts = 2 } }
@@ -66,9 +65,7 @@ delay = "1 ms"
 incast = { senders = ["h1"], receiver = "h2", bytes = "20 kB", repeat = 40, interval = "10 ms", barrier = false }
 [measure]
 messages = true
-"#,
-        &[],
-    );
+"#);
     let rounds: Vec<u64> = run.messages.iter().map(|message| message.round).collect();
     assert_eq!(rounds, (0..40).collect::<Vec<u64>>());
     assert!(

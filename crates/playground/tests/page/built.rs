@@ -7,14 +7,14 @@ use std::{env, fs};
 /// Folder of the list of npm's packages, the dashboard's.
 const LIST: &str = "../dash/browser";
 
-/// The folder that `tools/playground` made, or a printed reason why the test is skipped.
+/// The folder that `tools/playground checked` made, or a printed reason why the test is skipped.
 pub fn page() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp");
-    let page = target.join("playground");
+    let page = target.join("checked/playground");
     if page.join("playground.wasm").is_file() {
         return Some(page);
     }
-    eprintln!("skipped: {} is not there: tools/playground builds it", page.display());
+    eprintln!("skipped: {} is not there: tools/playground checked builds it", page.display());
     None
 }
 

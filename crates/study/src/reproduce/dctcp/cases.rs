@@ -6,6 +6,7 @@ use crate::known::parse_scenario;
 use crate::reproduce::Request;
 use crate::slower::Slower;
 use crate::sweep::Job;
+use emu::Slowdown;
 use scenario::{Disk, Framing, Limit, Queue, Scenario};
 use std::path::PathBuf;
 use units::Time;
@@ -113,11 +114,11 @@ impl Case {
     }
 }
 
-/// A scenario's links: the rows' name, overrides, and whether kernels can have valid queues in real time.
+/// A scenario's links: the rows' name, overrides, and how many times slower than real time kernels have valid queues at least.
 struct Setting {
     name: &'static str,
     sets: &'static [&'static str],
-    real_time: bool,
+    slower: u32,
 }
 
 const QUEUE_SETTINGS: [Setting; 3] = [
@@ -132,14 +133,10 @@ const QUEUE_SETTINGS: [Setting; 3] = [
             "measure.warmup=500 ms",
             "duration=2 s",
         ],
-        real_time: false,
+        slower: 16,
     },
-    Setting { name: "100M", sets: &[], real_time: true },
-    Setting {
-        name: "1G",
-        sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"],
-        real_time: true,
-    },
+    Setting { name: "100M", sets: &[], slower: 1 },
+    Setting { name: "1G", sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"], slower: 1 },
 ];
 
 const SLOW: &[&str] = &[
@@ -153,8 +150,8 @@ const SLOW: &[&str] = &[
 ];
 
 const SAWTOOTH_SETTINGS: [Setting; 3] = [
-    Setting { name: "10G", sets: &[], real_time: false },
-    Setting { name: "100M", sets: SLOW, real_time: true },
+    Setting { name: "10G", sets: &[], slower: 16 },
+    Setting { name: "100M", sets: SLOW, slower: 1 },
     Setting {
         name: "1G",
         sets: &[
@@ -164,17 +161,13 @@ const SAWTOOTH_SETTINGS: [Setting; 3] = [
             "measure.warmup=1 s",
             "duration=5 s",
         ],
-        real_time: true,
+        slower: 1,
     },
 ];
 
 const CONVERGENCE_SETTINGS: [Setting; 2] = [
-    Setting { name: "100M", sets: &[], real_time: true },
-    Setting {
-        name: "1G",
-        sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"],
-        real_time: true,
-    },
+    Setting { name: "100M", sets: &[], slower: 1 },
+    Setting { name: "1G", sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"], slower: 1 },
 ];
 
 /// Flow counts of Figure 12.
@@ -258,8 +251,11 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn possible(&self, settings: &'static [Setting], backend: Backend) -> impl Iterator<Item = &'static Setting> {
-        let in_time = backend == Backend::Sim || self.request.slower != Slower::default();
-        settings.iter().filter(move |setting| in_time || setting.real_time)
+        let slower = match self.request.slower {
+            Slower::Auto => Slowdown::MAX,
+            Slower::Times(slowdown) => slowdown.times(),
+        };
+        settings.iter().filter(move |setting| backend == Backend::Sim || slower >= setting.slower)
     }
 
     fn queues(&self, backend: Backend, seed: u64, cases: &mut Vec<Case>) -> Result<(), Failure> {
