@@ -233,10 +233,10 @@ impl Journal {
             match (kernel.table.route(name).cloned(), before) {
                 (Some(now), before) if entry.ours.iter().any(|ours| ours.is(&now)) => {
                     let done = match before {
-                        Some(before) => kernel.ask(|netlink| put(netlink, before)),
-                        None => kernel.ask(|netlink| netlink.remove(now)),
+                        Some(before) => kernel.ask(|netlink| set(netlink, RoutingTable::replace, before)),
+                        None => kernel.ask(|netlink| netlink.remove(now).map(|()| true)),
                     };
-                    notes.extend(done.err().map(|error| format!("route {name} is not restored: {error}")));
+                    notes.extend(note(name, "restored", done));
                 }
                 (None, None) => {}
                 (Some(now), Some(before)) if shows(&now, &before) => {}
@@ -249,21 +249,35 @@ impl Journal {
                 continue;
             }
             let after = change.after.clone();
-            let there = now.is_some();
-            let done = kernel.ask(|netlink| if there { put(netlink, after) } else { netlink.add(after) });
-            notes.extend(done.err().map(|error| format!("route {name} is not set: {error}")));
+            let how = if now.is_some() { RoutingTable::replace } else { RoutingTable::add };
+            let done = kernel.ask(|netlink| set(netlink, how, after));
+            notes.extend(note(name, "set", done));
         }
         notes
     }
 }
 
-/// Replaces a route. One may name an algorithm that somebody has unloaded since, which is then left out.
-fn put(netlink: &mut RoutingTable, route: RouteMessage) -> io::Result<()> {
+/// Replaces or adds a route. If it names an algorithm that somebody has unloaded since, which Linux refuses, the name is left out. Returns
+/// whether the route is set as a whole.
+fn set(
+    netlink: &mut RoutingTable,
+    how: fn(&mut RoutingTable, RouteMessage) -> io::Result<()>,
+    route: RouteMessage,
+) -> io::Result<bool> {
     let nameless = without_algorithm(&route);
-    netlink.replace(route).or_else(|error| match nameless {
-        Some(route) if error.kind() == io::ErrorKind::InvalidInput => netlink.replace(route),
-        _ => Err(error),
-    })
+    match (how(netlink, route), nameless) {
+        (Err(error), Some(route)) if error.kind() == io::ErrorKind::InvalidInput => how(netlink, route).map(|()| false),
+        (done, _) => done.map(|()| true),
+    }
+}
+
+/// What is to be reported of a route that should be `done` (restored, set).
+fn note(name: &str, done: &str, result: io::Result<bool>) -> Option<String> {
+    match result {
+        Ok(true) => None,
+        Ok(false) => Some(format!("route {name} is {done} without its algorithm, which is not loaded any more")),
+        Err(error) => Some(format!("route {name} is not {done}: {error}")),
+    }
 }
 
 /// Both values, so that ours is recognised whichever of the two was in force.
@@ -300,8 +314,9 @@ impl Kernel {
         Ok(Kernel { netlink: Some(netlink), table: Table::new(all) })
     }
 
-    fn ask(&mut self, what: impl FnOnce(&mut RoutingTable) -> io::Result<()>) -> io::Result<()> {
-        self.netlink.as_mut().map_or(Ok(()), what)
+    /// Does it, if there are routes to change; see [`set`] for the result.
+    fn ask(&mut self, what: impl FnOnce(&mut RoutingTable) -> io::Result<bool>) -> io::Result<bool> {
+        self.netlink.as_mut().map_or(Ok(true), what)
     }
 }
 

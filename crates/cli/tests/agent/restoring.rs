@@ -149,7 +149,7 @@ fn a_route_whose_algorithm_is_gone_is_restored() {
     world.assert_as_before();
 }
 
-/// The kernel refuses its name then.
+/// The kernel refuses the name of an algorithm that is not loaded.
 #[test]
 fn a_route_that_had_an_algorithm_which_is_gone_is_restored_without_it() {
     let Some(world) = World::new() else { return };
@@ -160,10 +160,17 @@ fn a_route_that_had_an_algorithm_which_is_gone_is_restored_without_it() {
     oracle.send(&cue(1, Settings { initial_cwnd: Some(20), ..Settings::default() }));
     assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
     unload(loaded);
+    // a route of its own, made of the default one
+    let mut near = cue(2, Settings { initial_cwnd: Some(30), ..Settings::default() });
+    near.scope.sessions.remote = Some("10.97.0.0/16".parse().unwrap());
+    oracle.send(&near);
+    assert!(eventually(|| world.ip("route show 10.97.0.0/16").contains("initcwnd 30")), "{}", agent.said());
     let log = world.path("log-agent");
     agent.stop();
     let said = fs::read_to_string(log).unwrap();
     assert_eq!(world.ip("route show default").trim(), format!("default via {THERE} dev eth0"), "{said}");
+    assert_eq!(world.ip("route show 10.97.0.0/16"), "", "{said}");
+    assert!(said.contains("is restored without its algorithm"), "{said}");
 }
 
 fn load_yeah() -> Option<Loaded> {
