@@ -15,6 +15,8 @@ const FINISHED_WITHIN: Duration = Duration::from_secs(2);
 pub struct Keeper {
     highest: Option<u64>,
     kept: Option<u64>,
+    /// Why the highest epoch is not on disk.
+    refused: Option<FileError>,
     /// Given to the disk last; `None`: nothing yet, or it has refused that.
     reverts: Option<Reverts>,
     /// Why what guards have reverted is not on disk.
@@ -52,7 +54,7 @@ impl Keeper {
         let (reverted, reverts) = RevertedFile::open(&folder.join("reverted.json"), boot, clock)?;
         let (to_disk, jobs) = mpsc::channel();
         let (done, from_disk) = mpsc::channel();
-        let keeper = Keeper { highest: kept, kept, reverts: None, trouble: None, to_disk, from_disk };
+        let keeper = Keeper { highest: kept, kept, refused: None, reverts: None, trouble: None, to_disk, from_disk };
         Ok((keeper, Disk { epoch, reverted, jobs, done }, reverts))
     }
 
@@ -71,9 +73,9 @@ impl Keeper {
             self.give(Job::Epoch(higher));
         }
         while let Ok(done) = self.from_disk.try_recv() {
-            self.note(done)?;
+            self.note(done);
         }
-        Ok(self.kept >= epoch)
+        self.refused.take().map_or(Ok(self.kept >= epoch), Err)
     }
 
     /// Stores what guards have reverted, where that has changed. A revert itself must not wait for a disk.
@@ -91,23 +93,24 @@ impl Keeper {
     pub fn finish(mut self) -> Result<(), String> {
         // the disk ends after what it was given
         self.to_disk = mpsc::channel().0;
-        let mut epoch = Ok(());
         loop {
             match self.from_disk.recv_timeout(FINISHED_WITHIN) {
-                Ok(done) => epoch = epoch.and(self.note(done).map_err(|error| error.to_string())),
-                Err(RecvTimeoutError::Disconnected) => return epoch.and(self.trouble.map_or(Ok(()), Err)),
+                Ok(done) => self.note(done),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return self.refused.map(|error| error.to_string()).or(self.trouble).map_or(Ok(()), Err);
+                }
                 Err(RecvTimeoutError::Timeout) => return Err("the disk does not answer".to_string()),
             }
         }
     }
 
-    fn note(&mut self, done: Done) -> Result<(), FileError> {
+    fn note(&mut self, done: Done) {
         match done {
-            Done::Epoch(kept) => self.kept = Some(kept?),
+            Done::Epoch(Ok(kept)) => (self.kept, self.refused) = (Some(kept), None),
+            Done::Epoch(Err(error)) => self.refused = Some(error),
             Done::Reverts(Ok(())) => self.trouble = None,
             Done::Reverts(Err(error)) => (self.reverts, self.trouble) = (None, Some(error.to_string())),
         }
-        Ok(())
     }
 
     /// Why an enforcer that is started after this one would not know what guards have reverted.
@@ -199,6 +202,16 @@ mod tests {
         fs::create_dir_all(folder.path().join("epoch/in-the-way")).expect("there is room");
         thread::spawn(move || disk.work());
         assert!(keeper.finish().is_err_and(|why| why.contains("epoch")));
+        // but over a higher one that the disk has taken
+        let (mut keeper, mut disk, _) =
+            Keeper::begin(&folder.path().join("new"), "boot", clock).expect("there is none yet");
+        keeper.keeps(Some(8)).expect("nothing is refused yet");
+        disk.turn();
+        fs::create_dir(folder.path().join("new")).expect("it is ours");
+        keeper.give(Job::Epoch(9));
+        disk.turn();
+        drop(disk);
+        assert_eq!(keeper.finish(), Ok(()));
     }
 
     #[test]
