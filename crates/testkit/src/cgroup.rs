@@ -22,16 +22,30 @@ impl Cgroup {
         Ok(Cgroup(folder))
     }
 
+    fn name(&self) -> String {
+        self.0.file_name().expect("it has one").to_string_lossy().into_owned()
+    }
+
     /// Its folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
+    /// The folder of a cgroup below, which is made if need be.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub fn below(&self, name: &str) -> PathBuf {
+        let folder = self.0.join(name);
+        if !folder.exists() {
+            fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        }
+        folder
+    }
+
     /// A program that starts as one of its processes.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", r#"echo $$ >"$0" && exec "$@""#]).arg(self.0.join("cgroup.procs")).arg(program);
-        command
+        command_in(&self.0, program)
     }
 
     /// Makes this process one of its processes, until the result is dropped.
@@ -55,20 +69,34 @@ pub struct Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        let _ = join(&self.home);
+        if let Err(error) = join(&self.home) {
+            eprintln!("{}: {error}", self.home.display());
+        }
     }
 }
 
-/// Makes this process one of a cgroup's processes.
+/// A program that starts as a process of the cgroup with this folder.
+pub fn command_in(folder: &Path, program: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"echo $$ >"$0" && exec "$@""#]).arg(folder.join("cgroup.procs")).arg(program);
+    command
+}
+
+/// Makes this process one of a cgroup's.
 fn join(folder: &Path) -> io::Result<()> {
     fs::write(folder.join("cgroup.procs"), process::id().to_string())
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        // not this process itself, should it not have left
+        if fs::read_to_string("/proc/self/cgroup").is_ok_and(|own| !own.contains(&self.name())) {
+            let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        }
         // what was in it may need a moment to end
-        eventually(|| remove(&self.0).is_ok());
+        if !eventually(|| remove(&self.0).is_ok()) {
+            eprintln!("{}: could not be removed", self.0.display());
+        }
     }
 }
 

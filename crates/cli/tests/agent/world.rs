@@ -225,11 +225,7 @@ impl World {
     }
 
     fn cgroup_of(&self, host: usize) -> PathBuf {
-        let folder = self.cgroup.path().join(["a", "b"][host]);
-        if !folder.exists() {
-            fs::create_dir(&folder).unwrap();
-        }
-        folder
+        self.cgroup.below(["a", "b"][host])
     }
 
     /// Starts the program on the first host.

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use tempfile::TempDir;
-use testkit::{Cgroup, End, Machine, Namespaces, NatsServer, Running, cable, inside, ip, run_inside};
+use testkit::{Cgroup, End, Machine, Namespaces, NatsServer, Running, cable, command_in, inside, ip, run_inside};
 
 /// The machine that is the switch, at its port LOCAL.
 pub const SWITCH: usize = 0;
@@ -57,7 +57,7 @@ impl Machines {
         }
         let id = process::id();
         for host in HOSTS {
-            fs::create_dir(cgroup.path().join(NAMES[host])).unwrap();
+            cgroup.below(NAMES[host]);
         }
         let started = Switch::start(switch, place.path(), &NAMES[1..]);
         for host in HOSTS {
@@ -129,9 +129,8 @@ impl Machines {
 
     /// Starts a program as a process of a host: in its cgroup too.
     pub fn program(&self, host: usize, name: &str, line: &str) -> Running {
-        let mut command = Command::new("bash");
-        let procs = self.cgroup.path().join(NAMES[host]).join("cgroup.procs");
-        command.args(["-c", &format!("echo $$ >\"$0\"; {line}")]).arg(procs);
+        let mut command = command_in(&self.cgroup.below(NAMES[host]), "bash");
+        command.args(["-c", line]);
         self.start(host, name, command)
     }
 

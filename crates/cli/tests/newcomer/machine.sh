@@ -1,5 +1,5 @@
 #!/bin/bash
-# machine.sh NAME CGROUP OUTSIDE: a machine of this name. Before, the process enters the cgroup and makes namespaces; here it makes file
+# machine.sh NAME POLICY: a machine of this name, with this policy. Before, the process enters the cgroup and makes namespaces; here it makes file
 # systems of its own, says so by a file, and waits to be killed.
 set -e
 hostname "$1"

@@ -122,7 +122,7 @@ impl Machine {
         let mut enter = self.cgroup.command("nsenter");
         enter.args(["--target", &self.holder.id().to_string(), "--mount", "--uts", "--ipc", "--net", "--cgroup"]);
         enter.args(["env", "-i", &format!("PATH={}", self.path), "HOME=/mnt/home", "bash", "-c"]);
-        // what runs on says what it says into a file
+        // a daemon's output goes into a file
         let command = match command.strip_suffix(" &") {
             Some(daemon) => format!("cd /mnt/home; {{ {daemon} ; }} </dev/null 2>>/var/log/daemons >&2 &"),
             None => format!("cd /mnt/home; {command}"),
