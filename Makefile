@@ -70,7 +70,7 @@ test: setup-tests
 
 lint: setup
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --profile checked --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --profile checked --locked --workspace --all-targets --features parsers/libfuzzer -- -D warnings
 	tools/tidy
 	tools/deny
 

@@ -71,7 +71,10 @@ impl Parser {
         let mut seeds = Vec::new();
         for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(self.name))? {
             let path = entry?.path();
-            if path.is_file() {
+            // the repository's folders of scenarios and policies are seeds, too, and have other files
+            let is_seed =
+                !matches!(self.name, "policy" | "scenario") || path.extension().is_some_and(|end| end == "toml");
+            if is_seed && path.is_file() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 seeds.push((name, fs::read(&path)?));
             }
