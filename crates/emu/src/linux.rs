@@ -86,8 +86,8 @@ pub fn stack(scenario: &Scenario, slowdown: Slowdown) -> Result<Stack, Vec<Objec
     })
 }
 
-/// `tcp_tso_rtt_log`: a super-segment grows by 64 KB, halved for each 2 to the power of this microseconds of the minimum RTT, which a slow
-/// network makes longer. To the nearest power of two.
+/// `tcp_tso_rtt_log`: a super-segment grows by 64 KB, halved for every 2^value microseconds of the minimum RTT, which a slow network makes
+/// longer. Of the powers of two it is the one whose logarithm is nearest to the slowdown's.
 fn tso_rtt_log(slowdown: Slowdown) -> u32 {
     TSO_RTT_LOG + slowdown.times().pow(2).ilog2().div_ceil(2)
 }

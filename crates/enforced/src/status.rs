@@ -112,7 +112,7 @@ impl fmt::Display for Status {
         writeln!(f, "enforcing for {:.0} s: {} flows now", self.up_seconds, self.flows)?;
         self.flows_by_algorithm.iter().try_for_each(|(name, flows)| writeln!(f, "  {flows} by {name}"))?;
         if self.echoes > 0 {
-            writeln!(f, "  marks of {} more are echoed", self.echoes)?;
+            writeln!(f, "  of {} more flows marks are echoed", self.echoes)?;
         }
         if self.mirrored > 0 || self.mirror_refused > 0 {
             let Status { mirrored, mirror_refused, .. } = self;

@@ -66,7 +66,7 @@ impl Echo {
         Echo { key, marks: Echoing::default(), seen, ended: 0, dscp }
     }
 
-    /// The answer to a SYN has come, so what had ended goes on. True: it is of another connection of the same ends.
+    /// Begins anew after the answer to a SYN; returns whether the answer is another connection's.
     pub fn on_answer(&mut self, direction: Direction, answer: &Segment) -> bool {
         let first = if direction == Direction::Out { answer.seq.wrapping_add(1) } else { answer.ack };
         self.ended = 0;

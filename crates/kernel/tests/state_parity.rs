@@ -106,7 +106,7 @@ fn every_recorded_call_is_repeated_to_the_byte() {
         .collect();
 
     let start = Instant::now();
-    // ten times what it takes where nothing else runs: a call that the kernel skips can cost a connection timeouts
+    // ten times as long as on an idle machine: a skipped call can cause timeouts of a connection
     let patience = Duration::from_mins(2) + Duration::from_millis(wanted * 20);
     for (round, weather) in (0_u64..).zip(WEATHERS.iter().cycle()) {
         if tallies.iter().all(|tally| tally.borrow().total() >= wanted) {

@@ -6,7 +6,8 @@ use nix::libc;
 const PRIORITY: libc::c_int = 1;
 
 /// While this lives, the thread that began it runs before every program of normal priority (SCHED_FIFO), so that its work takes no longer
-/// than its instructions do. Start no thread meanwhile: it would have the same priority. Without CAP_SYS_NICE, or for a thread that has a real-time priority of its own, nothing changes.
+/// than its instructions do. Start no thread meanwhile: it would have the same priority. Without CAP_SYS_NICE, or for a thread that has a
+/// real-time priority of its own, nothing changes.
 #[derive(Debug)]
 #[must_use]
 pub struct Urgent {

@@ -20,6 +20,7 @@ mod output;
 mod outputs;
 mod policy;
 mod reproduce;
+mod reproduce_dctcp;
 mod reproduce_tcon;
 mod scenarios;
 mod shown;

@@ -11,7 +11,7 @@ use testkit::until;
 #[test]
 fn a_full_disk_under_the_audit_log_stops_no_cue_and_is_counted() {
     let Some(world) = World::new() else { return };
-    // on a busy disk an epoch can take seconds to be stored
+    // on a busy disk an epoch can take seconds to be stored, and the lifetime is longer than all of this takes
     fs::write(world.path("policy.toml"), POLICY.replace("\"1 s\"", "\"1 s\"\nlifetime = \"30 s\"")).unwrap();
     // a small file system that only the Oracle sees, and that ends with it
     let mounted =
@@ -35,9 +35,10 @@ fn a_full_disk_under_the_audit_log_stops_no_cue_and_is_counted() {
     drop(filler);
     until("the loss is counted", || status()["audit_lost"].as_u64() > Some(0));
     let full = world.epoch(1).number();
+    let taken = world.count(1, "taken");
     until("CUEs go on", || {
         assert!(world.is_set(1), "{}{}", oracle.said(), agents[0].said());
-        world.epoch(1).number() >= full + 3
+        world.epoch(1).number() >= full + 3 && world.count(1, "taken") >= taken + 3
     });
     let lost = status()["audit_lost"].as_u64().unwrap();
     let shown = world.done(0, &["status", "--identity", "fleet/operator"], "");
@@ -60,7 +61,6 @@ fn a_full_disk_under_the_audit_log_stops_no_cue_and_is_counted() {
     println!("recorded: {}", gap["body"]);
     assert!(gap["body"]["lost_lines"].as_u64() >= Some(lost), "{gap}");
     assert!(oracle.said().contains("the audit log is written again"), "{}", oracle.said());
-    assert_eq!(world.count(1, "expired"), 0);
     agents.into_iter().for_each(testkit::Running::stop);
     oracle.stop();
     world.untouched();

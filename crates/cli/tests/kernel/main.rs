@@ -2,11 +2,11 @@
 
 #[path = "../cli/common.rs"]
 mod common;
+mod convergence;
 mod doctor;
 mod emulation;
 mod emulator;
 mod lacking;
 mod loading;
 mod names;
-mod reproduce_dctcp;
 mod transfers;
