@@ -1,5 +1,5 @@
 //! Every parser of bytes from outside, as a function of bytes. What each is tried with begins from seeds, the files in `seeds/NAME`, so that
-//! changed bytes get further than a parser's first refusal.
+//! changed bytes get further than a parser's first refusal. The repository's policies and scenarios are seeds as well.
 //!
 //! A parser may refuse and may give anything; it may not panic, and must end soon. [`Changes`] are drawn from a seed, so a failure is
 //! found again by the same numbers; they are what tests try. `tools/fuzz parsers` has libFuzzer go on from there.
@@ -71,10 +71,7 @@ impl Parser {
         let mut seeds = Vec::new();
         for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(self.name))? {
             let path = entry?.path();
-            // the repository's folders of scenarios and policies are seeds, too, and have other files
-            let is_seed =
-                !matches!(self.name, "policy" | "scenario") || path.extension().is_some_and(|end| end == "toml");
-            if is_seed && path.is_file() {
+            if path.is_file() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 seeds.push((name, fs::read(&path)?));
             }

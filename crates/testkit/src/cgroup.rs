@@ -22,10 +22,6 @@ impl Cgroup {
         Ok(Cgroup(folder))
     }
 
-    fn name(&self) -> String {
-        self.0.file_name().expect("it has one").to_string_lossy().into_owned()
-    }
-
     /// Its folder.
     pub fn path(&self) -> &Path {
         &self.0
@@ -42,32 +38,40 @@ impl Cgroup {
         }
         folder
     }
+}
 
-    /// A program that starts as one of its processes.
-    pub fn command(&self, program: &str) -> Command {
-        command_in(&self.0, program)
-    }
-
-    /// Makes this process one of its processes, until the result is dropped.
-    ///
-    /// # Panics
-    /// It may not.
-    #[must_use = "dropping it leaves the cgroup"]
-    pub fn enter(&self) -> Inside {
-        let own = fs::read_to_string("/proc/self/cgroup").expect("every process has one");
-        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).expect("it is mounted");
-        let home = self.0.parent().expect("it is below the root").join(own);
-        join(&self.0).expect("root may");
-        Inside { home }
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // this process itself, should it not have left, is to say what fails next
+        if !own().starts_with(&self.0) {
+            let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        }
+        // what was in it may need a moment to end
+        if !eventually(|| remove(&self.0).is_ok()) {
+            eprintln!("{}: could not be removed", self.0.display());
+        }
     }
 }
 
-/// This process is in a cgroup of a test; dropping it takes the process back.
-pub struct Inside {
+/// This process is in the cgroup that it entered; dropping this takes it back.
+#[must_use = "dropping it leaves the cgroup"]
+pub struct Entered {
     home: PathBuf,
 }
 
-impl Drop for Inside {
+impl Entered {
+    /// Makes this process one of the cgroup with this folder.
+    ///
+    /// # Panics
+    /// It may not.
+    pub fn into(folder: &Path) -> Entered {
+        let home = own();
+        join(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        Entered { home }
+    }
+}
+
+impl Drop for Entered {
     fn drop(&mut self) {
         if let Err(error) = join(&self.home) {
             eprintln!("{}: {error}", self.home.display());
@@ -82,22 +86,15 @@ pub fn command_in(folder: &Path, program: &str) -> Command {
     command
 }
 
-/// Makes this process one of a cgroup's.
-fn join(folder: &Path) -> io::Result<()> {
-    fs::write(folder.join("cgroup.procs"), process::id().to_string())
+/// The folder of the cgroup that this process is in.
+fn own() -> PathBuf {
+    let own = fs::read_to_string("/proc/self/cgroup").expect("every process has one");
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).expect("a cgroup was made");
+    cgroups().expect("a cgroup was made").join(own)
 }
 
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        // not this process itself, should it not have left
-        if fs::read_to_string("/proc/self/cgroup").is_ok_and(|own| !own.contains(&self.name())) {
-            let _ = fs::write(self.0.join("cgroup.kill"), "1");
-        }
-        // what was in it may need a moment to end
-        if !eventually(|| remove(&self.0).is_ok()) {
-            eprintln!("{}: could not be removed", self.0.display());
-        }
-    }
+fn join(folder: &Path) -> io::Result<()> {
+    fs::write(folder.join("cgroup.procs"), process::id().to_string())
 }
 
 /// Removes a cgroup with those below.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use std::{env, thread};
 use tempfile::TempDir;
 use testkit::{
-    Cgroup, End, Inside, Machine, Namespaces, PATIENCE, Running, cable, command, eventually, inside, ip, or_skip, root,
+    Cgroup, End, Entered, Machine, Namespaces, PATIENCE, Running, cable, command, eventually, inside, ip, or_skip, root,
 };
 use units::Time;
 
@@ -27,7 +27,7 @@ pub const THERE: &str = "10.99.0.2";
 pub struct World {
     pub place: TempDir,
     /// Before the cgroup, which kills what is in it when it is dropped.
-    _inside: Inside,
+    _entered: Entered,
     cgroup: Cgroup,
     hosts: Namespaces<2>,
     pins: PathBuf,
@@ -99,7 +99,7 @@ impl World {
         or_skip(root())?;
         let machine = Machine::share();
         let cgroup = or_skip(Cgroup::new("agent-test"))?;
-        let within = cgroup.enter();
+        let entered = Entered::into(cgroup.path());
         let hosts = Namespaces::new(["a", "b"]);
         let [a, b] = &*hosts;
         let [here, there] = [HERE, THERE].map(|address| format!("{address}/24"));
@@ -118,7 +118,7 @@ impl World {
         let (kept_before, fresh_before) = (Manner::default(), Manner::default());
         let mut world = World {
             place,
-            _inside: within,
+            _entered: entered,
             cgroup,
             hosts,
             pins,
@@ -217,11 +217,8 @@ impl World {
 
     /// Does something as a process of a host: in its network namespace and in its cgroup, which [`World::places_of`] names.
     pub fn on<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
-        let enter = |folder: &Path| fs::write(folder.join("cgroup.procs"), process::id().to_string()).unwrap();
-        enter(&self.cgroup_of(host));
-        let done = inside(&self.hosts[host], work);
-        enter(self.cgroup.path());
-        done
+        let _entered = Entered::into(&self.cgroup_of(host));
+        inside(&self.hosts[host], work)
     }
 
     fn cgroup_of(&self, host: usize) -> PathBuf {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
-use testkit::{Cgroup, Namespaces, eventually, ip, nats_program, or_skip, root, until};
+use testkit::{Cgroup, Namespaces, command_in, eventually, ip, nats_program, or_skip, root, until};
 
 const PAGE: &str = "docs/three-machines.md";
 const MACHINES: [&str; 3] = ["m1", "m2", "m3"];
@@ -102,7 +102,7 @@ impl Machine {
     fn start(i: usize, cgroup: Cgroup, nats: &Path, (folder, switch): (&Path, &str)) -> Machine {
         let name = MACHINES[i];
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/newcomer/machine.sh");
-        let mut holder = cgroup.command("unshare");
+        let mut holder = command_in(cgroup.path(), "unshare");
         holder.args(["--mount", "--uts", "--ipc", "--net", "--cgroup", "--propagation", "private", "bash"]);
         holder.arg(script).arg(name).arg(folder.join("policy.toml"));
         let holder = holder.stdin(Stdio::null()).spawn().expect("util-linux is everywhere");
@@ -119,7 +119,7 @@ impl Machine {
 
     fn output(&self, command: &str) -> Output {
         // in the machine's cgroup, so that it ends with the machine
-        let mut enter = self.cgroup.command("nsenter");
+        let mut enter = command_in(self.cgroup.path(), "nsenter");
         enter.args(["--target", &self.holder.id().to_string(), "--mount", "--uts", "--ipc", "--net", "--cgroup"]);
         enter.args(["env", "-i", &format!("PATH={}", self.path), "HOME=/mnt/home", "bash", "-c"]);
         // a daemon's output goes into a file

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
-use testkit::{Cgroup, Machine, eventually, or_skip, root};
+use testkit::{Cgroup, Entered, Machine, command_in, eventually, or_skip, root};
 
 /// A mirror that every Debian machine can reach.
 const MIRROR: &str = "http://deb.debian.org/debian";
@@ -43,7 +43,7 @@ impl Debian {
         let copied = Command::new("cp").args(["-a", "--reflink=auto"]).args([&base, &root]).status();
         assert!(copied.expect("cp is there").success());
         let log = File::create(folder.path().join("log")).expect("a file");
-        let mut unshare = cgroup.command("unshare");
+        let mut unshare = command_in(cgroup.path(), "unshare");
         unshare.args(["--mount", "--pid", "--fork", "--kill-child", "--cgroup", "--uts", "--ipc", "--net", "bash"]);
         unshare.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/package/boot.sh")).arg(&root);
         unshare.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
@@ -108,7 +108,7 @@ impl Debian {
 
     /// Works in its network, as a process of its cgroup.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let _inside = self.cgroup.enter();
+        let _entered = Entered::into(self.cgroup.path());
         let network = File::open(format!("/proc/{}/ns/net", self.init)).expect("it runs");
         std::thread::scope(|scope| {
             let entered = || {

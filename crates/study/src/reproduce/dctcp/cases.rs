@@ -120,7 +120,7 @@ struct Setting {
     name: &'static str,
     sets: &'static [&'static str],
     /// Kernels are slowed this many times at least: the fastest links whose queues are valid in real time have 1 Gbit/s.
-    slower: u32,
+    slowdown_min: u32,
 }
 
 const QUEUE_SETTINGS: [Setting; 3] = [
@@ -135,10 +135,14 @@ const QUEUE_SETTINGS: [Setting; 3] = [
             "measure.warmup=500 ms",
             "duration=2 s",
         ],
-        slower: 10,
+        slowdown_min: 10,
     },
-    Setting { name: "100M", sets: &[], slower: 1 },
-    Setting { name: "1G", sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"], slower: 1 },
+    Setting { name: "100M", sets: &[], slowdown_min: 1 },
+    Setting {
+        name: "1G",
+        sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"],
+        slowdown_min: 1,
+    },
 ];
 
 const SLOW: &[&str] = &[
@@ -152,8 +156,8 @@ const SLOW: &[&str] = &[
 ];
 
 const SAWTOOTH_SETTINGS: [Setting; 3] = [
-    Setting { name: "10G", sets: &[], slower: 10 },
-    Setting { name: "100M", sets: SLOW, slower: 1 },
+    Setting { name: "10G", sets: &[], slowdown_min: 10 },
+    Setting { name: "100M", sets: SLOW, slowdown_min: 1 },
     Setting {
         name: "1G",
         sets: &[
@@ -163,13 +167,17 @@ const SAWTOOTH_SETTINGS: [Setting; 3] = [
             "measure.warmup=1 s",
             "duration=5 s",
         ],
-        slower: 1,
+        slowdown_min: 1,
     },
 ];
 
 const CONVERGENCE_SETTINGS: [Setting; 2] = [
-    Setting { name: "100M", sets: &[], slower: 1 },
-    Setting { name: "1G", sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"], slower: 1 },
+    Setting { name: "100M", sets: &[], slowdown_min: 1 },
+    Setting {
+        name: "1G",
+        sets: &["network.rate=1 Gbit/s", "network.queue.threshold_ecn.packets=477"],
+        slowdown_min: 1,
+    },
 ];
 
 /// Flow counts of Figure 12.
@@ -253,11 +261,11 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn possible(&self, settings: &'static [Setting], backend: Backend) -> impl Iterator<Item = &'static Setting> {
-        let slower = match self.request.slower {
+        let slowdown = match self.request.slower {
             Slower::Auto => Slowdown::MAX,
-            Slower::Times(slowdown) => slowdown.times(),
+            Slower::Times(times) => times.times(),
         };
-        settings.iter().filter(move |setting| backend == Backend::Sim || slower >= setting.slower)
+        settings.iter().filter(move |setting| backend == Backend::Sim || slowdown >= setting.slowdown_min)
     }
 
     fn queues(&self, backend: Backend, seed: u64, cases: &mut Vec<Case>) -> Result<(), Failure> {
