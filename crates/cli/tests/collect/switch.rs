@@ -54,10 +54,10 @@ impl Switch {
         self.daemons.push(child);
     }
 
-    /// Changes its configuration, and waits until it is in force.
+    /// Changes its configuration, and waits until it is in force. The database's socket exists before it accepts connections: hence `--retry`.
     pub fn set(&self, what: &str) {
         let socket = self.file("db.sock");
-        let line = format!("ovs-vsctl --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs());
+        let line = format!("ovs-vsctl --retry --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs());
         run(&self.namespace, &self.folder, &line);
     }
 

@@ -78,10 +78,10 @@ impl Switch<'_> {
         self.daemons.push(self.world.start(1, &mut command));
     }
 
-    /// Changes the configuration, and waits until it is in force.
+    /// Changes the configuration, and waits until it is in force. The database's socket exists before it accepts connections: hence `--retry`.
     fn set(&self, what: &str) {
         let socket = self.file("db.sock");
-        self.world.run(1, &format!("ovs-vsctl --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()));
+        self.world.run(1, &format!("ovs-vsctl --retry --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()));
     }
 
     /// Steers the flows of the chosen port through the enforcer, and no others. What returns from it is output to a named port, so that the

@@ -88,10 +88,10 @@ impl Lab {
         self.daemons[1].id() as i32
     }
 
-    /// Changes the configuration, and waits until it is in force.
+    /// Changes the configuration, and waits until it is in force. The database's socket exists before it accepts connections: hence `--retry`.
     pub fn vsctl(&self, what: &str) -> String {
         let socket = self.file("db.sock").display().to_string();
-        command("ovs-vsctl", &format!("--db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()))
+        command("ovs-vsctl", &format!("--retry --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()))
     }
 
     /// Changes or shows a switch by its own tool; `what` contains `SWITCH`, where its socket's address stands.
