@@ -1,7 +1,8 @@
 //! Packet-hops per second: a permutation of long flows across the pods of a fat tree.
 //!
-//! As other simulators of this kind are measured: one flow a host, 1500-byte packets, 1 µs a link, ECMP, 100-packet
-//! drop-tail queues at every link (a host's own included, so back-pressure is off), DCTCP marking at 15. SACK, delayed ACKs, exact queues in packets and the conservation check are on.
+//! As other simulators of this kind are measured: one flow a host, 1500-byte packets, 1 µs a link, ECMP, 100-packet drop-tail queues at
+//! every link (a host's own included, so back-pressure is off), DCTCP marking at 15. SACK, delayed ACKs, exact queues in packets and the
+//! conservation check are on.
 
 use crate::{Row, peak_memory};
 use congestion::Algorithm;

@@ -1,11 +1,9 @@
-//! One network on several cores: the permutation of `speed` on large fat trees, on one thread and on more.
-//!
-//! The same parts run in all cases, so that the ratio shows what threads gain; the rows of `speed` show what parts cost.
+//! One network on several cores: the permutation of `speed` on large fat trees, whole, and in parts on one thread and on more.
 
 use crate::speed::{parse, permutation};
 use crate::{Row, peak_memory};
 use scenario::Scenario;
-use sim::Simulation;
+use sim::{SimError, Simulation};
 use std::num::NonZeroUsize;
 use std::time::Instant;
 use units::Time;
@@ -13,14 +11,17 @@ use units::Time;
 struct Size {
     name: &'static str,
     k: u32,
-    warmup: Time,
+    /// About so many parts, as larger networks have them: for these hosts the simulator makes none.
+    parts: Option<usize>,
     measured: Time,
 }
 
-const SIZES: [Size; 2] = [
-    Size { name: "4394x10G", k: 26, warmup: Time::from_ms(3), measured: Time::from_ms(3) },
-    Size { name: "8192x10G", k: 32, warmup: Time::from_ms(3), measured: Time::from_ms(2) },
+const SIZES: [Size; 3] = [
+    Size { name: "1024x10G", k: 16, parts: Some(4), measured: Time::from_ms(6) },
+    Size { name: "4394x10G", k: 26, parts: None, measured: Time::from_ms(3) },
+    Size { name: "8192x10G", k: 32, parts: None, measured: Time::from_ms(2) },
 ];
+const WARMUP: Time = Time::from_ms(3);
 const ALGORITHMS: [&str; 2] = ["dctcp", "newreno"];
 /// As Days has it, as far as its page says: 4,096 TCP flows with CUBIC on a fat tree of k = 32.
 const FLOWS: &str = "threads/8192 hosts, 4096 flows of 1 MB";
@@ -32,7 +33,7 @@ pub fn cases() -> Vec<String> {
     sizes.chain([FLOWS.into(), IDLE.into()]).collect()
 }
 
-/// Rates, and what each number of threads gains; `None` if it is not one of these.
+/// Rates, and what parts and each number of threads gain; `None` if it is not one of these.
 pub fn run(name: &str) -> Option<Vec<Row>> {
     match name {
         FLOWS => return Some(flows()),
@@ -41,17 +42,21 @@ pub fn run(name: &str) -> Option<Vec<Row>> {
     }
     let (size, cc) = name.strip_prefix("threads/")?.split_once('/')?;
     let size = SIZES.iter().find(|known| known.name == size)?;
-    let scenario = permutation((size.k, "10 Gbit/s"), cc, size.warmup + size.measured);
-    let mut rows = Vec::new();
+    let scenario = permutation((size.k, "10 Gbit/s"), cc, WARMUP + size.measured);
+    let whole = rate(Simulation::in_parts(&scenario, 1), &scenario, 1);
+    let mut rows = vec![Row::new(format!("{name}, whole, 1 thread"), whole, "packet-hops/s")];
     let mut of_one = 0.0;
     for threads in threads() {
-        let rate = rate(&scenario, threads, size.warmup);
+        let simulation =
+            size.parts.map_or_else(|| Simulation::new(&scenario), |parts| Simulation::in_parts(&scenario, parts));
+        let rate = rate(simulation, &scenario, threads);
         let many = if threads == 1 { "1 thread".into() } else { format!("{threads} threads") };
-        rows.push(Row::new(format!("{name}, {many}"), rate, "packet-hops/s"));
+        rows.push(Row::new(format!("{name}, parts, {many}"), rate, "packet-hops/s"));
         if threads == 1 {
             of_one = rate;
         } else {
             rows.push(Row::new(format!("{name}, {many}: of one thread's speed"), rate / of_one, "times"));
+            rows.push(Row::new(format!("{name}, {many}: of the whole network's speed"), rate / whole, "times"));
         }
     }
     Some(rows)
@@ -63,10 +68,10 @@ fn threads() -> impl Iterator<Item = usize> {
     (0..).map(|log2| 1 << log2).take_while(move |threads| *threads <= most)
 }
 
-fn rate(scenario: &Scenario, threads: usize, warmup: Time) -> f64 {
-    let mut simulation = Simulation::new(scenario).expect("the built-in algorithms are there");
+fn rate(simulation: Result<Simulation, SimError>, scenario: &Scenario, threads: usize) -> f64 {
+    let mut simulation = simulation.expect("the built-in algorithms are there");
     simulation.use_threads(threads);
-    simulation.run_to(warmup);
+    simulation.run_to(WARMUP);
     let (hops, start) = (simulation.packet_hops(), Instant::now());
     simulation.run_to(scenario.duration);
     (simulation.packet_hops() - hops) as f64 / start.elapsed().as_secs_f64()

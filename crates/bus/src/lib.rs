@@ -1,7 +1,7 @@
 //! How the Oracle and its agents reach each other.
 //!
-//! [`Hub`] is the Oracle's end, and [`Bus`] everybody else's: what the Oracle sends goes to every agent, what others send goes to it. A message is at most
-//! [`MESSAGE_MAX`] bytes; it arrives whole or not at all, and none is delivered twice. A message may be lost: the next
+//! [`Hub`] is the Oracle's end, and [`Bus`] everybody else's: what the Oracle sends goes to every agent, what others send goes to it. A
+//! message is at most [`MESSAGE_MAX`] bytes; it arrives whole or not at all, and none is delivered twice. A message may be lost: the next
 //! period renews its CUEs, and what is not renewed ends by itself. The bus is not trusted: CUEs are signed.
 //!
 //! [`channel()`] joins an Oracle and agents of one process, [`UnixOracle`] and [`UnixAgent`] processes of one machine, [`NatsHub`] and

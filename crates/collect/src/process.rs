@@ -108,7 +108,8 @@ pub struct Seen {
     pub sources: Vec<Status>,
 }
 
-/// Collects until `stop` returns true, and serves metrics at an address if there is one. `seen` is handed what was measured, each interval; `say` a line about anything else.
+/// Collects until `stop` returns true, and serves metrics at an address if there is one. `seen` is handed what was measured, each interval;
+/// `say` a line about anything else.
 ///
 /// # Errors
 /// It cannot begin. What cannot be reached later is a problem of its source.

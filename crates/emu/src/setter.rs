@@ -1,7 +1,7 @@
 //! Sets hosts' TCP as rules start and end, on a thread of its own: the engine and the applications continue meanwhile.
 //!
-//! Connections are set by one table of the kernel, each rule for the network namespaces of its hosts, and rules expire there by
-//! themselves when their CUEs do. Open connections, idle ones too, follow at once: an iterator visits those of each host whose rules have changed. ECN
+//! Connections are set by one table of the kernel, each rule for the network namespaces of its hosts, and rules expire there by themselves
+//! when their CUEs do. Open connections, idle ones too, follow at once: an iterator visits those of each host whose rules have changed. ECN
 //! and the initial window after a pause are set per namespace, by its sysctl and its route.
 
 use crate::cgroup::Cgroup;

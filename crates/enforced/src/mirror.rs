@@ -1,7 +1,8 @@
 //! A standby on another machine hears of the flows, by datagrams, and has them when their packets come there.
 //!
-//! Each datagram is a [`Report`] on a few flows and its seal: HMAC-SHA-256 (RFC 2104) by a key that both have. Of each sender
-//! the time in it rises, so none is taken twice, and none of this enforcer's own if it comes back. A lost one does not matter: what it had is reported again. Both enforcers of a pair may report to each other.
+//! Each datagram is a [`Report`] on a few flows and its seal: HMAC-SHA-256 (RFC 2104) by a key that both have. Of each sender the time in
+//! it rises, so none is taken twice, and none of this enforcer's own if it comes back. A lost one does not matter: what it had is reported
+//! again. Both enforcers of a pair may report to each other.
 
 use bus::files::secret_key;
 use enforcer::{Checkpoint, Enforcer};

@@ -76,8 +76,9 @@ pub struct Counters {
     pub optimistic_dropped: u64,
     pub acks_astray: u64,
     pub outside_window: u64,
-    /// ECN in the place of hosts that know none: SYNs and their answers that were changed for it; flows for which it was agreed on; of these, flows whose data is no longer sent as
-    /// ECN-capable, since losses came without marks; marks that clients did not see; ACKs of theirs that echo marks.
+    /// ECN in the place of hosts that know none: SYNs and their answers that were changed for it; flows for which it was agreed on; of
+    /// these, flows whose data is no longer sent as ECN-capable, since losses came without marks; marks that clients did not see; ACKs of
+    /// theirs that echo marks.
     pub ecn_handshakes: u64,
     pub ecn_agreed: u64,
     pub ecn_stopped: u64,

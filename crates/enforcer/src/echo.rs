@@ -16,8 +16,8 @@ use tcp::{Ecn, Segment, flags};
 
 /// Larger steps of acknowledgment numbers, back or forth, are not the receiver's, bytes.
 const STEP_MAX: u32 = 1 << 20;
-/// Data that is further from what was acknowledged is not the sender's, and no more than this is owed, bytes: windows are smaller but on paths of 1 Gbit/s
-/// and more than 130 ms.
+/// Data that is further from what was acknowledged is not the sender's, and no more than this is owed, bytes: windows are smaller but on
+/// paths of 1 Gbit/s and more than 130 ms.
 const NEAR_MAX: u32 = 16 << 20;
 /// No more than this is echoed before it is marked, where an ACK covers more than was marked, bytes: Linux merges segments up to that size.
 const AHEAD_MAX: i32 = 1 << 16;

@@ -73,7 +73,8 @@ pub fn oracle_folders(folder: &Path) -> Vec<PathBuf> {
     if there.is_empty() { vec![folder.to_path_buf()] } else { there }
 }
 
-/// Replaces the Oracle's CUE key by one step, in every folder of [`oracle_folders`], and in the operator's beside them. If it is interrupted, another call completes the step.
+/// Replaces the Oracle's CUE key by one step, in every folder of [`oracle_folders`], and in the operator's beside them. If it is
+/// interrupted, another call completes the step.
 ///
 /// # Errors
 /// The step does not follow from what is there; the files cannot be read or written.

@@ -107,6 +107,17 @@ impl Simulation {
         Simulation::with_layout(scenario, topology, layout.as_ref())
     }
 
+    /// The same in about so many parts, whatever the number of hosts; whole if it is less than two or the network cannot be cut. For
+    /// comparisons: results depend on the number of parts.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    pub fn in_parts(scenario: &Scenario, about: usize) -> Result<Simulation, SimError> {
+        let topology = plan::topology(scenario)?;
+        let layout = Layout::with(scenario, &topology, about);
+        Simulation::with_layout(scenario, topology, layout.as_ref())
+    }
+
     fn with_layout(scenario: &Scenario, topology: Topology, layout: Option<&Layout>) -> Result<Simulation, SimError> {
         let mut links = plan::links(scenario, &topology)?;
         let forwarding = setup::forwarding(scenario, &topology, &mut links);

@@ -1,9 +1,10 @@
 //! Scenarios, papers, policies and demonstrations, run from beginning to end; every front end calls this.
 //!
 //! A request goes in (a plain struct with defaults), a [`Monitor`] observes progress, an answer comes out, and a results folder is written.
-//! There are four kinds of requests: [`run`](run()) a scenario, [`reproduce`](reproduce()) a paper, [`demonstrate`] the policy loop,
-//! and [`try_policy`]; [`tune()`] searches a policy's numbers. [`sweep`](sweep()) runs a scenario's runs into a dataset that outlives an interruption. [`simulate`] is [`run`](run()) for a front end that wants the tables in memory; [`write`](write()) makes the folder
-//! of them.
+//! There are four kinds of requests: [`run`](run()) a scenario, [`reproduce`](reproduce()) a paper, [`demonstrate`] the policy loop, and
+//! [`try_policy`]; [`tune()`] searches a policy's numbers. [`sweep`](sweep()) runs a scenario's runs into a dataset that outlives an
+//! interruption. [`simulate`] is [`run`](run()) for a front end that wants the tables in memory; [`write`](write()) makes the folder of
+//! them.
 //!
 //! Nothing here prints, reads arguments or handles signals. Progress arrives as an [`Event`] at the front end's [`Sink`], from any
 //! thread. A [`Stop`] ends the work between two steps. A [`Failure`] says why there is no answer; then the results folder was not

@@ -1,8 +1,8 @@
 //! Shared by the tests of several crates. Only tests and benchmarks depend on it.
 //!
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] and [`Machine::share`]
-//!   serialise tests, [`Namespaces`], [`cable`] and [`Cgroup`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs from it, [`eventually`] waits
-//!   for an effect. [`NatsServer`] carries messages between them. [`WallClock`] is wrong for one process.
+//!   serialise tests, [`Namespaces`], [`cable`] and [`Cgroup`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs
+//!   from it, [`eventually`] waits for an effect. [`NatsServer`] carries messages between them. [`WallClock`] is wrong for one process.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one. [`policy_for_all`] writes a policy.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
 //!   cases to run.

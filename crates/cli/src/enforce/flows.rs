@@ -12,12 +12,12 @@ use std::path::Path;
 /// What is listed, and how.
 #[derive(Debug, clap::Args)]
 pub struct Listing {
-    /// With --status --flows: sort by a column, the largest number first, text from a to z; `-COLUMN` the other way round. Columns: server, client, algorithm,
-    /// state, cwnd, ssthresh, rtt, in-flight, buffered, packets, sent, retransmitted, absorbed, acked, age
+    /// With --status --flows: sort by a column, the largest number first, text from a to z; `-COLUMN` the other way round. Columns: server,
+    /// client, algorithm, state, cwnd, ssthresh, rtt, in-flight, buffered, packets, sent, retransmitted, absorbed, acked, age
     #[arg(long, value_name = "COLUMN", requires = "flows", value_parser = sort, allow_hyphen_values = true)]
     sort: Option<Sort>,
-    /// With --status --flows: only flows for which all of these words hold: server=PREFIX, client=PREFIX, port=NUMBER (of either end), algorithm=NAME,
-    /// state=NAME; or only PREFIX (of either end), NUMBER or NAME
+    /// With --status --flows: only flows for which all of these words hold: server=PREFIX, client=PREFIX, port=NUMBER (of either end),
+    /// algorithm=NAME, state=NAME; or only PREFIX (of either end), NUMBER or NAME
     #[arg(long, value_name = "EXPR", requires = "flows", value_parser = filter)]
     filter: Option<Filter>,
     /// With --status --flows: at most so many, the first by --sort

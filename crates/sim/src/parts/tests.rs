@@ -2,6 +2,7 @@
 
 use super::Layout;
 use crate::Simulation;
+use crate::network::Network;
 use proptest::prelude::*;
 use results::RunResults;
 use scenario::Scenario;
@@ -9,10 +10,9 @@ use units::Time;
 
 /// The parts of a network that is too small for parts otherwise.
 fn cut(scenario: &Scenario, parts: usize) -> Simulation {
-    let topology = plan::topology(scenario).unwrap();
-    let layout = Layout::with(scenario, &topology, parts).expect("it can be cut");
-    assert!(layout.parts >= 2);
-    Simulation::with_layout(scenario, topology, Some(&layout)).unwrap()
+    let simulation = Simulation::in_parts(scenario, parts).unwrap();
+    assert!(matches!(simulation.network, Network::Parts(_)), "it can be cut");
+    simulation
 }
 
 /// All tables of a run on so many threads, in so many steps.
