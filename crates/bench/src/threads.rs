@@ -11,7 +11,7 @@ use units::Time;
 struct Size {
     name: &'static str,
     k: u32,
-    /// About so many parts, as larger networks have them: for these hosts the simulator makes none.
+    /// So many parts: the simulator makes none for these hosts.
     parts: Option<usize>,
     measured: Time,
 }

@@ -191,7 +191,7 @@ impl Core {
                 framing: framing.0,
                 gates: Vec::new(),
                 dropped: Vec::new(),
-                outboxes: Vec::new(),
+                outbox: None,
             },
             sockets: Vec::new(),
             requests,
@@ -394,7 +394,7 @@ impl Core {
         let (events, mut next) = (&lane.events[..lane.end], lane.next);
         let start = self.fabric.calendar.start();
         // as with links: where all are in the second cache, prefetching costs more than it gives
-        let many = self.sockets.len() >= MANY_SOCKETS || !self.fabric.outboxes.is_empty();
+        let many = self.sockets.len() >= MANY_SOCKETS || self.fabric.outbox.is_some();
         loop {
             if many {
                 self.prefetch(&events[next..]);

@@ -3,7 +3,7 @@
 use crate::calendar::{Calendar, Event, kind};
 use crate::gate::{Gate, Passing};
 use crate::packets::Packets;
-use crate::parts::Crossing;
+use crate::parts::{Crossing, Outbox};
 use net::{Ecn, LinkId, LinkTable, Outcome, Parcel, Sent, mix64};
 use units::Time;
 
@@ -26,15 +26,15 @@ pub struct Fabric {
     pub gates: Vec<Option<Box<Gate>>>,
     /// Tokens of packets that a link has just dropped.
     pub dropped: Vec<u64>,
-    /// Packets that have left for another part of the network, by part; empty if this is all of it.
-    pub outboxes: Vec<Vec<Crossing>>,
+    /// Packets that have left for another part of the network; none if this is all of it.
+    pub outbox: Option<Outbox<Crossing>>,
 }
 
 impl Fabric {
     /// The packets at switches among `events`, sorted, of the open bucket.
     pub fn walk(&mut self, events: &[Event]) {
         // a function each, because each is a tight loop; in a whole network no hop asks whether its packet leaves
-        if !self.outboxes.is_empty() {
+        if self.outbox.is_some() {
             self.walk_far::<true>(events);
         } else if self.links.len() < MANY_LINKS && self.routes.0.len() < MANY_HOPS {
             self.walk_near(events);
@@ -133,7 +133,7 @@ impl Fabric {
         let (part, place) = self.routes.exit(event.place());
         let (slot, event) = (event.what(), event.moved_to(place));
         let crossing = Crossing { arrives, event, sent: self.packets.sent(slot), segment: *self.packets.segment(slot) };
-        self.outboxes[part as usize].push(crossing);
+        self.outbox.as_mut().expect("only parts have such routes").push(part, crossing);
         self.packets.give_back(slot);
     }
 
@@ -263,7 +263,7 @@ impl Fabric {
     }
 
     /// Packets under way on each link, or to each far end: those whose arrival there is pending, `drained` ones
-    /// included, and those that a link holds. Those in outboxes are not counted.
+    /// included, and those that a link holds. Those in the outbox are not counted.
     pub fn in_flight<'a>(&self, drained: impl Iterator<Item = &'a Event>) -> Vec<u64> {
         let mut count: Vec<u64> = (0..self.links.len() as u32).map(|i| self.links.held(LinkId(i))).collect();
         count.resize(self.links.ends(), 0);

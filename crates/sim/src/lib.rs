@@ -107,14 +107,14 @@ impl Simulation {
         Simulation::with_layout(scenario, topology, layout.as_ref())
     }
 
-    /// The same in about so many parts, whatever the number of hosts; whole if it is less than two or the network cannot be cut. For
+    /// The same in so many parts, or as many as can be, whatever the number of hosts; whole if it is one or the network cannot be cut. For
     /// comparisons: results depend on the number of parts.
     ///
     /// # Errors
     /// As [`Simulation::new`].
-    pub fn in_parts(scenario: &Scenario, about: usize) -> Result<Simulation, SimError> {
+    pub fn in_parts(scenario: &Scenario, most: usize) -> Result<Simulation, SimError> {
         let topology = plan::topology(scenario)?;
-        let layout = Layout::with(scenario, &topology, about);
+        let layout = Layout::with(scenario, &topology, most);
         Simulation::with_layout(scenario, topology, layout.as_ref())
     }
 

@@ -25,6 +25,7 @@ use barrier::Barrier;
 pub use director::Director;
 pub use layout::Layout;
 use mail::Mail;
+pub use mail::Outbox;
 use net::{LinkCounters, LinkId, LinkTable, QueueLength, Topology};
 use part::Ends;
 pub use part::{Crossing, Part};
@@ -40,7 +41,7 @@ pub struct Parts {
     list: Vec<Part>,
     pub director: Director,
     mail: Mail<Crossing>,
-    /// Which boxes the last window filled, 0 or 1.
+    /// Counts the windows that have ended: at the end of each, mail was sent for this turn.
     turn: usize,
     window: Time,
     now: Time,
@@ -94,8 +95,8 @@ impl Parts {
             }
             let requests = Requests::new(setup::reaction(topology, framing));
             let mut core = Core::new(links, calendar, requests, Framing(framing), scenario.measure.packet_delay);
-            core.fabric.outboxes = (0..layout.parts).map(|_| Vec::new()).collect();
-            Part { core, ends: Ends::new(stacks.clone(), scenario.seed, scenario.measure.messages), spare: Vec::new() }
+            core.fabric.outbox = Some(Outbox::new(layout.parts));
+            Part::new(core, Ends::new(stacks.clone(), scenario.seed, scenario.measure.messages))
         };
         let own = layout.links();
         let parts: Vec<Part> = own.iter().map(|own| part(links.subset(own))).collect();
@@ -220,13 +221,16 @@ impl Parts {
         }
         let hop = |part: usize, crossing: &Crossing| self.list[part].core.fabric.routes.hop(crossing.event.place())[0];
         let mut cross = |to: usize, crossing: &Crossing| arriving[to][hop(to, crossing).link().index()] += 1;
-        self.mail.for_each(&mut cross);
-        for part in &self.list {
-            for (to, outbox) in part.core.fabric.outboxes.iter().enumerate() {
-                for crossing in outbox {
-                    cross(to, crossing);
-                }
+        for (number, part) in self.list.iter().enumerate() {
+            if !part.has_taken(self.turn) {
+                self.mail.take(self.turn, number, |crossing| cross(number, crossing));
             }
+            part.core
+                .fabric
+                .outbox
+                .iter()
+                .flat_map(Outbox::iter)
+                .for_each(|(to, crossing)| cross(to as usize, crossing));
         }
         for (link, count) in count.iter_mut().enumerate() {
             let ends = self.director.far_ends(LinkId(link as u32)).iter();
@@ -277,13 +281,13 @@ impl Shared<'_> {
             let (mut next, mut heard) = (Time::NEVER, false);
             for number in share.clone() {
                 let mut part = lock(&self.parts[number]);
-                part.take_in(self.mail.take(turn, number));
+                part.take_in(self.mail, turn, number);
                 let Part { core, ends, .. } = &mut **part;
                 core.run_to(target, ends);
                 heard |= !ends.heard.is_empty();
                 next = next.min(core.fabric.calendar.next_from(target));
                 if self.is_window_end(target)
-                    && part.send_out(|to, batch| self.mail.send(1 - turn, to, number as u32, batch))
+                    && core.fabric.outbox.as_mut().is_some_and(|outbox| self.mail.send(turn + 1, number, outbox))
                 {
                     next = target;
                 }
@@ -310,7 +314,7 @@ impl Shared<'_> {
             director.hear(target, traffic, &mut parts);
         }
         if self.is_window_end(target) {
-            self.turn.store(1 - turn, Ordering::Release);
+            self.turn.store(turn + 1, Ordering::Release);
             if director.has_asked() {
                 let mut guards: Vec<MutexGuard<'_, &mut Part>> = self.parts.iter().map(lock).collect();
                 let mut parts: Vec<&mut Part> = guards.iter_mut().map(|guard| &mut ***guard).collect();

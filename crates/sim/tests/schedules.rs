@@ -10,14 +10,14 @@ mod mail;
 mod sync {
     pub use shuttle::hint::spin_loop as spin;
     pub use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    pub use shuttle::sync::{Condvar, Mutex};
+    pub use shuttle::sync::{Condvar, Mutex, RwLock};
 
     /// Few, so that both ways to wait are taken.
     pub const SPINS: u32 = 2;
 }
 
 use barrier::Barrier;
-use mail::Mail;
+use mail::{Mail, Outbox};
 use shuttle::sync::Arc;
 use shuttle::thread;
 use sync::{AtomicUsize, Ordering};
@@ -34,29 +34,32 @@ fn windows() {
     let threads = (0..THREADS).map(|thread| {
         let (barrier, mail, turn) = (barrier.clone(), mail.clone(), turn.clone());
         thread::spawn(move || {
+            let mut outbox = Outbox::new(THREADS);
             for window in 0..WINDOWS {
-                let last = turn.load(Ordering::Acquire);
-                let taken = mail.take(last, thread);
-                let others = (0..THREADS as u32).filter(|from| *from != thread as u32);
-                let expected: Vec<(u32, Vec<usize>)> = match window {
+                let now = turn.load(Ordering::Acquire);
+                let others = || (0..THREADS).filter(|other| *other != thread);
+                let mut taken = Vec::new();
+                mail.take(now, thread, |letter| taken.push(*letter));
+                let expected: Vec<[usize; 3]> = match window {
                     0 => Vec::new(),
-                    _ => others.map(|from| (from, vec![window - 1])).collect(),
+                    _ => others().flat_map(|from| [[from, window - 1, 0], [from, window - 1, 1]]).collect(),
                 };
                 assert_eq!(taken, expected, "what the last window has brought, by sender");
-                for to in (0..THREADS).filter(|to| *to != thread) {
-                    mail.send(1 - last, to, thread as u32, vec![window]);
+                for number in 0..2 {
+                    others().rev().for_each(|to| outbox.push(to as u32, [thread, window, number]));
                 }
-                assert!(barrier.wait(|| turn.store(1 - last, Ordering::Release)));
+                assert!(mail.send(now + 1, thread, &mut outbox));
+                assert_eq!(outbox.iter().count(), 0);
+                assert!(barrier.wait(|| turn.store(now + 1, Ordering::Release)));
             }
         })
     });
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
-    let mut left = 0;
-    mail.for_each(|_, window| {
-        assert_eq!(*window, WINDOWS - 1);
-        left += 1;
-    });
-    assert_eq!(left, THREADS * (THREADS - 1), "only what the last window has sent is left");
+    for to in 0..THREADS {
+        let mut left = Vec::new();
+        mail.take(WINDOWS, to, |[_, window, _]| left.push(*window));
+        assert_eq!(left, [WINDOWS - 1; 2 * (THREADS - 1)], "only what the last window has sent is left");
+    }
 }
 
 #[test]

@@ -9,11 +9,12 @@ use net::{LinkId, LinkSpec, NodeId, Topology};
 use scenario::{Balancing, Buffer, Routing, Scenario};
 use units::Time;
 
-/// Smaller networks are not cut. On one core parts cost 10 to 16 % at 1,024 hosts, which must not slow sweeps, whose runs have a core each.
+/// Smaller networks are not cut. On one core parts cost 12 to 20 % at 1,024 hosts, which must not slow sweeps, whose runs have a core each.
 pub const HOSTS_MIN: usize = 2048;
-/// Hosts of a part, or between half as many and twice, as groups have it.
-const PART_HOSTS: usize = 256;
-/// About so many parts at most: more would only wait for each other.
+/// About so many hosts a part. With 256 one core is slower by 10 to 13 % at 4,394 and 8,192 hosts,
+/// and two by 0 to 8 %.
+const PART_HOSTS: usize = 512;
+/// So many parts at most: more would only wait for each other.
 const PARTS_MAX: usize = 64;
 /// Full packets on all links of a part in a window, so that the barrier is a small part of a window's time.
 const WINDOW_PACKETS: f64 = 64.0;
@@ -34,22 +35,21 @@ impl Layout {
         if topology.n_hosts() < HOSTS_MIN {
             return None;
         }
-        let about = (topology.n_hosts() / PART_HOSTS).min(PARTS_MAX);
-        let layout = Layout::with(scenario, topology, about)?;
+        let most = (topology.n_hosts() / PART_HOSTS).min(PARTS_MAX);
+        let layout = Layout::with(scenario, topology, most)?;
         let packets = setup::density(topology) * layout.window.as_secs_f64();
         let worth = (packets / WINDOW_PACKETS) as usize;
         if worth < layout.parts { Layout::with(scenario, topology, worth) } else { Some(layout) }
     }
 
-    /// About so many parts, all but the last with the same number of groups; none if there would be less than two.
-    pub fn with(scenario: &Scenario, topology: &Topology, about: usize) -> Option<Layout> {
+    /// At most so many parts, whose numbers of groups differ by one at most; none if there would be less than two.
+    pub fn with(scenario: &Scenario, topology: &Topology, most: usize) -> Option<Layout> {
         let groups = scenario.network.topology.pods()? as usize;
-        let of_part = (groups / about.max(1)).max(1);
-        let parts = groups.div_ceil(of_part);
-        if about < 2 || parts < 2 || is_whole(scenario, topology) {
+        let parts = groups.min(most);
+        if parts < 2 || is_whole(scenario, topology) {
             return None;
         }
-        let nodes = nodes(topology, topology.n_hosts() / groups * of_part);
+        let nodes = nodes(topology, groups, parts);
         let owner = |link: &LinkSpec| {
             let ends = [link.from, link.to].map(|node| nodes[node.index()]);
             let any = link.from.0 % parts as u32;
@@ -89,10 +89,11 @@ fn is_whole(scenario: &Scenario, topology: &Topology) -> bool {
         || algorithms.any(hooks)
 }
 
-/// The part of each node, of so many hosts a part; none for a switch that leads to several.
-fn nodes(topology: &Topology, of_part: usize) -> Vec<Option<u32>> {
+/// The part of each node; none for a switch that leads to several.
+fn nodes(topology: &Topology, groups: usize, parts: usize) -> Vec<Option<u32>> {
     let hosts = topology.n_hosts();
-    let of_host = |host: usize| (host < hosts).then_some((host / of_part) as u32);
+    let of_group = hosts / groups;
+    let of_host = |host: usize| (host < hosts).then_some((host / of_group * parts / groups) as u32);
     let mut nodes: Vec<Option<u32>> = (0..topology.nodes().len()).map(of_host).collect();
     // from the hosts upwards: a switch whose known neighbours are in one part is in it, one with several neither is nor tells others
     let mut known: Vec<bool> = nodes.iter().map(Option::is_some).collect();

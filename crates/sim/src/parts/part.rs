@@ -1,5 +1,6 @@
 //! A part of a network while it runs: its own event set, links, packets and sockets.
 
+use super::mail::Mail;
 use crate::calendar::Event;
 use crate::core::{Core, Hear, Socket};
 use crate::requests::{Joined, Request, Requests};
@@ -26,32 +27,27 @@ pub struct Crossing {
 pub struct Part {
     pub core: Core,
     pub ends: Ends,
-    /// Emptied batches, to be filled again.
-    pub spare: Vec<Vec<Crossing>>,
+    /// The last turn whose mail it has taken.
+    taken: usize,
 }
 
 impl Part {
-    /// Takes in what other parts have sent, batch by batch.
-    pub fn take_in(&mut self, batches: Vec<(u32, Vec<Crossing>)>) {
-        for (_, mut batch) in batches {
-            for crossing in &batch {
-                self.core.fabric.enter(crossing);
-            }
-            batch.clear();
-            self.spare.push(batch);
+    /// Nothing has happened in it.
+    pub fn new(core: Core, ends: Ends) -> Part {
+        Part { core, ends, taken: 0 }
+    }
+
+    /// Takes in what other parts have sent for `turn` to this one, of this number, unless it has.
+    pub fn take_in(&mut self, mail: &Mail<Crossing>, turn: usize, number: usize) {
+        if !self.has_taken(turn) {
+            mail.take(turn, number, |crossing| self.core.fabric.enter(crossing));
+            self.taken = turn;
         }
     }
 
-    /// Hands what is in the outboxes to `send`, with the part that it is for; whether there was anything.
-    pub fn send_out(&mut self, mut send: impl FnMut(usize, Vec<Crossing>)) -> bool {
-        let mut any = false;
-        for (to, outbox) in self.core.fabric.outboxes.iter_mut().enumerate() {
-            if !outbox.is_empty() {
-                any = true;
-                send(to, std::mem::replace(outbox, self.spare.pop().unwrap_or_default()));
-            }
-        }
-        any
+    /// Whether it has taken in what was sent for `turn`.
+    pub fn has_taken(&self, turn: usize) -> bool {
+        self.taken == turn
     }
 
     /// A socket that is here already.
