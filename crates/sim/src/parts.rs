@@ -31,6 +31,7 @@ use part::Ends;
 pub use part::{Crossing, Part};
 use plan::Arrived;
 use scenario::Scenario;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -149,11 +150,16 @@ impl Parts {
         };
         let share = |thread: usize| thread * n / threads..(thread + 1) * n / threads;
         thread::scope(|scope| {
-            for thread in 1..threads {
-                let (shared, share) = (&shared, share(thread));
-                scope.spawn(move || shared.run(share));
-            }
+            let others: Vec<_> = (1..threads)
+                .map(|thread| {
+                    let (shared, share) = (&shared, share(thread));
+                    scope.spawn(move || shared.run(share))
+                })
+                .collect();
             shared.run(share(0));
+            for other in others {
+                other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            }
         });
         self.turn = shared.turn.load(Ordering::Acquire);
         self.now = end;

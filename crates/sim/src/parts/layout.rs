@@ -11,9 +11,9 @@ use units::Time;
 
 /// Smaller networks are not cut. On one core parts cost 12 to 20 % at 1,024 hosts, which must not slow sweeps, whose runs have a core each.
 pub const HOSTS_MIN: usize = 2048;
-/// About so many hosts a part. With 256 one core is slower by 10 to 13 % at 4,394 and 8,192 hosts,
-/// and two by 0 to 8 %.
-const PART_HOSTS: usize = 512;
+/// About so many hosts a part of up to 16 parts, and of more. On few cores larger parts are faster; smaller ones are for more cores.
+const PART_HOSTS: [usize; 2] = [256, 512];
+const FEW_PARTS: usize = 16;
 /// So many parts at most: more would only wait for each other.
 const PARTS_MAX: usize = 64;
 /// Full packets on all links of a part in a window, so that the barrier is a small part of a window's time.
@@ -35,7 +35,8 @@ impl Layout {
         if topology.n_hosts() < HOSTS_MIN {
             return None;
         }
-        let most = (topology.n_hosts() / PART_HOSTS).min(PARTS_MAX);
+        let [few, many] = PART_HOSTS.map(|hosts| topology.n_hosts() / hosts);
+        let most = few.min(FEW_PARTS).max(many).min(PARTS_MAX);
         let layout = Layout::with(scenario, topology, most)?;
         let packets = setup::density(topology) * layout.window.as_secs_f64();
         let worth = (packets / WINDOW_PACKETS) as usize;

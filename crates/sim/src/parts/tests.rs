@@ -131,11 +131,11 @@ fn a_flow_fares_in_parts_as_in_the_whole_network() {
 }
 
 #[test]
-fn a_packet_crosses_once_on_its_way_and_large_parts_have_512_hosts() {
+fn a_packet_crosses_once_on_its_way_and_its_parts_have_256_hosts() {
     let scenario = testkit::scenario(&ONE_FLOW.replace("k = 4", "k = 22").replace("1 Gbit/s", "10 Gbit/s"));
     let topology = plan::topology(&scenario).unwrap();
     let layout = Layout::of(&scenario, &topology).expect("2662 hosts are enough");
-    assert_eq!(layout.parts, 5);
+    assert_eq!(layout.parts, 10);
     let router = net::Router::new(&topology, net::Routing::Ecmp);
     let mut path = Vec::new();
     for (host, hash) in (0..2661).zip(0..) {
