@@ -231,12 +231,9 @@ impl Parts {
             if !part.has_taken(self.turn) {
                 self.mail.take(self.turn, number, |crossing| cross(number, crossing));
             }
-            part.core
-                .fabric
-                .outbox
-                .iter()
-                .flat_map(Outbox::iter)
-                .for_each(|(to, crossing)| cross(to as usize, crossing));
+            for (to, crossing) in part.core.fabric.outbox.iter().flat_map(Outbox::iter) {
+                cross(to as usize, crossing);
+            }
         }
         for (link, count) in count.iter_mut().enumerate() {
             let ends = self.director.far_ends(LinkId(link as u32)).iter();
