@@ -76,7 +76,8 @@ for axes, flows in zip(panels, [2, 10, 40], strict=True):
 panels[-1].set_xlabel("time, ms")
 figure.tight_layout()
 
-# %% [markdown] The maximum is where the equations say. The swing is larger than theirs for two flows: they take the marked fraction as
-# small, and windows as fractions of a segment. And there are no bursts in them: leave out `tso_segments` and `delayed_ack`, and look at the
-# troughs with Linux's usual values. Where the assumptions of a model end is as interesting as where it holds: 80 windows of two segments,
-# the smallest that there is, are 160 packets, of which this path holds 81. Try 80 flows.
+# %% [markdown]
+# The maximum is where the equations say. The swing is larger than theirs for two flows: they take the marked fraction as small, and windows as
+# fractions of a segment. And there are no bursts in them: leave out `tso_segments` and `delayed_ack`, and look at the troughs with Linux's usual values.
+# Where the assumptions of a model end is as interesting as where it holds: 80 windows of two segments, the smallest that there is, are 160 packets, of which
+# this path holds 81. Try 80 flows.

@@ -80,8 +80,9 @@ network = opentcp.Scenario.from_dict(
 trial = policy.try_(network, seeds=5)
 print(trial)
 
-# %% [markdown] The answer is about this network and these seeds: with an interval, or "cannot say". The same comparison as a sweep, with a
-# second policy and without any, gives each run's tables to look at. `None` is the network without a policy.
+# %% [markdown]
+# The answer is about this network and these seeds: with an interval, or "cannot say". The same comparison as a sweep, with a second policy and without
+# any, gives each run's tables to look at. `None` is the network without a policy.
 
 # %%
 sweep = network.sweep({"seed": [1, 2, 3]}, policies=[None, policy, "policies/opentcp1.toml"])

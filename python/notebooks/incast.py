@@ -10,9 +10,9 @@
 # %% [markdown]
 # # Incast and the minimum RTO
 #
-# One host asks many for a piece of data each; all answer at once, into one port. Its queue overflows, and some flows lose the *last*
-# packets of their window: no later packet arrives that could tell the sender by duplicate ACKs. Such a flow waits for its retransmission
-# timeout. RTTs here are a tenth of a millisecond, but Linux's RTO is at least 200 ms: the port is idle for a thousand round trips.
+# One host asks many for a piece of data each; all answer at once, into one port. Its queue overflows, and some flows lose the *last* packets
+# of their window: no later packet arrives that could tell the sender by duplicate ACKs. Such a flow waits for its retransmission timeout. RTTs here are
+# a tenth of a millisecond, but Linux's RTO is at least 200 ms: the port is idle for a thousand round trips.
 
 # %%
 import opentcp
@@ -33,8 +33,9 @@ incast = opentcp.Scenario.from_dict(
     name="incast",
 )
 
-# %% [markdown] Five rounds follow each other on the same connections. The ideal is easy to calculate: 5 x 40 x 64 kB at 1 Gbit/s are 102
-# ms. How long does the slowest connection take?
+# %% [markdown]
+# Five rounds follow each other on the same connections. The ideal is easy to calculate: 5 x 40 x 64 kB at 1 Gbit/s are 102 ms. How long does the slowest
+# connection take?
 
 # %%
 IDEAL_MS = 5 * 40 * 64e3 * 8 / 1e9 * 1e3
