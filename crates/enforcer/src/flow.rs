@@ -571,12 +571,15 @@ impl<P: Packet> Flow<P> {
         }
         let fills = self.fill_gaps(cx, segment, known_end, &packet);
         let buffer = self.buffer.as_mut().expect("made before");
-        buffer.owes_ack = true;
+        let is_oldest = !after(segment.seq, una);
+        // a duplicate ACK in answer to a probe of the last segment tells the server nothing, and one that has split a large segment to
+        // send its end takes the first part for lost: an ACK covered some of it, so RACK (RFC 8985 6.2) holds all of it for delivered
+        buffer.owes_ack |= fills || is_oldest;
         if !fills && has_sack {
             buffer.note_twice(segment.seq, known_end);
         }
         cx.counters.absorbed += 1;
-        cx.counters.absorbed_oldest += u64::from(!after(segment.seq, una));
+        cx.counters.absorbed_oldest += u64::from(is_oldest);
         cx.counters.absorbed_last += u64::from(end == nxt);
         self.absorbed = self.absorbed.saturating_add(1);
         if !after(end, nxt) {

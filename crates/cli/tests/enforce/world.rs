@@ -304,6 +304,18 @@ impl World {
         word.and_then(|word| word.split('/').nth(1)?.parse().ok()).unwrap_or(0)
     }
 
+    /// Those of all of the server's connections that are no tail loss probes: a probe follows every pause of a slow machine.
+    pub fn retransmits_for_losses(&self) -> u64 {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+        let counters = inside(&self.hosts[0], read);
+        let lines: Vec<Vec<&str>> = counters.lines().map(|line| line.split_whitespace().collect()).collect();
+        let (names, values) = (&lines[0], &lines[1]);
+        let value =
+            |name: &str| names.iter().position(|other| *other == name).and_then(|at| values[at].parse::<u64>().ok());
+        let kinds = ["TCPFastRetrans", "TCPSlowStartRetrans", "TCPTimeouts"];
+        kinds.iter().map(|name| value(name).expect("every kernel counts it")).sum()
+    }
+
     /// Of these, the ones that the client had already, as its DSACKs say.
     pub fn duplicates(&self, server: &TcpStream) -> u64 {
         self.shown(server, "dsack_dups:").and_then(|word| word.parse().ok()).unwrap_or(0)

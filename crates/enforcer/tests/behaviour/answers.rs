@@ -1,8 +1,9 @@
 //! A server gets few late ACKs.
 
 use crate::rig::{Rig, STACK, rig};
-use crate::{MSS, S, ack, burst, sacking};
+use crate::{MSS, S, ack, burst, data, newreno, sacking};
 use enforcer::Limits;
+use tcp::Segment;
 use units::Time;
 
 /// The server sends `count` segments at once, and the client acknowledges each after `rtt`; returns the number of ACKs that the server
@@ -114,4 +115,18 @@ fn a_duplicate_replaces_a_late_ack_that_was_not_forwarded() {
     let got = rig.client(0, sacking(sent + 5, sent + 6, sent + 7)).expect("a duplicate passes in its place");
     assert_eq!((got.ack, got.sack_count), (S + (sent + 5) * MSS, 0));
     assert!(rig.client(0, sacking(sent + 5, sent + 6, sent + 8)).is_none_or(|update| update.window > got.window));
+}
+
+#[test]
+fn a_probe_of_the_last_segment_is_absorbed_and_no_duplicate_ack_answers_it() {
+    let mut rig = newreno();
+    burst(&mut rig, 0, 3);
+    let shown = rig.client(0, ack(1)).expect("it acknowledges more");
+    assert_eq!(rig.server(0, data(2)), []);
+    assert_eq!(rig.enforcer.counters().absorbed_last, 1);
+    let duplicate = Segment { window: shown.window, ..ack(1) };
+    assert_eq!(rig.client(0, duplicate), None, "Linux would retransmit what it has split the probe from");
+    let got = rig.client(0, Segment { sack_count: 1, ..ack(3) });
+    assert_eq!(got.map(|s| s.ack), Some(S + 3 * MSS));
+    assert_eq!(rig.enforcer.counters().undos, 1, "the D-SACK follows when the client has all of it");
 }
