@@ -111,7 +111,7 @@ fn every_algorithm_carries_100_mb_over_a_gigabit() {
         let cc = algorithm.name();
         let text = format!(
             r#"
-            duration = "4 s"
+            duration = "2 s"
             [network]
             topology = {{ star = {{ hosts = 2 }} }}
             rate = "1 Gbit/s"

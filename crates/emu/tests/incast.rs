@@ -12,7 +12,11 @@ use testkit::scenario_in;
 fn run(name: &str, policy: bool, changes: &[(&str, &str)]) -> Option<Emulated> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let shipped = std::fs::read_to_string(root.join("scenarios/incast-kernel.toml")).unwrap();
-    let mut text = shipped.split("[sweep]").next().expect("it has a beginning").to_string();
+    let mut text = shipped
+        .split("[sweep]")
+        .next()
+        .expect("it has a beginning")
+        .replace("duration = \"10 s\"", "duration = \"5 s\"");
     if !policy {
         text = text.replace("\"../policies/incast.toml\"", "\"none\"");
     }

@@ -2,7 +2,8 @@
 //!
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] and [`Machine::share`]
 //!   serialise tests, [`Namespaces`], [`cable`] and [`Cgroup`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs
-//!   from it, [`eventually`] waits for an effect. [`NatsServer`] carries messages between them. [`WallClock`] is wrong for one process.
+//!   from it, [`eventually`] waits for an effect. [`NatsServer`] carries messages between them, [`OpenVSwitch`] their packets. [`WallClock`] is
+//!   wrong for one process.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one. [`policy_for_all`] writes a policy.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
 //!   cases to run.
@@ -16,6 +17,7 @@ mod cgroup;
 mod machine;
 mod nats;
 mod network;
+mod open_vswitch;
 mod policies;
 mod random;
 mod running;
@@ -26,9 +28,10 @@ mod wire;
 
 pub use asked::asked;
 pub use cgroup::{Cgroup, Entered, command_in};
-pub use machine::{Machine, cgroups, or_skip, root};
+pub use machine::{AlgorithmNames, Machine, cgroups, or_skip, root};
 pub use nats::{NatsServer, free_port, nats_program};
 pub use network::{End, Namespaces, cable, command, inside, ip, run_inside, set_sysctl, talk};
+pub use open_vswitch::OpenVSwitch;
 pub use policies::policy_for_all;
 pub use random::Random;
 pub use running::{Burners, Running};

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{Cgroup, Running, eventually, nats_program, or_skip, root, until};
+use testkit::{Cgroup, Running, eventually, ip, nats_program, or_skip, root, until};
 
 const POLICY: &str = r#"
 name = "calm"
@@ -123,7 +123,7 @@ fn machines() -> Option<Machines> {
     drop(kernel::Pins::open().unwrap_or_else(|error| panic!("{error}")));
     let cgroup = or_skip(Cgroup::new("fleet"))?;
     nats_program()?;
-    if !are_installed(&["ovs-vswitchd", "ethtool", "tc", "ss", "iperf3", "snmpd", "snmpget"]) {
+    if !are_installed(&["tc", "ss", "iperf3", "snmpd", "snmpget"]) {
         return None;
     }
     or_skip(target())?;
@@ -149,8 +149,7 @@ fn offer(machines: &Machines) -> [Running; 2] {
     let snmpd = machines.start(SWITCH, "snmpd", snmpd);
     until("snmpd listens", || snmpd.said().contains("NET-SNMP version"));
     // as an agent that runs for long: from its first answer on it renews its counters by a timer
-    let ask = format!("snmpget -v2c -c wide {here} 1.3.6.1.2.1.31.1.1.1.6.1");
-    crate::switch::run(machines.namespace(SWITCH), machines.place.path(), &ask);
+    ip(&format!("netns exec {} snmpget -v2c -c wide {here} 1.3.6.1.2.1.31.1.1.1.6.1", machines.namespace(SWITCH)));
     let mut gnmi = Command::new(target().expect("it was built"));
     gnmi.args(["-listen", &format!("{here}:9339"), "-interval", "2s"]);
     let gnmi = machines.start(SWITCH, "target", gnmi);

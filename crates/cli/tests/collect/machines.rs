@@ -1,13 +1,14 @@
 //! A fleet's machines at a switch: a network namespace each, with an address where the others reach it. Its server, Oracle, agents and
 //! collectors are processes there, with identities of their own.
 
-use crate::switch::{Switch, plain_packets};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use tempfile::TempDir;
-use testkit::{Cgroup, End, Machine, Namespaces, NatsServer, Running, cable, command_in, inside, ip, run_inside};
+use testkit::{
+    Cgroup, End, Machine, Namespaces, NatsServer, OpenVSwitch, Running, cable, command_in, inside, ip, run_inside,
+};
 
 /// The machine that is the switch, at its port LOCAL.
 pub const SWITCH: usize = 0;
@@ -29,7 +30,7 @@ pub fn address(machine: usize) -> String {
 /// The machines and what runs there; gone on drop, also after a failing test.
 pub struct Machines {
     server: Option<NatsServer>,
-    pub switch: Switch,
+    pub switch: OpenVSwitch,
     pub place: TempDir,
     names: Namespaces<6>,
     /// Of all hosts.
@@ -53,17 +54,17 @@ impl Machines {
             let (host, address) = (&names[machine], format!("{}/24", address(machine)));
             let there = End { host, name: "eth0", address: Some(&address) };
             cable([there, End { host: switch, name: NAMES[machine], address: None }]);
-            plain_packets(host, place.path());
+            OpenVSwitch::connect(host, "eth0");
         }
         let id = process::id();
         for host in HOSTS {
             cgroup.below(NAMES[host]);
         }
-        let started = Switch::start(switch, place.path(), &NAMES[1..]);
+        let started = crate::switch::between(switch, place.path(), &NAMES[1..]);
         for host in HOSTS {
             // afterwards: Open vSwitch removes the queue that a new port has
             let limit = format!("tbf rate {rate} burst 16kb latency 20ms");
-            crate::switch::run(switch, place.path(), &format!("tc qdisc add dev {} root {limit}", NAMES[host]));
+            ip(&format!("netns exec {switch} tc qdisc add dev {} root {limit}", NAMES[host]));
         }
         ip(&format!("-n {switch} address add {}/24 dev sw", address(SWITCH)));
         ip(&format!("-n {switch} link set sw up"));

@@ -1,6 +1,6 @@
 //! Two hosts at a switch, each a network namespace; the switch is an Open vSwitch of the test's own, in user space.
 
-use crate::switch::{Switch, are_installed, plain_packets};
+use crate::switch::{self, are_installed};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::{End, Machine, Namespaces, Running, cable, eventually, inside, ip, or_skip, root};
+use testkit::{End, Machine, Namespaces, OpenVSwitch, Running, cable, eventually, inside, ip, or_skip, root};
 
 /// The hosts are in different racks of one network.
 pub const FIRST: &str = "10.95.1.1";
@@ -19,7 +19,7 @@ pub const RACKS: &str = "[racks]\n\"10.95.1.0/24\" = \"r1\"\n\"10.95.2.0/24\" = 
 
 /// Hosts, switch, and what was started; gone on drop, also after a failing test.
 pub struct World {
-    switch: Switch,
+    switch: OpenVSwitch,
     daemons: Vec<Child>,
     place: TempDir,
     /// The first host, the switch, the second host.
@@ -38,7 +38,7 @@ impl World {
     /// Or a printed reason why the test is skipped.
     pub fn new(programs: &[&str]) -> Option<World> {
         or_skip(root())?;
-        if !are_installed(&[&["ovs-vswitchd", "ethtool"], programs].concat()) {
+        if !are_installed(programs) {
             return None;
         }
         let machine = Machine::share();
@@ -52,9 +52,9 @@ impl World {
             let address = format!("{address}/16");
             let there = End { host, name: "eth0", address: Some(&address) };
             cable([there, End { host: switch, name: port, address: None }]);
-            plain_packets(host, place.path());
+            OpenVSwitch::connect(host, "eth0");
         }
-        let switch = Switch::start(switch, place.path(), &["p1", "p2"]);
+        let switch = switch::between(switch, place.path(), &["p1", "p2"]);
         Some(World { switch, daemons: Vec::new(), place, hosts, _machine: machine })
     }
 
@@ -83,7 +83,7 @@ impl World {
 
     /// The switch's flow entries, without their counts.
     pub fn entries(&self) -> String {
-        self.switch.entries()
+        self.switch.flows("sw", "--no-stats dump-flows SWITCH")
     }
 
     /// Starts `opentcp` in a namespace; its output goes into a file `NAME.out`.

@@ -9,11 +9,10 @@ use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream, UdpSocket};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use testkit::{End, Namespaces, PATIENCE, cable, eventually, ip};
+use testkit::{End, Namespaces, OpenVSwitch, PATIENCE, cable, eventually, ip};
 
 /// The port whose flows take the detour; the others do not.
 const STEERED: u16 = 7001;
@@ -22,20 +21,13 @@ const DIRECT: u16 = 7002;
 const EXEMPT: u16 = 7003;
 
 /// A switch between hosts, with the detour's ports `to-es` and `to-ec`.
-struct Switch<'a> {
-    world: &'a World,
-    daemons: Vec<Child>,
-}
+struct Switch(OpenVSwitch);
 
-impl Switch<'_> {
+impl Switch {
     /// Between these ports, of which `s` and `c` were the bridge's; or a printed reason why the test is skipped.
-    fn between<'a>(world: &'a World, ports: &[&str]) -> Option<Switch<'a>> {
-        for (program, package) in [("ovs-vswitchd", "openvswitch-switch"), ("ethtool", "ethtool")] {
-            let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();
-            if found.is_err() {
-                eprintln!("skipped: {program} is not installed (apt-get install {package})");
-                return None;
-            }
+    fn between(world: &World, ports: &[&str]) -> Option<Switch> {
+        if !OpenVSwitch::is_installed() {
+            return None;
         }
         for port in ["s", "c"] {
             world.run(1, &format!("ip link set {port} nomaster"));
@@ -46,42 +38,14 @@ impl Switch<'_> {
             world.run(1, &format!("ip link set to-{port} up"));
         }
         for host in [0, 2] {
-            world.run(host, "ethtool -K eth0 tx off");
+            OpenVSwitch::connect(&world.hosts()[host], "eth0");
         }
-        let mut switch = Switch { world, daemons: Vec::new() };
-        let database = switch.file("conf.db");
-        world.run(1, &format!("ovsdb-tool create {database} /usr/share/openvswitch/vswitch.ovsschema"));
-        let socket = switch.file("db.sock");
-        switch.start(&format!("ovsdb-server {database} --remote=punix:{socket}"));
-        assert!(eventually(|| world.path("db.sock").exists()), "the switch's database answers");
-        switch.set("--no-wait init");
-        switch.start(&format!("ovs-vswitchd unix:{socket}"));
-        switch.set("add-br sw -- set bridge sw datapath_type=netdev");
+        let started = OpenVSwitch::start(&world.hosts()[1], &world.path(""));
+        started.set("add-br sw -- set bridge sw datapath_type=netdev");
         for port in ports.iter().chain(&["to-es tag=4001", "to-ec tag=4002"]) {
-            switch.set(&format!("add-port sw {port}"));
+            started.set(&format!("add-port sw {port}"));
         }
-        Some(switch)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.world.path(name).display().to_string()
-    }
-
-    fn start(&mut self, line: &str) {
-        let mut words = line.split_whitespace();
-        let mut command = Command::new(words.next().expect("a program"));
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let place = self.file("");
-        for folder in ["OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR"] {
-            command.env(folder, &place);
-        }
-        self.daemons.push(self.world.start(1, &mut command));
-    }
-
-    /// Changes the configuration, and waits until it is in force. The database's socket exists before it accepts connections: hence `--retry`.
-    fn set(&self, what: &str) {
-        let socket = self.file("db.sock");
-        self.world.run(1, &format!("ovs-vsctl --retry --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()));
+        Some(Switch(started))
     }
 
     /// Steers the flows of the chosen port through the enforcer, and no others. What returns from it is output to a named port, so that the
@@ -118,21 +82,13 @@ impl Switch<'_> {
                 }
             }
         }
-        fs::write(self.world.path("flows"), flows.join("\n")).expect("there is room");
-        self.change_flows("add-flows", &self.file("flows"));
+        let file = self.0.file("flows");
+        fs::write(&file, flows.join("\n")).expect("there is room");
+        self.change_flows("add-flows", &file.display().to_string());
     }
 
     fn change_flows(&self, how: &str, flow: &str) {
-        self.world.run(1, &format!("ovs-ofctl {how} unix:{} {flow}", self.file("sw.mgmt")));
-    }
-}
-
-impl Drop for Switch<'_> {
-    fn drop(&mut self) {
-        for daemon in &mut self.daemons {
-            let _ = daemon.kill();
-            let _ = daemon.wait();
-        }
+        self.0.flows("sw", &format!("{how} SWITCH {flow}"));
     }
 }
 
@@ -167,7 +123,7 @@ fn hosts(world: &World, more: &Namespaces<4>) -> [[Host; 3]; 2] {
         let address = format!("10.97.0.{number}/24");
         let there = End { host: namespace, name: "eth0", address: Some(&address) };
         cable([there, End { host: between, name: port, address: None }]);
-        ip(&format!("netns exec {namespace} ethtool -K eth0 tx off"));
+        OpenVSwitch::connect(namespace, "eth0");
     }
     for host in servers.iter().chain(&clients) {
         let on = format!("-n {}", host.namespace);

@@ -4,19 +4,19 @@ use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 use tempfile::TempDir;
-use testkit::{End, Namespaces, PATIENCE, cable, command, inside, ip, or_skip, root, until};
+use testkit::{End, Namespaces, OpenVSwitch, PATIENCE, cable, inside, ip, or_skip, root};
 
 /// Where the first switch listens; the second connects to us.
 pub const PASSIVE: &str = "127.0.0.1:6653";
 
 /// `sw1` (ports `p1` to host 1, `c1`) and `sw2` (`p2` to host 2, `c2`), with a cable between `c1` and `c2`. Removed when dropped.
 pub struct Lab {
-    daemons: Vec<Child>,
-    place: TempDir,
+    switches: OpenVSwitch,
+    _place: TempDir,
     /// The switches', and the two hosts'.
     spaces: Namespaces<3>,
 }
@@ -25,11 +25,8 @@ impl Lab {
     /// Or a printed reason why the test is skipped.
     pub fn new() -> Option<Lab> {
         or_skip(root())?;
-        for (program, package) in [("ovs-vswitchd", "openvswitch-switch"), ("ethtool", "ethtool")] {
-            if Command::new(program).arg("--version").stdout(Stdio::null()).status().is_err() {
-                eprintln!("skipped: {program} is not installed (apt-get install {package})");
-                return None;
-            }
+        if !OpenVSwitch::is_installed() {
+            return None;
         }
         let spaces = Namespaces::new(["switches", "host-1", "host-2"]);
         let [switches, ..] = &*spaces;
@@ -39,65 +36,41 @@ impl Lab {
             let [port, address] = [format!("p{number}"), format!("10.98.{number}.1/16")];
             let there = End { host, name: "eth0", address: Some(&address) };
             cable([there, End { host: switches, name: &port, address: None }]);
-            // the user-space datapath takes packets as they are on a wire, with their checksums
-            ip(&format!("netns exec {host} ethtool -K eth0 tx off"));
+            OpenVSwitch::connect(host, "eth0");
             ip(&format!("-n {host} link set lo up"));
         }
         let end = |name| End { host: switches.as_str(), name, address: None };
         cable([end("c1"), end("c2")]);
-        let mut lab = Lab { daemons: Vec::new(), place: tempfile::tempdir().expect("there is room"), spaces };
-        lab.start_switches();
-        Some(lab)
-    }
-
-    fn start_switches(&mut self) {
-        let [database, socket] = ["conf.db", "db.sock"].map(|name| self.file(name));
-        let [database, socket] = [database.display().to_string(), socket.display().to_string()];
-        command("ovsdb-tool", &format!("create {database} /usr/share/openvswitch/vswitch.ovsschema"));
-        self.start(&format!("ovsdb-server {database} --remote=punix:{socket}"));
-        until("the switch's database answers", || Path::new(&socket).exists());
-        self.vsctl("--no-wait init");
-        self.start(&format!("ovs-vswitchd unix:{socket} --pidfile={}", self.file("vswitchd.pid").display()));
+        let place = tempfile::tempdir().expect("there is room");
+        let lab = Lab { switches: OpenVSwitch::start(switches, place.path()), _place: place, spaces };
         for (switch, datapath, [host, between]) in [("sw1", 1, ["p1", "c1"]), ("sw2", 2, ["p2", "c2"])] {
-            self.vsctl(&format!(
+            lab.vsctl(&format!(
                 "add-br {switch} -- set bridge {switch} datapath_type=netdev other-config:datapath-id={datapath:016x} \
                  -- add-port {switch} {host} -- add-port {switch} {between}"
             ));
         }
-        self.vsctl(&format!("set-controller sw1 ptcp:{}", PASSIVE.rsplit(':').next().expect("it has a port")));
-    }
-
-    fn start(&mut self, line: &str) {
-        let mut words = line.split_whitespace();
-        let mut command = Command::new(words.next().expect("a program"));
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        for folder in ["OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR"] {
-            command.env(folder, self.place.path());
-        }
-        let daemon = inside(&self.spaces[0], || command.spawn().expect("it is installed"));
-        self.daemons.push(daemon);
+        lab.vsctl(&format!("set-controller sw1 ptcp:{}", PASSIVE.rsplit(':').next().expect("it has a port")));
+        Some(lab)
     }
 
     /// A file of the switches.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
+        self.switches.file(name)
     }
 
     /// The process that forwards.
     pub fn vswitchd(&self) -> i32 {
-        self.daemons[1].id() as i32
+        self.switches.forwarder() as i32
     }
 
-    /// Changes the configuration, and waits until it is in force. The database's socket exists before it accepts connections: hence `--retry`.
+    /// [`OpenVSwitch::set`].
     pub fn vsctl(&self, what: &str) -> String {
-        let socket = self.file("db.sock").display().to_string();
-        command("ovs-vsctl", &format!("--retry --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()))
+        self.switches.set(what)
     }
 
-    /// Changes or shows a switch by its own tool; `what` contains `SWITCH`, where its socket's address stands.
+    /// [`OpenVSwitch::flows`].
     pub fn ofctl(&self, switch: &str, what: &str) -> String {
-        let address = format!("unix:{}", self.file(&format!("{switch}.mgmt")).display());
-        command("ovs-ofctl", &format!("-OOpenFlow13 {}", what.replace("SWITCH", &address)))
+        self.switches.flows(switch, what)
     }
 
     /// Its flow entries, without what counts.
@@ -175,15 +148,6 @@ impl Lab {
                 left -= n;
             }
         });
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        for daemon in &mut self.daemons {
-            let _ = daemon.kill();
-            let _ = daemon.wait();
-        }
     }
 }
 

@@ -18,13 +18,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{End, Machine, Namespaces, PATIENCE, cable, command, eventually, inside, ip, or_skip, set_sysctl};
+use testkit::{
+    AlgorithmNames, End, Machine, Namespaces, PATIENCE, cable, command, eventually, inside, ip, or_skip, set_sysctl,
+};
 
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
 
 /// The kernel, for one test at a time: its algorithms' names are unique.
 pub struct Exclusive {
     kernel: Kernel,
+    _names: AlgorithmNames,
     _machine: Machine,
 }
 
@@ -37,7 +40,9 @@ impl Deref for Exclusive {
 
 /// The kernel, or a printed reason why the test is skipped.
 pub fn kernel() -> Option<Exclusive> {
-    Some(Exclusive { kernel: or_skip(Kernel::probe())?, _machine: Machine::take() })
+    let kernel = or_skip(Kernel::probe())?;
+    let machine = Machine::share();
+    Some(Exclusive { kernel, _names: AlgorithmNames::take(), _machine: machine })
 }
 
 /// The kernel and the folder of its pinned algorithms, emptied when dropped, also by a failing test.
