@@ -277,9 +277,11 @@ pub fn links() -> Vec<u32> {
     LinkInfoIter::default().map(|link| link.id).collect()
 }
 
-/// Names of the network namespaces, sorted.
+/// Names of the network namespaces, sorted; without those of other programs' tests, which come and go.
 pub fn namespaces() -> Vec<String> {
-    let mut names: Vec<String> = ip("netns list").lines().map(str::to_string).collect();
+    let own = format!("-{}-", std::process::id());
+    let is_others = |name: &&str| name.starts_with("opentcp-") && !name.contains(&own);
+    let mut names: Vec<String> = ip("netns list").lines().filter(|name| !is_others(name)).map(str::to_string).collect();
     names.sort();
     names
 }
