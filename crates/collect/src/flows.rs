@@ -52,7 +52,8 @@ pub struct Settings {
     pub protocol: Protocol,
     /// Who is heard.
     pub exporters: Vec<Exporter>,
-    /// The matrix is the mean over so long: at least a round, at most 64, and with NetFlow and IPFIX the exporters' active timeout.
+    /// The matrix is the mean over so long, to half a round: at least a round, at most 64, and with NetFlow and IPFIX the exporters' active
+    /// timeout.
     pub window: Time,
     /// How long ports of counter samples are kept.
     pub keep: Time,
@@ -271,8 +272,10 @@ impl Flows {
         }
         self.rounds.push_back((length, sums));
         let total = |rounds: &VecDeque<(Time, _)>| rounds.iter().fold(Time::ZERO, |sum, (length, _)| sum + *length);
+        // as many as come nearest to the window: no round is exactly as long as it should be, and with one more or less from round to round, a
+        // burst would count twice, or half
         while self.rounds.len() > ROUNDS_MAX
-            || (self.rounds.len() > 1 && total(&self.rounds).saturating_sub(self.rounds[0].0) >= self.window)
+            || (self.rounds.len() > 1 && total(&self.rounds).saturating_sub(self.rounds[0].0 / 2) >= self.window)
         {
             self.rounds.pop_front();
         }

@@ -24,34 +24,18 @@ impl Machine {
     }
 
     /// Waits until no other test of this program has it, and none that must be alone. For a test that mostly waits, and whose namespaces,
-    /// cgroups and BPF programs have names of their own. If it loads algorithms that another may load, it takes [`AlgorithmNames`] too.
+    /// cgroups and BPF programs have names of their own, and that loads no algorithm that another loads.
     pub fn share() -> Machine {
         Machine::locked(FlockArg::LockShared)
     }
 
     fn locked(how: FlockArg) -> Machine {
         let turn = Turn::wait();
-        Machine { _lock: lock("opentcp-kernel-tests.lock", how), _turn: turn }
+        let path = env::temp_dir().join("opentcp-kernel-tests.lock");
+        let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let lock = Flock::lock(file, how).unwrap_or_else(|(_, error)| panic!("locking: {error}"));
+        Machine { _lock: lock, _turn: turn }
     }
-}
-
-/// A kernel has one algorithm of a name. Of all tests that share the machine, one has this while it loads those that ship.
-#[must_use = "dropping it lets the next test load"]
-pub struct AlgorithmNames {
-    _lock: Flock<File>,
-}
-
-impl AlgorithmNames {
-    /// Waits until no other test has them.
-    pub fn take() -> AlgorithmNames {
-        AlgorithmNames { _lock: lock("opentcp-algorithm-names.lock", FlockArg::LockExclusive) }
-    }
-}
-
-fn lock(name: &str, how: FlockArg) -> Flock<File> {
-    let path = env::temp_dir().join(name);
-    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Flock::lock(file, how).unwrap_or_else(|(_, error)| panic!("locking: {error}"))
 }
 
 /// Of a program's tests one has its turn, until this is dropped. A mutex's guard could not go to the thread that some tests work in.

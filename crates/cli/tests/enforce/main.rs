@@ -28,7 +28,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use testkit::{AlgorithmNames, PATIENCE, eventually};
+use testkit::{PATIENCE, eventually};
 use units::Time;
 use world::World;
 
@@ -263,7 +263,6 @@ fn mistakes_are_reported() {
 #[test]
 fn one_cue_reaches_a_host_by_its_agent_and_another_by_the_enforcer() {
     let Some(world) = World::new() else { return };
-    let _names = AlgorithmNames::take();
     let (code, _, error) = world.opentcp(&["keygen", "--out", "oracle.key"]);
     assert_eq!(code, Some(0), "{error}");
     let key = bus::files::secret_key(&world.path("oracle.key")).expect("it was just made");

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{AlgorithmNames, Running, asked, eventually, policy_for_all, until};
+use testkit::{Running, asked, eventually, policy_for_all, until};
 
 /// Without SOAK_MINUTES: enough for every kind of change.
 const SHORT: Duration = Duration::from_secs(30);
@@ -183,7 +183,6 @@ fn routes(world: &World) -> String {
 #[test]
 fn the_loop_runs_for_long_without_growing() {
     let Some(world) = World::new() else { return };
-    let _names = AlgorithmNames::take();
     let length = asked("SOAK_MINUTES").map_or(SHORT, |minutes: u64| Duration::from_secs(60 * minutes));
     let pause = (length / 100).clamp(PAUSE.0, PAUSE.1);
     let routes_before = routes(&world);

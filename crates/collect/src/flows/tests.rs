@@ -58,6 +58,21 @@ fn packets_that_two_switches_sample_count_once() {
 }
 
 #[test]
+fn a_burst_counts_once_though_rounds_are_not_exactly_as_long_as_the_window() {
+    let mut flows = flows(Protocol::Sflow, &[("10.99.0.1", &[])]);
+    let (mut now, mut seen) = (Time::ZERO, 0.0);
+    for (number, ms) in [1_002, 998, 1_003, 997, 1_300, 700, 1_000, 1_000].into_iter().enumerate() {
+        if number == 3 {
+            flows.take(now, "10.99.0.1".parse().unwrap(), &sampled(1, 0));
+        }
+        now += Time::from_ms(ms);
+        let rate = flows.round(now).pairs.iter().map(|pair| pair.rate.as_bps()).sum::<u64>();
+        seen += rate as f64 / 8.0 * ms as f64 / 1e3;
+    }
+    assert!((seen - 100_000.0).abs() < 10.0, "{seen} bytes of 100,000");
+}
+
+#[test]
 fn lost_datagrams_are_seen_and_the_rest_is_scaled() {
     use netflow::tests::Message;
     for (form, each) in [(Message::V5, 1), (Message::V9, 1), (Message::Ipfix, 2)] {

@@ -18,16 +18,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{
-    AlgorithmNames, End, Machine, Namespaces, PATIENCE, cable, command, eventually, inside, ip, or_skip, set_sysctl,
-};
+use testkit::{End, Machine, Namespaces, PATIENCE, cable, command, eventually, inside, ip, or_skip, set_sysctl};
 
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
 
 /// The kernel, for one test at a time: its algorithms' names are unique.
 pub struct Exclusive {
     kernel: Kernel,
-    _names: AlgorithmNames,
     _machine: Machine,
 }
 
@@ -40,9 +37,7 @@ impl Deref for Exclusive {
 
 /// The kernel, or a printed reason why the test is skipped.
 pub fn kernel() -> Option<Exclusive> {
-    let kernel = or_skip(Kernel::probe())?;
-    let machine = Machine::share();
-    Some(Exclusive { kernel, _names: AlgorithmNames::take(), _machine: machine })
+    Some(Exclusive { kernel: or_skip(Kernel::probe())?, _machine: Machine::take() })
 }
 
 /// The kernel and the folder of its pinned algorithms, emptied when dropped, also by a failing test.
@@ -277,11 +272,9 @@ pub fn links() -> Vec<u32> {
     LinkInfoIter::default().map(|link| link.id).collect()
 }
 
-/// Names of the network namespaces, sorted; without those of other programs' tests, which come and go.
+/// Names of the network namespaces, sorted.
 pub fn namespaces() -> Vec<String> {
-    let own = format!("-{}-", std::process::id());
-    let is_others = |name: &&str| name.starts_with("opentcp-") && !name.contains(&own);
-    let mut names: Vec<String> = ip("netns list").lines().filter(|name| !is_others(name)).map(str::to_string).collect();
+    let mut names: Vec<String> = ip("netns list").lines().map(str::to_string).collect();
     names.sort();
     names
 }
