@@ -272,8 +272,8 @@ impl Flows {
         }
         self.rounds.push_back((length, sums));
         let total = |rounds: &VecDeque<(Time, _)>| rounds.iter().fold(Time::ZERO, |sum, (length, _)| sum + *length);
-        // as many as come nearest to the window: no round is exactly as long as it should be, and with one more or less from round to round, a
-        // burst would count twice, or half
+        // As many as come nearest to the window. No round is exactly as long as it should be: if their number changed for that, a burst would
+        // be in the mean of two rounds and then of one, and count one and a half times or half.
         while self.rounds.len() > ROUNDS_MAX
             || (self.rounds.len() > 1 && total(&self.rounds).saturating_sub(self.rounds[0].0 / 2) >= self.window)
         {

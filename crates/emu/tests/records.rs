@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
-use testkit::{Random, scenario, scenario_with};
+use testkit::{Random, counters, scenario, scenario_with};
 use units::Time;
 
 /// Hosts that send, to one that only receives.
@@ -132,11 +132,8 @@ impl Totals {
         let namespace = format!("--net={}", found.namespace().display());
         let out = Command::new("nsenter").args([&namespace, "cat", "/proc/net/snmp", "/proc/net/netstat"]).output();
         let text = String::from_utf8_lossy(&out.unwrap().stdout).into_owned();
-        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        for pair in lines.chunks_exact(2) {
-            for (name, value) in pair[0].iter().zip(&pair[1]).skip(1) {
-                *self.sums.entry((*name).to_string()).or_default() += value.parse::<u64>().unwrap_or(0);
-            }
+        for (name, value) in counters(&text) {
+            *self.sums.entry(name).or_default() += value;
         }
     }
 

@@ -19,7 +19,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{LossyDownload, asked, scenario};
+use testkit::{LossyDownload, asked, counters, scenario};
 
 const PORT: u16 = 80;
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -106,7 +106,9 @@ fn download(scenario: &Scenario, lasts: Duration, outage: bool) -> Download {
         });
         let last = Info::of(&server).expect("it is still here");
         let read = || std::fs::read_to_string("/proc/thread-self/net/netstat").expect("every host has one");
-        (limited, [info, last], counts(&hosts[0].enter(read).expect("the host is there")), received)
+        let mut host = counters(&hosts[0].enter(read).expect("the host is there"));
+        host.retain(|_, n| *n > 0);
+        (limited, [info, last], host, received)
     };
     let ((limited, [info, last], host, received), counted) =
         emu::open(scenario, None, work).unwrap_or_else(|error| panic!("{error}"));
@@ -150,13 +152,6 @@ fn watch(server: &TcpStream, began: Instant, lasts: Duration) -> Vec<(Duration, 
     }
     limited.extend(since.map(|since| (since - began, since.elapsed())));
     limited
-}
-
-/// From pairs of lines, names and numbers.
-fn counts(netstat: &str) -> BTreeMap<String, u64> {
-    let lines: Vec<Vec<&str>> = netstat.lines().map(|line| line.split_whitespace().collect()).collect();
-    let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].iter().zip(&pair[1]));
-    pairs.filter_map(|(name, n)| Some((name.to_string(), n.parse().ok()?))).filter(|(_, n)| *n > 0).collect()
 }
 
 #[test]

@@ -572,8 +572,9 @@ impl<P: Packet> Flow<P> {
         let fills = self.fill_gaps(cx, segment, known_end, &packet);
         let buffer = self.buffer.as_mut().expect("made before");
         let is_oldest = !after(segment.seq, una);
-        // a duplicate ACK in answer to a probe of the last segment tells the server nothing, and one that has split a large segment to
-        // send its end takes the first part for lost: an ACK covered some of it, so RACK (RFC 8985 6.2) holds all of it for delivered
+        // A probe of the last segment gets no duplicate ACK, which would tell the server nothing. Where Linux has split a large segment to probe
+        // with its end, and an ACK has covered some of it, RACK (RFC 8985) has taken the whole of it for delivered: at a duplicate ACK it takes
+        // the part before the probe for lost.
         buffer.owes_ack |= fills || is_oldest;
         if !fills && has_sack {
             buffer.note_twice(segment.seq, known_end);

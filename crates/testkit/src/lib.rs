@@ -30,7 +30,7 @@ pub use asked::asked;
 pub use cgroup::{Cgroup, Entered, command_in};
 pub use machine::{Machine, cgroups, or_skip, root};
 pub use nats::{NatsServer, free_port, nats_program};
-pub use network::{End, Namespaces, cable, command, inside, ip, run_inside, set_sysctl, talk};
+pub use network::{End, Namespaces, cable, command, counters, inside, ip, run_inside, set_sysctl, talk};
 pub use open_vswitch::OpenVSwitch;
 pub use policies::policy_for_all;
 pub use random::Random;

@@ -1,6 +1,7 @@
 //! Hosts that are network namespaces, and cables between them, by `ip` of Debian's iproute2.
 
 use nix::sched::{CloneFlags, setns};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -108,6 +109,13 @@ pub fn set_sysctl(name: &str, value: &str) {
 /// Runs `ip ARGUMENTS`; returns its output.
 pub fn ip(arguments: &str) -> String {
     command("ip", arguments)
+}
+
+/// Linux's counters by name, from the text of /proc/net/snmp or netstat: pairs of lines, names and values. A value that is no count is left out.
+pub fn counters(text: &str) -> BTreeMap<String, u64> {
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].iter().zip(&pair[1]));
+    pairs.filter_map(|(name, value)| Some((name.to_string(), value.parse().ok()?))).collect()
 }
 
 /// Runs a command, which must succeed; returns its output.

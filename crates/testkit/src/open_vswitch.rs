@@ -10,7 +10,7 @@ pub struct OpenVSwitch {
     namespace: String,
     folder: PathBuf,
     database: Child,
-    forwarder: Option<Child>,
+    vswitchd: Option<Child>,
 }
 
 impl OpenVSwitch {
@@ -33,17 +33,16 @@ impl OpenVSwitch {
         command("ovsdb-tool", &format!("create {database} /usr/share/openvswitch/vswitch.ovsschema"));
         let server = daemon(namespace, folder, &format!("ovsdb-server {database} --remote=punix:{socket}"));
         let (namespace, folder) = (namespace.to_string(), folder.to_path_buf());
-        let mut started = OpenVSwitch { namespace, folder, database: server, forwarder: None };
+        let mut started = OpenVSwitch { namespace, folder, database: server, vswitchd: None };
         until("the switch's database answers", || Path::new(&socket).exists());
-        started.set("--no-wait init");
+        started.vsctl("--no-wait init");
         let line = format!("ovs-vswitchd unix:{socket} --pidfile={}", started.file("vswitchd.pid").display());
-        started.forwarder = Some(daemon(&started.namespace, &started.folder, &line));
+        started.vswitchd = Some(daemon(&started.namespace, &started.folder, &line));
         started
     }
 
-    /// A host's packets leave its interface as they are on a wire: the user-space datapath fills in no checksums, and takes no packets that
-    /// are joined.
-    pub fn connect(host: &str, interface: &str) {
+    /// Disables what a host leaves to its interface: the user-space datapath fills in no checksums, and takes no super-segments.
+    pub fn disable_offloads(host: &str, interface: &str) {
         ip(&format!("netns exec {host} ethtool -K {interface} tx off tso off gso off"));
     }
 
@@ -55,19 +54,19 @@ impl OpenVSwitch {
 
     /// The process that forwards.
     #[must_use]
-    pub fn forwarder(&self) -> u32 {
-        self.forwarder.as_ref().expect("it was started").id()
+    pub fn vswitchd(&self) -> u32 {
+        self.vswitchd.as_ref().expect("it was started").id()
     }
 
-    /// Changes the configuration by ovs-vsctl, and waits until it is in force; returns what that prints. The database's socket exists before it
+    /// Changes or shows the configuration, and waits until it is in force; returns what `ovs-vsctl` prints. The database's socket exists before it
     /// accepts connections: hence `--retry`.
-    pub fn set(&self, what: &str) -> String {
+    pub fn vsctl(&self, what: &str) -> String {
         let socket = self.file("db.sock").display().to_string();
         command("ovs-vsctl", &format!("--retry --db=unix:{socket} --timeout={} {what}", PATIENCE.as_secs()))
     }
 
-    /// Changes or shows a switch's flow entries by ovs-ofctl; `what` contains `SWITCH`, where its socket's address stands.
-    pub fn flows(&self, switch: &str, what: &str) -> String {
+    /// Changes or shows a switch's flow entries; returns what `ovs-ofctl` prints. `what` contains `SWITCH`, where its socket's address stands.
+    pub fn ofctl(&self, switch: &str, what: &str) -> String {
         let address = format!("unix:{}", self.file(&format!("{switch}.mgmt")).display());
         command("ovs-ofctl", &format!("-OOpenFlow13 {}", what.replace("SWITCH", &address)))
     }
@@ -75,7 +74,7 @@ impl OpenVSwitch {
 
 impl Drop for OpenVSwitch {
     fn drop(&mut self) {
-        for daemon in self.forwarder.iter_mut().chain([&mut self.database]) {
+        for daemon in self.vswitchd.iter_mut().chain([&mut self.database]) {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }

@@ -137,7 +137,7 @@ fn offer(machines: &Machines) -> [Running; 2] {
     let here = address(SWITCH);
     machines
         .switch
-        .set(&format!("-- --id=@c create controller target=\"ptcp:6653:{here}\" -- add bridge sw controller @c"));
+        .vsctl(&format!("-- --id=@c create controller target=\"ptcp:6653:{here}\" -- add bridge sw controller @c"));
     let access = machines.path("access");
     fs::write(&access, "community = \"wide\"\n").unwrap();
     fs::set_permissions(&access, fs::Permissions::from_mode(0o600)).unwrap();

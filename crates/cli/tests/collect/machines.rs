@@ -54,7 +54,7 @@ impl Machines {
             let (host, address) = (&names[machine], format!("{}/24", address(machine)));
             let there = End { host, name: "eth0", address: Some(&address) };
             cable([there, End { host: switch, name: NAMES[machine], address: None }]);
-            OpenVSwitch::connect(host, "eth0");
+            OpenVSwitch::disable_offloads(host, "eth0");
         }
         let id = process::id();
         for host in HOSTS {

@@ -20,8 +20,8 @@ pub fn are_installed(programs: &[&str]) -> bool {
 /// A switch `sw` between these interfaces of the namespace; its sockets and files are in the folder.
 pub fn between(namespace: &str, folder: &Path, ports: &[&str]) -> OpenVSwitch {
     let started = OpenVSwitch::start(namespace, folder);
-    started.set("add-br sw -- set bridge sw datapath_type=netdev protocols=OpenFlow13");
+    started.vsctl("add-br sw -- set bridge sw datapath_type=netdev protocols=OpenFlow13");
     let ports: Vec<String> = ports.iter().map(|port| format!("add-port sw {port}")).collect();
-    started.set(&ports.join(" -- "));
+    started.vsctl(&ports.join(" -- "));
     started
 }

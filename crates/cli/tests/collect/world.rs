@@ -52,7 +52,7 @@ impl World {
             let address = format!("{address}/16");
             let there = End { host, name: "eth0", address: Some(&address) };
             cable([there, End { host: switch, name: port, address: None }]);
-            OpenVSwitch::connect(host, "eth0");
+            OpenVSwitch::disable_offloads(host, "eth0");
         }
         let switch = switch::between(switch, place.path(), &["p1", "p2"]);
         Some(World { switch, daemons: Vec::new(), place, hosts, _machine: machine })
@@ -78,12 +78,12 @@ impl World {
 
     /// Changes the switch's configuration, and waits until it is in force.
     pub fn set(&self, what: &str) {
-        self.switch.set(what);
+        self.switch.vsctl(what);
     }
 
     /// The switch's flow entries, without their counts.
     pub fn entries(&self) -> String {
-        self.switch.flows("sw", "--no-stats dump-flows SWITCH")
+        self.switch.ofctl("sw", "--no-stats dump-flows SWITCH")
     }
 
     /// Starts `opentcp` in a namespace; its output goes into a file `NAME.out`.

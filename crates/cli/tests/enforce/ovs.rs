@@ -38,12 +38,12 @@ impl Switch {
             world.run(1, &format!("ip link set to-{port} up"));
         }
         for host in [0, 2] {
-            OpenVSwitch::connect(&world.hosts()[host], "eth0");
+            OpenVSwitch::disable_offloads(&world.hosts()[host], "eth0");
         }
         let started = OpenVSwitch::start(&world.hosts()[1], &world.path(""));
-        started.set("add-br sw -- set bridge sw datapath_type=netdev");
+        started.vsctl("add-br sw -- set bridge sw datapath_type=netdev");
         for port in ports.iter().chain(&["to-es tag=4001", "to-ec tag=4002"]) {
-            started.set(&format!("add-port sw {port}"));
+            started.vsctl(&format!("add-port sw {port}"));
         }
         Some(Switch(started))
     }
@@ -88,7 +88,7 @@ impl Switch {
     }
 
     fn change_flows(&self, how: &str, flow: &str) {
-        self.0.flows("sw", &format!("{how} SWITCH {flow}"));
+        self.0.ofctl("sw", &format!("{how} SWITCH {flow}"));
     }
 }
 
@@ -123,7 +123,7 @@ fn hosts(world: &World, more: &Namespaces<4>) -> [[Host; 3]; 2] {
         let address = format!("10.97.0.{number}/24");
         let there = End { host: namespace, name: "eth0", address: Some(&address) };
         cable([there, End { host: between, name: port, address: None }]);
-        OpenVSwitch::connect(namespace, "eth0");
+        OpenVSwitch::disable_offloads(namespace, "eth0");
     }
     for host in servers.iter().chain(&clients) {
         let on = format!("-n {}", host.namespace);

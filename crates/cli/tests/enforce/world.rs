@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
 use tempfile::TempDir;
-use testkit::{End, Machine, Namespaces, PATIENCE, Running, cable, command, eventually, inside, ip, or_skip};
+use testkit::{End, Machine, Namespaces, PATIENCE, Running, cable, command, counters, eventually, inside, ip, or_skip};
 
 const SERVER: &str = "10.97.0.1";
 const BPFFS: &str = "/sys/fs/bpf";
@@ -307,13 +307,8 @@ impl World {
     /// Those of all of the server's connections that are no tail loss probes: a probe follows every pause of a slow machine.
     pub fn retransmits_for_losses(&self) -> u64 {
         let read = || std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
-        let counters = inside(&self.hosts[0], read);
-        let lines: Vec<Vec<&str>> = counters.lines().map(|line| line.split_whitespace().collect()).collect();
-        let (names, values) = (&lines[0], &lines[1]);
-        let value =
-            |name: &str| names.iter().position(|other| *other == name).and_then(|at| values[at].parse::<u64>().ok());
-        let kinds = ["TCPFastRetrans", "TCPSlowStartRetrans", "TCPTimeouts"];
-        kinds.iter().map(|name| value(name).expect("every kernel counts it")).sum()
+        let counters = counters(&inside(&self.hosts[0], read));
+        ["TCPFastRetrans", "TCPSlowStartRetrans", "TCPTimeouts"].iter().map(|name| counters[*name]).sum()
     }
 
     /// Of these, the ones that the client had already, as its DSACKs say.

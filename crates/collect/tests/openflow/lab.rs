@@ -4,7 +4,6 @@ use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use tempfile::TempDir;
@@ -15,7 +14,7 @@ pub const PASSIVE: &str = "127.0.0.1:6653";
 
 /// `sw1` (ports `p1` to host 1, `c1`) and `sw2` (`p2` to host 2, `c2`), with a cable between `c1` and `c2`. Removed when dropped.
 pub struct Lab {
-    switches: OpenVSwitch,
+    pub switches: OpenVSwitch,
     _place: TempDir,
     /// The switches', and the two hosts'.
     spaces: Namespaces<3>,
@@ -36,7 +35,7 @@ impl Lab {
             let [port, address] = [format!("p{number}"), format!("10.98.{number}.1/16")];
             let there = End { host, name: "eth0", address: Some(&address) };
             cable([there, End { host: switches, name: &port, address: None }]);
-            OpenVSwitch::connect(host, "eth0");
+            OpenVSwitch::disable_offloads(host, "eth0");
             ip(&format!("-n {host} link set lo up"));
         }
         let end = |name| End { host: switches.as_str(), name, address: None };
@@ -44,44 +43,24 @@ impl Lab {
         let place = tempfile::tempdir().expect("there is room");
         let lab = Lab { switches: OpenVSwitch::start(switches, place.path()), _place: place, spaces };
         for (switch, datapath, [host, between]) in [("sw1", 1, ["p1", "c1"]), ("sw2", 2, ["p2", "c2"])] {
-            lab.vsctl(&format!(
+            lab.switches.vsctl(&format!(
                 "add-br {switch} -- set bridge {switch} datapath_type=netdev other-config:datapath-id={datapath:016x} \
                  -- add-port {switch} {host} -- add-port {switch} {between}"
             ));
         }
-        lab.vsctl(&format!("set-controller sw1 ptcp:{}", PASSIVE.rsplit(':').next().expect("it has a port")));
+        lab.switches.vsctl(&format!("set-controller sw1 ptcp:{}", PASSIVE.rsplit(':').next().expect("it has a port")));
         Some(lab)
     }
 
-    /// A file of the switches.
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.switches.file(name)
-    }
-
-    /// The process that forwards.
-    pub fn vswitchd(&self) -> i32 {
-        self.switches.forwarder() as i32
-    }
-
-    /// [`OpenVSwitch::set`].
-    pub fn vsctl(&self, what: &str) -> String {
-        self.switches.set(what)
-    }
-
-    /// [`OpenVSwitch::flows`].
-    pub fn ofctl(&self, switch: &str, what: &str) -> String {
-        self.switches.flows(switch, what)
-    }
-
-    /// Its flow entries, without what counts.
+    /// A switch's flow entries, without what counts.
     pub fn entries(&self, switch: &str) -> Vec<String> {
-        let all = self.ofctl(switch, "--no-stats dump-flows SWITCH");
+        let all = self.switches.ofctl(switch, "--no-stats dump-flows SWITCH");
         all.lines().map(|line| line.trim().to_string()).filter(|line| !line.is_empty()).collect()
     }
 
     /// Bytes that its flow entries of this match have counted, as it shows them.
     pub fn flow_bytes(&self, switch: &str, matched: &str) -> u64 {
-        let all = self.ofctl(switch, &format!("dump-flows SWITCH {matched}"));
+        let all = self.switches.ofctl(switch, &format!("dump-flows SWITCH {matched}"));
         let counts = all.split("n_bytes=").skip(1).filter_map(|rest| rest.split(',').next()?.parse::<u64>().ok());
         counts.sum()
     }

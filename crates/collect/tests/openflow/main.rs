@@ -113,7 +113,7 @@ fn lldp_finds_the_cable_and_the_only_change_is_one_entry_that_goes_with_us() {
         let port_number = listener.address().port();
         let mut one = OpenFlow::connect(finds("sw1", &key), PASSIVE.to_string(), None);
         let mut two = OpenFlow::listen(finds("sw2", &key), &listener, anybody_here());
-        lab.vsctl(&format!(
+        lab.switches.vsctl(&format!(
             "-- --id=@c create controller target=\"tcp:127.0.0.1:{port_number}\" type=service -- add bridge sw2 controller @c"
         ));
         let neighbour = |system: &str, port: &str| Some(Neighbour { system: system.to_string(), port: port.to_string() });
@@ -134,7 +134,7 @@ fn lldp_finds_the_cable_and_the_only_change_is_one_entry_that_goes_with_us() {
         // forwarding goes on as without a controller
         lab.send(100_000);
         // a cable that is pulled is no neighbour
-        lab.ofctl("sw1", "mod-port SWITCH c1 down");
+        lab.switches.ofctl("sw1", "mod-port SWITCH c1 down");
         read_until(&mut one, "the port is down", |switch| port(switch, "c1").up == Some(false)).await;
         let found = read_until(&mut one, "it has no neighbour", |switch| port(switch, "c1").neighbour.is_none()).await;
         assert_eq!(port(&found, "c1").up, Some(false));
@@ -167,8 +167,8 @@ fn the_entry_ends_by_itself_where_nobody_removes_it() {
 #[test]
 fn another_controllers_entry_in_the_same_place_is_left_alone() {
     let Some(lab) = Lab::new() else { return };
-    lab.ofctl("sw1", "add-flow SWITCH cookie=0x5,priority=60000,dl_type=0x88cc,actions=CONTROLLER:1000");
-    lab.ofctl("sw1", "add-flow SWITCH cookie=0x6,priority=7,tcp,tp_dst=9,actions=drop");
+    lab.switches.ofctl("sw1", "add-flow SWITCH cookie=0x5,priority=60000,dl_type=0x88cc,actions=CONTROLLER:1000");
+    lab.switches.ofctl("sw1", "add-flow SWITCH cookie=0x6,priority=7,tcp,tp_dst=9,actions=drop");
     let before = lab.entries("sw1");
     lab.run(async || {
         let mut switch = OpenFlow::connect(finds("sw1", &LldpKey::random()), PASSIVE.to_string(), None);
@@ -194,11 +194,12 @@ fn what_a_host_says_is_believed_only_where_that_is_wanted() {
     // LLDP of system `spine1`, port `eth0`, as if it had come from the port
     let from = |port: &str| {
         let frame = "0180c200000e02aabbccddee88cc0207040a0b0c0d0e0f04050565746830060200780a067370696e65310000";
-        lab.ofctl("sw1", &format!("packet-out SWITCH in_port={port},packet={frame}{},actions=table", "00".repeat(20)));
+        lab.switches
+            .ofctl("sw1", &format!("packet-out SWITCH in_port={port},packet={frame}{},actions=table", "00".repeat(20)));
     };
     lab.run(async || {
         let key = LldpKey::random();
-        lab.vsctl("set-controller sw2 ptcp:6654");
+        lab.switches.vsctl("set-controller sw2 ptcp:6654");
         let two = OpenFlow::connect(finds("sw2", &key), "127.0.0.1:6654".to_string(), None);
         let mut one = OpenFlow::connect(finds("sw1", &key), PASSIVE.to_string(), None);
         let has = |switch: &SwitchCounters, name: &str, system: &str| {
@@ -231,13 +232,13 @@ fn without_lldp_the_switch_itself_refuses_us_every_change() {
     lab.run(async || {
         let listener = Listener::bind("127.0.0.1:0".parse().expect("an address"), None).await.expect("it is free");
         let mut switch = OpenFlow::listen(reads("sw2"), &listener, anybody_here());
-        lab.vsctl(&format!("set-controller sw2 tcp:{}", listener.address()));
+        lab.switches.vsctl(&format!("set-controller sw2 tcp:{}", listener.address()));
         let found = read_until(&mut switch, "sw2 connects", |_| true).await;
         assert!(port(&found, "c2").neighbour.is_none());
         assert!(lab.entries("sw2").is_empty(), "why docs/collect.md wants type=service: the switch has removed NORMAL");
         let began = Instant::now();
-        while lab.vsctl("get controller sw2 role").trim() != "slave" {
-            assert!(began.elapsed() < PATIENCE, "{}", lab.vsctl("list controller"));
+        while lab.switches.vsctl("get controller sw2 role").trim() != "slave" {
+            assert!(began.elapsed() < PATIENCE, "{}", lab.switches.vsctl("list controller"));
             sleep(Duration::from_millis(100)).await;
         }
     });
@@ -251,7 +252,7 @@ fn who_is_not_expected_is_not_read() {
         let listener = Listener::bind("127.0.0.1:0".parse().expect("an address"), None).await.expect("it is free");
         let elsewhere = Expected { peers: vec!["192.0.2.1".parse().expect("an address")], datapath: None };
         let mut by_address = OpenFlow::listen(settings.clone(), &listener, elsewhere);
-        lab.vsctl(&format!("set-controller sw2 tcp:{}", listener.address()));
+        lab.switches.vsctl(&format!("set-controller sw2 tcp:{}", listener.address()));
         let began = Instant::now();
         while listener.refused() == 0 {
             assert!(began.elapsed() < PATIENCE, "it tries to connect");
@@ -278,16 +279,16 @@ fn a_switch_that_stops_answering_costs_one_reading() {
         let settings = Settings { timeout: Duration::from_millis(500), ..reads("sw1") };
         let mut switch = OpenFlow::connect(settings, PASSIVE.to_string(), None);
         read_until(&mut switch, "it answers", |_| true).await;
-        let vswitchd = Pid::from_raw(lab.vswitchd());
+        let vswitchd = Pid::from_raw(lab.switches.vswitchd().cast_signed());
         kill(vswitchd, Signal::SIGSTOP).expect("it is ours");
         let slow = switch.read().await;
         kill(vswitchd, Signal::SIGCONT).expect("it is ours");
         assert_eq!(slow, Err(Error::Timeout { what: "port descriptions" }));
         read_until(&mut switch, "it answers again", |_| true).await;
-        lab.vsctl("del-controller sw1");
+        lab.switches.vsctl("del-controller sw1");
         let ended = switch.read().await;
         assert!(matches!(ended, Err(Error::Closed { .. } | Error::Connect { .. })), "{ended:?}");
-        lab.vsctl("set-controller sw1 ptcp:6653");
+        lab.switches.vsctl("set-controller sw1 ptcp:6653");
         read_until(&mut switch, "it is there again", |_| true).await;
     });
 }
@@ -295,11 +296,11 @@ fn a_switch_that_stops_answering_costs_one_reading() {
 #[test]
 fn queues_that_the_kernel_counts_are_read() {
     let Some(lab) = Lab::new() else { return };
-    lab.vsctl(
+    lab.switches.vsctl(
         "-- set port p2 qos=@q -- --id=@q create qos type=linux-htb other-config:max-rate=200000000 queues:0=@zero queues:3=@three \
          -- --id=@zero create queue other-config:max-rate=200000000 -- --id=@three create queue other-config:max-rate=1000000",
     );
-    lab.vsctl("set-controller sw2 ptcp:6654");
+    lab.switches.vsctl("set-controller sw2 ptcp:6654");
     lab.send(BYTES / 4);
     lab.run(async || {
         let mut switch = OpenFlow::connect(reads("sw2"), "127.0.0.1:6654".to_string(), None);
@@ -333,7 +334,7 @@ fn the_matrix_is_what_the_sockets_carried() {
     let Some(lab) = Lab::new() else { return };
     for [from, to] in [[1, 2], [2, 1]] {
         let pair = format!("ip,nw_src=10.98.{from}.0/24,nw_dst=10.98.{to}.0/24");
-        lab.ofctl("sw1", &format!("add-flow SWITCH priority=10,{pair},actions=NORMAL"));
+        lab.switches.ofctl("sw1", &format!("add-flow SWITCH priority=10,{pair},actions=NORMAL"));
     }
     // 66 bytes of headers around at most 1448 of the socket's
     let expected = BYTES as f64 * (1.0 + 66.0 / 1448.0);
@@ -358,8 +359,8 @@ fn the_matrix_is_what_the_sockets_carried() {
         assert!((bytes / expected - 1.0).abs() < 0.02, "{bytes} instead of {expected}: {traffic:?}");
         assert!(traffic.unattributed.as_bps() > 0, "the acknowledgements");
         // an entry that is removed tells what it counted, if its owner asks for that
-        lab.ofctl("sw1", "del-flows SWITCH ip,nw_src=10.98.1.0/24");
-        lab.ofctl(
+        lab.switches.ofctl("sw1", "del-flows SWITCH ip,nw_src=10.98.1.0/24");
+        lab.switches.ofctl(
             "sw1",
             "add-flow SWITCH send_flow_rem,priority=10,ip,nw_src=10.98.1.1,nw_dst=10.98.2.1,actions=NORMAL",
         );
@@ -368,7 +369,7 @@ fn the_matrix_is_what_the_sockets_carried() {
         until("the entry has counted it", || {
             lab.flow_bytes("sw1", "ip,nw_src=10.98.1.1") as f64 > 0.99 * expected / 4.0
         });
-        lab.ofctl("sw1", "del-flows SWITCH ip,nw_src=10.98.1.1");
+        lab.switches.ofctl("sw1", "del-flows SWITCH ip,nw_src=10.98.1.1");
         // that it was removed is reported soon, but not at once
         let (mut bytes, began) = (0.0, Instant::now());
         while bytes == 0.0 && began.elapsed() < PATIENCE {
@@ -390,8 +391,8 @@ fn a_table_of_many_entries_is_read_in_parts() {
         let [high, low] = [number / 250, number % 250 + 2];
         format!("priority=10,ip,nw_src=10.98.1.1,nw_dst=10.99.{high}.{low},actions=NORMAL\n")
     };
-    std::fs::write(lab.file("flows"), (0..ENTRIES).map(flow).collect::<String>()).expect("there is room");
-    lab.ofctl("sw1", &format!("add-flows SWITCH {}", lab.file("flows").display()));
+    std::fs::write(lab.switches.file("flows"), (0..ENTRIES).map(flow).collect::<String>()).expect("there is room");
+    lab.switches.ofctl("sw1", &format!("add-flows SWITCH {}", lab.switches.file("flows").display()));
     lab.run(async || {
         let settings = Settings { matrix: Some(racks(&["rack-1"])), timeout: PATIENCE, ..reads("sw1") };
         let mut switch = OpenFlow::connect(settings, PASSIVE.to_string(), None);

@@ -79,15 +79,20 @@ fn os_ken_reads_the_same_counters() {
     let Some(python) = python() else { return };
     let Some(lab) = Lab::new() else { return };
     lab.send(2_000_000);
-    fs::write(lab.file("reader.py"), APPLICATION).expect("there is room");
+    fs::write(lab.switches.file("reader.py"), APPLICATION).expect("there is room");
     // both controllers at once
-    lab.vsctl(
+    lab.switches.vsctl(
         "-- --id=@theirs create controller target=\"tcp:127.0.0.1:6700\" type=service \
          -- --id=@ours create controller target=\"ptcp:6654\" -- set bridge sw2 controller=@theirs,@ours",
     );
     let mut application = Command::new(python);
-    application.arg(lab.file("reader.py")).args(["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", "6700"]);
-    application.current_dir(lab.file(""));
+    application.arg(lab.switches.file("reader.py")).args([
+        "--ofp-listen-host",
+        "127.0.0.1",
+        "--ofp-tcp-listen-port",
+        "6700",
+    ]);
+    application.current_dir(lab.switches.file(""));
     let theirs: Value = serde_json::from_str(&lab.program(&mut application)).expect("it prints JSON");
     let ours = lab.run(async || {
         let mut switch = OpenFlow::connect(reads("sw2"), "127.0.0.1:6654".to_string(), None);

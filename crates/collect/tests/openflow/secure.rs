@@ -36,7 +36,7 @@ impl Authority<'_> {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.lab.file(&format!("{}-{name}", self.name))
+        self.lab.switches.file(&format!("{}-{name}", self.name))
     }
 
     fn controller(&self) -> Tls {
@@ -51,8 +51,8 @@ fn switches_are_read_over_tls_and_only_with_the_authoritys_certificates() {
     let [ours, strange] = ["ours", "strange"].map(|name| Authority::new(&lab, name));
     let [key, certificate, ca] =
         ["switch.key", "switch.pem", "ca.pem"].map(|name| ours.file(name).display().to_string());
-    lab.vsctl(&format!("set-ssl {key} {certificate} {ca}"));
-    lab.vsctl("set-controller sw1 pssl:6655");
+    lab.switches.vsctl(&format!("set-ssl {key} {certificate} {ca}"));
+    lab.switches.vsctl("set-controller sw1 pssl:6655");
     lab.run(async || {
         let address = "127.0.0.1:6655".to_string();
         let mut switch = OpenFlow::connect(reads("sw1"), address.clone(), Some(ours.controller()));
@@ -68,11 +68,11 @@ fn switches_are_read_over_tls_and_only_with_the_authoritys_certificates() {
         let loopback = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(loopback, Some(ours.controller())).await.expect("it is free");
         let mut switch = OpenFlow::listen(reads("sw2"), &listener, anybody_here());
-        lab.vsctl(&format!("set-controller sw2 ssl:{}", listener.address()));
+        lab.switches.vsctl(&format!("set-controller sw2 ssl:{}", listener.address()));
         read_until(&mut switch, "it connects over TLS", |_| true).await;
         let listener = Listener::bind(loopback, Some(strange.controller())).await.expect("it is free");
         let mut switch = OpenFlow::listen(hasty, &listener, anybody_here());
-        lab.vsctl(&format!("set-controller sw2 ssl:{}", listener.address()));
+        lab.switches.vsctl(&format!("set-controller sw2 ssl:{}", listener.address()));
         assert!(matches!(switch.read().await, Err(Error::NotConnected { .. })));
         assert!(listener.refused() > 0);
     });
@@ -82,10 +82,10 @@ fn switches_are_read_over_tls_and_only_with_the_authoritys_certificates() {
 fn certificates_of_ovs_pki_are_taken() {
     let Some(lab) = Lab::new() else { return };
     let pki = |arguments: &str| {
-        let [folder, log] = ["pki", "pki.log"].map(|name| lab.file(name).display().to_string());
+        let [folder, log] = ["pki", "pki.log"].map(|name| lab.switches.file(name).display().to_string());
         let mut command = Command::new("ovs-pki");
         command.args([format!("--dir={folder}"), format!("--log={log}")]).args(arguments.split_whitespace());
-        command.current_dir(lab.file("")).output()
+        command.current_dir(lab.switches.file("")).output()
     };
     if let Err(error) = pki("init") {
         eprintln!("skipped: ovs-pki: {error} (apt-get install openvswitch-common)");
@@ -95,10 +95,10 @@ fn certificates_of_ovs_pki_are_taken() {
         let made = pki(&format!("req+sign {name} {kind}")).expect("it is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
-    let file = |name: &str| lab.file(name);
+    let file = |name: &str| lab.switches.file(name);
     let [key, certificate] = ["sc-privkey.pem", "sc-cert.pem"].map(|name| file(name).display().to_string());
-    lab.vsctl(&format!("set-ssl {key} {certificate} {}", file("pki/controllerca/cacert.pem").display()));
-    lab.vsctl("set-controller sw1 pssl:6655");
+    lab.switches.vsctl(&format!("set-ssl {key} {certificate} {}", file("pki/controllerca/cacert.pem").display()));
+    lab.switches.vsctl("set-controller sw1 pssl:6655");
     let tls = Tls::from_files(&file("pki/switchca/cacert.pem"), &file("ctl-cert.pem"), &file("ctl-privkey.pem"));
     let tls = tls.expect("the files are right");
     lab.run(async || {

@@ -1,4 +1,4 @@
-//! A server gets few late ACKs.
+//! Which ACKs a server gets: few late ones, and no duplicate for a probe.
 
 use crate::rig::{Rig, STACK, rig};
 use crate::{MSS, S, ack, burst, data, newreno, sacking};
@@ -118,7 +118,7 @@ fn a_duplicate_replaces_a_late_ack_that_was_not_forwarded() {
 }
 
 #[test]
-fn a_probe_of_the_last_segment_is_absorbed_and_no_duplicate_ack_answers_it() {
+fn no_duplicate_ack_answers_a_probe_of_the_last_segment() {
     let mut rig = newreno();
     burst(&mut rig, 0, 3);
     let shown = rig.client(0, ack(1)).expect("it acknowledges more");
