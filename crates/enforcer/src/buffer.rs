@@ -58,7 +58,7 @@ pub(crate) struct Buffer<P> {
     pub gaps: u32,
     /// The flow's scheduled timers: the earliest, and a later one.
     pub timers_at: [Time; 2],
-    /// The server has retransmitted its oldest data, or filled a gap: the next ACK is for it.
+    /// The server has retransmitted its oldest data or what the client has, or filled a gap: the next ACK is for it.
     pub owes_ack: bool,
     /// What it has retransmitted, to be reported by D-SACK once the client has acknowledged it; the oldest first.
     twice: Vec<SackBlock>,
