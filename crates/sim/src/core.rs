@@ -150,7 +150,6 @@ pub struct Core {
     pub datagrams: BTreeMap<u32, u64>,
     nics: Vec<Nic>,
     framing: Framing,
-    measure_delay: bool,
     /// The open bucket, if the calendar lays it out: packets at switches, and what concerns hosts.
     switches: Lane,
     hosts: Lane,
@@ -173,19 +172,13 @@ impl Lane {
 }
 
 impl Core {
-    /// An idle network.
-    pub fn new(
-        links: LinkTable,
-        calendar: Calendar,
-        requests: Requests,
-        framing: Framing,
-        measure_delay: bool,
-    ) -> Core {
+    /// An idle network, or a part of one, without a packet in `packets`.
+    pub fn new(links: LinkTable, calendar: Calendar, requests: Requests, framing: Framing, packets: Packets) -> Core {
         Core {
             nics: (0..links.len()).map(|_| Nic::default()).collect(),
             fabric: Fabric {
                 links,
-                packets: Packets::new(measure_delay),
+                packets,
                 calendar,
                 routes: Routes::default(),
                 framing: framing.0,
@@ -198,7 +191,6 @@ impl Core {
             delays: Vec::new(),
             spreads: Vec::new(),
             datagrams: BTreeMap::new(),
-            measure_delay,
             framing,
             switches: Lane::default(),
             hosts: Lane::default(),
@@ -221,7 +213,7 @@ impl Core {
 
     /// The same with a route that is in the table already, where it starts at `start`.
     pub fn add_socket_at(&mut self, tcp: Endpoint, start: u32, limited: bool) -> u32 {
-        if self.measure_delay {
+        if self.fabric.packets.measures_delay() {
             self.delays.push(Time::ZERO);
         }
         self.sockets.push(Socket {
@@ -494,8 +486,8 @@ impl Core {
         socket.received_packets += 1;
         socket.received_ip_bytes += u64::from(u32::from(event.len()) - self.framing.0);
         socket.tcp.on_segment(now, segment);
-        if let Some(delay) = self.fabric.packets.delay(event.what(), now) {
-            self.delays[id as usize] += delay;
+        if let Some(sent) = self.fabric.packets.sent(event.what()) {
+            self.delays[id as usize] += now - sent;
         }
         self.fabric.packets.give_back(event.what());
         self.pump(id);

@@ -59,24 +59,21 @@ impl Fabric {
         // the hops of the events to come, which are looked up once: for prefetching now, and for when they happen
         let mut hops = [Hops::default(); AHEAD];
         for (hops, event) in hops.iter_mut().zip(events) {
-            *hops = self.ask_for::<PART>(event);
+            *hops = self.ask_for(event);
         }
         for (i, &event) in events.iter().enumerate() {
             let hop = &mut hops[i % AHEAD];
-            let now = std::mem::replace(hop, events.get(i + AHEAD).map_or(*hop, |soon| self.ask_for::<PART>(soon)));
+            let now = std::mem::replace(hop, events.get(i + AHEAD).map_or(*hop, |soon| self.ask_for(soon)));
             self.forward_along::<PART>(now, event.time(start), event);
         }
     }
 
     /// Prefetches what `event` touches; returns its hops.
     #[inline]
-    fn ask_for<const PART: bool>(&self, event: &Event) -> Hops {
+    fn ask_for(&self, event: &Event) -> Hops {
         let hops = self.routes.hop(event.place());
         self.links.prefetch_far(hops[0].link());
         self.links.prefetch(hops[1].link());
-        if PART && hops[1].crosses() {
-            self.packets.prefetch(event.what());
-        }
         hops
     }
 
@@ -131,19 +128,15 @@ impl Fabric {
         // taken apart, because an event that is passed in memory would live there on the quick path too
         let event = Event { first, second };
         let (part, place) = self.routes.exit(event.place());
-        let (slot, event) = (event.what(), event.moved_to(place));
-        let crossing = Crossing { arrives, event, sent: self.packets.sent(slot), segment: *self.packets.segment(slot) };
+        self.packets.pass(event.what(), part);
+        let crossing = Crossing { arrives, event: event.moved_to(place) };
         self.outbox.as_mut().expect("only parts have such routes").push(part, crossing);
-        self.packets.give_back(slot);
     }
 
     /// A packet comes from another part of the network.
     #[inline]
     pub fn enter(&mut self, crossing: &Crossing) {
-        let slot = self.packets.free_slot();
-        self.packets.take(slot, crossing.sent);
-        *self.packets.segment(slot) = crossing.segment;
-        self.calendar.push_packet(crossing.arrives, crossing.event.in_slot(slot), false);
+        self.calendar.push_packet(crossing.arrives, crossing.event, false);
     }
 
     /// The same at a queue that may mark the packet, or drop it.
@@ -220,7 +213,7 @@ impl Fabric {
             segment.ecn = tcp::Ecn::Ce;
         }
         let segment = *segment;
-        match gate.on_segment(now, socket, segment, event.place(), self.packets.sent(slot)) {
+        match gate.on_segment(now, socket, segment, event.place(), self.packets.sent(slot).unwrap_or_default()) {
             Some(passing) => {
                 *self.packets.segment(slot) = passing.packet.segment;
                 self.pass(now, slot, &passing);
@@ -241,8 +234,8 @@ impl Fabric {
     fn leave_gate(&mut self, now: Time, index: usize, mut gate: Box<Gate>) {
         while let Some(passing) = gate.poll_transmit() {
             let slot = self.packets.free_slot();
-            self.packets.take(slot, passing.note.sent);
             *self.packets.segment(slot) = passing.packet.segment;
+            self.packets.take(slot, passing.note.sent);
             self.pass(now, slot, &passing);
         }
         gate.settle(now, index, &mut self.calendar);

@@ -13,7 +13,6 @@
 //!
 //! The parts that make it fast are described in place: the event set in `calendar`, a packet's path in `core`, a link's
 //! arithmetic in `net`, a segment's in `tcp`.
-#![forbid(unsafe_code)]
 
 mod calendar;
 mod core;
@@ -40,6 +39,7 @@ use crate::flows::Flows;
 use crate::gate::Gate;
 use crate::ictcp::Ictcp;
 use crate::network::Network;
+use crate::packets::Packets;
 use crate::parts::{Layout, Parts};
 use crate::record::{Baseline, Recorder};
 use crate::requests::Requests;
@@ -283,7 +283,7 @@ fn whole(scenario: &Scenario, topology: &Topology, mut links: LinkTable) -> Resu
     let gates: Vec<_> = enforcements.into_iter().map(gate).collect();
     let calendar = setup::calendar(topology, framing, !gates.is_empty() || links.any_holds(), None);
     let requests = Requests::new(setup::reaction(topology, framing));
-    let mut core = Core::new(links, calendar, requests, Framing(framing), scenario.measure.packet_delay);
+    let mut core = Core::new(links, calendar, requests, Framing(framing), Packets::new(scenario.measure.packet_delay));
     core.fabric.gates = gates;
     Ok(core)
 }

@@ -1,9 +1,9 @@
 //! One network on several cores: its parts run side by side, a window at a time.
 //!
 //! A window is as long as nothing in one part can have an effect in another ([`Layout`]). Within it each part runs alone: it owns its event
-//! set, links, packets, routes and sockets. At its end, behind a [`Barrier`], packets that cross are exchanged by [`Mail`], and the
-//! [`Director`] lets the applications hear what has happened and hands on what they ask for. How many parts there are, and what is done in
-//! which order, follows from the scenario: a result is the same on any number of threads.
+//! set, links, routes and sockets, and the packets that are there. At its end, behind a [`Barrier`], packets that cross are exchanged by
+//! [`Mail`], and the [`Director`] lets the applications hear what has happened and hands on what they ask for. How many parts there are, and
+//! what is done in which order, follows from the scenario: a result is the same on any number of threads.
 //!
 //! Packets that cross enter a part's event set by the part that they come from, and then in the order in which they were sent. That is
 //! the order of those that arrive at the same instant, behind what had been scheduled there before.
@@ -18,6 +18,7 @@ mod sync;
 mod tests;
 
 use crate::core::{Core, Framing};
+use crate::packets::{Packets, Pool};
 use crate::requests::Requests;
 use crate::setup;
 use crate::traffic::Traffic;
@@ -88,19 +89,21 @@ impl Parts {
         let stacks: Arc<[_]> = stacks.iter().cloned().zip(is_udp).collect();
         let mut window = layout.window;
         let holds = links.any_holds();
-        let mut part = |links: LinkTable| {
+        let pool = Arc::new(Pool::new(scenario.measure.packet_delay));
+        let mut part = |number: usize, links: LinkTable| {
             let calendar = setup::calendar(topology, framing, holds, Some(layout));
             if calendar.sorts() {
                 // a bucket that is open and sorted takes no packets: no window ends within one
                 window = calendar.width() * (layout.window.as_ps() / calendar.width().as_ps());
             }
             let requests = Requests::new(setup::reaction(topology, framing));
-            let mut core = Core::new(links, calendar, requests, Framing(framing), scenario.measure.packet_delay);
+            let packets = Packets::of_part(pool.clone(), number as u32);
+            let mut core = Core::new(links, calendar, requests, Framing(framing), packets);
             core.fabric.outbox = Some(Outbox::new(layout.parts));
             Part::new(core, Ends::new(stacks.clone(), scenario.seed, scenario.measure.messages))
         };
         let own = layout.links();
-        let parts: Vec<Part> = own.iter().map(|own| part(links.subset(own))).collect();
+        let parts: Vec<Part> = own.iter().enumerate().map(|(number, own)| part(number, links.subset(own))).collect();
         Parts {
             director: Director::new(layout, &own, Requests::new(setup::reaction(topology, framing))),
             mail: Mail::new(parts.len()),

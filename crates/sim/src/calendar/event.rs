@@ -67,12 +67,6 @@ impl Event {
         Event { second: self.second >> 32 << 32 | u64::from(place), ..self }
     }
 
-    /// The packet in another slot.
-    #[inline]
-    pub fn in_slot(self, slot: u32) -> Event {
-        Event { first: u64::from(slot) << 32, ..self }
-    }
-
     /// When it happens, in a bucket that starts at `start`.
     #[inline]
     pub fn time(self, start: Time) -> Time {

@@ -8,7 +8,7 @@ use net::LinkTable;
 use plan::Arrived;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcp::{Endpoint, Segment};
+use tcp::Endpoint;
 use units::Time;
 
 /// A packet between two parts.
@@ -18,9 +18,6 @@ pub struct Crossing {
     pub arrives: Time,
     /// At its place in the table of the part that it comes to.
     pub event: Event,
-    /// When it was sent, if delays are measured.
-    pub sent: Time,
-    pub segment: Segment,
 }
 
 /// A part.
