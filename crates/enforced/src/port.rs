@@ -27,8 +27,8 @@ const BATCH_TAP: u32 = 16;
 const LENT_MAX: usize = 64;
 /// An Ethernet header with two tags.
 const FRAMING_BYTES: u32 = 22;
-/// Attempts to open a queue whose last owner has just died, and the time between them.
-const ATTEMPTS: u32 = 10;
+/// Attempts to open a queue whose last owner has just died, which the kernel frees within seconds on a busy host, and the time between them.
+const ATTEMPTS: u32 = 50;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
 /// An interface as the kernel describes it.
