@@ -195,8 +195,10 @@ struct Mind {
     earlier: VecDeque<(u64, Ended)>,
     open: Vec<Connection>,
     routes: Table,
-    /// When connections and routes are scanned next if nothing is sent or received until then, and if something is.
-    look_at: (Time, Time),
+    /// When connections and routes are scanned next.
+    look_at: Time,
+    /// The same while nothing is sent or received.
+    look_at_still: Time,
     traffic: BTreeMap<String, (Time, Traffic)>,
     /// As reported last.
     links: Vec<Link>,
@@ -232,7 +234,8 @@ impl Mind {
             earlier: VecDeque::new(),
             open: Vec::new(),
             routes: Table::default(),
-            look_at: (Time::ZERO, Time::ZERO),
+            look_at: Time::ZERO,
+            look_at_still: Time::ZERO,
             traffic: BTreeMap::new(),
             links: Vec::new(),
             notes: Vec::new(),
@@ -327,10 +330,10 @@ impl Mind {
         Ok(Plan::of(&self.life.rules(), &host, &mut self.names))
     }
 
-    /// Scans all connections and routes, as often as the cost allows; seldom while nothing is sent or received, since little can change.
+    /// Scans all connections and routes, as often as the cost allows; less often while nothing is sent or received, since little can change.
     fn look(&mut self, now: Time) -> io::Result<()> {
         let is_still = self.counters.is_quiet() && self.host.fan_in == Some(0.0);
-        if now < if is_still { self.look_at.0 } else { self.look_at.1 } {
+        if now < if is_still { self.look_at_still } else { self.look_at } {
             return Ok(());
         }
         let began = processor_time();
@@ -341,7 +344,8 @@ impl Mind {
         self.routes = if asked { table()? } else { Table::default() };
         // CPU time, not elapsed time: a pause of the host would delay the next scan by a minute
         let took = processor_time().saturating_sub(began);
-        self.look_at = (now + WRITTEN.max(took * LOOKING), now + LOOK.max(took * LOOKING));
+        self.look_at = now + LOOK.max(took * LOOKING);
+        self.look_at_still = self.look_at.max(now + WRITTEN);
         self.host.srtt_us = rtt_steps(&self.open);
         self.host.fan_in = Some(heard(&self.open) as f64);
         Ok(())
@@ -471,7 +475,7 @@ fn live(
         }
         watched = if guarded { in_force } else { 0 };
         let is_due = mind.life.timetable().is_due(now);
-        // a report has the latest counters; and on an idle host samples and reports then share their wake-ups, which cost more than both
+        // so that on an idle host samples and reports share wake-ups, which cost more than either
         if now >= sample_at || is_due {
             mind.counters.sample(now, &mut mind.host)?;
             sample_at = now
@@ -530,7 +534,7 @@ fn set(config: &Config, mind: &mut Mind, tuner: &mut Tuner, say: &mut dyn FnMut(
     notes.dedup();
     notes.iter().filter(|note| !mind.notes.contains(note)).for_each(|note| say(note));
     mind.notes = notes;
-    mind.look_at = (Time::ZERO, Time::ZERO);
+    (mind.look_at, mind.look_at_still) = (Time::ZERO, Time::ZERO);
     Ok(())
 }
 

@@ -109,7 +109,7 @@ fn every_algorithm_carries_100_mb_over_a_gigabit() {
     let Some(_machine) = machine() else { return };
     for algorithm in congestion::Algorithm::builtins() {
         let cc = algorithm.name();
-        // which takes each delay of the machine's for a queue's
+        // Vegas slows down at every delay, also at those of a busy machine
         let seconds = if cc == "vegas" { 6 } else { 2 };
         let text = format!(
             r#"

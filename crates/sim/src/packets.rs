@@ -4,6 +4,7 @@ mod pool;
 
 use memory::reserve_in_large_pages;
 pub use pool::Pool;
+use pool::Share;
 use std::sync::Arc;
 use tcp::Segment;
 use units::Time;
@@ -24,8 +25,8 @@ pub struct Packets {
 enum Kept {
     /// Of a whole network; and when each packet was sent, if delays are measured.
     Here(Vec<Segment>, Vec<Time>),
-    /// Of the part of this number: with those of all parts, so that a packet that crosses stays where it is.
-    Shared(Arc<Pool>, u32),
+    /// Of a part: with those of all parts, so that a packet that crosses stays where it is.
+    Shared(Share),
 }
 
 impl Packets {
@@ -37,8 +38,9 @@ impl Packets {
 
     /// The packets of a part of a network, which has this number.
     pub fn of_part(pool: Arc<Pool>, number: u32) -> Packets {
-        let measure_delay = pool.measures_delay();
-        Packets { kept: Kept::Shared(pool, number), free: Vec::new(), free_max: FREE_MAX, measure_delay }
+        let share = Share::new(pool, number);
+        let measure_delay = share.measures_delay();
+        Packets { kept: Kept::Shared(share), free: Vec::new(), free_max: FREE_MAX, measure_delay }
     }
 
     /// A free slot; it stays free until it is [taken](Packets::take).
@@ -57,7 +59,7 @@ impl Packets {
         if self.measure_delay {
             match &mut self.kept {
                 Kept::Here(_, sent) => sent[slot as usize] = now,
-                Kept::Shared(pool, _) => pool.set_sent(slot, now),
+                Kept::Shared(share) => share.set_sent(slot, now),
             }
         }
     }
@@ -74,15 +76,15 @@ impl Packets {
                     sent.push(Time::ZERO);
                 }
             }
-            Kept::Shared(pool, number) => pool.hand_out(*number, &mut self.free, BATCH as u32),
+            Kept::Shared(share) => share.hand_out(&mut self.free, BATCH as u32),
         }
     }
 
     /// `slot` is free again.
     #[inline]
     pub fn give_back(&mut self, slot: u32) {
-        if let Kept::Shared(pool, number) = &self.kept {
-            pool.change_owner(slot, *number, *number);
+        if let Kept::Shared(share) = &self.kept {
+            share.check(slot);
         }
         self.free.push(slot);
         if self.free.len() >= self.free_max {
@@ -94,16 +96,16 @@ impl Packets {
     #[cold]
     #[inline(never)]
     fn share(&mut self) {
-        if let Kept::Shared(pool, number) = &self.kept {
-            pool.take_back(*number, self.free.drain(..BATCH));
+        if let Kept::Shared(share) = &self.kept {
+            share.take_back(self.free.drain(..BATCH));
         }
     }
 
     /// The packet in `slot` goes to the part of this number.
     #[inline]
     pub fn pass(&mut self, slot: u32, to: u32) {
-        if let Kept::Shared(pool, number) = &self.kept {
-            pool.change_owner(slot, *number, to);
+        if let Kept::Shared(share) = &mut self.kept {
+            share.pass(slot, to);
         }
     }
 
@@ -112,7 +114,7 @@ impl Packets {
     pub fn prefetch(&self, slot: u32) {
         match &self.kept {
             Kept::Here(segments, _) => memory::prefetch(segments, slot as usize),
-            Kept::Shared(pool, _) => pool.prefetch(slot),
+            Kept::Shared(share) => share.prefetch(slot),
         }
     }
 
@@ -121,10 +123,7 @@ impl Packets {
     pub fn segment(&mut self, slot: u32) -> &mut Segment {
         match &mut self.kept {
             Kept::Here(segments, _) => &mut segments[slot as usize],
-            // SAFETY: a slot's number comes to a part as a free one or in an event, and with it the slot; it leaves in the same way. The
-            // reference is one to all packets of the part.
-            #[allow(unsafe_code, reason = "see pool.rs")]
-            Kept::Shared(pool, number) => unsafe { pool.segment(slot, *number) },
+            Kept::Shared(share) => share.segment(slot),
         }
     }
 
@@ -133,7 +132,7 @@ impl Packets {
     pub fn sent(&self, slot: u32) -> Option<Time> {
         self.measure_delay.then(|| match &self.kept {
             Kept::Here(_, sent) => sent[slot as usize],
-            Kept::Shared(pool, _) => pool.sent(slot),
+            Kept::Shared(share) => share.sent(slot),
         })
     }
 
