@@ -1,25 +1,22 @@
-//! The CPU time of an agent on an idle host.
+//! What an agent does on an idle host.
 
 use crate::world::{THERE, TestOracle, World, cue, guarded, guardian, reno};
 use policy::Cue;
-use std::fs::{self, File};
-use std::io::{Read as _, Seek as _};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 use testkit::eventually;
 use units::Time;
 
-/// How often an idle agent reads counters for a guard, and how often it does so here.
-const WAKE_UP: Duration = Duration::from_millis(500);
-const WAKE_UPS: u32 = 40;
-/// Writing files makes it wait now and then.
-const WAKE_UPS_MAX: u32 = WAKE_UPS * 5 / 4;
-/// It reports and scans connections as well: it takes 4 times as much as reading counters.
-const TIMES_MAX: u32 = 8;
+const WATCHED: Duration = Duration::from_secs(20);
+/// It wakes twice a second; writing files makes it wait now and then.
+const WAKE_UPS_MAX: u64 = 50;
+/// For counters, links and the status: 250, measured.
+const READS_MAX: u64 = 300;
 
-/// The time depends on the core's speed and idle states: hence the comparison with a thread that only reads the counters, as often.
+/// CPU time is printed, and not judged: it depends on what is left in caches and in memory of a process that sleeps, which may be ten times as
+/// much in one hour as in another. How often it wakes and what it then does follow from the code.
 #[test]
-fn an_idle_agent_with_a_guarded_rule_in_force_takes_little_more_than_reading_the_counters_takes() {
+fn an_idle_agent_with_a_guarded_rule_in_force_wakes_twice_a_second_and_reads_little() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &["--link", "eth0=1 Gbit/s"]);
@@ -28,46 +25,28 @@ fn an_idle_agent_with_a_guarded_rule_in_force_takes_little_more_than_reading_the
     assert!(eventually(|| world.uses(&idle.0, "reno")), "{}", agent.said());
     oracle.wait_for_reports(&agent);
     let both = [agent.id(), guardian(&agent).cast_unsigned()];
-    let of_both = || both.map(|process| spent(&format!("/proc/{process}"))).iter().sum::<Duration>();
-    let (before, slept) = (of_both(), sleeps(both[0]));
-    let least = thread::spawn(read_the_counters).join().unwrap();
-    let (took, slept) = (of_both().saturating_sub(before), sleeps(both[0]) - slept);
+    let of_both = |file: &str, name: &str| both.map(|process| value(process, file, name)).iter().sum::<u64>();
+    let spent = || of_both("schedstat", "");
+    let wake_ups = || of_both("status", "voluntary_ctxt_switches:");
+    let reads = || of_both("io", "syscr:");
+    let before = [spent(), wake_ups(), reads()];
+    thread::sleep(WATCHED);
+    let after = [spent(), wake_ups(), reads()];
+    let [spent, wake_ups, reads] = std::array::from_fn(|i| after[i] - before[i]);
+    let spent = Duration::from_nanos(spent);
     println!(
-        "idle for {:?} with a guarded rule in force: {took:?} of a CPU, {slept} wake-ups; reading counters {least:?}",
-        WAKE_UP * WAKE_UPS
+        "idle for {WATCHED:?} with a guarded rule in force: {wake_ups} wake-ups, {reads} reads, {spent:?} of a CPU"
     );
-    assert!(slept <= WAKE_UPS_MAX, "{slept} wake-ups, of at most {WAKE_UPS_MAX}");
-    assert!(took <= TIMES_MAX * least, "{took:?}, of at most {TIMES_MAX} times {least:?}");
+    assert!(wake_ups <= WAKE_UPS_MAX && reads <= READS_MAX, "at most {WAKE_UPS_MAX} wake-ups and {READS_MAX} reads");
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.in_force.len(), report.counts.expired), (1, 0), "it was in force all the time");
     agent.interrupt();
     world.assert_as_before();
 }
 
-/// The CPU time of a thread that wakes as often as the agent, and reads what guards count by.
-fn read_the_counters() -> Duration {
-    let mut files = ["snmp", "netstat"].map(|name| File::open(format!("/proc/thread-self/net/{name}")).unwrap());
-    let mut text = String::new();
-    let before = spent("/proc/thread-self");
-    for _ in 0..WAKE_UPS {
-        thread::sleep(WAKE_UP);
-        for file in &mut files {
-            file.rewind().unwrap();
-            text.clear();
-            file.read_to_string(&mut text).unwrap();
-        }
-    }
-    spent("/proc/thread-self").saturating_sub(before)
-}
-
-/// CPU time of a process or thread (proc(5), schedstat: nanoseconds first).
-fn spent(process: &str) -> Duration {
-    let text = fs::read_to_string(format!("{process}/schedstat")).unwrap();
-    Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
-}
-
-/// How often a process has waited.
-fn sleeps(process: u32) -> u32 {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap().trim().parse().unwrap()
+/// A number of a process in a file of its folder (proc(5)): behind a name, or the first.
+fn value(process: u32, file: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/{file}")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
 }
