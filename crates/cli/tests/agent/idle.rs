@@ -13,8 +13,8 @@ const WAKE_UPS_MAX: u64 = 50;
 /// For counters, links and the status: 250, measured.
 const READS_MAX: u64 = 300;
 
-/// CPU time is printed, and not judged: it depends on what is left in caches and in memory of a process that sleeps, which may be ten times as
-/// much in one hour as in another. How often it wakes and what it then does follow from the code.
+/// CPU time is printed, and not judged: on a virtual machine the same work may take ten times as long in one hour as in another. How often the
+/// agent wakes, and how much it then reads, follow from the code.
 #[test]
 fn an_idle_agent_with_a_guarded_rule_in_force_wakes_twice_a_second_and_reads_little() {
     let Some(world) = World::new() else { return };
