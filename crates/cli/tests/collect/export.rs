@@ -47,12 +47,12 @@ fn exporters_count(world: &World, what: &str) -> u64 {
     world.lines("collect").last().unwrap()["sources"][0]["flows"][what].as_u64().unwrap()
 }
 
-/// Carries the bytes, does what must come `then`, and compares what was counted with what the first host's interface sent: within
-/// `error(packets)`.
+/// Carries the bytes, does what must come `then`, and compares what was counted with what the second host's interface received:
+/// within `error(packets)`.
 fn compare(world: &World, running: &Running, name: &str, error: impl Fn(u64) -> f64, then: impl FnOnce()) {
-    let before = world.sent(0);
+    let before = world.received(2);
     world.carry(BYTES, PACE);
-    let after = world.sent(0);
+    let after = world.received(2);
     let (bytes, packets) = (after.ip_bytes - before.ip_bytes, after.packets - before.packets);
     assert!(bytes >= BYTES, "the headers are counted too");
     then();

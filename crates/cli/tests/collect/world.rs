@@ -27,9 +27,9 @@ pub struct World {
     _machine: Machine,
 }
 
-/// What an interface has sent, without Ethernet's headers.
+/// What an interface has received, without Ethernet's headers.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent {
+pub struct Received {
     pub ip_bytes: u64,
     pub packets: u64,
 }
@@ -101,13 +101,13 @@ impl World {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// What a host has sent.
-    pub fn sent(&self, host: usize) -> Sent {
+    /// What a host has received. Not all that the other has sent: a switch in user space drops packets on a busy machine.
+    pub fn received(&self, host: usize) -> Received {
         inside(&self.hosts[host], || {
             let output = Command::new("ip").args(["-j", "-s", "link", "show", "eth0"]).output().unwrap();
             let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-            let count = |what: &str| json[0]["stats64"]["tx"][what].as_u64().unwrap();
-            Sent { ip_bytes: count("bytes") - 14 * count("packets"), packets: count("packets") }
+            let count = |what: &str| json[0]["stats64"]["rx"][what].as_u64().unwrap();
+            Received { ip_bytes: count("bytes") - 14 * count("packets"), packets: count("packets") }
         })
     }
 
