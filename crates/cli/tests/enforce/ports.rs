@@ -88,8 +88,13 @@ fn between_taps_super_segments_are_enforced_whole() {
     assert_eq!(counter("flows_opened"), 1, "{status}");
     let taken = counter("data_taken");
     assert!(taken > 0 && taken < (LONG / 1448 / 2) as u64, "{taken} packets: {status}");
-    // a server whose ACKs are delayed probes with data that the enforcer has; nothing was lost on the way to it
-    let needless = || world.status()["counters"]["absorbed"].as_u64().expect("it is counted");
+    // a server whose ACKs are delayed probes with data that the enforcer has, or that the client has acknowledged meanwhile; nothing was
+    // lost on the way to it
+    let needless = || {
+        let status = world.status();
+        let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
+        counter("absorbed") + counter("others_forwarded")
+    };
     assert!(eventually(|| world.retransmits(&both.1) <= needless()), "{}", world.status());
 }
 

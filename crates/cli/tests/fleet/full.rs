@@ -11,7 +11,7 @@ use testkit::until;
 #[test]
 fn a_full_disk_under_the_audit_log_stops_no_cue_and_is_counted() {
     let Some(world) = World::new() else { return };
-    // on a busy disk an epoch can take seconds to be stored, and the lifetime is longer than all of this takes
+    // the lifetime is longer than all of this takes
     fs::write(world.path("policy.toml"), POLICY.replace("\"1 s\"", "\"1 s\"\nlifetime = \"30 s\"")).unwrap();
     // a small file system that only the Oracle sees, and that ends with it
     let mounted =
