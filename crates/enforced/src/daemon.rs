@@ -333,7 +333,8 @@ impl Daemon {
                 Question::Status => drop(stream.write_all(status.as_bytes())),
                 Question::Flows => self.listings.begin(stream),
                 Question::HandOver => {
-                    match Successor::begin(self.clock.now(), stream, self.shown.listener.file(), &self.ports) {
+                    let (now, listener) = (self.clock.now(), self.shown.listener.file());
+                    match Successor::begin(now, stream, listener, &self.ports, &self.enforcer) {
                         Ok(successor) => self.successor = Some(successor),
                         Err(error) => say(&not_replaced(&error)),
                     }

@@ -2,8 +2,8 @@
 //! they buffer.
 //!
 //! The new one asks at the status socket, and gets a [`Start`] and the files of the status socket and of each interface
-//! ([`Successor`]). It maps them, while the running one goes on, and then says [`PAUSE`]. The running one stops reading packets, which
-//! wait in the kernel's rings from then on, and writes a [`Pause`], the connections in their handshake, and each flow.
+//! ([`Successor`]). It maps them and allocates its tables, while the running one goes on, and then says [`PAUSE`]. The running one stops
+//! reading packets, which wait in the kernel's rings from then on, and writes a [`Pause`], the connections in their handshake, and each flow.
 //!
 //! Once it has restored them the new one says [`READY`]; the running one answers [`GO`], and ends. Until it has said that, it goes
 //! on where it was if anything fails. It beats meanwhile, so that no packet bypasses the enforcer. All is written in tagged fields
@@ -11,6 +11,7 @@
 
 use crate::cues::{Cues, Given};
 use crate::port::{Port, PortState};
+use bytes::{Buf as _, Bytes, BytesMut};
 use enforcer::{Checkpoint, Enforcer, Handshakes};
 use nix::time::{ClockId, clock_gettime};
 use packet_io::{OwnedFrame, Urgent, VnetHeader};
@@ -20,7 +21,8 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg, sockopt::socket_peercred,
 };
-use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Read, Write};
+use std::hint::black_box;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -35,6 +37,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval of heartbeats while the new enforcer restores flows, and how many there are at most.
 const BEAT: Duration = Duration::from_millis(100);
 const BEATS_MAX: u32 = 50;
+/// So many bytes are written or read at a time.
+const CHUNK: usize = 1 << 16;
+/// A message's length comes first, in so many bytes.
+const LEN_BYTES: usize = 4;
+/// A flow needs so much memory beside its place in the table and its packets, and at most so much is allocated before there are any flows.
+const FLOW_BYTES: u64 = 1024;
+const ALLOCATED_MAX: u64 = 1 << 28;
+const ALLOCATED_AT_ONCE: usize = 12 << 10;
 /// Flows between two heartbeats while they are written.
 const FLOWS_PER_BEAT: usize = 256;
 /// Files of one control message; the kernel takes 253.
@@ -56,6 +66,12 @@ struct Start {
     /// The servers' side, the clients' side.
     #[prost(message, repeated, tag = "2")]
     ports: Vec<PortState>,
+    /// How many flows there are, so that the new one can allocate memory for them before anything waits.
+    #[prost(uint64, tag = "3")]
+    flows: u64,
+    /// How much memory they use for what they buffer, bytes.
+    #[prost(uint64, tag = "4")]
+    buffered: u64,
 }
 
 /// What precedes the flows.
@@ -81,14 +97,23 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Names, at `now`, what there is: the status socket, and the interfaces.
+    /// Names, at `now`, what there is: the status socket, the interfaces, and how many flows.
     ///
     /// # Errors
     /// It does not read.
-    pub fn begin(now: Time, stream: UnixStream, listener: BorrowedFd<'_>, ports: &[Port; 2]) -> io::Result<Successor> {
+    pub fn begin(
+        now: Time,
+        stream: UnixStream,
+        listener: BorrowedFd<'_>,
+        ports: &[Port; 2],
+        enforcer: &Enforcer<OwnedFrame>,
+    ) -> io::Result<Successor> {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(BEAT))?;
-        write_message(&mut &stream, &Start { format: FORMAT, ports: states(ports) })?;
+        let buffered = enforcer.buffered_bytes() as u64;
+        let mut messages = Outgoing::to(&stream);
+        messages.add(&Start { format: FORMAT, ports: states(ports), flows: flows(enforcer), buffered })?;
+        messages.flush()?;
         let files: Vec<BorrowedFd<'_>> = [listener].into_iter().chain(ports.iter().flat_map(Port::files)).collect();
         files.chunks(FILES_MAX).try_for_each(|files| send_files(&stream, files))?;
         stream.set_nonblocking(true)?;
@@ -141,18 +166,19 @@ impl Giving<'_> {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_read_timeout(Some(BEAT))?;
-        let mut writer = BufWriter::with_capacity(1 << 16, stream);
-        let flows = (self.enforcer.flows() + self.enforcer.echoes()) as u64;
+        let mut messages = Outgoing::to(stream);
         let cues = self.cues.map(Cues::give);
-        write_message(&mut writer, &Pause { began_ns, ports: states(self.ports), flows, cues })?;
-        write_message(&mut writer, &self.enforcer.handshakes(self.now))?;
+        messages.add(&Pause { began_ns, ports: states(self.ports), flows: flows(self.enforcer), cues })?;
+        messages.add(&self.enforcer.handshakes(self.now))?;
+        // the new one begins with it meanwhile
+        messages.flush()?;
         for (n, flow) in self.enforcer.checkpoints(self.now, bytes_of).enumerate() {
             if n % FLOWS_PER_BEAT == 0 {
                 self.beat()?;
             }
-            write_message(&mut writer, &flow)?;
+            messages.add(&flow)?;
         }
-        writer.flush()?;
+        messages.flush()?;
         self.await_ready(stream)?;
         (&*stream).write_all(&[GO])
     }
@@ -179,6 +205,7 @@ impl Giving<'_> {
 /// What a running enforcer has named, and will give.
 pub struct Taking {
     stream: UnixStream,
+    start: Start,
 }
 
 /// The files of a running enforcer.
@@ -197,11 +224,11 @@ impl Taking {
     pub fn begin(socket: &Path) -> io::Result<(Taking, Files)> {
         let stream = crate::status::connect(socket, "hand over")?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let start: Start = read_message(&mut &stream)?;
+        let start: Start = read_message(&stream)?;
         if start.format != FORMAT {
             return Err(invalid("it is of a version that hands over in another way"));
         }
-        let [servers, clients] = both(start.ports)?;
+        let [servers, clients] = both(start.ports.clone())?;
         let asked = 1 + servers.files() + clients.files();
         let mut files = Vec::new();
         while files.len() < asked {
@@ -211,7 +238,7 @@ impl Taking {
         let listener = files.next().ok_or_else(|| invalid("a file is missing"))?;
         let of_servers = files.by_ref().take(servers.files()).collect();
         let ports = [(servers, of_servers), (clients, files.collect())];
-        Ok((Taking { stream }, Files { listener, ports }))
+        Ok((Taking { stream, start }, Files { listener, ports }))
     }
 
     /// Takes the running enforcer's place: restores its flows, by the clock that says `now`, and resumes its sockets. Returns how many flows
@@ -220,40 +247,55 @@ impl Taking {
     /// # Errors
     /// The running enforcer failed, or had not the patience to wait for this: it goes on.
     pub fn finish(
-        mut self,
+        self,
         ports: &mut [Port; 2],
         enforcer: &mut Enforcer<OwnedFrame>,
         cues: Option<&mut Cues>,
         now: impl Fn() -> Time,
     ) -> io::Result<(u64, Duration)> {
+        self.allocate(enforcer);
+        let mut messages = Incoming::of(&self.stream);
         let _urgent = Urgent::begin();
-        self.stream.write_all(&[PAUSE])?;
-        let mut reader = BufReader::with_capacity(1 << 16, &self.stream);
-        let pause: Pause = read_message(&mut reader)?;
+        (&self.stream).write_all(&[PAUSE])?;
+        let pause: Pause = messages.next()?;
         let now = now();
         let states = both(pause.ports)?;
         ports.iter_mut().zip(&states).try_for_each(|(port, state)| port.resume(state)).map_err(io::Error::other)?;
         if let (Some(cues), Some(given)) = (cues, &pause.cues) {
             cues.take(given).map_err(|why| invalid(&why))?;
         }
-        let handshakes: Handshakes = read_message(&mut reader)?;
+        let handshakes: Handshakes = messages.next()?;
         enforcer.restore_handshakes(now, &handshakes);
         for _ in 0..pause.flows {
-            let flow: Checkpoint = read_message(&mut reader)?;
+            let flow: Checkpoint = messages.next()?;
             enforcer.restore(now, &flow, frame_of);
         }
         (&self.stream).write_all(&[READY])?;
-        let mut answer = [0];
-        reader.read_exact(&mut answer)?;
-        if answer != [GO] {
+        if messages.bytes(1)? != [GO][..] {
             return Err(invalid("it answers something else"));
         }
         Ok((pause.flows, Duration::from_nanos(monotonic_ns()?.saturating_sub(pause.began_ns))))
+    }
+
+    /// Takes memory from the kernel that the flows will use, a page at a time, before anything waits.
+    fn allocate(&self, enforcer: &mut Enforcer<OwnedFrame>) {
+        let amount = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        enforcer.make_room(amount(self.start.flows));
+        // The allocator keeps what is freed for a while. Larger blocks it would join, and give no small part of.
+        let bytes = self.start.flows.saturating_mul(FLOW_BYTES).saturating_add(self.start.buffered).min(ALLOCATED_MAX);
+        let block = || black_box(vec![1_u8; ALLOCATED_AT_ONCE]);
+        let blocks: Vec<_> = (0..amount(bytes) / ALLOCATED_AT_ONCE).map(|_| block()).collect();
+        drop(blocks);
     }
 }
 
 fn states(ports: &[Port; 2]) -> Vec<PortState> {
     ports.iter().map(Port::state).collect()
+}
+
+/// How many flows it gives.
+fn flows(enforcer: &Enforcer<OwnedFrame>) -> u64 {
+    (enforcer.flows() + enforcer.echoes()) as u64
 }
 
 fn both(ports: Vec<PortState>) -> io::Result<[PortState; 2]> {
@@ -275,23 +317,77 @@ fn frame_of(bytes: &[u8]) -> Option<OwnedFrame> {
     Some(OwnedFrame::new(VnetHeader::from_bytes(*header), frame))
 }
 
-/// Writes a message behind its length.
-fn write_message(to: &mut impl Write, message: &impl Message) -> io::Result<()> {
-    let bytes = message.encode_to_vec();
-    let len = u32::try_from(bytes.len()).map_err(|_| invalid("a flow has more buffered than a message takes"))?;
-    to.write_all(&len.to_le_bytes())?;
-    to.write_all(&bytes)
+/// Messages to a stream, each behind its length.
+struct Outgoing<'a> {
+    stream: &'a UnixStream,
+    /// Not yet written.
+    bytes: Vec<u8>,
 }
 
-fn read_message<M: Message + Default>(from: &mut impl Read) -> io::Result<M> {
-    let mut len = [0; 4];
-    from.read_exact(&mut len)?;
-    let len = u32::from_le_bytes(len);
-    let mut bytes = Vec::new();
-    if from.take(len.into()).read_to_end(&mut bytes)? < len as usize {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+impl Outgoing<'_> {
+    fn to(stream: &UnixStream) -> Outgoing<'_> {
+        Outgoing { stream, bytes: Vec::with_capacity(2 * CHUNK) }
     }
-    M::decode(bytes.as_slice()).map_err(|error| invalid(&error.to_string()))
+
+    fn add(&mut self, message: &impl Message) -> io::Result<()> {
+        let len = u32::try_from(message.encoded_len())
+            .map_err(|_| invalid("a flow has more buffered than a message takes"))?;
+        self.bytes.extend(len.to_le_bytes());
+        message.encode(&mut self.bytes).expect("a vector grows");
+        if self.bytes.len() >= CHUNK { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.write_all(&self.bytes)?;
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+/// The same where they arrive. What messages hold is not copied from the bytes that were read.
+struct Incoming<'a> {
+    stream: &'a UnixStream,
+    /// Read ahead.
+    read: BytesMut,
+}
+
+impl Incoming<'_> {
+    fn of(stream: &UnixStream) -> Incoming<'_> {
+        Incoming { stream, read: BytesMut::with_capacity(2 * CHUNK) }
+    }
+
+    /// The next message.
+    fn next<M: Message + Default>(&mut self) -> io::Result<M> {
+        let len = self.bytes(LEN_BYTES)?.get_u32_le();
+        decoded(self.bytes(len as usize)?)
+    }
+
+    /// So many bytes. Memory is taken for those that have come.
+    fn bytes(&mut self, count: usize) -> io::Result<Bytes> {
+        while self.read.len() < count {
+            let had = self.read.len();
+            self.read.resize(had + CHUNK, 0);
+            let more = self.stream.read(&mut self.read[had..])?;
+            self.read.truncate(had + more);
+            if more == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(self.read.split_to(count).freeze())
+    }
+}
+
+/// Reads a message, and no byte behind it.
+fn read_message<M: Message + Default>(mut stream: &UnixStream) -> io::Result<M> {
+    let mut len = [0; LEN_BYTES];
+    stream.read_exact(&mut len)?;
+    let mut bytes = Vec::new();
+    stream.take(u32::from_le_bytes(len).into()).read_to_end(&mut bytes)?;
+    decoded(bytes.into())
+}
+
+fn decoded<M: Message + Default>(bytes: Bytes) -> io::Result<M> {
+    M::decode(bytes).map_err(|error| invalid(&error.to_string()))
 }
 
 /// Sends files, with a byte that stands for them.

@@ -4,6 +4,7 @@ use crate::answers::Answers;
 use crate::checkpoint::{self, Buffered};
 use crate::packet::Packet;
 use crate::seq::{after, before, later};
+use bytes::Bytes;
 use std::collections::VecDeque;
 use tcp::{Next, SackBlock, Segment};
 use units::Time;
@@ -109,7 +110,7 @@ impl<P: Packet> Buffer<P> {
             len: piece.len,
             tsval: piece.tsval,
             age_us: now_us.wrapping_sub(piece.came_us),
-            packet: piece.packet.as_ref().map(write),
+            packet: piece.packet.as_ref().map(|packet| write(packet).into()),
         };
         Buffered {
             first: self.pieces.front().map_or(self.nxt, |piece| piece.seq),
@@ -121,7 +122,7 @@ impl<P: Packet> Buffer<P> {
             acked_to_client: self.acked_to_client,
             tsecr: self.newest.tsecr,
             window: self.newest.window.into(),
-            link: self.newest.link.to_vec(),
+            link: Bytes::copy_from_slice(&self.newest.link),
             tsval_floor: self.tsval_floor,
             tsval_newest: self.tsval_newest,
             offered_then: self.offered_then,
@@ -134,7 +135,7 @@ impl<P: Packet> Buffer<P> {
         let newest = Newest {
             tsecr: from.tsecr,
             window: from.window.try_into().ok()?,
-            link: from.link.as_slice().try_into().ok()?,
+            link: from.link.as_ref().try_into().ok()?,
         };
         let mut buffer = Buffer {
             pieces: VecDeque::with_capacity(from.pieces.len()),

@@ -8,6 +8,7 @@ use crate::flow::{Flow, bit};
 use crate::index::Key;
 use crate::packet::{Direction, End, Packet};
 use crate::seq::after;
+use bytes::Bytes;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use tcp::{Config, Relay};
@@ -18,14 +19,14 @@ use units::Time;
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Checkpoint {
     /// The enforced end's address, as IPv6 writes it: 16 bytes.
-    #[prost(bytes = "vec", tag = "1")]
-    pub server_address: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "1")]
+    pub server_address: Bytes,
     /// Its port.
     #[prost(uint32, tag = "2")]
     pub server_port: u32,
     /// The other end's address: 16 bytes.
-    #[prost(bytes = "vec", tag = "3")]
-    pub client_address: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub client_address: Bytes,
     /// Its port.
     #[prost(uint32, tag = "4")]
     pub client_port: u32,
@@ -134,8 +135,8 @@ pub struct Buffered {
     #[prost(uint32, tag = "9")]
     pub window: u32,
     /// Link addresses of its packets: 12 bytes.
-    #[prost(bytes = "vec", tag = "10")]
-    pub link: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "10")]
+    pub link: Bytes,
     /// The client would refuse timestamps below this as old.
     #[prost(uint32, optional, tag = "11")]
     pub tsval_floor: Option<u32>,
@@ -163,8 +164,8 @@ pub struct Piece {
     #[prost(uint32, tag = "3")]
     pub age_us: u32,
     /// The packet, as its host writes it; `None`: there is no copy.
-    #[prost(bytes = "vec", optional, tag = "4")]
-    pub packet: Option<Vec<u8>>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub packet: Option<Bytes>,
 }
 
 /// The connections in their handshake.
@@ -224,9 +225,9 @@ impl Checkpoint {
 
     fn of(key: Key) -> Checkpoint {
         Checkpoint {
-            server_address: key.server.address.octets().to_vec(),
+            server_address: Bytes::copy_from_slice(&key.server.address.octets()),
             server_port: key.server.port.into(),
-            client_address: key.client.address.octets().to_vec(),
+            client_address: Bytes::copy_from_slice(&key.client.address.octets()),
             client_port: key.client.port.into(),
             vlan: key.vlan.into(),
             ..Checkpoint::default()
@@ -349,6 +350,19 @@ impl<P: Packet> Enforcer<P> {
             seed: self.seed,
             places: self.half_opens.places() as u32,
             entries: self.half_opens.checkpoint(now_us),
+        }
+    }
+
+    /// Allocates now the tables that would otherwise be allocated while so many flows are restored. Without effect on an enforcer that
+    /// has flows.
+    pub fn make_room(&mut self, flows: usize) {
+        if self.flows.is_empty() {
+            let flows = flows.min(self.limits.flows);
+            self.half_opens.allocate();
+            self.index.allocate(flows);
+            // its pages are the process's once they are written to
+            self.flows.resize_with(flows, || None);
+            self.flows.clear();
         }
     }
 

@@ -39,7 +39,7 @@ pub struct Enforcer<P> {
     pub(crate) limits: Limits,
     pub(crate) rules: Rules,
     pub(crate) seed: u64,
-    index: Index,
+    pub(crate) index: Index,
     pub(crate) echoes: Echoes,
     /// Marks on what clients send, which are echoed in the places of enforced servers, by flows' slots.
     pub(crate) uploads: BTreeMap<u32, Echoing>,

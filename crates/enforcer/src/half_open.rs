@@ -123,7 +123,7 @@ impl Answered {
 /// The table.
 #[derive(Debug)]
 pub(crate) struct HalfOpens {
-    /// Sets of [`WAYS`], the newest first; allocated at the first SYN.
+    /// Sets of [`WAYS`], the newest first; allocated at the first SYN, unless others are to be restored.
     entries: Vec<HalfOpen>,
     sets: usize,
     /// The sets of the latest SYNs, and when these came, µs; the oldest first.
@@ -183,8 +183,8 @@ impl HalfOpens {
 
     /// A table with these handshakes, which had the same number of places.
     pub fn restore(&mut self, now_us: u32, from: &[Handshake]) {
-        if self.entries.is_empty() && !from.is_empty() {
-            self.entries = vec![HalfOpen::default(); self.places()];
+        if !from.is_empty() {
+            self.allocate();
         }
         for one in from {
             let at_us = now_us.wrapping_sub(one.age_us);
@@ -205,10 +205,15 @@ impl HalfOpens {
         }
     }
 
-    fn set(&mut self, hash: u64) -> (&mut [HalfOpen], u32) {
+    /// Allocates the table, which takes milliseconds, if it is not yet.
+    pub fn allocate(&mut self) {
         if self.entries.is_empty() {
-            self.entries = vec![HalfOpen::default(); self.sets * WAYS];
+            self.entries = vec![HalfOpen::default(); self.places()];
         }
+    }
+
+    fn set(&mut self, hash: u64) -> (&mut [HalfOpen], u32) {
+        self.allocate();
         let first = (hash as usize & (self.sets - 1)) * WAYS;
         (&mut self.entries[first..first + WAYS], (hash >> 32) as u32)
     }

@@ -33,6 +33,8 @@ impl Key {
 
 /// Marks an empty place.
 const EMPTY: u32 = u32::MAX;
+/// At most so many of so many places are used, so that probing stays short.
+const USED: [usize; 2] = [3, 4];
 /// Smallest table.
 const PLACES_MIN: usize = 64;
 
@@ -45,6 +47,14 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// Makes room for so many slots in an empty table.
+    pub fn allocate(&mut self, slots: usize) {
+        let places = (slots * USED[1] / USED[0] + 1).next_power_of_two().max(PLACES_MIN);
+        if self.len == 0 && self.places.len() < places {
+            self.places = vec![EMPTY; places];
+        }
+    }
+
     /// The slot with this hash that satisfies `is`.
     #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
@@ -63,8 +73,7 @@ impl Index {
 
     /// Adds a new slot. `hash_of` returns the hashes of others when the table grows.
     pub fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
-        // at most three of four places are used, so that probing stays short
-        if (self.len + 1) * 4 > self.places.len() * 3 {
+        if (self.len + 1) * USED[1] > self.places.len() * USED[0] {
             let places = (self.places.len() * 2).max(PLACES_MIN);
             let old = std::mem::replace(&mut self.places, vec![EMPTY; places]);
             for slot in old.into_iter().filter(|&slot| slot != EMPTY) {
