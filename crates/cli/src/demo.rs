@@ -6,12 +6,15 @@ use crate::stop;
 use crate::terminal::{Terminal, note, print, print_json};
 use serde::Serialize;
 use std::path::Path;
-use study::{Compared, Monitor, Words as _};
+use study::{Compared, Monitor, Slower, Words as _};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     options: Options,
+    /// Run kernels N times slower than real time, or as much as this machine needs
+    #[arg(long, value_name = "auto|N")]
+    slower: Option<Slower>,
 }
 
 /// What `--json` prints.
@@ -31,7 +34,7 @@ struct Output<'a> {
 pub fn demo(args: &Args) -> Result<(), Failure> {
     let out = args.options.folder("demo");
     let (terminal, stop) = (Terminal::default(), stop::on_signals());
-    let done = study::demonstrate(&out, args.options.workers(), Monitor::new(&terminal, &stop))?;
+    let done = study::demonstrate(&out, args.slower, args.options.workers(), Monitor::new(&terminal, &stop))?;
     let report = out.join("report.html");
     if args.options.json {
         let backend = if done.simulated { "simulated" } else { "kernel" };

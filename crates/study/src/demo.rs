@@ -72,19 +72,29 @@ const AGAIN: u32 = 1;
 /// Seeds with which each run is simulated besides.
 const DRAWS: u64 = 20;
 
-/// Runs the demonstration into the folder `out`; if it must be simulated, with `workers` in parallel.
+/// Runs the demonstration into the folder `out`, `slower` than real time; if it must be simulated, with `workers` in parallel.
 ///
 /// # Errors
-/// A run failed, or the user stopped it.
-pub fn demonstrate(out: &Path, workers: usize, monitor: Monitor<'_>) -> Result<Demonstrated, Failure> {
+/// A run failed, the user stopped it, or it would be simulated `slower`.
+pub fn demonstrate(
+    out: &Path,
+    slower: Option<Slower>,
+    workers: usize,
+    monitor: Monitor<'_>,
+) -> Result<Demonstrated, Failure> {
     let jobs = jobs(1)?;
     let absent = emu::absent();
     let simulated = absent.is_some();
+    if let (Some(reason), Some(_)) = (&absent, slower) {
+        return Err(Failure::Input(format!("--slower needs real kernels: {reason}")));
+    }
+    let slower = slower.unwrap_or_default();
     if let Some(reason) = &absent {
         monitor.note(&format!("SIMULATED, not on real kernels: {reason}"));
     } else {
-        let seconds: f64 = jobs.iter().map(|job| job.scenario.duration.as_secs_f64()).sum();
-        monitor.note(&format!("{} runs on real kernels in real time, about {seconds:.0} s", jobs.len()));
+        let real = |job: &Job| slower.first().real(job.scenario.duration).as_secs_f64();
+        let seconds: f64 = jobs.iter().map(real).sum();
+        monitor.note(&format!("{} runs on real kernels {} {seconds:.0} s", jobs.len(), slower.pace()));
     }
     let mut writer = SweepWriter::create(out).map_err(|error| Failure::bad_out(&error))?;
     let began = Instant::now();
@@ -99,9 +109,7 @@ pub fn demonstrate(out: &Path, workers: usize, monitor: Monitor<'_>) -> Result<D
         sweep::run_all(&jobs, workers, monitor, |run| take(run, None))?;
     } else {
         let origin = Origin { source: &Source::built_in(NAME, TEXT), sets: &[] };
-        emu::run_all(&jobs, origin, monitor, Attempts { slower: Slower::default(), repeats: AGAIN }, |run, check| {
-            take(run, Some(check))
-        })?;
+        emu::run_all(&jobs, origin, monitor, Attempts { slower, repeats: AGAIN }, |run, check| take(run, Some(check)))?;
     }
     let used = if simulated { workers.min(jobs.len()) } else { 1 };
     let info = RunInfo { emulations: checks, ..speed(began, hops, used) };

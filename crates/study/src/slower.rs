@@ -40,6 +40,15 @@ impl Slower {
         }
     }
 
+    /// In words, before how long it takes.
+    pub(crate) fn pace(self) -> String {
+        match self {
+            Slower::Auto => "in real time or slower, at least".to_string(),
+            Slower::Times(times) if times.is_slower() => format!("slowed {} times, about", times.times()),
+            Slower::Times(_) => "in real time, about".to_string(),
+        }
+    }
+
     /// The slowdown of the next attempt, if a slower one can help: with `check`, as much more as packets were late, without it (the
     /// network needs more than this machine has) twice as much.
     pub(crate) fn next(self, last: Slowdown, check: Option<&SelfCheck>) -> Option<Slowdown> {
@@ -53,6 +62,19 @@ impl Slower {
         let more = (too_late.min(f64::from(Slowdown::MAX)).ceil() as u32).next_power_of_two().max(2);
         Slowdown::new((last.times() * more).min(Slowdown::MAX))
     }
+}
+
+/// A sentence for each run that is not valid, with the reason, and one on what to do.
+pub(crate) fn distorted(runs: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let mut list: Vec<String> = runs.map(|(run, why)| format!("NOT VALID: {run}: {why}.")).collect();
+    if !list.is_empty() {
+        list.push(
+            "What is not valid says nothing about the network. Repeat it with nothing else running, or with --slower auto: as much \
+             slower than real time as this machine needs."
+                .to_string(),
+        );
+    }
+    list
 }
 
 #[cfg(test)]

@@ -2,20 +2,33 @@
 
 use crate::common::Place;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
+
+/// Runs it without the capabilities that emulation needs.
+fn without_rights(place: &Place, arguments: &[&str]) -> Output {
+    let mut command = place.command(arguments);
+    if nix::unistd::geteuid().is_root() {
+        let mut without = Command::new("setpriv");
+        without.args(["--bounding-set=-sys_admin,-net_admin,-bpf", "--inh-caps=-all"]);
+        without.arg(command.get_program()).args(command.get_args()).current_dir(place.path());
+        command = without;
+    }
+    command.output().expect("setpriv is a part of Debian's util-linux")
+}
+
+#[test]
+fn without_rights_nothing_is_emulated_more_slowly() {
+    let place = Place::new();
+    let output = without_rights(&place, &["demo", "--slower", "auto", "--out", "o"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && stderr.contains("--slower needs real kernels: "), "{stderr}");
+    assert!(!place.join("o").exists(), "nothing is written");
+}
 
 #[test]
 fn without_rights_the_demonstration_is_simulated_and_labelled_so() {
     let place = Place::new();
-    let mut demo = place.command(&["demo", "--json", "--out", "o"]);
-    if nix::unistd::geteuid().is_root() {
-        // without the capabilities that emulation needs
-        let mut without = Command::new("setpriv");
-        without.args(["--bounding-set=-sys_admin,-net_admin,-bpf", "--inh-caps=-all"]);
-        without.arg(demo.get_program()).args(demo.get_args()).current_dir(place.path());
-        demo = without;
-    }
-    let output = demo.output().expect("setpriv is a part of Debian's util-linux");
+    let output = without_rights(&place, &["demo", "--json", "--out", "o"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.starts_with("SIMULATED, not on real kernels: "), "{stderr}");

@@ -1,6 +1,7 @@
 //! The demonstration's tables, findings and figures.
 
 use super::compare::{Compared, Estimate, Turn};
+use crate::slower;
 use crate::table::{Table, paragraph};
 use results::{Curve, Figure, Panel, Story};
 use std::fmt::Write as _;
@@ -139,8 +140,8 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
             run.mean_utilization * 100.0
         ));
     }
-    let distorted = runs.iter().filter_map(|run| Some((run, run.distorted.as_ref()?)));
-    list.extend(distorted.map(|(run, why)| format!("NOT VALID: {}/{}: {why}.", run.baseline, run.policy)));
+    let distorted = |run: &Compared| Some((format!("{}/{}", run.baseline, run.policy), run.distorted.clone()?));
+    list.extend(slower::distorted(runs.iter().filter_map(distorted)));
     list
 }
 

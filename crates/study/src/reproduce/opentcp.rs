@@ -17,6 +17,7 @@ use crate::emu::{self, Attempts, Origin};
 use crate::failure::Failure;
 use crate::monitor::Monitor;
 use crate::run::{Words as _, speed};
+use crate::slower::Slower;
 use crate::source::Source;
 use crate::sweep::{Job, run_all};
 use cases::{Case, Cases, KERNEL, PAPER, PARTS, SMALL, Setting, Variant, WHOLE};
@@ -70,7 +71,7 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
         })?;
     }
     if !emulated.is_empty() {
-        tell_time(&emulated, monitor);
+        tell_time(&emulated, request.slower, monitor);
         settings.push(KERNEL);
         let attempts = Attempts { slower: request.slower, repeats: emulated.len() as u32 / 2 };
         let source = Source::built_in(cases::SCINET.0, cases::SCINET.1);
@@ -93,9 +94,9 @@ fn reproduce(request: &Request, monitor: Monitor<'_>) -> Result<Reproduced, Fail
     Ok(Reproduced { tables: tables::render(&cases, &findings), findings, comparisons, wall_s: info.wall_s })
 }
 
-fn tell_time(emulated: &[Job], monitor: Monitor<'_>) {
-    let seconds: f64 = emulated.iter().map(|job| job.scenario.duration.as_secs_f64()).sum();
-    monitor.note(&format!("kernel: {} runs in real time, about {seconds:.0} s", emulated.len()));
+fn tell_time(emulated: &[Job], slower: Slower, monitor: Monitor<'_>) {
+    let seconds: f64 = emulated.iter().map(|job| slower.first().real(job.scenario.duration).as_secs_f64()).sum();
+    monitor.note(&format!("kernel: {} runs {} {seconds:.0} s", emulated.len(), slower.pace()));
 }
 
 /// The runs in the order of their jobs, by setting and variant.

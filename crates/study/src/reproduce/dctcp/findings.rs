@@ -196,7 +196,8 @@ fn distorted(run: &Measured) -> Option<String> {
     let check = run.check.as_ref().filter(|check| !check.valid)?;
     let reasons = check.reasons.join("; ");
     Some(format!(
-        "NOT VALID: {}: {reasons}. Its numbers are printed and not judged; repeat it with nothing else running.",
+        "NOT VALID: {}: {reasons}. Its numbers are printed and not judged; repeat it with nothing else running, or with \
+         --slower auto.",
         says(run)
     ))
 }

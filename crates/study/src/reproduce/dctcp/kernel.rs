@@ -29,12 +29,7 @@ pub fn run_all(
     }
     let times = slower.first();
     let seconds: f64 = cases.iter().map(|case| (times.real(case.scenario.duration) + SETUP).as_secs_f64()).sum();
-    let pace = match slower {
-        Slower::Auto => "in real time or slower, at least".to_string(),
-        Slower::Times(times) if times.is_slower() => format!("slowed {} times, about", times.times()),
-        Slower::Times(_) => "in real time, about".to_string(),
-    };
-    monitor.note(&format!("kernel: {} runs {pace} {seconds:.0} s", cases.len()));
+    monitor.note(&format!("kernel: {} runs {} {seconds:.0} s", cases.len(), slower.pace()));
     // programs that a killed run left in its hosts would use CPU time of this run
     let _ = emu::hosts::clean();
     let progress = Progress::of(monitor, cases.len());

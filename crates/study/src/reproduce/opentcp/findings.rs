@@ -5,6 +5,7 @@ use super::day::Day;
 use super::measured::Run;
 use super::paper;
 use super::rows::{TAIL, against_control, reduction, tail_reduction};
+use crate::slower;
 use crate::table::number;
 use results::SelfCheck;
 
@@ -24,7 +25,7 @@ pub fn findings(cases: &Cases, day: Option<&Day>, checks: &[SelfCheck]) -> Vec<S
     list.extend(day.map(Day::finding));
     list.extend([SMALL, KERNEL].into_iter().filter_map(|setting| in_small(cases, setting)));
     let distorted = checks.iter().filter(|check| !check.valid);
-    list.extend(distorted.map(|check| format!("NOT VALID: {}: {}.", check.run, check.reasons.join("; "))));
+    list.extend(slower::distorted(distorted.map(|check| (check.run.clone(), check.reasons.join("; ")))));
     list
 }
 
