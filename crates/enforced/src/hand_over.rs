@@ -41,10 +41,12 @@ const BEATS_MAX: u32 = 50;
 const CHUNK: usize = 1 << 16;
 /// A message's length comes first, in so many bytes.
 const LEN_BYTES: usize = 4;
-/// A flow needs so much memory beside its place in the table and its packets, and at most so much is allocated before there are any flows.
+/// Memory of a flow beside its place in the table and its packets.
 const FLOW_BYTES: u64 = 1024;
+/// At most so much is allocated before there are any flows, bytes.
 const ALLOCATED_MAX: u64 = 1 << 28;
-const ALLOCATED_AT_ONCE: usize = 12 << 10;
+/// In blocks below jemalloc's large ones, which it joins once they are free, and does not part for small needs.
+const BLOCK_BYTES: usize = 12 << 10;
 /// Flows between two heartbeats while they are written.
 const FLOWS_PER_BEAT: usize = 256;
 /// Files of one control message; the kernel takes 253.
@@ -224,11 +226,12 @@ impl Taking {
     pub fn begin(socket: &Path) -> io::Result<(Taking, Files)> {
         let stream = crate::status::connect(socket, "hand over")?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let start: Start = read_message(&stream)?;
+        // the bytes behind it bring files
+        let mut start: Start = Incoming::of(&stream, 0).next()?;
         if start.format != FORMAT {
             return Err(invalid("it is of a version that hands over in another way"));
         }
-        let [servers, clients] = both(start.ports.clone())?;
+        let [servers, clients] = both(std::mem::take(&mut start.ports))?;
         let asked = 1 + servers.files() + clients.files();
         let mut files = Vec::new();
         while files.len() < asked {
@@ -254,7 +257,7 @@ impl Taking {
         now: impl Fn() -> Time,
     ) -> io::Result<(u64, Duration)> {
         self.allocate(enforcer);
-        let mut messages = Incoming::of(&self.stream);
+        let mut messages = Incoming::of(&self.stream, CHUNK);
         let _urgent = Urgent::begin();
         (&self.stream).write_all(&[PAUSE])?;
         let pause: Pause = messages.next()?;
@@ -277,15 +280,14 @@ impl Taking {
         Ok((pause.flows, Duration::from_nanos(monotonic_ns()?.saturating_sub(pause.began_ns))))
     }
 
-    /// Takes memory from the kernel that the flows will use, a page at a time, before anything waits.
+    /// Takes memory from the kernel that the flows will use: each page costs a fault, which packets would wait for.
     fn allocate(&self, enforcer: &mut Enforcer<OwnedFrame>) {
         let amount = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         enforcer.make_room(amount(self.start.flows));
-        // The allocator keeps what is freed for a while. Larger blocks it would join, and give no small part of.
         let bytes = self.start.flows.saturating_mul(FLOW_BYTES).saturating_add(self.start.buffered).min(ALLOCATED_MAX);
-        let block = || black_box(vec![1_u8; ALLOCATED_AT_ONCE]);
-        let blocks: Vec<_> = (0..amount(bytes) / ALLOCATED_AT_ONCE).map(|_| block()).collect();
-        drop(blocks);
+        let block = |_| black_box(vec![1_u8; BLOCK_BYTES]);
+        // the allocator keeps for seconds what is freed
+        drop((0..amount(bytes) / BLOCK_BYTES).map(block).collect::<Vec<_>>());
     }
 }
 
@@ -347,26 +349,28 @@ impl Outgoing<'_> {
 /// The same where they arrive. What messages hold is not copied from the bytes that were read.
 struct Incoming<'a> {
     stream: &'a UnixStream,
-    /// Read ahead.
+    /// How many bytes at least it asks the kernel for: more than a message has are kept for the next.
+    ahead: usize,
+    /// Not yet handed out.
     read: BytesMut,
 }
 
 impl Incoming<'_> {
-    fn of(stream: &UnixStream) -> Incoming<'_> {
-        Incoming { stream, read: BytesMut::with_capacity(2 * CHUNK) }
+    fn of(stream: &UnixStream, ahead: usize) -> Incoming<'_> {
+        Incoming { stream, ahead, read: BytesMut::with_capacity(2 * ahead) }
     }
 
     /// The next message.
     fn next<M: Message + Default>(&mut self) -> io::Result<M> {
         let len = self.bytes(LEN_BYTES)?.get_u32_le();
-        decoded(self.bytes(len as usize)?)
+        M::decode(self.bytes(len as usize)?).map_err(|error| invalid(&error.to_string()))
     }
 
     /// So many bytes. Memory is taken for those that have come.
     fn bytes(&mut self, count: usize) -> io::Result<Bytes> {
         while self.read.len() < count {
             let had = self.read.len();
-            self.read.resize(had + CHUNK, 0);
+            self.read.resize(had + (count - had).min(CHUNK).max(self.ahead), 0);
             let more = self.stream.read(&mut self.read[had..])?;
             self.read.truncate(had + more);
             if more == 0 {
@@ -375,19 +379,6 @@ impl Incoming<'_> {
         }
         Ok(self.read.split_to(count).freeze())
     }
-}
-
-/// Reads a message, and no byte behind it.
-fn read_message<M: Message + Default>(mut stream: &UnixStream) -> io::Result<M> {
-    let mut len = [0; LEN_BYTES];
-    stream.read_exact(&mut len)?;
-    let mut bytes = Vec::new();
-    stream.take(u32::from_le_bytes(len).into()).read_to_end(&mut bytes)?;
-    decoded(bytes.into())
-}
-
-fn decoded<M: Message + Default>(bytes: Bytes) -> io::Result<M> {
-    M::decode(bytes).map_err(|error| invalid(&error.to_string()))
 }
 
 /// Sends files, with a byte that stands for them.

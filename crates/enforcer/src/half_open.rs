@@ -123,7 +123,7 @@ impl Answered {
 /// The table.
 #[derive(Debug)]
 pub(crate) struct HalfOpens {
-    /// Sets of [`WAYS`], the newest first; allocated at the first SYN, unless others are to be restored.
+    /// Sets of [`WAYS`], the newest first; allocated at the first SYN, or before any are restored.
     entries: Vec<HalfOpen>,
     sets: usize,
     /// The sets of the latest SYNs, and when these came, µs; the oldest first.

@@ -69,8 +69,8 @@ pub(crate) fn distorted(runs: impl Iterator<Item = (String, String)>) -> Vec<Str
     let mut list: Vec<String> = runs.map(|(run, why)| format!("NOT VALID: {run}: {why}.")).collect();
     if !list.is_empty() {
         list.push(
-            "What is not valid says nothing about the network. Repeat it with nothing else running, or with --slower auto: as much \
-             slower than real time as this machine needs."
+            "Numbers of a run that is not valid are printed and not judged. Repeat it with nothing else running, or with --slower auto: \
+             as much slower than real time as this machine needs."
                 .to_string(),
         );
     }

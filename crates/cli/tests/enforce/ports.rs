@@ -83,18 +83,13 @@ fn between_taps_super_segments_are_enforced_whole() {
     let _enforcer = world.enforce_between_taps(&["--rule", "bbr"]);
     let mut both = world.connection_at(address("10.99.0.1"));
     download(&mut both, LONG);
-    let status = world.status();
-    let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
-    assert_eq!(counter("flows_opened"), 1, "{status}");
+    let counter = |name: &str| world.status()["counters"][name].as_u64().expect("it is counted");
+    assert_eq!(counter("flows_opened"), 1, "{}", world.status());
     let taken = counter("data_taken");
-    assert!(taken > 0 && taken < (LONG / 1448 / 2) as u64, "{taken} packets: {status}");
+    assert!(taken > 0 && taken < (LONG / 1448 / 2) as u64, "{taken} packets: {}", world.status());
     // a server whose ACKs are delayed probes with data that the enforcer has, or that the client has acknowledged meanwhile; nothing was
     // lost on the way to it
-    let needless = || {
-        let status = world.status();
-        let counter = |name: &str| status["counters"][name].as_u64().expect("it is counted");
-        counter("absorbed") + counter("others_forwarded")
-    };
+    let needless = || counter("absorbed") + counter("others_forwarded");
     assert!(eventually(|| world.retransmits(&both.1) <= needless()), "{}", world.status());
 }
 

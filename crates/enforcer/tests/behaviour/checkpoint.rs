@@ -25,6 +25,7 @@ fn read(bytes: &[u8]) -> Option<Simulated> {
 fn hand_over(rig: &mut Rig, limits: Limits, rules: Vec<Rule>) -> Vec<bool> {
     let later = rig.now + Time::from_secs(1_000_000);
     let mut next = Enforcer::new(limits, rules, 7);
+    next.make_room(rig.enforcer.flows());
     next.restore_handshakes(later, &rig.enforcer.handshakes(rig.now));
     let flows: Vec<Checkpoint> = rig.enforcer.checkpoints(rig.now, write).collect();
     let taken = flows.iter().map(|flow| next.restore(later, flow, read)).collect();

@@ -2,6 +2,7 @@
 
 use super::cases::{Case, Kind};
 use super::measured::Measured;
+use crate::slower;
 use crate::statistics::mean;
 use crate::table::number;
 
@@ -26,7 +27,11 @@ pub fn findings(measured: &[Measured], absent: Option<&str>, kernels_wanted: boo
     list.extend(of(|kind| matches!(kind, Kind::Convergence { .. })).map(convergence));
     let variations: Vec<&Measured> = of(|kind| kind == Kind::Variation).collect();
     list.extend(variation(&variations));
-    list.extend(measured.iter().filter_map(distorted));
+    let distorted = |run: &Measured| {
+        let check = run.check.as_ref().filter(|check| !check.valid)?;
+        Some((says(run), check.reasons.join("; ")))
+    };
+    list.extend(slower::distorted(measured.iter().filter_map(distorted)));
     list
 }
 
@@ -189,17 +194,6 @@ fn variation(runs: &[&Measured]) -> Option<String> {
             pairs.len()
         )
     })
-}
-
-/// The sentence on a run that is not valid.
-fn distorted(run: &Measured) -> Option<String> {
-    let check = run.check.as_ref().filter(|check| !check.valid)?;
-    let reasons = check.reasons.join("; ");
-    Some(format!(
-        "NOT VALID: {}: {reasons}. Its numbers are printed and not judged; repeat it with nothing else running, or with \
-         --slower auto.",
-        says(run)
-    ))
 }
 
 #[cfg(test)]
