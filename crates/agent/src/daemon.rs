@@ -338,6 +338,10 @@ impl Mind {
         }
         let began = processor_time();
         self.open = kernel::connections()?;
+        // the agent's connection is not the host's traffic: a server far away, or a busy one, must not decide by its RTT how short T may be
+        let own = own_sockets()?;
+        let own = self.open.extract_if(.., |connection| own.contains(&connection.inode)).count();
+        self.counters.leave_out(own as u64, &mut self.host);
         // a router has a million routes, so only when they are needed
         let asked = self.life.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
         self.host.algorithms = available()?;
@@ -452,8 +456,9 @@ fn live(
         }
         if mind.reach(say) {
             mind.life.reach();
-            // the earlier the sample, the sooner CUEs are accepted
+            // the earlier the sample, the sooner CUEs are accepted; the connection to the Oracle is left out of the first report too
             (sample_at, look_at) = (now, now);
+            (mind.look_at, mind.look_at_still) = (now, now);
         }
         let next = mind.life.next().min(sample_at).min(fetch_at);
         let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
@@ -623,6 +628,20 @@ fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
     steps.into_iter().collect()
 }
 
+/// Inodes of this process's sockets.
+fn own_sockets() -> io::Result<BTreeSet<u32>> {
+    let mut own = BTreeSet::new();
+    for entry in fs::read_dir("/proc/self/fd")? {
+        // the folder itself is open only while it is read
+        let Ok(target) = fs::read_link(entry?.path()) else { continue };
+        let inode =
+            target.to_str().and_then(|name| name.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok());
+        // socket diagnosis has 32 bits of it
+        own.extend(inode.map(|inode| inode as u32));
+    }
+    Ok(own)
+}
+
 /// Other hosts from which data has just come.
 fn heard(open: &[Connection]) -> usize {
     let just = |connection: &&Connection| connection.heard_ms.is_some_and(|ms| ms <= HEARD_MS);
@@ -692,6 +711,7 @@ mod tests {
             max_pacing_rate: u64::MAX,
             ecn: false,
             heard_ms: None,
+            inode: 0,
         };
         let from = |remote: &str, heard_ms| Connection { remote: remote.parse().unwrap(), heard_ms, ..with(1) };
         let open = [
@@ -705,5 +725,19 @@ mod tests {
         assert_eq!(heard(&open), 2, "two other hosts within a second");
         // 100 us lies between 2^6.5 = 90.5 and 2^6.75 = 107.6
         assert_eq!(rtt_steps(&[with(100), with(64), with(107), with(0)]), [(64, 1), (108, 2)]);
+    }
+
+    #[test]
+    fn of_all_connections_a_process_knows_its_own() {
+        use std::net::{TcpListener, TcpStream};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let open = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let find =
+            || kernel::connections().unwrap().into_iter().find(|one| one.remote_port == port).map(|one| one.inode);
+        let inode = find().expect("it is open");
+        assert!(own_sockets().unwrap().contains(&inode));
+        drop(open);
+        assert!(!own_sockets().unwrap().contains(&inode), "it is closed");
     }
 }

@@ -170,6 +170,7 @@ mod tests {
             max_pacing_rate: u64::MAX,
             ecn: false,
             heard_ms: None,
+            inode: 0,
         }
     }
 

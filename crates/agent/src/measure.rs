@@ -46,6 +46,8 @@ pub struct Counters {
     /// The longer file, which is read each second, and when TCP has sent something.
     netstat: Counting,
     all_read_at: Time,
+    /// Open connections that are the agent's own.
+    own: u64,
 }
 
 /// A file of /proc/net that stays open, since opening it takes longer than reading it.
@@ -94,6 +96,12 @@ impl Counters {
         Ok(())
     }
 
+    /// Leaves so many connections out of those that are open, in `host` too: the agent's own.
+    pub fn leave_out(&mut self, own: u64, host: &mut Host) {
+        self.own = own;
+        self.write_to(host);
+    }
+
     /// Whether TCP had sent nothing between the last two samples.
     pub fn is_quiet(&self) -> bool {
         let mut last = self.samples.iter().rev().map(|sample| (sample.out, sample.retransmitted));
@@ -102,7 +110,7 @@ impl Counters {
 
     fn write_to(&self, host: &mut Host) {
         let (Some(last), Some(first)) = (self.samples.back(), self.samples.front()) else { return };
-        host.live_flows = Some(last.open as f64);
+        host.live_flows = Some(last.open.saturating_sub(self.own) as f64);
         let counts = self.guards.counts();
         host.sent_segments = counts.map(|(sent, _)| sent);
         host.retransmitted_segments = counts.map(|(_, retransmitted)| retransmitted);
@@ -237,6 +245,17 @@ mod tests {
         counters.begin_guarding();
         counters.write_to(&mut host);
         assert_eq!((host.sent_segments, host.flow_starts), (None, Some(4.0)));
+    }
+
+    #[test]
+    fn the_agents_own_connections_are_left_out() {
+        let (mut counters, mut host) = (Counters::default(), Host::default());
+        counters.push(Sample { open: 3, ..Sample::default() });
+        counters.leave_out(1, &mut host);
+        assert_eq!(host.live_flows, Some(2.0));
+        counters.push(Sample { open: 0, ..Sample::default() });
+        counters.write_to(&mut host);
+        assert_eq!(host.live_flows, Some(0.0), "it has ended since it was counted");
     }
 
     #[test]

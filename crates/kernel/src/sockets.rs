@@ -47,6 +47,8 @@ pub struct Connection {
     pub ecn: bool,
     /// Since data came last, milliseconds; `None`: none has.
     pub heard_ms: Option<u32>,
+    /// Its socket's inode, by which a process knows its own (proc_pid_fd(5)).
+    pub inode: u32,
 }
 
 /// The names that a socket can choose now.
@@ -93,6 +95,7 @@ fn connection(response: InetResponse) -> Option<Connection> {
         max_pacing_rate: info[112..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes)),
         ecn: info[5] & TCPI_OPT_ECN != 0,
         heard_ms: (received > 0).then(|| word(52)),
+        inode: response.header.inode,
     })
 }
 

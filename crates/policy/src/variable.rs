@@ -295,7 +295,12 @@ static VARIABLES: &[Variable] = &[
     variable("host.name", Unit::Text, Read::HostText(|h| &h.name), "its name"),
     variable("host.rack", Unit::Text, Read::HostText(|h| &h.rack), "the rack that it is in"),
     variable("host.cc", Unit::Text, Read::HostText(|h| &h.cc), "the congestion control that it uses without a policy"),
-    of_agent("host.live_flows", Unit::Number, Read::Host(|h| known(h.live_flows)), "its open connections"),
+    of_agent(
+        "host.live_flows",
+        Unit::Number,
+        Read::Host(|h| known(h.live_flows)),
+        "its open connections, its agent's own left out",
+    ),
     of_agent(
         "host.flow_starts",
         Unit::PerSecond,

@@ -37,7 +37,7 @@ fn a_full_disk_under_the_audit_log_stops_no_cue_and_is_counted() {
     let full = world.epoch(1).number();
     let taken = world.count(1, "taken");
     until("CUEs go on", || {
-        assert!(world.is_set(1), "{}{}", oracle.said(), agents[0].said());
+        assert!(world.is_set(1), "{}{}{:?}", oracle.said(), agents[0].said(), world.decisions("oracle").last());
         world.epoch(1).number() >= full + 3 && world.count(1, "taken") >= taken + 3
     });
     let lost = status()["audit_lost"].as_u64().unwrap();

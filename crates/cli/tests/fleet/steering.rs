@@ -33,6 +33,9 @@ fn machines_join_are_steered_outlive_their_server_and_leave() {
         assert!(eventually(|| world.is_set(machine)), "h{machine} is not steered: {}", said());
         assert_eq!(world.status(machine)["connected"], Value::Bool(true));
     }
+    // the RTT of agents' own connections says nothing of the hosts' traffic, and must not withhold a rule
+    let decision = world.decisions("oracle").pop().expect("it has decided");
+    assert_eq!(decision["rules"][0]["values"], serde_json::json!(["network.live_flows = 0"]), "{}", said());
 
     world.server.kill();
     for machine in [1, 2] {
