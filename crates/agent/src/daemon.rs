@@ -628,7 +628,7 @@ fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
     steps.into_iter().collect()
 }
 
-/// Inodes of this process's sockets.
+/// Inodes of this process's sockets (proc_pid_fd(5)), as socket diagnosis names them.
 fn own_sockets() -> io::Result<BTreeSet<u32>> {
     let mut own = BTreeSet::new();
     for entry in fs::read_dir("/proc/self/fd")? {
@@ -636,7 +636,7 @@ fn own_sockets() -> io::Result<BTreeSet<u32>> {
         let Ok(target) = fs::read_link(entry?.path()) else { continue };
         let inode =
             target.to_str().and_then(|name| name.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok());
-        // socket diagnosis has 32 bits of it
+        // socket diagnosis cuts them to 32 bits
         own.extend(inode.map(|inode| inode as u32));
     }
     Ok(own)

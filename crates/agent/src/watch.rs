@@ -30,7 +30,11 @@ static CUES: Metric =
         .by(&["result"]);
 static TRIPS: Metric = Metric::counter("opentcp_agent_guard_trips", "Reverts by guards.");
 static SETS: Metric = Metric::counter("opentcp_agent_connections", "How often the program in the kernel set a connection (set), restored one (restored), withheld an algorithm for lack of ECN (ecn_refused), was refused by the kernel (failed), or had no room to report one that ended (unreported).").by(&["event"]);
-static FLOWS: Metric = Metric::gauge("opentcp_agent_open_connections", Unit::Count, "Open connections of the host.");
+static FLOWS: Metric = Metric::gauge(
+    "opentcp_agent_open_connections",
+    Unit::Count,
+    "Open connections of the host, the agent's own left out.",
+);
 static RETRANSMITTED: Metric = Metric::gauge(
     "opentcp_agent_retransmitted",
     Unit::Ratio,

@@ -54,7 +54,7 @@ impl World {
     pub fn of(oracles: usize) -> Option<World> {
         or_skip(root())?;
         let program = nats_program()?;
-        // in memory: Oracles, agents and servers wait for each write to a disk, and a busy one takes longer than a test's CUEs last
+        // in memory: Oracles, agents and servers wait for each write to a disk, and a busy one may take longer than a test's CUEs last
         let place = tempfile::tempdir_in("/dev/shm").unwrap();
         let machines = Namespaces::new(["hub", "h1", "h2", "h3", "h4"]);
         let hub = &machines[0];
