@@ -1,6 +1,6 @@
 //! The memory of a flow that rests after a loss.
 
-#[path = "support/rig.rs"]
+#[path = "enforcer/rig.rs"]
 mod rig;
 
 use enforcer::Limits;

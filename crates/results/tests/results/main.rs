@@ -1,0 +1,8 @@
+//! What is written of a run: folders, tables, the summary, the report.
+
+mod common;
+mod folders;
+mod report;
+mod report_browser;
+mod summary;
+mod tables;
