@@ -1,8 +1,9 @@
 # One word does each thing, on a fresh machine too: what is missing is installed first (Debian or Ubuntu, as root).
 #   make demo    build, reproduce the fat-tree study, show the policy loop on real kernels (as root); leave HTML reports
 #   make test    every test          make lint    formatting, lints, house rules
-#   make bench   packet-hops/s       make build   target/release/opentcp
-#   make install PREFIX=/usr/local   the command, its man pages and completions
+#   make bench   packet-hops/s       make build   target/release/opentcp, quickly built
+#   make dist    target/dist/opentcp, as it is installed: small, and a few per cent faster
+#   make install PREFIX=/usr/local   that, its man pages and completions
 #   make python  the Python package's wheel, in target/wheels
 #   make playground  the simulator in a web page, in target/playground
 #   make package target/debian/*.deb, for Debian and Ubuntu          make image   an OCI image, by podman
@@ -12,7 +13,7 @@
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: build install package image python playground book reference demo test lint bench fuzz clean setup setup-tests
+.PHONY: build dist install package image python playground book reference demo test lint bench fuzz clean setup setup-tests
 .DEFAULT_GOAL := build
 
 setup:
@@ -24,22 +25,30 @@ setup-tests:
 build: setup
 	$(CARGO) build --release --locked -p cli
 
+dist: target/dist/opentcp
+
+# Cargo leaves a program that is up to date as old as it was.
+target/dist/opentcp: $(shell find Cargo.toml Cargo.lock bpf cc crates -type f)
+	@tools/setup
+	$(CARGO) build --profile dist --locked -p cli
+	@touch $@
+
 PREFIX ?= /usr/local
 SHARE := $(DESTDIR)$(PREFIX)/share
 
-# Builds nothing, so that root needs no compiler: run `make build` first.
-install:
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/opentcp target/release/opentcp-agent
+# Builds nothing after `make dist`, so that root needs no compiler.
+install: target/dist/opentcp
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/dist/opentcp target/dist/opentcp-agent
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
-	target/release/opentcp man $(SHARE)/man/man1
-	target/release/opentcp completions bash >$(SHARE)/bash-completion/completions/opentcp
-	target/release/opentcp completions zsh >$(SHARE)/zsh/site-functions/_opentcp
-	target/release/opentcp completions fish >$(SHARE)/fish/vendor_completions.d/opentcp.fish
+	target/dist/opentcp man $(SHARE)/man/man1
+	target/dist/opentcp completions bash >$(SHARE)/bash-completion/completions/opentcp
+	target/dist/opentcp completions zsh >$(SHARE)/zsh/site-functions/_opentcp
+	target/dist/opentcp completions fish >$(SHARE)/fish/vendor_completions.d/opentcp.fish
 
-package: build
+package: dist
 	tools/package
 
-image: build
+image: dist
 	tools/image
 
 # For Python 3.11 or newer on any Linux as old as this one.
@@ -75,7 +84,7 @@ lint: setup
 	tools/deny
 
 bench: setup
-	$(CARGO) run --release --locked -p bench
+	$(CARGO) run --profile dist --locked -p bench
 
 fuzz: setup
 	tools/fuzz

@@ -15,10 +15,11 @@ const FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nost
 fn main() {
     println!("cargo:rerun-if-changed=../../cc");
     println!("cargo:rerun-if-changed=../../bpf");
-    println!("cargo:rerun-if-env-changed=PATH");
     let cc_dir = Path::new("../../cc");
     let out_dir = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     let clang = compiler();
+    // not PATH: it differs from shell to shell, and all that depends on this crate would be built anew in each
+    println!("cargo:rerun-if-changed={}", whereabouts(clang).display());
     println!("cargo:rustc-env=OPENTCP_BPF_CLANG={clang}");
 
     let mut sources: Vec<PathBuf> = fs::read_dir(cc_dir)
@@ -69,6 +70,22 @@ fn compiler() -> &'static str {
     found.unwrap_or_else(|| {
         fail("no clang that can compile for BPF was found (looked for clang-16, clang-19, clang). Install one: apt-get install clang-16")
     })
+}
+
+/// What changes when a program does: the folder of its file, behind links. An upgrade may bring a file that is older than the last build, but
+/// the folder's time is that of the upgrade. A folder of PATH changes with every other program, so there it is the file.
+fn whereabouts(program: &str) -> PathBuf {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    let file = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file());
+    let file = file.unwrap_or_else(|| fail(&format!("{program} was run, but is in no folder of PATH")));
+    let file = file.canonicalize().unwrap_or(file);
+    match file.parent() {
+        Some(folder) if !folders.iter().any(|shared| shared.canonicalize().is_ok_and(|shared| shared == folder)) => {
+            folder.to_path_buf()
+        }
+        _ => file,
+    }
 }
 
 fn compile(clang: &str, defines: &[String], source: &Path, object: &Path) {
