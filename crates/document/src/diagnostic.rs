@@ -1,5 +1,8 @@
 //! Diagnostics of a text that a user wrote: where, what is wrong, and what to write instead.
 
+#[cfg(test)]
+mod tests;
+
 use crate::tree::Origin;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceSpan};
 use std::fmt;

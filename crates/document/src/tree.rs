@@ -3,6 +3,9 @@
 //! Reading goes through this tree and not straight from the file, because a value put in by `--set` or by a sweep
 //! must point at what the user typed, and because one broken value must not hide the next.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 

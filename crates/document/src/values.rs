@@ -4,6 +4,9 @@
 //! in a message is always that of the schema. Problems are collected and reading continues with the default, so
 //! that all mistakes are reported at once.
 
+#[cfg(test)]
+mod tests;
+
 use crate::diagnostic::{Problem, list, suggestion};
 use crate::tree::{Entry, Node, Origin, Value};
 use std::cell::RefCell;
