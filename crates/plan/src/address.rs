@@ -1,5 +1,8 @@
 //! Addresses and ports of a scenario's hosts: the same on every backend, so that a policy's prefixes and ports match the same.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::Ipv4Addr;
 
 /// The first host is 10.64.0.1; the hosts' network is 10.0.0.0/8.

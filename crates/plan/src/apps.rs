@@ -11,6 +11,8 @@ mod datagrams;
 mod jobs;
 mod onoff;
 mod rounds;
+#[cfg(test)]
+mod tests;
 
 use crate::{FlowName, Pairing, Random, mean_gap};
 use datagrams::Datagrams;

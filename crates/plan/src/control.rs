@@ -6,6 +6,9 @@
 
 mod observe;
 
+#[cfg(test)]
+mod tests;
+
 use net::{LinkCounters, LinkId, QueueLength, Topology};
 use observe::Observer;
 use policy::{

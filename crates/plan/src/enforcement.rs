@@ -1,5 +1,8 @@
 //! The enforcer of a scenario: its place, its rules, and its results.
 
+#[cfg(test)]
+mod tests;
+
 use crate::address::{address, host_of};
 use congestion::Algorithm;
 use enforcer::{Direction, Enforcer, Limits, Packet, Record, Rule, Treatment};

@@ -1,5 +1,8 @@
 //! The ideal completion time of a flow: what slowdown is measured against (pFabric, SIGCOMM 2013; HPCC, SIGCOMM 2019).
 
+#[cfg(test)]
+mod tests;
+
 use crate::{FlowName, forwarding_delay, framing_bytes, routing};
 use net::{LinkId, NodeId, Router, Routing, Topology};
 use scenario::{Connections, Scenario, Tcp, TrafficKind, Workload};
@@ -189,52 +192,5 @@ fn is_one_transfer(kind: &TrafficKind) -> bool {
         TrafficKind::Job(job) => job.connections == Connections::New,
         TrafficKind::Poisson { .. } | TrafficKind::Trace { .. } => true,
         TrafficKind::Incast { .. } | TrafficKind::Udp { .. } | TrafficKind::Idle { .. } => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use net::{LinkParams, QueueSpec};
-    use units::Rate;
-
-    /// Host to switch to host, with these rates in Mbit/s, 1 us each.
-    fn path_of(rates: [u64; 2], burst: (u64, u64, u64)) -> u128 {
-        let params = |mbps| LinkParams {
-            rate: Rate::from_mbps(mbps),
-            delay: Time::from_us(1),
-            queue: QueueSpec::drop_tail(100),
-        };
-        let cable = |a: &str, b: &str, mbps| net::Cable {
-            a: a.into(),
-            b: b.into(),
-            forward: params(mbps),
-            backward: params(mbps),
-        };
-        let hosts = ["a".to_string(), "b".to_string()];
-        let cables = [cable("a", "s", rates[0]), cable("s", "b", rates[1])];
-        let topology = Topology::explicit(&hosts, &["s".to_string()], &cables).unwrap();
-        let router = Router::new(&topology, net::Routing::SinglePath);
-        let mut links = Vec::new();
-        router.path(topology.host(0), topology.host(1), 0, &mut links).unwrap();
-        let (count, full, last) = burst;
-        IdlePath { topology: &topology, forwarding_delay: Time::ZERO, links: &links }.of_burst(count, full, last)
-    }
-
-    #[test]
-    fn a_burst_is_stored_and_forwarded_and_waits_for_the_slowest_link() {
-        const US: u128 = 1_000_000;
-        // 1000 B take 80 us at 100 Mbit/s and 8 us at 1 Gbit/s; the two propagations take 2 us.
-        assert_eq!(path_of([100, 100], (1, 1000, 1000)), 162 * US);
-        // first packet 160 us, two more behind it 160 us
-        assert_eq!(path_of([100, 100], (3, 1000, 1000)), 322 * US);
-        // slow, then fast: three on the slow link 240 us, the last on the fast one 8 us
-        assert_eq!(path_of([100, 1000], (3, 1000, 1000)), 250 * US);
-        // the same with a last packet of 100 B, 8 us and 0.8 us: the fast link forwards it at once
-        assert_eq!(path_of([100, 1000], (3, 1000, 100)), (2 + 160 + 8) * US + 800_000);
-        // fast, then slow: the first packet 8 us, then three on the slow link 240 us
-        assert_eq!(path_of([1000, 100], (3, 1000, 1000)), 250 * US);
-        // with a last packet of 100 B: 8 us, two on the slow link 160 us, the last 8 us
-        assert_eq!(path_of([1000, 100], (3, 1000, 100)), 178 * US);
     }
 }

@@ -1,5 +1,8 @@
 //! The network of a scenario, in the types of the network model.
 
+#[cfg(test)]
+mod tests;
+
 use crate::aqm;
 use net::{
     Aqm, BufferSpec, Cable, Depth, Limit, LinkId, LinkParams, LinkTable, LinkTier, NetError, QueueSpec, RedSpec,

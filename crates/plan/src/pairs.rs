@@ -1,5 +1,8 @@
 //! Who sends to whom.
 
+#[cfg(test)]
+mod tests;
+
 use crate::Random;
 use net::{NodeId, Topology};
 use scenario::{Across, Arrivals, Collective, Scenario, Senders, TrafficKind};

@@ -1,5 +1,8 @@
 //! Random numbers of the traffic: from the run's seed, the same on every machine.
 
+#[cfg(test)]
+mod tests;
+
 use net::{SplitMix64, mix64};
 use units::Time;
 

@@ -1,5 +1,8 @@
 //! Records of links: samples during the run, and a row for each link at its end.
 
+#[cfg(test)]
+mod tests;
+
 use crate::network::{find_links, tier_name};
 use net::{LinkCounters, LinkId, LinkTable, NodeKind, QueueLength, Topology};
 use results::{LinkRow, LinkSample};

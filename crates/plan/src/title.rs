@@ -54,4 +54,20 @@ mod tests {
         assert!(!is_only("rate", "network.rate", &keys(&["network.rate", "network.tier.core.rate"])));
         assert!(!is_only("seed", "other.seed", &keys(&["other.seed"])), "`seed` already is the scenario's seed");
     }
+
+    #[test]
+    fn a_runs_parameters_are_its_algorithms_what_was_swept_and_its_seed() {
+        let text = "duration = \"1 s\"\n[network]\ntopology = { star = { hosts = 2 } }\n[[traffic]]\nbulk = { from = \"h1\", to = \"h2\" }\n\
+                    cc = \"vegas\"\n[[traffic]]\nname = \"other\"\nbulk = { from = \"h2\", to = \"h1\" }\n[sweep]\n\"tcp.cc\" = [\"cubic\"]\n\
+                    \"tcp.rto_min\" = [\"2 ms\", \"3 ms\"]\n";
+        let runs = crate::runs("a.toml", text, &[], &scenario::Disk { base: ".".into() }).expect("a scenario");
+        let of =
+            |run: &Run| parameters(run).into_iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+        assert_eq!(
+            of(&runs[0]),
+            ["algorithm=vegas + cubic", "rto_min=2 ms", "seed=1"],
+            "an entry's own algorithm counts"
+        );
+        assert_eq!(of(&runs[1])[1], "rto_min=3 ms");
+    }
 }

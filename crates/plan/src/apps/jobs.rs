@@ -271,7 +271,7 @@ impl Jobs {
 }
 
 /// How many there were, and their mean, median, 99th percentile (nearest rank) and maximum.
-fn times(entry: &str, what: &str, mut took_ns: Vec<u64>) -> Vec<(String, f64)> {
+pub(super) fn times(entry: &str, what: &str, mut took_ns: Vec<u64>) -> Vec<(String, f64)> {
     took_ns.sort_unstable();
     let mut rows = vec![(format!("{entry}.{what}s_completed"), took_ns.len() as f64)];
     if let (Some(last), n) = (took_ns.last(), took_ns.len()) {

@@ -1,5 +1,8 @@
 //! From counters to a view: what happened in a period, and in the last second.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Managed, Segments};
 use crate::network;
 use net::{LinkCounters, LinkId, NodeKind, Topology};
