@@ -1,5 +1,8 @@
 //! The agent's loop.
 
+#[cfg(test)]
+mod tests;
+
 use crate::config::Config;
 use crate::effective::{Seen, in_force};
 use crate::error::AgentError;
@@ -20,7 +23,7 @@ use policy::{ALGORITHMS_MAX, Host, Link};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -325,7 +328,7 @@ impl Mind {
             needs_ecn: &config.needs_ecn,
             tick: tick(),
             clock: self.life.clock(),
-            cgroup: cgroup_name(&config.cgroup),
+            cgroup: cgroup_name(&config.cgroup, &kernel::cgroup_mounts()),
         };
         Ok(Plan::of(&self.life.rules(), &host, &mut self.names))
     }
@@ -407,35 +410,53 @@ impl Mind {
     }
 
     /// Both directions of an interface, since the last call.
-    fn link(&mut self, now: Time, (interface, rate): &(String, Rate)) -> Vec<Link> {
-        let Some(traffic) = traffic(interface) else { return Vec::new() };
-        let Some((then, before)) = self.traffic.insert(interface.clone(), (now, traffic)) else { return Vec::new() };
-        let (_, traffic) = &self.traffic[interface];
-        let seconds = now.saturating_sub(then).as_secs_f64();
-        let share = |bytes: u64| (8.0 * bytes as f64 / (seconds * rate.as_bps() as f64)).clamp(0.0, 1.0);
-        let host = &self.host.name;
-        let edge = if self.host.rack.is_empty() { format!("switch of {host}") } else { self.host.rack.clone() };
-        let dropped = traffic.dropped.saturating_sub(before.dropped) as f64;
-        let offered = traffic.packets.saturating_sub(before.packets) as f64 + dropped;
-        vec![
-            Link {
-                name: format!("{host} {interface} out"),
-                from: host.clone(),
-                to: edge.clone(),
-                rate: Some(*rate),
-                utilization: Some(share(traffic.sent.saturating_sub(before.sent))),
-                drop_rate: Some(if offered > 0.0 { dropped / offered } else { 0.0 }),
-                ..Link::default()
-            },
-            Link {
-                name: format!("{host} {interface} in"),
-                from: edge,
-                to: host.clone(),
-                rate: Some(*rate),
-                utilization: Some(share(traffic.received.saturating_sub(before.received))),
-                ..Link::default()
-            },
-        ]
+    fn link(&mut self, now: Time, link: &(String, Rate)) -> Vec<Link> {
+        let Some(traffic) = traffic(&link.0) else { return Vec::new() };
+        let Some((then, before)) = self.traffic.insert(link.0.clone(), (now, traffic)) else { return Vec::new() };
+        let (_, after) = &self.traffic[&link.0];
+        directions(&self.host, link, now.saturating_sub(then), (&before, after))
+    }
+}
+
+/// Both directions of an interface, of what it had carried before and after so long.
+fn directions(
+    Host { name: host, rack, .. }: &Host,
+    (interface, rate): &(String, Rate),
+    took: Time,
+    (before, after): (&Traffic, &Traffic),
+) -> Vec<Link> {
+    let seconds = took.as_secs_f64();
+    let share = |bytes: u64| (8.0 * bytes as f64 / (seconds * rate.as_bps() as f64)).clamp(0.0, 1.0);
+    let edge = if rack.is_empty() { format!("switch of {host}") } else { rack.clone() };
+    let dropped = after.dropped.saturating_sub(before.dropped) as f64;
+    let offered = after.packets.saturating_sub(before.packets) as f64 + dropped;
+    vec![
+        Link {
+            name: format!("{host} {interface} out"),
+            from: host.clone(),
+            to: edge.clone(),
+            rate: Some(*rate),
+            utilization: Some(share(after.sent.saturating_sub(before.sent))),
+            drop_rate: Some(if offered > 0.0 { dropped / offered } else { 0.0 }),
+            ..Link::default()
+        },
+        Link {
+            name: format!("{host} {interface} in"),
+            from: edge,
+            to: host.clone(),
+            rate: Some(*rate),
+            utilization: Some(share(after.received.saturating_sub(before.received))),
+            ..Link::default()
+        },
+    ]
+}
+
+/// How long after a sample of the host's counters the next one is taken.
+fn sample_after(is_guarded: bool, is_quiet: bool) -> Time {
+    match (is_guarded, is_quiet) {
+        (true, false) => SAMPLE,
+        (true, true) => SAMPLE_QUIET,
+        (false, _) => LOOK,
     }
 }
 
@@ -483,12 +504,7 @@ fn live(
         // so that on an idle host samples and reports share wake-ups, which cost more than either
         if now >= sample_at || is_due {
             mind.counters.sample(now, &mut mind.host)?;
-            sample_at = now
-                + match (guarded, mind.counters.is_quiet()) {
-                    (true, false) => SAMPLE,
-                    (true, true) => SAMPLE_QUIET,
-                    (false, _) => LOOK,
-                };
+            sample_at = now + sample_after(guarded, mind.counters.is_quiet());
             let tripped = mind.life.on_measured(&mind.host);
             if tripped {
                 let (retransmitted, sent) = (mind.host.retransmitted_segments, mind.host.sent_segments);
@@ -657,7 +673,11 @@ fn processor_time() -> Time {
 
 /// Whether a time namespace shifts the time since boot (time_namespaces(7)).
 fn has_another_clock() -> bool {
-    let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    is_shifted(&fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default())
+}
+
+/// The same by the offsets of the namespace.
+fn is_shifted(offsets: &str) -> bool {
     let boot = offsets.lines().find(|line| line.starts_with("boottime"));
     boot.is_some_and(|line| line.split_whitespace().skip(1).any(|number| number != "0"))
 }
@@ -670,8 +690,12 @@ fn tick() -> Time {
 
 /// The default algorithm of connections, by its name in policies.
 fn default_algorithm() -> String {
-    let name = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
-    match name.trim() {
+    name_in_policies(&fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default())
+}
+
+/// The name in policies of an algorithm that is in the kernel.
+fn name_in_policies(in_kernel: &str) -> String {
+    match in_kernel.trim() {
         "reno" => "newreno".to_string(),
         name => name.strip_prefix(NAME_PREFIX).unwrap_or(name).to_string(),
     }
@@ -685,59 +709,8 @@ fn available() -> io::Result<Vec<String>> {
 }
 
 /// A cgroup as policies write it, from where it is mounted.
-fn cgroup_name(folder: &Path) -> String {
-    let mounts = kernel::cgroup_mounts();
+fn cgroup_name(folder: &Path, mounts: &[PathBuf]) -> String {
     let below = mounts.iter().filter_map(|root| folder.strip_prefix(root).ok());
     let below = below.min_by_key(|below| below.as_os_str().len()).unwrap_or(Path::new(""));
     format!("/{}", below.display())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_that_are_heard_and_round_trip_times_are_reported() {
-        let with = |srtt_us| Connection {
-            remote: "10.0.0.1".parse().unwrap(),
-            local_port: 1,
-            remote_port: 2,
-            algorithm: "cubic".into(),
-            rto_us: 204_000,
-            ato_us: 40_000,
-            srtt_us,
-            cwnd: 10,
-            rcv_ssthresh: 1,
-            max_pacing_rate: u64::MAX,
-            ecn: false,
-            heard_ms: None,
-            inode: 0,
-        };
-        let from = |remote: &str, heard_ms| Connection { remote: remote.parse().unwrap(), heard_ms, ..with(1) };
-        let open = [
-            from("10.0.0.2", Some(999)),
-            from("10.0.0.2", Some(3)),
-            from("fd00::3", Some(0)),
-            from("10.0.0.4", Some(1001)),
-            from("10.0.0.5", None),
-            from("127.0.0.1", Some(0)),
-        ];
-        assert_eq!(heard(&open), 2, "two other hosts within a second");
-        // 100 us lies between 2^6.5 = 90.5 and 2^6.75 = 107.6
-        assert_eq!(rtt_steps(&[with(100), with(64), with(107), with(0)]), [(64, 1), (108, 2)]);
-    }
-
-    #[test]
-    fn of_all_connections_a_process_knows_its_own() {
-        use std::net::{TcpListener, TcpStream};
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let open = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let find =
-            || kernel::connections().unwrap().into_iter().find(|one| one.remote_port == port).map(|one| one.inode);
-        let inode = find().expect("it is open");
-        assert!(own_sockets().unwrap().contains(&inode));
-        drop(open);
-        assert!(!own_sockets().unwrap().contains(&inode), "it is closed");
-    }
 }

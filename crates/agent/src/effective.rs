@@ -1,5 +1,8 @@
 //! The effect of settings: read from live connections, from records of ended ones, and from routes; never what was requested.
 
+#[cfg(test)]
+mod tests;
+
 use crate::plan::ECN;
 use crate::routes::Table;
 use crate::telemetry::{Ended, Names};
@@ -149,51 +152,4 @@ fn of_open(setting: &str, open: &[&Connection]) -> Option<String> {
 
 fn list(values: impl IntoIterator<Item = impl Display>) -> String {
     values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>().join(" or ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use policy::Sessions;
-
-    fn connection(algorithm: &str, remote_port: u16, cwnd: u32) -> Connection {
-        Connection {
-            remote: "10.0.0.1".parse().unwrap(),
-            local_port: 1,
-            remote_port,
-            algorithm: algorithm.into(),
-            rto_us: 204_000,
-            ato_us: 40_000,
-            srtt_us: 100,
-            cwnd,
-            rcv_ssthresh: 1,
-            max_pacing_rate: u64::MAX,
-            ecn: false,
-            heard_ms: None,
-            inode: 0,
-        }
-    }
-
-    fn rule(port: Option<u16>, set: Settings) -> AgentRule {
-        let sessions = Sessions { port, ..Sessions::default() };
-        AgentRule { policy: "p".into(), rule: "r".into(), sessions, set, deadline: Time::from_secs(1) }
-    }
-
-    #[test]
-    fn connections_that_do_not_have_what_was_set_are_counted() {
-        let cc = |name: &str| Settings { cc: Some(name.into()), ..Settings::default() };
-        let rules = [rule(Some(80), cc("dctcp")), rule(None, Settings { cwnd_clamp: Some(20), ..cc("newreno") })];
-        let open =
-            [("ot_dctcp", 80, 5), ("cubic", 80, 50), ("reno", 443, 5), ("cubic", 443, 5), ("ot_newreno", 443, 5)];
-        let open = open.map(|(algorithm, port, cwnd)| connection(algorithm, port, cwnd));
-        let seen = Seen { open: &open, ended: &Ended::default(), routes: &Table::default() };
-        let shown = in_force(&rules, Time::ZERO, &seen, &mut Names::default());
-        let of = |rule: usize, setting: &str| {
-            shown[rule].effective.iter().find(|one| one.setting == setting).map(|one| (one.connections, one.differing))
-        };
-        assert_eq!(of(0, "cc"), Some((2, 1)), "cubic on port 80");
-        // port 80 has its algorithm from the first rule, but not its clamp
-        assert_eq!((of(1, "cc"), of(1, "cwnd_clamp")), (Some((5, 1)), Some((5, 1))));
-        assert!(is_named("bbr", "kernel:bbr") && is_named("ot_bbr", "bbr") && !is_named("ot_bbr", "kernel:bbr"));
-    }
 }

@@ -1,5 +1,8 @@
 //! Why an agent cannot start or continue.
 
+#[cfg(test)]
+mod tests;
+
 use bus::files::FileError;
 use kernel::bpffs::MountError;
 use kernel::retune::RetuneError;

@@ -1,5 +1,8 @@
 //! Restoring settings without an agent: after it has died, and at boot.
 
+#[cfg(test)]
+mod tests;
+
 use crate::config::Places;
 use crate::error::AgentError;
 use crate::journal::Journal;

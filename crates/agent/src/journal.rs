@@ -4,6 +4,9 @@
 //! value. Undoing restores only what still is as we made it: later changes by others stay. It is valid for one boot of
 //! the machine and one network namespace, since neither routes nor sysctls outlive these.
 
+#[cfg(test)]
+mod tests;
+
 use crate::netlink::RoutingTable;
 use crate::plan::{ECN, Plan};
 use crate::routes::{Change, Table, essence, from_bytes, metrics_of, shows, to_bytes, without_algorithm};
@@ -61,6 +64,52 @@ impl Bytes {
 
     fn is(&self, route: &RouteMessage) -> bool {
         from_bytes(&self.0).is_some_and(|own| shows(route, &own))
+    }
+}
+
+/// What becomes of a value that is no longer wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Undoing {
+    /// It is as we made it: the earlier one returns.
+    Restore,
+    /// The earlier one is there.
+    Nothing,
+    /// Something else has changed it, and that stays.
+    Leave,
+}
+
+impl Sysctl {
+    /// The entry of a sysctl that is `now` and is to be `value`; `None`: it has that without us.
+    fn wanted(known: Option<&Sysctl>, now: String, value: &str) -> Option<Sysctl> {
+        let ours = known.filter(|entry| entry.ours.contains(&now));
+        let before = ours.map_or(now, |entry| entry.before.clone());
+        (before != value).then(|| Sysctl { before, ours: vec![value.to_string()] })
+    }
+
+    /// What becomes of it; `now`: its value, if it can be read.
+    fn undoing(&self, now: Option<&str>) -> Undoing {
+        match now {
+            Some(now) if self.ours.iter().any(|ours| ours == now) => Undoing::Restore,
+            Some(now) if now == self.before => Undoing::Nothing,
+            _ => Undoing::Leave,
+        }
+    }
+}
+
+impl Route {
+    /// `None` also if the bytes are no route, which [`Journal::base`] refuses.
+    fn before(&self) -> Option<RouteMessage> {
+        self.before.as_ref().and_then(|bytes| from_bytes(&bytes.0))
+    }
+
+    /// What becomes of it; `now`: the route, if there is one.
+    fn undoing(&self, now: Option<&RouteMessage>) -> Undoing {
+        match (now, self.before()) {
+            (Some(now), _) if self.ours.iter().any(|ours| ours.is(now)) => Undoing::Restore,
+            (None, None) => Undoing::Nothing,
+            (Some(now), Some(before)) if shows(now, &before) => Undoing::Nothing,
+            _ => Undoing::Leave,
+        }
     }
 }
 
@@ -126,10 +175,8 @@ impl Journal {
                 notes.push(format!("sysctl {name} is not set: this kernel does not have it"));
                 continue;
             };
-            let ours = self.content.sysctls.get(name).filter(|entry| entry.ours.contains(&now));
-            let before = ours.map_or(now, |entry| entry.before.clone());
-            if before != *value {
-                after.sysctls.insert(name.clone(), Sysctl { before, ours: vec![value.clone()] });
+            if let Some(entry) = Sysctl::wanted(self.content.sysctls.get(name), now, value) {
+                after.sysctls.insert(name.clone(), entry);
             }
         }
         let mut kernel = match Kernel::open(plan.wishes.is_empty() && self.content.routes.is_empty()) {
@@ -215,10 +262,10 @@ impl Journal {
     fn make(&self, after: &Content, changes: &BTreeMap<String, Change>, kernel: &mut Kernel) -> Vec<String> {
         let mut notes = Vec::new();
         for (name, entry) in self.content.sysctls.iter().filter(|(name, _)| !after.sysctls.contains_key(*name)) {
-            match sysctl(name) {
-                Ok(now) if entry.ours.contains(&now) => notes.extend(set_sysctl(name, &entry.before)),
-                Ok(now) if now == entry.before => {}
-                _ => notes.push(format!("sysctl {name} is not restored: something else has changed it")),
+            match entry.undoing(sysctl(name).ok().as_deref()) {
+                Undoing::Restore => notes.extend(set_sysctl(name, &entry.before)),
+                Undoing::Nothing => {}
+                Undoing::Leave => notes.push(format!("sysctl {name} is not restored: something else has changed it")),
             }
         }
         for (name, entry) in &after.sysctls {
@@ -229,18 +276,17 @@ impl Journal {
             }
         }
         for (name, entry) in self.content.routes.iter().filter(|(name, _)| !after.routes.contains_key(*name)) {
-            let before = entry.before.as_ref().and_then(|bytes| from_bytes(&bytes.0));
-            match (kernel.table.route(name).cloned(), before) {
-                (Some(now), before) if entry.ours.iter().any(|ours| ours.is(&now)) => {
-                    let done = match before {
-                        Some(before) => kernel.ask(|netlink| set(netlink, RoutingTable::replace, before)),
-                        None => kernel.ask(|netlink| netlink.remove(now).map(|()| true)),
-                    };
+            let now = kernel.table.route(name).cloned();
+            match entry.undoing(now.as_ref()) {
+                Undoing::Restore => {
+                    let done = kernel.ask(|netlink| match (entry.before(), now) {
+                        (Some(before), _) => set(|route| netlink.replace(route), before),
+                        (None, now) => now.map_or(Ok(()), |now| netlink.remove(now)).map(|()| true),
+                    });
                     notes.extend(note(name, "restored", done));
                 }
-                (None, None) => {}
-                (Some(now), Some(before)) if shows(&now, &before) => {}
-                _ => notes.push(format!("route {name} is not restored: something else has changed it")),
+                Undoing::Nothing => {}
+                Undoing::Leave => notes.push(format!("route {name} is not restored: something else has changed it")),
             }
         }
         for (name, change) in changes {
@@ -249,8 +295,9 @@ impl Journal {
                 continue;
             }
             let after = change.after.clone();
-            let how = if now.is_some() { RoutingTable::replace } else { RoutingTable::add };
-            let done = kernel.ask(|netlink| set(netlink, how, after));
+            let is_there = now.is_some();
+            let done = kernel
+                .ask(|netlink| set(|route| if is_there { netlink.replace(route) } else { netlink.add(route) }, after));
             notes.extend(note(name, "set", done));
         }
         notes
@@ -259,14 +306,10 @@ impl Journal {
 
 /// Replaces or adds a route. If it names an algorithm that somebody has unloaded since, which Linux refuses, the name is left out. Returns
 /// whether the route is set as a whole.
-fn set(
-    netlink: &mut RoutingTable,
-    how: fn(&mut RoutingTable, RouteMessage) -> io::Result<()>,
-    route: RouteMessage,
-) -> io::Result<bool> {
+fn set(mut how: impl FnMut(RouteMessage) -> io::Result<()>, route: RouteMessage) -> io::Result<bool> {
     let nameless = without_algorithm(&route);
-    match (how(netlink, route), nameless) {
-        (Err(error), Some(route)) if error.kind() == io::ErrorKind::InvalidInput => how(netlink, route).map(|()| false),
+    match (how(route), nameless) {
+        (Err(error), Some(route)) if error.kind() == io::ErrorKind::InvalidInput => how(route).map(|()| false),
         (done, _) => done.map(|()| true),
     }
 }
@@ -337,96 +380,4 @@ fn sysctl(name: &str) -> io::Result<String> {
 /// Sets it; returns why not.
 fn set_sysctl(name: &str, value: &str) -> Option<String> {
     fs::write(path_of(name), value).err().map(|error| format!("sysctl {name} = {value} is not set: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn opened(text: &[u8]) -> Result<Journal, FileError> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.json");
-        fs::write(&path, text).unwrap();
-        Journal::open(&path)
-    }
-
-    #[test]
-    fn a_journal_that_no_agent_has_written_is_refused() {
-        let with = |routes: &str, sysctls: &str| {
-            format!(r#"{{"boot": "b", "namespace": 1, "routes": {{{routes}}}, "sysctls": {{{sysctls}}}}}"#)
-        };
-        let route = |bytes: &str| with(&format!(r#""default": {{"before": "{bytes}", "ours": []}}"#), "");
-        assert!(opened(with("", "").as_bytes()).unwrap().is_empty());
-        // a path outside of /proc/sys would let an edited journal write any file
-        let sysctl = |name: &str| with("", &format!(r#""{name}": {{"before": "1", "ours": ["0"]}}"#));
-        assert!(opened(sysctl(ECN).as_bytes()).is_ok());
-        let broken = [
-            sysctl("/etc/passwd"),
-            sysctl("kernel.core_pattern"),
-            route("0"),
-            route("zz"),
-            route("é"),
-            with("", "").replace('1', "-1"),
-            with("", "").replace('1', "1e308"),
-            with("", "").replace('1', "18446744073709551616"),
-            "[".repeat(100_000),
-            "{\"routes\":".repeat(20_000),
-            String::new(),
-        ];
-        for text in &broken {
-            assert!(opened(text.as_bytes()).is_err(), "{}", &text[..text.len().min(80)]);
-        }
-        assert!(opened(&[0xff; 1000]).is_err());
-    }
-
-    #[test]
-    fn whatever_happens_to_a_byte_of_a_journal_is_an_error_or_changes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.json");
-        let mut journal = Journal::open(&path).unwrap();
-        journal.content.sysctls.insert(ECN.to_string(), Sysctl { before: "2".into(), ours: vec!["1".into()] });
-        let route = Route { before: None, ours: vec![Bytes(to_bytes(&RouteMessage::default()))] };
-        journal.content.routes.insert("default".to_string(), route);
-        journal.write(&journal.content).unwrap();
-        let sound = fs::read(&path).unwrap();
-        let opened = |bytes: &[u8]| {
-            fs::write(&path, bytes).unwrap();
-            Journal::open(&path).map(|journal| journal.content)
-        };
-        assert_eq!(opened(&sound).unwrap(), journal.content);
-        for at in 0..sound.len() {
-            if let Ok(read) = opened(&sound[..at]) {
-                assert_eq!(read, journal.content, "cut at {at}");
-            }
-            for flip in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
-                let mut damaged = sound.clone();
-                damaged[at] ^= flip;
-                if let Ok(read) = opened(&damaged) {
-                    assert_eq!(read, journal.content, "byte {at} changed by {flip}");
-                }
-            }
-        }
-        // an earlier version wrote no checksum
-        let old = serde_json::to_vec(&journal.content).unwrap();
-        assert_eq!(opened(&old).unwrap(), journal.content);
-    }
-
-    #[test]
-    fn bytes_that_are_no_route_are_none() {
-        let good = to_bytes(&RouteMessage::default());
-        let mut state = 1u64;
-        for i in 0..20_000 {
-            // xorshift64
-            let mut byte = || {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state as u8
-            };
-            let noise: Vec<u8> = (0..i % 200).map(|_| byte()).collect();
-            let _ = from_bytes(&noise);
-            let _ = from_bytes(&[&good[..], &noise].concat());
-        }
-        assert!(from_bytes(&[]).is_none() && from_bytes(&good).is_some());
-    }
 }

@@ -4,6 +4,9 @@
 //! In this order: [`Life::take`] for each message, [`Life::on_measured`], and then [`Life::settle`], which says whether to set
 //! [`Life::rules`] and has stored by then what must not be forgotten.
 
+#[cfg(test)]
+mod tests;
+
 use crate::config::Places;
 use bus::files::{FileError, store_epoch, stored_epoch};
 use bus::reverted::{RevertedFile, Reverts};

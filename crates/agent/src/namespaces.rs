@@ -1,5 +1,8 @@
 //! Network namespaces other than the agent's own: a cgroup holds containers, too.
 
+#[cfg(test)]
+mod tests;
+
 use nix::sched::{CloneFlags, setns};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,6 +1,9 @@
 //! From CUEs to kernel settings: a table of rules for the BPF program, metrics for routes, sysctls; and, as text, what
 //! of it this host cannot do.
 
+#[cfg(test)]
+mod tests;
+
 use crate::config::Means;
 use crate::telemetry::Names;
 use bus::Clock;
@@ -229,109 +232,4 @@ fn metrics(set: &Settings, cc: Option<String>, means: Means) -> Metrics {
 /// Whether the cgroup `inner` is `outer` or in it.
 fn holds(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use units::Rate;
-
-    fn rule(set: Settings) -> AgentRule {
-        let sessions = policy::Sessions::default();
-        AgentRule { policy: "p".into(), rule: "r".into(), sessions, set, deadline: Time::from_secs(90) }
-    }
-
-    fn plan(rule: &AgentRule, means: Means) -> Plan {
-        let needs_ecn = BTreeSet::from(["dctcp".to_string()]);
-        let algorithms = ["kernel:reno", "kernel:cubic", "kernel:dctcp", "bic", "dctcp", "mine"].map(str::to_string);
-        let host = Surroundings {
-            means,
-            algorithms: &algorithms,
-            needs_ecn: &needs_ecn,
-            tick: Time::from_ms(4),
-            clock: Clock::begin(),
-            cgroup: "/web".into(),
-        };
-        Plan::of(std::slice::from_ref(rule), &host, &mut Names::default())
-    }
-
-    fn cc(name: &str) -> Settings {
-        Settings { cc: Some(name.into()), ..Settings::default() }
-    }
-
-    #[test]
-    fn an_algorithm_is_ours_if_it_is_loaded_else_the_kernels_own() {
-        let chosen = |name: &str| plan(&rule(cc(name)), Means::Both).rules.pop().map(|rule| rule.tuning);
-        let tuning =
-            |name: &str, needs_ecn| Some(Tuning { algorithm: Some(name.into()), needs_ecn, ..Tuning::default() });
-        assert_eq!(chosen("bic"), tuning("ot_bic", false));
-        assert_eq!(chosen("newreno"), tuning("reno", false));
-        assert_eq!(chosen("dctcp"), tuning("ot_dctcp", true));
-        assert_eq!(chosen("kernel:dctcp"), tuning("dctcp", true));
-        assert_eq!(chosen("mine"), tuning("ot_mine", false));
-        assert!(plan(&rule(cc("kernel:mine")), Means::Both).notes[0].contains("modprobe tcp_mine"));
-        let nowhere = Settings { initial_cwnd: Some(20), ..cc("vegas") };
-        let rest = plan(&rule(nowhere), Means::Both);
-        assert_eq!(rest.rules[0].tuning, Tuning { initial_cwnd: Some(20), ..Tuning::default() }, "the rest is set");
-        assert!(rest.notes[0].contains("neither ot_vegas") && rest.notes[0].starts_with("p/r: "), "{:?}", rest.notes);
-    }
-
-    #[test]
-    fn what_the_kernel_would_refuse_is_rounded_up() {
-        let short = Settings { rto_min: Some(Time::from_ms(2)), ..Settings::default() };
-        let both = plan(&rule(short), Means::Both);
-        assert_eq!(both.rules[0].tuning.rto_min_us, Some(4001));
-        assert_eq!(both.wishes[0].metrics.rto_min_ms, Some(2), "a route can set less");
-    }
-
-    #[test]
-    fn a_total_of_windows_is_for_the_program_alone() {
-        let total = Settings { window_total: Some(units::Bytes::new(130_000)), ..Settings::default() };
-        let by_program = plan(&rule(total.clone()), Means::Both);
-        assert_eq!(by_program.rules[0].tuning.window_total, Some(130_000));
-        assert!(by_program.notes.is_empty() && by_program.wishes.is_empty(), "{:?}", by_program.notes);
-        let without = plan(&rule(total), Means::Routes);
-        assert!(without.wishes.is_empty() && without.notes[0].contains("window_total is not set: it needs BPF"));
-    }
-
-    #[test]
-    fn pacing_is_a_limit_that_no_connection_reaches() {
-        let on = Settings { pacing: Some(true), ..Settings::default() };
-        assert_eq!(plan(&rule(on.clone()), Means::Bpf).rules[0].tuning.pacing_rate, Some(4_294_967_294));
-        let limited = Settings { max_pacing_rate: Some(Rate::from_bps(8_000_000)), ..on };
-        assert_eq!(plan(&rule(limited), Means::Bpf).rules[0].tuning.pacing_rate, Some(1_000_000));
-    }
-
-    #[test]
-    fn without_bpf_routes_say_what_they_can() {
-        let all = Settings {
-            initial_cwnd: Some(20),
-            cwnd_clamp: Some(50),
-            pacing: Some(true),
-            ecn: Some(true),
-            ..cc("cubic")
-        };
-        let alone = plan(&rule(all.clone()), Means::Routes);
-        let right =
-            Metrics { initial_cwnd: Some(20), cc: Some("cubic".into()), cwnd_clamp: Some(50), ..Metrics::default() };
-        assert_eq!((alone.rules.len(), &alone.wishes[0].metrics), (0, &right));
-        assert_eq!(alone.sysctls[ECN], "1");
-        assert!(alone.notes[0].contains("pacing is not set"), "{:?}", alone.notes);
-        let mut near = rule(all);
-        near.sessions.remote = Some("10.0.0.0/8".parse().unwrap());
-        let near_plan = plan(&near, Means::Routes);
-        assert!(near_plan.sysctls.is_empty() && near_plan.wishes[0].metrics.ecn, "the route alone");
-        near.sessions.port = Some(80);
-        let port = plan(&near, Means::Routes);
-        assert!(port.wishes.is_empty() && port.notes[0].contains("port 80"), "{:?}", port.notes);
-    }
-
-    #[test]
-    fn a_rule_for_a_part_of_the_agents_cgroup_is_not_set_for_all_of_it() {
-        let mut part = rule(Settings { initial_cwnd: Some(20), ..Settings::default() });
-        for (cgroup, is_set) in [("/", true), ("/web", true), ("/web/shop", false), ("/we", false)] {
-            part.sessions.cgroup = Some(cgroup.into());
-            assert_eq!(!plan(&part, Means::Both).rules.is_empty(), is_set, "{cgroup}");
-        }
-    }
 }

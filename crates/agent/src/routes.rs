@@ -3,6 +3,9 @@
 //! A wish for a prefix applies to every route whose destination lies in it. Where only a wider route leads there, a route of its own is
 //! added for the prefix, with the same next hop.
 
+#[cfg(test)]
+mod tests;
+
 use crate::plan::{Metrics, Wish};
 use netlink_packet_core::{Emitable as _, Parseable as _};
 use netlink_packet_route::AddressFamily;
@@ -270,103 +273,4 @@ pub fn to_bytes(route: &RouteMessage) -> Vec<u8> {
 /// From the journal; `None` if it is not a route.
 pub fn from_bytes(bytes: &[u8]) -> Option<RouteMessage> {
     RouteMessage::parse(bytes).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn route(to: &str, metrics: &[RouteMetric]) -> RouteMessage {
-        let to: Prefix = to.parse().unwrap();
-        let mut route = RouteMessage::default();
-        route.header.address_family = AddressFamily::Inet;
-        route.header.kind = RouteType::Unicast;
-        route.header.destination_prefix_length = to.bits();
-        if to.bits() > 0 {
-            route.attributes.push(RouteAttribute::Destination(to.address().into()));
-        }
-        route.attributes.push(RouteAttribute::Oif(2));
-        if !metrics.is_empty() {
-            route.attributes.push(RouteAttribute::Metrics(metrics.to_vec()));
-        }
-        route
-    }
-
-    fn wish(remote: Option<&str>, segments: u32) -> Wish {
-        let remote = remote.map(|remote| remote.parse().unwrap());
-        Wish { remote, metrics: Metrics { initial_cwnd: Some(segments), ..Metrics::default() } }
-    }
-
-    /// Names of the changes, and the metrics after each.
-    fn changes(table: &Table, wishes: &[Wish]) -> Vec<(String, bool, String)> {
-        let (changes, _) = table.changes(wishes);
-        let row = |(name, change): (String, Change)| (name, change.before.is_some(), metrics_of(&change.after));
-        changes.into_iter().map(row).collect()
-    }
-
-    #[test]
-    fn a_route_is_known_again_when_its_algorithm_is_gone() {
-        let wanted = |cc: &str| Metrics { cc: Some(cc.into()), initial_cwnd: Some(20), ..Metrics::default() };
-        let plain = route("10.0.0.0/8", &[]);
-        let own = with_metrics(plain.clone(), &wanted("ot_vegas"));
-        let lock = RouteMetric::Lock(1 << RTAX_CC_ALGO);
-        assert!(shows(&own, &own));
-        assert!(shows(&route("10.0.0.0/8", &[RouteMetric::InitCwnd(20), lock.clone()]), &own));
-        assert!(!shows(&with_metrics(plain.clone(), &wanted("cubic")), &own), "another has chosen another");
-        assert!(!shows(&route("10.0.0.0/8", &[RouteMetric::InitCwnd(20)]), &own), "another has taken the lock off");
-        assert!(!shows(&plain, &own));
-    }
-
-    #[test]
-    fn routes_in_a_prefix_change_and_a_wider_one_lends_its_way() {
-        let table = Table::new(vec![route("0.0.0.0/0", &[]), route("10.1.0.0/16", &[RouteMetric::Mtu(1400)])]);
-        let here = |to: &str| format!("{to} tos 0 priority 0");
-        let found = changes(&table, &[wish(Some("10.0.0.0/8"), 20)]);
-        assert_eq!(
-            found,
-            [
-                (here("10.0.0.0/8"), false, "InitCwnd(20)".to_string()),
-                (here("10.1.0.0/16"), true, "InitCwnd(20), Mtu(1400)".to_string())
-            ]
-        );
-        let found = changes(&table, &[wish(Some("10.1.0.0/16"), 20), wish(None, 30)]);
-        assert_eq!(
-            found,
-            [
-                (here("0.0.0.0/0"), true, "InitCwnd(30)".to_string()),
-                (here("10.1.0.0/16"), true, "InitCwnd(20), Mtu(1400)".to_string())
-            ],
-            "the first wish counts"
-        );
-        assert_eq!(changes(&table, &[]), []);
-        assert_eq!(changes(&table, &[wish(Some("fd00::/8"), 20)]), [], "no way leads there");
-    }
-
-    #[test]
-    fn a_route_is_the_same_after_the_journal() {
-        let before = route("10.1.0.0/16", &[RouteMetric::Mtu(1400), RouteMetric::Lock(4)]);
-        assert_eq!(from_bytes(&to_bytes(&before)), Some(before.clone()));
-        let all = Metrics {
-            initial_cwnd: Some(20),
-            rto_min_ms: Some(2),
-            ecn: true,
-            cc: Some("cubic".into()),
-            cwnd_clamp: Some(50),
-            window: Some(9000),
-        };
-        let after = with_metrics(before, &all);
-        assert_eq!(from_bytes(&to_bytes(&after)).as_ref(), Some(&after));
-        // the MTU's lock stays: 4 + 2^7 + 2^13 + 2^16
-        assert_eq!(
-            metrics_of(&after),
-            "CcAlgo(\"cubic\"), Cwnd(50), Features(1), InitCwnd(20), Lock(73860), Mtu(1400), RtoMin(2), Window(9000)"
-        );
-    }
-
-    #[test]
-    fn what_could_not_be_put_back_is_left_alone() {
-        let twice = Table::new(vec![route("10.0.0.0/8", &[]), route("10.0.0.0/8", &[])]);
-        let (changes, notes) = twice.changes(&[wish(None, 20)]);
-        assert!(changes.is_empty() && notes[0].contains("10.0.0.0/8"), "{notes:?}");
-    }
 }

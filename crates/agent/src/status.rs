@@ -1,5 +1,8 @@
 //! The status file that an agent leaves for `opentcp agent --status` and others.
 
+#[cfg(test)]
+mod tests;
+
 use crate::config::Places;
 use crate::lock::lock;
 use bus::files::{FileError, put_checked, read_checked};
@@ -62,39 +65,5 @@ impl Status {
     /// Writes it for others to read. It is useless after a crash of the machine, so it is not synced to disk.
     pub(crate) fn write(&self, places: &Places) -> Result<(), FileError> {
         put_checked(&places.status(), &serde_json::to_vec(self).expect("a status is plain data"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    #[test]
-    fn whatever_happens_to_a_byte_of_a_status_is_an_error_or_changes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let places = Places { state: folder.path().to_path_buf(), pins: folder.path().join("pins") };
-        let host = Host { name: "h".into(), live_flows: Some(12.0), ..Host::default() };
-        let report = Report { host, epoch: Some(4242), ..Report::default() };
-        let written = Status { applied: 1234, report: Some(report), ..Status::default() };
-        written.write(&places).unwrap();
-        let sound = fs::read(places.status()).unwrap();
-        let read = |bytes: &[u8]| {
-            fs::write(places.status(), bytes).unwrap();
-            status(&places)
-        };
-        assert_eq!(read(&sound).unwrap(), written);
-        for at in 0..sound.len() {
-            if let Ok(read) = read(&sound[..at]) {
-                assert_eq!(read, written, "cut at {at}");
-            }
-            for flip in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
-                let mut damaged = sound.clone();
-                damaged[at] ^= flip;
-                if let Ok(read) = read(&damaged) {
-                    assert_eq!(read, written, "byte {at} changed by {flip}");
-                }
-            }
-        }
     }
 }

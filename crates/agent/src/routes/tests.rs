@@ -1,0 +1,199 @@
+//! Which routes change, how, and which are left alone.
+
+use super::*;
+
+fn route(to: &str, metrics: &[RouteMetric]) -> RouteMessage {
+    let to: Prefix = to.parse().unwrap();
+    let mut route = RouteMessage::default();
+    route.header.address_family = AddressFamily::Inet;
+    route.header.kind = RouteType::Unicast;
+    route.header.destination_prefix_length = to.bits();
+    if to.bits() > 0 {
+        route.attributes.push(RouteAttribute::Destination(to.address().into()));
+    }
+    route.attributes.push(RouteAttribute::Oif(2));
+    if !metrics.is_empty() {
+        route.attributes.push(RouteAttribute::Metrics(metrics.to_vec()));
+    }
+    route
+}
+
+fn wish(remote: Option<&str>, segments: u32) -> Wish {
+    let remote = remote.map(|remote| remote.parse().unwrap());
+    Wish { remote, metrics: Metrics { initial_cwnd: Some(segments), ..Metrics::default() } }
+}
+
+/// Names of the changes, and the metrics after each.
+fn changes(table: &Table, wishes: &[Wish]) -> Vec<(String, bool, String)> {
+    let (changes, _) = table.changes(wishes);
+    let row = |(name, change): (String, Change)| (name, change.before.is_some(), metrics_of(&change.after));
+    changes.into_iter().map(row).collect()
+}
+
+#[test]
+fn a_route_is_known_again_when_its_algorithm_is_gone() {
+    let wanted = |cc: &str| Metrics { cc: Some(cc.into()), initial_cwnd: Some(20), ..Metrics::default() };
+    let plain = route("10.0.0.0/8", &[]);
+    let own = with_metrics(plain.clone(), &wanted("ot_vegas"));
+    let lock = RouteMetric::Lock(1 << RTAX_CC_ALGO);
+    assert!(shows(&own, &own));
+    assert!(shows(&route("10.0.0.0/8", &[RouteMetric::InitCwnd(20), lock.clone()]), &own));
+    assert!(!shows(&with_metrics(plain.clone(), &wanted("cubic")), &own), "another has chosen another");
+    assert!(!shows(&route("10.0.0.0/8", &[RouteMetric::InitCwnd(20)]), &own), "another has taken the lock off");
+    assert!(!shows(&plain, &own));
+}
+
+#[test]
+fn routes_in_a_prefix_change_and_a_wider_one_lends_its_way() {
+    let table = Table::new(vec![route("0.0.0.0/0", &[]), route("10.1.0.0/16", &[RouteMetric::Mtu(1400)])]);
+    let here = |to: &str| format!("{to} tos 0 priority 0");
+    let found = changes(&table, &[wish(Some("10.0.0.0/8"), 20)]);
+    assert_eq!(
+        found,
+        [
+            (here("10.0.0.0/8"), false, "InitCwnd(20)".to_string()),
+            (here("10.1.0.0/16"), true, "InitCwnd(20), Mtu(1400)".to_string())
+        ]
+    );
+    let found = changes(&table, &[wish(Some("10.1.0.0/16"), 20), wish(None, 30)]);
+    assert_eq!(
+        found,
+        [
+            (here("0.0.0.0/0"), true, "InitCwnd(30)".to_string()),
+            (here("10.1.0.0/16"), true, "InitCwnd(20), Mtu(1400)".to_string())
+        ],
+        "the first wish counts"
+    );
+    assert_eq!(changes(&table, &[]), []);
+    assert_eq!(changes(&table, &[wish(Some("fd00::/8"), 20)]), [], "no way leads there");
+}
+
+#[test]
+fn a_route_is_the_same_after_the_journal() {
+    let before = route("10.1.0.0/16", &[RouteMetric::Mtu(1400), RouteMetric::Lock(4)]);
+    assert_eq!(from_bytes(&to_bytes(&before)), Some(before.clone()));
+    let all = Metrics {
+        initial_cwnd: Some(20),
+        rto_min_ms: Some(2),
+        ecn: true,
+        cc: Some("cubic".into()),
+        cwnd_clamp: Some(50),
+        window: Some(9000),
+    };
+    let after = with_metrics(before, &all);
+    assert_eq!(from_bytes(&to_bytes(&after)).as_ref(), Some(&after));
+    // the MTU's lock stays: 4 + 2^7 + 2^13 + 2^16
+    assert_eq!(
+        metrics_of(&after),
+        "CcAlgo(\"cubic\"), Cwnd(50), Features(1), InitCwnd(20), Lock(73860), Mtu(1400), RtoMin(2), Window(9000)"
+    );
+}
+
+#[test]
+fn what_could_not_be_put_back_is_left_alone() {
+    let twice = Table::new(vec![route("10.0.0.0/8", &[]), route("10.0.0.0/8", &[])]);
+    let (changes, notes) = twice.changes(&[wish(None, 20)]);
+    assert!(changes.is_empty() && notes[0].contains("10.0.0.0/8"), "{notes:?}");
+}
+
+fn with(mut route: RouteMessage, attribute: RouteAttribute) -> RouteMessage {
+    route.attributes.push(attribute);
+    route
+}
+
+/// A route of IPv6.
+fn route6(to: &str) -> RouteMessage {
+    let mut route = route(to, &[]);
+    route.header.address_family = AddressFamily::Inet6;
+    route
+}
+
+#[test]
+fn a_way_is_taken_from_the_longest_prefix_and_of_these_from_the_lowest_priority_number() {
+    let via = |interface: u32, priority: u32, to: &str| {
+        let mut route = with(route(to, &[]), RouteAttribute::Priority(priority));
+        route.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::Oif(_)));
+        with(route, RouteAttribute::Oif(interface))
+    };
+    let table = Table::new(vec![via(1, 0, "0.0.0.0/0"), via(2, 200, "10.0.0.0/8"), via(3, 100, "10.0.0.0/8")]);
+    let (changes, _) = table.changes(&[wish(Some("10.1.0.0/16"), 20)]);
+    let (name, change) = changes.iter().next().expect("a route is added");
+    assert_eq!((changes.len(), name.as_str()), (1, "10.1.0.0/16 tos 0 priority 100"));
+    assert!(change.before.is_none() && change.after.attributes.contains(&RouteAttribute::Oif(3)), "{change:?}");
+    assert_eq!(destination(&change.after), Some("10.1.0.0/16".parse().unwrap()));
+}
+
+#[test]
+fn a_wish_for_all_is_for_both_families_and_one_for_a_prefix_for_its_own() {
+    let table = Table::new(vec![route("0.0.0.0/0", &[]), route6("::/0"), route6("fd98::/16")]);
+    let names = |wishes: &[Wish]| changes(&table, wishes).into_iter().map(|(name, ..)| name).collect::<Vec<_>>();
+    let here = |to: &str| format!("{to} tos 0 priority 0");
+    assert_eq!(names(&[wish(None, 20)]), ["0.0.0.0/0", "::/0", "fd98::/16"].map(here));
+    assert_eq!(names(&[wish(Some("fd98:1::/32"), 20)]), [here("fd98:1::/32")]);
+    assert_eq!(names(&[wish(Some("10.0.0.0/8"), 20)]), [here("10.0.0.0/8")]);
+}
+
+#[test]
+fn link_local_multicast_and_special_routes_are_left_alone() {
+    let special = |kind| {
+        let mut route = route("10.7.0.0/16", &[]);
+        route.header.kind = kind;
+        route
+    };
+    let all = vec![
+        route6("fe80::/64"),
+        route6("ff00::/8"),
+        route("169.254.0.0/16", &[]),
+        route("224.0.0.0/4", &[]),
+        special(RouteType::BlackHole),
+        with(route("10.8.0.0/16", &[]), RouteAttribute::NhId(5)),
+        route("10.9.0.0/16", &[]),
+    ];
+    let table = Table::new(all);
+    let (changes, notes) = table.changes(&[wish(None, 20)]);
+    assert_eq!(changes.keys().map(String::as_str).collect::<Vec<_>>(), ["10.9.0.0/16 tos 0 priority 0"]);
+    // what an operator may have expected to change is reported, while anything is wished for
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].starts_with("route 10.7.0.0/16") && notes[1].starts_with("route 10.8.0.0/16"), "{notes:?}");
+    assert!(notes[0].ends_with("left as it is: it could not be restored exactly"), "{notes:?}");
+    assert!(table.changes(&[]).1.is_empty());
+}
+
+#[test]
+fn a_route_that_has_its_metrics_already_does_not_change() {
+    let table = Table::new(vec![route("10.0.0.0/8", &[RouteMetric::InitCwnd(20), RouteMetric::Mtu(1400)])]);
+    assert_eq!(changes(&table, &[wish(None, 20)]), []);
+    assert_eq!(changes(&table, &[wish(None, 21)]).len(), 1);
+}
+
+#[test]
+fn what_was_changed_is_put_back_or_taken_away() {
+    let (before, added) = ("10.0.0.0/8 tos 0 priority 0", "10.1.0.0/16 tos 0 priority 0");
+    let mut table = Table::new(vec![route("10.0.0.0/8", &[RouteMetric::InitCwnd(20)]), route("10.1.0.0/16", &[])]);
+    table.put_back(before, Some(route("10.0.0.0/8", &[])));
+    table.put_back(added, None);
+    assert_eq!(table.route(before).map(metrics_of), Some(String::new()));
+    assert!(table.route(added).is_none());
+}
+
+#[test]
+fn initial_windows_are_those_of_the_routes_that_a_rule_is_for() {
+    let table = Table::new(vec![
+        route("0.0.0.0/0", &[RouteMetric::InitCwnd(20)]),
+        route("10.1.0.0/16", &[RouteMetric::InitCwnd(30)]),
+        route("10.2.0.0/16", &[RouteMetric::Mtu(1400)]),
+    ]);
+    let windows = |remote: Option<&str>| {
+        table.initial_windows(remote.map(|remote| remote.parse().unwrap())).into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!((windows(None), windows(Some("10.0.0.0/8"))), (vec![20, 30], vec![30]));
+}
+
+#[test]
+fn what_the_kernel_adds_to_a_route_by_itself_is_not_written_back() {
+    let mut seen = route("10.0.0.0/8", &[]);
+    seen.header.flags = RouteFlags::Onlink | RouteFlags::Linkdown;
+    let table = Table::new(vec![seen]);
+    let kept = table.route("10.0.0.0/8 tos 0 priority 0").expect("it is there");
+    assert_eq!(kept.header.flags, RouteFlags::Onlink);
+}
