@@ -1,5 +1,8 @@
 //! The enforcer's main loop: packets in, packets out, timers.
 
+#[cfg(test)]
+mod tests;
+
 use crate::cues::Cues;
 use crate::flows::{Listings, Turn};
 use crate::hand_over::{Giving, Successor, Taking};

@@ -3,6 +3,9 @@
 //! The loop that carries the packets copies the state of at most [`SLICE`] flows a turn and hands them to a thread of the listing's own,
 //! which makes text of them and writes it. A reader that is slow makes that thread wait, and then the loop copies nothing.
 
+#[cfg(test)]
+mod tests;
+
 use crate::status::{PATIENCE, connect};
 use bus::Clock;
 use enforcer::{Enforcer, FlowState};

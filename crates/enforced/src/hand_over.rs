@@ -9,6 +9,9 @@
 //! on where it was if anything fails. It beats meanwhile, so that no packet bypasses the enforcer. All is written in tagged fields
 //! (Protocol Buffers), so versions may differ in them; [`FORMAT`] changes when they differ in more.
 
+#[cfg(test)]
+mod tests;
+
 use crate::cues::{Cues, Given};
 use crate::port::{Port, PortState};
 use bytes::{Buf as _, Bytes, BytesMut};

@@ -4,6 +4,9 @@
 //! it rises, so none is taken twice, and none of this enforcer's own if it comes back. A lost one does not matter: what it had is reported
 //! again. Both enforcers of a pair may report to each other.
 
+#[cfg(test)]
+mod tests;
+
 use bus::files::secret_key;
 use enforcer::{Checkpoint, Enforcer};
 use nix::sys::socket::setsockopt;
@@ -237,75 +240,4 @@ fn listening(at: &SocketAddr) -> io::Result<UdpSocket> {
     // less room loses reports, which come again
     let _ = setsockopt(&socket, RcvBufForce, &WAITING_BYTES);
     Ok(socket)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sealed(key: &hmac::Key, report: &Report) -> Vec<u8> {
-        let report = report.encode_to_vec();
-        [&report[..], hmac::sign(key, &report).as_ref()].concat()
-    }
-
-    #[test]
-    fn only_what_has_the_right_seal_is_opened() {
-        let [ours, other] = [&[1; 32], &[2; 32]].map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
-        let report = Report { time_ns: 7, flows: vec![Checkpoint { over: true, ..Checkpoint::default() }], sender: 1 };
-        let datagram = sealed(&ours, &report);
-        assert_eq!(opened(&ours, &datagram), Some(report));
-        assert_eq!(opened(&other, &datagram), None);
-        for at in 0..datagram.len() {
-            let mut changed = datagram.clone();
-            changed[at] ^= 1;
-            assert_eq!(opened(&ours, &changed), None, "byte {at}");
-        }
-        (0..datagram.len()).for_each(|len| assert_eq!(opened(&ours, &datagram[..len]), None, "{len} bytes"));
-    }
-
-    #[test]
-    fn nothing_is_taken_twice_or_from_long_ago() {
-        let (hour, now) = (3_600_000_000_000, 1_800_000_000_000_000_000);
-        let mut heard = Heard::default();
-        let mut is_new = |sender, time_ns| heard.is_new(&Report { time_ns, flows: Vec::new(), sender }, now);
-        assert!(is_new(1, now - 10) && is_new(1, now));
-        assert!(!is_new(1, now) && !is_new(1, now - 1));
-        // another's clock is behind
-        assert!(is_new(2, now - 20) && !is_new(2, now - 20) && is_new(1, now + 1));
-        assert!(!is_new(3, now - hour) && !is_new(3, now + hour));
-        for restarts in 10..1000 {
-            assert!(is_new(restarts, now));
-        }
-        assert!(heard.0.len() <= SENDERS_MAX);
-    }
-
-    #[test]
-    fn the_largest_report_of_a_flow_fits() {
-        let most = tcp::Checkpoint {
-            una: u32::MAX,
-            nxt: u32::MAX,
-            rcv_nxt: u32::MAX,
-            rcv_wnd: u32::MAX,
-            window: u32::MAX,
-            mss: u32::MAX,
-            sack: true,
-            ecn: true,
-            cwnd: u32::MAX,
-            ssthresh: u32::MAX,
-            srtt_us: u32::MAX,
-            mdev_us: u32::MAX,
-            rttvar_us: u32::MAX,
-            min_rtt_us: u32::MAX,
-            bytes_acked: u64::MAX,
-            delivered: u32::MAX,
-            delivered_ce: u32::MAX,
-            data_segments_sent: u32::MAX,
-            retransmits: u32::MAX,
-            rtos: u32::MAX,
-            timeout_us: Some(u64::MAX),
-            backoff: u32::MAX,
-        };
-        // the rest: two addresses, and fifteen numbers of up to five bytes, with their tags
-        assert!(most.encoded_len() + 2 * 18 + 15 * 7 + 12 * 3 < FLOW_BYTES_MAX, "{}", most.encoded_len());
-    }
 }

@@ -1,5 +1,8 @@
 //! One of the enforcer's two interfaces.
 
+#[cfg(test)]
+mod tests;
+
 use kernel::steer::{Attachment, QUEUES_MAX, SteerError, Steering};
 use netlink::Netlink;
 use netlink_packet_core::NLM_F_DUMP;
@@ -65,7 +68,12 @@ impl Place {
         if servers == clients {
             return Err(format!("--between takes two different interfaces; both are {servers}"));
         }
-        let mut all = interfaces().map_err(|error| format!("cannot list the interfaces: {error}"))?;
+        let all = interfaces().map_err(|error| format!("cannot list the interfaces: {error}"))?;
+        Place::among(all, servers, clients)
+    }
+
+    /// The same among all interfaces of the machine.
+    fn among(mut all: Vec<Interface>, servers: &str, clients: &str) -> Result<Place, String> {
         let mut take = |name: &str| {
             let at = all.iter().position(|interface| interface.name == name);
             at.map(|at| all.swap_remove(at)).ok_or_else(|| format!("there is no interface `{name}` here"))
@@ -519,27 +527,8 @@ impl Port {
             Way::Xdp { sockets, index, pins, .. } => {
                 let all = interfaces().map_err(|error| format!("cannot list the interfaces: {error}"))?;
                 let own = all.iter().find(|interface| interface.index == *index).ok_or_else(gone)?;
-                let is_bridge = |interface: &&Interface| Some(interface.index) == own.controller;
-                let bridge = all
-                    .iter()
-                    .find(is_bridge)
-                    .ok_or_else(|| format!("{} is no longer a port of a bridge", self.name))?;
-                let mut ports = all.iter().filter(|interface| interface.controller == Some(bridge.index));
-                if let Some(third) = ports.nth(2) {
-                    return Err(third_port(&third.name, &bridge.name));
-                }
-                if !pins.folder.exists() {
-                    return Err(format!("{}: the enforcer's program was removed", self.name));
-                }
-                let mtu = own.mtu;
                 let most = sockets.first().map_or(0, XdpSocket::frame_bytes_max) as u32 - FRAMING_BYTES;
-                if mtu > most {
-                    return Err(format!(
-                        "{} has an MTU of {mtu} now; this enforcer takes up to {most}. Start it again",
-                        self.name
-                    ));
-                }
-                Ok(())
+                is_as_opened((&self.name, own), &all, pins.folder.exists(), most)
             }
             Way::Tap { tap, .. } => tap.is_there().then_some(()).ok_or_else(gone),
         }
@@ -622,6 +611,30 @@ impl Port {
         };
         sockets.iter().map(|socket| socket.as_fd()).chain(tap)
     }
+}
+
+/// Whether an interface, which was `name` when it was opened, can still be used: in a bridge of two ports, with its program, and with an MTU
+/// that the sockets take.
+fn is_as_opened(
+    (name, own): (&str, &Interface),
+    all: &[Interface],
+    has_program: bool,
+    most: u32,
+) -> Result<(), String> {
+    let is_bridge = |interface: &&Interface| Some(interface.index) == own.controller;
+    let bridge = all.iter().find(is_bridge).ok_or_else(|| format!("{name} is no longer a port of a bridge"))?;
+    let mut ports = all.iter().filter(|interface| interface.controller == Some(bridge.index));
+    if let Some(third) = ports.nth(2) {
+        return Err(third_port(&third.name, &bridge.name));
+    }
+    if !has_program {
+        return Err(format!("{name}: the enforcer's program was removed"));
+    }
+    let mtu = own.mtu;
+    if mtu > most {
+        return Err(format!("{name} has an MTU of {mtu} now; this enforcer takes up to {most}. Start it again"));
+    }
+    Ok(())
 }
 
 /// The files that keep an interface's program attached; removing them removes it.

@@ -1,5 +1,8 @@
 //! A host without an agent: the CUEs that the enforcer takes for it, what its flows send, and its reports.
 
+#[cfg(test)]
+mod tests;
+
 use crate::settings::{effective, settings};
 use bus::{Bus, BusError, FctTimes, InForce, Report, Telemetry, Timetable};
 use congestion::Algorithm;
@@ -233,27 +236,5 @@ fn deliver(bus: &mut dyn Bus, report: &Report) -> Result<(), BusError> {
     match bus.send(&report.clone().to_bytes()) {
         Err(error @ (BusError::Full | BusError::Gone)) => Err(error),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn retransmissions_are_measured_over_enough_segments() {
-        let mut measured = Measured::default();
-        let sent = |segments, retransmits| Sent { flows: 3, bytes: segments * 1000, segments, retransmits };
-        let second = |n| Time::from_secs(n);
-        // what was sent before the first look is of no known time
-        measured.sample(second(1), sent(500, 90));
-        measured.sample(second(2), sent(1400, 180));
-        assert_eq!((measured.host.drop_rate(), measured.host.live_flows), (None, Some(3.0)));
-        measured.sample(second(3), sent(2500, 190));
-        assert_eq!((measured.host.drop_rate(), measured.host.send_rate), (Some(0.05), Some(Rate::from_bps(8_000_000))));
-        // one flow ends, the others continue
-        measured.ended += Sent { flows: 0, ..sent(2500, 190) };
-        measured.sample(second(4), sent(1000, 0));
-        assert_eq!(measured.host.drop_rate(), Some(0.0));
     }
 }

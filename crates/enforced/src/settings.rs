@@ -1,5 +1,8 @@
 //! The CUEs in force for a host, as the enforcer applies them: the classes of flows that they distinguish, and each class's settings.
 
+#[cfg(test)]
+mod tests;
+
 use crate::rule::built_in;
 use bus::Effective;
 use enforcer::{Rule, Treatment};
@@ -117,63 +120,4 @@ fn values(set: &Settings) -> [Value; 10] {
         value(TOTAL, set.window_total.map(|bytes| bytes.to_string()), true),
         value("ecn", set.ecn.map(|on| on.to_string()), false),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use policy::Sessions;
-    use units::{Bytes, Time};
-
-    fn rule(name: &str, remote: Option<&str>, port: Option<u16>, set: Settings) -> AgentRule {
-        AgentRule {
-            policy: "p".to_string(),
-            rule: name.to_string(),
-            sessions: Sessions { remote: remote.map(|text| text.parse().expect("a prefix")), port, cgroup: None },
-            set,
-            deadline: Time::from_secs(10),
-        }
-    }
-
-    #[test]
-    fn of_every_setting_the_first_rule_that_is_for_a_flow_counts() {
-        let cc = |name: &str| Settings { cc: Some(name.to_string()), ..Settings::default() };
-        let initial = |n| Settings { initial_cwnd: Some(n), ..Settings::default() };
-        let mut batch = rule("batch", None, None, cc("vegas"));
-        batch.sessions.cgroup = Some("/batch".to_string());
-        let rules = [
-            batch,
-            rule("web", None, Some(443), initial(20)),
-            rule("far", Some("198.51.100.0/24"), None, cc("bbr")),
-            rule("near", Some("198.51.0.0/16"), None, cc("yeah")),
-            rule("all", None, None, Settings { cc: Some("cubic".to_string()), ..initial(5) }),
-            rule("fits", None, Some(9000), Settings { window_total: Some(Bytes::new(130_000)), ..Settings::default() }),
-        ];
-        let places = places(&rules);
-        for (client, port) in [
-            ("198.51.100.7", 443),
-            ("198.51.100.7", 80),
-            ("198.51.7.7", 443),
-            ("203.0.113.1", 443),
-            ("203.0.113.1", 80),
-        ] {
-            let client = client.parse().expect("an address");
-            let fits = |(clients, its): &&Place| {
-                clients.is_none_or(|prefix| prefix.contains(client)) && its.is_none_or(|its| its == port)
-            };
-            let &(clients, its) = places.iter().find(fits).expect("one is for all");
-            // as a host's agent resolves it
-            let wanted = AgentRule::settings_of(&rules, client, port, "");
-            assert_eq!(settings(&rules, clients, its), wanted, "{client} {port}");
-        }
-        let effective_at = |at: usize| {
-            let AgentRule { sessions, .. } = &rules[at];
-            let all = effective(&rules[at], &settings(&rules, sessions.remote, sessions.port), (7, 3));
-            all.into_iter().map(|one| (one.setting, one.found.is_some(), one.connections)).collect::<Vec<_>>()
-        };
-        assert_eq!(effective_at(0), [("cc".to_string(), false, 0)], "packets do not show their cgroup");
-        assert_eq!(effective_at(1), [("initial_cwnd".to_string(), true, 7)]);
-        assert_eq!(effective_at(2), [("cc".to_string(), true, 7)]);
-        assert_eq!(effective_at(5), [("window_total".to_string(), true, 3)], "of the flows that come");
-    }
 }

@@ -3,6 +3,9 @@
 //! Who connects writes a line, `status`, `flows` or `hand over`, and reads the answer. Earlier versions wrote nothing, and got the status: so does
 //! who writes nothing until the next look at the socket.
 
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -261,97 +264,5 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let _ = self.path.as_ref().map(fs::remove_file);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::thread;
-
-    fn status() -> Status {
-        let port = || PortStatus { interface: "a".into(), received: 1, sent: 2, lost: 0, bridged: 3, missed: 0 };
-        Status {
-            up_seconds: 1.0,
-            servers: port(),
-            clients: port(),
-            flows: 0,
-            flows_by_algorithm: BTreeMap::from([("bbr".to_string(), 2)]),
-            echoes: 0,
-            buffered_bytes: 0,
-            buffered_bytes_max: 0,
-            buffered_bytes_limit: 1,
-            flows_limit: 1,
-            turn_max_seconds: 0.0,
-            listing_max_seconds: 0.0,
-            mirrored: 0,
-            mirror_refused: 0,
-            counters: BTreeMap::from([("sent".to_string(), 7)]),
-        }
-    }
-
-    #[test]
-    fn who_says_nothing_is_answered_as_earlier_versions_were() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("status");
-        let mut listener = Listener::bind(&path).expect("a socket");
-        let mut silent = UnixStream::connect(&path).expect("it listens");
-        let asking = connect(&path, "status").expect("it listens");
-        let flows = connect(&path, "flows").expect("it listens");
-        let odd = connect(&path, "something else").expect("it listens");
-        let half = {
-            let mut half = UnixStream::connect(&path).expect("it listens");
-            half.write_all(b"flo").expect("it is open");
-            half
-        };
-        let answer = |listener: &mut Listener| {
-            let asked = listener.questions();
-            let lists = asked.iter().filter(|(question, _)| *question == Question::Flows).count();
-            for (question, mut stream) in asked {
-                if question == Question::Status {
-                    stream
-                        .write_all(serde_json::to_string(&status()).expect("plain data").as_bytes())
-                        .expect("it is open");
-                }
-            }
-            lists
-        };
-        assert_eq!(answer(&mut listener), 1, "one asks for flows");
-        let text = |mut stream: UnixStream| {
-            let mut text = String::new();
-            let _ = stream.read_to_string(&mut text);
-            text
-        };
-        assert!(text(asking).contains("up_seconds"));
-        assert_eq!(text(odd), "");
-        silent.set_nonblocking(true).expect("a socket");
-        assert!(silent.read(&mut [0; 1]).is_err(), "it may still say what it wants");
-        assert_eq!(answer(&mut listener), 0);
-        silent.set_nonblocking(false).expect("a socket");
-        assert!(text(silent).contains("up_seconds"));
-        assert_eq!(text(half), "");
-        assert_eq!(text(flows), "", "its listing was never begun");
-    }
-
-    #[test]
-    fn an_enforcers_metrics_are_all_in_the_table() {
-        let text = std::sync::Arc::new(status().page()).text();
-        for metric in crate::watch::METRICS {
-            assert!(text.contains(&format!("\n{}", metric.full_name())), "{}: {text}", metric.name);
-        }
-        assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE")).count(), crate::watch::METRICS.len());
-    }
-
-    #[test]
-    fn an_answer_that_never_ends_is_an_error() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("status");
-        let listener = UnixListener::bind(&path).expect("a socket");
-        let endless = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("it is asked");
-            while stream.write_all(&[b'['; 4096]).is_ok() {}
-        });
-        assert!(Status::ask(&path).is_err());
-        endless.join().expect("it ends when nobody reads");
     }
 }
