@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::net::TcpStream;
 use std::process::Command;
 use std::{env, thread};
-use testkit::{asked, eventually};
+use testkit::{asked, browser, eventually, or_skip};
 
 #[test]
 fn the_page_of_4000_hosts_with_ten_updates_a_second_takes_less_than_a_third_of_a_core() {
@@ -17,10 +17,11 @@ fn the_page_of_4000_hosts_with_ten_updates_a_second_takes_less_than_a_third_of_a
         eprintln!("skipped: DASH_COST=20 DASH_PACKAGES=folder asks for it");
         return;
     };
+    let Some(browser) = or_skip(browser()) else { return };
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     thread::spawn(move || fleet::serve(4000, 10.0, address, None));
     assert!(eventually(|| TcpStream::connect(address).is_ok()));
-    let asked = json!({ "url": format!("http://{address}/"), "browser": "/usr/bin/chromium-headless-shell", "seconds": seconds });
+    let asked = json!({ "url": format!("http://{address}/"), "browser": browser, "seconds": seconds });
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/browser/page.mjs");
     let output = Command::new("node")
         .args([script, "cost", &asked.to_string()])

@@ -3,7 +3,7 @@
 //! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] and [`Machine::share`]
 //!   serialise tests, [`Namespaces`], [`cable`] and [`Cgroup`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs
 //!   from it, [`eventually`] waits for an effect. [`NatsServer`] carries messages between them, [`OpenVSwitch`] their packets. [`WallClock`] is
-//!   wrong for one process.
+//!   wrong for one process. [`browser`] is one of the machine's.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one. [`policy_for_all`] writes a policy.
 //! - A randomised test: [`Random`] generates numbers from a seed, [`Wire`] loses, delays and damages packets, [`asked`] reads how many
 //!   cases to run.
@@ -19,6 +19,7 @@ mod nats;
 mod network;
 mod open_vswitch;
 mod policies;
+mod programs;
 mod random;
 mod running;
 mod scenarios;
@@ -33,6 +34,7 @@ pub use nats::{NatsServer, free_port, nats_program};
 pub use network::{End, Namespaces, cable, command, counters, inside, ip, run_inside, set_sysctl, talk};
 pub use open_vswitch::OpenVSwitch;
 pub use policies::policy_for_all;
+pub use programs::{browser, on_path};
 pub use random::Random;
 pub use running::{Burners, Running};
 pub use scenarios::{LossyDownload, scenario, scenario_in, scenario_set, scenario_with};

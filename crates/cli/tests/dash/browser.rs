@@ -1,11 +1,11 @@
 //! The browser, driven by a script of `crates/dash/browser` with two packages of npm.
 
 use serde_json::{Value, json};
-use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use testkit::{on_path, or_skip};
 
 /// Folder of the script and of the list of its packages.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dash/browser");
@@ -23,13 +23,7 @@ impl Browser {
             eprintln!("skipped: {why}");
             None
         };
-        let on_path = |name: &str| {
-            let paths = env::var_os("PATH")?;
-            env::split_paths(&paths).map(|dir| dir.join(name)).find(|path| path.is_file())
-        };
-        let Some(program) = ["chromium-headless-shell", "chromium"].into_iter().find_map(on_path) else {
-            return skipped("no chromium-headless-shell or chromium on the PATH");
-        };
+        let program = or_skip(testkit::browser())?;
         if on_path("node").is_none() || on_path("npm").is_none() {
             return skipped("no node or npm on the PATH");
         }

@@ -1,8 +1,9 @@
 //! The built page, and what opens it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
+use testkit::{on_path, or_skip};
 
 /// Folder of the list of npm's packages, the dashboard's.
 const LIST: &str = "../dash/browser";
@@ -18,12 +19,6 @@ pub fn page() -> Option<PathBuf> {
     None
 }
 
-/// A program.
-pub fn on_path(name: &str) -> Option<PathBuf> {
-    let paths = env::var_os("PATH")?;
-    env::split_paths(&paths).map(|dir| dir.join(name)).find(|path| path.is_file())
-}
-
 /// A browser, and the packages that drive it.
 pub struct Browser {
     pub program: PathBuf,
@@ -36,9 +31,7 @@ pub fn browser() -> Option<Browser> {
         eprintln!("skipped: {why}");
         None
     };
-    let Some(program) = ["chromium-headless-shell", "chromium"].into_iter().find_map(on_path) else {
-        return skipped("no chromium-headless-shell or chromium on the PATH");
-    };
+    let program = or_skip(testkit::browser())?;
     if on_path("node").is_none() || on_path("npm").is_none() {
         return skipped("no node or npm on the PATH");
     }

@@ -58,7 +58,7 @@ fn written(name: &str, text: &str) -> (String, f64) {
 #[test]
 fn a_run_in_node_gives_the_bytes_that_the_command_writes() {
     let Some(page) = built::page() else { return };
-    let Some(node) = built::on_path("node") else {
+    let Some(node) = testkit::on_path("node") else {
         eprintln!("skipped: no node on the PATH");
         return;
     };

@@ -1,6 +1,7 @@
 //! What is written of a run: folders, tables, the summary, the report.
 
 mod common;
+mod devtools;
 mod folders;
 mod report;
 mod report_browser;

@@ -3,13 +3,10 @@
 //! them stay in the target folder for a person to look at.
 
 use crate::common;
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
-
+use crate::devtools::Browser;
 use results::{write_run, write_sweep};
+use std::{fs, path::Path};
+use testkit::or_skip;
 
 /// Reports, from inside the page, errors that a person would see.
 const PROBE: &str = "<script>addEventListener('load',()=>{const e=document.scrollingElement;\
@@ -21,39 +18,18 @@ dispatchEvent(new KeyboardEvent('keydown',{key:'Escape'}));\
 document.body.dataset.probe=[innerWidth,e.scrollWidth,document.querySelectorAll('svg').length,window.faults.length,c.length,hover,keys,+tip.hidden].join(' ')})</script>";
 const CATCH: &str = "<script>window.faults=[];addEventListener('error',e=>window.faults.push(e.message))</script>";
 
-fn browser() -> Option<PathBuf> {
-    let paths = env::var_os("PATH")?;
-    ["chromium-headless-shell", "chromium"]
-        .iter()
-        .flat_map(|name| env::split_paths(&paths).map(move |dir| dir.join(name)))
-        .find(|path| path.is_file())
-}
-
-/// Runs the browser on a page with a profile of its own and returns what it prints.
-fn browse(browser: &Path, profile: &Path, page: &Path, options: &[&str]) -> String {
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .args(options)
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .expect("the browser starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// Opens a copy of the page that measures itself; returns the number of pictures it drew.
-fn check(browser: &Path, place: &Path, page: &Path, width: u32) -> usize {
+fn check(browser: &mut Browser, place: &Path, page: &Path, width: u32) -> usize {
     let html = fs::read_to_string(page).unwrap();
     let probed = html.replacen("<head>", &format!("<head>{CATCH}"), 1);
     let probed = probed.replacen("</body>", &format!("{PROBE}</body>"), 1);
     let copy = place.join("probed.html");
     fs::write(&copy, probed).unwrap();
-    let size = format!("--window-size={width},900");
-    let dom = browse(browser, &place.join("profile"), &copy, &[&size, "--dump-dom"]);
-    let probe = dom.split("data-probe=\"").nth(1).expect("the probe ran");
-    let numbers: Vec<usize> =
-        probe.split('"').next().unwrap().split(' ').map(|number| number.parse().unwrap()).collect();
+    browser.resize(width, 900);
+    browser.open(&copy);
+    let probe = browser.evaluate("document.body.dataset.probe");
+    let probe = probe.as_str().expect("the probe ran");
+    let numbers: Vec<usize> = probe.split(' ').map(|number| number.parse().unwrap()).collect();
     let [inner, scroll, pictures, faults, charts, by_pointer, by_keys, hidden] = numbers[..] else {
         panic!("eight numbers, not {numbers:?}");
     };
@@ -66,19 +42,15 @@ fn check(browser: &Path, place: &Path, page: &Path, width: u32) -> usize {
     pictures
 }
 
-fn photograph(browser: &Path, place: &Path, page: &Path, name: &str, size: &str) {
-    let picture = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let picture = format!("--screenshot={}", picture.display());
-    let size = format!("--window-size={size}");
-    browse(browser, &place.join("profile"), page, &[&picture, &size, "--hide-scrollbars"]);
+fn photograph(browser: &mut Browser, page: &Path, name: &str, (width, height): (u32, u32)) {
+    browser.resize(width, height);
+    browser.open(page);
+    fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name), browser.picture()).unwrap();
 }
 
 #[test]
 fn reports_draw_without_errors_and_fit_every_width() {
-    let Some(browser) = browser() else {
-        eprintln!("skipped: no chromium-headless-shell or chromium on the PATH");
-        return;
-    };
+    let Some(program) = or_skip(testkit::browser()) else { return };
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let runs = common::study(1);
@@ -86,15 +58,16 @@ fn reports_draw_without_errors_and_fit_every_width() {
     write_sweep(&sweep, &runs, &common::story(&runs), None).unwrap();
     let single = place.join("single");
     write_run(&single, &runs[1], None).unwrap();
+    let mut browser = Browser::start(&program, place);
     for (name, folder, least) in [("sweep", &sweep, 40), ("run", &single, 3)] {
         let page = folder.join("report.html");
         for width in [360, 390, 768, 1280] {
-            let pictures = check(&browser, place, &page, width);
+            let pictures = check(&mut browser, place, &page, width);
             assert!(pictures >= least, "{pictures} pictures in {name}");
         }
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.html"));
         fs::copy(&page, kept).unwrap();
-        photograph(&browser, place, &page, &format!("{name}-phone.png"), "390,6000");
-        photograph(&browser, place, &page, &format!("{name}-desktop.png"), "1280,5000");
+        photograph(&mut browser, &page, &format!("{name}-phone.png"), (390, 6000));
+        photograph(&mut browser, &page, &format!("{name}-desktop.png"), (1280, 5000));
     }
 }
