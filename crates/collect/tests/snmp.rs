@@ -10,13 +10,17 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::{End, Namespaces, Running, cable, command, inside, ip, or_skip, root, until};
+use testkit::{End, Namespaces, Running, cable, inside, ip, or_skip, root, until};
 use units::{Rate, Time};
 
 const COMMUNITY: &str = "community = \"wide\"";
+/// Readings until one is answered in time, at most.
+const TRIES: usize = 4;
 const USER: &str = "user = \"operator\"\nauth_password = \"authentication\"\nprivacy_password = \"encryption\"";
 
 /// A switch: snmpd with its own configuration on the loopback address of its namespace, and a cable to a host.
@@ -76,14 +80,21 @@ impl Switch {
         self.run(async || self.reader(access).read().await.expect_err("it must not answer"))
     }
 
-    /// What the kernel counts of a port: bytes in, bytes out, packets in, packets out.
+    /// The same of an agent that does answer, if not in time then at the next reading.
+    fn answered_error(&self, access: &str) -> ReadError {
+        (1..TRIES).map(|_| self.error(access)).find(|error| !is_late(error)).unwrap_or_else(|| self.error(access))
+    }
+
+    /// What the kernel counts of a port: bytes in, bytes out, packets in, packets out. Read without a program's help, which would take time.
     fn statistics(&self, port: &str) -> [u64; 4] {
-        let folder = format!("/sys/class/net/{port}/statistics");
-        let files =
-            ["rx_bytes", "tx_bytes", "rx_packets", "tx_packets"].map(|file| format!("{folder}/{file}")).join(" ");
-        let text = command("ip", &format!("netns exec {} cat {files}", self.names[0]));
-        let numbers: Vec<u64> = text.lines().map(|line| line.parse().expect("the kernel writes numbers")).collect();
-        numbers.try_into().expect("four files")
+        let read = || fs::read_to_string("/proc/thread-self/net/dev").expect("every namespace has it");
+        let text = inside(&self.names[0], read);
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(port)?.strip_prefix(':'));
+        let line = line.unwrap_or_else(|| panic!("{port} is not in {text}"));
+        let numbers: Vec<u64> =
+            line.split_whitespace().map(|number| number.parse().expect("the kernel writes numbers")).collect();
+        // eight columns of what came in, then those of what went out
+        [0, 8, 1, 9].map(|column| numbers[column])
     }
 }
 
@@ -102,6 +113,24 @@ fn installed(program: &str) -> Result<(), String> {
     if found { Ok(()) } else { Err(format!("{program} is not installed")) }
 }
 
+/// Whether an agent did not answer in time, which one on a busy machine may do once in a while.
+fn is_late(error: &ReadError) -> bool {
+    matches!(error, ReadError::Unreachable(text) | ReadError::Interrupted(text) if text.contains("no answer within"))
+}
+
+/// A reading of an agent that answers. If it was late the reader says so, and is asked again, as by the collector.
+async fn answer(reader: &mut Reader) -> SwitchCounters {
+    for _ in 1..TRIES {
+        match reader.read().await {
+            // a late agent that then answers who it is seems to refuse
+            Err(ReadError::Refused(late)) if late.contains("no answer within") => println!("late: {late}"),
+            Err(late) if is_late(&late) => println!("late: {late}"),
+            read => return read.expect("snmpd answers"),
+        }
+    }
+    reader.read().await.expect("snmpd answers")
+}
+
 fn port<'a>(switch: &'a SwitchCounters, name: &str) -> &'a PortCounters {
     switch.ports.iter().find(|port| port.name == name).unwrap_or_else(|| panic!("{name} is not in {switch:?}"))
 }
@@ -111,24 +140,29 @@ fn counted(port: &PortCounters) -> [u64; 4] {
         .map(|number| number.expect("it is counted"))
 }
 
-/// Sends from the host to the switch at `rate` for `span`, through real TCP.
-fn traffic(switch: &Switch, rate: Rate, span: Duration) -> thread::JoinHandle<()> {
-    let [at_switch, at_host] = [0, 1].map(|i| switch.names[i].clone());
-    let listener = inside(&at_switch, || TcpListener::bind("10.9.0.1:0").expect("a port is free"));
-    let to = listener.local_addr().expect("it is bound");
-    let drain = move || {
-        let (mut from, _) = listener.accept().expect("the host connects");
-        let mut bytes = vec![0; 1 << 16];
-        while from.read(&mut bytes).is_ok_and(|n| n > 0) {}
-    };
-    thread::spawn(move || {
-        thread::scope(|scope| {
-            scope.spawn(drain);
-            let mut stream = inside(&at_host, || TcpStream::connect(to).expect("the switch listens"));
+/// Real TCP from the host to the switch, until dropped.
+struct Traffic {
+    over: Arc<AtomicBool>,
+    ends: Vec<thread::JoinHandle<()>>,
+}
+
+impl Traffic {
+    fn start(switch: &Switch, rate: Rate) -> Traffic {
+        let listener = inside(&switch.names[0], || TcpListener::bind("10.9.0.1:0").expect("a port is free"));
+        let to = listener.local_addr().expect("it is bound");
+        let mut stream = inside(&switch.names[1], || TcpStream::connect(to).expect("the switch listens"));
+        let drain = thread::spawn(move || {
+            let (mut from, _) = listener.accept().expect("the host connects");
+            let mut bytes = vec![0; 1 << 16];
+            while from.read(&mut bytes).is_ok_and(|n| n > 0) {}
+        });
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = over.clone();
+        let send = thread::spawn(move || {
             let began = Instant::now();
             let mut sent = 0;
             let chunk = vec![0; 16_000];
-            while began.elapsed() < span {
+            while !is_over.load(Ordering::Relaxed) {
                 let due = began.elapsed().as_secs_f64() * rate.as_bps() as f64 / 8.0;
                 if (sent as f64) < due {
                     stream.write_all(&chunk).expect("the switch reads");
@@ -138,7 +172,17 @@ fn traffic(switch: &Switch, rate: Rate, span: Duration) -> thread::JoinHandle<()
                 }
             }
         });
-    })
+        Traffic { over, ends: vec![send, drain] }
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        for end in self.ends.drain(..) {
+            let _ = end.join();
+        }
+    }
 }
 
 #[test]
@@ -157,8 +201,7 @@ fn counters_are_the_kernels() {
         let before = switch.statistics("lo");
         thread::sleep(Duration::from_millis(3_500));
         let (name, read) = switch.run(async || {
-            let mut reader = switch.reader(access);
-            let read = reader.read().await.expect("snmpd answers");
+            let read = answer(&mut switch.reader(access)).await;
             (read.switch.clone(), read)
         });
         assert_eq!(name, "switch-1");
@@ -178,9 +221,9 @@ fn counters_are_the_kernels() {
 #[test]
 fn utilization_under_traffic_is_the_kernels() {
     let Some(switch) = Switch::start("") else { return };
-    let sender = traffic(&switch, Rate::from_mbps(200), Duration::from_secs(27));
+    let _traffic = Traffic::start(&switch, Rate::from_mbps(200));
     let read = async |reader: &mut Reader| {
-        let read = reader.read().await.expect("snmpd answers");
+        let read = answer(reader).await;
         let swp1 = port(&read, "swp1");
         let at = swp1.received.at.expect("an answer has a time");
         (swp1.received.bytes.expect("it is counted"), at, switch.statistics("swp1")[0], Instant::now())
@@ -205,13 +248,12 @@ fn utilization_under_traffic_is_the_kernels() {
             before = after;
         }
     });
-    sender.join().expect("the sender ends by itself");
 }
 
 #[test]
 fn ports_without_64_bit_counters_have_32_bit_ones() {
     let Some(switch) = Switch::start("") else { return };
-    let read = switch.run(async || switch.reader("community = \"narrow\"").read().await.expect("snmpd answers"));
+    let read = switch.run(async || answer(&mut switch.reader("community = \"narrow\"")).await);
     let swp1 = port(&read, "swp1");
     assert_eq!((swp1.width, swp1.rate), (32, None), "10 Gbit/s is beyond ifSpeed");
     assert!(swp1.received.bytes.is_some() && swp1.received.packets.is_none(), "{swp1:?}");
@@ -229,9 +271,9 @@ fn a_restart_of_the_agent_is_a_reset() {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are descriptors");
         runtime.block_on(async {
-            let first = reader.read().await.expect("snmpd answers");
+            let first = answer(&mut reader).await;
             tokio::time::sleep(Duration::from_secs(7)).await;
-            let second = reader.read().await.expect("snmpd answers");
+            let second = answer(&mut reader).await;
             let reset = |one: &SwitchCounters, other: &SwitchCounters| {
                 port(one, "swp1").discontinuity != port(other, "swp1").discontinuity
             };
@@ -242,7 +284,11 @@ fn a_restart_of_the_agent_is_a_reset() {
             );
             old.stop();
             *agent = snmpd(&namespace, &folder);
-            let third = reader.read().await.expect("it finds the agent's new engine");
+            let third = match reader.read().await {
+                Err(late) if is_late(&late) => reader.read().await,
+                third => third,
+            };
+            let third = third.expect("it finds the agent's new engine");
             assert!(reset(&second, &third));
         });
     });
@@ -255,7 +301,7 @@ fn each_failure_has_its_own_message() {
     let unreachable =
         |error: &ReadError, part: &str| matches!(error, ReadError::Unreachable(text) if text.contains(part));
 
-    let error = switch.error("community = \"wrong\"");
+    let error = switch.answered_error("community = \"wrong\"");
     assert!(refused(&error, "not to this community"), "{error}");
     println!("wrong community: {error}");
     for (what, access) in [
@@ -263,11 +309,11 @@ fn each_failure_has_its_own_message() {
         ("privacy", USER.replace("encryption", "encryptiom")),
         ("user", USER.replace("operator", "stranger")),
     ] {
-        let error = switch.error(&access);
+        let error = switch.answered_error(&access);
         assert!(matches!(&error, ReadError::Refused(text) if text.contains("user")), "{what}: {error}");
         println!("wrong {what}: {error}");
     }
-    let error = switch.error("community = \"nothing\"");
+    let error = switch.answered_error("community = \"nothing\"");
     assert!(matches!(&error, ReadError::Unsupported(text) if text.contains("IF-MIB")), "{error}");
     println!("a view without ports: {error}");
 
@@ -307,7 +353,7 @@ fn an_agent_that_stops_in_the_middle_is_said_to() {
         let options = Options { refresh: Time::ZERO, ..switch.options(COMMUNITY) };
         let mut reader = Reader::new(options.clone());
         let began = Instant::now();
-        let read = reader.read().await.expect("snmpd answers");
+        let read = answer(&mut reader).await;
         let mut whole = began.elapsed();
         println!("{} ports in {whole:?}", read.ports.len());
         assert_eq!(read.ports.len(), 402);
@@ -315,11 +361,12 @@ fn an_agent_that_stops_in_the_middle_is_said_to() {
 
         // a walk of some milliseconds is not always hit in the middle
         let mut reader = Reader::new(options.clone());
-        let mut interrupted = None;
+        let (mut interrupted, mut quickest) = (None, whole);
         for attempt in 1..=20 {
             let began = Instant::now();
-            reader.read().await.expect("it answers");
+            answer(&mut reader).await;
             whole = began.elapsed();
+            quickest = quickest.min(whole);
             let (read, ()) = tokio::join!(reader.read(), async {
                 tokio::time::sleep(whole * (attempt % 4 + 1) / 6).await;
                 switch.agent.pause(true);
@@ -334,9 +381,10 @@ fn an_agent_that_stops_in_the_middle_is_said_to() {
         assert!(error.to_string().contains("ports"), "{error}");
         println!("stopped in the middle: {error}");
         switch.agent.pause(false);
-        reader.read().await.expect("it answers as before");
+        answer(&mut reader).await;
 
-        let reading = Time::from_ns(whole.as_nanos() as u64 / 4);
+        // the next may be quicker than those that a busy machine delayed
+        let reading = Time::from_ns(quickest.as_nanos() as u64 / 4);
         let error = Reader::new(Options { reading, ..options }).read().await.expect_err("it takes longer");
         assert!(matches!(&error, ReadError::Interrupted(text) if text.contains("are over")), "{error}");
         println!("slow: {error}");
@@ -377,7 +425,7 @@ fn neighbours_are_lldpds() {
         let mut found = None;
         until("the neighbour is heard", || {
             thread::sleep(Duration::from_millis(200));
-            let read = switch.run(async || Reader::new(options.clone()).read().await.expect("snmpd answers"));
+            let read = switch.run(async || answer(&mut Reader::new(options.clone())).await);
             found = port(&read, "swp1").neighbour.clone();
             found.is_some()
         });
