@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::thread;
-use testkit::{PATIENCE, Running, eventually};
+use testkit::{PATIENCE, Running, eventually, until};
 
 /// Sets something on connections that do not exist, so that nothing differs from what was set.
 const POLICY: &str = r#"
@@ -277,16 +277,18 @@ fn top_shows_the_fleet_in_a_terminal_of_any_size() {
     world.run(1, "ip link set lo up");
     let daemons = start(&world);
     let terminal = Terminal { socket: world.path("tmux") };
-    let top = format!("{} top --socket {}", env!("CARGO_BIN_EXE_opentcp"), world.path("oracle.sock").display());
-    // the size of a terminal of old; no colours are asked for
-    terminal.tmux(&["new-session", "-d", "-x", "80", "-y", "24", &format!("NO_COLOR=1 {top}")]);
+    terminal.start(&["NO_COLOR=1", env!("CARGO_BIN_EXE_opentcp"), "top", "--socket"], &world.path("oracle.sock"));
     let shows = |part: &str| {
         assert!(eventually(|| terminal.screen(false).contains(part)), "{part}:\n{}", terminal.screen(false));
     };
     shows("watched  enforcing");
     shows("always");
     shows("h1 ");
-    let coloured = terminal.screen(true);
+    let mut coloured = String::new();
+    until("a frame is drawn", || {
+        coloured = terminal.screen(true);
+        coloured.contains("watched")
+    });
     assert!(!["31", "32", "33"].iter().any(|colour| coloured.contains(&format!("\u{1b}[{colour}m"))), "{coloured:?}");
     println!("{}", terminal.screen(false));
     terminal.tmux(&["resize-window", "-x", "120", "-y", "40"]);
@@ -308,11 +310,22 @@ struct Terminal {
 }
 
 impl Terminal {
+    /// Starts a program, of whose arguments the last is a path, in a terminal of 80 columns and 24 lines, as of old. It is started without the
+    /// user's shell, which may be any. Once it has ended, its last words stay on the screen.
+    fn start(&self, program: &[&str], last: &Path) {
+        let session = ["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";", "new-session", "-d"];
+        let last = last.display().to_string();
+        let arguments = [&session[..], &["-x", "80", "-y", "24", "env"], program, &[&last]].concat();
+        let said = self.tmux(&arguments);
+        assert!(self.lives(), "{said}{}", self.screen(false));
+    }
+
+    /// What tmux answers, or why it does not.
     fn tmux(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("tmux");
         command.args(["-f", "/dev/null", "-S"]).arg(&self.socket).args(arguments).env("TERM", "xterm-256color");
         let output = command.output().expect("it was found");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
     /// What is shown, with its colours if asked for.
@@ -320,8 +333,9 @@ impl Terminal {
         self.tmux(if colours { &["capture-pane", "-p", "-e"] } else { &["capture-pane", "-p"] })
     }
 
+    /// Whether the program runs.
     fn lives(&self) -> bool {
-        self.tmux(&["list-sessions"]).contains("windows")
+        self.tmux(&["list-panes", "-F", "#{pane_dead}"]).trim() == "0"
     }
 }
 
