@@ -328,9 +328,10 @@ impl Terminal {
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
-    /// What is shown, with its colours if asked for.
+    /// What is shown, and what has been scrolled away, with its colours if asked for.
     fn screen(&self, colours: bool) -> String {
-        self.tmux(if colours { &["capture-pane", "-p", "-e"] } else { &["capture-pane", "-p"] })
+        let all = ["capture-pane", "-p", "-S", "-", "-e"];
+        self.tmux(&all[..if colours { 5 } else { 4 }])
     }
 
     /// Whether the program runs.
