@@ -147,16 +147,20 @@ impl Raw {
         });
     }
 
-    /// Whether it hears anything at a subject within a moment.
-    pub fn hears(&self, subject: &str) -> bool {
+    /// Whether it hears anything at a subject within this time.
+    pub fn hears(&self, subject: &str, within: Duration) -> bool {
         self.runtime.block_on(async {
             let mut heard = self.client.subscribe(subject.to_string()).await.unwrap();
-            tokio::time::timeout(Duration::from_millis(500), heard.next()).await.is_ok()
+            tokio::time::timeout(within, heard.next()).await.is_ok()
         })
     }
 
-    pub fn objections(&self) -> String {
-        self.objections.lock().unwrap().join("; ")
+    /// Waits until the server has objected to something.
+    pub fn is_refused(&self, what: &str) {
+        until(what, || {
+            self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(20)).await });
+            self.objections.lock().unwrap().iter().any(|objection| objection.contains(what))
+        });
     }
 
     pub fn is_connected(&self) -> bool {

@@ -34,6 +34,22 @@ pub fn heard(bus: &mut dyn Bus, hub: &mut dyn Hub) -> Option<Vec<u8>> {
     message
 }
 
+/// Takes what comes until this holds, and what comes within a while after it.
+pub fn all_until<H: Hub>(hub: &mut H, what: &str, holds: impl Fn(&H, &[Received]) -> bool) -> Vec<Received> {
+    let mut taken = Vec::new();
+    until(what, || {
+        taken.extend(hub.receive(SHORT).unwrap());
+        holds(hub, &taken)
+    });
+    taken.extend(all(hub));
+    taken
+}
+
+/// All that comes, at least a message.
+pub fn some<H: Hub>(hub: &mut H) -> Vec<Received> {
+    all_until(hub, "a message arrives", |_, taken| !taken.is_empty())
+}
+
 /// All that comes within a while.
 pub fn all(hub: &mut dyn Hub) -> Vec<Received> {
     std::iter::from_fn(|| hub.receive(Duration::from_millis(300)).unwrap()).collect()
