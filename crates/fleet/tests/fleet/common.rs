@@ -118,7 +118,7 @@ impl Door {
             .add_root_certificates(self.ca.clone())
             .require_tls(true)
             .custom_inbox_prefix(inbox)
-            .request_timeout(Some(Duration::from_secs(2)))
+            .request_timeout(Some(PATIENCE))
             .max_reconnects(1)
             .event_callback(move |event| {
                 let _ = events.send(event);
@@ -153,6 +153,16 @@ impl Guest {
             .filter(|event| !matches!(event, Event::Connected))
             .map(|event| event.to_string())
             .collect()
+    }
+
+    /// The same, once these are enough, and what comes soon after them.
+    pub async fn refusals_until(&self, enough: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let begin = Instant::now();
+        let mut all = self.refusals().await;
+        while !enough(&all) && begin.elapsed() < PATIENCE {
+            all.extend(self.refusals().await);
+        }
+        all
     }
 }
 
