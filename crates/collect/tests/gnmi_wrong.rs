@@ -31,8 +31,10 @@ fn call(answer: Answer, login: Option<Login>) -> (ReadError, HeaderMap) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it is bound").to_string();
         let (to, headers) = mpsc::channel();
+        // only who gets no answer waits for so long
+        let timeout = if matches!(answer, Answer::Silence) { Time::from_ms(1500) } else { Time::from_secs(20) };
         let server = tokio::spawn(serve(listener, answer, to));
-        let options = Options { login, timeout: Time::from_ms(1500), ..Options::new("s", address, Time::from_ms(500)) };
+        let options = Options { login, timeout, ..Options::new("s", address, Time::from_ms(500)) };
         let error = Reader::new(options).read().await.expect_err("no proper answer");
         server.abort();
         (error, headers.try_recv().expect("the call came"))
