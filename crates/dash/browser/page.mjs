@@ -14,11 +14,14 @@ function must(is, words) {
   if (!is) faults.push(words);
 }
 
-const browser = await chromium.launch({ executablePath: asked.browser, args: ["--no-sandbox"] });
+// of a part of a core a browser takes long to start, and a page to answer
+const PATIENCE = 120_000;
+const browser = await chromium.launch({ executablePath: asked.browser, args: ["--no-sandbox"], timeout: PATIENCE });
 
 /** A page of this width, watched for errors. */
 async function open({ width = 1400, height = 900, scheme = "light" } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, bypassCSP: false });
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   page.on("pageerror", (error) => faults.push(`${width} ${scheme}: ${error.message}`));
   page.on("console", (message) => {
@@ -26,7 +29,7 @@ async function open({ width = 1400, height = 900, scheme = "light" } = {}) {
     if (message.type() === "error" && !/status of 40[139]|net::ERR_/.test(message.text())) faults.push(`${width} ${scheme}: ${message.text()}`);
   });
   await page.goto(asked.url);
-  await page.waitForSelector("#hosts .rows .row", { timeout: 20000 });
+  await page.waitForSelector("#hosts .rows .row");
   return page;
 }
 
@@ -144,10 +147,10 @@ async function act() {
 async function gone() {
   const page = await open();
   console.log(JSON.stringify({ at: "open" }));
-  await page.waitForSelector("#trouble:not([hidden])", { timeout: 30000 });
+  await page.waitForSelector("#trouble:not([hidden])");
   const words = await text(page, "#trouble");
   console.log(JSON.stringify({ at: "gone", words }));
-  await page.waitForSelector("#trouble", { state: "hidden", timeout: 60000 });
+  await page.waitForSelector("#trouble", { state: "hidden" });
   return { at: "back", words };
 }
 

@@ -29,20 +29,23 @@ const server = createServer((request, response) => {
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const url = `http://127.0.0.1:${server.address().port}/below/it/`;
-const browser = await chromium.launch({ executablePath: asked.browser, args: ["--no-sandbox"] });
+// of a part of a core a browser takes long to start, and a page to answer
+const PATIENCE = 120_000;
+const browser = await chromium.launch({ executablePath: asked.browser, args: ["--no-sandbox"], timeout: PATIENCE });
 
 /** A page of this width, watched for errors. */
 async function open(address, { width = 1400, height = 900, scheme = "light" } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   page.on("pageerror", (error) => faults.push(`${width} ${scheme}: ${error.message}`));
   page.on("console", (message) => message.type() === "error" && faults.push(`${width} ${scheme}: ${message.text()}`));
   await page.goto(url + address);
-  await page.waitForFunction(() => !document.getElementById("run").disabled, null, { timeout: 30_000 });
+  await page.waitForFunction(() => !document.getElementById("run").disabled);
   return page;
 }
 const said = (page) => page.locator("#status").innerText();
-const until = (page, words) => page.waitForFunction((part) => document.getElementById("status").textContent.includes(part), words, { timeout: 120_000 });
+const until = (page, words) => page.waitForFunction((part) => document.getElementById("status").textContent.includes(part), words);
 
 /** A run from an address; the bytes of its summary. */
 async function summaries() {
@@ -66,7 +69,7 @@ async function moves() {
   await page.locator("#text").focus();
   await page.keyboard.press("Control+Enter");
   const seen = new Set();
-  for (let i = 0; i < 60 && seen.size < 6; i += 1) {
+  for (let i = 0; i < 600 && seen.size < 6; i += 1) {
     await page.waitForTimeout(100);
     for (const scale of await page.$$eval(".tank .fill", (fills) => fills.map((fill) => fill.style.transform))) {
       if (scale !== "scaleX(0)") seen.add(scale);
@@ -101,7 +104,7 @@ async function mistake() {
   const text = await page.locator("#text").inputValue(), bad = text.replace('"cubic"', '"cubik"');
   const line = 1 + bad.split("\n").findIndex((one) => one.includes("cubik"));
   await page.locator("#text").fill(bad);
-  await page.waitForSelector("#mistakes p", { timeout: 10_000 });
+  await page.waitForSelector("#mistakes p");
   must((await page.locator(".gutter .wrong").allInnerTexts()).join() === String(line), "the line's number is marked");
   must((await page.locator(".t-wrong").innerText()).includes("cubik"), "the line is marked");
   const words = await page.locator("#mistakes").innerText();
@@ -121,7 +124,7 @@ async function mistake() {
   const shared = page.url().slice(url.length), whole = await page.locator("#text").inputValue();
   must(shared.startsWith("#scenario="), `the address is ${shared.slice(0, 20)}…`);
   const other = await open(shared);
-  await other.waitForFunction((toml) => document.getElementById("text").value === toml, whole, { timeout: 10_000 });
+  await other.waitForFunction((toml) => document.getElementById("text").value === toml, whole);
   await other.context().close();
   await page.context().close();
   const embedded = await open("?embed#example=dumbbell");
