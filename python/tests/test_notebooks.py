@@ -43,7 +43,7 @@ def test_every_notebook_has_text_and_code() -> None:
 
 def test_a_notebook_runs_as_a_notebook(place: Path) -> None:
     notebook = jupytext.read(REPOSITORY / "python" / "notebooks" / "first_bottleneck.py")
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": place}}).execute()
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": place}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in outputs), "a figure is shown"
     assert any("finished" in output.get("text", "") for output in outputs), "and a line of numbers"

@@ -14,6 +14,9 @@ use std::rc::Rc;
 use std::thread;
 use units::Bytes;
 
+/// Longest wait: a busy machine takes its time for a message, and for a disk.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 fn record() -> Record {
     let end = |address: &str, port| End::new(address.parse().expect("an address"), port);
     Record {
@@ -85,7 +88,7 @@ fn cue(set: Settings) -> Cue {
 /// The Oracle answers the host's question, and sends a CUE.
 fn send((oracle, key): (&mut UnixOracle, &OracleKey), cue: &Cue, cues: &mut Cues) {
     cues.look(&Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1), &mut |_| {}).expect("a disk");
-    let asked = oracle.receive(Duration::from_secs(5)).expect("a bus").expect("it reports at once");
+    let asked = oracle.receive(PATIENCE).expect("a bus").expect("it reports at once");
     let question = Report::from_bytes(&asked.bytes).expect("a report").question.expect("no answer yet");
     oracle.send(&key.answer(0, &[question])).expect("it listens");
     oracle.send(&key.sign(cue)).expect("it listens");
@@ -93,7 +96,7 @@ fn send((oracle, key): (&mut UnixOracle, &OracleKey), cue: &Cue, cues: &mut Cues
 
 /// The rules once they change: what is new waits for the disk.
 fn changes(cues: &mut Cues, enforcer: &Enforcer<Simulated>) -> Option<Vec<Rule>> {
-    let until = cues.ends.clock.now() + Time::from_secs(10);
+    let until = cues.ends.clock.now() + Time::from_secs(PATIENCE.as_secs());
     while cues.ends.clock.now() < until {
         if cues.look(enforcer, &mut |_| {}).expect("a disk")
             && let Some(rules) = cues.rules()

@@ -114,13 +114,17 @@ fn open_connections_follow_and_are_restored_after_the_deadline() {
         talk(&open);
         let rto = shown(&open.0, "rto");
         let tuning = Tuning { rto_min_us: Some(50_000), algorithm: Some("reno".to_string()), ..Tuning::default() };
-        retuner.set(&[rule(netns, "127.0.0.0", tuning, Duration::from_millis(500))]).unwrap();
+        // longer than a busy machine needs to look at the connection
+        retuner.set(&[rule(netns, "127.0.0.0", tuning, Duration::from_millis(1500))]).unwrap();
         talk(&open);
         assert_eq!(algorithm(&open.0), "reno");
-        assert!(shown(&open.0, "rto") < 100.0 && rto >= 200.0, "{rto} ms, then {} ms", shown(&open.0, "rto"));
-        thread::sleep(Duration::from_millis(600));
-        talk(&open);
-        assert_eq!(algorithm(&open.0), "cubic");
+        let tuned = shown(&open.0, "rto");
+        assert!(tuned < 100.0 && rto >= 200.0, "{rto} ms, then {tuned} ms");
+        let is_restored = || {
+            talk(&open);
+            algorithm(&open.0) == "cubic"
+        };
+        assert!(eventually(is_restored), "{}", algorithm(&open.0));
         let Counts { applied, reverted, failed, .. } = retuner.counts().unwrap();
         assert!(
             applied >= 2 && reverted >= 2 && failed == 0,
@@ -375,7 +379,7 @@ fn a_thousand_active_connections_change_over_and_lose_no_byte() {
     const WORKERS: usize = 4;
     const BLOCK: usize = 1000;
     const AT_ONCE: Duration = Duration::from_millis(100);
-    const ATTEMPTS: usize = 3;
+    const ATTEMPTS: usize = 10;
     let Some((_kernel, mut retuner)) = retuner() else { return };
     support::allow_open_files(2 * CONNECTIONS as u64 + 500);
     in_a_namespace(|netns| {
