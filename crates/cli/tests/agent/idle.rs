@@ -2,7 +2,7 @@
 
 use crate::world::{THERE, TestOracle, World, cue, guarded, guardian, reno};
 use policy::Cue;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 use testkit::eventually;
 use units::Time;
@@ -29,15 +29,18 @@ fn an_idle_agent_with_a_guarded_rule_in_force_wakes_twice_a_second_and_reads_lit
     let spent = || of_both("schedstat", "");
     let wake_ups = || of_both("status", "voluntary_ctxt_switches:");
     let reads = || of_both("io", "syscr:");
-    let before = [spent(), wake_ups(), reads()];
+    let (before, began) = ([spent(), wake_ups(), reads()], Instant::now());
     thread::sleep(WATCHED);
     let after = [spent(), wake_ups(), reads()];
+    // a busy machine wakes this test late
+    let longer = began.elapsed().as_secs_f64() / WATCHED.as_secs_f64();
+    let [wake_ups_max, reads_max] = [WAKE_UPS_MAX, READS_MAX].map(|most| (most as f64 * longer) as u64);
     let [spent, wake_ups, reads] = std::array::from_fn(|i| after[i] - before[i]);
     let spent = Duration::from_nanos(spent);
     println!(
         "idle for {WATCHED:?} with a guarded rule in force: {wake_ups} wake-ups, {reads} reads, {spent:?} of a CPU"
     );
-    assert!(wake_ups <= WAKE_UPS_MAX && reads <= READS_MAX, "at most {WAKE_UPS_MAX} wake-ups and {READS_MAX} reads");
+    assert!(wake_ups <= wake_ups_max && reads <= reads_max, "at most {wake_ups_max} wake-ups and {reads_max} reads");
     let report = oracle.wait_for_reports(&agent);
     assert_eq!((report.in_force.len(), report.counts.expired), (1, 0), "it was in force all the time");
     agent.interrupt();

@@ -36,7 +36,8 @@ fn after_the_oracle_is_killed() -> Option<Duration> {
         // the last line may be half-written
         out().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     };
-    assert!(decisions().iter().any(|decision| decision["cues"][0]["rule"] == "always"), "{:?}", decisions());
+    let is_printed = || decisions().iter().any(|decision| decision["cues"][0]["rule"] == "always");
+    assert!(eventually(is_printed), "{:?}", decisions());
     let last = decisions().last().unwrap()["epoch"].as_u64().unwrap();
     let killed = Instant::now();
     oracle.kill();
@@ -51,6 +52,7 @@ fn after_the_oracle_is_killed() -> Option<Duration> {
         oracle.said(),
         agent.said()
     );
+    assert!(eventually(|| !decisions().is_empty()), "{}", oracle.said());
     assert!(decisions()[0]["epoch"].as_u64().unwrap() > last, "epochs continue: {:?}", decisions()[0]);
     oracle.interrupt();
     agent.interrupt();

@@ -5,6 +5,7 @@ use audit::{Kind, Limits, Log, Timestamp};
 use oracle::log::{ConstraintLine, DecisionLine, HostsLine, RuleLine, VerdictLine};
 use serde_json::{Value, json};
 use std::fs;
+use testkit::until;
 
 fn at(second: i64) -> Timestamp {
     // 2026-03-01 12:00 UTC
@@ -139,14 +140,12 @@ fn colours_are_for_terminals_and_names_cannot_change_one() {
     let place = place("enforce");
     // a process that another test starts has its lock until it executes its program
     let open = || Log::open(&place.join("state/audit"), Limits::default(), at(700));
-    let mut log = (0..100)
-        .find_map(|_| {
-            open().ok().or_else(|| {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                None
-            })
-        })
-        .unwrap();
+    let mut log = None;
+    until("the log is free", || {
+        log = open().ok();
+        log.is_some()
+    });
+    let mut log = log.expect("it is open");
     log.append(at(700), Kind::Guard, &json!({ "host": "h\u{1b}[2J", "reverted": 1 }));
     drop(log);
     assert!(!history(&place, &[]).contains('\x1b'));

@@ -146,5 +146,7 @@ fn a_collector_that_ends_removes_its_flow_entry() {
     assert!(eventually(has_entry), "{}{}", world.entries(), collector.said());
     println!("{}", world.entries());
     collector.interrupt();
-    assert_eq!(world.entries(), before, "what was there before is there, and nothing else");
+    // the switch may take the connection's last message later than the collector ends
+    let is_as_before = eventually(|| world.entries() == before);
+    assert!(is_as_before, "what was there before is there, and nothing else: {}", world.entries());
 }

@@ -13,8 +13,8 @@ fn machines_join_are_steered_outlive_their_server_and_leave() {
     let Some(mut world) = World::new() else { return };
     let token = world.token();
     let early = ["enroll", "-", "--host", "h1", "--identity", "h1", "--wait", "1"];
-    let message = world.fails(1, &early, &token, 1);
-    assert!(message.contains("no Oracle has answered"), "{message}");
+    // a busy machine's server may not be connected in so short a time
+    until("no Oracle has answered", || world.fails(1, &early, &token, 1).contains("no Oracle has answered"));
     let oracle = world.oracle();
     world.enroll(1, &token);
     let message = world.fails(1, &early, &token, 2);
@@ -31,7 +31,7 @@ fn machines_join_are_steered_outlive_their_server_and_leave() {
     let said = || format!("{}{}{}", oracle.said(), agents[0].said(), agents[1].said());
     for machine in [1, 2] {
         assert!(eventually(|| world.is_set(machine)), "h{machine} is not steered: {}", said());
-        assert_eq!(world.status(machine)["connected"], Value::Bool(true));
+        until("its status says so", || world.status(machine)["connected"] == Value::Bool(true));
     }
     // the RTT of agents' own connections says nothing of the hosts' traffic, and must not withhold a rule
     let decision = world.decisions("oracle").pop().expect("it has decided");
@@ -55,7 +55,8 @@ fn machines_join_are_steered_outlive_their_server_and_leave() {
     assert_eq!(world.list()[0], ("h1".to_string(), true));
     until("it is no longer steered", || !world.is_set(1));
     std::thread::sleep(Duration::from_secs(3));
-    assert!(!world.is_set(1) && world.is_set(2), "the other one still is");
+    assert!(!world.is_set(1));
+    until("the other one still is", || world.is_set(2));
     assert!(oracle.said().contains("revoked: agent h1, by operator"), "{}", oracle.said());
 
     for agent in agents {
@@ -89,7 +90,7 @@ fn an_operator_applies_pauses_and_returns_over_the_servers() {
     ask(&["policy", "resume"]);
     ask(&["policy", "rollback", "--yes"]);
     assert!(gets("20"), "{}", said());
-    assert!(ask(&["status"]).contains("1 of 1 hosts treated"));
+    until("it is treated", || ask(&["status"]).contains("1 of 1 hosts treated"));
     // an agent is no operator
     let refused = world.fails(1, &["policy", "pause", "--identity", "h1"], "", 2);
     assert!(refused.contains("the identity of agent h1; this command needs that of: operator"), "{refused}");
