@@ -51,6 +51,10 @@ const COLLECTED: [(&str, &str); 3] = [
 const ERROR: f64 = 0.02;
 /// Decisions over which both are compared.
 const COMPARED: usize = 4;
+/// Comparisons until the load has a constant rate, at most.
+const ATTEMPTS: usize = 3;
+/// Ratio of the highest to the lowest rate over 2 s that is constant.
+const STEADY: f64 = 1.05;
 
 #[test]
 fn a_policy_acts_on_live_connections_while_three_collectors_see_a_calm_network() {
@@ -63,7 +67,7 @@ fn a_policy_acts_on_live_connections_while_three_collectors_see_a_calm_network()
     machines.enroll("agent", &HOSTS.map(|host| (host, NAMES[host])));
     machines.enroll("collector", &COLLECTED.map(|(name, _)| (COLLECTORS, name)));
     let _servers = [LOADED, CONGESTED].map(|port| server(&machines, port));
-    let _load = machines.program(H1, "load", &format!("exec iperf3 -c {} -p {LOADED} -t 100 {LOAD}", address(H2)));
+    let _load = machines.program(H1, "load", &format!("exec iperf3 -c {} -p {LOADED} -t 300 {LOAD}", address(H2)));
     until("the load's connections are open", || machines.connections(H1, (H2, LOADED)).len() == 2);
     let own = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap().trim().to_string();
     assert_ne!(own, "reno", "this machine's default is the test's setting");
@@ -264,8 +268,20 @@ fn words(machines: &Machines) -> String {
 /// Compares what the Oracle has of each collector with the links' counters.
 ///
 /// A collector's utilization is the mean between two of its readings, whose times nobody else knows. So the load has a constant rate, and both
-/// sides are means: of the collector's values at some decisions in a row, and of the counters over the whole time.
+/// sides are means: of the collector's values at some decisions in a row, and of the counters over the whole time. Where a busy machine holds the
+/// load up meanwhile, that is measured again.
 fn compare(machines: &Machines, said: &dyn Fn() -> String) {
+    for attempt in 1..=ATTEMPTS {
+        let (is_steady, wrong) = compared(machines, said);
+        if wrong.is_empty() {
+            return;
+        }
+        assert!(!is_steady && attempt < ATTEMPTS, "{wrong:?}: {}", said());
+    }
+}
+
+/// Whether the load had a constant rate, and the links of which a collector is wrong.
+fn compared(machines: &Machines, said: &dyn Fn() -> String) -> (bool, Vec<String>) {
     let names: Vec<String> = COLLECTED.iter().flat_map(|(name, _)| links(name)).collect();
     let all = |view: &Value| -> Option<Vec<f64>> { names.iter().map(|name| utilization(view, name)).collect() };
     let carried = || (Instant::now(), [machines.carried(H1).0, machines.carried(H2).1]);
@@ -289,6 +305,7 @@ fn compare(machines: &Machines, said: &dyn Fn() -> String) {
     let steady = counters.windows(5).map(|few| share(&few[0], &few[4], 1));
     let (least, most) = steady.fold((1.0_f64, 0.0_f64), |(least, most), one| (least.min(one), most.max(one)));
     println!("the kernel's counters at h2 over any 2 s: {:.3} to {:.3} %", 100.0 * least, 100.0 * most);
+    let mut wrong = Vec::new();
     for (i, name) in names.iter().enumerate() {
         let own = share(first, last, i % 2);
         let each: Vec<f64> = values.iter().map(|at| at[i]).collect();
@@ -302,6 +319,9 @@ fn compare(machines: &Machines, said: &dyn Fn() -> String) {
             error(mean),
             each.join(", ")
         );
-        assert!((mean / own - 1.0).abs() < ERROR, "{name}: {}", said());
+        if (mean / own - 1.0).abs() >= ERROR {
+            wrong.push(name.clone());
+        }
     }
+    (most < STEADY * least, wrong)
 }
