@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -19,8 +19,10 @@ use testkit::{End, Namespaces, Running, cable, inside, ip, or_skip, root, until}
 use units::{Rate, Time};
 
 const COMMUNITY: &str = "community = \"wide\"";
-/// Readings until one is answered in time, at most.
+/// Readings until one is answered in time, and comparisons until the machine lets one be right, at most.
 const TRIES: usize = 4;
+/// What a machine that has the time does not hold traffic up for.
+const HELD_UP: Duration = Duration::from_millis(30);
 const USER: &str = "user = \"operator\"\nauth_password = \"authentication\"\nprivacy_password = \"encryption\"";
 
 /// A switch: snmpd with its own configuration on the loopback address of its namespace, and a cable to a host.
@@ -143,6 +145,8 @@ fn counted(port: &PortCounters) -> [u64; 4] {
 /// Real TCP from the host to the switch, until dropped.
 struct Traffic {
     over: Arc<AtomicBool>,
+    /// The longest time between two looks of its sender at the clock, microseconds.
+    longest_us: Arc<AtomicU64>,
     ends: Vec<thread::JoinHandle<()>>,
 }
 
@@ -157,12 +161,15 @@ impl Traffic {
             while from.read(&mut bytes).is_ok_and(|n| n > 0) {}
         });
         let over = Arc::new(AtomicBool::new(false));
-        let is_over = over.clone();
+        let longest_us = Arc::<AtomicU64>::default();
+        let (is_over, longest) = (over.clone(), longest_us.clone());
         let send = thread::spawn(move || {
             let began = Instant::now();
-            let mut sent = 0;
+            let (mut sent, mut last) = (0, began);
             let chunk = vec![0; 16_000];
             while !is_over.load(Ordering::Relaxed) {
+                longest.fetch_max(last.elapsed().as_micros() as u64, Ordering::Relaxed);
+                last = Instant::now();
                 let due = began.elapsed().as_secs_f64() * rate.as_bps() as f64 / 8.0;
                 if (sent as f64) < due {
                     stream.write_all(&chunk).expect("the switch reads");
@@ -172,7 +179,12 @@ impl Traffic {
                 }
             }
         });
-        Traffic { over, ends: vec![send, drain] }
+        Traffic { over, longest_us, ends: vec![send, drain] }
+    }
+
+    /// For how long at a time the machine has held it up since the last call.
+    fn held_up(&self) -> Duration {
+        Duration::from_micros(self.longest_us.swap(0, Ordering::Relaxed))
     }
 }
 
@@ -221,7 +233,7 @@ fn counters_are_the_kernels() {
 #[test]
 fn utilization_under_traffic_is_the_kernels() {
     let Some(switch) = Switch::start("") else { return };
-    let _traffic = Traffic::start(&switch, Rate::from_mbps(200));
+    let traffic = Traffic::start(&switch, Rate::from_mbps(200));
     let read = async |reader: &mut Reader| {
         let read = answer(reader).await;
         let swp1 = port(&read, "swp1");
@@ -234,18 +246,27 @@ fn utilization_under_traffic_is_the_kernels() {
         read(&mut reader).await;
         let mut before = read(&mut reader).await;
         for pause in [5_100, 9_700] {
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-            let after = read(&mut reader).await;
-            let snmp = (after.0 - before.0) as f64 / (after.1.as_secs_f64() - before.1.as_secs_f64());
-            let kernel = (after.2 - before.2) as f64 / (after.3 - before.3).as_secs_f64();
-            let [snmp_of_10g, kernel_of_10g] = [snmp, kernel].map(|rate| rate * 8.0 / 1e10);
-            println!(
-                "utilization by SNMP {snmp_of_10g:.5}, by the kernel {kernel_of_10g:.5}, off by {:.2} %",
-                (snmp / kernel - 1.0) * 100.0
-            );
-            assert!(kernel > 15e6, "the traffic runs: {kernel} B/s");
-            assert!((snmp / kernel - 1.0).abs() < 0.02, "SNMP {snmp} B/s, kernel {kernel} B/s");
-            before = after;
+            for attempt in 1..=TRIES {
+                traffic.held_up();
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+                let after = read(&mut reader).await;
+                let snmp = (after.0 - before.0) as f64 / (after.1.as_secs_f64() - before.1.as_secs_f64());
+                let kernel = (after.2 - before.2) as f64 / (after.3 - before.3).as_secs_f64();
+                before = after;
+                let [snmp_of_10g, kernel_of_10g] = [snmp, kernel].map(|rate| rate * 8.0 / 1e10);
+                let (error, held_up) = (snmp / kernel - 1.0, traffic.held_up());
+                println!(
+                    "utilization by SNMP {snmp_of_10g:.5}, by the kernel {kernel_of_10g:.5}, off by {:.2} %; held up for {held_up:?}",
+                    error * 100.0
+                );
+                assert!(kernel > 15e6, "the traffic runs: {kernel} B/s");
+                if error.abs() < 0.02 {
+                    break;
+                }
+                // both are of about the same time, and a busy machine's traffic has no constant rate
+                let again = held_up > HELD_UP && attempt < TRIES;
+                assert!(again, "SNMP {snmp} B/s, kernel {kernel} B/s, held up for {held_up:?}");
+            }
         }
     });
 }
