@@ -19,7 +19,9 @@ fn main() {
     let out_dir = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     let clang = compiler();
     // not PATH: it differs from shell to shell, and all that depends on this crate would be built anew in each
-    println!("cargo:rerun-if-changed={}", whereabouts(clang).display());
+    if let Some(place) = whereabouts(clang) {
+        println!("cargo:rerun-if-changed={}", place.display());
+    }
     println!("cargo:rustc-env=OPENTCP_BPF_CLANG={clang}");
 
     let mut sources: Vec<PathBuf> = fs::read_dir(cc_dir)
@@ -74,18 +76,13 @@ fn compiler() -> &'static str {
 
 /// What changes when a program does: the folder of its file, behind links. An upgrade may bring a file that is older than the last build, but
 /// the folder's time is that of the upgrade. A folder of PATH changes with every other program, so there it is the file.
-fn whereabouts(program: &str) -> PathBuf {
+fn whereabouts(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = env::split_paths(&path).collect();
-    let file = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file());
-    let file = file.unwrap_or_else(|| fail(&format!("{program} was run, but is in no folder of PATH")));
-    let file = file.canonicalize().unwrap_or(file);
-    match file.parent() {
-        Some(folder) if !folders.iter().any(|shared| shared.canonicalize().is_ok_and(|shared| shared == folder)) => {
-            folder.to_path_buf()
-        }
-        _ => file,
-    }
+    let file = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file())?.canonicalize().ok()?;
+    let folder = file.parent()?;
+    let is_shared = folders.iter().any(|shared| shared.canonicalize().is_ok_and(|shared| shared == folder));
+    Some(if is_shared { file } else { folder.to_path_buf() })
 }
 
 fn compile(clang: &str, defines: &[String], source: &Path, object: &Path) {

@@ -12,15 +12,11 @@
 
 mod clock;
 mod connection;
+#[allow(clippy::all, clippy::pedantic, missing_docs, reason = "generated from gnmi.proto")]
+mod proto;
 mod state;
 mod store;
 mod value;
-
-/// The messages, generated from gnmi.proto.
-#[allow(clippy::all, clippy::pedantic, missing_docs)]
-mod proto {
-    tonic::include_proto!("gnmi");
-}
 
 pub use connection::Login;
 pub(crate) use connection::is_here;

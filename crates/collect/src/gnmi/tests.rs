@@ -6,6 +6,7 @@ use super::{Login, Options, request};
 use crate::{Neighbour, PortCounters, ReadError};
 use proptest::prelude::*;
 use prost::Message as _;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,6 +15,15 @@ use units::{Rate, Time};
 const SECOND: i64 = 1_000_000_000;
 /// The target's clock at the beginning.
 const BEGAN: i64 = 1_790_000_000 * SECOND;
+
+#[test]
+fn the_messages_are_those_of_the_definition() {
+    let first = include_str!("proto.rs").lines().next().unwrap_or_default();
+    let named = first.split(' ').next_back().unwrap_or_default().trim_end_matches('.');
+    let hash = Sha256::digest(include_bytes!("gnmi.proto"));
+    let same = (0..32).all(|i| named.get(2 * i..2 * i + 2) == Some(format!("{:02x}", hash[i]).as_str()));
+    assert!(same && named.len() == 64, "run tools/gnmi: {first}");
+}
 
 fn path(text: &str) -> Path {
     let element = |element: &str| {
