@@ -25,25 +25,28 @@ setup-tests:
 build: setup
 	$(CARGO) build --release --locked -p cli
 
-dist: target/dist/opentcp
-
-# Cargo leaves a program that is up to date as old as it was.
-target/dist/opentcp: $(shell find Cargo.toml Cargo.lock bpf cc crates -type f)
-	@tools/setup
+# What `make install` takes, and when its build began.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+DIST := $(TARGET)/dist
+dist: setup
+	@mkdir -p $(DIST) && touch $(DIST)/.begun
 	$(CARGO) build --profile dist --locked -p cli
-	@touch $@
+	@mv $(DIST)/.begun $(DIST)/.built
 
 PREFIX ?= /usr/local
 SHARE := $(DESTDIR)$(PREFIX)/share
+SOURCES := Cargo.toml Cargo.lock bpf cc crates policies scenarios
 
-# Builds nothing after `make dist`, so that root needs no compiler.
-install: target/dist/opentcp
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/dist/opentcp target/dist/opentcp-agent
+# Builds nothing, so that root needs no compiler, and no file of the build is root's.
+install:
+	@[ -e $(DIST)/.built ] && [ -z "$$(find $(SOURCES) -type f -newer $(DIST)/.built -print -quit)" ] || \
+		{ echo "$(DIST)/opentcp is missing, or older than its sources: run \`make dist\` first" >&2; exit 2; }
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(DIST)/opentcp $(DIST)/opentcp-agent
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
-	target/dist/opentcp man $(SHARE)/man/man1
-	target/dist/opentcp completions bash >$(SHARE)/bash-completion/completions/opentcp
-	target/dist/opentcp completions zsh >$(SHARE)/zsh/site-functions/_opentcp
-	target/dist/opentcp completions fish >$(SHARE)/fish/vendor_completions.d/opentcp.fish
+	$(DIST)/opentcp man $(SHARE)/man/man1
+	$(DIST)/opentcp completions bash >$(SHARE)/bash-completion/completions/opentcp
+	$(DIST)/opentcp completions zsh >$(SHARE)/zsh/site-functions/_opentcp
+	$(DIST)/opentcp completions fish >$(SHARE)/fish/vendor_completions.d/opentcp.fish
 
 package: dist
 	tools/package
@@ -70,8 +73,8 @@ reference:
 	OPENTCP_WRITE_DOCS=1 tools/book
 
 demo: build
-	target/release/opentcp reproduce cfi16
-	target/release/opentcp demo
+	$(TARGET)/release/opentcp reproduce cfi16
+	$(TARGET)/release/opentcp demo
 
 # Release with assertions: simulations are quick and every invariant is checked.
 test: setup-tests

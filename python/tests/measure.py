@@ -1,6 +1,6 @@
 """Prints the package's figures: what Python costs over the command, and how fast a large table reaches polars.
 
-    OPENTCP=target/release/opentcp python python/tests/measure.py
+    OPENTCP=target/dist/opentcp python python/tests/measure.py
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 //! The enforcer's packet I/O: `opentcp enforce` between two interfaces on one CPU, servers and clients of its flows on the other.
-//! `cargo bench -p cli --bench enforce`, as root, on a machine with two idle CPUs.
+//! `cargo bench --profile dist -p cli --bench enforce`, as root, on a machine with two idle CPUs.
 //!
 //! Both ends of each flow are in this program, which makes their frames itself: full segments up to the window, and a client's ACK for
 //! every two. Frames pass between namespaces through the kernel, whose work to deliver them to the enforcer and to send them from it
@@ -496,7 +496,7 @@ fn keep_cpus_awake() -> File {
 
 fn main() {
     let _awake = keep_cpus_awake();
-    // an argument selects measurements: `cargo bench -p cli --bench enforce -- bbr`
+    // an argument selects measurements: `cargo bench --profile dist -p cli --bench enforce -- bbr`
     let only = env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     for (algorithm, flows) in [("cubic", 100), ("bbr", 100), ("cubic", 1000)] {
         if format!("{algorithm}, {flows} flows").contains(&only) {
