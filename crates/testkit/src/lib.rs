@@ -1,7 +1,7 @@
 //! Shared by the tests of several crates. Only tests and benchmarks depend on it.
 //!
-//! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`] and [`Machine::share`]
-//!   serialise tests, [`Namespaces`], [`cable`] and [`Cgroup`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs
+//! - A test of the kernel, or in real time: [`root`] and [`or_skip`] print why it is skipped, [`Machine::take`], [`Machine::share`] and
+//!   [`Algorithms`] serialise tests, [`Namespaces`], [`cable`] and [`Cgroup`] make hosts, [`Running`] is a program that runs there, [`Burners`] take CPUs
 //!   from it, [`eventually`] waits for an effect. [`NatsServer`] carries messages between them, [`OpenVSwitch`] their packets. [`WallClock`] is
 //!   wrong for one process. [`browser`] is one of the machine's.
 //! - A test of a scenario: [`scenario()`] parses a text, [`LossyDownload`] writes a common one. [`policy_for_all`] writes a policy.
@@ -29,7 +29,7 @@ mod wire;
 
 pub use asked::asked;
 pub use cgroup::{Cgroup, Entered, command_in};
-pub use machine::{Machine, cgroups, or_skip, root};
+pub use machine::{Algorithms, Machine, cgroups, or_skip, root};
 pub use nats::{NatsServer, free_port, nats_program};
 pub use network::{End, Namespaces, cable, command, counters, inside, ip, run_inside, set_sysctl, talk};
 pub use open_vswitch::OpenVSwitch;

@@ -24,18 +24,35 @@ impl Machine {
     }
 
     /// Waits until no other test of this program has it, and none that must be alone. For a test that mostly waits, and whose namespaces,
-    /// cgroups and BPF programs have names of their own, and that loads no algorithm that another loads.
+    /// cgroups and BPF programs have names of their own, and that loads no algorithm that another loads, or has the [`Algorithms`] as well.
     pub fn share() -> Machine {
         Machine::locked(FlockArg::LockShared)
     }
 
     fn locked(how: FlockArg) -> Machine {
         let turn = Turn::wait();
-        let path = env::temp_dir().join("opentcp-kernel-tests.lock");
-        let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let lock = Flock::lock(file, how).unwrap_or_else(|(_, error)| panic!("locking: {error}"));
-        Machine { _lock: lock, _turn: turn }
+        Machine { _lock: lock("opentcp-kernel-tests.lock", how), _turn: turn }
     }
+}
+
+/// The names of algorithms in the kernel, of which there is one set for the whole machine. For a test that shares the machine and loads what
+/// another loads too; [`Machine::take`] needs no more.
+#[must_use = "dropping it starts the next test"]
+pub struct Algorithms {
+    _lock: Flock<File>,
+}
+
+impl Algorithms {
+    /// Waits until no other test has them. A test that needs both shares the machine first.
+    pub fn take() -> Algorithms {
+        Algorithms { _lock: lock("opentcp-algorithms-tests.lock", FlockArg::LockExclusive) }
+    }
+}
+
+fn lock(name: &str, how: FlockArg) -> Flock<File> {
+    let path = env::temp_dir().join(name);
+    let file = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Flock::lock(file, how).unwrap_or_else(|(_, error)| panic!("locking: {error}"))
 }
 
 /// Of a program's tests one has its turn, until this is dropped. A mutex's guard could not go to the thread that some tests work in.

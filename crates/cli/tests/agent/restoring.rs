@@ -141,7 +141,7 @@ fn what_others_have_changed_since_is_not_restored() {
 #[test]
 fn a_route_whose_algorithm_is_gone_is_restored() {
     let Some(world) = World::new() else { return };
-    let Some(loaded) = load_yeah() else { return };
+    let Some((_algorithms, loaded)) = load_yeah() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &["--means", "routes"]);
     let set = Settings { cc: Some("yeah".into()), initial_cwnd: Some(20), ..Settings::default() };
@@ -156,7 +156,7 @@ fn a_route_whose_algorithm_is_gone_is_restored() {
 #[test]
 fn a_route_that_had_an_algorithm_which_is_gone_is_restored_without_it() {
     let Some(world) = World::new() else { return };
-    let Some(loaded) = load_yeah() else { return };
+    let Some((_algorithms, loaded)) = load_yeah() else { return };
     world.ip(&format!("route replace default via {THERE} congctl ot_yeah"));
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &["--means", "routes"]);
@@ -176,13 +176,14 @@ fn a_route_that_had_an_algorithm_which_is_gone_is_restored_without_it() {
     assert!(said.contains("is restored without its algorithm"), "{said}");
 }
 
-fn load_yeah() -> Option<Loaded> {
+fn load_yeah() -> Option<(Algorithms, Loaded)> {
+    let algorithms = Algorithms::take();
     let kernel = or_skip(Kernel::probe())?;
     if available().contains("ot_yeah") {
         eprintln!("skipped: this machine has loaded it; opentcp cc unload yeah");
         return None;
     }
-    Some(kernel.load("yeah").expect("the kernel takes it"))
+    Some((algorithms, kernel.load("yeah").expect("the kernel takes it")))
 }
 
 fn unload(loaded: Loaded) {

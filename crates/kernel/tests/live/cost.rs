@@ -6,7 +6,7 @@ use std::time::Duration;
 
 #[test]
 fn throughput_is_compared_in_pairs_and_hooks_are_timed() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     let cubic = kernel.load("cubic").unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan { pairs: 3, run: Duration::from_millis(300) };
     let namespaces = support::namespaces();
@@ -35,7 +35,7 @@ fn throughput_is_compared_in_pairs_and_hooks_are_timed() {
 
 #[test]
 fn an_algorithm_that_is_not_in_the_kernel_cannot_be_measured() {
-    let Some(_kernel) = support::kernel() else { return };
+    let Some(_kernel) = support::quiet_kernel() else { return };
     let plan = Plan { pairs: 1, run: Duration::from_millis(100) };
     let error = throughput("ot_nothing", "cubic", plan).expect_err("there is no such algorithm");
     assert!(error.to_string().starts_with("ot_nothing: "), "{error}");

@@ -77,7 +77,7 @@ fn compile(name: &str, headers: &FilePath) -> Vec<u8> {
 
 #[test]
 fn files_written_for_libbpf_carry_bytes_through_a_queue_that_overflows() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     let Some(headers) = libbpf_headers() else {
         eprintln!("skipped: libbpf's headers are neither in /usr/include nor beside this build");
         return;
@@ -101,7 +101,7 @@ fn files_written_for_libbpf_carry_bytes_through_a_queue_that_overflows() {
 
 #[test]
 fn the_programs_own_headers_compile_the_same_files_for_the_kernel() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     let root = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../congestion");
     for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp")] {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
@@ -122,7 +122,7 @@ fn the_programs_own_headers_compile_the_same_files_for_the_kernel() {
 
 #[test]
 fn a_file_written_for_kernels_before_6_10_carries_bytes_through_a_queue_that_overflows() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     let (file, name) = ("before_6_10.c", "bpf_aged_dctcp");
     let source = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../congestion/tests/foreign").join(file);
     let object = congestion::compile_for_bpf(&source).unwrap_or_else(|error| panic!("{error}"));

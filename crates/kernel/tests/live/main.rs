@@ -1,4 +1,4 @@
-//! The running kernel: root only, one test at a time on a machine.
+//! The running kernel: root only, one of these tests at a time, and some of them beside no other test of the machine.
 
 mod cost;
 mod foreign;

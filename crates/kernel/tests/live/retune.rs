@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// The kernel, and the program, attached for all sockets; rules are for one namespace. Or a printed reason why the test is
 /// skipped.
 fn retuner() -> Option<(support::Exclusive, Retuner)> {
-    retuner_with(support::kernel()?)
+    retuner_with(support::quiet_kernel()?)
 }
 
 fn retuner_with(kernel: support::Exclusive) -> Option<(support::Exclusive, Retuner)> {
@@ -284,7 +284,7 @@ fn an_algorithm_that_needs_ecn_is_withheld_without_ecn() {
 
 #[test]
 fn earlier_connections_are_adopted() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     in_a_namespace(|netns| {
         let open = connection();
         talk(&open);
@@ -305,7 +305,7 @@ fn earlier_connections_are_adopted() {
 
 #[test]
 fn adopting_reaches_the_cgroups_own_sockets_by_their_servers_port() {
-    let Some(_kernel) = support::kernel() else { return };
+    let Some(_kernel) = support::quiet_kernel() else { return };
     let Some(root) = or_skip(cgroups()) else { return };
     let own = Cgroup::new("test").expect("they are mounted");
     let mut retuner = Retuner::attach(own.path()).unwrap_or_else(|error| panic!("{error}"));
@@ -345,7 +345,7 @@ impl Drop for Pinned {
 
 #[test]
 fn a_pinned_program_is_taken_over_with_its_connections_settings() {
-    let Some(_kernel) = support::kernel() else { return };
+    let Some(_kernel) = support::quiet_kernel() else { return };
     let Some(cgroup) = or_skip(cgroups()) else { return };
     let _pins = kernel::Pins::open().unwrap();
     let folder = Path::new("/sys/fs/bpf/opentcp/agent-test");

@@ -50,7 +50,7 @@ fn load_list_carry_and_unload(kernel: &Pinning, path: &Path, name: &str, bytes: 
 
 #[test]
 fn a_live_connection_can_change_from_each_algorithm_to_the_next() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     let path = Path::new(400, 150_000);
     let all: Vec<_> = kernel::builtins().map(|name| kernel.load(name).unwrap_or_else(|e| panic!("{e}"))).collect();
     // Not to dctcp: moving there does not negotiate ECN. It starts there, and so has negotiated.
@@ -65,7 +65,7 @@ fn a_live_connection_can_change_from_each_algorithm_to_the_next() {
 
 #[test]
 fn dctcp_echoes_exactly_the_paths_marks() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     let path = Path::new(400, 1_000_000);
     let marker = support::compile_to_file("marker", include_str!("marker.bpf.c"));
     path.tc_at_bottleneck("qdisc add dev veth1 clsact");
@@ -92,7 +92,7 @@ fn dctcp_echoes_exactly_the_paths_marks() {
 
 #[test]
 fn unloading_leaves_connections_alone_and_then_nothing_behind() {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     let path = Path::new(400, 150_000);
     let loaded = kernel.load("bbr").unwrap_or_else(|error| panic!("{error}"));
     let link = loaded.link_id().expect("a loaded algorithm has a link");
@@ -120,7 +120,7 @@ fn unloading_leaves_connections_alone_and_then_nothing_behind() {
 
 #[test]
 fn a_path_of_namespaces_changes_nothing_of_the_host_and_goes_away() {
-    let Some(_kernel) = support::kernel() else { return };
+    let Some(_kernel) = support::quiet_kernel() else { return };
     let settings = || {
         ["ip_forward", "tcp_no_metrics_save", "tcp_congestion_control", "tcp_available_congestion_control"]
             .map(|name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("Linux has it"))

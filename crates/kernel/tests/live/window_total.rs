@@ -27,7 +27,7 @@ sockopt_impl!(
 
 /// Runs `work` with the program attached, in a namespace with a loopback interface.
 fn with_retuner(work: impl FnOnce(Retuner, u64) + Send) {
-    let Some(_kernel) = support::kernel() else { return };
+    let Some(_kernel) = support::quiet_kernel() else { return };
     let Some(cgroup) = or_skip(cgroups()) else { return };
     let retuner = Retuner::attach(cgroup).unwrap_or_else(|error| panic!("{error}"));
     let body = || {

@@ -110,7 +110,7 @@ fn record(
 }
 
 fn parity(name: &str) {
-    let Some(kernel) = support::kernel() else { return };
+    let Some(kernel) = support::quiet_kernel() else { return };
     let algorithm = Algorithm::named(name).expect("it is built in");
     let mut bench = Bench::new();
     let mut failures = String::new();

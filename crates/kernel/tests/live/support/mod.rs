@@ -17,13 +17,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{End, Machine, Namespaces, PATIENCE, cable, command, eventually, inside, ip, or_skip, set_sysctl};
+use testkit::{
+    Algorithms, End, Machine, Namespaces, PATIENCE, cable, command, eventually, inside, ip, or_skip, set_sysctl,
+};
 
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
 
 /// The kernel, for one test at a time: its algorithms' names are unique.
 pub struct Exclusive {
     kernel: Kernel,
+    _algorithms: Option<Algorithms>,
     _machine: Machine,
 }
 
@@ -34,9 +37,15 @@ impl Deref for Exclusive {
     }
 }
 
-/// The kernel, or a printed reason why the test is skipped.
+/// The kernel, or a printed reason why the test is skipped. Daemons' tests may run beside this one.
 pub fn kernel() -> Option<Exclusive> {
-    Some(Exclusive { kernel: or_skip(Kernel::probe())?, _machine: Machine::take() })
+    let (kernel, machine) = (or_skip(Kernel::probe())?, Machine::share());
+    Some(Exclusive { kernel, _algorithms: Some(Algorithms::take()), _machine: machine })
+}
+
+/// The same without any other test, for one that measures times or rates, or compares the machine before and after.
+pub fn quiet_kernel() -> Option<Exclusive> {
+    Some(Exclusive { kernel: or_skip(Kernel::probe())?, _algorithms: None, _machine: Machine::take() })
 }
 
 /// The kernel and the folder of its pinned algorithms, emptied when dropped, also by a failing test.
@@ -45,9 +54,10 @@ pub struct Pinning {
     pub pins: Pins,
 }
 
-/// As [`kernel()`], for a test that pins. The test must not remove what a user has loaded on this machine.
+/// As [`quiet_kernel()`], for a test that pins: agents wait for the folder of pins, which it has locked. The test must not remove what a user
+/// has loaded on this machine.
 pub fn pinning() -> Option<Pinning> {
-    let kernel = kernel()?;
+    let kernel = quiet_kernel()?;
     assert_eq!(kernel::pinned(), [""; 0], "first unload the algorithms of this machine: opentcp cc unload all");
     let pins = Pins::open().unwrap_or_else(|error| panic!("{error}"));
     Some(Pinning { kernel, pins })
