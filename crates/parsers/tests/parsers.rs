@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
 
-/// Inputs of each parser: some ten seconds for all, and `tools/fuzz parsers` goes on.
-const INPUTS: usize = 40_000;
+/// Inputs of each parser: some four seconds for all, and `tools/fuzz parsers` goes on.
+const INPUTS: usize = 15_000;
 /// Far longer than any parser may take for 128 kB on a busy machine.
 const SLOW: Duration = Duration::from_secs(5);
 

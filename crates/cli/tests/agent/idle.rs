@@ -7,11 +7,11 @@ use std::{fs, thread};
 use testkit::eventually;
 use units::Time;
 
-const WATCHED: Duration = Duration::from_secs(20);
+const WATCHED: Duration = Duration::from_secs(8);
 /// It wakes twice a second; writing files makes it wait now and then.
-const WAKE_UPS_MAX: u64 = 50;
-/// For counters, links and the status: 250, measured.
-const READS_MAX: u64 = 300;
+const WAKE_UPS_MAX: u64 = 22;
+/// For counters, links and the status: 100, measured.
+const READS_MAX: u64 = 125;
 
 /// CPU time is printed, and not judged: on a virtual machine the same work may take ten times as long in one hour as in another. How often the
 /// agent wakes, and how much it then reads, follow from the code.

@@ -139,7 +139,8 @@ impl Fleet {
         eventually(|| self.taken(i).iter().any(|cue| cue.set.to_string() == set))
     }
 
-    /// Whether host `i` gets no CUE for five periods, once it has got what was sent before: on a busy machine that takes a while.
+    /// Whether host `i` gets no CUE for a second, five periods, once it has got what was sent before: on a busy machine that may take one or two
+    /// seconds more.
     pub fn is_quiet(&self, i: usize) -> bool {
         thread::sleep(Duration::from_millis(400));
         (0..3).any(|_| {

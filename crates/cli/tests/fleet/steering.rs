@@ -212,15 +212,15 @@ fn an_agent_of_a_fleet_costs_little() {
     world.enroll(1, &token);
     let agent = world.agent(1);
     until("it is connected", || agent.said().contains("connected to the Oracle"));
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(2));
     let (_, _, before) = cost(agent.id());
-    std::thread::sleep(Duration::from_secs(10));
+    std::thread::sleep(Duration::from_secs(5));
     let (resident, own, after) = cost(agent.id());
     println!(
         "an idle agent over TLS: {:.1} MB resident, of which {:.1} MB its own and the rest the program's file; {:.3} % of a core",
         resident as f64 / 1024.0,
         own as f64 / 1024.0,
-        (after - before) / 10_000.0 * 100.0
+        (after - before) / 5_000.0 * 100.0
     );
     assert!(resident < 12 * 1024, "{resident} kB");
     agent.stop();

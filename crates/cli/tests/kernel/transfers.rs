@@ -15,10 +15,10 @@ cc = "kernel:reno"
 [[traffic]]
 bulk = { from = "h1", to = "h2" }
 "#;
-const BYTES: &str = "100000000";
+const BYTES: &str = "20000000";
 
 #[test]
-fn every_algorithm_carries_a_hundred_megabytes_and_is_observed_doing_so() {
+fn every_algorithm_carries_twenty_megabytes_and_is_observed_doing_so() {
     let Some(kernel) = Exclusive::new() else { return };
     if Command::new("python3").arg("--version").output().is_err() {
         eprintln!("skipped: no python3 here");

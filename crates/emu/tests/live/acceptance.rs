@@ -92,26 +92,27 @@ fn one_flow_fills_a_link_of_100_mbit_and_of_a_gigabit() {
 #[test]
 fn one_flow_comes_near_10_gbit() {
     let Some(_machine) = machine() else { return };
-    let best = (0..ATTEMPTS)
-        .filter_map(|_| share_of_ideal("10 Gbit/s", 1e10, "kernel:cubic"))
-        .map(|(share, _)| share)
-        .inspect(|share| assert!(*share < 1.001, "{share:.4} of ideal"))
-        .reduce(f64::max);
     // 0.98 to 0.99 with two undisturbed CPUs; with stolen time 0.92 was left
-    let Some(best) = best else { return };
-    assert!(best > 0.9, "{best:.4} of ideal");
+    let mut shares = Vec::new();
+    while shares.len() < ATTEMPTS && !shares.last().is_some_and(|share| *share > 0.9) {
+        let Some((share, _)) = share_of_ideal("10 Gbit/s", 1e10, "kernel:cubic") else { break };
+        assert!(share < 1.001, "{share:.4} of ideal");
+        shares.push(share);
+    }
+    // none at all: no run was valid on this machine
+    assert!(shares.last().is_none_or(|share| *share > 0.9), "{shares:?} of ideal");
 }
 
 #[test]
-fn every_algorithm_carries_100_mb_over_a_gigabit() {
+fn every_algorithm_carries_50_mb_over_a_gigabit() {
     let Some(_machine) = machine() else { return };
     for algorithm in congestion::Algorithm::builtins() {
         let cc = algorithm.name();
         // Vegas slows down at every delay, also at those of a busy machine
-        let seconds = if cc == "vegas" { 6 } else { 2 };
+        let ms = if cc == "vegas" { 4000 } else { 1200 };
         let text = format!(
             r#"
-            duration = "{seconds} s"
+            duration = "{ms} ms"
             [network]
             topology = {{ star = {{ hosts = 2 }} }}
             rate = "1 Gbit/s"
@@ -120,14 +121,14 @@ fn every_algorithm_carries_100_mb_over_a_gigabit() {
             [tcp]
             cc = "{cc}"
             [[traffic]]
-            bulk = {{ from = "h1", to = "h2", bytes = "100 MB" }}
+            bulk = {{ from = "h1", to = "h2", bytes = "50 MB" }}
             "#
         );
         let run = any(cc, &text);
         let flow = &run.results.flows[0];
         let end = flow.end_ns.unwrap_or_else(|| panic!("{cc}: {flow:?}, {:?}", run.check));
-        println!("| {cc:<12} | 100 MB in {:.2} s | {} retransmitted |", end as f64 / 1e9, flow.retransmits);
-        assert_eq!(flow.delivered_bytes, 100_000_000, "{cc}");
+        println!("| {cc:<12} | 50 MB in {:.2} s | {} retransmitted |", end as f64 / 1e9, flow.retransmits);
+        assert_eq!(flow.delivered_bytes, 50_000_000, "{cc}");
     }
 }
 

@@ -48,8 +48,9 @@ fn see(name: &str, policy: bool, changes: &[(&str, &str)]) -> Option<Shown> {
     Some(shown)
 }
 
-/// Hosts with SACK have no timeouts, of which a longer run would show more.
-const SHORT: (&str, &str) = ("duration = \"10 s\"", "duration = \"5 s\"");
+/// A hundred reads with SACK, whose losses cost a round trip and no timeout; more without it, of which a few in a hundred show timeouts.
+const SHORT: (&str, &str) = ("duration = \"10 s\"", "duration = \"4 s\"");
+const LONG: (&str, &str) = ("duration = \"10 s\"", "duration = \"6 s\"");
 const FAST: (&str, &str) = ("rto_min = \"200 ms\"", "rto_min = \"2 ms\"");
 
 #[test]
@@ -57,15 +58,14 @@ fn a_total_of_windows_prevents_incast() {
     const DCTCP: (&str, &str) = ("cc = \"cubic\"", "cc = \"dctcp\"");
     let Some(_machine) = machine() else { return };
     let Some(slow) = see("cubic, 200 ms", false, &[SHORT]) else { return };
-    let Some(fast) = see("cubic, 2 ms", false, &[SHORT, FAST]) else { return };
     let Some(dctcp) = see("dctcp, 200 ms", false, &[SHORT, DCTCP]) else { return };
     let Some(ours) = see("cubic, 200 ms, policy", true, &[SHORT]) else { return };
     let Some(both) = see("dctcp, 200 ms, policy", true, &[SHORT, DCTCP]) else { return };
     // 960 kB at 200 Mbit/s
     assert!(ours.rounds > 50.0 && ours.p50_ms > 38.0, "no more than the link carries: {ours:?}");
-    assert!(ours.dropped * 10 <= slow.dropped.min(fast.dropped) && both.dropped <= dctcp.dropped);
+    assert!(ours.dropped * 10 <= slow.dropped && both.dropped <= dctcp.dropped);
     // what 15 senders lose Linux repairs without timeouts, and a pause of the machine makes a read longer by milliseconds
-    let best = |of: fn(&Shown) -> f64| [&slow, &fast, &dctcp].map(of).into_iter().fold(f64::INFINITY, f64::min);
+    let best = |of: fn(&Shown) -> f64| [&slow, &dctcp].map(of).into_iter().fold(f64::INFINITY, f64::min);
     for shown in [&ours, &both] {
         assert!(shown.p50_ms <= 1.05 * best(|shown| shown.p50_ms) && shown.p99_ms <= 1.5 * best(|shown| shown.p99_ms));
     }
@@ -76,9 +76,9 @@ fn a_total_of_windows_prevents_incast() {
 fn a_total_of_windows_ends_the_timeouts_of_hosts_without_sack() {
     let Some(_machine) = machine() else { return };
     let old = ("[tcp]", "[tcp]\nsack = false");
-    let Some(slow) = see("no SACK, 200 ms", false, &[old]) else { return };
-    let Some(fast) = see("no SACK, 2 ms", false, &[old, FAST]) else { return };
-    let Some(ours) = see("no SACK, 200 ms, policy", true, &[old]) else { return };
+    let Some(slow) = see("no SACK, 200 ms", false, &[LONG, old]) else { return };
+    let Some(fast) = see("no SACK, 2 ms", false, &[LONG, old, FAST]) else { return };
+    let Some(ours) = see("no SACK, 200 ms, policy", true, &[LONG, old]) else { return };
     assert!(ours.rounds > 50.0 && ours.p50_ms > 38.0, "no more than the link carries: {ours:?}");
     assert!(slow.p99_ms > 200.0, "a timeout: {slow:?}");
     assert!(2.0 * ours.p99_ms <= slow.p99_ms, "{ours:?} {slow:?}");

@@ -355,7 +355,7 @@ impl World {
 #[test]
 fn no_agent_ever_takes_an_older_decision_after_a_newer() {
     let (mut decisions, mut refused, mut terms) = (0, 0, 0);
-    for seed in 0..300 {
+    for seed in 0..150 {
         let mut world = World::new(seed, 2 + (seed % 3) as u8);
         (0..AGENTS).for_each(|host| world.ask(host));
         for _ in 0..300 {

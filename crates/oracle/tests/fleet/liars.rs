@@ -285,17 +285,17 @@ fn weathers(calm: usize, busy: usize) -> Vec<Weather> {
 
 #[test]
 fn one_liar_of_five_changes_no_decision() {
-    decide_alike(5, 1, &weathers(30, 10), 20);
+    decide_alike(5, 1, &weathers(30, 10), 8);
 }
 
 #[test]
 fn two_liars_of_a_hundred_change_no_decision() {
-    decide_alike(100, 2, &weathers(20, 10), 4);
+    decide_alike(100, 2, &weathers(20, 10), 2);
 }
 
 #[test]
 fn eighty_liars_of_four_thousand_change_no_decision() {
-    decide_alike(4000, 80, &weathers(3, 3), 1);
+    decide_alike(4000, 80, &weathers(2, 2), 1);
 }
 
 #[test]

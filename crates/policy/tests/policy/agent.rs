@@ -154,8 +154,8 @@ impl Random {
 }
 
 #[test]
-fn a_million_byte_strings_change_nothing_and_are_counted() {
-    const COUNT: u64 = 1_000_000;
+fn two_hundred_thousand_byte_strings_change_nothing_and_are_counted() {
+    const COUNT: u64 = 200_000;
     let mut random = Random(5);
     let mut agent = agent();
     let good = key().sign(&cue(1, 0, window(20)));
@@ -208,8 +208,8 @@ fn signed(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_million_changed_cues_behind_a_true_signature_are_refused_or_can_be() {
-    const COUNT: u64 = 1_000_000;
+fn two_hundred_thousand_changed_cues_behind_a_true_signature_are_refused_or_can_be() {
+    const COUNT: u64 = 200_000;
     /// A signature takes as long as reading hundreds of CUEs.
     const SIGNED_EACH: u64 = 20;
     let mut random = Random(7);
@@ -257,7 +257,7 @@ fn a_million_changed_cues_behind_a_true_signature_are_refused_or_can_be() {
         }
     }
     // enough came as far as each step to have tried it
-    assert!(read > COUNT / 10 && taken > 1000, "{read} read, {taken} taken");
+    assert!(read > COUNT / 10 && taken > 200, "{read} read, {taken} taken");
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn a_version_that_does_not_know_a_setting_refuses_the_cue() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_cue_is_the_same_after_bytes(

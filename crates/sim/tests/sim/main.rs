@@ -1,4 +1,4 @@
-//! Whole runs of the simulator, in one program: fourteen would each be linked.
+//! Whole runs of the simulator.
 
 mod bbr3;
 mod control;
