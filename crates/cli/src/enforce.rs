@@ -21,7 +21,8 @@ use units::Bytes;
 /// that a rule matches, it buffers the server's data, forwards them as the rule's algorithm allows, and retransmits what is lost. In
 /// the client's ACKs it replaces the receive window by the algorithm's window. Neither servers nor clients are changed.
 ///
-/// All other packets pass through the bridge. When the enforcer ends, for whatever reason, everything passes through the bridge and
+/// All other packets pass through the bridge. Enforced packets pass by its filters (nftables) and by queue disciplines of its ports (tc): where
+/// there are any, the start is refused unless --bypass-filters is given. When the enforcer ends, for whatever reason, everything passes through the bridge and
 /// flows continue. (Two TAPs have no bridge: they lose their carrier.) After a restart, flows that are already open pass unenforced;
 /// with --replace, a new enforcer takes over those of a running one.
 ///
@@ -98,6 +99,10 @@ pub struct Args {
     /// flows. CUEs are asked for anew
     #[arg(long, requires = "between")]
     replace: bool,
+    /// Start although enforced packets pass by filters (nftables) and queue disciplines (tc) of the bridge and its ports. Without it, the start
+    /// is refused where there are any
+    #[arg(long, requires = "between")]
+    bypass_filters: bool,
     /// Remove the program that a killed enforcer left in the kernel, which does nothing by itself
     #[arg(long, conflicts_with_all = ["between", "rules"])]
     reset: bool,
@@ -163,6 +168,7 @@ pub fn enforce(args: &Args) -> Result<(), Failure> {
         pins: args.pins.clone(),
         mirroring: Mirroring { to: args.mirror_to.clone(), from: args.mirror_from, key: args.mirror_key.clone() },
         replace: args.replace,
+        bypass_filters: args.bypass_filters,
     };
     let stop = stop::on_signals();
     enforced::run(config, &|| stop.is_set(), &mut say).map_err(|error| failure(&error))

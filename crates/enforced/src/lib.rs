@@ -5,6 +5,7 @@
 //! [`Status::ask`] asks for the status at its socket.
 #![forbid(unsafe_code)]
 
+mod bypassed;
 mod cues;
 mod daemon;
 mod flows;
@@ -70,6 +71,8 @@ pub struct Config {
     pub mirroring: Mirroring,
     /// Take the place of the enforcer that runs here, if one does, with its flows.
     pub replace: bool,
+    /// Start although TCP passes by filters and queue disciplines of the bridge.
+    pub bypass_filters: bool,
 }
 
 /// Why an enforcer did not start, or ended without being stopped.
@@ -100,9 +103,11 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
     let [servers, clients] = &config.between;
     if config.replace && Status::ask(&config.socket).is_ok() {
         let place = Place::find_to_replace(servers, clients).map_err(EnforceError::Input)?;
+        pass_by(&config, &place, say)?;
         return replace(config, &place, more, stopped, say);
     }
     let place = Place::find(servers, clients).map_err(EnforceError::Input)?;
+    pass_by(&config, &place, say)?;
     let listener = Listener::bind(&config.socket)
         .map_err(|why| EnforceError::Input(format!("{}: {why}", config.socket.display())))?;
     let metrics = config.metrics.map(metrics::Server::bind).transpose();
@@ -119,6 +124,22 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
     daemon.take_over().map_err(EnforceError::Failed)?;
     say(&format!("enforcing between {place}"));
     daemon.run(stopped, say).map_err(|error| failed(&error))
+}
+
+/// Refuses to start where TCP would pass by a filter or a queue discipline that somebody has put there, unless it is to.
+fn pass_by(config: &Config, place: &Place, say: &mut dyn FnMut(&str)) -> Result<(), EnforceError> {
+    let found = match place.passed_by() {
+        Ok(found) if found.is_empty() => return Ok(()),
+        Ok(found) => bypassed::list(&found),
+        Err(why) => why,
+    };
+    if !config.bypass_filters {
+        return Err(EnforceError::Input(format!(
+            "TCP between {place} would pass by what filters or shapes it there ({found}): remove it, or give --bypass-filters"
+        )));
+    }
+    say(&format!("TCP passes by what filters or shapes other packets between {place}: {found}"));
+    Ok(())
 }
 
 /// Takes the place of the enforcer that runs at these interfaces, then enforces until `stopped`.

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::bypassed;
 use kernel::steer::{Attachment, QUEUES_MAX, SteerError, Steering};
 use netlink::Netlink;
 use netlink_packet_core::NLM_F_DUMP;
@@ -127,6 +128,17 @@ impl Place {
         }
         let moved = |name: &str| Interface { name: name.to_string(), is_tap: true, ..Interface::default() };
         Ok(Place { interfaces: [moved(servers), moved(clients)], bridge: None, own: Vec::new() })
+    }
+
+    /// What packets that are redirected here pass by, in words; nothing between TAPs.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn passed_by(&self) -> Result<Vec<String>, String> {
+        match self.bridge {
+            Some(_) => bypassed::find(self.interfaces.each_ref().map(|port| (port.index, port.name.as_str()))),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Opens both. Their BPF objects are pinned in `pins`, a folder for each.

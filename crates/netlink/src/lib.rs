@@ -1,9 +1,13 @@
 //! Requests to the kernel about interfaces, addresses and routes (rtnetlink(7)), one at a time.
 //!
-//! The messages are those of `netlink-packet-route`; this crate sends them and reads the answers.
+//! The messages are those of `netlink-packet-route`; this crate sends them and reads the answers. [`chains`] asks about netfilter.
 
+mod netfilter;
+
+pub use netfilter::{Chain, Family, Hook, chains};
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkDeserializable, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload, NetlinkSerializable,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -22,7 +26,11 @@ impl Netlink {
     /// # Errors
     /// The kernel's error.
     pub fn open() -> io::Result<Netlink> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        Netlink::open_for(NETLINK_ROUTE)
+    }
+
+    fn open_for(protocol: isize) -> io::Result<Netlink> {
+        let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
         Ok(Netlink { socket, sequence: 0 })
@@ -33,13 +41,20 @@ impl Netlink {
     /// # Errors
     /// The kernel's error.
     pub fn ask(&mut self, flags: u16, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.exchange(flags, message)
+    }
+
+    fn exchange<M>(&mut self, flags: u16, message: M) -> io::Result<Vec<M>>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
+    {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
         // a dump has an end message
         let end = if flags & NLM_F_DUMP == NLM_F_DUMP { 0 } else { NLM_F_ACK };
         header.flags = NLM_F_REQUEST | flags | end;
         header.sequence_number = self.sequence;
-        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        let mut request = NetlinkMessage::new(header, message.into());
         request.finalize();
         let mut bytes = vec![0; request.buffer_len()];
         request.serialize(&mut bytes);
@@ -50,7 +65,7 @@ impl Netlink {
             let mut rest = &datagram[..];
             while !rest.is_empty() {
                 let length = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?.length() as usize;
-                let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(io::Error::other)?;
+                let answer = NetlinkMessage::<M>::deserialize(rest).map_err(io::Error::other)?;
                 // messages are aligned to four bytes
                 rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
                 match answer.payload {
